@@ -1,0 +1,110 @@
+use std::{fmt, hash, net::IpAddr, sync::Arc};
+
+use url::{Host, Url};
+
+/// An authorization server's issuer identifier (RFC 8414 section 2).
+///
+/// Two issuers are the same only when their texts are identical byte for byte; no URL normalization
+/// takes part in the comparison. Cheap to clone.
+#[derive(Clone)]
+pub struct Issuer(Arc<Parts>);
+
+struct Parts {
+    text: Box<str>,
+    url: Url,
+}
+
+/// Why a text is no issuer identifier.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum IssuerError {
+    /// It does not parse as an absolute URL.
+    #[error("an issuer is an absolute URL: {0}")]
+    NotAUrl(url::ParseError),
+    /// The scheme is neither `https`, nor `http` with a loopback host.
+    #[error("an issuer is https, or http on a loopback host")]
+    InsecureScheme,
+    /// It has a query or a fragment (RFC 8414 section 2 allows neither).
+    #[error("an issuer has no query and no fragment")]
+    QueryOrFragment,
+    /// It carries a user name or password.
+    #[error("an issuer carries no user information")]
+    UserInformation,
+}
+
+impl Issuer {
+    /// Parses an issuer identifier and keeps its text as it is.
+    ///
+    /// # Errors
+    /// When the text is not an absolute `https` URL (or `http` with a loopback host), or has a query,
+    /// a fragment or user information.
+    pub fn parse(text: &str) -> Result<Self, IssuerError> {
+        let url = Url::parse(text).map_err(IssuerError::NotAUrl)?;
+        if !is_https_or_loopback_http(&url) {
+            return Err(IssuerError::InsecureScheme);
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(IssuerError::QueryOrFragment);
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(IssuerError::UserInformation);
+        }
+        Ok(Self(Arc::new(Parts { text: text.into(), url })))
+    }
+
+    /// The identifier exactly as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.0.text
+    }
+
+    /// The parsed form, for building addresses. Never compare issuers by it.
+    pub fn url(&self) -> &Url {
+        &self.0.url
+    }
+}
+
+/// Whether a URL is `https`, or plain `http` to `localhost`, `127.0.0.0/8` or `[::1]`: the rule for every
+/// address that tokens or keys travel to.
+pub fn is_https_or_loopback_http(url: &Url) -> bool {
+    match url.scheme() {
+        "https" => url.host().is_some(),
+        "http" => is_loopback(url),
+        _ => false,
+    }
+}
+
+/// Whether a URL's host is `localhost` (or a name below it), in `127.0.0.0/8`, or `[::1]`. No name is resolved.
+pub fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(Host::Ipv4(address)) => IpAddr::V4(address).is_loopback(),
+        Some(Host::Ipv6(address)) => IpAddr::V6(address).is_loopback(),
+        None => false,
+    }
+}
+
+impl PartialEq for Issuer {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.text == other.0.text
+    }
+}
+
+impl Eq for Issuer {}
+
+impl hash::Hash for Issuer {
+    fn hash<H: hash::Hasher>(&self, state: &mut H) {
+        self.0.text.hash(state);
+    }
+}
+
+impl fmt::Display for Issuer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for Issuer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Issuer").field(&self.as_str()).finish()
+    }
+}

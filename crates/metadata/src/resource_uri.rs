@@ -1,0 +1,98 @@
+use std::{fmt, hash, sync::Arc};
+
+use url::Url;
+
+/// The URL of a protected resource (RFC 9728 section 1.2, RFC 8707 section 2). Cheap to clone.
+#[derive(Clone)]
+pub struct ResourceUri(Arc<Parts>);
+
+struct Parts {
+    text: Box<str>,
+    url: Url,
+}
+
+/// Why a text is no resource identifier.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResourceUriError {
+    /// It does not parse as an absolute URL.
+    #[error("a resource is an absolute URL: {0}")]
+    NotAUrl(url::ParseError),
+    /// The scheme is neither `https` nor `http`, or there is no host.
+    #[error("a resource is an https or http URL with a host")]
+    NotHttp,
+    /// It has a fragment (RFC 8707 section 2 allows none).
+    #[error("a resource has no fragment")]
+    Fragment,
+    /// It carries a user name or password.
+    #[error("a resource carries no user information")]
+    UserInformation,
+}
+
+impl ResourceUri {
+    /// Parses a resource identifier and keeps its text as it is.
+    ///
+    /// It does not judge whether plain `http` is acceptable: that depends on where the URL came from.
+    ///
+    /// # Errors
+    /// When the text is not an absolute `http` or `https` URL, or has a fragment or user information.
+    pub fn parse(text: &str) -> Result<Self, ResourceUriError> {
+        let url = Url::parse(text).map_err(ResourceUriError::NotAUrl)?;
+        if !matches!(url.scheme(), "https" | "http") || url.host().is_none() {
+            return Err(ResourceUriError::NotHttp);
+        }
+        if url.fragment().is_some() {
+            return Err(ResourceUriError::Fragment);
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(ResourceUriError::UserInformation);
+        }
+        Ok(Self(Arc::new(Parts { text: text.into(), url })))
+    }
+
+    /// The identifier exactly as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.0.text
+    }
+
+    /// The parsed form, for building addresses.
+    pub fn url(&self) -> &Url {
+        &self.0.url
+    }
+
+    /// Whether an `aud` entry names this resource: equal but for one trailing slash and ASCII letter
+    /// case. No prefix, host-only or decoded form matches.
+    pub fn matches_audience(&self, audience: &str) -> bool {
+        without_slash(self.as_str()).eq_ignore_ascii_case(without_slash(audience))
+    }
+}
+
+fn without_slash(text: &str) -> &str {
+    text.strip_suffix('/').unwrap_or(text)
+}
+
+impl PartialEq for ResourceUri {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.text == other.0.text
+    }
+}
+
+impl Eq for ResourceUri {}
+
+impl hash::Hash for ResourceUri {
+    fn hash<H: hash::Hasher>(&self, state: &mut H) {
+        self.0.text.hash(state);
+    }
+}
+
+impl fmt::Display for ResourceUri {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for ResourceUri {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ResourceUri").field(&self.as_str()).finish()
+    }
+}

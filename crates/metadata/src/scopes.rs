@@ -1,0 +1,100 @@
+use std::{fmt, sync::Arc};
+
+/// A set of OAuth scope names (RFC 6749 section 3.3), sorted and without repetition. Cheap to clone.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+pub struct Scopes(Option<Arc<[Box<str>]>>);
+
+/// Why a text is no scope list.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScopesError {
+    /// A name is empty or has a character outside `%x21 / %x23-5B / %x5D-7E`.
+    #[error("a scope name is printable ASCII without space, quote and backslash")]
+    InvalidName,
+}
+
+impl Scopes {
+    /// The empty set.
+    pub const fn empty() -> Self {
+        Self(None)
+    }
+
+    /// Parses names separated by spaces; extra spaces are ignored.
+    ///
+    /// # Errors
+    /// When a name has a character that RFC 6749 section 3.3 does not allow.
+    pub fn parse(text: &str) -> Result<Self, ScopesError> {
+        Self::from_names(text.split(' ').filter(|name| !name.is_empty()))
+    }
+
+    /// Builds the set from single names.
+    ///
+    /// # Errors
+    /// When a name is empty or has a character that RFC 6749 section 3.3 does not allow.
+    pub fn from_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, ScopesError> {
+        let names: Vec<Box<str>> = names
+            .into_iter()
+            .map(|name| if is_scope_name(name) { Ok(name.into()) } else { Err(ScopesError::InvalidName) })
+            .collect::<Result<_, _>>()?;
+        Ok(Self::from_sorted(names))
+    }
+
+    /// Whether the set has no name.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// The names, sorted.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().flat_map(|names| names.iter()).map(|name| &**name)
+    }
+
+    /// Whether `name` is in the set. Scope names are case-sensitive.
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.as_ref().is_some_and(|names| names.binary_search_by(|held| (**held).cmp(name)).is_ok())
+    }
+
+    /// Whether every name of `needed` is in this set. Allocates nothing.
+    pub fn covers(&self, needed: &Self) -> bool {
+        needed.iter().all(|name| self.contains(name))
+    }
+
+    /// The names in either set.
+    pub fn union(&self, other: &Self) -> Self {
+        Self::from_sorted(self.iter().chain(other.iter()).map(Box::from).collect())
+    }
+
+    /// The names in both sets.
+    pub fn intersection(&self, other: &Self) -> Self {
+        Self::from_sorted(self.iter().filter(|name| other.contains(name)).map(Box::from).collect())
+    }
+
+    fn from_sorted(mut names: Vec<Box<str>>) -> Self {
+        names.sort_unstable();
+        names.dedup();
+        if names.is_empty() { Self(None) } else { Self(Some(names.into())) }
+    }
+}
+
+fn is_scope_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|b| matches!(b, 0x21 | 0x23..=0x5B | 0x5D..=0x7E))
+}
+
+/// The names, separated by single spaces: the form of the `scope` parameter.
+impl fmt::Display for Scopes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, name) in self.iter().enumerate() {
+            if position > 0 {
+                f.write_str(" ")?;
+            }
+            f.write_str(name)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Scopes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
