@@ -1,1 +1,21 @@
-//! Placeholder.
+//! Bounded fetches, and the chain from a challenge to authorization server metadata.
+
+mod addresses;
+mod error;
+mod fetch;
+mod policy;
+
+pub use error::{FetchError, NetworkError, NetworkFailure, Refusal, SettingsError};
+pub use fetch::{BodyStream, BoxFuture, Fetch, FetchRequest, FetchResponse, OpenResponse};
+pub use policy::UrlPolicy;
+
+/// A URL as it may appear in logs and errors: query, fragment and user information taken off.
+pub(crate) fn without_query(url: &url::Url) -> String {
+    let mut shown = url.clone();
+    shown.set_query(None);
+    shown.set_fragment(None);
+    // These fail for URLs without a host alone, which carry no user information.
+    let _ = shown.set_username("");
+    let _ = shown.set_password(None);
+    shown.into()
+}

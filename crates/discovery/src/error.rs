@@ -1,0 +1,171 @@
+use std::{error::Error, fmt, sync::Arc};
+
+/// Why a fetch has no answer. No variant holds a header, a body or a query.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FetchError {
+    /// The URL policy refuses the address; nothing was sent.
+    #[error("refused to connect: {0}")]
+    Refused(Refusal),
+    /// The deadline passed.
+    #[error("no complete answer in time")]
+    Timeout,
+    /// The body is longer than the request allows.
+    #[error("the answer is longer than {limit} bytes")]
+    TooLarge {
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// The network, TLS or HTTP failed on the way.
+    #[error(transparent)]
+    Network(NetworkError),
+    /// The fetcher itself cannot be set up as asked: a CA file that cannot be read, a proxy URL that is none.
+    #[error("{0}")]
+    Settings(#[from] SettingsError),
+}
+
+impl FetchError {
+    /// The stable code, for logs and metrics.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Refused(refusal) => refusal.code(),
+            Self::Timeout => "fetch.timeout",
+            Self::TooLarge { .. } => "fetch.too_large",
+            Self::Network(error) => error.failure().code(),
+            Self::Settings(_) => "fetch.settings",
+        }
+    }
+
+    /// A network failure without a cause to tell.
+    pub fn network(failure: NetworkFailure) -> Self {
+        Self::Network(NetworkError::new(failure))
+    }
+}
+
+/// What the URL policy has against an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// Neither `https`, nor `http` to a loopback host where that is allowed.
+    #[error("the URL is neither https nor, where that is allowed, http to a loopback host")]
+    Scheme,
+    /// The URL carries a user name or password.
+    #[error("the URL carries user information")]
+    UserInformation,
+    /// The host is, or resolves only to, addresses that a peer may not send us to: loopback, private, link-local,
+    /// shared, multicast, documentation, cloud metadata and other special ones.
+    #[error("the host is or resolves to an address that is not public")]
+    Address,
+}
+
+impl Refusal {
+    /// The stable code, for logs and metrics.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Scheme => "fetch.refused.scheme",
+            Self::UserInformation => "fetch.refused.user_information",
+            Self::Address => "fetch.refused.address",
+        }
+    }
+}
+
+/// A failure on the way to the peer or back, with its cause where there is one to tell.
+#[derive(Clone)]
+pub struct NetworkError {
+    failure: NetworkFailure,
+    cause: Option<Arc<dyn Error + Send + Sync>>,
+}
+
+impl NetworkError {
+    /// Without a cause.
+    pub fn new(failure: NetworkFailure) -> Self {
+        Self { failure, cause: None }
+    }
+
+    /// With the cause beneath. It must not name the URL.
+    pub fn caused_by(failure: NetworkFailure, cause: impl Error + Send + Sync + 'static) -> Self {
+        Self { failure, cause: Some(Arc::new(cause)) }
+    }
+
+    /// At which step it failed.
+    pub fn failure(&self) -> NetworkFailure {
+        self.failure
+    }
+}
+
+impl fmt::Display for NetworkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.failure.fmt(f)
+    }
+}
+
+impl fmt::Debug for NetworkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("NetworkError").field(&self.failure).field(&self.cause).finish()
+    }
+}
+
+impl Error for NetworkError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.cause.as_ref().map(|cause| &**cause as &(dyn Error + 'static))
+    }
+}
+
+/// The step at which the network failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NetworkFailure {
+    /// The name has no address.
+    #[error("the host name cannot be resolved")]
+    Resolve,
+    /// No address accepts the connection.
+    #[error("cannot connect")]
+    Connect,
+    /// The TLS handshake failed: most often a certificate that does not fit.
+    #[error("the TLS handshake failed")]
+    Tls,
+    /// The exchange broke off, or what came is no HTTP.
+    #[error("the exchange broke off")]
+    Interrupted,
+}
+
+impl NetworkFailure {
+    /// The stable code, for logs and metrics.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Resolve => "fetch.resolve",
+            Self::Connect => "fetch.connect",
+            Self::Tls => "fetch.tls",
+            Self::Interrupted => "fetch.interrupted",
+        }
+    }
+}
+
+/// Why a fetcher cannot be set up.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SettingsError {
+    /// The CA file cannot be read.
+    #[error("cannot read the CA file {path}: {kind}")]
+    CaFileUnreadable {
+        /// The file.
+        path: String,
+        /// What the system says.
+        kind: std::io::ErrorKind,
+    },
+    /// The CA file holds no certificate in PEM form, or one that is broken.
+    #[error("the CA file {path} holds no usable PEM certificate")]
+    CaFileInvalid {
+        /// The file.
+        path: String,
+    },
+    /// The proxy URL is not an http or https URL with a host.
+    #[error("the proxy is no http or https URL with a host")]
+    Proxy,
+    /// The user agent has characters that a header cannot carry.
+    #[error("the user agent has characters that a header cannot carry")]
+    UserAgent,
+    /// The machine's own trusted certificates cannot be read.
+    #[error("the machine's trusted certificates cannot be read; name a CA file")]
+    TrustStore,
+}
