@@ -1,0 +1,118 @@
+use std::{
+    fmt,
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+use portcullis_metadata::{Clock, ResourceUri, Scopes, SystemClock};
+
+/// What a development authorization server is started with.
+///
+/// Every field has a default, so that a caller names only what it changes:
+///
+/// ```
+/// use portcullis_devidp::DevIdpSettings;
+///
+/// let settings = DevIdpSettings { auto_consent: true, ..DevIdpSettings::default() };
+/// assert_eq!(settings.issuer_path, "");
+/// ```
+#[derive(Clone)]
+pub struct DevIdpSettings {
+    /// Where to listen. Only a loopback address is accepted; port 0 takes a free one. Default `127.0.0.1:0`.
+    pub listen: SocketAddr,
+    /// The path of the issuer identifier: empty, or something like `/realms/dev`, without a slash at its end.
+    /// Default empty, so that the issuer is `http://127.0.0.1:<port>`.
+    pub issuer_path: String,
+    /// Answers authorization requests at once with a code, without asking anybody, for tests. It covers
+    /// loopback redirect URIs only: a request that leads to another machine still gets the consent page.
+    /// Default `false`.
+    pub auto_consent: bool,
+    /// The user name that the consent page proposes, and that `auto_consent` signs in, unless the request
+    /// names one in `login_hint`. It becomes the `sub` claim. Default `alice`.
+    pub user: String,
+    /// The scopes that can be granted; a request without `scope` is granted all of them. `openid` is not
+    /// among the possible ones, since no ID tokens are issued. Default `mcp:tools`.
+    pub scopes: Scopes,
+    /// The audience of tokens whose request names no `resource` (RFC 8707). Default none: such a request is
+    /// answered with `invalid_target`.
+    pub default_resource: Option<ResourceUri>,
+    /// What access tokens are signed with. Keys for both algorithms are made at start and published.
+    /// Default RS256.
+    pub signing_algorithm: SigningAlgorithm,
+    /// The `typ` of the access token's header. Default `JWT`.
+    pub token_header_type: TokenHeaderType,
+    /// How long an access token lives. 1 s to 1 h, default 5 min.
+    pub access_token_lifetime: Duration,
+    /// How many registered clients are kept at once. When it is reached, a new registration takes the place of the
+    /// oldest client that never obtained a code; when there is none, it is refused. Default 1000.
+    pub max_clients: usize,
+    /// Where the time comes from. Default the machine's clocks.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Default for DevIdpSettings {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            issuer_path: String::new(),
+            auto_consent: false,
+            user: "alice".to_owned(),
+            scopes: Scopes::from_names(["mcp:tools"]).unwrap_or_default(),
+            default_resource: None,
+            signing_algorithm: SigningAlgorithm::Rs256,
+            token_header_type: TokenHeaderType::Jwt,
+            access_token_lifetime: Duration::from_secs(300),
+            max_clients: 1000,
+            clock: Arc::new(SystemClock::new()),
+        }
+    }
+}
+
+impl fmt::Debug for DevIdpSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DevIdpSettings")
+            .field("listen", &self.listen)
+            .field("issuer_path", &self.issuer_path)
+            .field("auto_consent", &self.auto_consent)
+            .field("user", &self.user)
+            .field("scopes", &self.scopes)
+            .field("default_resource", &self.default_resource)
+            .field("signing_algorithm", &self.signing_algorithm)
+            .field("token_header_type", &self.token_header_type)
+            .field("access_token_lifetime", &self.access_token_lifetime)
+            .field("max_clients", &self.max_clients)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The signature algorithms that the server has a key for (RFC 7518 section 3.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SigningAlgorithm {
+    /// RSASSA-PKCS1-v1_5 with SHA-256 and a 2048-bit key.
+    #[default]
+    Rs256,
+    /// ECDSA on P-256 with SHA-256.
+    Es256,
+}
+
+/// The `typ` header of access tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TokenHeaderType {
+    /// `JWT` (RFC 7519 section 5.1).
+    #[default]
+    Jwt,
+    /// `at+jwt` (RFC 9068 section 2.1).
+    AtJwt,
+}
+
+impl TokenHeaderType {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Jwt => "JWT",
+            Self::AtJwt => "at+jwt",
+        }
+    }
+}
