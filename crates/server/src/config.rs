@@ -1,0 +1,12 @@
+//! The configuration: a TOML file, then `PORTCULLIS_*` from the environment, then flags.
+
+mod file;
+mod load;
+mod origin;
+mod secret;
+mod span;
+
+pub(crate) use file::{Authorization, Config, Issuer, Limits, Resource, Route, Rule, Session, Upstream, Validation};
+pub(crate) use load::{Loaded, Overrides, load};
+pub(crate) use origin::effective;
+pub(crate) use span::Span;

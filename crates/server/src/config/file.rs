@@ -1,0 +1,291 @@
+//! The shape of the configuration file. What a value means for a running server is judged in `crate::build`.
+
+use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Span, secret::SecretSource};
+
+/// The whole file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Config {
+    /// Address and port to listen on.
+    #[serde(default = "default_listen")]
+    pub(crate) listen: SocketAddr,
+    /// What clients see: scheme and authority, `https` unless loopback.
+    pub(crate) base_url: String,
+    /// Threads of the data path; the number of cores when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) workers: Option<usize>,
+    /// How long a shutdown waits for requests under way.
+    #[serde(default = "default_shutdown_timeout")]
+    pub(crate) shutdown_timeout: Span,
+    /// Lets `auth = "none"` go together with a listener that is not on loopback.
+    #[serde(default)]
+    pub(crate) dangerous_allow_unauthenticated_network: bool,
+    #[serde(default)]
+    pub(crate) issuer: Vec<Issuer>,
+    pub(crate) resource: Vec<Resource>,
+    #[serde(default)]
+    pub(crate) session: Session,
+    #[serde(default)]
+    pub(crate) limits: Limits,
+}
+
+/// `[[issuer]]`: an authorization server whose tokens are accepted.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Issuer {
+    /// The issuer identifier, byte for byte as in the tokens.
+    pub(crate) issuer: String,
+    #[serde(default)]
+    pub(crate) validate: Validation,
+    #[serde(default = "default_algorithms")]
+    pub(crate) algorithms: Vec<String>,
+    /// Where the keys are, in place of discovery.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) jwks_uri: Option<String>,
+    /// A file with the keys, in place of any fetch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) jwks_file: Option<PathBuf>,
+    #[serde(default)]
+    pub(crate) jwks: Jwks,
+    #[serde(default = "default_leeway")]
+    pub(crate) leeway: Span,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) max_lifetime: Option<Span>,
+    #[serde(default)]
+    pub(crate) require_at_jwt: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) subjectless: Option<Subjectless>,
+    /// Other addresses of the same resource that `aud` may name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) audiences: Vec<String>,
+    /// PEM file of a private certificate authority on the way to this issuer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) ca_file: Option<PathBuf>,
+    /// Egress proxy on the way to this issuer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) proxy: Option<String>,
+    /// The service's own client at the issuer, for introspection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) client_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) client_secret: Option<SecretSource>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) introspection_endpoint: Option<String>,
+}
+
+/// How an issuer's tokens are validated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Validation {
+    #[default]
+    #[serde(rename = "jwt")]
+    Jwt,
+    #[serde(rename = "introspection")]
+    Introspection,
+    #[serde(rename = "jwt+introspection")]
+    JwtAndIntrospection,
+}
+
+/// What stands for a token without `sub`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Subjectless {
+    Client,
+}
+
+/// `jwks = { .. }` of an issuer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Jwks {
+    /// The shortest time between two fetches for unknown key identifiers.
+    pub(crate) cooldown: Span,
+    /// How long keys serve while their address cannot be reached.
+    pub(crate) max_stale: Span,
+}
+
+impl Default for Jwks {
+    fn default() -> Self {
+        Self { cooldown: Span::secs(30), max_stale: Span::secs(24 * 60 * 60) }
+    }
+}
+
+/// `[[resource]]`: one protected endpoint.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Resource {
+    /// The endpoint's path, matched by exact bytes.
+    pub(crate) endpoint: String,
+    #[serde(default)]
+    pub(crate) auth: Authorization,
+    /// The issuers of this resource; all configured ones when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) issuers: Option<Vec<String>>,
+    /// Serves the root form of the metadata address, when there are several resources.
+    #[serde(default)]
+    pub(crate) default: bool,
+    #[serde(default = "default_realm")]
+    pub(crate) realm: String,
+    /// A name for people, in the metadata.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) resource_name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) resource_documentation: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) scopes_supported: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) required_scopes: Vec<String>,
+    /// The protocol revisions served; all known ones when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) revisions: Option<Vec<String>>,
+    /// The first word of the session header, `<proto>-Session-Id`.
+    #[serde(default = "default_proto")]
+    pub(crate) proto: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) allowed_hosts: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) allowed_origins: Option<Vec<String>>,
+    pub(crate) upstream: Upstream,
+    /// Headers that carry the principal to the upstream: header name to claim name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) identity_headers: Option<BTreeMap<String, String>>,
+    /// Lets the client's cookies through to the upstream.
+    #[serde(default)]
+    pub(crate) forward_cookies: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) rule: Vec<Rule>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) route: Vec<Route>,
+}
+
+/// Whether a resource asks for a token.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Authorization {
+    #[default]
+    Required,
+    None,
+}
+
+/// What an admitted request is handed to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Upstream {
+    /// The small MCP server that this program brings along.
+    Demo,
+    /// An `http` URL.
+    Http(String),
+    /// A unix socket: `/path/to/socket`, or `/path/to/socket:/request/path`.
+    Unix(String),
+}
+
+/// `[[resource.rule]]`: scopes for JSON-RPC methods, and for tools, prompts and resources by name.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Rule {
+    /// A glob over methods.
+    pub(crate) method: String,
+    /// A glob over the tool's, prompt's or resource's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<String>,
+    pub(crate) scopes: Vec<String>,
+}
+
+/// `[[resource.route]]`: scopes for HTTP methods and paths.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Route {
+    /// HTTP methods; all when empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) methods: Vec<String>,
+    /// A glob over paths.
+    pub(crate) path: String,
+    pub(crate) scopes: Vec<String>,
+}
+
+/// `[session]`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Session {
+    pub(crate) idle_timeout: Span,
+    pub(crate) lifetime: Span,
+    pub(crate) max_total: usize,
+    pub(crate) max_per_owner: usize,
+}
+
+impl Default for Session {
+    fn default() -> Self {
+        Self {
+            idle_timeout: Span::secs(30 * 60),
+            lifetime: Span::secs(24 * 60 * 60),
+            max_total: 100_000,
+            max_per_owner: 100,
+        }
+    }
+}
+
+/// `[limits]`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Limits {
+    /// Bytes of one request body.
+    pub(crate) max_body: usize,
+    /// Bytes of all request bodies held at once.
+    pub(crate) body_budget: usize,
+    /// Nesting of JSON in a request body.
+    pub(crate) max_depth: usize,
+    /// Bytes of one access token.
+    pub(crate) max_token: usize,
+    /// Connections open at once.
+    pub(crate) max_connections: usize,
+    /// Header fields of one request.
+    pub(crate) max_headers: usize,
+    /// Time for a request's head to arrive, and for a connection to stay idle.
+    pub(crate) header_timeout: Span,
+    /// HTTP/2 streams open at once on one connection.
+    pub(crate) max_streams: u32,
+    /// Tokens held in the verified-token cache, for each resource.
+    pub(crate) cached_tokens: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_body: 4 << 20,
+            body_budget: 256 << 20,
+            max_depth: 64,
+            max_token: 16 << 10,
+            max_connections: 10_000,
+            max_headers: 100,
+            header_timeout: Span::secs(30),
+            max_streams: 100,
+            cached_tokens: 10_000,
+        }
+    }
+}
+
+fn default_listen() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 3000))
+}
+
+fn default_shutdown_timeout() -> Span {
+    Span::secs(10)
+}
+
+fn default_algorithms() -> Vec<String> {
+    vec!["RS256".to_owned()]
+}
+
+fn default_leeway() -> Span {
+    Span::secs(10)
+}
+
+fn default_realm() -> String {
+    "mcp".to_owned()
+}
+
+fn default_proto() -> String {
+    "Mcp".to_owned()
+}

@@ -1,0 +1,179 @@
+//! Merges file, environment and flags, and says in one line what is wrong with them.
+
+use std::{net::SocketAddr, path::Path};
+
+use anyhow::{anyhow, bail};
+use figment::{
+    Figment,
+    error::Kind,
+    providers::{Env, Format, Serialized, Toml},
+};
+
+use super::Config;
+
+const PREFIX: &str = "PORTCULLIS_";
+
+/// Variables with the prefix that are no configuration.
+const NOT_CONFIGURATION: &[&str] = &["token", "log"];
+
+/// Values from the command line; they win over file and environment.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Overrides {
+    pub(crate) listen: Option<SocketAddr>,
+}
+
+/// A configuration and where its values came from.
+pub(crate) struct Loaded {
+    pub(crate) config: Config,
+    pub(super) sources: Figment,
+}
+
+/// Reads the configuration.
+///
+/// # Errors
+/// When the file is missing, is no TOML, or a key or value is not as expected; the message names the key, its source
+/// and, for an unknown key, the nearest known one.
+pub(crate) fn load(file: &Path, overrides: Overrides) -> anyhow::Result<Loaded> {
+    if !file.is_file() {
+        bail!(
+            "the configuration file {} does not exist; name one with --config, or try `portcullis demo`",
+            file.display()
+        );
+    }
+    let mut sources =
+        Figment::from(Toml::file_exact(file)).merge(Env::prefixed(PREFIX).ignore(NOT_CONFIGURATION).split("__"));
+    if let Some(listen) = overrides.listen {
+        sources = sources.merge(Serialized::default("listen", listen));
+    }
+    let config = sources.extract().map_err(|error| first_line(error, &sources))?;
+    Ok(Loaded { config, sources })
+}
+
+/// The first thing that is wrong, as one line.
+fn first_line(error: figment::Error, sources: &Figment) -> anyhow::Error {
+    let Some(error) = error.into_iter().next() else { return anyhow!("the configuration cannot be read") };
+    let source = error.metadata.as_ref().or_else(|| sources.metadata().next()).map(super::origin::describe);
+    let source = source.unwrap_or_else(|| "the configuration".to_owned());
+    let mut path = error.path.clone();
+    match &error.kind {
+        Kind::UnknownField(name, known) => {
+            if path.last() != Some(name) {
+                path.push(name.clone());
+            }
+            let nearest =
+                known.iter().max_by(|a, b| strsim::jaro_winkler(name, a).total_cmp(&strsim::jaro_winkler(name, b)));
+            let hint = nearest.map(|nearest| format!("; did you mean `{nearest}`?")).unwrap_or_default();
+            anyhow!("unknown key `{}` in {source}{hint}", path.join("."))
+        }
+        Kind::MissingField(name) => {
+            path.push(name.to_string());
+            anyhow!("`{}` is missing in {source}", path.join("."))
+        }
+        kind if path.is_empty() => anyhow!("{source}: {}", without_excerpt(&kind.to_string())),
+        kind => anyhow!("`{}` in {source}: {}", path.join("."), without_excerpt(&kind.to_string())),
+    }
+}
+
+/// A parser's message on one line, without the piece of the file that it shows: that piece may hold a secret.
+fn without_excerpt(message: &str) -> String {
+    let told = message.lines().map(str::trim).filter(|line| !line.is_empty());
+    told.filter(|line| !line.contains('|')).collect::<Vec<_>>().join(": ")
+}
+
+#[cfg(test)]
+#[expect(clippy::result_large_err, reason = "figment's jail wants its own error")]
+mod tests {
+    use super::*;
+    use figment::Jail;
+
+    const MINIMAL: &str = r#"
+        base_url = "http://127.0.0.1:3000"
+        [[issuer]]
+        issuer = "https://auth.example.com"
+        [[resource]]
+        endpoint = "/mcp"
+        upstream = { http = "http://127.0.0.1:8000/mcp" }
+    "#;
+
+    fn with(file: &str, test: impl FnOnce(&mut Jail, &dyn Fn() -> anyhow::Result<Loaded>)) {
+        Jail::expect_with(|jail| {
+            jail.create_file("portcullis.toml", file)?;
+            test(jail, &|| load(Path::new("portcullis.toml"), Overrides::default()));
+            Ok(())
+        });
+    }
+
+    fn error_of(file: &str) -> String {
+        let mut message = String::new();
+        with(file, |_, load| message = load().err().map(|error| error.to_string()).unwrap_or_default());
+        assert!(!message.contains('\n'), "one line: {message}");
+        message
+    }
+
+    #[test]
+    fn the_minimal_file_takes_the_defaults() {
+        with(MINIMAL, |_, load| {
+            let config = load().unwrap().config;
+            assert_eq!(config.listen.to_string(), "127.0.0.1:3000");
+            assert_eq!(config.issuer[0].algorithms, ["RS256"]);
+            assert_eq!(config.limits.max_body, 4 << 20);
+        });
+    }
+
+    #[test]
+    fn environment_wins_over_the_file_and_flags_over_both() {
+        with(MINIMAL, |jail, load| {
+            jail.set_env("PORTCULLIS_LISTEN", "127.0.0.1:4000");
+            jail.set_env("PORTCULLIS_SESSION__IDLE_TIMEOUT", "5m");
+            let config = load().unwrap().config;
+            assert_eq!(config.listen.port(), 4000);
+            assert_eq!(config.session.idle_timeout, super::super::Span::secs(300));
+            let flags = Overrides { listen: Some(([127, 0, 0, 1], 5000).into()) };
+            let config = super::load(Path::new("portcullis.toml"), flags).unwrap().config;
+            assert_eq!(config.listen.port(), 5000);
+        });
+    }
+
+    #[test]
+    fn variables_that_are_no_configuration_are_left_alone() {
+        with(MINIMAL, |jail, load| {
+            jail.set_env("PORTCULLIS_TOKEN", "something");
+            assert!(load().is_ok());
+        });
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_with_the_nearest_known_one() {
+        let error = error_of(&format!("{MINIMAL}\nrequired_scope = [\"a\"]"));
+        assert!(error.contains("resource.0.required_scope"), "{error}");
+        assert!(error.contains("did you mean `required_scopes`?"), "{error}");
+        assert!(error.contains("portcullis.toml"), "{error}");
+        let error = error_of(&format!("lisen = \"127.0.0.1:1\"\n{MINIMAL}"));
+        assert!(error.contains("did you mean `listen`?"), "{error}");
+    }
+
+    #[test]
+    fn a_missing_key_and_a_wrong_type_are_named() {
+        let error = error_of("base_url = \"http://127.0.0.1:3000\"");
+        assert!(error.contains("`resource` is missing"), "{error}");
+        let error = error_of(&format!("workers = \"many\"\n{MINIMAL}"));
+        assert!(error.contains("`workers`"), "{error}");
+    }
+
+    /// J6: a literal secret in the file is refused, and not printed.
+    #[test]
+    fn a_literal_secret_is_refused_and_not_printed() {
+        let error = error_of(&MINIMAL.replace("[[resource]]", "client_secret = \"hunter2\"\n[[resource]]"));
+        assert!(error.contains("client_secret"), "{error}");
+        assert!(!error.contains("hunter2"), "{error}");
+    }
+
+    #[test]
+    fn a_missing_file_and_broken_toml_are_one_line() {
+        let error = load(Path::new("/nowhere/portcullis.toml"), Overrides::default()).err().unwrap().to_string();
+        assert!(error.contains("/nowhere/portcullis.toml"), "{error}");
+        assert!(error_of("base_url = ").contains("portcullis.toml"));
+        let error = error_of("client_secret = \"hunter2");
+        assert!(error.contains("line 1") && !error.contains("hunter2"), "{error}");
+    }
+}

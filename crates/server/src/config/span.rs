@@ -1,0 +1,55 @@
+//! Lengths of time as people write them: `30m`, `24h`, `5s`.
+
+use std::{fmt, time::Duration};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// A length of time in the configuration, written as `250ms`, `5s`, `30m` or `24h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Span(pub(crate) Duration);
+
+impl Span {
+    pub(crate) const fn secs(secs: u64) -> Self {
+        Self(Duration::from_secs(secs))
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        humantime::format_duration(self.0).fmt(f)
+    }
+}
+
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        humantime::parse_duration(&text).map(Self).map_err(|_| {
+            de::Error::custom(format!("{text:?} is no length of time; write a number and a unit, such as \"30m\""))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn written_and_read_back() {
+        for text in ["250ms", "5s", "30m", "1day"] {
+            let span: Span = serde_json::from_value(text.into()).unwrap();
+            assert_eq!(span.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_number_without_a_unit_is_refused_with_the_fix() {
+        let error = serde_json::from_value::<Span>("30".into()).unwrap_err();
+        assert!(error.to_string().contains("\"30m\""), "{error}");
+    }
+}

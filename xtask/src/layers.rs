@@ -1,0 +1,143 @@
+//! `cargo xtask layers`: a crate may use crates of lower rows, and a few names only where they belong.
+
+use std::collections::BTreeMap;
+
+use anyhow::bail;
+
+use crate::workspace::{self, Package};
+
+/// The rows, lowest first. A crate may use crates of the rows before its own.
+const ROWS: &[&[&str]] = &[
+    &["portcullis-metadata", "portcullis-mcp"],
+    &["portcullis-jose", "portcullis-discovery", "portcullis-session"],
+    &["portcullis-verifier", "portcullis-client", "portcullis-devidp"],
+    &["portcullis-guard"],
+    &["portcullis-endpoint"],
+    &["portcullis-gateway", "portcullis-doctor"],
+    &["portcullis"],
+];
+
+/// Tools and tests: they may use everything, and nothing in the rows may use them.
+const FREE: &[&str] = &["portcullis-scenarios", "portcullis-examples", "portcullis-fuzz-bodies", "xtask"];
+
+/// The test support crate stands on the first two rows alone.
+const TESTKIT: &str = "portcullis-testkit";
+const TESTKIT_ROW: usize = 3;
+
+/// Names that a crate must not use although its row would allow it, with the reason.
+const BANNED: &[(&str, &str, &str)] = &[
+    ("portcullis-metadata", "tokio", "wire types do no I/O"),
+    ("portcullis-metadata", "hyper", "wire types do no I/O"),
+    ("portcullis-metadata", "tower", "wire types do no I/O"),
+    ("portcullis-mcp", "tokio", "wire types do no I/O"),
+    ("portcullis-mcp", "hyper", "wire types do no I/O"),
+    ("portcullis-mcp", "tower", "wire types do no I/O"),
+    ("portcullis-guard", "portcullis-mcp", "the guard protects any HTTP resource"),
+    ("portcullis-guard", "portcullis-session", "the guard protects any HTTP resource"),
+];
+
+/// The only crate that names josekit.
+const JOSE: &str = "portcullis-jose";
+
+pub(crate) fn run() -> anyhow::Result<()> {
+    let packages = workspace::metadata()?.packages;
+    let faults = faults(&packages);
+    if !faults.is_empty() {
+        bail!("the layers do not hold:\n  {}", faults.join("\n  "));
+    }
+    println!("layers hold: {} packages in {} rows", packages.len(), ROWS.len());
+    Ok(())
+}
+
+fn faults(packages: &[Package]) -> Vec<String> {
+    let rows = rows();
+    let mut faults = Vec::new();
+    for package in packages {
+        if FREE.contains(&package.name.as_str()) {
+            continue;
+        }
+        let Some(row) = rows.get(package.name.as_str()) else {
+            faults.push(format!("{} has no row; add it in xtask/src/layers.rs", package.name));
+            continue;
+        };
+        for dependency in package.dependencies.iter().filter(|dependency| dependency.kind.as_deref() != Some("dev")) {
+            faults.extend(fault(&package.name, *row, &dependency.name, &rows));
+        }
+    }
+    faults
+}
+
+fn fault(user: &str, row: usize, used: &str, rows: &BTreeMap<&str, usize>) -> Option<String> {
+    if let Some((_, _, reason)) = BANNED.iter().find(|(from, to, _)| *from == user && *to == used) {
+        return Some(format!("{user} uses {used}: {reason}"));
+    }
+    if used == "josekit" && user != JOSE {
+        return Some(format!("{user} uses josekit: only {JOSE} may"));
+    }
+    if FREE.contains(&used) || used == TESTKIT {
+        return Some(format!("{user} uses {used}, which is for tests and tools"));
+    }
+    let used_row = rows.get(used)?;
+    (*used_row >= row).then(|| format!("{user} (row {row}) uses {used} (row {used_row}); only lower rows may be used"))
+}
+
+fn rows() -> BTreeMap<&'static str, usize> {
+    let mut rows: BTreeMap<_, _> = ROWS
+        .iter()
+        .enumerate()
+        .flat_map(|(position, names)| names.iter().map(move |name| (*name, position + 1)))
+        .collect();
+    rows.insert(TESTKIT, TESTKIT_ROW);
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::Dependency;
+
+    fn package(name: &str, uses: &[(&str, Option<&str>)]) -> Package {
+        let dependencies = uses
+            .iter()
+            .map(|(name, kind)| Dependency { name: (*name).to_owned(), kind: kind.map(str::to_owned) })
+            .collect();
+        Package { name: name.to_owned(), dependencies }
+    }
+
+    fn faults_of(name: &str, uses: &[(&str, Option<&str>)]) -> Vec<String> {
+        faults(&[package(name, uses)])
+    }
+
+    #[test]
+    fn lower_rows_and_foreign_crates_are_fine() {
+        assert!(faults_of("portcullis-guard", &[("portcullis-verifier", None), ("http", None)]).is_empty());
+        assert!(faults_of("portcullis-testkit", &[("portcullis-jose", None)]).is_empty());
+        assert!(faults_of("xtask", &[("portcullis", None)]).is_empty());
+    }
+
+    #[test]
+    fn the_same_or_a_higher_row_is_a_fault() {
+        assert_eq!(faults_of("portcullis-jose", &[("portcullis-session", None)]).len(), 1);
+        assert_eq!(faults_of("portcullis-verifier", &[("portcullis-guard", None)]).len(), 1);
+        assert_eq!(faults_of("portcullis-testkit", &[("portcullis-verifier", None)]).len(), 1);
+    }
+
+    #[test]
+    fn build_dependencies_count_and_dev_dependencies_do_not() {
+        assert_eq!(faults_of("portcullis-jose", &[("portcullis", Some("build"))]).len(), 1);
+        assert!(faults_of("portcullis-jose", &[("portcullis", Some("dev"))]).is_empty());
+    }
+
+    #[test]
+    fn banned_names_are_faults() {
+        assert_eq!(faults_of("portcullis-metadata", &[("tokio", None)]).len(), 1);
+        assert_eq!(faults_of("portcullis-guard", &[("portcullis-mcp", None)]).len(), 1);
+        assert_eq!(faults_of("portcullis-verifier", &[("josekit", None)]).len(), 1);
+        assert_eq!(faults_of("portcullis-verifier", &[("portcullis-testkit", None)]).len(), 1);
+    }
+
+    #[test]
+    fn a_crate_without_a_row_is_a_fault() {
+        assert_eq!(faults_of("portcullis-new", &[]).len(), 1);
+    }
+}

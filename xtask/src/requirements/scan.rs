@@ -1,0 +1,115 @@
+//! Reads which requirements the tests name.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context;
+
+use super::Tests;
+
+const FOLDERS: &[&str] = &["crates", "examples", "fuzz/bodies", "tests", "xtask"];
+
+/// All tests below the workspace's folders, by the numbers in their doc comments.
+pub(super) fn tests(root: &Path) -> anyhow::Result<Tests> {
+    let mut tests = Tests::new();
+    for folder in FOLDERS {
+        for path in rust_files(&root.join(folder))? {
+            let text = fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
+            let file = path.strip_prefix(root).unwrap_or(&path).display().to_string();
+            for (number, test) in named(&text) {
+                tests.entry(number).or_default().push(format!("{file}::{test}"));
+            }
+        }
+    }
+    for names in tests.values_mut() {
+        names.sort();
+    }
+    Ok(tests)
+}
+
+fn rust_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        for entry in entries {
+            let path = entry?.path();
+            if path.is_dir() {
+                if path.file_name().is_none_or(|name| name != "target") {
+                    folders.push(path);
+                }
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// The pairs (number, test name) of one file: the numbers that open the doc comment of each test.
+fn named(text: &str) -> Vec<(String, String)> {
+    let mut named = Vec::new();
+    let mut comment = String::new();
+    let mut is_test = false;
+    for line in text.lines().map(str::trim) {
+        if let Some(words) = line.strip_prefix("///") {
+            comment.push_str(words);
+        } else if line.starts_with("#[") {
+            is_test |= is_test_attribute(line);
+        } else {
+            if is_test && let Some(name) = function_name(line) {
+                named.extend(numbers(&comment).into_iter().map(|number| (number, name.to_owned())));
+            }
+            comment.clear();
+            is_test = false;
+        }
+    }
+    named
+}
+
+fn is_test_attribute(line: &str) -> bool {
+    let path = line.trim_start_matches("#[").split(['(', ']']).next().unwrap_or_default();
+    path == "test" || path.ends_with("::test")
+}
+
+fn function_name(line: &str) -> Option<&str> {
+    let line = line.strip_prefix("pub ").unwrap_or(line);
+    let line = line.strip_prefix("async ").unwrap_or(line);
+    line.strip_prefix("fn ")?.split(['(', '<']).next()
+}
+
+/// The numbers before the comment's first colon, such as `B2` and `B4` in `B2, B4: what is shown`.
+fn numbers(comment: &str) -> Vec<String> {
+    let Some((opening, _)) = comment.split_once(':') else { return Vec::new() };
+    let words: Vec<&str> = opening.split([',', ' ']).filter(|word| !word.is_empty()).collect();
+    if words.iter().all(|word| is_number(word)) { words.into_iter().map(str::to_owned).collect() } else { Vec::new() }
+}
+
+fn is_number(word: &str) -> bool {
+    let mut characters = word.chars();
+    characters.next().is_some_and(|first| ('A'..='L').contains(&first))
+        && word.len() > 1
+        && characters.all(|digit| digit.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_open_the_comment_of_a_test() {
+        let text = "/// B2, B4: quoted.\n#[test]\nfn quoted() {}\n/// C1: waits.\n#[tokio::test(start_paused = true)]\nasync fn waits() {}\n";
+        let expected = [("B2", "quoted"), ("B4", "quoted"), ("C1", "waits")];
+        assert_eq!(named(text), expected.map(|(number, test)| (number.to_owned(), test.to_owned())));
+    }
+
+    #[test]
+    fn other_comments_and_other_functions_name_nothing() {
+        assert!(named("/// B2: not a test.\nfn helper() {}\n").is_empty());
+        assert!(named("/// As in B2: prose.\n#[test]\nfn prose() {}\n").is_empty());
+        assert!(named("/// B2: of something else.\nstruct A;\n#[test]\nfn bare() {}\n").is_empty());
+    }
+}
