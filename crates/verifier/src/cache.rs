@@ -1,0 +1,251 @@
+use std::{
+    collections::HashMap,
+    hash::{BuildHasherDefault, Hasher},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use portcullis_metadata::UnixTime;
+use siphasher::sip128::SipHasher24;
+use zeroize::Zeroizing;
+
+use crate::VerifiedToken;
+
+/// How long an entry counts at most, whatever the token's expiry.
+const MAX_LIFE: Duration = Duration::from_secs(5 * 60);
+/// More shards than workers, so that two rarely meet at a lock.
+const MAX_SHARDS: usize = 64;
+/// How many slots of a shard an insertion looks at, to drop the dead and to find one to evict.
+const SAMPLE: usize = 8;
+
+/// Tokens that were verified a short while ago, by a keyed hash of the token.
+///
+/// The token itself is never stored. The key is drawn per cache and the hash covers the resource configuration's
+/// generation, so that an entry counts for one resource in one configuration. A lookup locks one shard for the time
+/// of a table probe and allocates nothing.
+///
+/// Bounded: a full shard evicts the oldest of a random sample. Entries that nobody asks for again go when an
+/// insertion samples them, or in a [`sweep`](Self::sweep).
+pub(crate) struct Cache {
+    key: Zeroizing<[u8; 16]>,
+    resource_generation: u64,
+    shards: Box<[Mutex<Shard>]>,
+    shard_capacity: usize,
+}
+
+/// The keyed hash that stands for a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fingerprint(u128);
+
+/// Which state of which issuer's keys a verification began with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeyState {
+    /// The issuer's place in the verifier's list.
+    pub(crate) issuer: usize,
+    /// The key generation, read before the verification.
+    pub(crate) generation: u64,
+}
+
+/// The two readings of the clock that a lookup or an insertion is judged by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Now {
+    pub(crate) unix: UnixTime,
+    pub(crate) monotonic: Duration,
+}
+
+impl Cache {
+    /// A cache of at most `entries` entries; with 0 it keeps nothing.
+    pub(crate) fn new(entries: usize, resource_generation: u64) -> Result<Self, getrandom::Error> {
+        let mut key = Zeroizing::new([0; 16]);
+        getrandom::fill(key.as_mut_slice())?;
+        let shards = if entries == 0 { 1 } else { 1 << entries.ilog2().min(MAX_SHARDS.ilog2()) };
+        let seed = getrandom::u64()?;
+        Ok(Self {
+            key,
+            resource_generation,
+            shards: (0..shards as u64).map(|shard| Mutex::new(Shard::new(seed.wrapping_add(shard)))).collect(),
+            shard_capacity: entries / shards,
+        })
+    }
+
+    pub(crate) fn fingerprint(&self, token: &str) -> Fingerprint {
+        let mut hasher = SipHasher24::new_with_key(&self.key);
+        hasher.write(&self.resource_generation.to_le_bytes());
+        hasher.write(token.as_bytes());
+        Fingerprint(siphasher::sip128::Hasher128::finish128(&hasher).as_u128())
+    }
+
+    /// The entry of a token, while it counts. One that is expired, or whose issuer's keys have changed, is removed.
+    pub(crate) fn get(
+        &self,
+        fingerprint: Fingerprint,
+        now: Now,
+        present: impl Fn(usize) -> Option<u64>,
+    ) -> Option<VerifiedToken> {
+        let mut shard = self.shard(fingerprint);
+        let position = *shard.index.get(&fingerprint.0)?;
+        let slot = shard.slots.get(position as usize)?;
+        if slot.counts(now, &present) {
+            return Some(slot.token.clone());
+        }
+        shard.remove(position);
+        None
+    }
+
+    /// Keeps a verified token until its expiry, 5 min at most.
+    pub(crate) fn insert(
+        &self,
+        fingerprint: Fingerprint,
+        keys: KeyState,
+        token: VerifiedToken,
+        now: Now,
+        present: impl Fn(usize) -> Option<u64>,
+    ) {
+        let slot = Slot {
+            fingerprint: fingerprint.0,
+            keys,
+            expires: token.principal().expires(),
+            dies: now.monotonic.saturating_add(MAX_LIFE),
+            token,
+        };
+        if self.shard_capacity == 0 || !slot.counts(now, &present) {
+            return;
+        }
+        let mut shard = self.shard(fingerprint);
+        if let Some(&position) = shard.index.get(&fingerprint.0) {
+            shard.remove(position);
+        }
+        shard.make_room(self.shard_capacity, now, &present);
+        shard.push(slot);
+    }
+
+    /// Removes every entry that no longer counts, and says how many those were.
+    pub(crate) fn sweep(&self, now: Now, present: impl Fn(usize) -> Option<u64>) -> usize {
+        self.shards.iter().map(|shard| lock(shard).sweep(now, &present)).sum()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.shards.iter().map(|shard| lock(shard).slots.len()).sum()
+    }
+
+    fn shard(&self, fingerprint: Fingerprint) -> MutexGuard<'_, Shard> {
+        // The table inside takes the low half, the shard the high one.
+        let shard = (fingerprint.0 >> 64) as usize & (self.shards.len() - 1);
+        lock(&self.shards[shard])
+    }
+}
+
+fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+struct Slot {
+    fingerprint: u128,
+    keys: KeyState,
+    expires: UnixTime,
+    dies: Duration,
+    token: VerifiedToken,
+}
+
+impl Slot {
+    fn counts(&self, now: Now, present: &impl Fn(usize) -> Option<u64>) -> bool {
+        now.unix < self.expires && now.monotonic < self.dies && present(self.keys.issuer) == Some(self.keys.generation)
+    }
+}
+
+/// A table beside a dense list, so that a random entry is one index away.
+struct Shard {
+    index: HashMap<u128, u32, BuildHasherDefault<LowHalf>>,
+    slots: Vec<Slot>,
+    random: u64,
+}
+
+impl Shard {
+    fn new(seed: u64) -> Self {
+        Self { index: HashMap::default(), slots: Vec::new(), random: seed }
+    }
+
+    fn push(&mut self, slot: Slot) {
+        let Ok(position) = u32::try_from(self.slots.len()) else { return };
+        self.index.insert(slot.fingerprint, position);
+        self.slots.push(slot);
+    }
+
+    fn remove(&mut self, position: u32) {
+        let removed = self.slots.swap_remove(position as usize);
+        self.index.remove(&removed.fingerprint);
+        if let Some(moved) = self.slots.get(position as usize) {
+            self.index.insert(moved.fingerprint, position);
+        }
+    }
+
+    /// Drops the dead of a random sample; if the shard is full even so, the sample's oldest goes too.
+    fn make_room(&mut self, capacity: usize, now: Now, present: &impl Fn(usize) -> Option<u64>) {
+        for _ in 0..SAMPLE.min(self.slots.len()) {
+            let Some(position) = self.random_position() else { break };
+            if !self.slots[position as usize].counts(now, present) {
+                self.remove(position);
+            }
+        }
+        while self.slots.len() >= capacity {
+            let Some(oldest) = self.oldest_of_sample() else { break };
+            self.remove(oldest);
+        }
+    }
+
+    fn oldest_of_sample(&mut self) -> Option<u32> {
+        let mut oldest = self.random_position()?;
+        for _ in 1..SAMPLE {
+            let other = self.random_position()?;
+            if self.slots[other as usize].dies < self.slots[oldest as usize].dies {
+                oldest = other;
+            }
+        }
+        Some(oldest)
+    }
+
+    fn random_position(&mut self) -> Option<u32> {
+        if self.slots.is_empty() {
+            return None;
+        }
+        // SplitMix64: which slot is looked at is no secret, it only has to vary.
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        u32::try_from((mixed ^ (mixed >> 31)) % self.slots.len() as u64).ok()
+    }
+
+    fn sweep(&mut self, now: Now, present: &impl Fn(usize) -> Option<u64>) -> usize {
+        let before = self.slots.len();
+        let mut position = 0;
+        while let Some(slot) = self.slots.get(position as usize) {
+            if slot.counts(now, present) {
+                position += 1;
+            } else {
+                self.remove(position);
+            }
+        }
+        before - self.slots.len()
+    }
+}
+
+/// The keys are keyed hashes already: their low half is as good as a hash of them.
+#[derive(Default)]
+struct LowHalf(u64);
+
+impl Hasher for LowHalf {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
+        }
+    }
+
+    fn write_u128(&mut self, value: u128) {
+        self.0 = value as u64;
+    }
+}

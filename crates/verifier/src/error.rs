@@ -1,0 +1,119 @@
+use std::time::Duration;
+
+/// Why a token is not accepted.
+///
+/// No variant holds anything of the token. Everything but [`IssuerUnavailable`](Self::IssuerUnavailable) is a
+/// judgement on the token; that one says only that it could not be judged.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum VerifyError {
+    /// Longer than the resource's limit; nothing of it was parsed.
+    #[error("the token is longer than {limit} bytes")]
+    TooLong {
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// It is no signed JWT in compact form: an opaque token, broken encoding, repeated members, a claim of a wrong
+    /// type, a number that is no date.
+    #[error("the token is not a well-formed signed JWT")]
+    Malformed,
+    /// Its header asks for something that is never done: `crit`, `b64`, encryption.
+    #[error("the token's header asks for an extension that is not supported")]
+    UnsupportedHeader,
+    /// Signed with an algorithm that does not exist here (`none`, HMAC) or is not configured for its issuer.
+    #[error("the token's signature algorithm is not allowed for its issuer")]
+    AlgorithmNotAllowed,
+    /// It has no `iss` claim.
+    #[error("the token names no issuer")]
+    IssuerMissing,
+    /// Its `iss` is none of the resource's issuers, byte for byte.
+    #[error("the token's issuer is not one of this resource's")]
+    IssuerUnknown,
+    /// The issuer publishes no key for its (kid, alg), or not exactly one that fits a token without `kid`.
+    #[error("the issuer publishes no key that fits the token")]
+    KeyUnknown,
+    /// The signature does not verify.
+    #[error("the signature does not verify")]
+    Signature,
+    /// Its header `typ` is not that of an access token; with
+    /// [`require_at_jwt`](crate::IssuerSettings::require_at_jwt), anything but `at+jwt`.
+    #[error("the token's header type is not that of an access token")]
+    TypeNotAllowed,
+    /// Its claims show that it is an ID token, a refresh token, a logout token or a security event.
+    #[error("the token is not an access token")]
+    NotAnAccessToken,
+    /// It is bound to a key of its sender (`cnf`), and that binding is not enforced here.
+    #[error("the token is bound to its sender, and that binding is not supported")]
+    SenderConstrained,
+    /// It has no `aud` claim.
+    #[error("the token names no audience")]
+    AudienceMissing,
+    /// No entry of its `aud` is this resource.
+    #[error("the token is for another resource")]
+    AudienceMismatch,
+    /// It has no `exp` claim.
+    #[error("the token has no expiry")]
+    ExpiryMissing,
+    /// Its `exp` is past.
+    #[error("the token is expired")]
+    Expired,
+    /// Its `nbf` is in the future.
+    #[error("the token is not valid yet")]
+    NotYetValid,
+    /// Its `iat` is in the future.
+    #[error("the token is issued in the future")]
+    IssuedInFuture,
+    /// The issuer has a longest lifetime set, and the token has no `iat` to judge it by.
+    #[error("the token does not say when it was issued")]
+    IssuedAtMissing,
+    /// It lives longer than the issuer's tokens may.
+    #[error("the token's lifetime is longer than allowed")]
+    LifetimeTooLong,
+    /// The issuer cannot be asked for its keys right now and no key that is held fits: the token may be good.
+    #[error("the issuer cannot be asked right now")]
+    IssuerUnavailable {
+        /// When asking again makes sense.
+        retry_after: Duration,
+    },
+}
+
+impl VerifyError {
+    /// The stable reason code, for logs, metrics and audit. Never for the client.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::TooLong { .. } => "token.too_long",
+            Self::Malformed => "token.malformed",
+            Self::UnsupportedHeader => "token.unsupported_header",
+            Self::AlgorithmNotAllowed => "token.algorithm_not_allowed",
+            Self::IssuerMissing => "token.issuer_missing",
+            Self::IssuerUnknown => "token.issuer_unknown",
+            Self::KeyUnknown => "token.key_unknown",
+            Self::Signature => "token.signature",
+            Self::TypeNotAllowed => "token.type_not_allowed",
+            Self::NotAnAccessToken => "token.not_an_access_token",
+            Self::SenderConstrained => "token.sender_constrained",
+            Self::AudienceMissing => "token.audience_missing",
+            Self::AudienceMismatch => "token.audience_mismatch",
+            Self::ExpiryMissing => "token.expiry_missing",
+            Self::Expired => "token.expired",
+            Self::NotYetValid => "token.not_yet_valid",
+            Self::IssuedInFuture => "token.issued_in_future",
+            Self::IssuedAtMissing => "token.issued_at_missing",
+            Self::LifetimeTooLong => "token.lifetime_too_long",
+            Self::IssuerUnavailable { .. } => "issuer.unavailable",
+        }
+    }
+
+    /// Whether the token could not be judged, so that the client should keep it and come again.
+    pub fn is_unavailable(&self) -> bool {
+        matches!(self, Self::IssuerUnavailable { .. })
+    }
+
+    /// When to come again, where the token could not be judged.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::IssuerUnavailable { retry_after } => Some(*retry_after),
+            _ => None,
+        }
+    }
+}

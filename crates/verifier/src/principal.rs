@@ -1,0 +1,66 @@
+use std::fmt;
+
+use portcullis_metadata::{Issuer, Scopes, UnixTime};
+use serde_json::{Map, Value};
+
+/// Whom a verified token speaks for, and what it allows.
+///
+/// It is made by the verifier alone, reached through a [`VerifiedToken`](crate::VerifiedToken), and holds claims,
+/// never the token. `Debug` shows neither the subject nor the other claims.
+pub struct Principal {
+    pub(crate) issuer: Issuer,
+    pub(crate) subject: Option<Box<str>>,
+    pub(crate) client: Option<Box<str>>,
+    pub(crate) scopes: Scopes,
+    pub(crate) expires: UnixTime,
+    pub(crate) claims: Map<String, Value>,
+    pub(crate) subjectless_client: bool,
+}
+
+impl Principal {
+    /// The issuer that the token was verified for. Subjects of different issuers are never the same.
+    pub fn issuer(&self) -> &Issuer {
+        &self.issuer
+    }
+
+    /// The `sub` claim, unique within the issuer. Tokens of machine clients may have none.
+    pub fn subject(&self) -> Option<&str> {
+        self.subject.as_deref()
+    }
+
+    /// The client that the token was issued to: the `client_id` claim, in its absence `azp`.
+    pub fn client(&self) -> Option<&str> {
+        self.client.as_deref()
+    }
+
+    /// The granted scopes, as the token names them.
+    pub fn scopes(&self) -> &Scopes {
+        &self.scopes
+    }
+
+    /// The `exp` claim: from this moment on the token counts for nothing but the issuer's leeway.
+    pub fn expires(&self) -> UnixTime {
+        self.expires
+    }
+
+    /// The claims that have no accessor of their own, as the issuer signed them.
+    pub fn claims(&self) -> &Map<String, Value> {
+        &self.claims
+    }
+
+    /// Whether this is a client without a subject, at an issuer that is set to let such clients own sessions
+    /// ([`IssuerSettings::subjectless_client`](crate::IssuerSettings::subjectless_client)).
+    pub fn may_own_sessions_as_client(&self) -> bool {
+        self.subjectless_client && self.subject.is_none() && self.client.is_some()
+    }
+}
+
+impl fmt::Debug for Principal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Principal")
+            .field("issuer", &self.issuer)
+            .field("scopes", &self.scopes)
+            .field("expires", &self.expires)
+            .finish_non_exhaustive()
+    }
+}
