@@ -3,10 +3,20 @@
 mod addresses;
 mod error;
 mod fetch;
+#[cfg(feature = "reqwest")]
+mod http_fetch;
+#[cfg(feature = "reqwest")]
+mod lane;
 mod policy;
+#[cfg(feature = "reqwest")]
+mod resolver;
+#[cfg(feature = "reqwest")]
+mod tls;
 
 pub use error::{FetchError, NetworkError, NetworkFailure, Refusal, SettingsError};
 pub use fetch::{BodyStream, BoxFuture, Fetch, FetchRequest, FetchResponse, OpenResponse};
+#[cfg(feature = "reqwest")]
+pub use http_fetch::{FetchSettings, HttpFetch};
 pub use policy::UrlPolicy;
 
 /// A URL as it may appear in logs and errors: query, fragment and user information taken off.

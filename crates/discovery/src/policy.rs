@@ -64,10 +64,7 @@ impl UrlPolicy {
     /// Whether a connection for `url` may go to `address`, one of those that its host stands for. `localhost` and
     /// names below it stand for loopback addresses alone, under either policy.
     pub fn admits(self, url: &Url, address: IpAddr) -> bool {
-        self.admits_host(is_loopback(url), address)
-    }
-
-    pub(crate) fn admits_host(self, host_is_loopback: bool, address: IpAddr) -> bool {
+        let host_is_loopback = is_loopback(url);
         let reach = addresses::reach(address);
         if host_is_loopback && reach != Reach::Loopback {
             return false;
@@ -79,5 +76,114 @@ impl UrlPolicy {
             Reach::Private => private_addresses,
             Reach::Special => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PEER: UrlPolicy = UrlPolicy::Peer { loopback_http: false, private_addresses: false };
+    const LOOPBACK: UrlPolicy = UrlPolicy::Peer { loopback_http: true, private_addresses: false };
+    const PRIVATE: UrlPolicy = UrlPolicy::Peer { loopback_http: false, private_addresses: true };
+
+    fn check(policy: UrlPolicy, url: &str) -> Result<(), Refusal> {
+        policy.check(&Url::parse(url).unwrap())
+    }
+
+    /// G6: literal addresses that a peer may not name, in every spelling.
+    #[test]
+    fn a_peer_cannot_name_an_address_that_is_not_public() {
+        for host in [
+            "127.0.0.1",
+            "2130706433",
+            "0x7f.1",
+            "127.0.0.1.",
+            "10.0.0.1",
+            "172.31.255.255",
+            "192.168.1.1",
+            "100.64.0.1",
+            "169.254.169.254",
+            "100.100.100.200",
+            "168.63.129.16",
+            "0.0.0.0",
+            "192.0.0.192",
+            "192.0.2.1",
+            "198.18.0.1",
+            "198.51.100.1",
+            "203.0.113.1",
+            "224.0.0.1",
+            "255.255.255.255",
+            "localhost",
+            "a.localhost",
+            "[::]",
+            "[::1]",
+            "[::ffff:10.0.0.1]",
+            "[::ffff:127.0.0.1]",
+            "[::7f00:1]",
+            "[64:ff9b::a00:1]",
+            "[64:ff9b::a9fe:a9fe]",
+            "[64:ff9b:1::1]",
+            "[2002:a00:1::]",
+            "[2002:7f00:1::1]",
+            "[2001::1]",
+            "[2001:db8::1]",
+            "[3fff::1]",
+            "[fd00:ec2::254]",
+            "[fd20:ce::254]",
+            "[fc00::1]",
+            "[fe80::1]",
+            "[fec0::1]",
+            "[ff02::1]",
+            "[100::1]",
+            "[4000::1]",
+        ] {
+            assert_eq!(check(PEER, &format!("https://{host}/")), Err(Refusal::Address), "{host}");
+        }
+        for host in
+            ["9.9.9.9", "172.32.0.1", "auth.example.com", "[2620:fe::fe]", "[2002:909:909::]", "[::ffff:9.9.9.9]"]
+        {
+            assert_eq!(check(PEER, &format!("https://{host}/")), Ok(()), "{host}");
+        }
+    }
+
+    /// G6: plain http is for loopback alone, and from a peer only when the start was loopback.
+    #[test]
+    fn plain_http_is_for_loopback() {
+        for policy in [UrlPolicy::Operator, LOOPBACK] {
+            for host in ["127.0.0.1", "127.8.8.8", "[::1]", "localhost", "a.localhost"] {
+                assert_eq!(check(policy, &format!("http://{host}:1/")), Ok(()), "{host}");
+            }
+            assert_eq!(check(policy, "http://169.254.169.254/"), Err(Refusal::Scheme));
+            assert_eq!(check(policy, "http://auth.example.com/"), Err(Refusal::Scheme));
+            assert_eq!(check(policy, "http://[::ffff:127.0.0.1]/"), Err(Refusal::Scheme));
+        }
+        for policy in [PEER, PRIVATE] {
+            assert_eq!(check(policy, "http://127.0.0.1/"), Err(Refusal::Scheme));
+        }
+        assert_eq!(check(UrlPolicy::Operator, "ftp://auth.example.com/"), Err(Refusal::Scheme));
+        assert_eq!(check(UrlPolicy::Operator, "https://a@auth.example.com/"), Err(Refusal::UserInformation));
+        assert_eq!(check(PEER, "https://:b@auth.example.com/"), Err(Refusal::UserInformation));
+    }
+
+    /// G6: private addresses are the operator's to use, and a peer's when that is allowed; special ones never are a peer's.
+    #[test]
+    fn private_addresses_where_they_are_allowed() {
+        for host in ["10.0.0.1", "100.64.0.1", "[fc00::1]", "127.0.0.1", "localhost"] {
+            assert_eq!(check(UrlPolicy::Operator, &format!("https://{host}/")), Ok(()), "{host}");
+            assert_eq!(check(PRIVATE, &format!("https://{host}/")), Ok(()), "{host}");
+        }
+        for host in ["169.254.169.254", "[fd00:ec2::254]", "[fe80::1]", "0.0.0.0", "100.100.100.200"] {
+            assert_eq!(check(UrlPolicy::Operator, &format!("https://{host}/")), Ok(()), "{host}");
+            assert_eq!(check(PRIVATE, &format!("https://{host}/")), Err(Refusal::Address), "{host}");
+        }
+        assert_eq!(check(LOOPBACK, "https://10.0.0.1/"), Err(Refusal::Address));
+    }
+
+    #[test]
+    fn loopback_is_fine_when_the_start_was() {
+        let peer_of = |start: &str| UrlPolicy::peer_of(&Url::parse(start).unwrap());
+        assert_eq!(peer_of("http://127.0.0.1:3000/mcp"), LOOPBACK);
+        assert_eq!(peer_of("https://mcp.example.com/mcp"), PEER);
     }
 }

@@ -1,0 +1,168 @@
+use std::{error::Error, io, path::PathBuf, sync::OnceLock};
+
+use bytes::Bytes;
+use http::HeaderValue;
+use reqwest::{Client, Proxy, Response, redirect};
+use tokio::time::timeout;
+use url::Url;
+
+use crate::{
+    BodyStream, BoxFuture, Fetch, FetchError, FetchRequest, FetchResponse, NetworkError, NetworkFailure, OpenResponse,
+    Refusal, SettingsError,
+    lane::Lane,
+    resolver::{FilteringResolver, NoAddress},
+    tls::Tls,
+};
+
+/// How an [`HttpFetch`] is set up. The default trusts the machine's certificates, takes the proxy from the
+/// environment, and names itself `portcullis/` with the version.
+#[derive(Clone, Debug, Default)]
+pub struct FetchSettings {
+    /// A PEM file of certificates that are trusted beside the machine's own, for
+    /// [`UrlPolicy::Operator`](crate::UrlPolicy::Operator) alone.
+    pub ca_file: Option<PathBuf>,
+    /// The egress proxy, for [`UrlPolicy::Operator`](crate::UrlPolicy::Operator) and hosts that are not loopback
+    /// alone. Without it, `HTTPS_PROXY` and `NO_PROXY` of the environment are honoured there.
+    pub proxy: Option<Url>,
+    /// The `User-Agent` to send.
+    pub user_agent: Option<String>,
+}
+
+/// [`Fetch`] over HTTP/1.1 and HTTP/2, on reqwest and rustls with the ring provider.
+///
+/// Connections are pooled, and never shared between policies. They are driven by the runtime that opened them, so
+/// that one value belongs to one long-lived runtime. The machine's trusted certificates are read at the first
+/// `https` fetch, not before.
+#[derive(Debug)]
+pub struct HttpFetch {
+    settings: FetchSettings,
+    tls: Tls,
+    clients: [OnceLock<Client>; Lane::COUNT],
+}
+
+impl HttpFetch {
+    /// Checks the settings; connects to nothing.
+    ///
+    /// # Errors
+    /// [`FetchError::Settings`] when the CA file has no usable certificate, the proxy is no http or https URL, or
+    /// the user agent cannot stand in a header.
+    pub fn new(settings: FetchSettings) -> Result<Self, FetchError> {
+        let tls = Tls::new(settings.ca_file.as_deref())?;
+        if settings.proxy.as_ref().is_some_and(|proxy| !matches!(proxy.scheme(), "http" | "https")) {
+            return Err(SettingsError::Proxy.into());
+        }
+        if settings.user_agent.as_deref().is_some_and(|agent| HeaderValue::from_str(agent).is_err()) {
+            return Err(SettingsError::UserAgent.into());
+        }
+        Ok(Self { settings, tls, clients: [const { OnceLock::new() }; Lane::COUNT] })
+    }
+
+    fn client(&self, lane: Lane) -> Result<Client, FetchError> {
+        let slot = &self.clients[lane.index()];
+        if let Some(client) = slot.get() {
+            return Ok(client.clone());
+        }
+        let client = self.build(lane)?;
+        Ok(slot.get_or_init(|| client).clone())
+    }
+
+    fn build(&self, lane: Lane) -> Result<Client, FetchError> {
+        let agent = self.settings.user_agent.as_deref().unwrap_or(concat!("portcullis/", env!("CARGO_PKG_VERSION")));
+        let mut builder = Client::builder()
+            .tls_backend_preconfigured(self.tls.config(lane)?)
+            .dns_resolver(FilteringResolver::new(lane.policy()))
+            .redirect(redirect::Policy::none())
+            .referer(false)
+            .user_agent(agent);
+        match (&self.settings.proxy, lane) {
+            (Some(proxy), Lane::Operator) => {
+                builder = builder.proxy(Proxy::all(proxy.clone()).map_err(|_| SettingsError::Proxy)?);
+            }
+            (None, Lane::Operator) => {}
+            _ => builder = builder.no_proxy(),
+        }
+        builder.build().map_err(|error| classify(error))
+    }
+
+    async fn send(&self, request: FetchRequest) -> Result<Response, FetchError> {
+        request.policy.check(&request.url).map_err(FetchError::Refused)?;
+        let client = self.client(Lane::of(request.policy, &request.url))?;
+        let mut outgoing = reqwest::Request::new(request.method, request.url);
+        *outgoing.headers_mut() = request.headers;
+        if !request.body.is_empty() {
+            *outgoing.body_mut() = Some(request.body.into());
+        }
+        client.execute(outgoing).await.map_err(classify)
+    }
+
+    async fn whole(&self, request: FetchRequest) -> Result<FetchResponse, FetchError> {
+        let limit = request.max_body;
+        let mut response = self.send(request).await?;
+        let declared = response.content_length().unwrap_or(0);
+        if usize::try_from(declared).map_or(true, |declared| declared > limit) {
+            return Err(FetchError::TooLarge { limit });
+        }
+        let mut body = Vec::new();
+        while let Some(piece) = response.chunk().await.map_err(classify)? {
+            if piece.len() > limit - body.len() {
+                return Err(FetchError::TooLarge { limit });
+            }
+            body.extend_from_slice(&piece);
+        }
+        Ok(FetchResponse {
+            status: response.status(),
+            headers: std::mem::take(response.headers_mut()),
+            body: body.into(),
+        })
+    }
+}
+
+impl Fetch for HttpFetch {
+    fn fetch(&self, request: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
+        let limit = request.timeout;
+        Box::pin(async move { timeout(limit, self.whole(request)).await.unwrap_or(Err(FetchError::Timeout)) })
+    }
+
+    fn open(&self, request: FetchRequest) -> BoxFuture<'_, Result<OpenResponse, FetchError>> {
+        let limit = request.timeout;
+        Box::pin(async move {
+            let mut response = timeout(limit, self.send(request)).await.unwrap_or(Err(FetchError::Timeout))?;
+            Ok(OpenResponse {
+                status: response.status(),
+                headers: std::mem::take(response.headers_mut()),
+                body: Box::new(Incoming(response)),
+            })
+        })
+    }
+}
+
+/// A response body as the network brings it.
+struct Incoming(Response);
+
+impl BodyStream for Incoming {
+    fn next(&mut self) -> BoxFuture<'_, Option<Result<Bytes, FetchError>>> {
+        Box::pin(async { self.0.chunk().await.map_err(classify).transpose() })
+    }
+}
+
+fn classify(error: reqwest::Error) -> FetchError {
+    // The URL may have a query, which belongs into no error.
+    let error = error.without_url();
+    let mut failure = if error.is_connect() { NetworkFailure::Connect } else { NetworkFailure::Interrupted };
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let inner = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        if let Some(refusal) = cause.downcast_ref::<Refusal>() {
+            return FetchError::Refused(*refusal);
+        } else if cause.is::<NoAddress>() {
+            failure = NetworkFailure::Resolve;
+        } else if cause.is::<rustls::Error>() || inner.is_some_and(|inner| inner.is::<rustls::Error>()) {
+            failure = NetworkFailure::Tls;
+        }
+        source = cause.source();
+    }
+    FetchError::Network(NetworkError::caused_by(failure, error))
+}
+
+#[cfg(test)]
+mod tests;
