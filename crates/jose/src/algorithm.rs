@@ -1,0 +1,179 @@
+use std::{fmt, str::FromStr};
+
+use crate::JoseError;
+
+/// A signature algorithm of JSON Web Signatures (RFC 7518 section 3.1, RFC 8037, RFC 9864).
+///
+/// The set is closed: `none` and the HMAC family are no values of this type, so that no code path can be
+/// talked into them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Algorithm {
+    /// RSASSA-PKCS1-v1_5 with SHA-256: the default of most authorization servers.
+    Rs256,
+    /// RSASSA-PKCS1-v1_5 with SHA-384.
+    Rs384,
+    /// RSASSA-PKCS1-v1_5 with SHA-512.
+    Rs512,
+    /// RSASSA-PSS with SHA-256.
+    Ps256,
+    /// RSASSA-PSS with SHA-384.
+    Ps384,
+    /// RSASSA-PSS with SHA-512.
+    Ps512,
+    /// ECDSA on P-256 with SHA-256.
+    Es256,
+    /// ECDSA on P-384 with SHA-384.
+    Es384,
+    /// ECDSA on P-521 with SHA-512.
+    Es512,
+    /// EdDSA on Ed25519. Ed448 is not supported.
+    EdDsa,
+}
+
+impl Algorithm {
+    /// Every algorithm, in the order of the variants.
+    pub const ALL: [Self; 10] = [
+        Self::Rs256,
+        Self::Rs384,
+        Self::Rs512,
+        Self::Ps256,
+        Self::Ps384,
+        Self::Ps512,
+        Self::Es256,
+        Self::Es384,
+        Self::Es512,
+        Self::EdDsa,
+    ];
+
+    /// The registered name, as it stands in the `alg` member.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Rs256 => "RS256",
+            Self::Rs384 => "RS384",
+            Self::Rs512 => "RS512",
+            Self::Ps256 => "PS256",
+            Self::Ps384 => "PS384",
+            Self::Ps512 => "PS512",
+            Self::Es256 => "ES256",
+            Self::Es384 => "ES384",
+            Self::Es512 => "ES512",
+            Self::EdDsa => "EdDSA",
+        }
+    }
+}
+
+/// Reads a registered name in its exact case. `Ed25519`, the name of RFC 9864, is [`Algorithm::EdDsa`].
+impl FromStr for Algorithm {
+    type Err = JoseError;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        if name == "Ed25519" {
+            return Ok(Self::EdDsa);
+        }
+        Self::ALL.into_iter().find(|algorithm| algorithm.as_str() == name).ok_or(JoseError::UnsupportedAlgorithm)
+    }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A set of [`Algorithm`]s. The default holds RS256 alone.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct AlgorithmSet(u16);
+
+impl AlgorithmSet {
+    /// The set without any algorithm: nothing verifies under it.
+    pub const EMPTY: Self = Self(0);
+
+    /// This set and one algorithm more.
+    #[must_use]
+    pub const fn with(self, algorithm: Algorithm) -> Self {
+        Self(self.0 | Self::bit(algorithm))
+    }
+
+    /// Whether the algorithm is in the set.
+    pub const fn contains(self, algorithm: Algorithm) -> bool {
+        self.0 & Self::bit(algorithm) != 0
+    }
+
+    /// Whether the set has no algorithm.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The algorithms, in the order of [`Algorithm::ALL`].
+    pub fn iter(self) -> impl Iterator<Item = Algorithm> {
+        Algorithm::ALL.into_iter().filter(move |algorithm| self.contains(*algorithm))
+    }
+
+    const fn bit(algorithm: Algorithm) -> u16 {
+        1 << algorithm as u16
+    }
+}
+
+impl Default for AlgorithmSet {
+    fn default() -> Self {
+        Self::EMPTY.with(Algorithm::Rs256)
+    }
+}
+
+impl FromIterator<Algorithm> for AlgorithmSet {
+    fn from_iter<I: IntoIterator<Item = Algorithm>>(algorithms: I) -> Self {
+        algorithms.into_iter().fold(Self::EMPTY, Self::with)
+    }
+}
+
+impl fmt::Debug for AlgorithmSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_reads_back() {
+        for algorithm in Algorithm::ALL {
+            assert_eq!(algorithm.as_str().parse::<Algorithm>().unwrap(), algorithm);
+        }
+    }
+
+    /// C2: the RFC 9864 name is the same algorithm.
+    #[test]
+    fn ed25519_is_eddsa() {
+        assert_eq!("Ed25519".parse::<Algorithm>().unwrap(), Algorithm::EdDsa);
+    }
+
+    /// C2: `none` in every spelling, HMAC, near names and encryption algorithms are no values of the type.
+    #[test]
+    fn nothing_else_is_an_algorithm() {
+        let near = [
+            "", "HS256", "HS384", "HS512", "ES256K", "Ed448", "RSA-OAEP", "dir", "rs256", "RS256 ", "eddsa", "ed25519",
+            "SHA256",
+        ];
+        for name in near.into_iter().map(String::from).chain(spellings("none")) {
+            assert!(name.parse::<Algorithm>().is_err(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn a_set_holds_what_was_put_in() {
+        assert_eq!(AlgorithmSet::default().iter().collect::<Vec<_>>(), [Algorithm::Rs256]);
+        assert!(AlgorithmSet::EMPTY.is_empty());
+        let set: AlgorithmSet = [Algorithm::EdDsa, Algorithm::Es256, Algorithm::EdDsa].into_iter().collect();
+        assert_eq!(set.iter().collect::<Vec<_>>(), [Algorithm::Es256, Algorithm::EdDsa]);
+        assert!(!set.contains(Algorithm::Rs256));
+    }
+
+    fn spellings(word: &str) -> impl Iterator<Item = String> {
+        (0..1_u32 << word.len()).map(move |mask| {
+            let flip = |(at, c): (usize, char)| if mask >> at & 1 == 1 { c.to_ascii_uppercase() } else { c };
+            word.chars().enumerate().map(flip).collect()
+        })
+    }
+}

@@ -1,0 +1,129 @@
+use std::fmt;
+
+use josekit::{
+    jwk::{
+        Jwk as JosekitJwk, KeyPair,
+        alg::{ec::EcCurve, ec::EcKeyPair, ed::EdCurve, ed::EdKeyPair, rsa::RsaKeyPair},
+    },
+    jws::{ES256, ES384, ES512, EdDSA, JwsSigner, PS256, PS384, PS512, RS256, RS384, RS512},
+};
+use serde_json::{Value, json};
+use zeroize::Zeroizing;
+
+use crate::{Algorithm, SigningError, encoding};
+
+/// The size of generated RSA keys.
+const RSA_BITS: u32 = 2048;
+
+/// A private key that signs tokens, for issuers: the development authorization server and tests.
+///
+/// The private part is held by OpenSSL and shown by nothing; `Debug` prints the key identifier and the algorithm.
+pub struct SigningKey {
+    algorithm: Algorithm,
+    kid: Box<str>,
+    signer: Box<dyn JwsSigner>,
+    public: Value,
+}
+
+impl SigningKey {
+    /// Generates a key: RSA of 2048 bits, the algorithm's own curve otherwise. RSA takes a noticeable time.
+    ///
+    /// # Errors
+    /// When OpenSSL cannot generate the key.
+    pub fn generate(algorithm: Algorithm, kid: impl Into<Box<str>>) -> Result<Self, SigningError> {
+        let pair = generate_pair(algorithm)?;
+        let private = Zeroizing::new(pair.to_der_private_key());
+        let kid = kid.into();
+        let public = public_jwk(&pair.to_jwk_public_key(), algorithm, &kid);
+        Ok(Self { algorithm, signer: signer(algorithm, &private)?, kid, public })
+    }
+
+    /// The algorithm that it signs with.
+    pub fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+
+    /// Its identifier.
+    pub fn kid(&self) -> &str {
+        &self.kid
+    }
+
+    /// The public part as a JWK, with `kid`, `alg` and `use`: a member of a published set's `keys`.
+    pub fn public_jwk(&self) -> Value {
+        self.public.clone()
+    }
+
+    /// Signs a payload, any bytes, under a header of `alg`, `kid` and `typ`. Returns the compact serialization.
+    ///
+    /// # Errors
+    /// When OpenSSL cannot sign.
+    pub fn sign(&self, typ: &str, payload: &[u8]) -> Result<String, SigningError> {
+        let header = json!({ "alg": self.algorithm.as_str(), "kid": &*self.kid, "typ": typ });
+        self.dangerous_sign_with_header(header.to_string().as_bytes(), payload)
+    }
+
+    /// Signs a payload under a header that is taken as it is: it need not be JSON, nor name this key. For tests of
+    /// verifiers, and for tokens whose header has members of its own.
+    ///
+    /// # Errors
+    /// When OpenSSL cannot sign.
+    pub fn dangerous_sign_with_header(&self, header: &[u8], payload: &[u8]) -> Result<String, SigningError> {
+        let mut token = String::new();
+        encoding::encode_to(header, &mut token);
+        token.push('.');
+        encoding::encode_to(payload, &mut token);
+        let signature = self.signer.sign(token.as_bytes()).map_err(|_| SigningError::Signature)?;
+        token.push('.');
+        encoding::encode_to(signature, &mut token);
+        Ok(token)
+    }
+}
+
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SigningKey").field("kid", &self.kid).field("algorithm", &self.algorithm).finish_non_exhaustive()
+    }
+}
+
+fn generate_pair(algorithm: Algorithm) -> Result<Box<dyn KeyPair>, SigningError> {
+    fn boxed<P: KeyPair + 'static, E>(pair: Result<P, E>) -> Result<Box<dyn KeyPair>, SigningError> {
+        pair.map(|pair| Box::new(pair) as Box<dyn KeyPair>).map_err(|_| SigningError::Generation)
+    }
+    match algorithm {
+        Algorithm::Rs256 | Algorithm::Rs384 | Algorithm::Rs512 => boxed(RsaKeyPair::generate(RSA_BITS)),
+        Algorithm::Ps256 | Algorithm::Ps384 | Algorithm::Ps512 => boxed(RsaKeyPair::generate(RSA_BITS)),
+        Algorithm::Es256 => boxed(EcKeyPair::generate(EcCurve::P256)),
+        Algorithm::Es384 => boxed(EcKeyPair::generate(EcCurve::P384)),
+        Algorithm::Es512 => boxed(EcKeyPair::generate(EcCurve::P521)),
+        Algorithm::EdDsa => boxed(EdKeyPair::generate(EdCurve::Ed25519)),
+    }
+}
+
+fn signer(algorithm: Algorithm, private: &[u8]) -> Result<Box<dyn JwsSigner>, SigningError> {
+    fn boxed<S: JwsSigner + 'static, E>(signer: Result<S, E>) -> Result<Box<dyn JwsSigner>, SigningError> {
+        signer.map(|signer| Box::new(signer) as Box<dyn JwsSigner>).map_err(|_| SigningError::Generation)
+    }
+    match algorithm {
+        Algorithm::Rs256 => boxed(RS256.signer_from_der(private)),
+        Algorithm::Rs384 => boxed(RS384.signer_from_der(private)),
+        Algorithm::Rs512 => boxed(RS512.signer_from_der(private)),
+        Algorithm::Ps256 => boxed(PS256.signer_from_der(private)),
+        Algorithm::Ps384 => boxed(PS384.signer_from_der(private)),
+        Algorithm::Ps512 => boxed(PS512.signer_from_der(private)),
+        Algorithm::Es256 => boxed(ES256.signer_from_der(private)),
+        Algorithm::Es384 => boxed(ES384.signer_from_der(private)),
+        Algorithm::Es512 => boxed(ES512.signer_from_der(private)),
+        Algorithm::EdDsa => boxed(EdDSA.signer_from_der(private)),
+    }
+}
+
+/// The public members alone, picked by name.
+fn public_jwk(pair: &JosekitJwk, algorithm: Algorithm, kid: &str) -> Value {
+    let mut public = json!({ "kty": pair.key_type(), "kid": kid, "alg": algorithm.as_str(), "use": "sig" });
+    if let Some(members) = public.as_object_mut() {
+        for name in ["crv", "x", "y", "n", "e"] {
+            members.extend(pair.parameter(name).map(|value| (name.to_owned(), value.clone())));
+        }
+    }
+    public
+}
