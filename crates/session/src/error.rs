@@ -1,0 +1,65 @@
+/// Why no room for a new session was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreFull {
+    /// [`SessionSettings::max_total`](crate::SessionSettings::max_total) is reached.
+    #[error("the store holds as many sessions as it may")]
+    Total,
+    /// [`SessionSettings::max_per_owner`](crate::SessionSettings::max_per_owner) is reached.
+    #[error("the owner holds as many sessions as it may")]
+    Owner,
+    /// The operating system gave no random bytes, so that no identifier can be made.
+    #[error("the operating system gave no random bytes")]
+    NoRandomness,
+}
+
+impl StoreFull {
+    /// The stable reason code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Total => "session.store_full",
+            Self::Owner => "session.owner_full",
+            Self::NoRandomness => "session.no_randomness",
+        }
+    }
+}
+
+/// Why an identifier names no session that the caller may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unresolved {
+    /// Never issued to this owner for this resource: malformed, made up, or somebody else's.
+    #[error("the session identifier is unknown")]
+    Unknown,
+    /// Issued to this very owner for this resource, and ended since (or lost with a restart).
+    #[error("the session has ended")]
+    Ended,
+}
+
+impl Unresolved {
+    /// The stable reason code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Unknown => "session.unknown",
+            Self::Ended => "session.ended",
+        }
+    }
+}
+
+/// Why no key could be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// The operating system gave no random bytes.
+    #[error("the operating system gave no random bytes")]
+    NoRandomness,
+}
+
+impl KeyError {
+    /// The stable reason code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NoRandomness => "session.no_randomness",
+        }
+    }
+}

@@ -1,0 +1,42 @@
+use crate::Session;
+
+/// What hears of ended sessions, so that transports and streams end with them.
+pub trait SessionObserver: Send + Sync + 'static {
+    /// A session has ended: called exactly once for each, on the thread that ended it, when it no longer
+    /// resolves and its room is free again, and with no lock of the store held. Keep it short.
+    fn ended(&self, session: &Session, reason: EndReason);
+}
+
+/// Hears nothing.
+impl SessionObserver for () {
+    fn ended(&self, _session: &Session, _reason: EndReason) {}
+}
+
+/// Why a session ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum EndReason {
+    /// The owner asked for it.
+    Deleted,
+    /// The transport behind it closed.
+    TransportClosed,
+    /// Nobody used it for [`SessionSettings::idle_timeout`](crate::SessionSettings::idle_timeout).
+    Idle,
+    /// It reached [`SessionSettings::lifetime`](crate::SessionSettings::lifetime).
+    Lifetime,
+    /// The store is being shut down.
+    Shutdown,
+}
+
+impl EndReason {
+    /// A stable word for logs and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Deleted => "deleted",
+            Self::TransportClosed => "transport_closed",
+            Self::Idle => "idle",
+            Self::Lifetime => "lifetime",
+            Self::Shutdown => "shutdown",
+        }
+    }
+}

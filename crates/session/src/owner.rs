@@ -1,0 +1,113 @@
+/// Whose a session is. Two owners are the same only when they are of the same kind and all their texts are
+/// identical byte for byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner<'a> {
+    /// A token's subject at its issuer, through one client.
+    Subject {
+        /// The token's `iss`.
+        issuer: &'a str,
+        /// The token's `sub`.
+        subject: &'a str,
+        /// The client that the token was issued to, where the token names one.
+        client: Option<&'a str>,
+    },
+    /// A client that acts for itself, with a token that has no subject. Never equal to any subject, even one
+    /// of the same name.
+    Client {
+        /// The token's `iss`.
+        issuer: &'a str,
+        /// The client that the token was issued to.
+        client: &'a str,
+    },
+    /// Nobody: sessions of a resource without authorization, kept by identifier alone. No limit per owner
+    /// applies to them.
+    Nobody,
+}
+
+/// The one encoding of an owner: its kind and the lengths of its texts, then the texts. No two owners have the
+/// same, and none is the beginning of another's.
+pub(crate) struct Encoded<'a> {
+    head: [u8; 25],
+    texts: [&'a str; 3],
+}
+
+impl<'a> Owner<'a> {
+    pub(crate) fn encode(self) -> Encoded<'a> {
+        let (kind, texts) = match self {
+            Self::Nobody => (0, [""; 3]),
+            Self::Client { issuer, client } => (1, [issuer, "", client]),
+            Self::Subject { issuer, subject, client: None } => (2, [issuer, subject, ""]),
+            Self::Subject { issuer, subject, client: Some(client) } => (3, [issuer, subject, client]),
+        };
+        let mut head = [kind; 25];
+        for (length, text) in head[1..].chunks_exact_mut(8).zip(texts) {
+            length.copy_from_slice(&(text.len() as u64).to_le_bytes());
+        }
+        Encoded { head, texts }
+    }
+
+    /// Whether `encoded` is this owner's encoding. Allocates nothing.
+    pub(crate) fn is_encoded_as(self, encoded: &[u8]) -> bool {
+        self.encode().parts().into_iter().try_fold(encoded, <[u8]>::strip_prefix).is_some_and(<[u8]>::is_empty)
+    }
+}
+
+impl Encoded<'_> {
+    /// The bytes in order.
+    pub(crate) fn parts(&self) -> [&[u8]; 4] {
+        let [issuer, subject, client] = self.texts.map(str::as_bytes);
+        [&self.head, issuer, subject, client]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn encoded(owner: Owner<'_>) -> Vec<u8> {
+        owner.encode().parts().concat()
+    }
+
+    /// E7: a subject never equals a client of the same name, and a missing client never an empty one.
+    #[test]
+    fn kinds_never_meet() {
+        let owners = [
+            Owner::Nobody,
+            Owner::Client { issuer: "i", client: "x" },
+            Owner::Subject { issuer: "i", subject: "x", client: None },
+            Owner::Subject { issuer: "i", subject: "x", client: Some("") },
+            Owner::Subject { issuer: "i", subject: "", client: Some("x") },
+            Owner::Subject { issuer: "ix", subject: "", client: None },
+        ];
+        for one in owners {
+            for other in owners {
+                assert_eq!(one.is_encoded_as(&encoded(other)), one == other, "{one:?} {other:?}");
+            }
+        }
+    }
+
+    fn any_owner() -> impl Strategy<Value = (u8, String, String, String)> {
+        (0_u8..4, "[ab]{0,3}", "[ab]{0,3}", "[ab]{0,3}")
+    }
+
+    fn build((kind, issuer, subject, client): &(u8, String, String, String)) -> Owner<'_> {
+        match kind {
+            0 => Owner::Nobody,
+            1 => Owner::Client { issuer, client },
+            2 => Owner::Subject { issuer, subject, client: None },
+            _ => Owner::Subject { issuer, subject, client: Some(client) },
+        }
+    }
+
+    proptest! {
+        /// E7: two owners have one encoding exactly when they are equal.
+        #[test]
+        fn encoding_is_unambiguous(one in any_owner(), other in any_owner()) {
+            let (one, other) = (build(&one), build(&other));
+            prop_assert_eq!(encoded(one) == encoded(other), one == other);
+            prop_assert_eq!(one.is_encoded_as(&encoded(other)), one == other);
+        }
+    }
+}

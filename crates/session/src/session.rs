@@ -1,0 +1,185 @@
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use portcullis_metadata::ResourceUri;
+
+use crate::{EndReason, Owner, identifier::Random};
+
+/// One session. Redacted in `Debug`, which shows the hash for logs only.
+pub struct Session {
+    identifier: Box<str>,
+    random: Random,
+    log_hash: u64,
+    resource: ResourceUri,
+    /// The owner's encoding; nothing for [`Owner::Nobody`].
+    owner: Option<Arc<[u8]>>,
+    backend: Box<[u8]>,
+    protocol_version: Option<Box<str>>,
+    /// Milliseconds of the store's monotonic clock.
+    opened: u64,
+    /// The same of the last use, or [`ENDED`]. One atomic for both, so that a use and an end never both win.
+    last_used: AtomicU64,
+}
+
+const ENDED: u64 = u64::MAX;
+
+/// What a session is made of.
+pub(crate) struct Record {
+    pub(crate) identifier: Box<str>,
+    pub(crate) random: Random,
+    pub(crate) log_hash: u64,
+    pub(crate) resource: ResourceUri,
+    pub(crate) owner: Option<Arc<[u8]>>,
+    pub(crate) backend: Box<[u8]>,
+    pub(crate) protocol_version: Option<Box<str>>,
+}
+
+/// How long sessions may go unused and live.
+#[derive(Clone, Copy)]
+pub(crate) struct Timeouts {
+    pub(crate) idle: Duration,
+    pub(crate) lifetime: Duration,
+}
+
+/// What a session is at some moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Life {
+    Active,
+    /// It ended with this very look at it: whoever is told so has to remove it.
+    JustExpired(EndReason),
+    Ended,
+}
+
+impl Session {
+    pub(crate) fn new(record: Record, now: Duration) -> Self {
+        let Record { identifier, random, log_hash, resource, owner, backend, protocol_version } = record;
+        let opened = millis(now);
+        let last_used = AtomicU64::new(opened);
+        Self { identifier, random, log_hash, resource, owner, backend, protocol_version, opened, last_used }
+    }
+
+    /// The identifier that the owner knows the session by: 44 characters of base64url. Keep it out of logs.
+    pub fn identifier(&self) -> &str {
+        &self.identifier
+    }
+
+    /// What the backend knows the session by, as given when it was opened.
+    pub fn backend(&self) -> &[u8] {
+        &self.backend
+    }
+
+    /// The protocol version agreed on when the session was opened.
+    pub fn protocol_version(&self) -> Option<&str> {
+        self.protocol_version.as_deref()
+    }
+
+    /// The resource that the session belongs to.
+    pub fn resource(&self) -> &ResourceUri {
+        &self.resource
+    }
+
+    /// What logs name the session by: a short keyed hash, from which the identifier cannot be computed.
+    pub fn log_hash(&self) -> LogHash {
+        LogHash(self.log_hash)
+    }
+
+    pub(crate) fn random(&self) -> &Random {
+        &self.random
+    }
+
+    pub(crate) fn owner(&self) -> Option<&Arc<[u8]>> {
+        self.owner.as_ref()
+    }
+
+    pub(crate) fn belongs_to(&self, resource: &ResourceUri, owner: Owner<'_>) -> bool {
+        self.resource == *resource
+            && match &self.owner {
+                Some(encoded) => owner.is_encoded_as(encoded),
+                None => owner == Owner::Nobody,
+            }
+    }
+
+    /// Ends the session if its time is over, else counts this moment as a use.
+    pub(crate) fn touch(&self, now: Duration, timeouts: Timeouts) -> Life {
+        self.look(millis(now), timeouts, true)
+    }
+
+    /// Ends the session if its time is over.
+    pub(crate) fn expire(&self, now: Duration, timeouts: Timeouts) -> Life {
+        self.look(millis(now), timeouts, false)
+    }
+
+    /// Whether the session's time is over.
+    pub(crate) fn is_over(&self, now: Duration, timeouts: Timeouts) -> bool {
+        self.over(self.last_used.load(Ordering::Acquire), millis(now), timeouts).is_some()
+    }
+
+    pub(crate) fn close(&self) {
+        self.last_used.store(ENDED, Ordering::Release);
+    }
+
+    fn look(&self, now: u64, timeouts: Timeouts, touch: bool) -> Life {
+        let mut last = self.last_used.load(Ordering::Acquire);
+        loop {
+            if last == ENDED {
+                return Life::Ended;
+            }
+            let (next, life) = match self.over(last, now, timeouts) {
+                Some(reason) => (ENDED, Life::JustExpired(reason)),
+                None if touch => (last.max(now), Life::Active),
+                None => (last, Life::Active),
+            };
+            // Most uses within a millisecond of another write nothing.
+            if next == last {
+                return life;
+            }
+            match self.last_used.compare_exchange_weak(last, next, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return life,
+                Err(newer) => last = newer,
+            }
+        }
+    }
+
+    fn over(&self, last: u64, now: u64, timeouts: Timeouts) -> Option<EndReason> {
+        if now.saturating_sub(self.opened) >= millis(timeouts.lifetime) {
+            Some(EndReason::Lifetime)
+        } else if now.saturating_sub(last) >= millis(timeouts.idle) {
+            Some(EndReason::Idle)
+        } else {
+            None
+        }
+    }
+}
+
+/// Milliseconds, never [`ENDED`].
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).min(ENDED - 1)
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("log_hash", &self.log_hash()).finish_non_exhaustive()
+    }
+}
+
+/// A session's name in logs: 16 hexadecimal digits. See [`Session::log_hash`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LogHash(u64);
+
+impl fmt::Display for LogHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl fmt::Debug for LogHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
