@@ -2,6 +2,8 @@ use std::{fmt, hash, net::IpAddr, sync::Arc};
 
 use url::{Host, Url};
 
+use crate::uri;
+
 /// An authorization server's issuer identifier (RFC 8414 section 2).
 ///
 /// Two issuers are the same only when their texts are identical byte for byte; no URL normalization
@@ -18,7 +20,8 @@ struct Parts {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IssuerError {
-    /// It does not parse as an absolute URL.
+    /// It does not parse as an absolute URL, or is not written as RFC 3986 writes one: in printable ASCII,
+    /// with `://` and without backslashes.
     #[error("an issuer is an absolute URL: {0}")]
     NotAUrl(url::ParseError),
     /// The scheme is neither `https`, nor `http` with a loopback host.
@@ -32,6 +35,18 @@ pub enum IssuerError {
     UserInformation,
 }
 
+impl IssuerError {
+    /// A stable code for logs and tests.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotAUrl(_) => "issuer.not_a_url",
+            Self::InsecureScheme => "issuer.insecure_scheme",
+            Self::QueryOrFragment => "issuer.query_or_fragment",
+            Self::UserInformation => "issuer.user_information",
+        }
+    }
+}
+
 impl Issuer {
     /// Parses an issuer identifier and keeps its text as it is.
     ///
@@ -39,14 +54,14 @@ impl Issuer {
     /// When the text is not an absolute `https` URL (or `http` with a loopback host), or has a query,
     /// a fragment or user information.
     pub fn parse(text: &str) -> Result<Self, IssuerError> {
-        let url = Url::parse(text).map_err(IssuerError::NotAUrl)?;
+        let url = uri::parse(text).map_err(IssuerError::NotAUrl)?;
         if !is_https_or_loopback_http(&url) {
             return Err(IssuerError::InsecureScheme);
         }
         if url.query().is_some() || url.fragment().is_some() {
             return Err(IssuerError::QueryOrFragment);
         }
-        if !url.username().is_empty() || url.password().is_some() {
+        if uri::has_user_information(text) {
             return Err(IssuerError::UserInformation);
         }
         Ok(Self(Arc::new(Parts { text: text.into(), url })))

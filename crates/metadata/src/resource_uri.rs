@@ -2,6 +2,8 @@ use std::{fmt, hash, sync::Arc};
 
 use url::Url;
 
+use crate::uri;
+
 /// The URL of a protected resource (RFC 9728 section 1.2, RFC 8707 section 2). Cheap to clone.
 #[derive(Clone)]
 pub struct ResourceUri(Arc<Parts>);
@@ -15,7 +17,8 @@ struct Parts {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResourceUriError {
-    /// It does not parse as an absolute URL.
+    /// It does not parse as an absolute URL, or is not written as RFC 3986 writes one: in printable ASCII,
+    /// with `://` and without backslashes.
     #[error("a resource is an absolute URL: {0}")]
     NotAUrl(url::ParseError),
     /// The scheme is neither `https` nor `http`, or there is no host.
@@ -29,6 +32,18 @@ pub enum ResourceUriError {
     UserInformation,
 }
 
+impl ResourceUriError {
+    /// A stable code for logs and tests.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotAUrl(_) => "resource.not_a_url",
+            Self::NotHttp => "resource.not_http",
+            Self::Fragment => "resource.fragment",
+            Self::UserInformation => "resource.user_information",
+        }
+    }
+}
+
 impl ResourceUri {
     /// Parses a resource identifier and keeps its text as it is.
     ///
@@ -37,14 +52,14 @@ impl ResourceUri {
     /// # Errors
     /// When the text is not an absolute `http` or `https` URL, or has a fragment or user information.
     pub fn parse(text: &str) -> Result<Self, ResourceUriError> {
-        let url = Url::parse(text).map_err(ResourceUriError::NotAUrl)?;
+        let url = uri::parse(text).map_err(ResourceUriError::NotAUrl)?;
         if !matches!(url.scheme(), "https" | "http") || url.host().is_none() {
             return Err(ResourceUriError::NotHttp);
         }
         if url.fragment().is_some() {
             return Err(ResourceUriError::Fragment);
         }
-        if !url.username().is_empty() || url.password().is_some() {
+        if uri::has_user_information(text) {
             return Err(ResourceUriError::UserInformation);
         }
         Ok(Self(Arc::new(Parts { text: text.into(), url })))

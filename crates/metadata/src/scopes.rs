@@ -13,6 +13,15 @@ pub enum ScopesError {
     InvalidName,
 }
 
+impl ScopesError {
+    /// A stable code for logs and tests.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::InvalidName => "scope.invalid_name",
+        }
+    }
+}
+
 impl Scopes {
     /// The empty set.
     pub const fn empty() -> Self {

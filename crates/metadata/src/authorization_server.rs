@@ -1,0 +1,209 @@
+use serde_json::{Map, Value};
+use url::Url;
+
+use crate::{
+    DocumentError, Issuer,
+    json::{Members, ObjectBuilder},
+};
+
+/// The metadata document of an authorization server (RFC 8414 section 2) or OpenID provider.
+///
+/// Every member of RFC 8414 has a field, with those of RFC 9126, RFC 9207 and the client ID metadata
+/// document draft that clients and resources need; all others, OpenID Connect's among them, are in
+/// [`extra`](Self::extra). Reading and writing keeps every member; only those with an empty array
+/// (section 3.2), and the two flags when they are `false`, their default, are left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuthorizationServerMetadata {
+    /// The server's issuer identifier.
+    pub issuer: Issuer,
+    /// Where a person logs in and consents.
+    pub authorization_endpoint: Option<Url>,
+    /// Where a code or refresh token is exchanged for tokens.
+    pub token_endpoint: Option<Url>,
+    /// Where clients register themselves (RFC 7591).
+    pub registration_endpoint: Option<Url>,
+    /// Where resources ask about a token (RFC 7662).
+    pub introspection_endpoint: Option<Url>,
+    /// Where clients revoke a token (RFC 7009).
+    pub revocation_endpoint: Option<Url>,
+    /// Where clients push an authorization request (RFC 9126).
+    pub pushed_authorization_request_endpoint: Option<Url>,
+    /// Where the server publishes its keys.
+    pub jwks_uri: Option<Url>,
+    /// Values of `response_type`; empty when the document has none, though RFC 8414 requires it.
+    pub response_types_supported: Vec<String>,
+    /// Values of `response_mode`; `None` means `query` and `fragment`.
+    pub response_modes_supported: Option<Vec<String>>,
+    /// Values of `grant_type`; `None` means `authorization_code` and `implicit`.
+    pub grant_types_supported: Option<Vec<String>>,
+    /// Scopes that may be asked for; `None` says nothing.
+    pub scopes_supported: Option<Vec<String>>,
+    /// PKCE methods; `None` means that the server does not support PKCE.
+    pub code_challenge_methods_supported: Option<Vec<String>>,
+    /// How clients may authenticate at the token endpoint; `None` means `client_secret_basic`.
+    pub token_endpoint_auth_methods_supported: Option<Vec<String>>,
+    /// Algorithms for client assertions at the token endpoint.
+    pub token_endpoint_auth_signing_alg_values_supported: Option<Vec<String>>,
+    /// How resources may authenticate at the introspection endpoint; `None` says nothing.
+    pub introspection_endpoint_auth_methods_supported: Option<Vec<String>>,
+    /// Algorithms for client assertions at the introspection endpoint.
+    pub introspection_endpoint_auth_signing_alg_values_supported: Option<Vec<String>>,
+    /// How clients may authenticate at the revocation endpoint; `None` means `client_secret_basic`.
+    pub revocation_endpoint_auth_methods_supported: Option<Vec<String>>,
+    /// Algorithms for client assertions at the revocation endpoint.
+    pub revocation_endpoint_auth_signing_alg_values_supported: Option<Vec<String>>,
+    /// A page for developers.
+    pub service_documentation: Option<String>,
+    /// A page on how clients may use the data.
+    pub op_policy_uri: Option<String>,
+    /// A page with the terms of service.
+    pub op_tos_uri: Option<String>,
+    /// Languages of the user interface (BCP 47 tags).
+    pub ui_locales_supported: Option<Vec<String>>,
+    /// Whether every authorization response carries `iss` (RFC 9207 section 3); by default not.
+    pub authorization_response_iss_parameter_supported: bool,
+    /// Whether a client identifier may be the URL of a client ID metadata document; by default not.
+    pub client_id_metadata_document_supported: bool,
+    /// The same metadata as a JWT. It is kept, and not verified.
+    pub signed_metadata: Option<String>,
+    /// All other members.
+    pub extra: Map<String, Value>,
+}
+
+impl AuthorizationServerMetadata {
+    /// Metadata with the issuer and nothing else.
+    pub fn new(issuer: Issuer) -> Self {
+        Self {
+            issuer,
+            authorization_endpoint: None,
+            token_endpoint: None,
+            registration_endpoint: None,
+            introspection_endpoint: None,
+            revocation_endpoint: None,
+            pushed_authorization_request_endpoint: None,
+            jwks_uri: None,
+            response_types_supported: Vec::new(),
+            response_modes_supported: None,
+            grant_types_supported: None,
+            scopes_supported: None,
+            code_challenge_methods_supported: None,
+            token_endpoint_auth_methods_supported: None,
+            token_endpoint_auth_signing_alg_values_supported: None,
+            introspection_endpoint_auth_methods_supported: None,
+            introspection_endpoint_auth_signing_alg_values_supported: None,
+            revocation_endpoint_auth_methods_supported: None,
+            revocation_endpoint_auth_signing_alg_values_supported: None,
+            service_documentation: None,
+            op_policy_uri: None,
+            op_tos_uri: None,
+            ui_locales_supported: None,
+            authorization_response_iss_parameter_supported: false,
+            client_id_metadata_document_supported: false,
+            signed_metadata: None,
+            extra: Map::new(),
+        }
+    }
+
+    /// Reads a document.
+    ///
+    /// It does not check that `issuer` is the issuer that was asked (RFC 8414 section 3.3), and accepts
+    /// plain `http` endpoints on any host: which addresses may be called is the caller's policy.
+    ///
+    /// # Errors
+    /// When the bytes are not one JSON object with each member once, when `issuer` is missing or no
+    /// issuer identifier, when an endpoint is not an absolute `http` or `https` URL or has a fragment, and
+    /// when a known member has the wrong type.
+    pub fn parse(document: &[u8]) -> Result<Self, DocumentError> {
+        let mut members = Members::parse(document)?;
+        let issuer = members.required_string("issuer")?;
+        Ok(Self {
+            issuer: Issuer::parse(&issuer).map_err(|reason| DocumentError::Issuer { member: "issuer", reason })?,
+            authorization_endpoint: members.endpoint("authorization_endpoint")?,
+            token_endpoint: members.endpoint("token_endpoint")?,
+            registration_endpoint: members.endpoint("registration_endpoint")?,
+            introspection_endpoint: members.endpoint("introspection_endpoint")?,
+            revocation_endpoint: members.endpoint("revocation_endpoint")?,
+            pushed_authorization_request_endpoint: members.endpoint("pushed_authorization_request_endpoint")?,
+            jwks_uri: members.endpoint("jwks_uri")?,
+            response_types_supported: members.list("response_types_supported")?,
+            response_modes_supported: members.strings("response_modes_supported")?,
+            grant_types_supported: members.strings("grant_types_supported")?,
+            scopes_supported: members.strings("scopes_supported")?,
+            code_challenge_methods_supported: members.strings("code_challenge_methods_supported")?,
+            token_endpoint_auth_methods_supported: members.strings("token_endpoint_auth_methods_supported")?,
+            token_endpoint_auth_signing_alg_values_supported: members
+                .strings("token_endpoint_auth_signing_alg_values_supported")?,
+            introspection_endpoint_auth_methods_supported: members
+                .strings("introspection_endpoint_auth_methods_supported")?,
+            introspection_endpoint_auth_signing_alg_values_supported: members
+                .strings("introspection_endpoint_auth_signing_alg_values_supported")?,
+            revocation_endpoint_auth_methods_supported: members
+                .strings("revocation_endpoint_auth_methods_supported")?,
+            revocation_endpoint_auth_signing_alg_values_supported: members
+                .strings("revocation_endpoint_auth_signing_alg_values_supported")?,
+            service_documentation: members.string("service_documentation")?,
+            op_policy_uri: members.string("op_policy_uri")?,
+            op_tos_uri: members.string("op_tos_uri")?,
+            ui_locales_supported: members.strings("ui_locales_supported")?,
+            authorization_response_iss_parameter_supported: members
+                .boolean("authorization_response_iss_parameter_supported")?
+                .unwrap_or(false),
+            client_id_metadata_document_supported: members
+                .boolean("client_id_metadata_document_supported")?
+                .unwrap_or(false),
+            signed_metadata: members.string("signed_metadata")?,
+            extra: members.rest(),
+        })
+    }
+
+    /// Writes the document, members in alphabetical order.
+    pub fn to_json(&self) -> Vec<u8> {
+        let mut object = ObjectBuilder::over_metadata(&self.extra);
+        object.string("issuer", Some(self.issuer.as_str()));
+        object.url("authorization_endpoint", self.authorization_endpoint.as_ref());
+        object.url("token_endpoint", self.token_endpoint.as_ref());
+        object.url("registration_endpoint", self.registration_endpoint.as_ref());
+        object.url("introspection_endpoint", self.introspection_endpoint.as_ref());
+        object.url("revocation_endpoint", self.revocation_endpoint.as_ref());
+        object.url("pushed_authorization_request_endpoint", self.pushed_authorization_request_endpoint.as_ref());
+        object.url("jwks_uri", self.jwks_uri.as_ref());
+        object.list("response_types_supported", &self.response_types_supported);
+        for (member, entries) in [
+            ("response_modes_supported", &self.response_modes_supported),
+            ("grant_types_supported", &self.grant_types_supported),
+            ("scopes_supported", &self.scopes_supported),
+            ("code_challenge_methods_supported", &self.code_challenge_methods_supported),
+            ("token_endpoint_auth_methods_supported", &self.token_endpoint_auth_methods_supported),
+            (
+                "token_endpoint_auth_signing_alg_values_supported",
+                &self.token_endpoint_auth_signing_alg_values_supported,
+            ),
+            ("introspection_endpoint_auth_methods_supported", &self.introspection_endpoint_auth_methods_supported),
+            (
+                "introspection_endpoint_auth_signing_alg_values_supported",
+                &self.introspection_endpoint_auth_signing_alg_values_supported,
+            ),
+            ("revocation_endpoint_auth_methods_supported", &self.revocation_endpoint_auth_methods_supported),
+            (
+                "revocation_endpoint_auth_signing_alg_values_supported",
+                &self.revocation_endpoint_auth_signing_alg_values_supported,
+            ),
+            ("ui_locales_supported", &self.ui_locales_supported),
+        ] {
+            object.optional_list(member, entries.as_ref());
+        }
+        object.string("service_documentation", self.service_documentation.as_deref());
+        object.string("op_policy_uri", self.op_policy_uri.as_deref());
+        object.string("op_tos_uri", self.op_tos_uri.as_deref());
+        object.boolean(
+            "authorization_response_iss_parameter_supported",
+            self.authorization_response_iss_parameter_supported.then_some(true),
+        );
+        object.boolean(
+            "client_id_metadata_document_supported",
+            self.client_id_metadata_document_supported.then_some(true),
+        );
+        object.string("signed_metadata", self.signed_metadata.as_deref());
+        object.into_json()
+    }
+}

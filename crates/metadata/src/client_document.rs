@@ -1,0 +1,169 @@
+use std::fmt;
+
+use url::Url;
+
+use crate::{ClientMetadata, DocumentError, is_https_or_loopback_http, json::Members, uri};
+
+/// A client identifier that is the URL of a client ID metadata document
+/// (draft-ietf-oauth-client-id-metadata-document section 3).
+///
+/// The text is kept as it is and compared byte for byte.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ClientIdUrl {
+    text: String,
+    url: Url,
+}
+
+/// A client ID metadata document (draft-ietf-oauth-client-id-metadata-document section 4).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientIdMetadataDocument {
+    /// The URL that the document is served at.
+    pub client_id: ClientIdUrl,
+    /// What the client says about itself.
+    pub metadata: ClientMetadata,
+}
+
+/// Why a client identifier or its document is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientDocumentError {
+    /// The identifier is no absolute URL in printable ASCII.
+    #[error("the client identifier is not an absolute URL")]
+    NotAUrl,
+    /// The identifier is not `https`.
+    #[error("the client identifier is not an https URL")]
+    InsecureScheme,
+    /// The identifier has no path.
+    #[error("the client identifier has no path")]
+    NoPath,
+    /// The identifier's path has a `.` or `..` segment, plain or percent-encoded.
+    #[error("the client identifier's path has a dot segment")]
+    DotSegment,
+    /// The identifier has a fragment.
+    #[error("the client identifier has a fragment")]
+    Fragment,
+    /// The identifier carries a user name or password.
+    #[error("the client identifier carries user information")]
+    UserInformation,
+    /// The document is no well-formed client metadata.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
+    /// The document's `client_id` is not the URL that it was fetched from.
+    #[error("the document's `client_id` is not its own URL")]
+    OtherClient,
+    /// The document has a client secret, or wants to authenticate with one: a published document cannot
+    /// hold a secret.
+    #[error("the document relies on a shared secret")]
+    SharedSecret,
+}
+
+impl ClientDocumentError {
+    /// A stable code for logs and tests.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotAUrl => "client_id.not_a_url",
+            Self::InsecureScheme => "client_id.insecure_scheme",
+            Self::NoPath => "client_id.no_path",
+            Self::DotSegment => "client_id.dot_segment",
+            Self::Fragment => "client_id.fragment",
+            Self::UserInformation => "client_id.user_information",
+            Self::Document(error) => error.code(),
+            Self::OtherClient => "client_document.other_client",
+            Self::SharedSecret => "client_document.shared_secret",
+        }
+    }
+}
+
+impl ClientIdUrl {
+    /// Reads a client identifier. A port and a query are allowed.
+    ///
+    /// # Errors
+    /// When the text is not an absolute `https` URL with a path, or has a dot segment, a fragment or user
+    /// information.
+    pub fn parse(text: &str) -> Result<Self, ClientDocumentError> {
+        Self::parse_with(text, |url| url.scheme() == "https")
+    }
+
+    /// Like [`parse`](Self::parse), and takes plain `http` to a loopback host as well: for development.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn parse_or_loopback_http(text: &str) -> Result<Self, ClientDocumentError> {
+        Self::parse_with(text, is_https_or_loopback_http)
+    }
+
+    /// The identifier exactly as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The parsed form, for fetching the document.
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+
+    fn parse_with(text: &str, is_secure: impl Fn(&Url) -> bool) -> Result<Self, ClientDocumentError> {
+        let url = uri::parse(text).map_err(|_| ClientDocumentError::NotAUrl)?;
+        if !is_secure(&url) {
+            return Err(ClientDocumentError::InsecureScheme);
+        }
+        if url.fragment().is_some() {
+            return Err(ClientDocumentError::Fragment);
+        }
+        if uri::has_user_information(text) {
+            return Err(ClientDocumentError::UserInformation);
+        }
+        let path = uri::path(text);
+        if !path.starts_with('/') {
+            return Err(ClientDocumentError::NoPath);
+        }
+        if path.split('/').any(is_dot_segment) {
+            return Err(ClientDocumentError::DotSegment);
+        }
+        Ok(Self { text: text.to_owned(), url })
+    }
+}
+
+impl fmt::Display for ClientIdUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl ClientIdMetadataDocument {
+    /// Reads the document that was fetched from `client_id`. No redirect URI is judged.
+    ///
+    /// # Errors
+    /// When the bytes are not one JSON object with each member once, when a known member has the wrong
+    /// type, when `client_id` is missing or differs from the URL by a single byte, when there is no
+    /// redirect URI, and when the document relies on a shared secret.
+    pub fn parse(document: &[u8], client_id: &ClientIdUrl) -> Result<Self, ClientDocumentError> {
+        let mut members = Members::parse(document)?;
+        if members.required_string("client_id")? != client_id.as_str() {
+            return Err(ClientDocumentError::OtherClient);
+        }
+        if members.contains("client_secret") || members.contains("client_secret_expires_at") {
+            return Err(ClientDocumentError::SharedSecret);
+        }
+        let metadata = ClientMetadata::take(members)?;
+        if metadata.redirect_uris.is_empty() {
+            return Err(DocumentError::Missing { member: "redirect_uris" }.into());
+        }
+        if metadata.token_endpoint_auth_method.as_deref().is_some_and(|method| method.starts_with("client_secret_")) {
+            return Err(ClientDocumentError::SharedSecret);
+        }
+        Ok(Self { client_id: client_id.clone(), metadata })
+    }
+
+    /// Writes the document to serve at [`client_id`](Self::client_id).
+    pub fn to_json(&self) -> Vec<u8> {
+        let mut object = self.metadata.to_object();
+        object.string("client_id", Some(self.client_id.as_str()));
+        object.into_json()
+    }
+}
+
+fn is_dot_segment(segment: &str) -> bool {
+    let decoded = segment.to_ascii_lowercase().replace("%2e", ".");
+    decoded == "." || decoded == ".."
+}

@@ -1,0 +1,98 @@
+use serde_json::{Map, Value};
+
+use crate::{
+    Audience, DocumentError, Scopes, UnixTime, claims,
+    json::{Members, ObjectBuilder},
+};
+
+/// An introspection response (RFC 7662 section 2.2), with its types checked and nothing else: no date is
+/// judged, no issuer and no audience compared.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct IntrospectionResponse {
+    /// Whether the token counts. When not, no other field is filled, whatever the response says.
+    pub active: bool,
+    /// For whom the token is meant.
+    pub aud: Option<Audience>,
+    /// The client that it was given to.
+    pub client_id: Option<String>,
+    /// What it allows, read like [`AccessTokenClaims::scope`](crate::AccessTokenClaims::scope).
+    pub scope: Scopes,
+    /// When it ends.
+    pub exp: Option<UnixTime>,
+    /// When it begins.
+    pub nbf: Option<UnixTime>,
+    /// When it was made.
+    pub iat: Option<UnixTime>,
+    /// Who made it.
+    pub iss: Option<String>,
+    /// Whom it speaks for.
+    pub sub: Option<String>,
+    /// A name for people of whom it speaks for.
+    pub username: Option<String>,
+    /// The kind of token, as in a token response: `Bearer`, `DPoP`.
+    pub token_type: Option<String>,
+    /// The token's identifier.
+    pub jti: Option<String>,
+    /// The authorized party: the client, as OpenID providers name it.
+    pub azp: Option<String>,
+    /// How the token is bound to its sender (RFC 7800), in whatever form.
+    pub cnf: Option<Value>,
+    /// All other members.
+    pub extra: Map<String, Value>,
+}
+
+impl IntrospectionResponse {
+    /// Reads a response body.
+    ///
+    /// # Errors
+    /// When the bytes are not one JSON object with each member once, when `active` is missing or not a
+    /// boolean, and, in an active response, when a known member has the wrong type. `null` for any member
+    /// but `active` means that it is not there.
+    pub fn parse(body: &[u8]) -> Result<Self, DocumentError> {
+        let mut members = Members::parse(body)?;
+        let active = members.boolean("active")?.ok_or(DocumentError::Missing { member: "active" })?;
+        if !active {
+            return Ok(Self::default());
+        }
+        Ok(Self {
+            active,
+            aud: claims::audience(&mut members)?,
+            client_id: members.string("client_id")?,
+            scope: claims::scope(&mut members)?,
+            exp: members.date("exp")?,
+            nbf: members.date("nbf")?,
+            iat: members.date("iat")?,
+            iss: members.string("iss")?,
+            sub: members.string("sub")?,
+            username: members.string("username")?,
+            token_type: members.string("token_type")?,
+            jti: members.string("jti")?,
+            azp: members.string("azp")?,
+            cnf: members.value("cnf"),
+            extra: members.rest(),
+        })
+    }
+
+    /// Writes the response body: `{"active":false}` for an inactive one.
+    pub fn to_json(&self) -> Vec<u8> {
+        if !self.active {
+            return br#"{"active":false}"#.to_vec();
+        }
+        let mut object = ObjectBuilder::over(&self.extra);
+        object.boolean("active", Some(true));
+        object.value("aud", self.aud.as_ref().map(Audience::to_value));
+        object.string("client_id", self.client_id.as_deref());
+        object.string("scope", (!self.scope.is_empty()).then(|| self.scope.to_string()).as_deref());
+        object.date("exp", self.exp);
+        object.date("nbf", self.nbf);
+        object.date("iat", self.iat);
+        object.string("iss", self.iss.as_deref());
+        object.string("sub", self.sub.as_deref());
+        object.string("username", self.username.as_deref());
+        object.string("token_type", self.token_type.as_deref());
+        object.string("jti", self.jti.as_deref());
+        object.string("azp", self.azp.as_deref());
+        object.value("cnf", self.cnf.clone());
+        object.into_json()
+    }
+}

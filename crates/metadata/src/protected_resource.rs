@@ -1,0 +1,134 @@
+use serde_json::{Map, Value};
+
+use crate::{
+    DocumentError, Issuer, ResourceUri,
+    json::{Members, ObjectBuilder},
+};
+
+/// The metadata document of a protected resource (RFC 9728 section 2).
+///
+/// Reading and writing keeps every member, known or not; only members with an empty array are left out,
+/// as section 3.2 demands. Language-tagged members such as `resource_name#de` are in
+/// [`extra`](Self::extra).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProtectedResourceMetadata {
+    /// The resource's identifier.
+    pub resource: ResourceUri,
+    /// The issuers that may make tokens for the resource; at least one.
+    pub authorization_servers: Vec<Issuer>,
+    /// Where the resource publishes keys of its own.
+    pub jwks_uri: Option<String>,
+    /// The scopes that clients may ask for.
+    pub scopes_supported: Vec<String>,
+    /// How a token may be sent: `header`, `body`, `query`.
+    pub bearer_methods_supported: Vec<String>,
+    /// Algorithms with which the resource signs answers.
+    pub resource_signing_alg_values_supported: Vec<String>,
+    /// A name for people.
+    pub resource_name: Option<String>,
+    /// A page for developers.
+    pub resource_documentation: Option<String>,
+    /// A page on how clients may use the data.
+    pub resource_policy_uri: Option<String>,
+    /// A page with the terms of service.
+    pub resource_tos_uri: Option<String>,
+    /// Whether tokens are bound to client certificates (RFC 8705).
+    pub tls_client_certificate_bound_access_tokens: Option<bool>,
+    /// Values of `type` in authorization details (RFC 9396).
+    pub authorization_details_types_supported: Vec<String>,
+    /// Algorithms for DPoP proofs (RFC 9449).
+    pub dpop_signing_alg_values_supported: Vec<String>,
+    /// Whether every token must be bound by DPoP (RFC 9449).
+    pub dpop_bound_access_tokens_required: Option<bool>,
+    /// The same metadata as a JWT. It is kept, and not verified.
+    pub signed_metadata: Option<String>,
+    /// All other members.
+    pub extra: Map<String, Value>,
+}
+
+impl ProtectedResourceMetadata {
+    /// Metadata with the two members that every document has, and nothing else.
+    pub fn new(resource: ResourceUri, authorization_servers: Vec<Issuer>) -> Self {
+        Self {
+            resource,
+            authorization_servers,
+            jwks_uri: None,
+            scopes_supported: Vec::new(),
+            bearer_methods_supported: Vec::new(),
+            resource_signing_alg_values_supported: Vec::new(),
+            resource_name: None,
+            resource_documentation: None,
+            resource_policy_uri: None,
+            resource_tos_uri: None,
+            tls_client_certificate_bound_access_tokens: None,
+            authorization_details_types_supported: Vec::new(),
+            dpop_signing_alg_values_supported: Vec::new(),
+            dpop_bound_access_tokens_required: None,
+            signed_metadata: None,
+            extra: Map::new(),
+        }
+    }
+
+    /// Reads a document.
+    ///
+    /// It does not check that `resource` is the resource that was asked about (RFC 9728 section 3.3), nor
+    /// any URL but `resource` and `authorization_servers`.
+    ///
+    /// # Errors
+    /// When the bytes are not one JSON object with each member once, when `resource` is missing or no
+    /// resource identifier, when `authorization_servers` is missing, empty, or has an entry that is no
+    /// issuer identifier, and when a known member has the wrong type.
+    pub fn parse(document: &[u8]) -> Result<Self, DocumentError> {
+        let mut members = Members::parse(document)?;
+        let resource = members.required_string("resource")?;
+        Ok(Self {
+            resource: ResourceUri::parse(&resource).map_err(|reason| DocumentError::Resource { reason })?,
+            authorization_servers: authorization_servers(&mut members)?,
+            jwks_uri: members.string("jwks_uri")?,
+            scopes_supported: members.list("scopes_supported")?,
+            bearer_methods_supported: members.list("bearer_methods_supported")?,
+            resource_signing_alg_values_supported: members.list("resource_signing_alg_values_supported")?,
+            resource_name: members.string("resource_name")?,
+            resource_documentation: members.string("resource_documentation")?,
+            resource_policy_uri: members.string("resource_policy_uri")?,
+            resource_tos_uri: members.string("resource_tos_uri")?,
+            tls_client_certificate_bound_access_tokens: members
+                .boolean("tls_client_certificate_bound_access_tokens")?,
+            authorization_details_types_supported: members.list("authorization_details_types_supported")?,
+            dpop_signing_alg_values_supported: members.list("dpop_signing_alg_values_supported")?,
+            dpop_bound_access_tokens_required: members.boolean("dpop_bound_access_tokens_required")?,
+            signed_metadata: members.string("signed_metadata")?,
+            extra: members.rest(),
+        })
+    }
+
+    /// Writes the document, members in alphabetical order.
+    pub fn to_json(&self) -> Vec<u8> {
+        let mut object = ObjectBuilder::over_metadata(&self.extra);
+        object.string("resource", Some(self.resource.as_str()));
+        object.strings("authorization_servers", self.authorization_servers.iter().map(Issuer::as_str));
+        object.string("jwks_uri", self.jwks_uri.as_deref());
+        object.list("scopes_supported", &self.scopes_supported);
+        object.list("bearer_methods_supported", &self.bearer_methods_supported);
+        object.list("resource_signing_alg_values_supported", &self.resource_signing_alg_values_supported);
+        object.string("resource_name", self.resource_name.as_deref());
+        object.string("resource_documentation", self.resource_documentation.as_deref());
+        object.string("resource_policy_uri", self.resource_policy_uri.as_deref());
+        object.string("resource_tos_uri", self.resource_tos_uri.as_deref());
+        object.boolean("tls_client_certificate_bound_access_tokens", self.tls_client_certificate_bound_access_tokens);
+        object.list("authorization_details_types_supported", &self.authorization_details_types_supported);
+        object.list("dpop_signing_alg_values_supported", &self.dpop_signing_alg_values_supported);
+        object.boolean("dpop_bound_access_tokens_required", self.dpop_bound_access_tokens_required);
+        object.string("signed_metadata", self.signed_metadata.as_deref());
+        object.into_json()
+    }
+}
+
+fn authorization_servers(members: &mut Members) -> Result<Vec<Issuer>, DocumentError> {
+    let member = "authorization_servers";
+    let entries = members.strings(member)?.ok_or(DocumentError::Missing { member })?;
+    if entries.is_empty() {
+        return Err(DocumentError::Empty { member });
+    }
+    entries.iter().map(|text| Issuer::parse(text).map_err(|reason| DocumentError::Issuer { member, reason })).collect()
+}

@@ -1,0 +1,148 @@
+use std::fmt;
+
+use crate::{ClientMetadata, DocumentError, OAuthError, Secret, UnixTime, json::Members};
+
+/// A dynamic client registration request (RFC 7591 section 3.1).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientRegistrationRequest {
+    /// What the client says about itself.
+    pub metadata: ClientMetadata,
+    /// The same, signed by somebody whom the server may trust. Neither read nor verified.
+    pub software_statement: Option<String>,
+}
+
+impl ClientRegistrationRequest {
+    /// Reads a request body. No URI and no combination of members is judged.
+    ///
+    /// # Errors
+    /// When the bytes are not one JSON object with each member once, or a known member has the wrong type.
+    pub fn parse(body: &[u8]) -> Result<Self, DocumentError> {
+        let mut members = Members::parse(body)?;
+        Ok(Self { software_statement: members.string("software_statement")?, metadata: ClientMetadata::take(members)? })
+    }
+
+    /// Writes the request body.
+    pub fn to_json(&self) -> Vec<u8> {
+        let mut object = self.metadata.to_object();
+        object.string("software_statement", self.software_statement.as_deref());
+        object.into_json()
+    }
+}
+
+/// A client information response (RFC 7591 section 3.2.1, RFC 7592 section 3). `Debug` shows no secret
+/// and no unknown member's value.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ClientRegistrationResponse {
+    /// The client's name at this server, and only there.
+    pub client_id: String,
+    /// The client's secret; public clients have none.
+    pub client_secret: Option<Secret>,
+    /// When the name was given.
+    pub client_id_issued_at: Option<UnixTime>,
+    /// When the secret ends; `None` means never. On the wire "never" is 0.
+    pub client_secret_expires_at: Option<UnixTime>,
+    /// What a client shows to read, change or delete its registration (RFC 7592).
+    pub registration_access_token: Option<Secret>,
+    /// Where it does that (RFC 7592); neither parsed nor checked.
+    pub registration_client_uri: Option<String>,
+    /// What the server registered, which may differ from what was asked.
+    pub metadata: ClientMetadata,
+}
+
+impl ClientRegistrationResponse {
+    /// Reads the body of a successful response.
+    ///
+    /// # Errors
+    /// When the bytes are not one JSON object with each member once, when `client_id` is missing or empty,
+    /// and when a known member has the wrong type.
+    pub fn parse(body: &[u8]) -> Result<Self, DocumentError> {
+        let mut members = Members::parse(body)?;
+        Ok(Self {
+            client_id: members.required_string("client_id")?,
+            client_secret: members.string("client_secret")?.map(Secret::new),
+            client_id_issued_at: members.date("client_id_issued_at")?,
+            client_secret_expires_at: members
+                .date("client_secret_expires_at")?
+                .filter(|date| *date != UnixTime::default()),
+            registration_access_token: members.string("registration_access_token")?.map(Secret::new),
+            registration_client_uri: members.string("registration_client_uri")?,
+            metadata: ClientMetadata::take(members)?,
+        })
+    }
+
+    /// Writes the response body, with the secrets in it.
+    pub fn to_json(&self) -> Vec<u8> {
+        // RFC 7591 wants the date beside every secret.
+        let never = self.client_secret.as_ref().map(|_| UnixTime::default());
+        let mut object = self.metadata.to_object();
+        object.string("client_id", Some(&self.client_id));
+        object.string("client_secret", self.client_secret.as_ref().map(Secret::secret));
+        object.date("client_id_issued_at", self.client_id_issued_at);
+        object.date("client_secret_expires_at", self.client_secret_expires_at.or(never));
+        object.string("registration_access_token", self.registration_access_token.as_ref().map(Secret::secret));
+        object.string("registration_client_uri", self.registration_client_uri.as_deref());
+        object.into_json()
+    }
+
+    /// Whether there is a secret that has ended.
+    pub fn secret_has_expired(&self, now: UnixTime) -> bool {
+        self.client_secret.is_some() && self.client_secret_expires_at.is_some_and(|end| end <= now)
+    }
+}
+
+impl fmt::Debug for ClientRegistrationResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientRegistrationResponse")
+            .field("client_id", &self.client_id)
+            .field("client_secret", &self.client_secret)
+            .field("client_id_issued_at", &self.client_id_issued_at)
+            .field("client_secret_expires_at", &self.client_secret_expires_at)
+            .field("registration_access_token", &self.registration_access_token)
+            .field("registration_client_uri", &self.registration_client_uri)
+            .field("redirect_uris", &self.metadata.redirect_uris)
+            .field("token_endpoint_auth_method", &self.metadata.token_endpoint_auth_method)
+            .field("extra", &self.metadata.extra.keys())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A client registration error (RFC 7591 section 3.2.2), told in words that say what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegistrationError(pub OAuthError);
+
+impl RegistrationError {
+    /// Reads the body of an error response.
+    ///
+    /// # Errors
+    /// As [`OAuthError::parse`].
+    pub fn parse(body: &[u8]) -> Result<Self, DocumentError> {
+        OAuthError::parse(body).map(Self)
+    }
+
+    /// A sentence on what the code means; `None` for a code that neither RFC 7591 nor RFC 6750 defines.
+    pub fn explanation(&self) -> Option<&'static str> {
+        match self.0.error.as_str() {
+            "invalid_redirect_uri" => Some("the authorization server does not accept a redirect URI of this client"),
+            "invalid_client_metadata" => {
+                Some("the authorization server does not accept what this client says about itself")
+            }
+            "invalid_software_statement" => Some("the authorization server cannot use the software statement"),
+            "unapproved_software_statement" => Some("the authorization server has not approved this client software"),
+            "invalid_token" | "insufficient_scope" => {
+                Some("the authorization server wants an initial access token for registration")
+            }
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for RegistrationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.explanation() {
+            Some(explanation) => write!(f, "{explanation} ({})", self.0),
+            None => write!(f, "the authorization server refused to register this client ({})", self.0),
+        }
+    }
+}
+
+impl std::error::Error for RegistrationError {}
