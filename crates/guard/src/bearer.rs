@@ -1,0 +1,150 @@
+use http::{HeaderMap, header::AUTHORIZATION};
+use percent_encoding::percent_decode;
+
+/// Why a request presents no bearer token that could be verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoBearer {
+    /// No `Authorization` header.
+    Missing,
+    /// `Authorization` of another scheme.
+    OtherScheme,
+    /// Several `Authorization` headers: which of them counts is anybody's guess.
+    Repeated,
+    /// The scheme is Bearer and what follows is no token (RFC 6750 section 2.1).
+    Malformed,
+}
+
+impl NoBearer {
+    pub(crate) fn code(self) -> &'static str {
+        match self {
+            Self::Missing => "bearer.missing",
+            Self::OtherScheme => "bearer.other_scheme",
+            Self::Repeated => "bearer.repeated",
+            Self::Malformed => "bearer.malformed",
+        }
+    }
+}
+
+/// The token of the request's only `Authorization: Bearer` header. Nothing is verified here.
+pub(crate) fn unverified_token(headers: &HeaderMap) -> Result<&str, NoBearer> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let value = values.next().ok_or(NoBearer::Missing)?.as_bytes();
+    if values.next().is_some() {
+        return Err(NoBearer::Repeated);
+    }
+    let end = value.iter().position(|byte| !is_scheme_byte(*byte)).unwrap_or(value.len());
+    let (scheme, rest) = value.split_at(end);
+    if !scheme.eq_ignore_ascii_case(b"bearer") {
+        return Err(NoBearer::OtherScheme);
+    }
+    let spaces = rest.iter().take_while(|byte| **byte == b' ').count();
+    let token = &rest[spaces..];
+    if spaces == 0 || !is_b64token(token) {
+        return Err(NoBearer::Malformed);
+    }
+    std::str::from_utf8(token).map_err(|_| NoBearer::Malformed)
+}
+
+/// Whether the query has a parameter `access_token` (RFC 6750 section 2.3), in any letter case and with any
+/// of its characters percent-encoded. Its value is never looked at.
+pub(crate) fn query_has_token(query: Option<&str>) -> bool {
+    query.is_some_and(|query| {
+        query.split(['&', ';']).any(|pair| {
+            let name = pair.split('=').next().unwrap_or_default();
+            percent_decode(name.as_bytes()).map(|byte| byte.to_ascii_lowercase()).eq(*b"access_token")
+        })
+    })
+}
+
+fn is_scheme_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+/// `1*( ALPHA / DIGIT / "-" / "." / "_" / "~" / "+" / "/" ) *"="`
+fn is_b64token(token: &[u8]) -> bool {
+    let padding = token.iter().rev().take_while(|byte| **byte == b'=').count();
+    let text = &token[..token.len() - padding];
+    !text.is_empty() && text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-._~+/".contains(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn one(value: &[u8]) -> Result<String, NoBearer> {
+        let mut headers = HeaderMap::new();
+        headers.insert(AUTHORIZATION, HeaderValue::from_bytes(value).unwrap());
+        unverified_token(&headers).map(str::to_owned)
+    }
+
+    #[test]
+    fn the_scheme_counts_in_any_case() {
+        for value in ["Bearer a.b-c_d~e+f/g==", "bearer a.b-c_d~e+f/g==", "BEARER   a.b-c_d~e+f/g=="] {
+            assert_eq!(one(value.as_bytes()).as_deref(), Ok("a.b-c_d~e+f/g=="), "{value}");
+        }
+    }
+
+    /// B2: another scheme is no error of the client.
+    #[test]
+    fn other_schemes_are_told_from_malformed_ones() {
+        for value in [&b"Basic dTpw"[..], b"DPoP a.b.c", b"Bearerx abc", b"", b"Digest", b"\xff\xfe", b" Bearer a"] {
+            assert_eq!(one(value), Err(NoBearer::OtherScheme), "{value:?}");
+        }
+    }
+
+    /// B2: a Bearer without exactly one well-formed token is malformed.
+    #[test]
+    fn malformed_bearers() {
+        for value in [
+            &b"Bearer"[..], b"Bearer ", b"Bearer\ta", b"Bearer a b", b"Bearer a,b", b"Bearer =", b"Bearer a=b",
+            b"Bearer \"a\"", b"Bearer a\xff", b"Bearer token=a", b"Bearer a, Bearer b", b"bearer, Basic x",
+        ] {
+            assert_eq!(one(value), Err(NoBearer::Malformed), "{value:?}");
+        }
+    }
+
+    /// B2: several headers are refused, equal ones and other schemes included.
+    #[test]
+    fn several_headers() {
+        for second in ["Bearer a", "Basic dTpw"] {
+            let mut headers = HeaderMap::new();
+            headers.append(AUTHORIZATION, HeaderValue::from_static("Bearer a"));
+            headers.append(AUTHORIZATION, HeaderValue::from_static(second));
+            assert_eq!(unverified_token(&headers), Err(NoBearer::Repeated));
+        }
+        assert_eq!(unverified_token(&HeaderMap::new()), Err(NoBearer::Missing));
+    }
+
+    /// F9: the parameter is found behind any spelling that a server could read as its name.
+    #[test]
+    fn token_in_the_query() {
+        for query in [
+            "access_token=a", "access_token", "x=1&access_token=a", "access%5Ftoken=a", "%61ccess_token=a",
+            "Access_Token=a", "x;access_token=a", "&&access_token=", "access_token=a=b",
+        ] {
+            assert!(query_has_token(Some(query)), "{query}");
+        }
+        for query in ["", "x=access_token", "my_access_token=1", "access_token_hint=1", "token=a", "%zz"] {
+            assert!(!query_has_token(Some(query)), "{query}");
+        }
+        assert!(!query_has_token(None));
+    }
+
+    proptest! {
+        #[test]
+        fn no_value_panics(value in prop::collection::vec(any::<u8>(), 0..64), query in ".{0,64}") {
+            if let Ok(value) = HeaderValue::from_bytes(&value) {
+                let _ = one(value.as_bytes());
+            }
+            query_has_token(Some(&query));
+        }
+
+        #[test]
+        fn every_b64token_is_read(token in "[A-Za-z0-9._~+/-]{1,64}={0,3}") {
+            prop_assert_eq!(one(format!("Bearer {token}").as_bytes()), Ok(token));
+        }
+    }
+}

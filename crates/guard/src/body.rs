@@ -1,0 +1,71 @@
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use pin_project_lite::pin_project;
+
+pin_project! {
+    /// The body of every answer that leaves the guard: a short text of its own, nothing, or the protected
+    /// service's body, untouched. No box in either case.
+    #[derive(Debug)]
+    pub struct GuardBody<B> {
+        #[pin]
+        kind: Kind<B>,
+    }
+}
+
+pin_project! {
+    #[project = KindProj]
+    #[derive(Debug)]
+    enum Kind<B> {
+        Full { data: Option<Bytes> },
+        Empty,
+        Inner { #[pin] body: B },
+    }
+}
+
+impl<B> GuardBody<B> {
+    pub(crate) fn full(data: Bytes) -> Self {
+        Self { kind: Kind::Full { data: Some(data) } }
+    }
+
+    pub(crate) fn empty() -> Self {
+        Self { kind: Kind::Empty }
+    }
+
+    pub(crate) fn inner(body: B) -> Self {
+        Self { kind: Kind::Inner { body } }
+    }
+}
+
+impl<B: Body<Data = Bytes>> Body for GuardBody<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        match self.project().kind.project() {
+            KindProj::Full { data } => Poll::Ready(data.take().map(|data| Ok(Frame::data(data)))),
+            KindProj::Empty => Poll::Ready(None),
+            KindProj::Inner { body } => body.poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.kind {
+            Kind::Full { data } => data.is_none(),
+            Kind::Empty => true,
+            Kind::Inner { body } => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.kind {
+            Kind::Full { data } => SizeHint::with_exact(data.as_ref().map_or(0, |data| data.len() as u64)),
+            Kind::Empty => SizeHint::with_exact(0),
+            Kind::Inner { body } => body.size_hint(),
+        }
+    }
+}

@@ -1,0 +1,136 @@
+use std::{net::IpAddr, sync::Arc, time::Duration};
+
+use http::{Method, Request, StatusCode, uri::PathAndQuery};
+use portcullis_metadata::{ResourceUri, UnixTime};
+use portcullis_verifier::{Principal, VerifiedToken};
+
+use crate::{Peer, ProtectedResource, RequestId};
+
+/// What became of one request, told when the head of its answer is known.
+///
+/// It holds neither the query nor any header nor the token.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Decision<'a> {
+    /// The correlation id, the same that the client got in `X-Request-Id`.
+    pub request_id: &'a RequestId,
+    /// When the request came in.
+    pub time: UnixTime,
+    /// The request's method.
+    pub method: &'a Method,
+    /// The request's path, without the query.
+    pub path: &'a str,
+    /// The status of the answer. 499 when the client went away before there was one, 500 when the inner
+    /// service failed without an answer.
+    pub status: StatusCode,
+    /// Why the request was refused, as a stable code; `None` when it was not.
+    pub code: Option<&'static str>,
+    /// Whom the token speaks for, where one was verified; also when the request was then refused.
+    pub principal: Option<&'a Principal>,
+    /// The other end's address, where the server set [`Peer`].
+    pub peer: Option<IpAddr>,
+    /// The resource that was asked for.
+    pub resource: &'a ResourceUri,
+    /// From the request's arrival at the guard to the head of the answer.
+    pub latency: Duration,
+}
+
+/// Takes each [`Decision`]: an access log, an audit trail, metrics.
+pub trait DecisionSink: Send + Sync + 'static {
+    /// Called exactly once for every request, refusals, preflights and metadata included, on the request's
+    /// own task: it must not wait or panic.
+    fn decided(&self, decision: &Decision<'_>);
+}
+
+/// A sink that writes one `tracing` event a request, at level info. `deny.code` says why it was refused.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TracingSink;
+
+impl DecisionSink for TracingSink {
+    fn decided(&self, decision: &Decision<'_>) {
+        tracing::info!(
+            request.id = decision.request_id.as_str(),
+            request.method = decision.method.as_str(),
+            request.path = decision.path,
+            resource = decision.resource.as_str(),
+            status = decision.status.as_u16(),
+            deny.code = decision.code,
+            token.issuer = decision.principal.map(|principal| principal.issuer().as_str()),
+            latency_us = u64::try_from(decision.latency.as_micros()).unwrap_or(u64::MAX),
+            "request"
+        );
+    }
+}
+
+/// 499, as access logs write it: no answer was sent.
+const CLIENT_GONE: u16 = 499;
+
+/// One request's decision in the making. It is told once, at the latest when this is dropped.
+pub(crate) struct Report {
+    resource: Arc<ProtectedResource>,
+    request_id: RequestId,
+    time: UnixTime,
+    started: Duration,
+    method: Method,
+    path: Option<PathAndQuery>,
+    peer: Option<IpAddr>,
+    verified: Option<VerifiedToken>,
+    told: bool,
+}
+
+impl Report {
+    pub(crate) fn start<B>(resource: Arc<ProtectedResource>, request: &Request<B>) -> Self {
+        Self {
+            request_id: RequestId::generate(),
+            time: resource.clock.unix(),
+            started: resource.clock.monotonic(),
+            method: request.method().clone(),
+            path: request.uri().path_and_query().cloned(),
+            peer: request.extensions().get::<Peer>().map(|peer| peer.0.ip()),
+            verified: None,
+            told: false,
+            resource,
+        }
+    }
+
+    pub(crate) fn resource(&self) -> &Arc<ProtectedResource> {
+        &self.resource
+    }
+
+    pub(crate) fn request_id(&self) -> &RequestId {
+        &self.request_id
+    }
+
+    pub(crate) fn authenticated(&mut self, verified: VerifiedToken) {
+        self.verified = Some(verified);
+    }
+
+    pub(crate) fn tell(&mut self, status: StatusCode, code: Option<&'static str>) {
+        if std::mem::replace(&mut self.told, true) {
+            return;
+        }
+        self.resource.sink.decided(&Decision {
+            request_id: &self.request_id,
+            time: self.time,
+            method: &self.method,
+            path: self.path.as_ref().map_or("", PathAndQuery::path),
+            status,
+            code,
+            principal: self.verified.as_ref().map(VerifiedToken::principal),
+            peer: self.peer,
+            resource: self.resource.resource(),
+            latency: self.resource.clock.monotonic().saturating_sub(self.started),
+        });
+    }
+}
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        let (status, code) = if std::thread::panicking() {
+            (StatusCode::INTERNAL_SERVER_ERROR, "inner.panicked")
+        } else {
+            (StatusCode::from_u16(CLIENT_GONE).unwrap_or(StatusCode::REQUEST_TIMEOUT), "client.gone")
+        };
+        self.tell(status, Some(code));
+    }
+}

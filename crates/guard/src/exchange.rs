@@ -1,0 +1,93 @@
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, Request, Response, StatusCode, header::AUTHORIZATION};
+use portcullis_verifier::VerifiedToken;
+
+use crate::{
+    Caller, GuardBody, ProtectedResource, RefusalCode, RequestId,
+    cors::{self, Reader},
+    decision::Report,
+    request_id::X_REQUEST_ID,
+    respond::Refusal,
+};
+
+const DPOP: HeaderName = HeaderName::from_static("dpop");
+
+/// One request and its answer: what the guard has to remember between the two.
+pub(crate) struct Exchange {
+    report: Report,
+    reader: Reader,
+}
+
+impl Exchange {
+    pub(crate) fn start<B>(resource: Arc<ProtectedResource>, request: &Request<B>) -> Self {
+        let reader = resource.cors.reader(request.headers());
+        Self { report: Report::start(resource, request), reader }
+    }
+
+    pub(crate) fn resource(&self) -> &ProtectedResource {
+        self.report.resource()
+    }
+
+    pub(crate) fn request_id(&self) -> &RequestId {
+        self.report.request_id()
+    }
+
+    /// Makes a request ready for the inner service.
+    pub(crate) fn admit<B>(&mut self, request: &mut Request<B>, verified: Option<VerifiedToken>) {
+        if let Some(verified) = &verified {
+            self.report.authenticated(verified.clone());
+        }
+        let request_id = self.request_id().clone();
+        let headers = request.headers_mut();
+        headers.remove(AUTHORIZATION);
+        headers.remove(DPOP);
+        headers.insert(X_REQUEST_ID, request_id.to_header_value());
+        request.extensions_mut().insert(Caller::new(verified, request_id));
+    }
+
+    pub(crate) fn refuse<B>(&mut self, refusal: &Refusal, verified: Option<VerifiedToken>) -> Response<GuardBody<B>> {
+        if let Some(verified) = verified {
+            self.report.authenticated(verified);
+        }
+        if matches!(refusal, Refusal::Origin(_)) {
+            // A page that may not ask may not read either.
+            self.reader = Reader::Nobody;
+        }
+        let response = refusal.response(self.resource().challenges());
+        self.answer(response, Some(refusal.code()))
+    }
+
+    /// An answer of the guard itself, finished and reported.
+    pub(crate) fn answer<B>(
+        &mut self,
+        response: Response<Option<Bytes>>,
+        code: Option<&'static str>,
+    ) -> Response<GuardBody<B>> {
+        let mut response = response.map(|body| body.map_or_else(GuardBody::empty, GuardBody::full));
+        self.decorate(response.headers_mut());
+        self.report.tell(response.status(), code);
+        response
+    }
+
+    /// The inner service's answer, finished and reported.
+    pub(crate) fn pass<B>(&mut self, response: Response<B>) -> Response<GuardBody<B>> {
+        let mut response = response.map(GuardBody::inner);
+        let code = response.extensions_mut().remove::<RefusalCode>();
+        cors::strip(response.headers_mut());
+        self.decorate(response.headers_mut());
+        self.report.tell(response.status(), code.map(|code| code.0));
+        response
+    }
+
+    /// The inner service failed without an answer.
+    pub(crate) fn fail(&mut self) {
+        self.report.tell(StatusCode::INTERNAL_SERVER_ERROR, Some("inner.failed"));
+    }
+
+    fn decorate(&self, headers: &mut HeaderMap) {
+        self.resource().cors.decorate(&self.reader, headers);
+        headers.insert(X_REQUEST_ID, self.request_id().to_header_value());
+    }
+}

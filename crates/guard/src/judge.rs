@@ -1,0 +1,114 @@
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, Uri, Version};
+use portcullis_metadata::AccessToken;
+use portcullis_verifier::{VerifiedToken, Verifier, VerifyError};
+
+use crate::{
+    Authentication, ProtectedResource, authorize::NotAuthorized, bearer, cors, metadata::Outcome, respond::Refusal,
+};
+
+/// What the guard reads of a request: everything but its body and extensions.
+#[derive(Clone, Copy)]
+pub(crate) struct Head<'a> {
+    method: &'a Method,
+    uri: &'a Uri,
+    version: Version,
+    headers: &'a HeaderMap,
+}
+
+impl<'a, B> From<&'a Request<B>> for Head<'a> {
+    fn from(request: &'a Request<B>) -> Self {
+        Self { method: request.method(), uri: request.uri(), version: request.version(), headers: request.headers() }
+    }
+}
+
+/// What to do with a request.
+pub(crate) enum Judgement {
+    /// Hand it on without a token: authentication is off.
+    AdmitAnyone,
+    /// Its token is known.
+    Judged(Admission),
+    /// Verify this token first, then ask [`judge_verified`].
+    Verify(Arc<Verifier>, AccessToken),
+    /// Refuse it; no token was looked at, or none accepted.
+    Refuse(Refusal),
+    /// The guard itself has the answer.
+    Answer(Response<Option<Bytes>>),
+}
+
+/// What to do with a request whose token was judged.
+pub(crate) enum Admission {
+    /// Hand it on.
+    Admit(VerifiedToken),
+    /// Refuse it, although the token may be good.
+    Refuse(Refusal, Option<VerifiedToken>),
+}
+
+/// Takes a request through the steps in their order, as far as that goes without waiting.
+pub(crate) fn judge(resource: &ProtectedResource, head: Head<'_>) -> Judgement {
+    if let Err(refused) = resource.origins.check(head.version, head.uri, head.headers) {
+        return Judgement::Refuse(Refusal::Origin(refused));
+    }
+    if resource.document.is_at(head.uri.path()) {
+        return judge_metadata(resource, head);
+    }
+    if cors::is_preflight(head.method, head.headers) {
+        return Judgement::Answer(resource.cors.preflight(head.headers));
+    }
+    let token_in_query = bearer::query_has_token(head.uri.query());
+    let Authentication::Required(verifier) = &resource.authentication else {
+        return if token_in_query { Judgement::Refuse(Refusal::QueryTokenBeside) } else { Judgement::AdmitAnyone };
+    };
+    let token = match bearer::unverified_token(head.headers) {
+        Ok(token) => token,
+        Err(_) if token_in_query => return Judgement::Refuse(Refusal::QueryToken),
+        Err(reason) => return Judgement::Refuse(Refusal::NoBearer(reason)),
+    };
+    match verifier.cached(token) {
+        Some(verified) => Judgement::Judged(authorize(resource, head, verified)),
+        None => Judgement::Verify(Arc::clone(verifier), AccessToken::new(token)),
+    }
+}
+
+/// The steps after a verification that had to wait.
+pub(crate) fn judge_verified(
+    resource: &ProtectedResource,
+    head: Head<'_>,
+    verified: Result<VerifiedToken, VerifyError>,
+) -> Admission {
+    let refusal = match verified {
+        Ok(verified) => return authorize(resource, head, verified),
+        Err(_) if bearer::query_has_token(head.uri.query()) => Refusal::QueryToken,
+        Err(error) if error.is_unavailable() => {
+            Refusal::Unavailable { code: error.code(), retry_after: error.retry_after() }
+        }
+        Err(error) => Refusal::TokenRejected { code: error.code() },
+    };
+    Admission::Refuse(refusal, None)
+}
+
+fn judge_metadata(resource: &ProtectedResource, head: Head<'_>) -> Judgement {
+    if matches!(resource.authentication, Authentication::Off) {
+        return Judgement::Refuse(Refusal::NoMetadata);
+    }
+    match resource.document.answer(head.method, head.headers) {
+        Outcome::Answer(response) => Judgement::Answer(response),
+        Outcome::MethodNotAllowed { allow } => Judgement::Refuse(Refusal::MetadataMethod { allow }),
+    }
+}
+
+fn authorize(resource: &ProtectedResource, head: Head<'_>, verified: VerifiedToken) -> Admission {
+    if bearer::query_has_token(head.uri.query()) {
+        return Admission::Refuse(Refusal::QueryTokenBeside, Some(verified));
+    }
+    let refusal = match resource.rules.judge(head.method, head.uri.path(), verified.principal()) {
+        Ok(()) => return Admission::Admit(verified),
+        Err(NotAuthorized::AmbiguousPath) => Refusal::AmbiguousPath,
+        Err(NotAuthorized::Scopes { needed }) => {
+            Refusal::InsufficientScope { needed, granted: verified.principal().scopes().clone() }
+        }
+    };
+    Admission::Refuse(refusal, Some(verified))
+}

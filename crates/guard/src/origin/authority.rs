@@ -1,0 +1,60 @@
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use http::HeaderValue;
+
+/// A host with an optional port (RFC 9110 section 7.2), borrowed from a header or a request target.
+/// User information is never part of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Authority<'a> {
+    pub(super) host: &'a str,
+    pub(super) port: Option<u16>,
+}
+
+impl<'a> Authority<'a> {
+    pub(super) fn parse_header(value: &'a HeaderValue) -> Option<Self> {
+        Self::parse(value.to_str().ok()?)
+    }
+
+    pub(super) fn parse(text: &'a str) -> Option<Self> {
+        let end = if text.starts_with('[') { text.find(']')? + 1 } else { text.find(':').unwrap_or(text.len()) };
+        let (host, port) = text.split_at(end);
+        let port = match port.strip_prefix(':') {
+            None if port.is_empty() => None,
+            None => return None,
+            Some("") => None,
+            Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => Some(digits.parse().ok()?),
+            Some(_) => return None,
+        };
+        let well_formed = match host.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')) {
+            Some(address) => address.parse::<Ipv6Addr>().is_ok(),
+            None => !host.is_empty() && host.bytes().all(is_name_byte),
+        };
+        if well_formed { Some(Self { host, port }) } else { None }
+    }
+
+    /// Whether both name the same host and port; `default` is the port that a missing one stands for.
+    pub(super) fn agrees(&self, other: &Self, default: Option<u16>) -> bool {
+        self.host.eq_ignore_ascii_case(other.host) && self.port.or(default) == other.port.or(default)
+    }
+
+    /// `localhost` or a name below it, `127.0.0.0/8`, `[::1]`. No name is resolved.
+    pub(super) fn is_loopback(&self) -> bool {
+        if let Some(address) = self.host.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')) {
+            return address.parse::<Ipv6Addr>().is_ok_and(|address| address.is_loopback());
+        }
+        if let Ok(address) = self.host.parse::<Ipv4Addr>() {
+            return address.is_loopback();
+        }
+        let is_suffix = |suffix: &str| {
+            let start = self.host.len().checked_sub(suffix.len());
+            start.and_then(|start| self.host.get(start..)).is_some_and(|end| end.eq_ignore_ascii_case(suffix))
+        };
+        self.host.eq_ignore_ascii_case("localhost") || is_suffix(".localhost")
+    }
+}
+
+/// `unreserved`, `sub-delims` and `%` of RFC 3986 section 3.2.2, without the comma, which would let two
+/// joined headers look like one host.
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+;=".contains(&byte)
+}

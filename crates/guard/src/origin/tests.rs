@@ -1,0 +1,160 @@
+use http::{HeaderMap, HeaderName, HeaderValue, Version};
+use proptest::prelude::*;
+use url::Url;
+
+use super::{OriginPolicy, OriginPolicyError, OriginRefused};
+
+fn policy(base: &str) -> OriginPolicy {
+    OriginPolicy::for_base_url(&Url::parse(base).unwrap()).unwrap()
+}
+
+fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+    let pair = |(name, value): &(&'static str, &str)| {
+        (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap())
+    };
+    pairs.iter().map(pair).collect()
+}
+
+fn http1(policy: &OriginPolicy, pairs: &[(&'static str, &str)]) -> Result<(), OriginRefused> {
+    policy.check(Version::HTTP_11, &"/mcp".parse().unwrap(), &headers(pairs))
+}
+
+fn http2(policy: &OriginPolicy, uri: &str, pairs: &[(&'static str, &str)]) -> Result<(), OriginRefused> {
+    policy.check(Version::HTTP_2, &uri.parse().unwrap(), &headers(pairs))
+}
+
+/// F3: on loopback, loopback hosts on any port are admitted and all others refused.
+#[test]
+fn loopback_admits_loopback_hosts_only() {
+    let policy = policy("http://127.0.0.1:3000");
+    for host in ["127.0.0.1:3000", "127.9.9.9", "localhost", "LOCALHOST:1", "a.localhost:80", "[::1]:3000", "[::1]"] {
+        assert_eq!(http1(&policy, &[("host", host)]), Ok(()), "{host}");
+    }
+    for host in [
+        "evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "notlocalhost", "10.0.0.1:3000",
+        "0.0.0.0", "127.1", "[::]", "[::ffff:127.0.0.1]", "localhost.",
+    ] {
+        assert_eq!(http1(&policy, &[("host", host)]), Err(OriginRefused::HostNotAllowed), "{host}");
+    }
+}
+
+/// F3: on loopback, pages on loopback are admitted and all others refused, `null` included.
+#[test]
+fn loopback_admits_loopback_origins_only() {
+    let policy = policy("http://localhost:3000");
+    let check = |origin| http1(&policy, &[("host", "localhost:3000"), ("origin", origin)]);
+    for origin in ["http://localhost", "http://localhost:5173", "https://127.0.0.1:8443", "http://[::1]:9"] {
+        assert_eq!(check(origin), Ok(()), "{origin}");
+    }
+    for origin in [
+        "null", "", "http://evil.example", "http://localhost.evil.example", "http://evil.example#localhost",
+        "http://localhost@evil.example", "http://evil.example/localhost", "http://localhost/", "file://localhost",
+        "chrome-extension://localhost", "http://", "localhost",
+    ] {
+        assert_eq!(check(origin), Err(OriginRefused::OriginNotAllowed), "{origin}");
+    }
+}
+
+/// F3: settings add hosts and origins to those of loopback.
+#[test]
+fn settings_add_to_loopback() {
+    let policy = policy("http://127.0.0.1:3000");
+    let policy = policy.allow_host("dev.example:3000").unwrap().allow_origin("https://app.example").unwrap();
+    assert_eq!(http1(&policy, &[("host", "Dev.example:3000"), ("origin", "https://app.example")]), Ok(()));
+    assert_eq!(http1(&policy, &[("host", "localhost"), ("origin", "https://app.example:443")]), Ok(()));
+    assert_eq!(http1(&policy, &[("host", "dev.example:3001")]), Err(OriginRefused::HostNotAllowed));
+    for origin in ["http://app.example", "https://app.example:444", "https://app.example.evil", "null"] {
+        let refused = http1(&policy, &[("host", "localhost"), ("origin", origin)]);
+        assert_eq!(refused, Err(OriginRefused::OriginNotAllowed), "{origin}");
+    }
+}
+
+/// F3: elsewhere any origin and host, until a list narrows it.
+#[test]
+fn elsewhere_anything_until_narrowed() {
+    let open = policy("https://api.example.com/mcp");
+    for origin in ["https://evil.example", "null", "rubbish"] {
+        assert_eq!(http1(&open, &[("host", "whatever:1"), ("origin", origin)]), Ok(()), "{origin}");
+    }
+    let narrowed = open.allow_origin("https://app.example").unwrap().allow_host("alias.example").unwrap();
+    for host in ["api.example.com", "API.example.com:8443", "alias.example:1"] {
+        assert_eq!(http1(&narrowed, &[("host", host), ("origin", "https://APP.example")]), Ok(()), "{host}");
+        assert_eq!(http1(&narrowed, &[("host", host)]), Ok(()), "{host}");
+    }
+    assert_eq!(http1(&narrowed, &[("host", "whatever")]), Err(OriginRefused::HostNotAllowed));
+    for origin in ["https://evil.example", "null", "http://localhost", "https://api.example.com"] {
+        let refused = http1(&narrowed, &[("host", "alias.example"), ("origin", origin)]);
+        assert_eq!(refused, Err(OriginRefused::OriginNotAllowed), "{origin}");
+    }
+}
+
+/// F3: exactly one well-formed host, whatever the policy.
+#[test]
+fn one_well_formed_host() {
+    let open = policy("https://api.example.com");
+    assert_eq!(http1(&open, &[]), Err(OriginRefused::HostMissing));
+    assert_eq!(http1(&open, &[("host", "a"), ("host", "a")]), Err(OriginRefused::HostRepeated));
+    for host in ["", "a b", "a,b", "u@a", "a:b", "a:70000", "a:1:2", "[::1", "[zz]", "[::1]x", "a/b", "a?b", ":80"] {
+        assert_eq!(http1(&open, &[("host", host)]), Err(OriginRefused::HostMalformed), "{host}");
+    }
+    let twice = [("host", "a"), ("origin", "https://x"), ("origin", "https://x")];
+    assert_eq!(http1(&open, &twice), Err(OriginRefused::OriginRepeated));
+    let old = open.check(Version::HTTP_10, &"/".parse().unwrap(), &HeaderMap::new());
+    assert_eq!(old, Err(OriginRefused::HostMissing));
+}
+
+/// F3: on HTTP/2, `Host` and `:authority` agree or the request is refused.
+#[test]
+fn host_and_authority_agree() {
+    let open = policy("https://api.example.com");
+    assert_eq!(http2(&open, "https://api.example.com/mcp", &[]), Ok(()));
+    assert_eq!(http2(&open, "https://api.example.com/mcp", &[("host", "API.example.com:443")]), Ok(()));
+    for host in ["evil.example", "api.example.com:444", "localhost"] {
+        let refused = http2(&open, "https://api.example.com/mcp", &[("host", host)]);
+        assert_eq!(refused, Err(OriginRefused::HostDisagrees), "{host}");
+    }
+    assert_eq!(http2(&open, "/mcp", &[]), Err(OriginRefused::HostMissing));
+    assert_eq!(http2(&open, "https://u@api.example.com/", &[]), Err(OriginRefused::HostMalformed));
+    let local = policy("http://localhost:3000");
+    let rebound = http2(&local, "http://evil.example:3000/mcp", &[]);
+    assert_eq!(rebound, Err(OriginRefused::HostNotAllowed));
+}
+
+/// F3: an absolute target on HTTP/1.1 cannot contradict its `Host` either.
+#[test]
+fn absolute_target_agrees_with_host() {
+    let local = policy("http://localhost:3000");
+    let target = "http://evil.example/mcp".parse().unwrap();
+    let check = |host| local.check(Version::HTTP_11, &target, &headers(&[("host", host)]));
+    assert_eq!(check("localhost:3000"), Err(OriginRefused::HostDisagrees));
+    assert_eq!(check("evil.example"), Err(OriginRefused::HostNotAllowed));
+}
+
+#[test]
+fn settings_that_are_no_host_or_origin_are_refused() {
+    let open = || policy("https://api.example.com");
+    for host in ["", "https://a", "a/b", "a:b", "*", "*.a"] {
+        let refused = open().allow_host(host).unwrap_err();
+        assert_eq!(refused, OriginPolicyError::Host(host.to_owned()));
+    }
+    for origin in ["null", "*", "app.example", "https://app.example/", "https://", "https://a b", "https://*.a"] {
+        let refused = open().allow_origin(origin).unwrap_err();
+        assert_eq!(refused, OriginPolicyError::Origin(origin.to_owned()));
+        assert_eq!(refused.code(), "settings.allowed_origins");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_header_panics(host in prop::collection::vec(any::<u8>(), 0..40), origin in prop::collection::vec(any::<u8>(), 0..40)) {
+        let mut headers = HeaderMap::new();
+        for (name, bytes) in [("host", host), ("origin", origin)] {
+            if let Ok(value) = HeaderValue::from_bytes(&bytes) {
+                headers.insert(name, value);
+            }
+        }
+        for base in ["http://localhost:1", "https://a.example"] {
+            let _ = policy(base).check(Version::HTTP_11, &"/".parse().unwrap(), &headers);
+        }
+    }
+}

@@ -1,0 +1,272 @@
+use std::{borrow::Cow, str::FromStr};
+
+use percent_encoding::percent_decode_str;
+
+/// A pattern for request paths, matched segment by segment.
+///
+/// `*` stands for any characters inside one segment, `**` as a whole segment for any number of segments,
+/// none included: `/reports/*` matches `/reports/7`, `/reports/**` also `/reports` and `/reports/7/pages`.
+///
+/// Matching is generous, because a rule that matches only ever demands *more* scopes: letter case (ASCII)
+/// and one trailing slash do not count, and percent-encoded characters are decoded first. The guard refuses
+/// a path that servers read in different ways (see [`RouteRule`](crate::RouteRule)) before it comes here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathGlob(Box<str>);
+
+/// Why a text is no path pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PathGlobError {
+    /// It does not begin with `/`.
+    #[error("a path pattern begins with `/`")]
+    NoLeadingSlash,
+    /// `**` stands beside other characters in its segment.
+    #[error("`**` is a whole segment of a path pattern, as in `/reports/**`")]
+    DoubleStarInSegment,
+    /// It holds a character that can never occur in a decoded path, or that begins a query.
+    #[error("a path pattern holds no `?`, `#`, `%`, `;`, backslash or control character, and no empty or dot segment")]
+    NeverMatches,
+}
+
+impl PathGlob {
+    /// Parses a pattern.
+    ///
+    /// # Errors
+    /// When the pattern could match no path, or does not mean what it seems to.
+    pub fn parse(pattern: &str) -> Result<Self, PathGlobError> {
+        let Some(segments) = pattern.strip_prefix('/') else {
+            return Err(PathGlobError::NoLeadingSlash);
+        };
+        if segments.split('/').any(|segment| segment.contains("**") && segment != "**") {
+            return Err(PathGlobError::DoubleStarInSegment);
+        }
+        if pattern.contains(['?', '#', '%', ';']) || is_ambiguous(pattern) {
+            return Err(PathGlobError::NeverMatches);
+        }
+        Ok(Self(pattern.into()))
+    }
+
+    /// The pattern as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) fn matches(&self, path: &PlainPath<'_>) -> bool {
+        let mut pattern = segments(&self.0);
+        let mut path = segments(&path.0);
+        // Where to go on when what follows the last `**` does not fit: with one path segment more taken by it.
+        let mut retry = None;
+        loop {
+            match (pattern.clone().next(), path.clone().next()) {
+                (Some("**"), _) => {
+                    pattern.next();
+                    retry = Some((pattern.clone(), path.clone()));
+                    continue;
+                }
+                (Some(wanted), Some(given)) if segment_matches(wanted.as_bytes(), given.as_bytes()) => {
+                    pattern.next();
+                    path.next();
+                    continue;
+                }
+                (None, None) => return true,
+                _ => {}
+            }
+            let Some((after, mut left)) = retry.take() else {
+                return false;
+            };
+            if left.next().is_none() {
+                return false;
+            }
+            pattern = after.clone();
+            path = left.clone();
+            retry = Some((after, left));
+        }
+    }
+}
+
+impl FromStr for PathGlob {
+    type Err = PathGlobError;
+
+    fn from_str(pattern: &str) -> Result<Self, PathGlobError> {
+        Self::parse(pattern)
+    }
+}
+
+/// A request path that every server reads in the same way: decoded, without dot or empty segments.
+pub(crate) struct PlainPath<'a>(Cow<'a, str>);
+
+/// Servers behind the guard may read the path in different ways, so no rule can judge it.
+#[derive(Debug)]
+pub(crate) struct AmbiguousPath;
+
+impl<'a> PlainPath<'a> {
+    /// Allocates only for a path with percent-encoded characters.
+    pub(crate) fn parse(path: &'a str) -> Result<Self, AmbiguousPath> {
+        let decoded = percent_decode_str(path).decode_utf8().map_err(|_| AmbiguousPath)?;
+        let slashes = |text: &str| text.bytes().filter(|byte| *byte == b'/').count();
+        // A `%` that is left over was doubly encoded, or encoded nothing.
+        let suspect = decoded.contains(['%', ';']) || slashes(&decoded) != slashes(path);
+        if suspect || is_ambiguous(&decoded) { Err(AmbiguousPath) } else { Ok(Self(decoded)) }
+    }
+}
+
+fn is_ambiguous(path: &str) -> bool {
+    let mut inner = path.strip_prefix('/').unwrap_or(path);
+    inner = inner.strip_suffix('/').unwrap_or(inner);
+    path.contains(|c: char| c == '\\' || c.is_control())
+        || path.starts_with("//")
+        || (!inner.is_empty() && inner.split('/').any(|segment| matches!(segment, "" | "." | "..")))
+}
+
+fn segments(path: &str) -> std::str::Split<'_, char> {
+    let inner = path.strip_prefix('/').unwrap_or(path);
+    inner.strip_suffix('/').unwrap_or(inner).split('/')
+}
+
+/// `*` stands for any run of bytes. One place to go back to is enough: the last star can take all that an
+/// earlier one could have taken.
+fn segment_matches(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut p, mut t) = (0, 0);
+    let mut retry = None;
+    while t < text.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                p += 1;
+                retry = Some((p, t));
+            }
+            Some(byte) if byte.eq_ignore_ascii_case(&text[t]) => {
+                p += 1;
+                t += 1;
+            }
+            _ => {
+                let Some((after, taken)) = retry else {
+                    return false;
+                };
+                p = after;
+                t = taken + 1;
+                retry = Some((after, t));
+            }
+        }
+    }
+    pattern[p..].iter().all(|byte| *byte == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn matches(pattern: &str, path: &str) -> bool {
+        PathGlob::parse(pattern).unwrap().matches(&PlainPath::parse(path).unwrap())
+    }
+
+    /// B9: what a star and two stars stand for.
+    #[test]
+    fn stars_match_inside_and_across_segments() {
+        for (pattern, path) in [
+            ("/", "/"),
+            ("/**", "/"),
+            ("/**", "/a/b"),
+            ("/a", "/a"),
+            ("/a", "/a/"),
+            ("/a", "/A"),
+            ("/a", "/%61"),
+            ("/a/*", "/a/b"),
+            ("/a/x*z", "/a/xyz"),
+            ("/a/*b*", "/a/abba"),
+            ("/a/**", "/a"),
+            ("/a/**", "/a/b/c"),
+            ("/**/admin", "/admin"),
+            ("/**/admin", "/x/admin/y/admin"),
+            ("/a/**/b/**/c", "/a/b/x/b/y/c"),
+            ("/r\u{e9}sum\u{e9}", "/r%C3%A9sum%C3%A9"),
+        ] {
+            assert!(matches(pattern, path), "{pattern} {path}");
+        }
+        for (pattern, path) in [
+            ("/a", "/b"),
+            ("/a", "/a/b"),
+            ("/a", "/ab"),
+            ("/a/*", "/a/b/c"),
+            ("/*", "/a/b"),
+            ("/**/admin", "/admin/x"),
+            ("/a/**/c", "/a/b"),
+            ("/a*c", "/abd"),
+        ] {
+            assert!(!matches(pattern, path), "{pattern} {path}");
+        }
+    }
+
+    /// B9: a path that servers read in different ways reaches no rule.
+    #[test]
+    fn ambiguous_paths_are_told_apart() {
+        for path in [
+            "//a", "/a//b", "/a/./b", "/a/../b", "/..", "/a/%2e%2e/b", "/a%2Fb", "/a%5Cb", "/a\\b", "/a%00", "/a%0a",
+            "/%2561", "/%zz", "/a;x=1", "/a%3bx", "/%ff", "/a//",
+        ] {
+            assert!(PlainPath::parse(path).is_err(), "{path}");
+        }
+        for path in ["/", "/a", "/a/", "/a/.well-known", "/a/..b", "/%41", "*", ""] {
+            assert!(PlainPath::parse(path).is_ok(), "{path}");
+        }
+    }
+
+    #[test]
+    fn patterns_that_mean_nothing_are_refused() {
+        for (pattern, error) in [
+            ("a", PathGlobError::NoLeadingSlash),
+            ("", PathGlobError::NoLeadingSlash),
+            ("/a**", PathGlobError::DoubleStarInSegment),
+            ("/***", PathGlobError::DoubleStarInSegment),
+            ("/a?b", PathGlobError::NeverMatches),
+            ("/a%20b", PathGlobError::NeverMatches),
+            ("/a//b", PathGlobError::NeverMatches),
+            ("/a/../b", PathGlobError::NeverMatches),
+        ] {
+            assert_eq!(PathGlob::parse(pattern), Err(error), "{pattern}");
+        }
+    }
+
+    /// The same question answered by plain recursion.
+    fn reference(pattern: &[u8], text: &[u8]) -> bool {
+        match pattern.split_first() {
+            None => text.is_empty(),
+            Some((b'*', rest)) => (0..=text.len()).any(|taken| reference(rest, &text[taken..])),
+            Some((byte, rest)) => text.first() == Some(byte) && reference(rest, &text[1..]),
+        }
+    }
+
+    fn reference_path(pattern: &[&str], path: &[&str]) -> bool {
+        match pattern.split_first() {
+            None => path.is_empty(),
+            Some((&"**", rest)) => (0..=path.len()).any(|taken| reference_path(rest, &path[taken..])),
+            Some((segment, rest)) => {
+                path.first().is_some_and(|given| reference(segment.as_bytes(), given.as_bytes()))
+                    && reference_path(rest, &path[1..])
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn matching_agrees_with_recursion(
+            pattern in prop::collection::vec(prop_oneof!["[ab*]{1,4}".prop_filter("no **", |s| !s.contains("**")), Just("**".to_owned())], 1..5),
+            path in prop::collection::vec("[ab]{1,4}", 1..6),
+        ) {
+            let glob = format!("/{}", pattern.join("/"));
+            let text = format!("/{}", path.join("/"));
+            let pattern: Vec<&str> = pattern.iter().map(String::as_str).collect();
+            let path: Vec<&str> = path.iter().map(String::as_str).collect();
+            prop_assert_eq!(matches(&glob, &text), reference_path(&pattern, &path));
+        }
+
+        #[test]
+        fn no_path_panics(path in ".{0,64}", raw in "(/|%[0-9a-f]{0,2}|[a-c.]){0,24}") {
+            let glob = PathGlob::parse("/**/a*b/**").unwrap();
+            for path in [path, raw] {
+                let _ = PlainPath::parse(&path).map(|path| glob.matches(&path));
+            }
+        }
+    }
+}

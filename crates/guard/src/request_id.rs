@@ -1,0 +1,89 @@
+use std::{
+    cell::Cell,
+    fmt,
+    hash::{BuildHasher, RandomState},
+};
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue};
+
+/// The header that carries the correlation id, on the request handed on and on every answer.
+pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The correlation id of one request: a version 4 UUID (RFC 9562 section 5.4) as lower-case text.
+///
+/// Made by the guard for every request, never taken from the client. It tells log lines apart and is no
+/// secret: nothing may be authorized by it. Cheap to clone.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RequestId(HeaderValue);
+
+impl RequestId {
+    /// A fresh id from this thread's generator.
+    pub(crate) fn generate() -> Self {
+        let mut text = [0; uuid::fmt::Hyphenated::LENGTH];
+        uuid::Builder::from_random_bytes(random_bytes()).into_uuid().hyphenated().encode_lower(&mut text);
+        // One allocation, shared by the request's header, the answer's and this value.
+        let shared = Bytes::from_owner(text);
+        Self(HeaderValue::from_maybe_shared(shared).unwrap_or(HeaderValue::from_static("")))
+    }
+
+    /// The id's text, 36 characters.
+    pub fn as_str(&self) -> &str {
+        self.0.to_str().unwrap_or_default()
+    }
+
+    /// The id as a header value; shares the text.
+    pub fn to_header_value(&self) -> HeaderValue {
+        self.0.clone()
+    }
+}
+
+/// 128 bits from a keyed hash over a counter. The key is this thread's, drawn from the operating system
+/// once; a call to the system for each request would cost more than all else the guard does.
+fn random_bytes() -> [u8; 16] {
+    thread_local! {
+        static KEY: RandomState = RandomState::new();
+        static COUNTER: Cell<u64> = const { Cell::new(0) };
+    }
+    let count = COUNTER.with(|counter| counter.replace(counter.get().wrapping_add(1)));
+    let (high, low) = KEY.with(|key| (key.hash_one((count, 0_u8)), key.hash_one((count, 1_u8))));
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&high.to_ne_bytes());
+    bytes[8..].copy_from_slice(&low.to_ne_bytes());
+    bytes
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RequestId").field(&self.as_str()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    /// J1: ids are version 4 UUIDs and do not repeat, on one thread or across threads.
+    #[test]
+    fn ids_are_fresh_version_4_uuids() {
+        let threads: Vec<_> = (0..4)
+            .map(|_| std::thread::spawn(|| (0..1000).map(|_| RequestId::generate()).collect::<Vec<_>>()))
+            .collect();
+        let ids: Vec<_> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
+        let distinct: HashSet<&str> = ids.iter().map(RequestId::as_str).collect();
+        assert_eq!(distinct.len(), 4000);
+        for id in &ids {
+            let parsed = uuid::Uuid::try_parse(id.as_str()).unwrap();
+            assert_eq!((parsed.get_version_num(), id.as_str().len()), (4, 36));
+            assert_eq!(id.to_header_value().as_bytes(), id.as_str().as_bytes());
+        }
+    }
+}

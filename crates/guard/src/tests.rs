@@ -1,0 +1,10 @@
+mod allocations;
+mod authentication;
+mod authorization;
+mod cross_origin;
+mod decisions;
+mod document;
+mod off;
+mod properties;
+mod settings;
+mod support;

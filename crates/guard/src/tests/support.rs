@@ -1,0 +1,240 @@
+//! A guard in front of a service that remembers what it was asked.
+
+use std::{
+    convert::Infallible,
+    future::{Ready, ready},
+    sync::{Arc, Mutex},
+    task::{Context, Poll},
+};
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header::WWW_AUTHENTICATE};
+use http_body_util::BodyExt;
+use portcullis_metadata::{Challenge, ProtectedResourceMetadata, ResourceUri, Scopes, parse_challenges};
+use portcullis_testkit::{FakeIssuer, Forge, ManualClock};
+use portcullis_verifier::{IssuerSettings, TrustedIssuer, Verifier, VerifierSettings};
+use tower::ServiceExt;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use crate::{
+    Authentication, Caller, Decision, DecisionSink, Guard, GuardLayer, GuardSettings, PathGlob, ProtectedResource,
+    RouteRule, SettingsError,
+};
+
+pub(super) const RESOURCE: &str = "https://api.example.com/mcp";
+pub(super) const METADATA_URL: &str = "https://api.example.com/.well-known/oauth-protected-resource/mcp";
+pub(super) const METADATA_PATH: &str = "/.well-known/oauth-protected-resource/mcp";
+pub(super) const ROOT_PATH: &str = "/.well-known/oauth-protected-resource";
+
+pub(super) struct Setup {
+    pub(super) forge: Forge,
+    pub(super) issuer: FakeIssuer,
+    pub(super) sink: Arc<Recorder>,
+    pub(super) inner: Inner,
+    pub(super) settings: GuardSettings,
+}
+
+/// What the sink was told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Told {
+    pub(super) id: String,
+    pub(super) method: Method,
+    pub(super) path: String,
+    pub(super) status: u16,
+    pub(super) code: Option<&'static str>,
+    pub(super) subject: Option<String>,
+    pub(super) peer: Option<String>,
+}
+
+#[derive(Default)]
+pub(super) struct Recorder(Mutex<Vec<Told>>);
+
+impl DecisionSink for Recorder {
+    fn decided(&self, decision: &Decision<'_>) {
+        self.0.lock().unwrap().push(Told {
+            id: decision.request_id.as_str().to_owned(),
+            method: decision.method.clone(),
+            path: decision.path.to_owned(),
+            status: decision.status.as_u16(),
+            code: decision.code,
+            subject: decision.principal.and_then(|principal| principal.subject()).map(str::to_owned),
+            peer: decision.peer.map(|peer| peer.to_string()),
+        });
+    }
+}
+
+impl Recorder {
+    pub(super) fn all(&self) -> Vec<Told> {
+        self.0.lock().unwrap().clone()
+    }
+
+    /// The one thing told so far.
+    pub(super) fn only(&self) -> Told {
+        let all = self.all();
+        assert_eq!(all.len(), 1, "{all:?}");
+        all[0].clone()
+    }
+}
+
+/// The protected service: keeps the head of each request, answers 200 with `inner` and the given headers.
+#[derive(Clone, Default)]
+pub(super) struct Inner {
+    pub(super) seen: Arc<Mutex<Vec<Request<()>>>>,
+    pub(super) headers: HeaderMap,
+}
+
+impl Inner {
+    pub(super) fn only(&self) -> Request<()> {
+        let mut seen = self.seen.lock().unwrap();
+        assert_eq!(seen.len(), 1);
+        seen.remove(0)
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.seen.lock().unwrap().len()
+    }
+}
+
+impl Service<Request<()>> for Inner {
+    type Response = Response<String>;
+    type Error = Infallible;
+    type Future = Ready<Result<Response<String>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<()>) -> Self::Future {
+        self.seen.lock().unwrap().push(request);
+        let mut response = Response::new("inner".to_owned());
+        *response.headers_mut() = self.headers.clone();
+        ready(Ok(response))
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: String,
+}
+
+impl Answer {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        let values: Vec<_> = self.headers.get_all(name).iter().collect();
+        assert!(values.len() <= 1, "{name}: {values:?}");
+        values.first().map(|value| value.to_str().unwrap())
+    }
+
+    /// The only challenge, which is Bearer's.
+    pub(super) fn challenge(&self) -> Challenge {
+        let values = self.headers.get_all(WWW_AUTHENTICATE).iter().map(HeaderValue::as_bytes);
+        let challenges = parse_challenges(values).unwrap();
+        assert_eq!(challenges.len(), 1, "{challenges:?}");
+        assert_eq!(challenges[0].scheme(), "Bearer");
+        challenges[0].clone()
+    }
+
+    /// The challenge's parameters, sorted, without the description.
+    pub(super) fn parameters(&self) -> Vec<(String, String)> {
+        let challenge = self.challenge();
+        let mut parameters: Vec<_> = challenge
+            .params()
+            .filter(|(name, _)| *name != "error_description")
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        parameters.sort();
+        parameters
+    }
+}
+
+impl Setup {
+    pub(super) fn new() -> Self {
+        Self::at(RESOURCE)
+    }
+
+    pub(super) fn at(resource: &str) -> Self {
+        let clock = Arc::new(ManualClock::new());
+        let forge = Forge::new("https://issuer.example");
+        let issuer = FakeIssuer::of(&forge);
+        let resource = ResourceUri::parse(resource).unwrap();
+        let trusted = TrustedIssuer::new(
+            IssuerSettings::new(forge.issuer().clone()),
+            Arc::new(issuer.clone()),
+            clock.clone(),
+            tokio::runtime::Handle::current(),
+        );
+        let verifier = Verifier::new(VerifierSettings::new(resource.clone()), vec![trusted.unwrap()], clock.clone());
+        let metadata = ProtectedResourceMetadata::new(resource, vec![forge.issuer().clone()]);
+        let sink = Arc::new(Recorder::default());
+        let mut settings = GuardSettings::new(metadata, Authentication::Required(verifier.unwrap())).unwrap();
+        settings.realm = "test".to_owned();
+        settings.clock = clock;
+        settings.sink = sink.clone();
+        Self { forge, issuer, sink, inner: Inner::default(), settings }
+    }
+
+    pub(super) fn require(mut self, scopes: &str) -> Self {
+        self.settings.required_scopes = Scopes::parse(scopes).unwrap();
+        self
+    }
+
+    pub(super) fn route(mut self, methods: &[Method], path: &str, scopes: &str) -> Self {
+        let (path, scopes) = (PathGlob::parse(path).unwrap(), Scopes::parse(scopes).unwrap());
+        self.settings.routes.push(RouteRule { methods: methods.to_vec(), path, scopes });
+        self
+    }
+
+    pub(super) fn resource(&self) -> Arc<ProtectedResource> {
+        ProtectedResource::new(self.settings.clone()).unwrap()
+    }
+
+    pub(super) fn refused(&self) -> SettingsError {
+        ProtectedResource::new(self.settings.clone()).unwrap_err()
+    }
+
+    pub(super) fn guard(&self) -> Guard<Inner> {
+        GuardLayer::new(self.resource()).layer(self.inner.clone())
+    }
+
+    pub(super) async fn send(&self, request: Request<()>) -> Answer {
+        let (parts, body) = self.guard().oneshot(request).await.unwrap().into_parts();
+        let body = String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap();
+        Answer { status: parts.status, headers: parts.headers, body }
+    }
+
+    /// A good token for the resource.
+    pub(super) fn token(&self, scopes: &str) -> String {
+        self.forge.token().audience(self.settings.resource.as_str()).scope(scopes).sign()
+    }
+}
+
+/// A request to the resource's host.
+pub(super) fn request(method: Method, path: &str) -> Request<()> {
+    Request::builder().method(method).uri(path).header("host", "api.example.com").body(()).unwrap()
+}
+
+pub(super) trait With {
+    fn with(self, name: &'static str, value: impl AsRef<[u8]>) -> Self;
+    fn bearer(self, token: &str) -> Self;
+}
+
+impl With for Request<()> {
+    fn with(mut self, name: &'static str, value: impl AsRef<[u8]>) -> Self {
+        let value = HeaderValue::from_bytes(value.as_ref()).unwrap();
+        self.headers_mut().append(HeaderName::from_static(name), value);
+        self
+    }
+
+    fn bearer(self, token: &str) -> Self {
+        self.with("authorization", format!("Bearer {token}"))
+    }
+}
+
+pub(super) fn caller(request: &Request<()>) -> Caller {
+    request.extensions().get::<Caller>().unwrap().clone()
+}
+
+pub(super) fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+    expected.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
