@@ -81,7 +81,7 @@ impl HttpFetch {
             (None, Lane::Operator) => {}
             _ => builder = builder.no_proxy(),
         }
-        builder.build().map_err(|error| classify(error))
+        builder.build().map_err(classify)
     }
 
     async fn send(&self, request: FetchRequest) -> Result<Response, FetchError> {

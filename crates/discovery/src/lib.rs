@@ -1,6 +1,35 @@
 //! Bounded fetches, and the chain from a challenge to authorization server metadata.
+//!
+//! Two things live here:
+//!
+//! - [`Fetch`], the one way in which this workspace reaches authorization servers and metadata documents.
+//!   [`HttpFetch`] is the real one (feature `reqwest`, on by default): one deadline and one size limit for each
+//!   request, no redirects, no cookies, no content codings, and a [`UrlPolicy`] that judges the addresses a name
+//!   resolves to before a connection is made.
+//! - [`Discovery`], which finds a protected resource's metadata (RFC 9728) and an authorization server's (RFC 8414,
+//!   OpenID Connect Discovery), in the order that the standards ask for, and compares what each document says of
+//!   itself with what was asked for. It runs on any `Fetch`, so that tests need no network.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use portcullis_discovery::{Discovery, DiscoveryError, FetchSettings, HttpFetch, UrlPolicy};
+//! use url::Url;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let fetch = Arc::new(HttpFetch::new(FetchSettings::default())?);
+//! let resource = Url::parse("http://127.0.0.1:9/mcp")?;
+//! let discovery = Discovery::new(fetch, UrlPolicy::peer_of(&resource));
+//!
+//! // Nobody listens on this port.
+//! let error = discovery.protected_resource(&resource, None, None).await.unwrap_err();
+//! assert_eq!(error.code(), "fetch.connect");
+//! # Ok(())
+//! # }
+//! ```
 
 mod addresses;
+mod chain;
 mod error;
 mod fetch;
 #[cfg(feature = "reqwest")]
@@ -13,6 +42,9 @@ mod resolver;
 #[cfg(feature = "reqwest")]
 mod tls;
 
+pub use chain::{
+    Attempt, Attempts, DiscoveredResource, Discovery, DiscoveryError, MetadataSource, Outcome, resource_matches,
+};
 pub use error::{FetchError, NetworkError, NetworkFailure, Refusal, SettingsError};
 pub use fetch::{BodyStream, BoxFuture, Fetch, FetchRequest, FetchResponse, OpenResponse};
 #[cfg(feature = "reqwest")]
