@@ -1,0 +1,243 @@
+mod members;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
+
+use crate::ErrorCode;
+
+/// How large a message may be in ways that its length does not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How deep arrays and objects may nest, the message itself counted. Default 64.
+    pub max_depth: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_depth: 64 }
+    }
+}
+
+/// What sort of JSON-RPC message it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A method with an `id`: an answer is expected.
+    Request,
+    /// A method without an `id`.
+    Notification,
+    /// A `result` or an `error`.
+    Response,
+}
+
+/// What can be told from one JSON-RPC message without understanding its method: read in one pass, borrowed
+/// from the message, nothing else kept.
+///
+/// A value of this type means: the bytes are UTF-8 and one JSON object with nothing behind it, no deeper than
+/// the limit; it is a request, a notification or a response and not two of them; no member that is read here
+/// stands there twice, under whatever escapes, or beside one that differs from it only in letter case (readers
+/// exist that would take the other one). It says nothing of the members that are not read.
+#[derive(Clone, Debug)]
+pub struct Envelope<'a> {
+    kind: Kind,
+    method: Option<Cow<'a, str>>,
+    id: Option<&'a RawValue>,
+    name: Option<Cow<'a, str>>,
+    initialize_version: Option<Cow<'a, str>>,
+    protocol_version: Option<Cow<'a, str>>,
+    has_client_capabilities: bool,
+}
+
+/// Why bytes are no message that can be judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EnvelopeError {
+    /// The bytes are not UTF-8.
+    #[error("the message is not UTF-8")]
+    NotUtf8,
+    /// The text is not one JSON value.
+    #[error("the message is not JSON")]
+    NotJson,
+    /// Arrays and objects nest deeper than [`Limits::max_depth`].
+    #[error("the message nests too deep")]
+    TooDeep,
+    /// The message is an array: JSON-RPC batches are not part of these revisions.
+    #[error("the message is a batch")]
+    Batch,
+    /// The value is no JSON-RPC 2.0 request, notification or response.
+    #[error("the message is not JSON-RPC 2.0")]
+    NotJsonRpc,
+    /// A member that decides something stands there twice.
+    #[error("a member of the message is repeated")]
+    DuplicateMember,
+    /// A member differs from one that decides something in letter case only.
+    #[error("a member of the message differs from a known one in letter case only")]
+    LookAlikeMember,
+    /// `params.name`, `params.uri`, `params._meta` or a member of that is missing where the method needs it, or of the wrong type.
+    #[error("a parameter of the message is missing or of the wrong type")]
+    InvalidParams,
+}
+
+impl EnvelopeError {
+    /// The stable reason code.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::NotUtf8 => "message.not_utf8",
+            Self::NotJson => "message.not_json",
+            Self::TooDeep => "message.too_deep",
+            Self::Batch => "message.batch",
+            Self::NotJsonRpc => "message.not_json_rpc",
+            Self::DuplicateMember => "message.duplicate_member",
+            Self::LookAlikeMember => "message.look_alike_member",
+            Self::InvalidParams => "message.invalid_params",
+        }
+    }
+
+    /// The JSON-RPC error that answers it.
+    pub const fn rpc_code(self) -> ErrorCode {
+        match self {
+            Self::NotUtf8 | Self::NotJson => ErrorCode::ParseError,
+            Self::InvalidParams => ErrorCode::InvalidParams,
+            Self::TooDeep | Self::Batch | Self::NotJsonRpc | Self::DuplicateMember | Self::LookAlikeMember => {
+                ErrorCode::InvalidRequest
+            }
+        }
+    }
+}
+
+impl<'a> Envelope<'a> {
+    /// Reads a message.
+    ///
+    /// # Errors
+    /// When the bytes are no message as [described](Envelope).
+    pub fn parse(body: &'a [u8], limits: Limits) -> Result<Self, EnvelopeError> {
+        let text = std::str::from_utf8(body).map_err(|_| EnvelopeError::NotUtf8)?;
+        let members = members::read(text, limits.max_depth)?;
+        if members.jsonrpc.and_then(members::text).as_deref() != Some("2.0") {
+            return Err(EnvelopeError::NotJsonRpc);
+        }
+        match members.method {
+            Some(method) => Self::call(members::text(method).ok_or(EnvelopeError::NotJsonRpc)?, members),
+            None => Self::response(members),
+        }
+    }
+
+    fn call(method: Cow<'a, str>, members: members::Message<'a>) -> Result<Self, EnvelopeError> {
+        if members.result.is_some() || members.error.is_some() || members.id.is_some_and(|id| !is_identifier(id)) {
+            return Err(EnvelopeError::NotJsonRpc);
+        }
+        let params = members.params.unwrap_or_default();
+        let name = match NameMember::of(&method) {
+            Some(_) if params.look_alike => return Err(EnvelopeError::LookAlikeMember),
+            Some(member) => {
+                let value = if member == NameMember::Name { params.name } else { params.uri };
+                Some(value.and_then(members::text).ok_or(EnvelopeError::InvalidParams)?)
+            }
+            None => None,
+        };
+        let initialize_version =
+            if method == "initialize" { params.protocol_version.and_then(members::text) } else { None };
+        let meta = params.meta.unwrap_or_default();
+        let protocol_version = match meta.protocol_version {
+            Some(version) => Some(members::text(version).ok_or(EnvelopeError::InvalidParams)?),
+            None => None,
+        };
+        Ok(Self {
+            kind: if members.id.is_some() { Kind::Request } else { Kind::Notification },
+            method: Some(method),
+            id: members.id,
+            name,
+            initialize_version,
+            protocol_version,
+            has_client_capabilities: meta.client_capabilities.is_some_and(|value| value.get().starts_with('{')),
+        })
+    }
+
+    fn response(members: members::Message<'a>) -> Result<Self, EnvelopeError> {
+        let id = members.id.filter(|id| is_identifier(id));
+        let answers = match (members.result, members.error) {
+            (Some(_), None) => id.is_some(),
+            (None, Some(_)) => true,
+            _ => false,
+        };
+        // An error may come without an id, or with null, where the request's could not be read.
+        let odd_id = members.id.is_some_and(|id| !is_identifier(id) && id.get() != "null");
+        if !answers || odd_id || members.params.is_some() {
+            return Err(EnvelopeError::NotJsonRpc);
+        }
+        Ok(Self {
+            kind: Kind::Response,
+            method: None,
+            id,
+            name: None,
+            initialize_version: None,
+            protocol_version: None,
+            has_client_capabilities: false,
+        })
+    }
+
+    /// What sort of message it is.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The method, with its escapes decoded; `None` for a response. It can hold any character.
+    pub fn method(&self) -> Option<&str> {
+        self.method.as_deref()
+    }
+
+    /// The `id` as it was written: a JSON string or integer.
+    pub fn id(&self) -> Option<&'a RawValue> {
+        self.id
+    }
+
+    /// What the method acts on: `params.name` of `tools/call` and `prompts/get`, `params.uri` of
+    /// `resources/read`, `resources/subscribe` and `resources/unsubscribe`. Always there for these.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// The version in the request's own `_meta`, which modern revisions require.
+    pub fn protocol_version(&self) -> Option<&str> {
+        self.protocol_version.as_deref()
+    }
+
+    /// Whether the request's own `_meta` has an object of client capabilities, which modern revisions require.
+    pub fn has_client_capabilities(&self) -> bool {
+        self.has_client_capabilities
+    }
+
+    /// Whether it is the request that opens a legacy session.
+    pub fn is_initialize(&self) -> bool {
+        self.kind == Kind::Request && self.method() == Some("initialize")
+    }
+
+    /// The version that an `initialize` message asks for.
+    pub fn initialize_version(&self) -> Option<&str> {
+        self.initialize_version.as_deref()
+    }
+}
+
+/// The member of `params` that names what a method acts on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum NameMember {
+    Name,
+    Uri,
+}
+
+impl NameMember {
+    fn of(method: &str) -> Option<Self> {
+        match method {
+            "tools/call" | "prompts/get" => Some(Self::Name),
+            "resources/read" | "resources/subscribe" | "resources/unsubscribe" => Some(Self::Uri),
+            _ => None,
+        }
+    }
+}
+
+fn is_identifier(id: &RawValue) -> bool {
+    let text = id.get();
+    text.starts_with('"') || text.strip_prefix('-').unwrap_or(text).bytes().all(|b| b.is_ascii_digit())
+}

@@ -1,0 +1,224 @@
+#[cfg(test)]
+mod tests;
+mod version_header;
+
+use http::{HeaderMap, HeaderName, StatusCode};
+use serde_json::{Value, json};
+
+use self::version_header::VersionHeader;
+use crate::{Envelope, EnvelopeError, ErrorCode, Kind, Revision, Revisions, decode_mirrored, header, meta};
+
+/// Which family of rules a message follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Era {
+    /// Sessions, opened by `initialize`.
+    Legacy {
+        /// The revision of the header; `None` without one, which means what the session negotiated.
+        version: Option<Revision>,
+    },
+    /// No sessions: the request says everything itself, and header and body were found to agree.
+    Modern(Revision),
+}
+
+/// Why a message follows the rules of no revision that is served.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EraError {
+    /// It claims to be modern and cannot be judged.
+    #[error(transparent)]
+    Message(EnvelopeError),
+    /// A header is missing, repeated or malformed, or does not say what the body says.
+    #[error("Header mismatch: {header} does not match the message")]
+    HeaderMismatch {
+        /// The header.
+        header: HeaderName,
+    },
+    /// A modern request lacks a member of `_meta` that it must have.
+    #[error("Invalid params: {key} is missing from _meta")]
+    MissingMeta {
+        /// The member.
+        key: &'static str,
+    },
+    /// The revision is unknown, or not served.
+    #[error("Unsupported protocol version")]
+    UnsupportedVersion {
+        /// What was asked for, cut at 64 characters.
+        requested: String,
+        /// What is served.
+        supported: Revisions,
+    },
+    /// The version header of a legacy message is repeated, malformed, or names a revision that is not served.
+    #[error("Invalid or unsupported MCP-Protocol-Version")]
+    LegacyVersion,
+}
+
+impl EraError {
+    /// The stable reason code.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Message(error) => error.code(),
+            Self::HeaderMismatch { .. } => "era.header_mismatch",
+            Self::MissingMeta { .. } => "era.meta_missing",
+            Self::UnsupportedVersion { .. } => "era.version_unsupported",
+            Self::LegacyVersion => "era.legacy_version",
+        }
+    }
+
+    /// The HTTP status that answers it: 400 for all of them.
+    pub const fn status(&self) -> StatusCode {
+        StatusCode::BAD_REQUEST
+    }
+
+    /// The JSON-RPC error that answers it.
+    pub const fn rpc_code(&self) -> ErrorCode {
+        match self {
+            Self::Message(error) => error.rpc_code(),
+            Self::HeaderMismatch { .. } => ErrorCode::HeaderMismatch,
+            Self::MissingMeta { .. } => ErrorCode::InvalidParams,
+            Self::UnsupportedVersion { .. } => ErrorCode::UnsupportedProtocolVersion,
+            Self::LegacyVersion => ErrorCode::InvalidRequest,
+        }
+    }
+
+    /// The `data` of the JSON-RPC error: `supported` and `requested` for an unsupported version.
+    pub fn data(&self) -> Option<Value> {
+        match self {
+            Self::UnsupportedVersion { requested, supported } => {
+                let supported: Vec<_> = supported.iter().map(Revision::as_str).collect();
+                Some(json!({ "supported": supported, "requested": requested }))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the message is a legacy one all the same, so that the rules of sessions come first.
+    pub const fn is_legacy(&self) -> bool {
+        matches!(self, Self::LegacyVersion)
+    }
+
+    fn mismatch(header: HeaderName) -> Self {
+        Self::HeaderMismatch { header }
+    }
+
+    fn unsupported(requested: &str, supported: Revisions) -> Self {
+        Self::UnsupportedVersion { requested: requested.chars().take(64).collect(), supported }
+    }
+}
+
+/// Tells the era of a POSTed message, and holds a modern one against its headers.
+///
+/// A message is modern when its own `_meta` names a modern version and the header names the same: never by
+/// the header alone. A message that could not be read is a legacy one unless its header claims otherwise or no
+/// legacy revision is served. Sessions are not looked at.
+///
+/// # Errors
+/// When header and body disagree, something that the era requires is missing, or the revision is not served.
+pub fn classify(
+    envelope: Result<&Envelope<'_>, &EnvelopeError>,
+    headers: &HeaderMap,
+    served: Revisions,
+) -> Result<Era, EraError> {
+    let version = VersionHeader::read(headers);
+    let envelope = match envelope {
+        Ok(envelope) => envelope,
+        Err(error) if version.claims_modern() || !served.has_legacy() => return Err(EraError::Message(*error)),
+        Err(_) => return legacy(&version, served),
+    };
+    match envelope.protocol_version() {
+        Some(claimed) if Revision::parse(claimed).is_some_and(|revision| !revision.is_modern()) => {
+            if !matches!(version, VersionHeader::Absent) && version.text() != Some(claimed) {
+                return Err(EraError::mismatch(header::PROTOCOL_VERSION));
+            }
+            legacy_message(envelope, &version, served)
+        }
+        Some(claimed) => modern(envelope, claimed, &version, headers, served),
+        None if version.claims_modern() => Err(claimed_by_header_alone(envelope, headers)),
+        None => legacy_message(envelope, &version, served),
+    }
+}
+
+/// The revision that the header of a legacy request without a message (GET, DELETE) names; `None` without a header.
+///
+/// # Errors
+/// [`EraError::LegacyVersion`] when the header is repeated or malformed, or names a revision with sessions that is not served.
+pub fn legacy_version(headers: &HeaderMap, served: Revisions) -> Result<Option<Revision>, EraError> {
+    match VersionHeader::read(headers) {
+        VersionHeader::Absent => Ok(None),
+        VersionHeader::Known(revision) if !revision.is_modern() && served.contains(revision) => Ok(Some(revision)),
+        _ => Err(EraError::LegacyVersion),
+    }
+}
+
+fn modern(
+    envelope: &Envelope<'_>,
+    claimed: &str,
+    version: &VersionHeader<'_>,
+    headers: &HeaderMap,
+    served: Revisions,
+) -> Result<Era, EraError> {
+    if version.text() != Some(claimed) {
+        return Err(EraError::mismatch(header::PROTOCOL_VERSION));
+    }
+    let revision = Revision::parse(claimed)
+        .filter(|revision| served.contains(*revision))
+        .ok_or_else(|| EraError::unsupported(claimed, served))?;
+    if envelope.is_initialize() && !served.has_legacy() {
+        return Err(EraError::unsupported(envelope.initialize_version().unwrap_or(claimed), served));
+    }
+    mirrored(envelope, headers)?;
+    if envelope.kind() == Kind::Request && !envelope.has_client_capabilities() {
+        return Err(EraError::MissingMeta { key: meta::CLIENT_CAPABILITIES });
+    }
+    Ok(Era::Modern(revision))
+}
+
+/// A modern header over a body without a version. A request that is modern in all its headers lacks a required
+/// member of `_meta`; anything else is a legacy message under a header that is not its own.
+fn claimed_by_header_alone(envelope: &Envelope<'_>, headers: &HeaderMap) -> EraError {
+    if envelope.kind() != Kind::Request || envelope.is_initialize() {
+        return EraError::mismatch(header::PROTOCOL_VERSION);
+    }
+    mirrored(envelope, headers).err().unwrap_or(EraError::MissingMeta { key: meta::PROTOCOL_VERSION })
+}
+
+fn legacy_message(envelope: &Envelope<'_>, version: &VersionHeader<'_>, served: Revisions) -> Result<Era, EraError> {
+    if served.has_legacy() {
+        return legacy(version, served);
+    }
+    let asked = if envelope.is_initialize() { envelope.initialize_version().or(Some("")) } else { None };
+    match asked.or(version.text()) {
+        Some(requested) => Err(EraError::unsupported(requested, served)),
+        None => Err(EraError::mismatch(header::PROTOCOL_VERSION)),
+    }
+}
+
+fn legacy(version: &VersionHeader<'_>, served: Revisions) -> Result<Era, EraError> {
+    match *version {
+        VersionHeader::Absent => Ok(Era::Legacy { version: None }),
+        VersionHeader::Known(revision) if served.contains(revision) => Ok(Era::Legacy { version: Some(revision) }),
+        _ => Err(EraError::LegacyVersion),
+    }
+}
+
+/// Holds `Mcp-Method` and `Mcp-Name` against the message. The specification demands neither of notifications;
+/// where they are, they must be right.
+fn mirrored(envelope: &Envelope<'_>, headers: &HeaderMap) -> Result<(), EraError> {
+    let required = envelope.kind() == Kind::Request;
+    let method = envelope.method().unwrap_or_default();
+    let agrees = match header::single(headers, &header::METHOD) {
+        Ok(Some(value)) => value.as_bytes() == method.as_bytes(),
+        Ok(None) => !required,
+        Err(header::Repeated) => false,
+    };
+    if !agrees {
+        return Err(EraError::mismatch(header::METHOD));
+    }
+    let Some(name) = envelope.name() else { return Ok(()) };
+    let required = required && matches!(method, "tools/call" | "prompts/get" | "resources/read");
+    let agrees = match header::single(headers, &header::NAME) {
+        Ok(Some(value)) => decode_mirrored(value).is_ok_and(|mirrored| mirrored == name),
+        Ok(None) => !required,
+        Err(header::Repeated) => false,
+    };
+    if agrees { Ok(()) } else { Err(EraError::mismatch(header::NAME)) }
+}

@@ -1,0 +1,50 @@
+use http::HeaderMap;
+
+use crate::{Revision, header};
+
+/// What `MCP-Protocol-Version` says.
+pub(super) enum VersionHeader<'h> {
+    Absent,
+    Known(Revision),
+    Unknown(&'h str),
+    /// Not ASCII, or there more than once.
+    Malformed {
+        claims_modern: bool,
+    },
+}
+
+impl<'h> VersionHeader<'h> {
+    pub(super) fn read(headers: &'h HeaderMap) -> Self {
+        let value = match header::single(headers, &header::PROTOCOL_VERSION) {
+            Ok(None) => return Self::Absent,
+            Ok(Some(value)) => value,
+            Err(header::Repeated) => {
+                let mut values = headers.get_all(&header::PROTOCOL_VERSION).iter();
+                let claims_modern =
+                    values.any(|value| value.to_str().ok().and_then(Revision::parse).is_some_and(Revision::is_modern));
+                return Self::Malformed { claims_modern };
+            }
+        };
+        match value.to_str() {
+            Ok(text) => Revision::parse(text).map_or(Self::Unknown(text), Self::Known),
+            Err(_) => Self::Malformed { claims_modern: false },
+        }
+    }
+
+    pub(super) fn claims_modern(&self) -> bool {
+        match self {
+            Self::Known(revision) => revision.is_modern(),
+            Self::Malformed { claims_modern } => *claims_modern,
+            Self::Absent | Self::Unknown(_) => false,
+        }
+    }
+
+    /// The text, where there is exactly one.
+    pub(super) fn text(&self) -> Option<&'h str> {
+        match self {
+            Self::Known(revision) => Some(revision.as_str()),
+            Self::Unknown(text) => Some(text),
+            Self::Absent | Self::Malformed { .. } => None,
+        }
+    }
+}

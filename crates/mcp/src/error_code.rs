@@ -1,0 +1,93 @@
+use serde::Serialize;
+use serde_json::{Value, value::RawValue};
+
+/// The JSON-RPC error codes that a party between client and server has use for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorCode {
+    /// -32700: the message is not JSON.
+    ParseError,
+    /// -32600: the message is JSON, but no JSON-RPC message of this protocol.
+    InvalidRequest,
+    /// -32601: the method is unknown. In modern revisions it comes with HTTP status 404.
+    MethodNotFound,
+    /// -32602: a parameter is missing or of the wrong type.
+    InvalidParams,
+    /// -32603: the answering side failed.
+    InternalError,
+    /// -32000: the code that legacy implementations use for anything of their own, among it "no usable session".
+    /// Never sent to a modern request.
+    Legacy,
+    /// -32020 (2026-07-28): headers and body disagree, or a required header is missing or malformed.
+    HeaderMismatch,
+    /// -32022 (2026-07-28): the version is unknown or not served.
+    UnsupportedProtocolVersion,
+}
+
+impl ErrorCode {
+    /// The number on the wire.
+    pub const fn value(self) -> i64 {
+        match self {
+            Self::ParseError => -32700,
+            Self::InvalidRequest => -32600,
+            Self::MethodNotFound => -32601,
+            Self::InvalidParams => -32602,
+            Self::InternalError => -32603,
+            Self::Legacy => -32000,
+            Self::HeaderMismatch => -32020,
+            Self::UnsupportedProtocolVersion => -32022,
+        }
+    }
+}
+
+/// Builds the JSON of a JSON-RPC 2.0 error response.
+///
+/// `id` is the request's, as it was read; `None` writes `null`, which JSON-RPC wants where the request's
+/// could not be read.
+pub fn error_body(code: ErrorCode, message: &str, id: Option<&RawValue>, data: Option<&Value>) -> Vec<u8> {
+    let response = Response { jsonrpc: "2.0", error: Error { code: code.value(), message, data }, id };
+    serde_json::to_vec(&response).unwrap_or_default()
+}
+
+#[derive(Serialize)]
+struct Response<'a> {
+    jsonrpc: &'static str,
+    error: Error<'a>,
+    id: Option<&'a RawValue>,
+}
+
+#[derive(Serialize)]
+struct Error<'a> {
+    code: i64,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<&'a Value>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// E5: version, error object with code and message, and a null id.
+    #[test]
+    fn an_error_without_a_request_has_a_null_id() {
+        let body = error_body(ErrorCode::Legacy, "No valid session", None, None);
+        assert_eq!(
+            serde_json::from_slice::<Value>(&body).unwrap(),
+            json!({"jsonrpc": "2.0", "error": {"code": -32000, "message": "No valid session"}, "id": null})
+        );
+    }
+
+    #[test]
+    fn the_id_is_written_as_it_was_read() {
+        for id in ["7", r#""a\u0022b""#, "-12345678901234567890123"] {
+            let raw: &RawValue = serde_json::from_str(id).unwrap();
+            let body = error_body(ErrorCode::InvalidParams, "m\"\n", Some(raw), Some(&json!({"a": [1]})));
+            assert!(String::from_utf8(body.clone()).unwrap().ends_with(&format!("\"id\":{id}}}")));
+            let read: Value = serde_json::from_slice(&body).unwrap();
+            assert_eq!(read["error"], json!({"code": -32602, "message": "m\"\n", "data": {"a": [1]}}));
+        }
+    }
+}

@@ -1,0 +1,123 @@
+use std::fmt;
+
+/// A dated revision of the Model Context Protocol that this crate knows the wire format of.
+///
+/// Ordered by date.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Revision {
+    /// 2025-06-18: sessions that begin with `initialize`.
+    V2025_06_18,
+    /// 2025-11-25: sessions that begin with `initialize`.
+    V2025_11_25,
+    /// 2026-07-28: no sessions; every request carries its version and capabilities itself.
+    V2026_07_28,
+}
+
+impl Revision {
+    const NEWEST_FIRST: [Self; 3] = [Self::V2026_07_28, Self::V2025_11_25, Self::V2025_06_18];
+
+    /// The date, as it stands in messages and headers.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::V2025_06_18 => "2025-06-18",
+            Self::V2025_11_25 => "2025-11-25",
+            Self::V2026_07_28 => "2026-07-28",
+        }
+    }
+
+    /// The revision with exactly this date, if it is a known one.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::NEWEST_FIRST.into_iter().find(|revision| revision.as_str() == text)
+    }
+
+    /// Whether the revision has no sessions, and version and capabilities in each request (2026-07-28 and later).
+    pub const fn is_modern(self) -> bool {
+        matches!(self, Self::V2026_07_28)
+    }
+
+    const fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+impl fmt::Display for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A set of revisions: those that an endpoint serves. The default is all of them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Revisions(u8);
+
+impl Revisions {
+    /// Every revision that this crate knows.
+    pub const ALL: Self = Self(Revision::V2025_06_18.bit() | Revision::V2025_11_25.bit() | Revision::V2026_07_28.bit());
+
+    /// Whether the set has this revision.
+    pub const fn contains(self, revision: Revision) -> bool {
+        self.0 & revision.bit() != 0
+    }
+
+    /// Whether the set has no revision at all.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The revisions, newest first.
+    pub fn iter(self) -> impl Iterator<Item = Revision> {
+        Revision::NEWEST_FIRST.into_iter().filter(move |revision| self.contains(*revision))
+    }
+
+    /// Whether a revision with sessions is in the set.
+    pub fn has_legacy(self) -> bool {
+        self.iter().any(|revision| !revision.is_modern())
+    }
+
+    /// Whether a revision without sessions is in the set.
+    pub fn has_modern(self) -> bool {
+        self.iter().any(Revision::is_modern)
+    }
+}
+
+impl Default for Revisions {
+    fn default() -> Self {
+        Self::ALL
+    }
+}
+
+impl FromIterator<Revision> for Revisions {
+    fn from_iter<I: IntoIterator<Item = Revision>>(revisions: I) -> Self {
+        Self(revisions.into_iter().fold(0, |bits, revision| bits | revision.bit()))
+    }
+}
+
+impl fmt::Debug for Revisions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter().map(Revision::as_str)).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_revision_parses_back_from_its_date() {
+        for revision in Revisions::ALL.iter() {
+            assert_eq!(Revision::parse(revision.as_str()), Some(revision));
+        }
+        for other in ["", "2025-03-26", "2026-07-28 ", "v2026-07-28", "2026-7-28"] {
+            assert_eq!(Revision::parse(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_set_lists_its_members_newest_first() {
+        let set = Revisions::from_iter([Revision::V2025_06_18, Revision::V2026_07_28]);
+        assert_eq!(set.iter().collect::<Vec<_>>(), [Revision::V2026_07_28, Revision::V2025_06_18]);
+        assert!(set.has_legacy() && set.has_modern() && !set.contains(Revision::V2025_11_25));
+        assert!(!Revisions::from_iter([Revision::V2026_07_28]).has_legacy());
+        assert!(Revisions::from_iter([]).is_empty());
+    }
+}

@@ -1,0 +1,234 @@
+use super::Event;
+
+const BYTE_ORDER_MARK: &str = "\u{FEFF}";
+
+/// Reads events from a stream that arrives in pieces.
+///
+/// An event at the end of the stream that no empty line follows is incomplete and never comes out. Comments and
+/// unknown fields are skipped. Bytes that are not UTF-8 are read as U+FFFD, as the standard wants.
+#[derive(Debug)]
+pub struct Decoder {
+    max_event: usize,
+    /// Bytes of the event under way, its unfinished line included.
+    held: usize,
+    line: Vec<u8>,
+    fields: Option<Event>,
+    has_data: bool,
+    at_start: bool,
+    after_carriage_return: bool,
+    failed: bool,
+}
+
+/// Why a stream cannot be read on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StreamError {
+    /// An event, or a line outside of one, is larger than the decoder's limit.
+    #[error("an event of the stream is too large")]
+    EventTooLarge,
+}
+
+impl StreamError {
+    /// The stable reason code.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::EventTooLarge => "stream.event_too_large",
+        }
+    }
+}
+
+impl Decoder {
+    /// A decoder for a new stream that holds at most `max_event` bytes of one event.
+    pub fn new(max_event: usize) -> Self {
+        Self {
+            max_event,
+            held: 0,
+            line: Vec::new(),
+            fields: None,
+            has_data: false,
+            at_start: true,
+            after_carriage_return: false,
+            failed: false,
+        }
+    }
+
+    /// Takes the next piece of the stream and gives the events that it completes.
+    ///
+    /// # Errors
+    /// When an event outgrows the limit. The decoder is then of no more use: every further piece fails too, and
+    /// events of the failing piece are lost.
+    pub fn push(&mut self, piece: &[u8]) -> Result<Vec<Event>, StreamError> {
+        let mut events = Vec::new();
+        let mut rest = piece;
+        while let Some(&first) = rest.first() {
+            if std::mem::take(&mut self.after_carriage_return) && first == b'\n' {
+                rest = &rest[1..];
+                continue;
+            }
+            let end = rest.iter().position(|b| matches!(b, b'\r' | b'\n'));
+            let (part, after) = rest.split_at(end.unwrap_or(rest.len()));
+            self.hold(part)?;
+            rest = after;
+            if let Some((line_break, after)) = rest.split_first() {
+                self.after_carriage_return = *line_break == b'\r';
+                rest = after;
+                events.extend(self.end_line());
+            }
+        }
+        Ok(events)
+    }
+
+    fn hold(&mut self, part: &[u8]) -> Result<(), StreamError> {
+        self.failed |= part.len() > self.max_event - self.held;
+        if self.failed {
+            return Err(StreamError::EventTooLarge);
+        }
+        self.held += part.len();
+        self.line.extend_from_slice(part);
+        Ok(())
+    }
+
+    fn end_line(&mut self) -> Option<Event> {
+        let line = std::mem::take(&mut self.line);
+        let text = String::from_utf8_lossy(&line);
+        let text = if std::mem::take(&mut self.at_start) {
+            text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&text)
+        } else {
+            &text
+        };
+        let event = if text.is_empty() {
+            self.held = 0;
+            self.has_data = false;
+            self.fields.take()
+        } else {
+            self.field(text);
+            None
+        };
+        self.line = line;
+        self.line.clear();
+        event
+    }
+
+    fn field(&mut self, line: &str) {
+        let (name, value) = line.split_once(':').unwrap_or((line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        let has_data = self.has_data;
+        match name {
+            "data" => {
+                let fields = self.fields.get_or_insert_default();
+                if has_data {
+                    fields.data.push('\n');
+                }
+                fields.data.push_str(value);
+                self.has_data = true;
+            }
+            "event" => self.fields.get_or_insert_default().event = Some(value.to_owned()).filter(|v| !v.is_empty()),
+            "id" if !value.contains('\0') => self.fields.get_or_insert_default().id = Some(value.to_owned()),
+            "retry" if !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit()) => {
+                self.fields.get_or_insert_default().retry = value.parse().ok();
+            }
+            // A comment, or a field that the standard does not know. Neither is kept, so neither counts.
+            _ => self.held -= line.len().min(self.held),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::*};
+
+    use super::*;
+
+    fn read(pieces: &[&str]) -> Vec<Event> {
+        let mut decoder = Decoder::new(1024);
+        pieces.iter().flat_map(|piece| decoder.push(piece.as_bytes()).unwrap()).collect()
+    }
+
+    #[test]
+    fn the_standards_examples_read_as_it_says() {
+        let data = |texts: &[&str]| texts.iter().map(|text| Event::message(*text)).collect::<Vec<_>>();
+        assert_eq!(read(&["data: YHOO\ndata: +2\ndata: 10\n\n"]), data(&["YHOO\n+2\n10"]));
+        assert_eq!(read(&["data\n\ndata\ndata\n\ndata:"]), data(&["", "\n"]));
+        assert_eq!(read(&["data:test\n\ndata: test\n\n"]), data(&["test", "test"]));
+        let ids =
+            read(&[": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n\n"]);
+        assert_eq!(ids[0], Event { id: Some("1".into()), ..Event::message("first event") });
+        assert_eq!(ids[1], Event { id: Some(String::new()), ..Event::message("second event") });
+        assert_eq!(ids[2], Event::message(" third event"));
+    }
+
+    #[test]
+    fn every_line_break_ends_a_line_once() {
+        assert_eq!(read(&["data: a\r\ndata: b\rdata: c\n\r\n"]), [Event::message("a\nb\nc")]);
+        assert_eq!(read(&["data: a\r", "\n\r", "\ndata: b\n\n"]), [Event::message("a"), Event::message("b")]);
+    }
+
+    #[test]
+    fn a_priming_event_comes_out_and_an_unfinished_one_does_not() {
+        assert_eq!(read(&["id: 4\ndata:\n\n"]), [Event { id: Some("4".into()), ..Event::default() }]);
+        assert_eq!(read(&["id: 4\n\n"]), [Event { id: Some("4".into()), ..Event::default() }]);
+        assert_eq!(read(&["\n\n: only a comment\n\nunknown: field\n\n", "data: cut"]), []);
+    }
+
+    #[test]
+    fn odd_fields_are_ignored() {
+        let events = read(&["\u{FEFF}retry: 1x\nretry: 99999999999999999999999\nid: a\0b\nevent:\ndata: d\n\n"]);
+        assert_eq!(events, [Event::message("d")]);
+        assert_eq!(read(&["data: a\n\n\u{FEFF}data: b\n\n"]), [Event::message("a")]);
+    }
+
+    #[test]
+    fn an_event_over_the_limit_ends_the_stream() {
+        let mut decoder = Decoder::new(16);
+        assert_eq!(decoder.push(b"data: 1234567890\n\n").unwrap(), [Event::message("1234567890")]);
+        assert_eq!(decoder.push(b"data: 12\ndata: 3"), Ok(vec![]));
+        assert_eq!(decoder.push(b"45"), Err(StreamError::EventTooLarge));
+        assert_eq!(decoder.push(b"\n\ndata: 1\n\n"), Err(StreamError::EventTooLarge));
+    }
+
+    #[test]
+    fn comments_do_not_use_up_the_limit() {
+        let mut decoder = Decoder::new(8);
+        for _ in 0..100 {
+            assert_eq!(decoder.push(b": ping\n").unwrap(), []);
+        }
+    }
+
+    prop_compose! {
+        fn event()(
+            event in proptest::option::of("[^\r\n]{1,8}"),
+            data in "[^\r]{0,40}",
+            id in proptest::option::of("[^\r\n\0]{0,8}"),
+            retry in proptest::option::of(any::<u64>()),
+        ) -> Event {
+            Event { event, data, id, retry }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_encoded_reads_back_however_it_is_cut(events in vec(event(), 0..4), cuts in vec(1_usize..20, 1..8)) {
+            let stream: String = events.iter().map(|event| event.encode().unwrap()).collect();
+            let mut decoder = Decoder::new(4096);
+            let (mut read, mut rest) = (Vec::new(), stream.as_bytes());
+            for cut in cuts.iter().cycle() {
+                let (piece, after) = rest.split_at((*cut).min(rest.len()));
+                read.extend(decoder.push(piece).unwrap());
+                rest = after;
+                if rest.is_empty() {
+                    break;
+                }
+            }
+            prop_assert_eq!(read, events);
+        }
+
+        #[test]
+        fn no_bytes_panic_or_outgrow_the_limit(pieces in vec(vec(any::<u8>(), 0..64), 0..8)) {
+            let mut decoder = Decoder::new(64);
+            for piece in &pieces {
+                let _ = decoder.push(piece);
+                prop_assert!(decoder.line.len() <= 64 && decoder.held <= 64);
+            }
+        }
+    }
+}

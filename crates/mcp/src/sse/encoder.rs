@@ -1,0 +1,95 @@
+use std::fmt::Write;
+
+use super::Event;
+
+/// Why an event cannot be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FieldError {
+    /// The event's type has a line break, which would end its field.
+    #[error("the type of an event has no line break")]
+    LineBreakInType,
+    /// The event's id has a line break, or a NUL, for which readers ignore it.
+    #[error("the id of an event has no line break and no NUL")]
+    UnsafeId,
+}
+
+impl FieldError {
+    /// The stable reason code.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::LineBreakInType => "stream.type_line_break",
+            Self::UnsafeId => "stream.unsafe_id",
+        }
+    }
+}
+
+impl Event {
+    /// Writes the event as it stands in a stream, the empty line at its end included.
+    ///
+    /// Data of several lines takes several fields; the three kinds of line break all read back as `\n`.
+    ///
+    /// # Errors
+    /// When type or id hold what would end the field or make readers ignore it.
+    pub fn encode(&self) -> Result<String, FieldError> {
+        let mut out = String::with_capacity(self.data.len() + 32);
+        if let Some(event) = &self.event {
+            if event.contains(['\r', '\n']) {
+                return Err(FieldError::LineBreakInType);
+            }
+            push_field(&mut out, "event", event);
+        }
+        if let Some(id) = &self.id {
+            if id.contains(['\r', '\n', '\0']) {
+                return Err(FieldError::UnsafeId);
+            }
+            push_field(&mut out, "id", id);
+        }
+        if let Some(retry) = self.retry {
+            // Writing to a string does not fail.
+            let _ = writeln!(out, "retry: {retry}");
+        }
+        for line in self.data.replace("\r\n", "\n").split(['\r', '\n']) {
+            push_field(&mut out, "data", line);
+        }
+        out.push('\n');
+        Ok(out)
+    }
+}
+
+fn push_field(out: &mut String, name: &str, value: &str) {
+    for part in [name, ": ", value, "\n"] {
+        out.push_str(part);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_written_field_by_field() {
+        let event = Event {
+            event: Some("message".into()),
+            data: "{\"a\":1}\nb\r\nc\rd".into(),
+            id: Some("s1-7".into()),
+            retry: Some(3000),
+        };
+        assert_eq!(
+            event.encode().unwrap(),
+            "event: message\nid: s1-7\nretry: 3000\ndata: {\"a\":1}\ndata: b\ndata: c\ndata: d\n\n"
+        );
+        assert_eq!(Event::message("").encode().unwrap(), "data: \n\n");
+    }
+
+    #[test]
+    fn nothing_in_type_or_id_can_begin_a_new_field() {
+        for bad in ["a\nb", "a\rb", "\n\ndata: x"] {
+            let by_type = Event { event: Some(bad.into()), ..Event::default() };
+            assert_eq!(by_type.encode(), Err(FieldError::LineBreakInType));
+            let by_id = Event { id: Some(bad.into()), ..Event::default() };
+            assert_eq!(by_id.encode(), Err(FieldError::UnsafeId));
+        }
+        assert_eq!(Event { id: Some("a\0".into()), ..Event::default() }.encode(), Err(FieldError::UnsafeId));
+    }
+}
