@@ -249,3 +249,6 @@ impl Hasher for LowHalf {
         self.0 = value as u64;
     }
 }
+
+#[cfg(test)]
+mod tests;

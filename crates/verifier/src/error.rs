@@ -1,5 +1,8 @@
 use std::time::Duration;
 
+use portcullis_jose::JoseError;
+use portcullis_metadata::ClaimsError;
+
 /// Why a token is not accepted.
 ///
 /// No variant holds anything of the token. Everything but [`IssuerUnavailable`](Self::IssuerUnavailable) is a
@@ -7,34 +10,19 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VerifyError {
-    /// Longer than the resource's limit; nothing of it was parsed.
-    #[error("the token is longer than {limit} bytes")]
-    TooLong {
-        /// The limit in bytes.
-        limit: usize,
-    },
-    /// It is no signed JWT in compact form: an opaque token, broken encoding, repeated members, a claim of a wrong
-    /// type, a number that is no date.
-    #[error("the token is not a well-formed signed JWT")]
-    Malformed,
-    /// Its header asks for something that is never done: `crit`, `b64`, encryption.
-    #[error("the token's header asks for an extension that is not supported")]
-    UnsupportedHeader,
-    /// Signed with an algorithm that does not exist here (`none`, HMAC) or is not configured for its issuer.
-    #[error("the token's signature algorithm is not allowed for its issuer")]
-    AlgorithmNotAllowed,
+    /// It is no signed token of the accepted form, its algorithm is not allowed for its issuer, no key fits, or the
+    /// signature does not verify.
+    #[error(transparent)]
+    Jws(#[from] JoseError),
+    /// Its payload is not one JSON object, or a claim in it is repeated, of a wrong type, or an absurd date.
+    #[error(transparent)]
+    Claims(#[from] ClaimsError),
     /// It has no `iss` claim.
     #[error("the token names no issuer")]
     IssuerMissing,
     /// Its `iss` is none of the resource's issuers, byte for byte.
     #[error("the token's issuer is not one of this resource's")]
     IssuerUnknown,
-    /// The issuer publishes no key for its (kid, alg), or not exactly one that fits a token without `kid`.
-    #[error("the issuer publishes no key that fits the token")]
-    KeyUnknown,
-    /// The signature does not verify.
-    #[error("the signature does not verify")]
-    Signature,
     /// Its header `typ` is not that of an access token; with
     /// [`require_at_jwt`](crate::IssuerSettings::require_at_jwt), anything but `at+jwt`.
     #[error("the token's header type is not that of an access token")]
@@ -81,14 +69,10 @@ impl VerifyError {
     /// The stable reason code, for logs, metrics and audit. Never for the client.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::TooLong { .. } => "token.too_long",
-            Self::Malformed => "token.malformed",
-            Self::UnsupportedHeader => "token.unsupported_header",
-            Self::AlgorithmNotAllowed => "token.algorithm_not_allowed",
+            Self::Jws(error) => error.code(),
+            Self::Claims(error) => error.code(),
             Self::IssuerMissing => "token.issuer_missing",
             Self::IssuerUnknown => "token.issuer_unknown",
-            Self::KeyUnknown => "token.key_unknown",
-            Self::Signature => "token.signature",
             Self::TypeNotAllowed => "token.type_not_allowed",
             Self::NotAnAccessToken => "token.not_an_access_token",
             Self::SenderConstrained => "token.sender_constrained",

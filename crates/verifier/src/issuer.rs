@@ -1,3 +1,306 @@
-/// An issuer whose tokens are taken, with its keys.
-#[derive(Debug)]
-pub struct TrustedIssuer {}
+use std::{
+    fmt,
+    sync::{Arc, OnceLock, Weak},
+    time::Duration,
+};
+
+use portcullis_discovery::Fetch;
+use portcullis_jose::{Compact, JoseError, VerifiedPayload};
+use portcullis_metadata::{Clock, Issuer, JwkSet};
+use tokio::{
+    runtime::Handle,
+    sync::watch,
+    task::AbortHandle,
+    time::{sleep, timeout},
+};
+
+use crate::{
+    IssuerHealth, IssuerSettings, KeySource, RefreshError, SettingsError, VerifyError,
+    flight::{AskedBy, Boarding, Flight, Landed, Outcome},
+    keys::Keys,
+    schedule,
+    source::{Fetched, Source},
+};
+
+/// How long one request waits for an issuer at most.
+const DEADLINE: Duration = Duration::from_secs(5);
+/// How long one refresh takes at most, discovery included.
+const REFRESH_LIMIT: Duration = Duration::from_secs(10);
+
+/// An issuer whose tokens are taken, with its keys and their life cycle.
+///
+/// Keys are fetched on the runtime given to [`new`](Self::new), by one refresh at a time: in the background once
+/// [`spawn_refresh`](Self::spawn_refresh) is called, and when a token comes whose key is not held, at most once a
+/// [`cooldown`](IssuerSettings::cooldown). A set is fresh for 10 min, or for its response's `max-age` within 1 min and
+/// 24 h. A failed refresh takes nothing away: the keys that are held go on serving, up to
+/// [`max_stale`](IssuerSettings::max_stale) past their age. One issuer can serve any number of verifiers.
+pub struct TrustedIssuer {
+    settings: IssuerSettings,
+    keys: Keys,
+    /// None where the keys are given for good.
+    source: Option<Source>,
+    flight: Flight,
+    clock: Arc<dyn Clock>,
+    control: Handle,
+    refresher: OnceLock<AbortHandle>,
+}
+
+impl TrustedIssuer {
+    /// An issuer without keys as yet, unless they are given in the settings. Nothing is fetched here.
+    ///
+    /// `control` is where fetches run, so that no worker's runtime owns their connections. It and the runtimes that
+    /// verify need tokio's time enabled.
+    ///
+    /// # Errors
+    /// When the settings cannot be used; see [`SettingsError`].
+    pub fn new(
+        settings: IssuerSettings,
+        fetch: Arc<dyn Fetch>,
+        clock: Arc<dyn Clock>,
+        control: Handle,
+    ) -> Result<Arc<Self>, SettingsError> {
+        settings.check()?;
+        let source = |configured| {
+            Source::new(settings.issuer.clone(), configured, settings.url_policy, fetch, Arc::clone(&clock))
+        };
+        let keys = Keys::new();
+        let source = match &settings.keys {
+            KeySource::Discovered => Some(source(None)),
+            KeySource::Uri(uri) => Some(source(Some(uri.clone()))),
+            KeySource::Fixed(given) => {
+                hold_for_good(&keys, given, &settings, clock.monotonic())?;
+                None
+            }
+        };
+        let (flight, refresher) = (Flight::default(), OnceLock::new());
+        Ok(Arc::new(Self { settings, keys, source, flight, clock, control, refresher }))
+    }
+
+    /// The issuer.
+    pub fn issuer(&self) -> &Issuer {
+        &self.settings.issuer
+    }
+
+    /// Starts the background refresh: at once, then ahead of the keys' age; after failures with growing pauses from
+    /// 1 s to 1 min. It ends with the last reference to this issuer. A second call does nothing.
+    pub fn spawn_refresh(self: &Arc<Self>) {
+        if self.source.is_some() {
+            self.refresher.get_or_init(|| self.control.spawn(keep_fresh(Arc::downgrade(self))).abort_handle());
+        }
+    }
+
+    /// Fetches the keys now, or waits for the refresh that is under way. The cooldown does not apply.
+    ///
+    /// # Errors
+    /// When the keys could not be fetched. Those that are held serve on.
+    pub async fn refresh_now(self: &Arc<Self>) -> Result<(), RefreshError> {
+        match self.refresh(AskedBy::Us) {
+            Some(landed) => outcome(landed).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Whether this issuer's tokens can be verified right now.
+    pub fn health(&self) -> IssuerHealth {
+        let failure = match self.flight.last() {
+            Some(Err(error)) => Some(error.code()),
+            _ => None,
+        };
+        let now = self.clock.monotonic();
+        match self.keys.held() {
+            None => failure.map_or(IssuerHealth::NotYet, |reason| IssuerHealth::Failed { reason }),
+            Some(held) if held.set().is_empty() => IssuerHealth::Failed { reason: "issuer.no_usable_key" },
+            Some(held) if held.is_fresh(now) => IssuerHealth::Usable { keys: held.set().len(), age: held.age(now) },
+            Some(held) if held.is_usable(now, self.settings.max_stale) => {
+                IssuerHealth::Stale { keys: held.set().len(), age: held.age(now), reason: failure }
+            }
+            Some(_) => IssuerHealth::Failed { reason: failure.unwrap_or("issuer.keys_too_old") },
+        }
+    }
+
+    pub(crate) fn settings(&self) -> &IssuerSettings {
+        &self.settings
+    }
+
+    /// The state of the keys, which cached tokens are compared with.
+    pub(crate) fn generation(&self) -> u64 {
+        self.keys.generation()
+    }
+
+    /// Verifies a signature with this issuer's keys and algorithms alone, and says with which state of the keys.
+    /// A key that is not held is asked for, once.
+    pub(crate) async fn verify_signature<'t>(
+        self: &Arc<Self>,
+        token: &'t Compact<'_>,
+    ) -> Result<(VerifiedPayload<'t>, u64), VerifyError> {
+        let algorithm = token.header().alg();
+        if !self.settings.algorithms.contains(algorithm) {
+            return Err(JoseError::AlgorithmNotAllowed(algorithm).into());
+        }
+        if let Some(verified) = self.verify_with_held(token)? {
+            return Ok(verified);
+        }
+        let renewed = self.renew().await;
+        // Judged again whatever the outcome: another refresh may have landed since the keys were read.
+        match self.verify_with_held(token)? {
+            Some(verified) => Ok(verified),
+            None => Err(renewed.err().unwrap_or(JoseError::UnknownKey.into())),
+        }
+    }
+
+    /// None when no key that is held and still usable has the token's (kid, alg).
+    fn verify_with_held<'t>(
+        self: &Arc<Self>,
+        token: &'t Compact<'_>,
+    ) -> Result<Option<(VerifiedPayload<'t>, u64)>, VerifyError> {
+        let generation = self.keys.generation();
+        let now = self.clock.monotonic();
+        let Some(held) = self.keys.held().filter(|held| held.is_usable(now, self.settings.max_stale)) else {
+            return Ok(None);
+        };
+        if !held.is_fresh(now) {
+            // Whoever runs no background refresh gets younger keys too; nobody waits for them here.
+            self.refresh(AskedBy::Token);
+        }
+        match held.set().verify(token) {
+            Ok(payload) => Ok(Some((payload, generation))),
+            Err(JoseError::UnknownKey) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Waits for a refresh, if one may be started or is under way, within the deadline.
+    async fn renew(self: &Arc<Self>) -> Result<(), VerifyError> {
+        let Some(landed) = self.refresh(AskedBy::Token) else {
+            return Err(if self.knows_all_keys() { JoseError::UnknownKey.into() } else { self.unavailable() });
+        };
+        match timeout(DEADLINE, outcome(landed)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) | Err(_) => Err(self.unavailable()),
+        }
+    }
+
+    /// Whether a key that is not held can be taken for one that is not published.
+    fn knows_all_keys(&self) -> bool {
+        let fresh = || self.keys.held().is_some_and(|held| held.is_fresh(self.clock.monotonic()));
+        self.source.is_none() || (fresh() && matches!(self.flight.last(), Some(Ok(()))))
+    }
+
+    fn unavailable(&self) -> VerifyError {
+        let retry_after = self.flight.retry_after(self.clock.monotonic(), self.settings.cooldown);
+        VerifyError::IssuerUnavailable { retry_after }
+    }
+
+    /// Starts a refresh on the control runtime, or joins the one under way. None in the cooldown, and where there is
+    /// nothing to fetch.
+    fn refresh(self: &Arc<Self>, asked_by: AskedBy) -> Option<Landed> {
+        self.source.as_ref()?;
+        match self.flight.board(asked_by, self.clock.monotonic(), self.settings.cooldown) {
+            Boarding::Join(landed) => Some(landed),
+            Boarding::Cooling => None,
+            Boarding::Start(sender, landed) => {
+                let mut landing = Landing { issuer: Arc::clone(self), sender, outcome: None };
+                self.control.spawn(async move {
+                    let outcome = landing.issuer.fetch_keys().await;
+                    landing.record(outcome);
+                });
+                Some(landed)
+            }
+        }
+    }
+
+    async fn fetch_keys(&self) -> Outcome {
+        let Some(source) = &self.source else { return Ok(()) };
+        let outcome = match timeout(REFRESH_LIMIT, source.fetch()).await {
+            Ok(Ok(fetched)) => self.take_over(fetched),
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(RefreshError::Timeout),
+        };
+        if let Err(error) = &outcome {
+            tracing::warn!(token.issuer = %self.settings.issuer, issuer.failure = error.code(), "cannot fetch issuer keys: {error}");
+        }
+        outcome
+    }
+
+    fn take_over(&self, fetched: Fetched) -> Outcome {
+        let now = self.clock.monotonic();
+        if self.keys.install(fetched.keys, self.settings.algorithms, now, fetched.max_age)? {
+            let keys = self.keys.held().map_or(0, |held| held.set().len());
+            tracing::info!(token.issuer = %self.settings.issuer, issuer.keys = keys, "issuer keys changed");
+        }
+        Ok(())
+    }
+}
+
+impl Drop for TrustedIssuer {
+    fn drop(&mut self) {
+        if let Some(refresher) = self.refresher.get() {
+            refresher.abort();
+        }
+    }
+}
+
+impl fmt::Debug for TrustedIssuer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TrustedIssuer")
+            .field("issuer", &self.settings.issuer)
+            .field("health", &self.health())
+            .finish_non_exhaustive()
+    }
+}
+
+fn hold_for_good(keys: &Keys, given: &JwkSet, settings: &IssuerSettings, now: Duration) -> Result<(), SettingsError> {
+    let installed = keys.install(given.clone(), settings.algorithms, now, Duration::MAX);
+    match keys.held() {
+        Some(held) if installed.is_ok() && !held.set().is_empty() => Ok(()),
+        _ => Err(SettingsError::NoUsableKey { issuer: settings.issuer.clone() }),
+    }
+}
+
+/// Tells everybody who waits how a refresh ended, also when its task is dropped halfway or panics.
+struct Landing {
+    issuer: Arc<TrustedIssuer>,
+    sender: watch::Sender<Option<Outcome>>,
+    outcome: Option<Outcome>,
+}
+
+impl Landing {
+    fn record(&mut self, outcome: Outcome) {
+        self.outcome = Some(outcome);
+    }
+}
+
+impl Drop for Landing {
+    fn drop(&mut self) {
+        let outcome = self.outcome.take().unwrap_or(Err(RefreshError::Interrupted));
+        self.issuer.flight.land(outcome.clone());
+        self.sender.send_replace(Some(outcome));
+    }
+}
+
+async fn outcome(mut landed: Landed) -> Outcome {
+    match landed.wait_for(Option::is_some).await.as_deref() {
+        Ok(Some(outcome)) => outcome.clone(),
+        Ok(None) | Err(_) => Err(RefreshError::Interrupted),
+    }
+}
+
+async fn keep_fresh(issuer: Weak<TrustedIssuer>) {
+    let mut failures = 0_u32;
+    loop {
+        let Some(issuer) = issuer.upgrade() else { return };
+        let wait = match issuer.refresh_now().await {
+            Ok(()) => {
+                failures = 0;
+                schedule::refresh_after(issuer.keys.held().map_or(schedule::DEFAULT_MAX_AGE, |held| held.max_age()))
+            }
+            Err(_) => {
+                failures = failures.saturating_add(1);
+                schedule::retry_after(failures, getrandom::u32().unwrap_or_default())
+            }
+        };
+        issuer.flight.schedule(issuer.clock.monotonic().saturating_add(wait));
+        drop(issuer);
+        sleep(wait).await;
+    }
+}

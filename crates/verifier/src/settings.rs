@@ -1,8 +1,186 @@
-/// Why settings cannot be used.
+use std::time::Duration;
+
+use portcullis_discovery::UrlPolicy;
+use portcullis_jose::AlgorithmSet;
+use portcullis_metadata::{Issuer, JwkSet, ResourceUri};
+use url::Url;
+
+/// The longest leeway that can be set.
+pub(crate) const MAX_LEEWAY: Duration = Duration::from_secs(60);
+/// The shortest cooldown that can be set: none at all would let any caller hammer the issuer.
+pub(crate) const MIN_COOLDOWN: Duration = Duration::from_secs(1);
+
+/// What is trusted of one issuer, and how its tokens are judged.
+#[derive(Clone, Debug)]
+pub struct IssuerSettings {
+    /// The issuer. A token's `iss` has to equal its text byte for byte.
+    pub issuer: Issuer,
+    /// How tokens are verified. By signature, by default.
+    pub validation: Validation,
+    /// Which signature algorithms are allowed. RS256 alone by default.
+    pub algorithms: AlgorithmSet,
+    /// Where the keys come from. Discovered by default.
+    pub keys: KeySource,
+    /// Which addresses metadata and keys may be fetched from. [`UrlPolicy::Operator`] by default.
+    pub url_policy: UrlPolicy,
+    /// How long tokens with unknown keys cause no further fetch, after one did. 30 s by default, at least 1 s.
+    pub cooldown: Duration,
+    /// How long keys go on serving after their age is up while the issuer cannot be asked. 24 h by default.
+    pub max_stale: Duration,
+    /// What the clocks may differ by. 10 s by default, 60 s at most.
+    pub leeway: Duration,
+    /// The longest lifetime (`exp` less `iat`) that is accepted; a token without `iat` is refused then.
+    /// Unlimited by default.
+    pub max_lifetime: Option<Duration>,
+    /// Whether the header `typ` has to be `at+jwt` (RFC 9068 section 2.1). Off by default: many issuers write `JWT`.
+    pub require_at_jwt: bool,
+    /// Whether a client whose tokens have no `sub` may own sessions as itself. Off by default.
+    pub subjectless_client: bool,
+    /// Other addresses of the protected resource that are accepted in `aud`. None by default. Whoever shares an
+    /// issuer between resources should leave this empty: an address here counts for all of them.
+    pub audiences: Vec<ResourceUri>,
+}
+
+impl IssuerSettings {
+    /// The defaults, for this issuer.
+    pub fn new(issuer: Issuer) -> Self {
+        Self {
+            issuer,
+            validation: Validation::Jwt,
+            algorithms: AlgorithmSet::default(),
+            keys: KeySource::Discovered,
+            url_policy: UrlPolicy::Operator,
+            cooldown: Duration::from_secs(30),
+            max_stale: Duration::from_secs(24 * 60 * 60),
+            leeway: Duration::from_secs(10),
+            max_lifetime: None,
+            require_at_jwt: false,
+            subjectless_client: false,
+            audiences: Vec::new(),
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), SettingsError> {
+        let issuer = || self.issuer.clone();
+        if self.validation != Validation::Jwt {
+            return Err(SettingsError::IntrospectionNotAvailable { issuer: issuer() });
+        }
+        if self.algorithms.is_empty() {
+            return Err(SettingsError::NoAlgorithm { issuer: issuer() });
+        }
+        if self.leeway > MAX_LEEWAY {
+            return Err(SettingsError::LeewayTooLong { issuer: issuer() });
+        }
+        if self.cooldown < MIN_COOLDOWN {
+            return Err(SettingsError::CooldownTooShort { issuer: issuer() });
+        }
+        if let KeySource::Uri(uri) = &self.keys
+            && self.url_policy.check(uri).is_err()
+        {
+            return Err(SettingsError::JwksUri { issuer: issuer() });
+        }
+        Ok(())
+    }
+}
+
+/// How an issuer's tokens are verified.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Validation {
+    /// By signature, here.
+    #[default]
+    Jwt,
+    /// By asking the issuer (RFC 7662). Not available yet: refused with
+    /// [`SettingsError::IntrospectionNotAvailable`].
+    Introspection,
+    /// By signature, then by asking the issuer. Not available yet: refused with
+    /// [`SettingsError::IntrospectionNotAvailable`].
+    JwtAndIntrospection,
+}
+
+/// Where an issuer's keys come from.
+#[derive(Clone, Debug, Default)]
+pub enum KeySource {
+    /// From the `jwks_uri` of the issuer's metadata (RFC 8414).
+    #[default]
+    Discovered,
+    /// From this address, without asking for the issuer's metadata.
+    Uri(Url),
+    /// These keys for good: nothing is ever fetched.
+    Fixed(JwkSet),
+}
+
+/// Why settings cannot be used. The text names the setting and the fix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingsError {
+    /// The settings ask for introspection.
+    #[error("issuer {issuer}: introspection is not available yet; set validate = \"jwt\"")]
+    IntrospectionNotAvailable {
+        /// The issuer.
+        issuer: Issuer,
+    },
+    /// No signature algorithm is allowed.
+    #[error("issuer {issuer}: no signature algorithm is allowed; name at least one, such as RS256")]
+    NoAlgorithm {
+        /// The issuer.
+        issuer: Issuer,
+    },
+    /// The leeway is longer than 60 s.
+    #[error("issuer {issuer}: the leeway is at most 60 s")]
+    LeewayTooLong {
+        /// The issuer.
+        issuer: Issuer,
+    },
+    /// The cooldown is shorter than 1 s.
+    #[error("issuer {issuer}: the cooldown is at least 1 s")]
+    CooldownTooShort {
+        /// The issuer.
+        issuer: Issuer,
+    },
+    /// The configured key address is neither `https` nor `http` to a loopback host, or the URL policy refuses it.
+    #[error("issuer {issuer}: the address of its keys has to be https, or http to a loopback host")]
+    JwksUri {
+        /// The issuer.
+        issuer: Issuer,
+    },
+    /// None of the keys that are given for good can be used.
+    #[error("issuer {issuer}: none of the given keys fits the allowed algorithms")]
+    NoUsableKey {
+        /// The issuer.
+        issuer: Issuer,
+    },
+    /// A verifier needs at least one issuer.
+    #[error("resource {resource}: no issuer is named; name at least one")]
+    NoIssuer {
+        /// The resource.
+        resource: ResourceUri,
+    },
+    /// The same issuer twice: which settings would count?
+    #[error("resource {resource}: issuer {issuer} is named twice")]
+    DuplicateIssuer {
+        /// The resource.
+        resource: ResourceUri,
+        /// The issuer.
+        issuer: Issuer,
+    },
     /// The machine's random generator fails.
     #[error("the machine's random generator fails")]
     Random,
+}
+
+impl SettingsError {
+    /// The stable code, for logs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::IntrospectionNotAvailable { .. } => "settings.introspection_not_available",
+            Self::NoAlgorithm { .. } => "settings.no_algorithm",
+            Self::LeewayTooLong { .. } => "settings.leeway_too_long",
+            Self::CooldownTooShort { .. } => "settings.cooldown_too_short",
+            Self::JwksUri { .. } => "settings.jwks_uri",
+            Self::NoUsableKey { .. } => "settings.no_usable_key",
+            Self::NoIssuer { .. } => "settings.no_issuer",
+            Self::DuplicateIssuer { .. } => "settings.duplicate_issuer",
+            Self::Random => "settings.random",
+        }
+    }
 }

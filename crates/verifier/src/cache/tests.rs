@@ -1,0 +1,188 @@
+use std::cell::Cell;
+
+use portcullis_metadata::{Issuer, Scopes};
+
+use super::*;
+use crate::Principal;
+
+const START: u64 = 1_767_225_600;
+
+fn now(seconds: u64) -> Now {
+    Now { unix: UnixTime::from_secs(START + seconds), monotonic: Duration::from_secs(seconds) }
+}
+
+fn token(subject: &str, expires: u64) -> VerifiedToken {
+    VerifiedToken::new(Principal {
+        issuer: Issuer::parse("https://issuer.example").unwrap(),
+        subject: Some(subject.into()),
+        client: None,
+        scopes: Scopes::empty(),
+        expires: UnixTime::from_secs(START + expires),
+        claims: serde_json::Map::new(),
+        subjectless_client: false,
+    })
+}
+
+fn keys(generation: u64) -> KeyState {
+    KeyState { issuer: 0, generation }
+}
+
+fn present(generation: u64) -> impl Fn(usize) -> Option<u64> {
+    move |issuer| (issuer == 0).then_some(generation)
+}
+
+fn subject(found: Option<VerifiedToken>) -> Option<String> {
+    found.and_then(|token| token.principal().subject().map(str::to_owned))
+}
+
+/// Inserts `text` as a token that expires after `expires` seconds.
+fn insert(cache: &Cache, text: &str, expires: u64, at: u64) {
+    cache.insert(cache.fingerprint(text), keys(1), token(text, expires), now(at), present(1));
+}
+
+fn get(cache: &Cache, text: &str, at: u64) -> Option<String> {
+    subject(cache.get(cache.fingerprint(text), now(at), present(1)))
+}
+
+/// C11: an entry lives until the token's expiry and not a moment longer, and is then removed.
+#[test]
+fn an_entry_ends_with_its_token() {
+    let cache = Cache::new(100, 0).unwrap();
+    insert(&cache, "a", 60, 0);
+    assert_eq!(get(&cache, "a", 59).as_deref(), Some("a"));
+    assert_eq!(get(&cache, "a", 60), None);
+    assert_eq!(cache.len(), 0);
+}
+
+/// C11: an entry lives 5 min at most, by the monotonic clock, and is then removed.
+#[test]
+fn an_entry_lives_five_minutes() {
+    let cache = Cache::new(100, 0).unwrap();
+    insert(&cache, "a", 3600, 0);
+    assert_eq!(get(&cache, "a", 299).as_deref(), Some("a"));
+    let wall_clock_set_back = Now { unix: UnixTime::from_secs(START), monotonic: Duration::from_secs(300) };
+    assert!(cache.get(cache.fingerprint("a"), wall_clock_set_back, present(1)).is_none());
+    assert_eq!(cache.len(), 0);
+}
+
+/// C11: with a new state of the issuer's keys every entry made under an earlier one is gone, and removed at lookup.
+#[test]
+fn an_entry_ends_with_its_keys() {
+    let cache = Cache::new(100, 0).unwrap();
+    insert(&cache, "a", 60, 0);
+    assert!(cache.get(cache.fingerprint("a"), now(0), present(2)).is_none());
+    assert_eq!(cache.len(), 0);
+    assert_eq!(get(&cache, "a", 0), None);
+}
+
+/// C11: a verification that began before the keys changed cannot slip in after they did.
+#[test]
+fn a_late_entry_is_not_taken() {
+    let cache = Cache::new(100, 0).unwrap();
+    cache.insert(cache.fingerprint("a"), keys(1), token("a", 60), now(0), present(2));
+    assert_eq!(cache.len(), 0);
+}
+
+/// C11: neither is a token that expired while it was verified.
+#[test]
+fn an_expired_token_is_not_taken() {
+    let cache = Cache::new(100, 0).unwrap();
+    insert(&cache, "a", 60, 60);
+    assert_eq!(cache.len(), 0);
+}
+
+/// C11: an entry counts for one configuration of one resource: the hash differs by generation and by cache.
+#[test]
+fn fingerprints_are_bound_to_cache_and_generation() {
+    let (one, same_generation, mut next) =
+        (Cache::new(1, 1).unwrap(), Cache::new(1, 1).unwrap(), Cache::new(1, 2).unwrap());
+    next.key = one.key.clone();
+    assert_eq!(one.fingerprint("a"), one.fingerprint("a"));
+    assert_ne!(one.fingerprint("a"), one.fingerprint("b"));
+    assert_ne!(one.fingerprint("a"), same_generation.fingerprint("a"));
+    assert_ne!(one.fingerprint("a"), next.fingerprint("a"));
+}
+
+/// C11: the same token twice takes one place, with the later evidence.
+#[test]
+fn a_token_has_one_entry() {
+    let cache = Cache::new(100, 0).unwrap();
+    insert(&cache, "a", 60, 0);
+    cache.insert(cache.fingerprint("a"), keys(1), token("again", 60), now(1), present(1));
+    assert_eq!(cache.len(), 1);
+    assert_eq!(get(&cache, "a", 1).as_deref(), Some("again"));
+}
+
+/// C11: the bound holds, whatever it is, and the newest entry is always there.
+#[test]
+fn the_bound_holds() {
+    for entries in [1, 2, 3, 7, 64, 100, 1000] {
+        let cache = Cache::new(entries, 0).unwrap();
+        for count in 0..3 * entries {
+            let text = count.to_string();
+            insert(&cache, &text, 60, 0);
+            assert_eq!(get(&cache, &text, 0), Some(text));
+            assert!(cache.len() <= entries, "{} of {entries}", cache.len());
+        }
+    }
+}
+
+/// C11: a cache of no entries keeps none.
+#[test]
+fn no_entries_means_none() {
+    let cache = Cache::new(0, 0).unwrap();
+    insert(&cache, "a", 60, 0);
+    assert_eq!(cache.len(), 0);
+    assert_eq!(get(&cache, "a", 0), None);
+}
+
+/// C11: a full shard gives up an old entry, not a young one.
+#[test]
+fn old_entries_go_first() {
+    let mut shard = Shard::new(7);
+    let slot = |count: u64| Slot {
+        fingerprint: u128::from(count),
+        keys: keys(1),
+        expires: UnixTime::from_secs(START + 60),
+        dies: Duration::from_secs(count),
+        token: token("a", 60),
+    };
+    (1..=100).for_each(|count| shard.push(slot(count)));
+    shard.make_room(100, now(0), &present(1));
+    let gone = (1..=100_u64).find(|count| !shard.index.contains_key(&u128::from(*count))).unwrap();
+    assert!(gone <= 75, "{gone} is among the youngest quarter");
+    assert_eq!(shard.slots.len(), 99);
+    // The list and the table beside it still agree.
+    for (position, slot) in shard.slots.iter().enumerate() {
+        assert_eq!(shard.index[&slot.fingerprint] as usize, position);
+    }
+}
+
+/// C11: insertions clear away dead entries that nobody asked for again, and a sweep clears all of them.
+#[test]
+fn dead_entries_are_cleared_away() {
+    let cache = Cache::new(1, 0).unwrap();
+    insert(&cache, "a", 10, 0);
+    insert(&cache, "b", 60, 20);
+    assert_eq!((cache.len(), get(&cache, "b", 20).as_deref()), (1, Some("b")));
+
+    let cache = Cache::new(1000, 0).unwrap();
+    (0..50).for_each(|count| insert(&cache, &format!("short {count}"), 10, 0));
+    (0..50).for_each(|count| insert(&cache, &format!("long {count}"), 60, 0));
+    assert_eq!(cache.sweep(now(10), present(1)), 50);
+    assert_eq!((cache.len(), get(&cache, "long 7", 10).as_deref()), (50, Some("long 7")));
+    assert_eq!(cache.sweep(now(10), present(2)), 50);
+    assert_eq!(cache.len(), 0);
+}
+
+/// C11: a lookup reads the issuer's present generation when it is made, not when the entry was.
+#[test]
+fn generations_are_read_at_lookup() {
+    let cache = Cache::new(10, 0).unwrap();
+    let generation = Cell::new(1);
+    let present = |_| Some(generation.get());
+    cache.insert(cache.fingerprint("a"), keys(1), token("a", 60), now(0), present);
+    assert!(cache.get(cache.fingerprint("a"), now(0), present).is_some());
+    generation.set(2);
+    assert!(cache.get(cache.fingerprint("a"), now(0), present).is_none());
+}
