@@ -1,1 +1,224 @@
+use http::HeaderValue;
+use serde_json::json;
 
+use super::*;
+use crate::Limits;
+
+const MODERN: Revision = Revision::V2026_07_28;
+const LEGACY_ONLY: [Revision; 2] = [Revision::V2025_06_18, Revision::V2025_11_25];
+
+fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+    pairs.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap())).collect()
+}
+
+fn judge_by(body: &str, pairs: &[(&'static str, &str)], served: Revisions) -> Result<Era, EraError> {
+    let envelope = Envelope::parse(body.as_bytes(), Limits::default());
+    classify(envelope.as_ref(), &headers(pairs), served)
+}
+
+fn judge(body: &str, pairs: &[(&'static str, &str)]) -> Result<Era, EraError> {
+    judge_by(body, pairs, Revisions::ALL)
+}
+
+fn modern_body(method: &str, params: Value, version: &str) -> String {
+    let mut params = params;
+    params["_meta"] = json!({
+        meta::PROTOCOL_VERSION: version,
+        meta::CLIENT_CAPABILITIES: {},
+    });
+    json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string()
+}
+
+fn legacy_body(method: &str) -> String {
+    json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": {"protocolVersion": "2025-11-25"}}).to_string()
+}
+
+fn code(result: Result<Era, EraError>) -> i64 {
+    result.unwrap_err().rpc_code().value()
+}
+
+/// F5: header and body agree, and what must be mirrored is.
+#[test]
+fn a_modern_request_with_all_its_headers_passes() {
+    let list = modern_body("tools/list", json!({}), "2026-07-28");
+    let pairs = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/list")];
+    assert_eq!(judge(&list, &pairs), Ok(Era::Modern(MODERN)));
+
+    let read = modern_body("resources/read", json!({"uri": "file:///ü"}), "2026-07-28");
+    let pairs = [
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "resources/read"),
+        ("mcp-name", "=?base64?ZmlsZTovLy/DvA==?="),
+        ("mcp-param-region", "us-west1"),
+    ];
+    assert_eq!(judge(&read, &pairs), Ok(Era::Modern(MODERN)));
+}
+
+/// F5: each required header, missing, repeated or different, is a mismatch.
+#[test]
+fn a_mirrored_header_must_be_there_once_and_say_the_same() {
+    let call = modern_body("tools/call", json!({"name": "add"}), "2026-07-28");
+    let good = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "add")];
+    assert_eq!(judge(&call, &good), Ok(Era::Modern(MODERN)));
+    for missing in 0..3 {
+        let mut pairs = good.to_vec();
+        let (name, value) = pairs.remove(missing);
+        assert_eq!(judge(&call, &pairs), Err(EraError::mismatch(HeaderName::from_static(name))));
+        pairs.extend([(name, value), (name, value)]);
+        assert_eq!(judge(&call, &pairs), Err(EraError::mismatch(HeaderName::from_static(name))));
+    }
+    for (position, values) in [
+        (0, &["2025-11-25", "2099-01-01", "2026-07-28,2026-07-28"][..]),
+        (1, &["tools/list", "TOOLS/CALL", "=?base64?dG9vbHMvY2FsbA==?=", ""][..]),
+        (2, &["Add", "other", "=?base64?YWRk?", "=?base64?b3RoZXI=?=", ""][..]),
+    ] {
+        for value in values {
+            let mut pairs = good.to_vec();
+            pairs[position].1 = value;
+            let error = judge(&call, &pairs).unwrap_err();
+            assert_eq!(error, EraError::mismatch(HeaderName::from_static(good[position].0)), "{value}");
+            assert_eq!((error.rpc_code().value(), error.status()), (-32020, StatusCode::BAD_REQUEST));
+        }
+    }
+}
+
+/// F5, E11: a header never makes a message modern that is not.
+#[test]
+fn a_modern_header_over_a_legacy_body_is_a_mismatch() {
+    let claim = ("mcp-protocol-version", "2026-07-28");
+    for body in [
+        legacy_body("tools/list"),
+        legacy_body("initialize"),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string(),
+        json!({"jsonrpc": "2.0", "id": 1, "result": {}}).to_string(),
+        modern_body("tools/list", json!({}), "2025-11-25"),
+    ] {
+        assert_eq!(code(judge(&body, &[claim])), -32020, "{body}");
+    }
+    assert_eq!(code(judge(&legacy_body("initialize"), &[claim, ("mcp-method", "initialize")])), -32020);
+    assert_eq!(code(judge(&legacy_body("tools/list"), &[claim, ("mcp-protocol-version", "2025-11-25")])), -32020);
+}
+
+/// F5: over a body that is no JSON the claim is answered with a parse error, over a batch with an invalid request.
+#[test]
+fn a_modern_header_over_an_unreadable_body_gets_that_bodys_error() {
+    let claim = [("mcp-protocol-version", "2026-07-28")];
+    assert_eq!(code(judge("{", &claim)), -32700);
+    assert_eq!(code(judge("[]", &claim)), -32600);
+    assert_eq!(judge("{", &[]), Ok(Era::Legacy { version: None }));
+}
+
+/// F5: what `_meta` must have and has not is named, once all headers are right.
+#[test]
+fn missing_members_of_meta_are_invalid_params() {
+    let pairs = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "server/discover")];
+    for (body, key) in [
+        (json!({}), meta::PROTOCOL_VERSION),
+        (json!({"_meta": {meta::CLIENT_CAPABILITIES: {}}}), meta::PROTOCOL_VERSION),
+        (json!({"_meta": {meta::PROTOCOL_VERSION: "2026-07-28"}}), meta::CLIENT_CAPABILITIES),
+        (
+            json!({"_meta": {meta::PROTOCOL_VERSION: "2026-07-28", meta::CLIENT_CAPABILITIES: []}}),
+            meta::CLIENT_CAPABILITIES,
+        ),
+    ] {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": body}).to_string();
+        let error = judge(&body, &pairs).unwrap_err();
+        assert_eq!((&error, error.rpc_code().value()), (&EraError::MissingMeta { key }, -32602), "{body}");
+    }
+}
+
+/// F5: an unsupported version comes back with what was asked for and what is served.
+#[test]
+fn an_unsupported_version_names_the_served_ones() {
+    let ask = |version: &str, served| {
+        let body = modern_body("tools/list", json!({}), version);
+        judge_by(&body, &[("mcp-protocol-version", version), ("mcp-method", "tools/list")], served).unwrap_err()
+    };
+    let error = ask("2099-01-01", Revisions::ALL);
+    assert_eq!(error.rpc_code().value(), -32022);
+    assert_eq!(
+        error.data().unwrap(),
+        json!({"supported": ["2026-07-28", "2025-11-25", "2025-06-18"], "requested": "2099-01-01"})
+    );
+    let legacy_only = ask("2026-07-28", Revisions::from_iter(LEGACY_ONLY));
+    assert_eq!(
+        legacy_only.data().unwrap(),
+        json!({"supported": ["2025-11-25", "2025-06-18"], "requested": "2026-07-28"})
+    );
+    let long = ask(&"9".repeat(1000), Revisions::ALL);
+    assert_eq!(long.data().unwrap()["requested"].as_str().unwrap().len(), 64);
+}
+
+/// F5, E11: where no legacy revision is served, legacy messages learn what is.
+#[test]
+fn a_modern_only_endpoint_names_its_versions_to_initialize() {
+    let served = Revisions::from_iter([MODERN]);
+    let error = judge_by(&legacy_body("initialize"), &[], served).unwrap_err();
+    assert_eq!(error.rpc_code().value(), -32022);
+    assert_eq!(error.data().unwrap(), json!({"supported": ["2026-07-28"], "requested": "2025-11-25"}));
+    let modern_initialize = modern_body("initialize", json!({}), "2026-07-28");
+    let pairs = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "initialize")];
+    assert_eq!(code(judge_by(&modern_initialize, &pairs, served)), -32022);
+    assert_eq!(code(judge_by(&legacy_body("ping"), &[("mcp-protocol-version", "2025-11-25")], served)), -32022);
+    assert_eq!(code(judge_by(&legacy_body("ping"), &[], served)), -32020);
+    assert_eq!(code(judge_by("{", &[], served)), -32700);
+}
+
+/// F6: a legacy header must name a served legacy revision; none means what the session negotiated.
+#[test]
+fn a_legacy_version_header_must_be_a_served_one() {
+    let body = legacy_body("tools/list");
+    assert_eq!(judge(&body, &[]), Ok(Era::Legacy { version: None }));
+    for revision in LEGACY_ONLY {
+        let pairs = [("mcp-protocol-version", revision.as_str())];
+        assert_eq!(judge(&body, &pairs), Ok(Era::Legacy { version: Some(revision) }));
+        assert_eq!(legacy_version(&headers(&pairs), Revisions::ALL), Ok(Some(revision)));
+        assert_eq!(
+            judge_by(&body, &pairs, Revisions::from_iter([MODERN, LEGACY_ONLY[0], LEGACY_ONLY[1]])).is_ok(),
+            true
+        );
+    }
+    for bad in ["2025-03-26", "2099-01-01", "", "2025-11-25,2025-11-25", "latest"] {
+        let pairs = [("mcp-protocol-version", bad)];
+        let error = judge(&body, &pairs).unwrap_err();
+        assert_eq!(error, EraError::LegacyVersion, "{bad}");
+        assert!(error.is_legacy() && error.status() == StatusCode::BAD_REQUEST);
+        assert_eq!(legacy_version(&headers(&pairs), Revisions::ALL), Err(EraError::LegacyVersion));
+    }
+    let twice = [("mcp-protocol-version", "2025-11-25"), ("mcp-protocol-version", "2025-11-25")];
+    assert_eq!(judge(&body, &twice), Err(EraError::LegacyVersion));
+    let older_only = Revisions::from_iter([Revision::V2025_06_18]);
+    assert_eq!(judge_by(&body, &[("mcp-protocol-version", "2025-11-25")], older_only), Err(EraError::LegacyVersion));
+}
+
+/// F6: a modern version on a request without a message is not a legacy one.
+#[test]
+fn a_request_without_a_message_cannot_be_modern() {
+    let modern = headers(&[("mcp-protocol-version", "2026-07-28")]);
+    assert_eq!(legacy_version(&modern, Revisions::ALL), Err(EraError::LegacyVersion));
+    assert_eq!(legacy_version(&HeaderMap::new(), Revisions::ALL), Ok(None));
+}
+
+/// E11: a legacy version in `_meta` does not make a message modern, and must agree with the header.
+#[test]
+fn a_legacy_version_in_meta_stays_legacy() {
+    let body = modern_body("tools/list", json!({}), "2025-11-25");
+    assert_eq!(judge(&body, &[]), Ok(Era::Legacy { version: None }));
+    let version = Some(Revision::V2025_11_25);
+    assert_eq!(judge(&body, &[("mcp-protocol-version", "2025-11-25")]), Ok(Era::Legacy { version }));
+    assert_eq!(code(judge(&body, &[("mcp-protocol-version", "2025-06-18")])), -32020);
+}
+
+/// F5: notifications need not mirror their method; where they do, it must be right.
+#[test]
+fn a_modern_notification_may_leave_out_its_method_header() {
+    let body = json!({
+        "jsonrpc": "2.0", "method": "acme/note",
+        "params": {"_meta": {meta::PROTOCOL_VERSION: "2026-07-28"}},
+    })
+    .to_string();
+    let version = ("mcp-protocol-version", "2026-07-28");
+    assert_eq!(judge(&body, &[version]), Ok(Era::Modern(MODERN)));
+    assert_eq!(judge(&body, &[version, ("mcp-method", "acme/note")]), Ok(Era::Modern(MODERN)));
+    assert_eq!(code(judge(&body, &[version, ("mcp-method", "acme/other")])), -32020);
+}
