@@ -1,1 +1,33 @@
-//! Placeholder.
+//! What the tests of this workspace are written with: a [`ManualClock`], a [`Forge`] of good and hostile tokens, and a
+//! [`FakeIssuer`] that answers fetches from a script. A dev-dependency only.
+//!
+//! Everything here panics on misuse, as tests do.
+//!
+//! ```
+//! use portcullis_jose::{AlgorithmSet, Compact, KeySet};
+//! use portcullis_metadata::JwkSet;
+//! use portcullis_testkit::Forge;
+//!
+//! let forge = Forge::new("https://issuer.example");
+//! let token = forge.token().scope("mcp:tools").sign();
+//!
+//! let jwks = JwkSet::parse(forge.jwks_json().as_bytes())?;
+//! let (keys, _) = KeySet::from_jwks(&jwks, AlgorithmSet::default())?;
+//! assert!(keys.verify(&Compact::parse(&token, 16_384)?).is_ok());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#![allow(clippy::expect_used, reason = "a test's tools fail the test")]
+
+mod clock;
+mod fake_issuer;
+mod forge;
+mod hostile;
+mod keys;
+mod token;
+
+pub use clock::ManualClock;
+pub use fake_issuer::{FakeIssuer, Gate};
+pub use forge::Forge;
+pub use hostile::{flip_payload, flip_signature, hmac_token, public_key_forms};
+pub use token::TokenBuilder;

@@ -1,0 +1,80 @@
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use portcullis_metadata::{Clock, UnixTime};
+
+/// A clock that moves when it is told to. Clones share the time.
+///
+/// The wall clock starts at 2026-01-01T00:00:00Z, the monotonic time at one hour, so that ages can be told
+/// from zero.
+#[derive(Clone, Debug)]
+pub struct ManualClock(Arc<Times>);
+
+#[derive(Debug)]
+struct Times {
+    unix_millis: AtomicU64,
+    monotonic_millis: AtomicU64,
+}
+
+impl ManualClock {
+    /// Where the wall clock starts: 2026-01-01T00:00:00Z.
+    pub const START: UnixTime = UnixTime::from_secs(1_767_225_600);
+
+    /// A clock at [`START`](Self::START).
+    pub fn new() -> Self {
+        Self(Arc::new(Times {
+            unix_millis: AtomicU64::new(Self::START.as_millis()),
+            monotonic_millis: AtomicU64::new(3_600_000),
+        }))
+    }
+
+    /// Moves both times into the future.
+    pub fn advance(&self, by: Duration) {
+        let millis = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
+        self.0.unix_millis.fetch_add(millis, Ordering::SeqCst);
+        self.0.monotonic_millis.fetch_add(millis, Ordering::SeqCst);
+    }
+
+    /// Sets the wall clock alone, forward or back, as an administrator or NTP does.
+    pub fn set_unix(&self, time: UnixTime) {
+        self.0.unix_millis.store(time.as_millis(), Ordering::SeqCst);
+    }
+}
+
+impl Default for ManualClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for ManualClock {
+    fn unix(&self) -> UnixTime {
+        UnixTime::from_millis(self.0.unix_millis.load(Ordering::SeqCst))
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::from_millis(self.0.monotonic_millis.load(Ordering::SeqCst))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_times_advance_and_the_wall_clock_can_be_set() {
+        let clock = ManualClock::new();
+        let before = clock.monotonic();
+        clock.clone().advance(Duration::from_secs(90));
+        assert_eq!(clock.unix(), ManualClock::START.plus(Duration::from_secs(90)));
+        assert_eq!(clock.monotonic() - before, Duration::from_secs(90));
+        clock.set_unix(UnixTime::from_secs(1));
+        assert_eq!(clock.unix().as_secs(), 1);
+        assert_eq!(clock.monotonic() - before, Duration::from_secs(90));
+    }
+}

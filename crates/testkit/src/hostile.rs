@@ -1,0 +1,94 @@
+use base64::{
+    Engine,
+    engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
+};
+use hmac::{Hmac, KeyInit, Mac};
+use portcullis_jose::SigningKey;
+use serde_json::Value;
+use sha2::Sha256;
+
+/// A token whose signature is the HMAC-SHA256 of its parts, whatever the header says.
+pub fn hmac_token(secret: &[u8], header: &[u8], payload: &[u8]) -> String {
+    let signed = format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(payload));
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes a key of any length");
+    mac.update(signed.as_bytes());
+    format!("{signed}.{}", URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes()))
+}
+
+/// The forms in which a verifier might mistake a public key for an HMAC secret: PEM with and without the last
+/// line break, DER, the JWK's text, the bare modulus or x coordinate and its base64url text.
+pub fn public_key_forms(key: &SigningKey) -> Vec<Vec<u8>> {
+    let jwk = key.public_jwk();
+    let main = if jwk["kty"] == "RSA" { "n" } else { "x" };
+    let mut forms = vec![
+        jwk.to_string().into_bytes(),
+        member(&jwk, main),
+        jwk[main].as_str().unwrap_or_default().as_bytes().to_vec(),
+    ];
+    if let Some(der) = subject_public_key_info(&jwk) {
+        let pem = pem(&der);
+        forms.extend([pem.trim_end().as_bytes().to_vec(), pem.into_bytes(), der]);
+    }
+    forms
+}
+
+/// The token with one bit of its signature changed.
+pub fn flip_signature(token: &str) -> String {
+    let (signed, signature) = token.rsplit_once('.').expect("a token has a signature");
+    format!("{signed}.{}", flipped(signature))
+}
+
+/// The token with one bit of its payload changed.
+pub fn flip_payload(token: &str) -> String {
+    let mut segments: Vec<String> = token.split('.').map(str::to_owned).collect();
+    let payload = segments.get_mut(1).expect("a token has a payload");
+    *payload = flipped(payload);
+    segments.join(".")
+}
+
+pub(crate) fn unsigned_token(header: &[u8], payload: &[u8]) -> String {
+    format!("{}.{}.", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(payload))
+}
+
+fn flipped(segment: &str) -> String {
+    let mut bytes = URL_SAFE_NO_PAD.decode(segment).expect("a token is base64url");
+    *bytes.last_mut().expect("there is a bit to flip") ^= 1;
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+fn member(jwk: &Value, name: &str) -> Vec<u8> {
+    URL_SAFE_NO_PAD.decode(jwk[name].as_str().unwrap_or_default()).expect("a JWK is base64url")
+}
+
+/// The DER form (RFC 5280 section 4.1.2.7) of RSA and P-256 keys.
+fn subject_public_key_info(jwk: &Value) -> Option<Vec<u8>> {
+    const RSA: &[u8] = &[0x30, 13, 6, 9, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 1, 1, 1, 5, 0];
+    const P256: &[u8] =
+        &[0x30, 19, 6, 7, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 2, 1, 6, 8, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 3, 1, 7];
+    let (algorithm, key) = if jwk["kty"] == "RSA" {
+        let integer = |name| der(2, &[&[0], member(jwk, name).as_slice()].concat());
+        let exponent = der(2, &member(jwk, "e"));
+        (RSA, der(0x30, &[integer("n"), exponent].concat()))
+    } else if jwk["crv"] == "P-256" {
+        (P256, [vec![4], member(jwk, "x"), member(jwk, "y")].concat())
+    } else {
+        return None;
+    };
+    Some(der(0x30, &[algorithm.to_vec(), der(3, &[vec![0], key].concat())].concat()))
+}
+
+fn der(tag: u8, content: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(content.len()).expect("test keys are short").to_be_bytes();
+    let length = match length {
+        [0, short @ 0..=127] => vec![short],
+        [0, long] => vec![0x81, long],
+        [high, low] => vec![0x82, high, low],
+    };
+    [vec![tag], length, content.to_vec()].concat()
+}
+
+fn pem(der: &[u8]) -> String {
+    let text = STANDARD.encode(der);
+    let lines: Vec<&str> = text.as_bytes().chunks(64).map(|line| str::from_utf8(line).unwrap_or_default()).collect();
+    format!("-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n", lines.join("\n"))
+}
