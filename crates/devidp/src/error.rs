@@ -41,6 +41,9 @@ pub enum DevIdpError {
     /// The scopes hold `openid`.
     #[error("`openid` cannot be among the scopes: no ID tokens are issued. Leave it out")]
     OpenIdScope,
+    /// There is no scope at all.
+    #[error("no scope can be granted: name at least one, like `mcp:tools`")]
+    NoScopes,
     /// The default user name is empty, too long, or has control characters.
     #[error(
         "the user name {user:?} is not usable: write 1 to 64 characters without control characters or surrounding spaces"
@@ -72,6 +75,7 @@ impl DevIdpError {
             Self::Listen { .. } => "devidp.listen",
             Self::IssuerPath { .. } => "devidp.issuer_path",
             Self::OpenIdScope => "devidp.openid_scope",
+            Self::NoScopes => "devidp.no_scopes",
             Self::User { .. } => "devidp.user",
             Self::TokenLifetime { .. } => "devidp.token_lifetime",
             Self::NoRoomForClients => "devidp.no_room_for_clients",

@@ -7,6 +7,8 @@ use std::{
 
 use portcullis_metadata::{Clock, ResourceUri, Scopes, SystemClock};
 
+use crate::{DevIdpError, user::is_user_name};
+
 /// What a development authorization server is started with.
 ///
 /// Every field has a default, so that a caller names only what it changes:
@@ -69,6 +71,46 @@ impl Default for DevIdpSettings {
     }
 }
 
+impl DevIdpSettings {
+    /// Whether a server can be started with these, the port apart.
+    pub(crate) fn check(&self) -> Result<(), DevIdpError> {
+        if !self.listen.ip().is_loopback() {
+            return Err(DevIdpError::NotLoopback { address: self.listen });
+        }
+        if !is_issuer_path(&self.issuer_path) {
+            return Err(DevIdpError::IssuerPath { path: self.issuer_path.clone() });
+        }
+        if !is_user_name(&self.user) {
+            return Err(DevIdpError::User { user: self.user.clone() });
+        }
+        if self.scopes.contains("openid") {
+            return Err(DevIdpError::OpenIdScope);
+        }
+        if self.scopes.is_empty() {
+            return Err(DevIdpError::NoScopes);
+        }
+        let seconds = self.access_token_lifetime.as_secs();
+        if !(1..=3600).contains(&seconds) {
+            return Err(DevIdpError::TokenLifetime { seconds });
+        }
+        if self.max_clients == 0 {
+            return Err(DevIdpError::NoRoomForClients);
+        }
+        Ok(())
+    }
+}
+
+fn is_issuer_path(path: &str) -> bool {
+    let is_segment = |segment: &str| {
+        let readable = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
+        !matches!(segment, "" | "." | ".." | ".well-known") && segment.bytes().all(readable)
+    };
+    match path.strip_prefix('/') {
+        Some(segments) => path.len() <= 200 && segments.split('/').all(is_segment),
+        None => path.is_empty(),
+    }
+}
+
 impl fmt::Debug for DevIdpSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DevIdpSettings")
@@ -113,6 +155,61 @@ impl TokenHeaderType {
         match self {
             Self::Jwt => "JWT",
             Self::AtJwt => "at+jwt",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(settings: DevIdpSettings) -> Option<&'static str> {
+        settings.check().err().map(|error| error.code())
+    }
+
+    #[test]
+    fn the_defaults_are_usable() {
+        assert_eq!(code(DevIdpSettings::default()), None);
+    }
+
+    /// K1: only loopback is listened on, and the error names the fix.
+    #[test]
+    fn only_loopback_is_listened_on() {
+        for loopback in ["127.0.0.1:9000", "127.1.2.3:0", "[::1]:9000"] {
+            let listen = loopback.parse().unwrap();
+            assert_eq!(code(DevIdpSettings { listen, ..DevIdpSettings::default() }), None, "{loopback}");
+        }
+        for reachable in ["0.0.0.0:9000", "192.168.1.1:9000", "[::]:9000", "[::ffff:127.0.0.1]:9000", "8.8.8.8:9000"] {
+            let listen = reachable.parse().unwrap();
+            let error = DevIdpSettings { listen, ..DevIdpSettings::default() }.check().unwrap_err();
+            assert_eq!(error.code(), "devidp.not_loopback", "{reachable}");
+            assert!(error.to_string().contains("use 127.0.0.1:9000 or [::1]:9000"), "{error}");
+        }
+    }
+
+    #[test]
+    fn issuer_paths_are_plain_segments() {
+        for good in ["", "/dev", "/realms/dev-1_a.b~c"] {
+            let settings = DevIdpSettings { issuer_path: good.to_owned(), ..DevIdpSettings::default() };
+            assert_eq!(code(settings), None, "{good}");
+        }
+        for bad in ["/", "dev", "/dev/", "//dev", "/a/../b", "/.", "/a b", "/a?b", "/a%2Fb", "/.well-known/x", "/é"] {
+            let settings = DevIdpSettings { issuer_path: bad.to_owned(), ..DevIdpSettings::default() };
+            assert_eq!(code(settings), Some("devidp.issuer_path"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn other_settings_are_checked_too() {
+        let scopes = |text| Scopes::parse(text).unwrap();
+        let base = DevIdpSettings::default;
+        assert_eq!(code(DevIdpSettings { scopes: scopes("openid a"), ..base() }), Some("devidp.openid_scope"));
+        assert_eq!(code(DevIdpSettings { scopes: scopes(""), ..base() }), Some("devidp.no_scopes"));
+        assert_eq!(code(DevIdpSettings { user: String::new(), ..base() }), Some("devidp.user"));
+        assert_eq!(code(DevIdpSettings { max_clients: 0, ..base() }), Some("devidp.no_room_for_clients"));
+        for seconds in [0, 3601] {
+            let access_token_lifetime = Duration::from_secs(seconds);
+            assert_eq!(code(DevIdpSettings { access_token_lifetime, ..base() }), Some("devidp.token_lifetime"));
         }
     }
 }

@@ -1,0 +1,34 @@
+use portcullis_metadata::{AuthorizationServerMetadata, Issuer, PkceChallenge};
+use serde_json::{Map, json};
+
+use crate::{DevIdpSettings, clients::ClientAuthentication, endpoint::Endpoint};
+
+/// The metadata document (RFC 8414 section 2). The same document is served as the OpenID Connect discovery document,
+/// and has the members that only that one requires; no ID tokens are issued, and `openid` is no scope here.
+pub(crate) fn document(settings: &DevIdpSettings, issuer: &Issuer) -> Vec<u8> {
+    let at = |endpoint: Endpoint| {
+        let mut url = issuer.url().clone();
+        url.set_path(&endpoint.path(&settings.issuer_path));
+        Some(url)
+    };
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let mut extra = Map::new();
+    extra.insert("subject_types_supported".to_owned(), json!(["public"]));
+    extra.insert("id_token_signing_alg_values_supported".to_owned(), json!(["RS256"]));
+    AuthorizationServerMetadata {
+        authorization_endpoint: at(Endpoint::Authorize),
+        token_endpoint: at(Endpoint::Token),
+        registration_endpoint: at(Endpoint::Register),
+        jwks_uri: at(Endpoint::Jwks),
+        response_types_supported: names(&["code"]),
+        response_modes_supported: Some(names(&["query"])),
+        grant_types_supported: Some(names(&["authorization_code"])),
+        scopes_supported: Some(settings.scopes.iter().map(str::to_owned).collect()),
+        code_challenge_methods_supported: Some(names(&[PkceChallenge::METHOD])),
+        token_endpoint_auth_methods_supported: Some(names(&ClientAuthentication::NAMES)),
+        authorization_response_iss_parameter_supported: true,
+        extra,
+        ..AuthorizationServerMetadata::new(issuer.clone())
+    }
+    .to_json()
+}

@@ -1,0 +1,79 @@
+use http::StatusCode;
+
+use crate::form::Repeated;
+
+/// The error names that are answered here (RFC 6749 sections 4.1.2.1 and 5.2, RFC 7591 section 3.2.2,
+/// RFC 8707 section 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ErrorName {
+    AccessDenied,
+    InvalidClient,
+    InvalidClientMetadata,
+    InvalidGrant,
+    InvalidRedirectUri,
+    InvalidRequest,
+    InvalidScope,
+    InvalidTarget,
+    RequestNotSupported,
+    RequestUriNotSupported,
+    ServerError,
+    TemporarilyUnavailable,
+    UnsupportedGrantType,
+    UnsupportedResponseType,
+}
+
+impl ErrorName {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::AccessDenied => "access_denied",
+            Self::InvalidClient => "invalid_client",
+            Self::InvalidClientMetadata => "invalid_client_metadata",
+            Self::InvalidGrant => "invalid_grant",
+            Self::InvalidRedirectUri => "invalid_redirect_uri",
+            Self::InvalidRequest => "invalid_request",
+            Self::InvalidScope => "invalid_scope",
+            Self::InvalidTarget => "invalid_target",
+            Self::RequestNotSupported => "request_not_supported",
+            Self::RequestUriNotSupported => "request_uri_not_supported",
+            Self::ServerError => "server_error",
+            Self::TemporarilyUnavailable => "temporarily_unavailable",
+            Self::UnsupportedGrantType => "unsupported_grant_type",
+            Self::UnsupportedResponseType => "unsupported_response_type",
+        }
+    }
+
+    /// The status of a JSON answer with this error.
+    pub(crate) const fn status(self) -> StatusCode {
+        match self {
+            Self::InvalidClient => StatusCode::UNAUTHORIZED,
+            Self::ServerError => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::TemporarilyUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+            _ => StatusCode::BAD_REQUEST,
+        }
+    }
+}
+
+/// An error with the sentence that helps the developer of the client. The sentence holds nothing of the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OAuthRefusal {
+    pub(crate) error: ErrorName,
+    pub(crate) description: &'static str,
+}
+
+impl OAuthRefusal {
+    pub(crate) const fn new(error: ErrorName, description: &'static str) -> Self {
+        Self { error, description }
+    }
+}
+
+impl From<getrandom::Error> for OAuthRefusal {
+    fn from(_: getrandom::Error) -> Self {
+        Self::new(ErrorName::ServerError, "the operating system gave no random bytes")
+    }
+}
+
+impl From<Repeated> for OAuthRefusal {
+    fn from(_: Repeated) -> Self {
+        Self::new(ErrorName::InvalidRequest, "a parameter is there more than once")
+    }
+}

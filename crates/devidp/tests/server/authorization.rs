@@ -1,0 +1,148 @@
+//! Refusals of the authorization endpoint: which are shown, and which are sent to the client.
+
+use http::StatusCode;
+use serde_json::json;
+
+use crate::support::*;
+
+/// A request whose redirect URI cannot be trusted is answered here.
+fn assert_shown(answer: &Answer, reason: &str) {
+    assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{}", answer.body);
+    assert!(answer.location().is_none());
+    assert!(answer.body.contains(reason), "{}", answer.body);
+    assert!(answer.body.contains("For development"));
+}
+
+/// K1, K2: no error goes to a redirect URI that is not trusted.
+#[tokio::test]
+async fn nothing_is_sent_to_an_untrusted_redirect_uri() {
+    let server = Server::granting().await;
+    let client = server.register().await;
+    let verifier = verifier();
+    let good = request(&client, verifier.challenge());
+    let twice = |name: &'static str, value: &'static str| [good.clone(), vec![(name, value)]].concat();
+
+    for (parameters, reason) in [
+        (changed(&good, "client_id", None), "client_id is missing"),
+        (changed(&good, "client_id", ""), "client_id is missing"),
+        (changed(&good, "client_id", "nobody"), "not registered"),
+        (twice("client_id", "nobody"), "several clients"),
+        (twice("redirect_uri", "https://evil.example/"), "several redirect URIs"),
+        (changed(&good, "redirect_uri", "https://evil.example/"), "not one that the client registered"),
+        (changed(&good, "redirect_uri", "http://localhost:4321/callback"), "not one that the client registered"),
+        (changed(&good, "redirect_uri", "http://127.0.0.1:4321/callback/"), "not one that the client registered"),
+        (changed(&good, "redirect_uri", "http://127.0.0.1:4321/callback?x=1"), "not one that the client registered"),
+        (
+            changed(&good, "redirect_uri", "http://127.0.0.1@evil.example/callback"),
+            "not one that the client registered",
+        ),
+        (changed(&good, "redirect_uri", "javascript:alert(1)"), "not one that the client registered"),
+    ] {
+        assert_shown(&server.authorize(&parameters).await, reason);
+    }
+}
+
+/// K1: once the redirect URI is trusted, errors go there, with `state` and `iss`.
+#[tokio::test]
+async fn other_errors_are_sent_to_the_client() {
+    let server = Server::granting().await;
+    let client = server.register().await;
+    let verifier = verifier();
+    let challenge = verifier.challenge();
+    let good = request(&client, challenge);
+    let with = |name: &'static str, value: &'static str| [good.clone(), vec![(name, value)]].concat();
+
+    for (parameters, error) in [
+        (changed(&good, "response_type", None), "invalid_request"),
+        (changed(&good, "response_type", "token"), "unsupported_response_type"),
+        (with("response_mode", "fragment"), "invalid_request"),
+        (with("request", "eyJ"), "request_not_supported"),
+        (with("request_uri", "https://client.example/r"), "request_uri_not_supported"),
+        (changed(&good, "code_challenge", None), "invalid_request"),
+        (changed(&good, "code_challenge", "short"), "invalid_request"),
+        (changed(&good, "code_challenge_method", None), "invalid_request"),
+        (changed(&good, "code_challenge_method", "plain"), "invalid_request"),
+        (changed(&good, "code_challenge_method", "s256"), "invalid_request"),
+        (with("code_challenge_method", "plain"), "invalid_request"),
+        (with("response_type", "code"), "invalid_request"),
+        (with("scope", "mcp:tools"), "invalid_request"),
+        (changed(&good, "scope", "nothing known"), "invalid_scope"),
+        (changed(&good, "scope", "mcp:tools \""), "invalid_scope"),
+        (changed(&good, "resource", None), "invalid_target"),
+        (changed(&good, "resource", "mcp"), "invalid_target"),
+        (changed(&good, "resource", "urn:example:api"), "invalid_target"),
+        (changed(&good, "resource", "http://127.0.0.1:3000/mcp#part"), "invalid_target"),
+        (with("resource", "https://other.example/mcp"), "invalid_target"),
+    ] {
+        let answer = server.authorize(&parameters).await;
+        assert_eq!(answer.status, StatusCode::FOUND, "{parameters:?}");
+        assert!(answer.location().unwrap().as_str().starts_with(&format!("{REDIRECT}?")));
+        assert_eq!(answer.returned("error").as_deref(), Some(error), "{parameters:?}");
+        assert_eq!(answer.returned("state").as_deref(), Some("a state & more"));
+        assert_eq!(answer.returned("iss").as_deref(), Some(&*server.issuer));
+        assert_eq!(answer.returned("code"), None);
+    }
+    let answer = server.authorize(&with("state", "another")).await;
+    assert_eq!(answer.returned("error").as_deref(), Some("invalid_request"));
+    assert_eq!(answer.returned("state"), None);
+}
+
+#[tokio::test]
+async fn requested_scopes_are_narrowed_to_those_that_exist() {
+    let server = Server::start(|settings| {
+        settings.auto_consent = true;
+        settings.scopes = portcullis_metadata::Scopes::parse("mcp:tools mcp:admin").unwrap();
+    })
+    .await;
+    let client = server.register().await;
+    for (requested, granted) in [
+        (Some("mcp:tools"), "mcp:tools"),
+        (Some("openid mcp:admin offline_access"), "mcp:admin"),
+        (None, "mcp:admin mcp:tools"),
+    ] {
+        let verifier = verifier();
+        let challenge = verifier.challenge();
+        let parameters = changed(&request(&client, challenge), "scope", requested);
+        let code = server.authorize(&parameters).await.returned("code").unwrap();
+        let body = server.token(&exchange(&client, &code, &verifier)).await.json();
+        assert_eq!(body["scope"], granted);
+    }
+}
+
+#[tokio::test]
+async fn a_default_resource_stands_in() {
+    let server = Server::start(|settings| {
+        settings.auto_consent = true;
+        settings.default_resource = Some(portcullis_metadata::ResourceUri::parse(RESOURCE).unwrap());
+    })
+    .await;
+    let client = server.register().await;
+    let verifier = verifier();
+    let parameters = changed(&request(&client, verifier.challenge()), "resource", None);
+    let code = server.authorize(&parameters).await.returned("code").unwrap();
+    let answer = server.token(&changed(&exchange(&client, &code, &verifier), "resource", None)).await;
+    assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
+}
+
+#[tokio::test]
+async fn the_only_redirect_uri_need_not_be_named() {
+    let server = Server::granting().await;
+    let client = server.register().await;
+    let verifier = verifier();
+    let challenge = verifier.challenge();
+    let parameters = changed(&request(&client, challenge), "redirect_uri", None);
+    let answer = server.authorize(&parameters).await;
+    assert!(answer.location().unwrap().as_str().starts_with(&format!("{REDIRECT}?")));
+
+    let body = json!({ "redirect_uris": [REDIRECT, "https://client.example/cb"] });
+    let two = server.register_with(&body).await.json();
+    let parameters = changed(&parameters, "client_id", two["client_id"].as_str().unwrap());
+    assert_shown(&server.authorize(&parameters).await, "redirect_uri is missing");
+}
+
+#[tokio::test]
+async fn a_long_query_is_refused() {
+    let server = Server::granting().await;
+    let answer = server.get(&format!("/authorize?{}", "a".repeat(9000))).await;
+    assert_eq!(answer.status, StatusCode::URI_TOO_LONG);
+}

@@ -1,0 +1,185 @@
+//! The consent page: what it shows, and whose answer counts.
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use serde_json::json;
+
+use crate::support::*;
+
+struct Shown {
+    page: Answer,
+    origin: String,
+}
+
+async fn show(server: &Server) -> Shown {
+    let client = server.register().await;
+    let page = server.authorize(&request(&client, verifier().challenge())).await;
+    assert_eq!(page.status, StatusCode::OK);
+    Shown { page, origin: format!("http://{}", server.address) }
+}
+
+impl Shown {
+    async fn answer(&self, server: &Server, decision: &str) -> Answer {
+        let headers = [FORM, ("origin", &*self.origin), ("cookie", &self.page.cookie())];
+        self.post(server, &headers, &[("user", "alice"), ("decision", decision)]).await
+    }
+
+    async fn post(&self, server: &Server, headers: &[(&str, &str)], fields: &[(&str, &str)]) -> Answer {
+        let ticket = self.page.ticket();
+        let fields = [fields, &[("ticket", &*ticket)]].concat();
+        server.send(Method::POST, "/consent", headers, &encoded(&fields)).await
+    }
+}
+
+/// K1, K2: the page names client, redirect host, scopes and resource, and says that it is for development.
+#[tokio::test]
+async fn the_page_says_what_is_asked_for() {
+    let server = Server::start(|settings| settings.user = "zoë".to_owned()).await;
+    let page = show(&server).await.page;
+    for text in ["Weather Notes", "127.0.0.1:4321", "mcp:tools", RESOURCE, "value=\"zoë\"", "For development"] {
+        assert!(page.body.contains(text), "{text}");
+    }
+}
+
+/// K1: no other site can frame the page, and nothing can run on it or stay behind.
+#[tokio::test]
+async fn the_page_cannot_be_framed() {
+    let server = Server::start(|_| {}).await;
+    let page = show(&server).await.page;
+    let policy = page.header("content-security-policy").unwrap();
+    for directive in ["default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "style-src 'nonce-"] {
+        assert!(policy.contains(directive), "{policy}");
+    }
+    assert!(!policy.contains("script-src") && !policy.contains("unsafe"));
+    assert_eq!(page.header("x-frame-options"), Some("DENY"));
+    assert_eq!(page.header("x-content-type-options"), Some("nosniff"));
+    assert_eq!(page.header("referrer-policy"), Some("same-origin"));
+    assert_eq!(page.header("cache-control"), Some("no-store"));
+    let cookie = page.header("set-cookie").unwrap();
+    assert!(cookie.contains("; HttpOnly") && cookie.contains("; SameSite=Lax") && cookie.contains("; Path=/;"));
+    assert!(!page.body.contains("<script"));
+}
+
+#[tokio::test]
+async fn what_the_client_chose_is_escaped() {
+    let server = Server::start(|_| {}).await;
+    let body = json!({ "client_name": "<img src=x>\"'&", "redirect_uris": [REDIRECT] });
+    let client = server.register_with(&body).await.json();
+    let verifier = verifier();
+    let mut parameters = request(client["client_id"].as_str().unwrap(), verifier.challenge());
+    parameters.push(("login_hint", "\"><b>"));
+    let page = server.authorize(&parameters).await;
+    assert!(
+        page.body.contains("&lt;img src=x&gt;&quot;&#39;&amp;") && page.body.contains("value=\"&quot;&gt;&lt;b&gt;\"")
+    );
+    assert!(!page.body.contains("<img") && !page.body.contains("<b>"));
+}
+
+#[tokio::test]
+async fn denying_is_told_to_the_client() {
+    let server = Server::start(|_| {}).await;
+    let answer = show(&server).await.answer(&server, "deny").await;
+    assert_eq!(answer.status, StatusCode::SEE_OTHER);
+    assert_eq!(answer.returned("error").as_deref(), Some("access_denied"));
+    assert_eq!(answer.returned("state").as_deref(), Some("a state & more"));
+    assert_eq!(answer.returned("iss").as_deref(), Some(&*server.issuer));
+    assert_eq!(answer.returned("code"), None);
+}
+
+fn assert_refused(answer: &Answer, status: StatusCode) {
+    assert_eq!(answer.status, status, "{}", answer.body);
+    assert!(answer.location().is_none() && answer.body.contains("For development"));
+}
+
+/// K1: a ticket counts once.
+#[tokio::test]
+async fn a_page_is_answered_once() {
+    let server = Server::start(|_| {}).await;
+    let shown = show(&server).await;
+    assert_eq!(shown.answer(&server, "allow").await.status, StatusCode::SEE_OTHER);
+    assert_refused(&shown.answer(&server, "allow").await, StatusCode::BAD_REQUEST);
+}
+
+/// K1: another site's post does not count, and does not spoil the page.
+#[tokio::test]
+async fn a_post_from_another_origin_does_not_count() {
+    let server = Server::start(|_| {}).await;
+    let shown = show(&server).await;
+    let cookie = shown.page.cookie();
+    let fields = [("user", "mallory"), ("decision", "allow")];
+    let other_port = format!("http://127.0.0.1:{}", server.address.port().wrapping_add(1));
+    for origin in [Some("https://evil.example"), Some("null"), Some(&*other_port), Some(""), None] {
+        let mut headers = vec![FORM, ("cookie", &*cookie)];
+        headers.extend(origin.map(|origin| ("origin", origin)));
+        assert_refused(&shown.post(&server, &headers, &fields).await, StatusCode::FORBIDDEN);
+    }
+    assert_eq!(shown.answer(&server, "allow").await.status, StatusCode::SEE_OTHER);
+}
+
+/// K1: a ticket counts only in the browser that the page was shown in.
+#[tokio::test]
+async fn a_post_from_another_browser_does_not_count() {
+    let server = Server::start(|_| {}).await;
+    let shown = show(&server).await;
+    let stranger = show(&server).await.page.cookie();
+    assert_ne!(stranger, shown.page.cookie());
+    let fields = [("user", "mallory"), ("decision", "allow")];
+    for cookie in [Some(&*stranger), Some("portcullis-consent="), Some("other=1"), None] {
+        let mut headers = vec![FORM, ("origin", &*shown.origin)];
+        headers.extend(cookie.map(|cookie| ("cookie", cookie)));
+        assert_refused(&shown.post(&server, &headers, &fields).await, StatusCode::BAD_REQUEST);
+    }
+    assert_eq!(shown.answer(&server, "allow").await.status, StatusCode::SEE_OTHER);
+}
+
+#[tokio::test]
+async fn a_made_up_ticket_does_not_count() {
+    let server = Server::start(|_| {}).await;
+    let shown = show(&server).await;
+    let cookie = shown.page.cookie();
+    let ticket = shown.page.ticket();
+    let forged = format!("{}{}", &ticket[..22], "A".repeat(22));
+    for ticket in ["", "short", &forged, &"é".repeat(22)] {
+        let form = encoded(&[("user", "alice"), ("decision", "allow"), ("ticket", ticket)]);
+        let headers = [FORM, ("origin", &*shown.origin), ("cookie", &*cookie)];
+        let answer = server.send(Method::POST, "/consent", &headers, &form).await;
+        assert_refused(&answer, StatusCode::BAD_REQUEST);
+    }
+}
+
+#[tokio::test]
+async fn a_page_can_be_answered_for_ten_minutes() {
+    let server = Server::start(|_| {}).await;
+    let shown = show(&server).await;
+    server.clock.advance(Duration::from_secs(600));
+    assert_refused(&shown.answer(&server, "allow").await, StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn several_pages_can_be_open_in_one_browser() {
+    let server = Server::start(|_| {}).await;
+    let client = server.register().await;
+    let first = show(&server).await;
+    let cookie = first.page.cookie();
+    let path = format!("/authorize?{}", encoded(&request(&client, verifier().challenge())));
+    let second = server.send(Method::GET, &path, &[("cookie", &format!("a=b; {cookie}"))], "").await;
+    assert_eq!(second.cookie(), cookie);
+    assert_eq!(first.answer(&server, "allow").await.status, StatusCode::SEE_OTHER);
+}
+
+#[tokio::test]
+async fn a_slip_can_be_mended() {
+    let server = Server::start(|_| {}).await;
+    let shown = show(&server).await;
+    let cookie = shown.page.cookie();
+    let headers = [FORM, ("origin", &*shown.origin), ("cookie", &*cookie)];
+    for fields in [
+        [("user", ""), ("decision", "allow")],
+        [("user", "a\u{7}"), ("decision", "allow")],
+        [("user", "a"), ("decision", "maybe")],
+    ] {
+        assert_refused(&shown.post(&server, &headers, &fields).await, StatusCode::BAD_REQUEST);
+    }
+    assert_eq!(shown.answer(&server, "allow").await.status, StatusCode::SEE_OTHER);
+}

@@ -1,0 +1,127 @@
+//! From registration to a verified token.
+
+use http::{Method, StatusCode};
+use portcullis_devidp::{SigningAlgorithm, TokenHeaderType};
+use portcullis_jose::{Algorithm, AlgorithmSet, Compact, KeySet};
+use portcullis_metadata::JwkSet;
+use serde_json::{Value, json};
+
+use crate::support::*;
+
+/// The header and the claims of a token that the published keys verify.
+async fn verified(server: &Server, token: &str) -> (Algorithm, String, Value) {
+    let jwks = JwkSet::parse(server.get("/jwks").await.body.as_bytes()).unwrap();
+    let (keys, rejected) =
+        KeySet::from_jwks(&jwks, AlgorithmSet::from_iter([Algorithm::Rs256, Algorithm::Es256])).unwrap();
+    assert!(rejected.is_empty());
+    let compact = Compact::parse(token, 16 * 1024).unwrap();
+    let claims = serde_json::from_slice(keys.verify(&compact).unwrap().bytes()).unwrap();
+    let header = compact.header();
+    (header.alg(), header.typ().unwrap().to_owned(), claims)
+}
+
+/// K1: consent in the browser, a code, and a token with the claims of the contract.
+#[tokio::test]
+async fn a_person_allows_and_the_client_gets_a_token() {
+    let server = Server::start(|_| {}).await;
+    let client = server.register().await;
+    let verifier = verifier();
+    let page = server.authorize(&request(&client, verifier.challenge())).await;
+    assert_eq!(page.status, StatusCode::OK);
+
+    let origin = format!("http://{}", server.address);
+    let cookie = page.cookie();
+    let ticket = page.ticket();
+    let form = encoded(&[("ticket", &ticket), ("user", "bob"), ("decision", "allow")]);
+    let headers = [FORM, ("origin", &origin), ("cookie", &cookie)];
+    let answer = server.send(Method::POST, "/consent", &headers, &form).await;
+    assert_eq!(answer.status, StatusCode::SEE_OTHER);
+    assert_eq!(answer.returned("state").as_deref(), Some("a state & more"));
+    assert_eq!(answer.returned("iss").as_deref(), Some(&*server.issuer));
+    assert!(answer.location().unwrap().as_str().starts_with(&format!("{REDIRECT}?")));
+    let code = answer.returned("code").unwrap();
+
+    let answer = server.token(&exchange(&client, &code, &verifier)).await;
+    assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    let body = answer.json();
+    assert_eq!(body["token_type"], "Bearer");
+    assert_eq!(body["expires_in"], 300);
+    assert_eq!(body["scope"], "mcp:tools");
+
+    let (algorithm, typ, claims) = verified(&server, body["access_token"].as_str().unwrap()).await;
+    assert_eq!((algorithm, &*typ), (Algorithm::Rs256, "JWT"));
+    let iat = claims["iat"].as_u64().unwrap();
+    let expected = json!({
+        "exp": iat + 300, "iat": iat, "auth_time": iat, "jti": claims["jti"], "iss": server.issuer, "aud": RESOURCE,
+        "sub": "bob", "typ": "Bearer", "azp": client, "client_id": client, "sid": claims["sid"], "scope": "mcp:tools",
+    });
+    assert_eq!(claims, expected);
+    assert!(claims["jti"].as_str().unwrap().len() >= 22 && claims["sid"].as_str().unwrap().len() >= 22);
+}
+
+/// K1: ES256 and `at+jwt` by settings.
+#[tokio::test]
+async fn tokens_can_be_es256_and_at_jwt() {
+    let server = Server::start(|settings| {
+        settings.auto_consent = true;
+        settings.signing_algorithm = SigningAlgorithm::Es256;
+        settings.token_header_type = TokenHeaderType::AtJwt;
+        settings.access_token_lifetime = std::time::Duration::from_secs(30);
+    })
+    .await;
+    let client = server.register().await;
+    let verifier = verifier();
+    let code = server.code(&client, &verifier).await;
+    let body = server.token(&exchange(&client, &code, &verifier)).await.json();
+    assert_eq!(body["expires_in"], 30);
+    let (algorithm, typ, claims) = verified(&server, body["access_token"].as_str().unwrap()).await;
+    assert_eq!((algorithm, &*typ), (Algorithm::Es256, "at+jwt"));
+    assert_eq!(claims["sub"], "alice");
+}
+
+/// K1: with automatic consent the answer is a redirect at once, for the user of `login_hint`.
+#[tokio::test]
+async fn automatic_consent_redirects_at_once() {
+    let server = Server::granting().await;
+    let client = server.register().await;
+    let verifier = verifier();
+    let mut parameters = request(&client, verifier.challenge());
+    parameters.push(("login_hint", "carol"));
+    let answer = server.authorize(&parameters).await;
+    assert_eq!(answer.status, StatusCode::FOUND);
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    let code = answer.returned("code").unwrap();
+    let body = server.token(&exchange(&client, &code, &verifier)).await.json();
+    let (.., claims) = verified(&server, body["access_token"].as_str().unwrap()).await;
+    assert_eq!(claims["sub"], "carol");
+}
+
+/// Automatic consent never hands a code to another machine.
+#[tokio::test]
+async fn automatic_consent_covers_loopback_only() {
+    let server = Server::granting().await;
+    let away = "https://client.example/callback";
+    let body = json!({ "redirect_uris": [away], "token_endpoint_auth_method": "none" });
+    let registered = server.register_with(&body).await.json();
+    let verifier = verifier();
+    let parameters = request(registered["client_id"].as_str().unwrap(), verifier.challenge());
+    let answer = server.authorize(&changed(&parameters, "redirect_uri", away)).await;
+    assert_eq!(answer.status, StatusCode::OK);
+    assert!(answer.body.contains("An application without a name"));
+}
+
+/// K1: the port of a loopback redirect may be another one than was registered.
+#[tokio::test]
+async fn a_loopback_port_may_change() {
+    let server = Server::granting().await;
+    let client = server.register().await;
+    let verifier = verifier();
+    let other = "http://127.0.0.1:5999/callback";
+    let parameters = request(&client, verifier.challenge());
+    let answer = server.authorize(&changed(&parameters, "redirect_uri", other)).await;
+    assert_eq!(answer.location().unwrap().port(), Some(5999));
+    let code = answer.returned("code").unwrap();
+    let answer = server.token(&changed(&exchange(&client, &code, &verifier), "redirect_uri", other)).await;
+    assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
+}

@@ -1,0 +1,110 @@
+//! Where the server listens, whom it answers, and how it stops.
+
+use std::sync::{Arc, Mutex};
+
+use http::{Method, StatusCode};
+use portcullis_devidp::{DevIdp, DevIdpError, DevIdpSettings};
+
+use crate::support::*;
+
+/// K1: no address but loopback is listened on.
+#[tokio::test]
+async fn other_addresses_are_refused() {
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:9000"] {
+        let listen = address.parse().unwrap();
+        let error = DevIdp::bind(DevIdpSettings { listen, ..DevIdpSettings::default() }).await.unwrap_err();
+        assert!(matches!(error, DevIdpError::NotLoopback { address } if address == listen), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_busy_port_is_named() {
+    let server = Server::start(|_| {}).await;
+    let settings = DevIdpSettings { listen: server.address, ..DevIdpSettings::default() };
+    let error = DevIdp::bind(settings).await.unwrap_err();
+    assert_eq!(error.code(), "devidp.address_in_use");
+    assert!(error.to_string().contains(&server.address.to_string()), "{error}");
+}
+
+#[tokio::test]
+async fn host_names_of_other_sites_are_refused() {
+    let server = Server::start(|_| {}).await;
+    for host in
+        ["evil.example", "evil.example:9000", "127.0.0.1.evil.example", "localhost@evil.example", "192.168.1.1", ""]
+    {
+        let answer = server.send(Method::GET, "/jwks", &[("host", host)], "").await;
+        assert_eq!(answer.status, StatusCode::FORBIDDEN, "{host}");
+    }
+    for host in ["localhost:1234", "127.0.0.1", "[::1]:80"] {
+        let answer = server.send(Method::GET, "/jwks", &[("host", host)], "").await;
+        assert_eq!(answer.status, StatusCode::OK, "{host}");
+    }
+    let answer = server.send(Method::GET, "http://evil.example/jwks", &[], "").await;
+    assert_eq!(answer.status, StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
+async fn unknown_paths_are_not_found() {
+    let server = Server::start(|_| {}).await;
+    for path in ["/nothing", "/token/", "/introspect", "/authorize/../token"] {
+        assert_eq!(server.get(path).await.status, StatusCode::NOT_FOUND, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn large_headers_are_refused() {
+    let server = Server::start(|_| {}).await;
+    let answer = server.send(Method::GET, "/jwks", &[("x-large", &"a".repeat(40_000))], "").await;
+    assert_eq!(answer.status, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+}
+
+#[tokio::test]
+async fn it_stops_when_told_to() {
+    let server = Server::start(|_| {}).await;
+    let address = server.address;
+    server.shut_down().await;
+    assert!(tokio::net::TcpStream::connect(address).await.is_err());
+}
+
+#[derive(Clone, Default)]
+struct Captured(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Captured {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// J2: codes, tokens, secrets, states and verifiers stay out of the log; K1: a registration is in it.
+#[tokio::test]
+async fn the_log_has_no_secrets() {
+    let captured = Captured::default();
+    let writer = captured.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_writer(move || writer.clone())
+        .with_ansi(false)
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+
+    let server = Server::granting().await;
+    let client = server.register().await;
+    let verifier = verifier();
+    let code = server.code(&client, &verifier).await;
+    let parameters = exchange(&client, &code, &verifier);
+    let token = server.token(&parameters).await.json()["access_token"].as_str().unwrap().to_owned();
+    server.token(&parameters).await;
+    server.authorize(&changed(&request(&client, "x"), "state", "canary-state")).await;
+
+    let log = String::from_utf8(captured.0.lock().unwrap().clone()).unwrap();
+    assert!(log.contains("registered a client") && log.contains("127.0.0.1:4321"), "{log}");
+    assert!(log.contains("presented a second time"));
+    for secret in [&*code, &token, verifier.secret(), verifier.challenge(), "canary-state"] {
+        assert!(!log.contains(secret), "{secret}");
+    }
+}

@@ -1,0 +1,107 @@
+//! The documents that clients and verifiers read.
+
+use http::{Method, StatusCode};
+use portcullis_metadata::{AuthorizationServerMetadata, Issuer, authorization_server_urls};
+
+use crate::support::*;
+
+fn paths(server: &Server) -> Vec<String> {
+    let issuer = Issuer::parse(&server.issuer).unwrap();
+    authorization_server_urls(&issuer).iter().map(|url| url.path().to_owned()).collect()
+}
+
+/// K1: the metadata says what is true, in every place, with and without an issuer path.
+#[tokio::test]
+async fn metadata_is_in_every_well_known_place() {
+    for (issuer_path, places) in [("", 2), ("/realms/dev", 3)] {
+        let server = Server::start(|settings| settings.issuer_path = issuer_path.to_owned()).await;
+        assert_eq!(server.issuer, format!("http://{}{issuer_path}", server.address));
+        let paths = paths(&server);
+        assert_eq!(paths.len(), places);
+        for path in paths {
+            let answer = server.get(&path).await;
+            assert_eq!(answer.status, StatusCode::OK, "{path}");
+            let metadata = AuthorizationServerMetadata::parse(answer.body.as_bytes()).unwrap();
+            let at = |name: &str| Some(format!("{}/{name}", server.issuer));
+            assert_eq!(metadata.issuer.as_str(), server.issuer);
+            assert_eq!(metadata.authorization_endpoint.map(String::from), at("authorize"));
+            assert_eq!(metadata.token_endpoint.map(String::from), at("token"));
+            assert_eq!(metadata.registration_endpoint.map(String::from), at("register"));
+            assert_eq!(metadata.jwks_uri.map(String::from), at("jwks"));
+            assert_eq!(metadata.response_types_supported, ["code"]);
+            assert_eq!(metadata.grant_types_supported.unwrap(), ["authorization_code"]);
+            assert_eq!(metadata.scopes_supported.unwrap(), ["mcp:tools"]);
+            assert_eq!(metadata.code_challenge_methods_supported.unwrap(), ["S256"]);
+            assert_eq!(
+                metadata.token_endpoint_auth_methods_supported.unwrap(),
+                ["none", "client_secret_basic", "client_secret_post"]
+            );
+            assert!(metadata.authorization_response_iss_parameter_supported);
+            assert!(metadata.introspection_endpoint.is_none());
+            assert_eq!(metadata.extra["subject_types_supported"][0], "public");
+        }
+        assert_eq!(server.get(&format!("{issuer_path}/jwks")).await.status, StatusCode::OK);
+    }
+}
+
+/// K1: RS256 and ES256 keys are published, without private members.
+#[tokio::test]
+async fn both_keys_are_published() {
+    let server = Server::start(|_| {}).await;
+    let answer = server.get("/jwks").await;
+    let jwks = answer.json();
+    let keys = jwks["keys"].as_array().unwrap();
+    assert_eq!(keys.iter().map(|key| key["alg"].as_str().unwrap()).collect::<Vec<_>>(), ["RS256", "ES256"]);
+    for key in keys {
+        assert_eq!(key["use"], "sig");
+        assert!(key["kid"].is_string());
+        for private in ["d", "p", "q", "dp", "dq", "qi"] {
+            assert!(key.get(private).is_none());
+        }
+    }
+}
+
+/// K2: the page at the issuer's address says that this is for development.
+#[tokio::test]
+async fn the_front_page_says_what_this_is() {
+    let server = Server::start(|settings| settings.issuer_path = "/dev".to_owned()).await;
+    for path in ["/dev", "/dev/"] {
+        let page = server.get(path).await;
+        assert_eq!(page.status, StatusCode::OK);
+        assert!(page.body.contains("For development"));
+        assert!(page.body.contains("href=\"/.well-known/oauth-authorization-server/dev\""));
+    }
+}
+
+#[tokio::test]
+async fn scripts_of_other_origins_may_use_what_is_for_them() {
+    let server = Server::start(|_| {}).await;
+    for (path, methods) in [
+        ("/.well-known/oauth-authorization-server", "GET, HEAD"),
+        ("/jwks", "GET, HEAD"),
+        ("/register", "POST"),
+        ("/token", "POST"),
+    ] {
+        let origin = ("origin", "https://app.example");
+        let answer = server.send(Method::OPTIONS, path, &[origin], "").await;
+        assert_eq!(answer.status, StatusCode::NO_CONTENT, "{path}");
+        assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
+        assert_eq!(answer.header("access-control-allow-methods"), Some(methods));
+        assert_eq!(answer.header("access-control-allow-headers"), Some("*, authorization"));
+        let answer = server.send(Method::POST, path, &[origin], "").await;
+        assert_eq!(answer.header("access-control-allow-origin"), Some("*"), "also on errors: {path}");
+    }
+    for path in ["/authorize", "/consent", "/"] {
+        let answer = server.send(Method::OPTIONS, path, &[], "").await;
+        assert_eq!(answer.status, StatusCode::METHOD_NOT_ALLOWED, "{path}");
+        assert_eq!(answer.header("access-control-allow-origin"), None);
+    }
+}
+
+#[tokio::test]
+async fn head_is_answered_without_a_body() {
+    let server = Server::start(|_| {}).await;
+    let answer = server.send(Method::HEAD, "/jwks", &[], "").await;
+    assert_eq!((answer.status, &*answer.body), (StatusCode::OK, ""));
+    assert!(answer.header("content-length").unwrap().parse::<usize>().unwrap() > 400);
+}

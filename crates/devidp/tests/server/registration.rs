@@ -1,0 +1,123 @@
+//! Open registration and its limits.
+
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::support::*;
+
+/// K1: a registration of the contract's shape is answered with the client's credentials.
+#[tokio::test]
+async fn a_client_registers() {
+    let server = Server::start(|_| {}).await;
+    let body = json!({
+        "client_name": "Weather Notes",
+        "redirect_uris": [REDIRECT, "https://client.example/cb"],
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "unknown": { "is": "ignored" },
+    });
+    let answer = server.register_with(&body).await;
+    assert_eq!(answer.status, StatusCode::CREATED);
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    let client = answer.json();
+    assert!(client["client_id"].as_str().unwrap().len() >= 22);
+    assert!(client["client_secret"].as_str().unwrap().len() >= 43);
+    assert_eq!(client["client_secret_expires_at"], 0);
+    assert!(client["client_id_issued_at"].is_u64());
+    assert_eq!(client["client_name"], "Weather Notes");
+    assert_eq!(client["redirect_uris"], body["redirect_uris"]);
+    assert_eq!(client["grant_types"], json!(["authorization_code"]), "what is granted, not what was asked for");
+    assert_eq!(client["response_types"], json!(["code"]));
+    assert_eq!(client["token_endpoint_auth_method"], "client_secret_basic");
+    assert!(client.get("unknown").is_none());
+}
+
+#[tokio::test]
+async fn a_public_client_gets_no_secret() {
+    let server = Server::start(|_| {}).await;
+    let body = json!({ "redirect_uris": [REDIRECT], "token_endpoint_auth_method": "none" });
+    let client = server.register_with(&body).await.json();
+    assert!(client.get("client_secret").is_none() && client.get("client_secret_expires_at").is_none());
+    assert!(client.get("client_name").is_none());
+}
+
+/// K1: only https and loopback redirects are registered.
+#[tokio::test]
+async fn other_redirects_are_refused() {
+    let server = Server::start(|_| {}).await;
+    let many: Vec<String> = (0..11).map(|number| format!("https://client.example/{number}")).collect();
+    for redirect_uris in [
+        json!(null),
+        json!([]),
+        json!(["http://client.example/cb"]),
+        json!([REDIRECT, "javascript:alert(1)"]),
+        json!(["https://client.example/#a"]),
+        json!(["com.example:/cb"]),
+        json!(many),
+    ] {
+        let answer = server.register_with(&json!({ "redirect_uris": redirect_uris })).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{redirect_uris}");
+        assert_eq!(answer.error(), "invalid_redirect_uri", "{redirect_uris}");
+    }
+}
+
+#[tokio::test]
+async fn other_metadata_is_refused() {
+    let server = Server::start(|_| {}).await;
+    let with = |name: &str, value: Value| {
+        let mut body = json!({ "redirect_uris": [REDIRECT] });
+        body[name] = value;
+        body.to_string()
+    };
+    for body in [
+        with("grant_types", json!(["client_credentials"])),
+        with("response_types", json!(["token"])),
+        with("token_endpoint_auth_method", json!("private_key_jwt")),
+        with("client_name", json!("a".repeat(101))),
+        with("client_name", json!("a\nb")),
+        with("client_name", json!(1)),
+        with("redirect_uris", json!("https://client.example/")),
+        "[]".to_owned(),
+        "{".to_owned(),
+        format!("{{\"redirect_uris\":[\"{REDIRECT}\"],\"client_name\":\"a\",\"client_name\":\"b\"}}"),
+        "[".repeat(10_000),
+    ] {
+        let answer = server.send(Method::POST, "/register", &[JSON], &body).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{body}");
+        assert_eq!(answer.error(), "invalid_client_metadata", "{body}");
+    }
+}
+
+#[tokio::test]
+async fn large_bodies_and_other_types_are_refused() {
+    let server = Server::start(|_| {}).await;
+    let large = json!({ "redirect_uris": [REDIRECT], "x": "a".repeat(16 * 1024) });
+    let answer = server.register_with(&large).await;
+    assert_eq!((answer.status, &*answer.error()), (StatusCode::PAYLOAD_TOO_LARGE, "invalid_client_metadata"));
+    let answer = server.send(Method::POST, "/register", &[FORM], "redirect_uris=x").await;
+    assert_eq!(answer.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
+}
+
+/// K1: registrations are capped; the oldest unused client makes room, one in use does not.
+#[tokio::test]
+async fn the_oldest_unused_client_makes_room() {
+    let server = Server::start(|settings| {
+        settings.auto_consent = true;
+        settings.max_clients = 2;
+    })
+    .await;
+    let used = server.register().await;
+    let verifier = verifier();
+    server.code(&used, &verifier).await;
+    let unused = server.register().await;
+    let third = server.register().await;
+
+    let status = async |client: &str| server.authorize(&request(client, verifier.challenge())).await.status;
+    assert_eq!(status(&unused).await, StatusCode::BAD_REQUEST);
+    assert_eq!(status(&used).await, StatusCode::FOUND);
+    assert_eq!(status(&third).await, StatusCode::FOUND);
+
+    let answer = server.register_with(&json!({ "redirect_uris": [REDIRECT] })).await;
+    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(answer.error(), "temporarily_unavailable");
+}

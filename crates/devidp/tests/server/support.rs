@@ -1,0 +1,214 @@
+//! A server under test, and a client that sends exactly what it is told to.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, StatusCode, header::LOCATION};
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use portcullis_devidp::{DevIdp, DevIdpSettings};
+use portcullis_metadata::{PkceChallenge, PkceVerifier};
+use portcullis_testkit::ManualClock;
+use serde_json::{Value, json};
+use tokio::{net::TcpStream, sync::oneshot, task::JoinHandle};
+use url::{Url, form_urlencoded};
+
+pub(crate) const RESOURCE: &str = "http://127.0.0.1:3000/mcp";
+pub(crate) const REDIRECT: &str = "http://127.0.0.1:4321/callback";
+pub(crate) const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
+pub(crate) const JSON: (&str, &str) = ("content-type", "application/json");
+
+/// A server that stops when it is dropped.
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    pub(crate) issuer: String,
+    pub(crate) clock: Arc<ManualClock>,
+    stop: Option<oneshot::Sender<()>>,
+    task: JoinHandle<()>,
+}
+
+impl Server {
+    pub(crate) async fn start(change: impl FnOnce(&mut DevIdpSettings)) -> Self {
+        let clock = Arc::new(ManualClock::new());
+        let mut settings = DevIdpSettings { clock: clock.clone(), ..DevIdpSettings::default() };
+        change(&mut settings);
+        let server = DevIdp::bind(settings).await.unwrap();
+        let (stop, stopped) = oneshot::channel();
+        Self {
+            address: server.address(),
+            issuer: server.issuer().as_str().to_owned(),
+            clock,
+            stop: Some(stop),
+            task: tokio::spawn(server.serve(async {
+                let _ = stopped.await;
+            })),
+        }
+    }
+
+    /// A server that grants at once.
+    pub(crate) async fn granting() -> Self {
+        Self::start(|settings| settings.auto_consent = true).await
+    }
+
+    pub(crate) async fn shut_down(mut self) {
+        drop(self.stop.take());
+        self.task.await.unwrap();
+    }
+
+    pub(crate) async fn send(&self, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        let mut request = Request::builder().method(method).uri(path);
+        if !headers.iter().any(|(name, _)| *name == "host") {
+            request = request.header("host", self.address.to_string());
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Full::new(Bytes::from(body.to_owned()))).unwrap();
+        let (head, body) = sender.send_request(request).await.unwrap().into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        Answer { status: head.status, headers: head.headers, body: String::from_utf8(body.to_vec()).unwrap() }
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.send(Method::GET, path, &[], "").await
+    }
+
+    pub(crate) async fn register_with(&self, body: &Value) -> Answer {
+        self.send(Method::POST, "/register", &[JSON], &body.to_string()).await
+    }
+
+    /// Registers a public client with one loopback redirect URI, and returns its identifier.
+    pub(crate) async fn register(&self) -> String {
+        let body = json!({
+            "client_name": "Weather Notes",
+            "redirect_uris": [REDIRECT],
+            "token_endpoint_auth_method": "none",
+        });
+        let answer = self.register_with(&body).await;
+        assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.body);
+        answer.json()["client_id"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) async fn authorize(&self, parameters: &[(&str, &str)]) -> Answer {
+        self.get(&format!("/authorize?{}", encoded(parameters))).await
+    }
+
+    /// Obtains a code from a server that grants at once.
+    pub(crate) async fn code(&self, client: &str, verifier: &Pkce) -> String {
+        let answer = self.authorize(&request(client, verifier.challenge())).await;
+        answer.returned("code").unwrap_or_else(|| panic!("no code: {} {}", answer.status, answer.body))
+    }
+
+    pub(crate) async fn token(&self, parameters: &[(&str, &str)]) -> Answer {
+        self.send(Method::POST, "/token", &[FORM], &encoded(parameters)).await
+    }
+}
+
+/// A good authorization request.
+pub(crate) fn request<'a>(client: &'a str, challenge: &'a str) -> Vec<(&'a str, &'a str)> {
+    vec![
+        ("response_type", "code"),
+        ("client_id", client),
+        ("redirect_uri", REDIRECT),
+        ("state", "a state & more"),
+        ("code_challenge", challenge),
+        ("code_challenge_method", "S256"),
+        ("resource", RESOURCE),
+        ("scope", "mcp:tools"),
+    ]
+}
+
+/// A good token request of a public client.
+pub(crate) fn exchange<'a>(client: &'a str, code: &'a str, verifier: &'a Pkce) -> Vec<(&'a str, &'a str)> {
+    vec![
+        ("grant_type", "authorization_code"),
+        ("client_id", client),
+        ("code", code),
+        ("code_verifier", verifier.secret()),
+        ("redirect_uri", REDIRECT),
+        ("resource", RESOURCE),
+    ]
+}
+
+/// The same parameters, with this one at that value, or without it.
+pub(crate) fn changed<'a>(
+    parameters: &[(&'a str, &'a str)],
+    name: &'a str,
+    value: impl Into<Option<&'a str>>,
+) -> Vec<(&'a str, &'a str)> {
+    let others = parameters.iter().copied().filter(|(held, _)| *held != name);
+    others.chain(value.into().map(|value| (name, value))).collect()
+}
+
+pub(crate) fn encoded(parameters: &[(&str, &str)]) -> String {
+    form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish()
+}
+
+/// A verifier with its challenge.
+pub(crate) struct Pkce {
+    verifier: PkceVerifier,
+    challenge: PkceChallenge,
+}
+
+pub(crate) fn verifier() -> Pkce {
+    let verifier = PkceVerifier::generate().unwrap();
+    Pkce { challenge: verifier.challenge(), verifier }
+}
+
+impl Pkce {
+    pub(crate) fn secret(&self) -> &str {
+        self.verifier.secret()
+    }
+
+    pub(crate) fn challenge(&self) -> &str {
+        self.challenge.as_str()
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        assert_eq!(self.header("content-type"), Some("application/json"), "{}", self.body);
+        serde_json::from_str(&self.body).unwrap()
+    }
+
+    /// The `error` of a JSON answer.
+    pub(crate) fn error(&self) -> String {
+        self.json()["error"].as_str().unwrap_or_default().to_owned()
+    }
+
+    pub(crate) fn location(&self) -> Option<Url> {
+        self.headers.get(LOCATION).map(|location| Url::parse(location.to_str().unwrap()).unwrap())
+    }
+
+    /// A parameter that the redirect hands to the client.
+    pub(crate) fn returned(&self, name: &str) -> Option<String> {
+        let location = self.location()?;
+        location.query_pairs().find(|(held, _)| held == name).map(|(_, value)| value.into_owned())
+    }
+
+    /// The value of a hidden field of the page.
+    pub(crate) fn ticket(&self) -> String {
+        let (_, rest) = self.body.split_once("name=\"ticket\" value=\"").unwrap();
+        rest.split_once('"').unwrap().0.to_owned()
+    }
+
+    /// Name and value of the cookie that is set.
+    pub(crate) fn cookie(&self) -> String {
+        self.header("set-cookie").unwrap().split(';').next().unwrap().to_owned()
+    }
+}

@@ -1,0 +1,153 @@
+//! Refusals of the token endpoint.
+
+use std::time::Duration;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::support::*;
+
+fn assert_refused(answer: &Answer, status: StatusCode, error: &str) {
+    assert_eq!((answer.status, &*answer.error()), (status, error), "{}", answer.body);
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    assert!(answer.json().get("access_token").is_none());
+}
+
+/// K1: a code counts once.
+#[tokio::test]
+async fn a_code_is_used_once() {
+    let server = Server::granting().await;
+    let client = server.register().await;
+    let verifier = verifier();
+    let code = server.code(&client, &verifier).await;
+    let parameters = exchange(&client, &code, &verifier);
+    assert_eq!(server.token(&parameters).await.status, StatusCode::OK);
+    assert_refused(&server.token(&parameters).await, StatusCode::BAD_REQUEST, "invalid_grant");
+}
+
+/// K1: a code is bound to client, redirect URI, verifier and resource, and is spent by a wrong try.
+#[tokio::test]
+async fn a_code_is_bound_to_its_request() {
+    let server = Server::granting().await;
+    let client = server.register().await;
+    let stranger = server.register().await;
+    let (verifier, other) = (verifier(), verifier());
+    for (name, value, error) in [
+        ("client_id", Some(&*stranger), "invalid_grant"),
+        ("redirect_uri", Some("http://127.0.0.1:4322/callback"), "invalid_grant"),
+        ("code_verifier", Some(other.secret()), "invalid_grant"),
+        ("code_verifier", Some("short"), "invalid_grant"),
+        ("code_verifier", Some(verifier.challenge()), "invalid_grant"),
+        ("resource", Some("http://127.0.0.1:3000/other"), "invalid_target"),
+    ] {
+        let code = server.code(&client, &verifier).await;
+        let good = exchange(&client, &code, &verifier);
+        assert_refused(&server.token(&changed(&good, name, value)).await, StatusCode::BAD_REQUEST, error);
+        assert_refused(&server.token(&good).await, StatusCode::BAD_REQUEST, "invalid_grant");
+    }
+}
+
+/// K1: a code lives for a minute.
+#[tokio::test]
+async fn a_code_expires() {
+    let server = Server::granting().await;
+    let client = server.register().await;
+    let verifier = verifier();
+    let (early, late) = (server.code(&client, &verifier).await, server.code(&client, &verifier).await);
+    server.clock.advance(Duration::from_millis(59_999));
+    assert_eq!(server.token(&exchange(&client, &early, &verifier)).await.status, StatusCode::OK);
+    server.clock.advance(Duration::from_millis(1));
+    let answer = server.token(&exchange(&client, &late, &verifier)).await;
+    assert_refused(&answer, StatusCode::BAD_REQUEST, "invalid_grant");
+}
+
+#[tokio::test]
+async fn malformed_requests_are_refused() {
+    let server = Server::granting().await;
+    let client = server.register().await;
+    let verifier = verifier();
+    let code = server.code(&client, &verifier).await;
+    let good = exchange(&client, &code, &verifier);
+    let forged = format!("{}{}", &code[..22], "A".repeat(22));
+    let twice = |name: &'static str| [good.clone(), vec![(name, "x")]].concat();
+    for (parameters, status, error) in [
+        (changed(&good, "grant_type", None), 400, "invalid_request"),
+        (changed(&good, "grant_type", "refresh_token"), 400, "unsupported_grant_type"),
+        (changed(&good, "grant_type", "password"), 400, "unsupported_grant_type"),
+        (changed(&good, "code", None), 400, "invalid_request"),
+        (changed(&good, "code_verifier", None), 400, "invalid_request"),
+        (changed(&good, "code", "nothing"), 400, "invalid_grant"),
+        (changed(&good, "code", &*forged), 400, "invalid_grant"),
+        (twice("code"), 400, "invalid_request"),
+        (twice("grant_type"), 400, "invalid_request"),
+        (twice("client_id"), 400, "invalid_request"),
+        (twice("resource"), 400, "invalid_target"),
+        (changed(&good, "client_id", None), 401, "invalid_client"),
+        (changed(&good, "client_id", "nobody"), 401, "invalid_client"),
+        (changed(&good, "client_secret", "x"), 401, "invalid_client"),
+    ] {
+        let answer = server.token(&parameters).await;
+        assert_refused(&answer, StatusCode::from_u16(status).unwrap(), error);
+        assert_eq!(answer.header("www-authenticate").is_some(), status == 401);
+    }
+    assert_eq!(server.token(&good).await.status, StatusCode::OK, "none of these touched the code");
+}
+
+#[tokio::test]
+async fn other_bodies_and_methods_are_refused() {
+    let server = Server::granting().await;
+    let answer = server.send(Method::POST, "/token", &[JSON], "{}").await;
+    assert_refused(&answer, StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request");
+    let answer = server.send(Method::POST, "/token", &[FORM], &"a".repeat(16 * 1024 + 1)).await;
+    assert_refused(&answer, StatusCode::PAYLOAD_TOO_LARGE, "invalid_request");
+    let answer = server.get("/token?grant_type=authorization_code").await;
+    assert_eq!((answer.status, answer.header("allow")), (StatusCode::METHOD_NOT_ALLOWED, Some("POST")));
+}
+
+async fn confidential(server: &Server, method: &str) -> (String, String) {
+    let body = json!({ "redirect_uris": [REDIRECT], "token_endpoint_auth_method": method });
+    let client = server.register_with(&body).await.json();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    (text(&client["client_id"]), text(&client["client_secret"]))
+}
+
+fn basic(id: &str, secret: &str) -> String {
+    format!("Basic {}", STANDARD.encode(format!("{id}:{secret}")))
+}
+
+/// K1: a confidential client proves itself by the method that it registered, and by no other.
+#[tokio::test]
+async fn confidential_clients_authenticate_as_registered() {
+    let server = Server::granting().await;
+    let verifier = verifier();
+    for method in ["client_secret_basic", "client_secret_post"] {
+        let (client, secret) = confidential(&server, method).await;
+        let code = server.code(&client, &verifier).await;
+        let bare = exchange(&client, &code, &verifier);
+        let in_form = |secret| changed(&bare, "client_secret", secret);
+        let send = async |authorization: Option<String>, parameters: Vec<(&str, &str)>| {
+            let mut headers = vec![FORM];
+            headers.extend(authorization.as_deref().map(|value| ("authorization", value)));
+            server.send(Method::POST, "/token", &headers, &encoded(&parameters)).await
+        };
+        let (right, wrong) = (basic(&client, &secret), basic(&client, "wrong"));
+        let (by_header, by_form) = (send(Some(wrong), bare.clone()).await, send(None, in_form("wrong")).await);
+        assert_refused(&by_header, StatusCode::UNAUTHORIZED, "invalid_client");
+        assert_refused(&by_form, StatusCode::UNAUTHORIZED, "invalid_client");
+        assert_refused(&send(None, bare.clone()).await, StatusCode::UNAUTHORIZED, "invalid_client");
+        let both = send(Some(right.clone()), in_form(&secret)).await;
+        assert_refused(&both, StatusCode::BAD_REQUEST, "invalid_request");
+        let another = changed(&bare, "client_id", "another");
+        assert_refused(&send(Some(right.clone()), another).await, StatusCode::BAD_REQUEST, "invalid_request");
+        let bearer = send(Some("Bearer x".to_owned()), bare.clone()).await;
+        assert_refused(&bearer, StatusCode::UNAUTHORIZED, "invalid_client");
+
+        let is_basic = method == "client_secret_basic";
+        let swapped =
+            if is_basic { send(None, in_form(&secret)).await } else { send(Some(right.clone()), bare.clone()).await };
+        assert_refused(&swapped, StatusCode::UNAUTHORIZED, "invalid_client");
+        let good = if is_basic { send(Some(right), bare.clone()).await } else { send(None, in_form(&secret)).await };
+        assert_eq!(good.status, StatusCode::OK, "{}", good.body);
+    }
+}
