@@ -99,8 +99,18 @@ mod tests {
     #[test]
     fn malformed_bearers() {
         for value in [
-            &b"Bearer"[..], b"Bearer ", b"Bearer\ta", b"Bearer a b", b"Bearer a,b", b"Bearer =", b"Bearer a=b",
-            b"Bearer \"a\"", b"Bearer a\xff", b"Bearer token=a", b"Bearer a, Bearer b", b"bearer, Basic x",
+            &b"Bearer"[..],
+            b"Bearer ",
+            b"Bearer\ta",
+            b"Bearer a b",
+            b"Bearer a,b",
+            b"Bearer =",
+            b"Bearer a=b",
+            b"Bearer \"a\"",
+            b"Bearer a\xff",
+            b"Bearer token=a",
+            b"Bearer a, Bearer b",
+            b"bearer, Basic x",
         ] {
             assert_eq!(one(value), Err(NoBearer::Malformed), "{value:?}");
         }
@@ -122,8 +132,15 @@ mod tests {
     #[test]
     fn token_in_the_query() {
         for query in [
-            "access_token=a", "access_token", "x=1&access_token=a", "access%5Ftoken=a", "%61ccess_token=a",
-            "Access_Token=a", "x;access_token=a", "&&access_token=", "access_token=a=b",
+            "access_token=a",
+            "access_token",
+            "x=1&access_token=a",
+            "access%5Ftoken=a",
+            "%61ccess_token=a",
+            "Access_Token=a",
+            "x;access_token=a",
+            "&&access_token=",
+            "access_token=a=b",
         ] {
             assert!(query_has_token(Some(query)), "{query}");
         }

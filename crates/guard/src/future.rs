@@ -115,8 +115,6 @@ where
             exchange.admit(&mut request, Some(verified));
             State::Inner { future: service.call(request) }
         }
-        Admission::Refuse(refusal, verified) => {
-            State::Answer { response: Some(exchange.refuse(&refusal, verified)) }
-        }
+        Admission::Refuse(refusal, verified) => State::Answer { response: Some(exchange.refuse(&refusal, verified)) },
     }
 }

@@ -202,8 +202,23 @@ mod tests {
     #[test]
     fn ambiguous_paths_are_told_apart() {
         for path in [
-            "//a", "/a//b", "/a/./b", "/a/../b", "/..", "/a/%2e%2e/b", "/a%2Fb", "/a%5Cb", "/a\\b", "/a%00", "/a%0a",
-            "/%2561", "/%zz", "/a;x=1", "/a%3bx", "/%ff", "/a//",
+            "//a",
+            "/a//b",
+            "/a/./b",
+            "/a/../b",
+            "/..",
+            "/a/%2e%2e/b",
+            "/a%2Fb",
+            "/a%5Cb",
+            "/a\\b",
+            "/a%00",
+            "/a%0a",
+            "/%2561",
+            "/%zz",
+            "/a;x=1",
+            "/a%3bx",
+            "/%ff",
+            "/a//",
         ] {
             assert!(PlainPath::parse(path).is_err(), "{path}");
         }

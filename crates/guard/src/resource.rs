@@ -124,7 +124,10 @@ fn not_enforced(metadata: &ProtectedResourceMetadata) -> Option<&'static str> {
     [
         ("dpop_signing_alg_values_supported", !metadata.dpop_signing_alg_values_supported.is_empty()),
         ("dpop_bound_access_tokens_required", metadata.dpop_bound_access_tokens_required == Some(true)),
-        ("tls_client_certificate_bound_access_tokens", metadata.tls_client_certificate_bound_access_tokens == Some(true)),
+        (
+            "tls_client_certificate_bound_access_tokens",
+            metadata.tls_client_certificate_bound_access_tokens == Some(true),
+        ),
     ]
     .into_iter()
     .find_map(|(member, announced)| announced.then_some(member))

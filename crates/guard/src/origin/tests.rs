@@ -9,9 +9,8 @@ fn policy(base: &str) -> OriginPolicy {
 }
 
 fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
-    let pair = |(name, value): &(&'static str, &str)| {
-        (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap())
-    };
+    let pair =
+        |(name, value): &(&'static str, &str)| (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
     pairs.iter().map(pair).collect()
 }
 
@@ -31,8 +30,16 @@ fn loopback_admits_loopback_hosts_only() {
         assert_eq!(http1(&policy, &[("host", host)]), Ok(()), "{host}");
     }
     for host in [
-        "evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "notlocalhost", "10.0.0.1:3000",
-        "0.0.0.0", "127.1", "[::]", "[::ffff:127.0.0.1]", "localhost.",
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "localhost.evil.example",
+        "notlocalhost",
+        "10.0.0.1:3000",
+        "0.0.0.0",
+        "127.1",
+        "[::]",
+        "[::ffff:127.0.0.1]",
+        "localhost.",
     ] {
         assert_eq!(http1(&policy, &[("host", host)]), Err(OriginRefused::HostNotAllowed), "{host}");
     }
@@ -47,9 +54,18 @@ fn loopback_admits_loopback_origins_only() {
         assert_eq!(check(origin), Ok(()), "{origin}");
     }
     for origin in [
-        "null", "", "http://evil.example", "http://localhost.evil.example", "http://evil.example#localhost",
-        "http://localhost@evil.example", "http://evil.example/localhost", "http://localhost/", "file://localhost",
-        "chrome-extension://localhost", "http://", "localhost",
+        "null",
+        "",
+        "http://evil.example",
+        "http://localhost.evil.example",
+        "http://evil.example#localhost",
+        "http://localhost@evil.example",
+        "http://evil.example/localhost",
+        "http://localhost/",
+        "file://localhost",
+        "chrome-extension://localhost",
+        "http://",
+        "localhost",
     ] {
         assert_eq!(check(origin), Err(OriginRefused::OriginNotAllowed), "{origin}");
     }

@@ -32,9 +32,8 @@ async fn odd_requested_headers_are_not_reflected() {
         assert_eq!(answer.status, StatusCode::NO_CONTENT);
         assert_eq!(answer.header("access-control-allow-headers"), None, "{asked}");
     }
-    let twice = preflight("/mcp")
-        .with("access-control-request-headers", "a")
-        .with("access-control-request-headers", "b");
+    let twice =
+        preflight("/mcp").with("access-control-request-headers", "a").with("access-control-request-headers", "b");
     assert_eq!(setup.send(twice).await.header("access-control-allow-headers"), None);
 }
 

@@ -9,9 +9,10 @@ use std::{
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header::WWW_AUTHENTICATE};
 use http_body_util::BodyExt;
-use portcullis_metadata::{Challenge, ProtectedResourceMetadata, ResourceUri, Scopes, parse_challenges};
+use portcullis_metadata::{Challenge, JwkSet, ProtectedResourceMetadata, ResourceUri, Scopes, parse_challenges};
 use portcullis_testkit::{FakeIssuer, Forge, ManualClock};
-use portcullis_verifier::{IssuerSettings, TrustedIssuer, Verifier, VerifierSettings};
+use portcullis_verifier::{IssuerSettings, KeySource, TrustedIssuer, Verifier, VerifierSettings};
+use tokio::runtime::Handle;
 use tower::ServiceExt;
 use tower_layer::Layer;
 use tower_service::Service;
@@ -28,7 +29,7 @@ pub(super) const ROOT_PATH: &str = "/.well-known/oauth-protected-resource";
 
 pub(super) struct Setup {
     pub(super) forge: Forge,
-    pub(super) issuer: FakeIssuer,
+    pub(super) clock: ManualClock,
     pub(super) sink: Arc<Recorder>,
     pub(super) inner: Inner,
     pub(super) settings: GuardSettings,
@@ -66,6 +67,11 @@ impl DecisionSink for Recorder {
 impl Recorder {
     pub(super) fn all(&self) -> Vec<Told> {
         self.0.lock().unwrap().clone()
+    }
+
+    /// What was told since the last time.
+    pub(super) fn take(&self) -> Vec<Told> {
+        std::mem::take(&mut self.0.lock().unwrap())
     }
 
     /// The one thing told so far.
@@ -154,24 +160,32 @@ impl Setup {
     }
 
     pub(super) fn at(resource: &str) -> Self {
-        let clock = Arc::new(ManualClock::new());
-        let forge = Forge::new("https://issuer.example");
-        let issuer = FakeIssuer::of(&forge);
+        let forge = Forge::new("https://issuer.example").with_resource(resource);
+        let jwks = JwkSet::parse(forge.jwks_json().as_bytes()).unwrap();
+        Self::with_keys(resource, forge, KeySource::Fixed(jwks), FakeIssuer::new())
+    }
+
+    /// With an issuer whose keys have to be fetched.
+    pub(super) fn fetching(issuer: &FakeIssuer) -> Self {
+        let forge = Forge::new("https://issuer.example").with_resource(RESOURCE);
+        Self::with_keys(RESOURCE, forge, KeySource::Discovered, issuer.clone())
+    }
+
+    fn with_keys(resource: &str, forge: Forge, keys: KeySource, issuer: FakeIssuer) -> Self {
+        let clock = ManualClock::new();
+        let shared = Arc::new(clock.clone());
         let resource = ResourceUri::parse(resource).unwrap();
-        let trusted = TrustedIssuer::new(
-            IssuerSettings::new(forge.issuer().clone()),
-            Arc::new(issuer.clone()),
-            clock.clone(),
-            tokio::runtime::Handle::current(),
-        );
-        let verifier = Verifier::new(VerifierSettings::new(resource.clone()), vec![trusted.unwrap()], clock.clone());
+        let mut trusted = IssuerSettings::new(forge.issuer().clone());
+        trusted.keys = keys;
+        let trusted = TrustedIssuer::new(trusted, Arc::new(issuer), shared.clone(), Handle::current()).unwrap();
+        let verifier = Verifier::new(VerifierSettings::new(resource.clone()), vec![trusted], shared.clone());
         let metadata = ProtectedResourceMetadata::new(resource, vec![forge.issuer().clone()]);
         let sink = Arc::new(Recorder::default());
         let mut settings = GuardSettings::new(metadata, Authentication::Required(verifier.unwrap())).unwrap();
         settings.realm = "test".to_owned();
-        settings.clock = clock;
+        settings.clock = shared;
         settings.sink = sink.clone();
-        Self { forge, issuer, sink, inner: Inner::default(), settings }
+        Self { forge, clock, sink, inner: Inner::default(), settings }
     }
 
     pub(super) fn require(mut self, scopes: &str) -> Self {
@@ -205,7 +219,7 @@ impl Setup {
 
     /// A good token for the resource.
     pub(super) fn token(&self, scopes: &str) -> String {
-        self.forge.token().audience(self.settings.resource.as_str()).scope(scopes).sign()
+        self.forge.token().scope(scopes).sign()
     }
 }
 

@@ -1,0 +1,44 @@
+use allocation_counter::measure;
+use http::{Method, Request};
+use tower_layer::Layer;
+use tower_service::Service;
+
+use super::support::{Inner, Setup, With, request};
+use crate::{
+    GuardLayer,
+    judge::{Admission, Head, Judgement, judge},
+};
+
+fn judged(setup: &Setup) -> Request<()> {
+    request(Method::POST, "/mcp?x=1").bearer(&setup.token("read")).with("origin", "https://app.example")
+}
+
+/// Host, origin, bearer, cached verification, required scopes and routes: no allocation in all of them.
+#[tokio::test]
+async fn judging_a_cached_token_allocates_nothing() {
+    let setup = Setup::new().require("read").route(&[Method::POST], "/mcp", "read").route(&[], "/admin/**", "admin");
+    let resource = setup.resource();
+    let request = judged(&setup);
+    let first = GuardLayer::new(resource.clone()).layer(setup.inner.clone()).call(request.clone()).await.unwrap();
+    assert_eq!(first.status(), 200);
+    let head = Head::from(&request);
+    let counted = measure(|| {
+        let judgement = judge(&resource, head);
+        assert!(matches!(judgement, Judgement::Judged(Admission::Admit(_))));
+    });
+    assert_eq!(counted.count_total, 0, "{counted:?}");
+}
+
+/// The whole way: one allocation for the request id, the rest for the extension and the headers that are added.
+#[tokio::test]
+async fn admitting_a_cached_token_allocates_little() {
+    let setup = Setup::new();
+    let mut guard = GuardLayer::new(setup.resource()).layer(Inner::default());
+    let request = judged(&setup);
+    guard.call(request.clone()).await.unwrap();
+    let mut future = None;
+    let counted = measure(|| future = Some(guard.call(request)));
+    drop(future);
+    // The id; the extension map, its table and the entry; the test service's own list.
+    assert!(counted.count_total <= 5, "{counted:?}");
+}

@@ -1,0 +1,102 @@
+use http::{Method, StatusCode};
+
+use super::support::{METADATA_URL, Setup, With, pairs, request};
+use crate::ScopeJudge;
+
+/// B3: too few scopes are a 403 that names all that is needed, joined with the granted ones that the resource names.
+#[tokio::test]
+async fn too_few_scopes() {
+    let mut setup = Setup::new().require("read write");
+    setup.settings.metadata.scopes_supported = vec!["read".to_owned(), "write".to_owned(), "export".to_owned()];
+    let answer = setup.send(request(Method::POST, "/mcp").bearer(&setup.token("export foreign read"))).await;
+    assert_eq!(answer.status, StatusCode::FORBIDDEN);
+    assert_eq!(
+        answer.parameters(),
+        pairs(&[
+            ("error", "insufficient_scope"),
+            ("realm", "test"),
+            ("resource_metadata", METADATA_URL),
+            ("scope", "export read write"),
+        ])
+    );
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    let told = setup.sink.only();
+    assert_eq!((told.code, told.subject.as_deref()), (Some("scope.insufficient"), Some("alice")));
+    assert_eq!(setup.inner.count(), 0);
+
+    let answer = setup.send(request(Method::POST, "/mcp").bearer(&setup.token("write read"))).await;
+    assert_eq!(answer.status, StatusCode::OK);
+}
+
+/// B3: expiry and audience are judged before scopes.
+#[tokio::test]
+async fn a_bad_token_is_told_before_missing_scopes() {
+    let setup = Setup::new().require("read");
+    for token in [setup.forge.token().expires_in(-60), setup.forge.token().audience("https://other.example")] {
+        let answer = setup.send(request(Method::POST, "/mcp").bearer(&token.scope("").sign())).await;
+        assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+        assert_eq!(answer.challenge().param("error"), Some("invalid_token"));
+    }
+}
+
+/// B9: all rules that match a route count together, by method and path.
+#[tokio::test]
+async fn routes_add_scopes() {
+    let setup = Setup::new()
+        .require("base")
+        .route(&[], "/reports/**", "reports")
+        .route(&[Method::POST, Method::DELETE], "/reports/*", "reports:write")
+        .route(&[Method::GET], "/secret", "secret");
+    let send = async |method: Method, path: &str, scopes: &str| {
+        let answer = setup.send(request(method, path).bearer(&setup.token(scopes))).await;
+        match answer.status {
+            StatusCode::OK => None,
+            status => {
+                assert_eq!(status, StatusCode::FORBIDDEN);
+                Some(answer.challenge().param("scope").unwrap().to_owned())
+            }
+        }
+    };
+    assert_eq!(send(Method::GET, "/", "base").await, None);
+    assert_eq!(send(Method::GET, "/", "reports").await.as_deref(), Some("base reports"));
+    assert_eq!(send(Method::GET, "/reports/7", "base reports").await, None);
+    assert_eq!(send(Method::GET, "/reports/7", "base").await.as_deref(), Some("base reports"));
+    assert_eq!(send(Method::POST, "/reports/7", "").await.as_deref(), Some("base reports reports:write"));
+    assert_eq!(send(Method::POST, "/reports/7", "base reports reports:write").await, None);
+    assert_eq!(send(Method::POST, "/reports/7/x", "base reports").await, None);
+    // Spellings that servers take for the same path, and HEAD for GET.
+    for path in ["/REPORTS/7", "/reports/7/", "/%72eports/7", "/reports"] {
+        assert_eq!(send(Method::GET, path, "base").await.as_deref(), Some("base reports"), "{path}");
+    }
+    assert_eq!(send(Method::HEAD, "/secret", "base").await.as_deref(), Some("base secret"));
+    assert_eq!(send(Method::POST, "/secret", "base").await, None);
+}
+
+/// B9: where there are rules, a path that servers read in different ways is refused.
+#[tokio::test]
+async fn ambiguous_paths_are_refused() {
+    let setup = Setup::new().route(&[], "/admin/**", "admin");
+    let token = setup.token("");
+    for path in ["//admin/x", "/x/../admin/x", "/x/%2e%2e/admin", "/admin%2Fx", "/%2561dmin", "/admin;x/y"] {
+        let answer = setup.send(request(Method::GET, path).bearer(&token)).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{path}");
+        assert_eq!(setup.sink.all().last().unwrap().code, Some("path.ambiguous"));
+    }
+    assert_eq!(setup.inner.count(), 0);
+    let without_rules = Setup::new();
+    let answer = without_rules.send(request(Method::GET, "/a%2Fb").bearer(&without_rules.token(""))).await;
+    assert_eq!(answer.status, StatusCode::OK);
+}
+
+/// B3: where the inner service judges the required scopes, the guard names them but lets the request through.
+#[tokio::test]
+async fn the_inner_service_may_judge() {
+    let mut setup = Setup::new().require("base").route(&[], "/admin", "admin");
+    setup.settings.scopes_judged_by = ScopeJudge::Inner;
+    let answer = setup.send(request(Method::POST, "/mcp").bearer(&setup.token(""))).await;
+    assert_eq!(answer.status, StatusCode::OK);
+    let answer = setup.send(request(Method::POST, "/mcp")).await;
+    assert_eq!(answer.challenge().param("scope"), Some("base"));
+    let answer = setup.send(request(Method::POST, "/admin").bearer(&setup.token(""))).await;
+    assert_eq!(answer.challenge().param("scope"), Some("admin base"));
+}

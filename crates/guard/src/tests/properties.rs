@@ -1,0 +1,93 @@
+use http::{HeaderValue, Method, Request};
+use proptest::prelude::*;
+
+use super::support::{METADATA_URL, Setup, With, pairs, request};
+
+const NAMES: [&str; 9] = [
+    "authorization",
+    "host",
+    "origin",
+    "if-none-match",
+    "access-control-request-method",
+    "access-control-request-headers",
+    "x-request-id",
+    "dpop",
+    "cookie",
+];
+
+fn value() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..40),
+        "[Bb]earer [ -~]{0,40}".prop_map(String::into_bytes),
+        "[a-z.:/]{0,20}".prop_map(String::into_bytes),
+    ]
+}
+
+fn any_request() -> impl Strategy<Value = Request<()>> {
+    let method = prop::sample::select(vec!["GET", "HEAD", "POST", "OPTIONS", "X"]);
+    let path = prop_oneof![
+        "(/[a-z%.;]{0,8}){1,4}(\\?[a-z_=&%]{0,20})?",
+        Just("/.well-known/oauth-protected-resource/mcp".to_owned()),
+        Just("/mcp?access_token=x".to_owned()),
+        Just("*".to_owned()),
+    ];
+    let headers = prop::collection::vec((prop::sample::select(NAMES.to_vec()), value()), 0..6);
+    (method, path, headers).prop_filter_map("a request", |(method, path, headers)| {
+        let mut built = request(Method::from_bytes(method.as_bytes()).ok()?, "/");
+        *built.uri_mut() = path.parse().ok()?;
+        for (name, value) in headers {
+            built.headers_mut().append(name, HeaderValue::from_bytes(&value).ok()?);
+        }
+        Some(built)
+    })
+}
+
+/// B1, B4, J1: whatever arrives, nothing panics, nothing without a token gets through, one decision is told, and a
+/// 401 has exactly the parameters that belong there.
+#[test]
+fn arbitrary_requests() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let _entered = runtime.enter();
+    let setup = Setup::new().require("read").route(&[], "/admin/**", "admin");
+    proptest!(|(request in any_request())| {
+        let answer = runtime.block_on(setup.send(request));
+        let id = answer.headers["x-request-id"].to_str().unwrap();
+        prop_assert_eq!(setup.sink.take().into_iter().map(|told| told.id).collect::<Vec<_>>(), [id]);
+        prop_assert!(!answer.status.is_success() || answer.body != "inner");
+        prop_assert_eq!(answer.headers.get_all("x-request-id").iter().count(), 1);
+        if answer.status == 401 {
+            let parameters = answer.parameters();
+            let error = answer.challenge().param("error").map(str::to_owned);
+            let mut expected = pairs(&[("realm", "test"), ("resource_metadata", METADATA_URL), ("scope", "read")]);
+            if let Some(error) = error {
+                prop_assert!(matches!(error.as_str(), "invalid_request" | "invalid_token"));
+                expected.insert(0, ("error".to_owned(), error));
+            }
+            prop_assert_eq!(parameters, expected);
+        } else {
+            prop_assert!(!answer.headers.contains_key("www-authenticate"));
+        }
+    });
+    assert_eq!(setup.inner.count(), 0);
+}
+
+/// B4: any realm that is taken, and any scopes, come back from the challenge as they went in.
+#[test]
+fn challenges_parse_back() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let _entered = runtime.enter();
+    proptest!(ProptestConfig::with_cases(64), |(realm in "[ -~]{1,40}", scopes in prop::collection::btree_set("[!#-\\[\\]-~]{1,12}", 1..4))| {
+        let text = scopes.iter().map(String::as_str).collect::<Vec<_>>().join(" ");
+        prop_assume!(!scopes.contains("offline_access"));
+        let mut setup = Setup::new().require(&text);
+        setup.settings.realm = realm.clone();
+        let answer = runtime.block_on(setup.send(request(Method::POST, "/mcp")));
+        let expected = [("realm", realm.as_str()), ("resource_metadata", METADATA_URL), ("scope", &text)];
+        prop_assert_eq!(answer.parameters(), pairs(&expected));
+        let answer = runtime.block_on(setup.send(request(Method::POST, "/mcp").bearer(&setup.token(""))));
+        prop_assert_eq!(answer.status, 403);
+        let challenge = answer.challenge();
+        prop_assert_eq!(challenge.param("scope"), Some(text.as_str()));
+        prop_assert_eq!(challenge.param("realm"), Some(realm.as_str()));
+    });
+}
