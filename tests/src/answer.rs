@@ -1,0 +1,68 @@
+use std::fmt;
+
+/// An HTTP answer as it came over the wire.
+#[derive(Clone)]
+pub struct Answer {
+    /// The status code.
+    pub status: u16,
+    /// The header fields in their order, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body, without its transfer coding.
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// The first field of that name.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(held, _)| held == name).map(|(_, value)| value.as_str())
+    }
+
+    /// How many fields of that name there are.
+    pub fn count(&self, name: &str) -> usize {
+        self.headers.iter().filter(|(held, _)| held == name).count()
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// The body as JSON.
+    ///
+    /// # Panics
+    /// When it is none.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("the body is no JSON: {self:?}"))
+    }
+
+    /// One parameter of the challenge.
+    pub fn challenge(&self, name: &str) -> Option<&str> {
+        let challenge = self.header("www-authenticate")?;
+        let after = challenge.split_once(&format!("{name}=\""))?.1;
+        Some(after.split_once('"')?.0)
+    }
+
+    /// Asserts what every 401 of the guard has, and gives the challenge's `error`.
+    ///
+    /// # Panics
+    /// When it is no such 401.
+    pub fn assert_unauthorized(&self) -> Option<&str> {
+        assert_eq!(self.status, 401, "{self:?}");
+        assert_eq!(self.count("www-authenticate"), 1, "{self:?}");
+        assert!(self.header("www-authenticate").is_some_and(|value| value.starts_with("Bearer ")), "{self:?}");
+        assert!(self.challenge("realm").is_some(), "{self:?}");
+        assert!(self.challenge("resource_metadata").is_some(), "{self:?}");
+        assert_eq!(self.header("x-request-id").map(str::len), Some(36), "{self:?}");
+        self.challenge("error")
+    }
+}
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.status)?;
+        for (name, value) in &self.headers {
+            writeln!(f, "{name}: {value}")?;
+        }
+        write!(f, "\n{}", self.text())
+    }
+}
