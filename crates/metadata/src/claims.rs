@@ -152,3 +152,151 @@ pub(crate) fn scope(members: &mut Members) -> Result<Scopes, DocumentError> {
     };
     scopes.map_err(|_| DocumentError::Malformed { member })
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn parse(payload: &str) -> Result<AccessTokenClaims, ClaimsError> {
+        AccessTokenClaims::parse(payload.as_bytes())
+    }
+
+    fn scopes(payload: Value) -> Result<String, ClaimsError> {
+        parse(&payload.to_string()).map(|claims| claims.scope.to_string())
+    }
+
+    /// C5, C6, C7: each claim lands in its field, all others in `extra`.
+    #[test]
+    fn a_token_is_read() {
+        let claims = parse(
+            r#"{"iss":"https://as.example","sub":"s","aud":["a",1],"exp":10,"nbf":9.5,"iat":9,"scope":"b a","client_id":"c",
+                "azp":"z","jti":"j","typ":"Bearer","cnf":{"jkt":"x"},"sid":"1","auth_time":8}"#,
+        )
+        .unwrap();
+        assert_eq!(claims.iss.as_deref(), Some("https://as.example"));
+        assert_eq!(claims.sub.as_deref(), Some("s"));
+        assert_eq!(claims.aud, Some(Audience::new(["a"])));
+        assert_eq!(claims.exp, Some(UnixTime::from_secs(10)));
+        assert_eq!(claims.nbf, Some(UnixTime::from_millis(9500)));
+        assert_eq!(claims.iat, Some(UnixTime::from_secs(9)));
+        assert_eq!(claims.scope, Scopes::parse("a b").unwrap());
+        assert_eq!(claims.client_id.as_deref(), Some("c"));
+        assert_eq!(claims.azp.as_deref(), Some("z"));
+        assert_eq!(claims.jti.as_deref(), Some("j"));
+        assert_eq!(claims.typ.as_deref(), Some("Bearer"));
+        assert_eq!(claims.cnf, Some(json!({"jkt": "x"})));
+        assert_eq!(claims.extra.keys().collect::<Vec<_>>(), ["auth_time", "sid"]);
+    }
+
+    /// C5: a claim of the wrong type refuses the token, `null` too.
+    #[test]
+    fn wrong_types_are_refused() {
+        for claim in ["iss", "sub", "client_id", "azp", "jti", "typ"] {
+            for value in ["null", "1", "true", "[]", "[\"a\"]", "{}"] {
+                let error = parse(&format!(r#"{{"{claim}":{value}}}"#)).unwrap_err();
+                assert_eq!(error.code(), "claims.type", "{claim} {value}");
+            }
+        }
+        for (claim, value) in
+            [("aud", "null"), ("aud", "5"), ("aud", "{}"), ("scope", "null"), ("scope", "{}"), ("scp", "7")]
+        {
+            assert_eq!(parse(&format!(r#"{{"{claim}":{value}}}"#)).unwrap_err().code(), "claims.type", "{claim}");
+        }
+    }
+
+    /// C7: absurd dates are refused in each of the three claims.
+    #[test]
+    fn absurd_dates_are_refused() {
+        for claim in ["exp", "nbf", "iat"] {
+            for value in ["-1", "1e18", "18446744073709551616", "\"10\"", "null", "true", "[10]"] {
+                let error = parse(&format!(r#"{{"{claim}":{value}}}"#)).unwrap_err();
+                assert_eq!(error.code(), "claims.date", "{claim} {value}");
+            }
+            assert!(parse(&format!(r#"{{"{claim}":1e999}}"#)).is_err());
+        }
+    }
+
+    /// C7: a claim that is there twice refuses the token, however its name is written.
+    #[test]
+    fn duplicates_are_refused() {
+        for payload in [
+            r#"{"exp":1,"exp":2}"#,
+            r#"{"aud":"a","sub":"s","aud":"a"}"#,
+            r#"{"unknown":{},"unknown":{}}"#,
+            r#"{"iss":"a","\u0069ss":"b"}"#,
+        ] {
+            assert_eq!(parse(payload), Err(ClaimsError::NotAnObject), "{payload}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused() {
+        for payload in ["", "[]", "null", "\"a\"", "{", "{}{}", "{\"a\":\"\\ud800\"}"] {
+            assert_eq!(parse(payload), Err(ClaimsError::NotAnObject), "{payload}");
+        }
+        assert_eq!(AccessTokenClaims::parse(b"{\"a\":\"\xff\"}"), Err(ClaimsError::NotAnObject));
+    }
+
+    /// C8: a string or an array, in `scope` or else in `scp`.
+    #[test]
+    fn scopes_are_read_from_either_claim() {
+        assert_eq!(scopes(json!({})).unwrap(), "");
+        assert_eq!(scopes(json!({"scope": ""})).unwrap(), "");
+        assert_eq!(scopes(json!({"scope": " b  a "})).unwrap(), "a b");
+        assert_eq!(scopes(json!({"scope": ["b", "a"]})).unwrap(), "a b");
+        assert_eq!(scopes(json!({"scp": ["b", "a"]})).unwrap(), "a b");
+        assert_eq!(scopes(json!({"scp": "b a"})).unwrap(), "a b");
+        assert_eq!(scopes(json!({"scope": "a", "scp": ["admin"]})).unwrap(), "a");
+    }
+
+    /// C8: an entry of an array is one name, never several.
+    #[test]
+    fn malformed_scopes_are_refused() {
+        for payload in [
+            json!({"scope": ["a b"]}),
+            json!({"scope": [""]}),
+            json!({"scp": ["a", "\t"]}),
+            json!({"scope": "a\"b"}),
+            json!({"scope": "a\nb"}),
+            json!({"scope": "ä"}),
+        ] {
+            assert_eq!(scopes(payload.clone()).unwrap_err().code(), "claims.scope", "{payload}");
+        }
+        assert_eq!(scopes(json!({"scope": ["a", 1]})).unwrap_err().code(), "claims.type");
+    }
+
+    /// C1, C5: the peek sees what the full reading sees, or fails.
+    #[test]
+    fn the_peek_finds_the_issuer() {
+        assert_eq!(unverified_issuer(br#" {"a":[{"iss":"b"}],"iss":"c"}"#), Ok(Some("c".to_owned())));
+        assert_eq!(unverified_issuer(br#"{"\u0069ss":"\u0063"}"#), Ok(Some("c".to_owned())));
+        assert_eq!(unverified_issuer(b"{}"), Ok(None));
+        for payload in [r#"{"iss":"a","iss":"a"}"#, r#"{"iss":5}"#, r#"["a"]"#, "", "{", r#"{"iss":"a"}x"#] {
+            assert!(unverified_issuer(payload.as_bytes()).is_err(), "{payload}");
+        }
+    }
+
+    proptest! {
+        /// C7: no payload panics.
+        #[test]
+        fn no_payload_panics(payload in r#"\{("(exp|iat|nbf|aud|scope)":[-0-9.eE"\[\]a ]{0,12},?){0,3}\}"#) {
+            let _ = parse(&payload);
+            let _ = unverified_issuer(payload.as_bytes());
+        }
+
+        /// C1: whatever the full reading takes, the peek reads the same issuer of it.
+        #[test]
+        fn peek_and_full_reading_agree(iss: Option<String>, other: String) {
+            let mut payload = json!({"sub": other, "nested": {"iss": "no"}});
+            if let Some(iss) = &iss {
+                payload["iss"] = json!(iss);
+            }
+            let payload = payload.to_string();
+            prop_assert_eq!(parse(&payload).unwrap().iss, iss.clone());
+            prop_assert_eq!(unverified_issuer(payload.as_bytes()), Ok(iss));
+        }
+    }
+}

@@ -33,7 +33,7 @@ pub enum ClientDocumentError {
     /// The identifier is not `https`.
     #[error("the client identifier is not an https URL")]
     InsecureScheme,
-    /// The identifier has no path.
+    /// The identifier has no path, or only `/`.
     #[error("the client identifier has no path")]
     NoPath,
     /// The identifier's path has a `.` or `..` segment, plain or percent-encoded.
@@ -114,7 +114,7 @@ impl ClientIdUrl {
             return Err(ClientDocumentError::UserInformation);
         }
         let path = uri::path(text);
-        if !path.starts_with('/') {
+        if path.len() < 2 {
             return Err(ClientDocumentError::NoPath);
         }
         if path.split('/').any(is_dot_segment) {
@@ -136,7 +136,7 @@ impl ClientIdMetadataDocument {
     /// # Errors
     /// When the bytes are not one JSON object with each member once, when a known member has the wrong
     /// type, when `client_id` is missing or differs from the URL by a single byte, when there is no
-    /// redirect URI, and when the document relies on a shared secret.
+    /// name or redirect URI, and when the document relies on a shared secret.
     pub fn parse(document: &[u8], client_id: &ClientIdUrl) -> Result<Self, ClientDocumentError> {
         let mut members = Members::parse(document)?;
         if members.required_string("client_id")? != client_id.as_str() {
@@ -146,6 +146,9 @@ impl ClientIdMetadataDocument {
             return Err(ClientDocumentError::SharedSecret);
         }
         let metadata = ClientMetadata::take(members)?;
+        if metadata.client_name.is_none() {
+            return Err(DocumentError::Missing { member: "client_name" }.into());
+        }
         if metadata.redirect_uris.is_empty() {
             return Err(DocumentError::Missing { member: "redirect_uris" }.into());
         }
@@ -166,4 +169,100 @@ impl ClientIdMetadataDocument {
 fn is_dot_segment(segment: &str) -> bool {
     let decoded = segment.to_ascii_lowercase().replace("%2e", ".");
     decoded == "." || decoded == ".."
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::json::arbitrary;
+
+    const URL: &str = "https://client.example/oauth/client.json";
+
+    fn document() -> Value {
+        json!({"client_id": URL, "client_name": "Name", "redirect_uris": ["http://127.0.0.1/callback"], "x": 1})
+    }
+
+    fn parse(document: &Value) -> Result<ClientIdMetadataDocument, ClientDocumentError> {
+        ClientIdMetadataDocument::parse(document.to_string().as_bytes(), &ClientIdUrl::parse(URL).unwrap())
+    }
+
+    /// H1: the draft's rules for client identifier URLs.
+    #[test]
+    fn identifiers_are_judged() {
+        for text in
+            [URL, "https://client.example:8443/a?b", "https://client.example/a/...", "https://client.example/.a"]
+        {
+            assert_eq!(ClientIdUrl::parse(text).unwrap().as_str(), text);
+        }
+        for (text, code) in [
+            ("client", "client_id.not_a_url"),
+            ("https:client.example/a", "client_id.not_a_url"),
+            ("https://client.example/a b", "client_id.not_a_url"),
+            ("http://client.example/a", "client_id.insecure_scheme"),
+            ("http://127.0.0.1/a", "client_id.insecure_scheme"),
+            ("https://client.example", "client_id.no_path"),
+            ("https://client.example/", "client_id.no_path"),
+            ("https://client.example/?a", "client_id.no_path"),
+            ("https://client.example/a/../b", "client_id.dot_segment"),
+            ("https://client.example/./b", "client_id.dot_segment"),
+            ("https://client.example/a/%2E%2e/b", "client_id.dot_segment"),
+            ("https://client.example/a/.%2e", "client_id.dot_segment"),
+            ("https://client.example/a#b", "client_id.fragment"),
+            ("https://client.example/a#", "client_id.fragment"),
+            ("https://u:p@client.example/a", "client_id.user_information"),
+            ("https://@client.example/a", "client_id.user_information"),
+        ] {
+            assert_eq!(ClientIdUrl::parse(text).unwrap_err().code(), code, "{text}");
+        }
+    }
+
+    /// K1: a development server may also take loopback identifiers, and no other plain ones.
+    #[test]
+    fn loopback_is_a_choice() {
+        assert!(ClientIdUrl::parse_or_loopback_http("http://127.0.0.1:9000/a").is_ok());
+        assert!(ClientIdUrl::parse_or_loopback_http("http://client.example/a").is_err());
+    }
+
+    /// H1, K1: the document names its own URL, byte for byte, and has all that it must.
+    #[test]
+    fn documents_are_judged() {
+        let parsed = parse(&document()).unwrap();
+        assert_eq!(parsed.metadata.client_name.as_deref(), Some("Name"));
+        assert_eq!(serde_json::from_slice::<Value>(&parsed.to_json()).unwrap(), document());
+        for (member, value, code) in [
+            ("client_id", json!("https://client.example:443/oauth/client.json"), "client_document.other_client"),
+            ("client_id", json!("https://other.example/oauth/client.json"), "client_document.other_client"),
+            ("client_id", json!(null), "document.member_missing"),
+            ("client_name", json!(null), "document.member_missing"),
+            ("redirect_uris", json!([]), "document.member_missing"),
+            ("redirect_uris", json!("http://127.0.0.1/callback"), "document.member_type"),
+            ("client_secret", json!("hush"), "client_document.shared_secret"),
+            ("client_secret_expires_at", json!(0), "client_document.shared_secret"),
+            ("token_endpoint_auth_method", json!("client_secret_basic"), "client_document.shared_secret"),
+            ("token_endpoint_auth_method", json!("client_secret_jwt"), "client_document.shared_secret"),
+        ] {
+            let mut document = document();
+            document[member] = value;
+            assert_eq!(parse(&document).unwrap_err().code(), code, "{document}");
+        }
+    }
+
+    proptest! {
+        /// H1: what is built reads back.
+        #[test]
+        fn what_is_built_reads_back(name: String, redirect_uris in arbitrary::entries(), extra in arbitrary::extra()) {
+            let client_id = ClientIdUrl::parse(URL).unwrap();
+            let metadata = ClientMetadata { client_name: Some(name), redirect_uris, extra, ..Default::default() };
+            let built = ClientIdMetadataDocument { client_id: client_id.clone(), metadata };
+            prop_assert_eq!(ClientIdMetadataDocument::parse(&built.to_json(), &client_id), Ok(built));
+        }
+
+        #[test]
+        fn no_identifier_panics(text in "(https?://)?[a-z.:@/?#%2eE\\[\\] ä]{0,30}") {
+            let _ = ClientIdUrl::parse_or_loopback_http(&text);
+        }
+    }
 }

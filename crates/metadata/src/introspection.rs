@@ -96,3 +96,94 @@ impl IntrospectionResponse {
         object.into_json()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::{option, prelude::*};
+    use serde_json::json;
+
+    use super::*;
+    use crate::json::arbitrary;
+
+    fn parse(body: &str) -> Result<IntrospectionResponse, DocumentError> {
+        IntrospectionResponse::parse(body.as_bytes())
+    }
+
+    /// D3: each member lands in its field.
+    #[test]
+    fn an_active_response_is_read() {
+        let response = parse(
+            r#"{"active":true,"aud":["r","s"],"client_id":"c","scope":"b a","exp":10,"iat":9,"nbf":null,"iss":"i","sub":"s",
+                "username":"u","token_type":"Bearer","jti":"j","azp":"z","cnf":{"jkt":"x"},"realm_access":{"roles":["r"]}}"#,
+        )
+        .unwrap();
+        assert!(response.active);
+        assert_eq!(response.aud, Some(Audience::new(["r", "s"])));
+        assert_eq!(response.scope, Scopes::parse("a b").unwrap());
+        assert_eq!(response.exp, Some(UnixTime::from_secs(10)));
+        assert_eq!(response.nbf, None);
+        assert_eq!(response.token_type.as_deref(), Some("Bearer"));
+        assert_eq!(response.cnf, Some(json!({"jkt": "x"})));
+        assert_eq!(response.extra["realm_access"], json!({"roles": ["r"]}));
+    }
+
+    /// D3: nothing but the boolean true is active.
+    #[test]
+    fn only_true_is_active() {
+        assert_eq!(parse(r#"{"active":false,"aud":5,"scope":"a"}"#), Ok(IntrospectionResponse::default()));
+        for body in [
+            "",
+            "true",
+            "[]",
+            "{}",
+            r#"{"active":null}"#,
+            r#"{"active":"true"}"#,
+            r#"{"active":1}"#,
+            r#"{"active":[true]}"#,
+            r#"{"active":false,"active":true}"#,
+            r#"{"active":true} {"active":true}"#,
+        ] {
+            assert!(parse(body).is_err(), "{body}");
+        }
+    }
+
+    /// D3: a member of the wrong type spoils an active response.
+    #[test]
+    fn wrong_types_are_refused() {
+        for body in [
+            r#"{"active":true,"exp":"10"}"#,
+            r#"{"active":true,"exp":-10}"#,
+            r#"{"active":true,"iss":5}"#,
+            r#"{"active":true,"aud":{}}"#,
+            r#"{"active":true,"scope":5}"#,
+            r#"{"active":true,"token_type":["Bearer"]}"#,
+        ] {
+            assert!(parse(body).is_err(), "{body}");
+        }
+    }
+
+    proptest! {
+        /// D3: what is built reads back; an inactive response says nothing else.
+        #[test]
+        fn what_is_built_reads_back(
+            aud in option::of(prop::collection::vec(".{0,8}", 0..3)),
+            scope in "[a-z: ]{0,12}",
+            millis in option::of(0..10_000_000_000_000u64),
+            sub: Option<String>,
+            extra in arbitrary::extra(),
+        ) {
+            let built = IntrospectionResponse {
+                active: true,
+                aud: aud.map(|entries| Audience::new(entries.iter().map(String::as_str))),
+                scope: Scopes::parse(&scope).unwrap(),
+                exp: millis.map(UnixTime::from_millis),
+                sub,
+                extra,
+                ..Default::default()
+            };
+            prop_assert_eq!(IntrospectionResponse::parse(&built.to_json()), Ok(built.clone()));
+            let inactive = IntrospectionResponse { active: false, ..built };
+            prop_assert_eq!(inactive.to_json(), br#"{"active":false}"#);
+        }
+    }
+}

@@ -2,7 +2,7 @@ use std::{fmt, hash, net::IpAddr, sync::Arc};
 
 use url::{Host, Url};
 
-use crate::uri;
+use crate::uri::{self, UriError};
 
 /// An authorization server's issuer identifier (RFC 8414 section 2).
 ///
@@ -20,10 +20,13 @@ struct Parts {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IssuerError {
-    /// It does not parse as an absolute URL, or is not written as RFC 3986 writes one: in printable ASCII,
-    /// with `://` and without backslashes.
+    /// It does not parse as an absolute URL.
     #[error("an issuer is an absolute URL: {0}")]
     NotAUrl(url::ParseError),
+    /// It is not written as RFC 3986 writes a URL: in printable ASCII, with `//` before the host and without
+    /// backslashes.
+    #[error("an issuer is written in printable ASCII, with `//` before the host and without backslashes")]
+    Irregular,
     /// The scheme is neither `https`, nor `http` with a loopback host.
     #[error("an issuer is https, or http on a loopback host")]
     InsecureScheme,
@@ -35,11 +38,21 @@ pub enum IssuerError {
     UserInformation,
 }
 
+impl From<UriError> for IssuerError {
+    fn from(error: UriError) -> Self {
+        match error {
+            UriError::NotAUrl(error) => Self::NotAUrl(error),
+            UriError::Irregular => Self::Irregular,
+        }
+    }
+}
+
 impl IssuerError {
     /// A stable code for logs and tests.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NotAUrl(_) => "issuer.not_a_url",
+            Self::Irregular => "issuer.irregular",
             Self::InsecureScheme => "issuer.insecure_scheme",
             Self::QueryOrFragment => "issuer.query_or_fragment",
             Self::UserInformation => "issuer.user_information",
@@ -54,7 +67,7 @@ impl Issuer {
     /// When the text is not an absolute `https` URL (or `http` with a loopback host), or has a query,
     /// a fragment or user information.
     pub fn parse(text: &str) -> Result<Self, IssuerError> {
-        let url = uri::parse(text).map_err(IssuerError::NotAUrl)?;
+        let url = uri::parse(text)?;
         if !is_https_or_loopback_http(&url) {
             return Err(IssuerError::InsecureScheme);
         }
@@ -78,8 +91,8 @@ impl Issuer {
     }
 }
 
-/// Whether a URL is `https`, or plain `http` to `localhost`, `127.0.0.0/8` or `[::1]`: the rule for every
-/// address that tokens or keys travel to.
+/// Whether a URL is `https`, or plain `http` to a host that [`is_loopback`]: the rule for every address that
+/// tokens or keys travel to.
 pub fn is_https_or_loopback_http(url: &Url) -> bool {
     match url.scheme() {
         "https" => url.host().is_some(),

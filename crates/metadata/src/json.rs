@@ -1,5 +1,7 @@
 //! Reading and writing the JSON objects that all wire documents are.
 
+#[cfg(test)]
+pub(crate) mod arbitrary;
 mod builder;
 mod members;
 mod object;

@@ -1,5 +1,5 @@
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value, error::Category, json};
 
 use crate::{
     DocumentError,
@@ -92,16 +92,15 @@ impl JwkSet {
         }
 
         // Serde would read an array as a struct, too.
-        if document.trim_ascii_start().first().is_some_and(|byte| *byte == b'[') {
+        let is_object = document.trim_ascii_start().first() == Some(&b'{');
+        let set: RawSet = serde_json::from_slice(document).map_err(|error| match error.classify() {
+            Category::Data if is_object => DocumentError::WrongType { member: "keys", expected: "one array" },
+            Category::Data => DocumentError::NotAnObject,
+            Category::Syntax | Category::Eof | Category::Io => DocumentError::NotJson,
+        })?;
+        if !is_object {
             return Err(DocumentError::NotAnObject);
         }
-        let set: RawSet = serde_json::from_slice(document).map_err(|error| {
-            if error.is_data() {
-                DocumentError::WrongType { member: "keys", expected: "one array" }
-            } else {
-                DocumentError::NotJson
-            }
-        })?;
         let mut parsed = Self::default();
         for (index, key) in set.keys.ok_or(DocumentError::Missing { member: "keys" })?.into_iter().enumerate() {
             parsed.add(index, key);
@@ -177,5 +176,102 @@ impl Jwk {
             object.insert("key_ops".to_owned(), operations.as_slice().into());
         }
         Value::Object(object)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{option, prelude::*};
+
+    use super::*;
+    use crate::json::arbitrary;
+
+    fn parse(document: &str) -> Result<JwkSet, DocumentError> {
+        JwkSet::parse(document.as_bytes())
+    }
+
+    /// C2: public members are kept as text, all others are not.
+    #[test]
+    fn private_members_are_never_kept() {
+        let set = parse(
+            r#"{"keys":[{"kty":"RSA","kid":"1","use":"sig","alg":"RS256","key_ops":["verify"],"n":"n","e":"AQAB","d":"hush",
+                "p":"hush","q":"hush","dp":"hush","dq":"hush","qi":"hush","oth":["hush"],"x5c":["cert"]},
+                {"kty":"EC","crv":"P-256","x":"x","y":"y","d":"hush"}],"unknown":1}"#,
+        )
+        .unwrap();
+        assert_eq!(set.keys.len(), 2);
+        assert_eq!(set.rejected, []);
+        assert_eq!(set.keys[0].kid.as_deref(), Some("1"));
+        assert_eq!(set.keys[0].use_.as_deref(), Some("sig"));
+        assert_eq!(set.keys[0].key_ops.as_deref().unwrap(), ["verify"]);
+        assert_eq!(set.keys[1].crv.as_deref(), Some("P-256"));
+        assert!(!format!("{set:?}").contains("hush"));
+        assert!(!String::from_utf8(set.to_json()).unwrap().contains("hush"));
+    }
+
+    /// C2, C10: a bad key costs only itself.
+    #[test]
+    fn a_bad_key_costs_only_itself() {
+        let set = parse(
+            r#"{"keys":[5,null,"a",[],{"kid":"a"},{"kty":5,"kid":"b"},{"kty":"RSA","kid":"c","n":[]},
+                {"kty":"RSA","kid":"d","kid":"e"},{"kty":"oct","kid":"f","k":"hush"},{"kty":"oct"},{"kty":"RSA","k":"hush"},
+                {"kty":"OKP","kid":"good","crv":"Ed25519","x":"x"}]}"#,
+        )
+        .unwrap();
+        assert_eq!(set.keys.len(), 1);
+        assert_eq!(set.keys[0].kid.as_deref(), Some("good"));
+        let codes: Vec<_> = set.rejected.iter().map(|key| (key.index, key.kid.as_deref(), key.reason.code())).collect();
+        assert_eq!(
+            codes,
+            [
+                (0, None, "jwk.malformed"),
+                (1, None, "jwk.malformed"),
+                (2, None, "jwk.malformed"),
+                (3, None, "jwk.malformed"),
+                (4, Some("a"), "jwk.malformed"),
+                (5, Some("b"), "jwk.malformed"),
+                (6, Some("c"), "jwk.malformed"),
+                (7, None, "jwk.malformed"),
+                (8, Some("f"), "jwk.symmetric"),
+                (9, None, "jwk.symmetric"),
+                (10, None, "jwk.symmetric"),
+            ]
+        );
+    }
+
+    /// C10: what is no key set is refused whole.
+    #[test]
+    fn what_is_no_set_is_refused() {
+        for (document, code) in [
+            ("", "document.not_json"),
+            ("<html>", "document.not_json"),
+            ("[]", "document.not_an_object"),
+            (" [[]]", "document.not_an_object"),
+            ("{}", "document.member_missing"),
+            (r#"{"keys":null}"#, "document.member_missing"),
+            (r#"{"keys":{}}"#, "document.member_type"),
+            (r#"{"keys":[],"keys":[]}"#, "document.member_type"),
+            ("5", "document.not_an_object"),
+        ] {
+            assert_eq!(parse(document).unwrap_err().code(), code, "{document}");
+        }
+        assert_eq!(parse(r#"{"keys":[]}"#), Ok(JwkSet::default()));
+    }
+
+    proptest! {
+        /// C2: what is built reads back.
+        #[test]
+        fn what_is_built_reads_back(
+            kty in "RSA|EC|OKP|.{1,5}",
+            kid: Option<String>,
+            use_: Option<String>,
+            key_ops in option::of(arbitrary::entries()),
+            n: Option<String>,
+        ) {
+            prop_assume!(kty != "oct");
+            let key = Jwk { kty, kid, use_, key_ops, n, alg: None, crv: None, e: None, x: None, y: None };
+            let built = JwkSet { keys: vec![key], rejected: Vec::new() };
+            prop_assert_eq!(JwkSet::parse(&built.to_json()), Ok(built));
+        }
     }
 }

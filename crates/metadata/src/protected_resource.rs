@@ -132,3 +132,153 @@ fn authorization_servers(members: &mut Members) -> Result<Vec<Issuer>, DocumentE
     }
     entries.iter().map(|text| Issuer::parse(text).map_err(|reason| DocumentError::Issuer { member, reason })).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::{option, prelude::*};
+    use serde_json::json;
+
+    use super::*;
+    use crate::json::arbitrary;
+
+    fn example() -> ProtectedResourceMetadata {
+        let issuer = Issuer::parse("https://as.example/realms/a").unwrap();
+        ProtectedResourceMetadata::new(ResourceUri::parse("https://mcp.example/mcp").unwrap(), vec![issuer])
+    }
+
+    fn parse(document: &Value) -> Result<ProtectedResourceMetadata, DocumentError> {
+        ProtectedResourceMetadata::parse(document.to_string().as_bytes())
+    }
+
+    /// A1, A2: only what is set is written.
+    #[test]
+    fn a_minimal_document_has_two_members() {
+        let written: Value = serde_json::from_slice(&example().to_json()).unwrap();
+        let expected =
+            json!({"resource": "https://mcp.example/mcp", "authorization_servers": ["https://as.example/realms/a"]});
+        assert_eq!(written, expected);
+    }
+
+    /// A2: every registered member of RFC 9728, language-tagged and unknown ones survive a round trip.
+    #[test]
+    fn every_member_survives() {
+        let document = json!({
+            "resource": "https://mcp.example/mcp",
+            "authorization_servers": ["https://as.example/", "https://other.example"],
+            "jwks_uri": "https://mcp.example/jwks",
+            "scopes_supported": ["a", "b"],
+            "bearer_methods_supported": ["header"],
+            "resource_signing_alg_values_supported": ["ES256"],
+            "resource_name": "Name",
+            "resource_name#de": "Der Name",
+            "resource_documentation": "https://mcp.example/docs",
+            "resource_policy_uri": "https://mcp.example/policy",
+            "resource_tos_uri": "https://mcp.example/tos",
+            "tls_client_certificate_bound_access_tokens": false,
+            "authorization_details_types_supported": ["t"],
+            "dpop_signing_alg_values_supported": ["ES256"],
+            "dpop_bound_access_tokens_required": true,
+            "signed_metadata": "e30.e30.c2ln",
+            "unknown": {"kept": [null, 1.5, []]},
+            "unknown_null": null,
+        });
+        let parsed = parse(&document).unwrap();
+        assert_eq!(parsed.scopes_supported, ["a", "b"]);
+        assert_eq!(parsed.extra["resource_name#de"], "Der Name");
+        assert_eq!(serde_json::from_slice::<Value>(&parsed.to_json()).unwrap(), document);
+    }
+
+    /// A2: empty arrays are never written, known member or not.
+    #[test]
+    fn empty_arrays_are_left_out() {
+        let mut document = json!({"resource": "https://mcp.example/", "authorization_servers": ["https://as.example"]});
+        let expected = document.clone();
+        for member in [
+            "scopes_supported",
+            "bearer_methods_supported",
+            "resource_signing_alg_values_supported",
+            "authorization_details_types_supported",
+            "dpop_signing_alg_values_supported",
+            "unknown",
+        ] {
+            document[member] = json!([]);
+        }
+        let written = parse(&document).unwrap().to_json();
+        assert_eq!(serde_json::from_slice::<Value>(&written).unwrap(), expected);
+    }
+
+    /// A1: no resource or no authorization server, no document.
+    #[test]
+    fn required_members_are_required() {
+        let resource = "https://mcp.example/mcp";
+        let servers = json!(["https://as.example"]);
+        for (document, code) in [
+            (json!({"authorization_servers": servers}), "document.member_missing"),
+            (json!({"resource": resource}), "document.member_missing"),
+            (json!({"resource": resource, "authorization_servers": null}), "document.member_missing"),
+            (json!({"resource": resource, "authorization_servers": []}), "document.member_empty"),
+            (json!({"resource": resource, "authorization_servers": "https://as.example"}), "document.member_type"),
+            (json!({"resource": resource, "authorization_servers": [7]}), "document.member_type"),
+            (json!({"resource": resource, "authorization_servers": ["as.example"]}), "document.member_issuer"),
+            (json!({"resource": resource, "authorization_servers": ["http://as.example"]}), "document.member_issuer"),
+            (json!({"resource": "/mcp", "authorization_servers": servers}), "document.resource"),
+            (json!({"resource": "https://mcp.example/#a", "authorization_servers": servers}), "document.resource"),
+            (json!({"resource": "", "authorization_servers": servers}), "document.member_empty"),
+        ] {
+            assert_eq!(parse(&document).unwrap_err().code(), code, "{document}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused() {
+        for (document, code) in [
+            ("", "document.not_json"),
+            ("{", "document.not_json"),
+            ("{} x", "document.not_json"),
+            ("\u{feff}{}", "document.not_json"),
+            ("<html>", "document.not_json"),
+            ("[]", "document.not_an_object"),
+            ("[{}]", "document.not_an_object"),
+            ("null", "document.not_an_object"),
+            ("\"text\"", "document.not_an_object"),
+            ("-5", "document.not_an_object"),
+            ("5", "document.not_an_object"),
+            ("5.5", "document.not_an_object"),
+            ("true", "document.not_an_object"),
+            (r#"{"resource":"https://a.example","resource":"https://b.example"}"#, "document.duplicate_member"),
+            (r#"{"x":{"y":[1]},"x":{"y":[1]},"z":2}"#, "document.duplicate_member"),
+        ] {
+            let error = ProtectedResourceMetadata::parse(document.as_bytes()).unwrap_err();
+            assert_eq!(error.code(), code, "{document}");
+        }
+        assert_eq!(ProtectedResourceMetadata::parse(b"{\"a\":\"\xff\"}"), Err(DocumentError::NotJson));
+        let deep = [vec![b'['; 100_000], vec![b']'; 100_000]].concat();
+        assert_eq!(ProtectedResourceMetadata::parse(&deep), Err(DocumentError::NotAnObject));
+        let deep_member = [br#"{"x":"#.to_vec(), deep, b"}".to_vec()].concat();
+        assert_eq!(ProtectedResourceMetadata::parse(&deep_member), Err(DocumentError::NotJson));
+    }
+
+    proptest! {
+        /// A2: what is built reads back, whatever it holds.
+        #[test]
+        fn what_is_built_reads_back(
+            issuers in prop::collection::vec(arbitrary::issuer(), 1..3),
+            scopes_supported in prop::collection::vec(any::<String>(), 0..3),
+            resource_name: Option<String>,
+            resource_documentation in option::of(any::<String>()),
+            dpop_bound_access_tokens_required: Option<bool>,
+            extra in arbitrary::extra(),
+        ) {
+            let built = ProtectedResourceMetadata {
+                authorization_servers: issuers,
+                scopes_supported,
+                resource_name,
+                resource_documentation,
+                dpop_bound_access_tokens_required,
+                extra,
+                ..example()
+            };
+            prop_assert_eq!(ProtectedResourceMetadata::parse(&built.to_json()), Ok(built));
+        }
+    }
+}

@@ -146,3 +146,124 @@ impl fmt::Display for RegistrationError {
 }
 
 impl std::error::Error for RegistrationError {}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{option, prelude::*};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::json::arbitrary;
+
+    /// H2: the request has the members that a client sends, and no empty ones.
+    #[test]
+    fn a_request_is_written() {
+        let metadata = ClientMetadata {
+            client_name: Some("Name".into()),
+            redirect_uris: vec!["http://127.0.0.1:1/callback".into()],
+            grant_types: vec!["authorization_code".into(), "refresh_token".into()],
+            response_types: vec!["code".into()],
+            token_endpoint_auth_method: Some("none".into()),
+            application_type: Some("native".into()),
+            scope: Some("a b".into()),
+            ..Default::default()
+        };
+        let request = ClientRegistrationRequest { metadata, software_statement: None };
+        let expected = json!({
+            "client_name": "Name",
+            "redirect_uris": ["http://127.0.0.1:1/callback"],
+            "grant_types": ["authorization_code", "refresh_token"],
+            "response_types": ["code"],
+            "token_endpoint_auth_method": "none",
+            "application_type": "native",
+            "scope": "a b",
+        });
+        assert_eq!(serde_json::from_slice::<Value>(&request.to_json()).unwrap(), expected);
+    }
+
+    /// H2: every member of RFC 7591 is read, unknown ones are kept.
+    #[test]
+    fn a_response_survives() {
+        let body = json!({
+            "client_id": "c", "client_secret": "hush", "client_id_issued_at": 5, "client_secret_expires_at": 10,
+            "registration_access_token": "hush2", "registration_client_uri": "https://as.example/c",
+            "redirect_uris": ["http://127.0.0.1/cb"], "token_endpoint_auth_method": "client_secret_basic",
+            "grant_types": ["authorization_code"], "response_types": ["code"], "client_name": "N",
+            "client_name#de": "M", "client_uri": "https://c.example", "logo_uri": "https://c.example/l",
+            "scope": "a", "contacts": ["a@c.example"], "tos_uri": "https://c.example/t",
+            "policy_uri": "https://c.example/p", "jwks_uri": "https://c.example/j", "jwks": {"keys": []},
+            "software_id": "s", "software_version": "1", "application_type": "web",
+            "require_pushed_authorization_requests": false, "empty": [],
+        });
+        let parsed = ClientRegistrationResponse::parse(body.to_string().as_bytes()).unwrap();
+        assert_eq!(parsed.client_secret, Some(Secret::new("hush")));
+        assert_eq!(parsed.metadata.extra.len(), 3);
+        assert_eq!(serde_json::from_slice::<Value>(&parsed.to_json()).unwrap(), body);
+        assert!(!format!("{parsed:?}").contains("hush"));
+    }
+
+    /// H3: 0 means that the secret never ends.
+    #[test]
+    fn secrets_end() {
+        let ends = |expires_at: u64| {
+            let body = json!({"client_id": "c", "client_secret": "s", "client_secret_expires_at": expires_at});
+            ClientRegistrationResponse::parse(body.to_string().as_bytes()).unwrap()
+        };
+        assert!(ends(10).secret_has_expired(UnixTime::from_secs(10)));
+        assert!(!ends(10).secret_has_expired(UnixTime::from_secs(9)));
+        assert!(!ends(0).secret_has_expired(UnixTime::from_secs(9_999_999_999)));
+        let written: Value = serde_json::from_slice(&ends(0).to_json()).unwrap();
+        assert_eq!(written["client_secret_expires_at"], 0);
+    }
+
+    #[test]
+    fn malformed_responses_are_refused() {
+        for body in
+            ["", "[]", "{}", r#"{"client_id":""}"#, r#"{"client_id":7}"#, r#"{"client_id":"a","client_secret":1}"#]
+        {
+            assert!(ClientRegistrationResponse::parse(body.as_bytes()).is_err(), "{body}");
+        }
+    }
+
+    /// H2: each code of RFC 7591 is told in words.
+    #[test]
+    fn errors_are_readable() {
+        let shown = |body: &str| RegistrationError::parse(body.as_bytes()).unwrap().to_string();
+        assert_eq!(
+            shown(r#"{"error":"invalid_redirect_uri","error_description":"no port"}"#),
+            "the authorization server does not accept a redirect URI of this client (invalid_redirect_uri: no port)"
+        );
+        assert_eq!(
+            shown(r#"{"error":"slow_down"}"#),
+            "the authorization server refused to register this client (slow_down)"
+        );
+    }
+
+    proptest! {
+        /// H2: requests and responses read back.
+        #[test]
+        fn what_is_built_reads_back(
+            redirect_uris in prop::collection::vec(any::<String>(), 0..3),
+            client_name: Option<String>,
+            software_statement: Option<String>,
+            client_id in ".{1,10}",
+            secret: Option<String>,
+            expires in option::of(1..100_000u64),
+            extra in arbitrary::extra(),
+        ) {
+            let metadata = ClientMetadata { redirect_uris, client_name, extra, ..Default::default() };
+            let request = ClientRegistrationRequest { metadata: metadata.clone(), software_statement };
+            prop_assert_eq!(ClientRegistrationRequest::parse(&request.to_json()), Ok(request));
+            let response = ClientRegistrationResponse {
+                client_id,
+                client_secret: secret.map(Secret::new),
+                client_id_issued_at: None,
+                client_secret_expires_at: expires.map(UnixTime::from_secs),
+                registration_access_token: None,
+                registration_client_uri: None,
+                metadata,
+            };
+            prop_assert_eq!(ClientRegistrationResponse::parse(&response.to_json()), Ok(response));
+        }
+    }
+}

@@ -2,7 +2,7 @@ use std::{fmt, hash, sync::Arc};
 
 use url::Url;
 
-use crate::uri;
+use crate::uri::{self, UriError};
 
 /// The URL of a protected resource (RFC 9728 section 1.2, RFC 8707 section 2). Cheap to clone.
 #[derive(Clone)]
@@ -17,10 +17,13 @@ struct Parts {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResourceUriError {
-    /// It does not parse as an absolute URL, or is not written as RFC 3986 writes one: in printable ASCII,
-    /// with `://` and without backslashes.
+    /// It does not parse as an absolute URL.
     #[error("a resource is an absolute URL: {0}")]
     NotAUrl(url::ParseError),
+    /// It is not written as RFC 3986 writes a URL: in printable ASCII, with `//` before the host and without
+    /// backslashes.
+    #[error("a resource is written in printable ASCII, with `//` before the host and without backslashes")]
+    Irregular,
     /// The scheme is neither `https` nor `http`, or there is no host.
     #[error("a resource is an https or http URL with a host")]
     NotHttp,
@@ -32,11 +35,21 @@ pub enum ResourceUriError {
     UserInformation,
 }
 
+impl From<UriError> for ResourceUriError {
+    fn from(error: UriError) -> Self {
+        match error {
+            UriError::NotAUrl(error) => Self::NotAUrl(error),
+            UriError::Irregular => Self::Irregular,
+        }
+    }
+}
+
 impl ResourceUriError {
     /// A stable code for logs and tests.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NotAUrl(_) => "resource.not_a_url",
+            Self::Irregular => "resource.irregular",
             Self::NotHttp => "resource.not_http",
             Self::Fragment => "resource.fragment",
             Self::UserInformation => "resource.user_information",
@@ -52,7 +65,7 @@ impl ResourceUri {
     /// # Errors
     /// When the text is not an absolute `http` or `https` URL, or has a fragment or user information.
     pub fn parse(text: &str) -> Result<Self, ResourceUriError> {
-        let url = uri::parse(text).map_err(ResourceUriError::NotAUrl)?;
+        let url = uri::parse(text)?;
         if !matches!(url.scheme(), "https" | "http") || url.host().is_none() {
             return Err(ResourceUriError::NotHttp);
         }

@@ -90,3 +90,82 @@ impl fmt::Debug for TokenResponse {
             .finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::{option, prelude::*};
+
+    use super::*;
+    use crate::json::arbitrary;
+
+    fn parse(body: &str) -> Result<TokenResponse, DocumentError> {
+        TokenResponse::parse(body.as_bytes())
+    }
+
+    /// I4: every field is read.
+    #[test]
+    fn a_response_is_read() {
+        let response = parse(
+            r#"{"access_token":"at","token_type":"bearer","expires_in":299.9,"refresh_token":"rt","scope":"a b","id_token":"it",
+                "not-before-policy":0}"#,
+        )
+        .unwrap();
+        assert_eq!(response.access_token.secret(), "at");
+        assert!(response.is_bearer());
+        assert_eq!(response.expires_in, Some(299));
+        assert_eq!(response.refresh_token, Some(Secret::new("rt")));
+        assert_eq!(response.scope.as_deref(), Some("a b"));
+        assert_eq!(response.id_token, Some(Secret::new("it")));
+        assert_eq!(response.extra["not-before-policy"], 0);
+        assert!(!parse(r#"{"access_token":"at","token_type":"DPoP"}"#).unwrap().is_bearer());
+    }
+
+    #[test]
+    fn malformed_responses_are_refused() {
+        for body in [
+            "",
+            "[]",
+            "access_token=at&token_type=bearer",
+            r#"{"token_type":"Bearer"}"#,
+            r#"{"access_token":"at"}"#,
+            r#"{"access_token":"","token_type":"Bearer"}"#,
+            r#"{"access_token":"at","token_type":"Bearer","expires_in":-1}"#,
+            r#"{"access_token":"at","token_type":"Bearer","expires_in":"300"}"#,
+            r#"{"access_token":"at","token_type":"Bearer","access_token":"at2"}"#,
+        ] {
+            assert!(parse(body).is_err(), "{body}");
+        }
+    }
+
+    /// J2, J3: Debug shows no token, not even one that it does not know.
+    #[test]
+    fn debug_shows_no_token() {
+        let shown = format!(
+            "{:?}",
+            parse(r#"{"access_token":"hush","token_type":"Bearer","refresh_token":"hush","id_token":"hush","device_secret":"hush"}"#)
+                .unwrap()
+        );
+        assert!(!shown.contains("hush"), "{shown}");
+    }
+
+    proptest! {
+        /// I4: what is built reads back.
+        #[test]
+        fn what_is_built_reads_back(
+            access_token in ".{1,20}",
+            refresh_token: Option<String>,
+            expires_in in option::of(0..1_000_000u64),
+            scope: Option<String>,
+            extra in arbitrary::extra(),
+        ) {
+            let built = TokenResponse {
+                refresh_token: refresh_token.map(Secret::new),
+                expires_in,
+                scope,
+                extra,
+                ..TokenResponse::bearer(AccessToken::new(access_token))
+            };
+            prop_assert_eq!(TokenResponse::parse(&built.to_json()), Ok(built));
+        }
+    }
+}

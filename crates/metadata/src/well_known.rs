@@ -51,3 +51,104 @@ fn replace_path(base: &Url, path: &str, query: Option<&str>) -> Url {
     let _ = url.set_password(None);
     url
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::json::arbitrary;
+
+    fn resource_urls(resource: &str) -> Vec<String> {
+        protected_resource_urls(&Url::parse(resource).unwrap()).into_iter().map(String::from).collect()
+    }
+
+    fn server_urls(issuer: &str) -> Vec<String> {
+        authorization_server_urls(&Issuer::parse(issuer).unwrap()).into_iter().map(String::from).collect()
+    }
+
+    /// A3: only the root form exists for the root.
+    #[test]
+    fn the_path_is_inserted() {
+        let root = "/.well-known/oauth-protected-resource";
+        assert_eq!(protected_resource_path("/"), root);
+        assert_eq!(protected_resource_path(""), root);
+        assert_eq!(protected_resource_path("/mcp"), format!("{root}/mcp"));
+        assert_eq!(protected_resource_path("/a/b"), format!("{root}/a/b"));
+    }
+
+    /// G1: the path form, then the root form.
+    #[test]
+    fn resources_have_one_or_two_forms() {
+        let root = "https://h.example:8443/.well-known/oauth-protected-resource";
+        assert_eq!(resource_urls("https://h.example:8443/a/b"), [format!("{root}/a/b"), root.to_owned()]);
+        assert_eq!(resource_urls("https://h.example:8443/a%2Fb/"), [format!("{root}/a%2Fb/"), root.to_owned()]);
+        assert_eq!(resource_urls("https://h.example:8443"), [root]);
+        assert_eq!(resource_urls("https://h.example:8443/"), [root]);
+        assert_eq!(resource_urls("https://u:p@h.example:8443/#x"), [root]);
+    }
+
+    /// G1: a query stays behind the path (RFC 9728 section 3.1).
+    #[test]
+    fn the_query_stays() {
+        let root = "https://h.example/.well-known/oauth-protected-resource";
+        assert_eq!(resource_urls("https://h.example/a?k=v&l"), [format!("{root}/a?k=v&l"), root.to_owned()]);
+        assert_eq!(resource_urls("https://h.example?k=v"), [format!("{root}?k=v"), root.to_owned()]);
+        assert_eq!(resource_urls("https://h.example/?k=v"), [format!("{root}?k=v"), root.to_owned()]);
+    }
+
+    /// G3: three forms in order for an issuer with a path, its trailing slash not counting.
+    #[test]
+    fn an_issuer_with_a_path_has_three_forms() {
+        let expected = [
+            "https://as.example/.well-known/oauth-authorization-server/realms/a",
+            "https://as.example/.well-known/openid-configuration/realms/a",
+            "https://as.example/realms/a/.well-known/openid-configuration",
+        ];
+        assert_eq!(server_urls("https://as.example/realms/a"), expected);
+        assert_eq!(server_urls("https://as.example/realms/a/"), expected);
+    }
+
+    /// G3: two forms in order for an issuer without a path.
+    #[test]
+    fn an_issuer_without_a_path_has_two_forms() {
+        let expected = [
+            "http://127.0.0.1:9000/.well-known/oauth-authorization-server",
+            "http://127.0.0.1:9000/.well-known/openid-configuration",
+        ];
+        assert_eq!(server_urls("http://127.0.0.1:9000"), expected);
+        assert_eq!(server_urls("http://127.0.0.1:9000/"), expected);
+    }
+
+    #[test]
+    fn encoded_paths_are_not_encoded_again() {
+        assert_eq!(
+            server_urls("https://as.example/a%20b/%2e%2E")[0],
+            "https://as.example/.well-known/oauth-authorization-server"
+        );
+        assert_eq!(
+            server_urls("https://as.example/a%20b")[2],
+            "https://as.example/a%20b/.well-known/openid-configuration"
+        );
+    }
+
+    proptest! {
+        /// G1: no resource leads to another origin.
+        #[test]
+        fn resources_keep_their_origin(resource in arbitrary::endpoint()) {
+            for url in protected_resource_urls(&resource) {
+                prop_assert_eq!(url.origin(), resource.origin());
+                prop_assert!(url.path().starts_with(PROTECTED_RESOURCE));
+            }
+        }
+
+        /// G3: no issuer leads to another origin.
+        #[test]
+        fn issuers_keep_their_origin(issuer in arbitrary::issuer()) {
+            for url in authorization_server_urls(&issuer) {
+                prop_assert_eq!(url.origin(), issuer.url().origin());
+                prop_assert!(url.path().contains("/.well-known/"));
+            }
+        }
+    }
+}

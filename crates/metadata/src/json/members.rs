@@ -2,7 +2,7 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::ParsedObject;
-use crate::{DocumentError, UnixTime, numeric_date};
+use crate::{DocumentError, UnixTime, numeric_date, uri};
 
 /// The members of one JSON object, taken out one by one; what is left over are the unknown ones.
 pub(crate) struct Members {
@@ -72,7 +72,7 @@ impl Members {
     pub(crate) fn endpoint(&mut self, member: &'static str) -> Result<Option<Url>, DocumentError> {
         self.string(member)?
             .map(|text| {
-                Url::parse(&text)
+                uri::parse(&text)
                     .ok()
                     .filter(|url| matches!(url.scheme(), "https" | "http") && url.fragment().is_none())
                     .ok_or(DocumentError::NotAUrl { member })

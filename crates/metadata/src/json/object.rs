@@ -47,6 +47,7 @@ impl<'de> Visitor<'de> for ObjectVisitor {
         let mut members = Map::new();
         while let Some(name) = access.next_key::<String>()? {
             if members.contains_key(&name) {
+                access.next_value::<IgnoredAny>()?;
                 while access.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
                 return Ok(ParsedObject::Duplicate);
             }
