@@ -10,7 +10,6 @@ use crate::{Peer, ProtectedResource, RequestId};
 ///
 /// It holds neither the query nor any header nor the token.
 #[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
 pub struct Decision<'a> {
     /// The correlation id, the same that the client got in `X-Request-Id`.
     pub request_id: &'a RequestId,

@@ -6,5 +6,6 @@ mod decisions;
 mod document;
 mod off;
 mod properties;
+mod secrecy;
 mod settings;
 mod support;

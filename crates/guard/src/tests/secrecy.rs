@@ -1,0 +1,86 @@
+use std::{
+    io,
+    sync::{Arc, Mutex},
+};
+
+use http::Method;
+use portcullis_testkit::FakeIssuer;
+use tower_layer::Layer;
+
+use super::support::{Inner, Setup, With, request};
+use crate::{Guard, GuardFuture, GuardLayer, ProtectedResource, TracingSink};
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// J1, J2: the log has reason code and correlation id, and nothing of token, proof, cookie or query.
+#[tokio::test]
+async fn the_log_tells_the_reason_and_no_secret() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    let _default = tracing::subscriber::set_default(subscriber);
+    let issuer = FakeIssuer::new();
+    let mut setup = Setup::fetching(&issuer).require("read");
+    issuer.publish(&setup.forge);
+    setup.settings.sink = Arc::new(TracingSink);
+    let (good, poor) = (setup.token("read"), setup.token(""));
+    let mut ids = Vec::new();
+    for bearer in [good.as_str(), &poor, "canary-opaque", "canary malformed"] {
+        for query in ["q=canary-query", "access_token=canary-query"] {
+            let request = request(Method::POST, &format!("/mcp?{query}"))
+                .bearer(bearer)
+                .with("dpop", "canary-proof")
+                .with("cookie", "canary-cookie");
+            ids.push(setup.send(request).await.header("x-request-id").unwrap().to_owned());
+        }
+    }
+    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    for id in ids {
+        assert!(log.contains(&id), "{log}");
+    }
+    for code in ["scope.insufficient", "token.malformed", "bearer.malformed", "bearer.in_query"] {
+        assert!(log.contains(code), "{log}");
+    }
+    for secret in ["canary", &good[..30], good.rsplit('.').next().unwrap(), poor.rsplit('.').next().unwrap()] {
+        assert!(!log.contains(secret), "{secret}: {log}");
+    }
+}
+
+/// J3: nothing that the guard makes shows a token in Debug.
+#[tokio::test]
+async fn debug_shows_no_token() {
+    let setup = Setup::new();
+    let token = setup.token("");
+    setup.send(request(Method::POST, "/mcp").bearer(&token)).await;
+    let seen = setup.inner.only();
+    let layer = GuardLayer::new(setup.resource());
+    let text = format!("{seen:?} {:?} {:?} {layer:?}", super::support::caller(&seen), layer.layer(()));
+    let signature = token.rsplit('.').next().unwrap();
+    assert!(!text.contains(signature) && !text.contains(&token[..30]), "{text}");
+}
+
+fn sendable<T: Send>() {}
+
+/// Everything can move between threads.
+#[test]
+fn what_is_public_is_send() {
+    sendable::<Guard<Inner>>();
+    sendable::<GuardFuture<Inner, (), String>>();
+    sendable::<Arc<ProtectedResource>>();
+}
