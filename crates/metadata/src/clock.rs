@@ -87,3 +87,28 @@ impl Clock for SystemClock {
         self.started.elapsed()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// C7: arithmetic at the ends of time saturates.
+    #[test]
+    fn arithmetic_saturates() {
+        let last = UnixTime::from_secs(u64::MAX);
+        assert_eq!(last, UnixTime::from_millis(u64::MAX));
+        assert_eq!(last.plus(Duration::MAX), last);
+        assert_eq!(UnixTime::from_secs(5).minus(Duration::from_secs(6)), UnixTime::default());
+        assert_eq!(UnixTime::from_secs(5).minus(Duration::MAX), UnixTime::default());
+        assert_eq!(UnixTime::from_secs(5).since(UnixTime::from_secs(6)), Duration::ZERO);
+        assert_eq!(UnixTime::from_secs(6).since(UnixTime::from_millis(5_999)), Duration::from_millis(1));
+    }
+
+    #[test]
+    fn the_system_clock_is_past_2025_and_never_runs_backwards() {
+        let clock = SystemClock::new();
+        assert!(clock.unix() > UnixTime::from_secs(1_735_689_600));
+        let earlier = clock.monotonic();
+        assert!(clock.monotonic() >= earlier);
+    }
+}

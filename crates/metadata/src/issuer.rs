@@ -136,3 +136,66 @@ impl fmt::Debug for Issuer {
         f.debug_tuple("Issuer").field(&self.as_str()).finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn well_formed_issuers_keep_their_text() {
+        for text in [
+            "https://as.example",
+            "https://as.example/",
+            "https://AS.example:443/%41",
+            "HTTPS://as.example/a//",
+            "http://localhost:9000",
+            "http://127.8.9.10/a",
+            "http://[::1]:9000/a",
+        ] {
+            assert_eq!(Issuer::parse(text).unwrap().as_str(), text);
+        }
+    }
+
+    /// D2, G6: https, or http on a loopback host; nothing that needs repair.
+    #[test]
+    fn others_are_refused() {
+        for (text, code) in [
+            ("", "issuer.not_a_url"),
+            ("as.example", "issuer.not_a_url"),
+            ("/realms/a", "issuer.not_a_url"),
+            ("https://", "issuer.not_a_url"),
+            ("https://as.example:99999", "issuer.not_a_url"),
+            ("https:as.example", "issuer.irregular"),
+            ("https:\\\\as.example", "issuer.irregular"),
+            ("https://as.example\n", "issuer.irregular"),
+            (" https://as.example", "issuer.irregular"),
+            ("https://äs.example", "issuer.irregular"),
+            ("http://as.example", "issuer.insecure_scheme"),
+            ("http://localhost.evil.example", "issuer.insecure_scheme"),
+            ("http://127.0.0.1.evil.example", "issuer.insecure_scheme"),
+            ("http://10.0.0.1", "issuer.insecure_scheme"),
+            ("http://[::ffff:127.0.0.1]", "issuer.insecure_scheme"),
+            ("ftp://as.example", "issuer.insecure_scheme"),
+            ("file:///as", "issuer.irregular"),
+            ("https://as.example?a", "issuer.query_or_fragment"),
+            ("https://as.example/?", "issuer.query_or_fragment"),
+            ("https://as.example/#", "issuer.query_or_fragment"),
+            ("https://u:p@as.example", "issuer.user_information"),
+            ("https://@as.example", "issuer.user_information"),
+        ] {
+            assert_eq!(Issuer::parse(text).unwrap_err().code(), code, "{text:?}");
+        }
+    }
+
+    /// C5, G4: equal means byte for byte.
+    #[test]
+    fn comparison_knows_no_normalization() {
+        let issuer = Issuer::parse("https://as.example/a").unwrap();
+        assert_eq!(issuer, Issuer::parse("https://as.example/a").unwrap());
+        for other in
+            ["https://as.example/a/", "https://AS.example/a", "https://as.example:443/a", "https://as.example/%61"]
+        {
+            assert_ne!(issuer, Issuer::parse(other).unwrap(), "{other}");
+        }
+    }
+}

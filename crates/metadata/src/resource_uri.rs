@@ -124,3 +124,55 @@ impl fmt::Debug for ResourceUri {
         f.debug_tuple("ResourceUri").field(&self.as_str()).finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn well_formed_resources_keep_their_text() {
+        for text in ["https://mcp.example", "https://MCP.example:443/a/?b=c", "http://10.0.0.1/mcp"] {
+            assert_eq!(ResourceUri::parse(text).unwrap().as_str(), text);
+        }
+    }
+
+    /// I1: absolute, without a fragment, and nothing that needs repair.
+    #[test]
+    fn others_are_refused() {
+        for (text, code) in [
+            ("", "resource.not_a_url"),
+            ("/mcp", "resource.not_a_url"),
+            ("https:mcp.example", "resource.irregular"),
+            ("https://mcp.example/a b", "resource.irregular"),
+            ("urn:example:mcp", "resource.irregular"),
+            ("ftp://mcp.example", "resource.not_http"),
+            ("https://mcp.example#", "resource.fragment"),
+            ("https://mcp.example/a#b", "resource.fragment"),
+            ("https://u@mcp.example", "resource.user_information"),
+            ("https://@mcp.example", "resource.user_information"),
+        ] {
+            assert_eq!(ResourceUri::parse(text).unwrap_err().code(), code, "{text:?}");
+        }
+    }
+
+    proptest! {
+        /// C6: letter case and one trailing slash do not count, on either side; one more character does.
+        #[test]
+        fn only_case_and_one_slash_are_ignored(path in "(/[a-z0-9]{1,5}){0,3}", more in "[ -~]") {
+            let plain = format!("https://mcp.example{path}");
+            let slashed = format!("{plain}/");
+            for resource in [&plain, &slashed] {
+                let resource = ResourceUri::parse(resource).unwrap();
+                for audience in [&plain, &slashed] {
+                    prop_assert!(resource.matches_audience(audience));
+                    prop_assert!(resource.matches_audience(&audience.to_uppercase()));
+                }
+                prop_assert_eq!(resource.matches_audience(&format!("{plain}{more}")), more == "/");
+                prop_assert!(!resource.matches_audience(&[more.as_str(), plain.as_str()].concat()));
+                prop_assert!(!resource.matches_audience(&plain[..plain.len() - 1]));
+            }
+        }
+    }
+}

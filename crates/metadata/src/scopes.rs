@@ -107,3 +107,56 @@ impl fmt::Debug for Scopes {
         f.debug_set().entries(self.iter()).finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn scopes(text: &str) -> Scopes {
+        Scopes::parse(text).unwrap()
+    }
+
+    #[test]
+    fn names_are_sorted_and_single() {
+        assert_eq!(scopes("b  a b ").to_string(), "a b");
+        assert_eq!(scopes(""), Scopes::empty());
+        assert!(scopes("   ").is_empty());
+    }
+
+    /// B9: a need is met only by every name, in its letter case.
+    #[test]
+    fn covering_takes_every_name() {
+        assert!(scopes("a b c").covers(&scopes("c a")));
+        assert!(scopes("a").covers(&Scopes::empty()));
+        assert!(!scopes("a b").covers(&scopes("a d")));
+        assert!(!scopes("a").covers(&scopes("A")));
+        assert!(!scopes("mcp:tools").covers(&scopes("mcp")));
+        assert!(!Scopes::empty().covers(&scopes("a")));
+    }
+
+    #[test]
+    fn sets_join_and_meet() {
+        assert_eq!(scopes("a b").union(&scopes("b c")), scopes("a b c"));
+        assert_eq!(scopes("a b").intersection(&scopes("b c")), scopes("b"));
+        assert_eq!(scopes("a").intersection(&scopes("b")), Scopes::empty());
+    }
+
+    /// B4: a name that could end a quoted parameter is none.
+    #[test]
+    fn malformed_names_are_refused() {
+        for name in ["", "a b", "a\"", "a\\", "a\n", "a\t", "ä", "\u{7f}", "\0"] {
+            assert_eq!(Scopes::from_names([name]), Err(ScopesError::InvalidName), "{name:?}");
+        }
+        assert!(Scopes::parse("a\tb").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shown_reads_back(text in "[!#-\\[\\]-~ ]{0,30}") {
+            let parsed = scopes(&text);
+            prop_assert_eq!(scopes(&parsed.to_string()), parsed);
+        }
+    }
+}
