@@ -304,3 +304,6 @@ async fn keep_fresh(issuer: Weak<TrustedIssuer>) {
         sleep(wait).await;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use arc_swap::ArcSwapOption;
-use portcullis_jose::{AlgorithmSet, KeyError, KeySet, RejectedKey};
+use portcullis_jose::{AlgorithmSet, KeyError, KeySet, MAX_KEYS, RejectedKey};
 use portcullis_metadata::JwkSet;
 
 /// The keys of one issuer as they are now, and a count of how often they changed.
@@ -53,6 +53,10 @@ impl Keys {
         fetched: Duration,
         max_age: Duration,
     ) -> Result<bool, KeyError> {
+        let found = published.keys.len() + published.rejected.len();
+        if found > MAX_KEYS {
+            return Err(KeyError::TooManyKeys { found });
+        }
         if let Some(held) = self.held()
             && same_keys(&held.published, &published)
         {

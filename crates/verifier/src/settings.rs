@@ -60,7 +60,11 @@ impl IssuerSettings {
         }
     }
 
-    pub(crate) fn check(&self) -> Result<(), SettingsError> {
+    /// Judges the settings by themselves, as [`TrustedIssuer::new`](crate::TrustedIssuer::new) will.
+    ///
+    /// # Errors
+    /// The first thing that cannot be used.
+    pub fn check(&self) -> Result<(), SettingsError> {
         let issuer = || self.issuer.clone();
         if self.validation != Validation::Jwt {
             return Err(SettingsError::IntrospectionNotAvailable { issuer: issuer() });

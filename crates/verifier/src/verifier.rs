@@ -1,11 +1,11 @@
 use std::{fmt, sync::Arc};
 
-use portcullis_jose::Compact;
+use portcullis_jose::{Compact, JoseError};
 use portcullis_metadata::{AccessToken, AccessTokenClaims, Clock, ResourceUri, unverified_issuer};
 
 use crate::{
     Principal, SettingsError, TrustedIssuer, VerifiedToken, VerifyError,
-    cache::{Cache, KeyState, Now},
+    cache::{Cache, Fingerprint, KeyState, Now},
     claims, kind,
 };
 
@@ -75,10 +75,8 @@ impl Verifier {
 
     /// The token, if it was verified a short while ago and still counts. Neither waits nor allocates.
     pub fn cached(&self, token: &str) -> Option<VerifiedToken> {
-        if token.len() > self.settings.max_token_bytes {
-            return None;
-        }
-        self.cache.get(self.cache.fingerprint(token), self.now(), self.present())
+        self.check_length(token).ok()?;
+        self.recall(self.cache.fingerprint(token))
     }
 
     /// Verifies a token, from memory where possible.
@@ -89,7 +87,9 @@ impl Verifier {
     /// When the token is refused, or cannot be judged since its issuer cannot be asked: see [`VerifyError`].
     pub async fn verify(&self, token: &AccessToken) -> Result<VerifiedToken, VerifyError> {
         let token = token.secret();
-        if let Some(verified) = self.cached(token) {
+        self.check_length(token)?;
+        let fingerprint = self.cache.fingerprint(token);
+        if let Some(verified) = self.recall(fingerprint) {
             return Ok(verified);
         }
         let compact = Compact::parse(token, self.settings.max_token_bytes)?;
@@ -99,7 +99,7 @@ impl Verifier {
         })?;
         let verified = VerifiedToken::new(principal);
         let keys = KeyState { issuer: position, generation };
-        self.cache.insert(self.cache.fingerprint(token), keys, verified.clone(), self.now(), self.present());
+        self.cache.insert(fingerprint, keys, verified.clone(), self.now(), self.present());
         Ok(verified)
     }
 
@@ -112,6 +112,16 @@ impl Verifier {
     /// How many tokens are remembered, expired ones included until they are asked for, pushed out or swept.
     pub fn remembered(&self) -> usize {
         self.cache.len()
+    }
+
+    /// Hashing a token costs time too: one that is too long is not even looked up.
+    fn check_length(&self, token: &str) -> Result<(), JoseError> {
+        let limit = self.settings.max_token_bytes;
+        if token.len() > limit { Err(JoseError::TooLarge { limit }) } else { Ok(()) }
+    }
+
+    fn recall(&self, fingerprint: Fingerprint) -> Option<VerifiedToken> {
+        self.cache.get(fingerprint, self.now(), self.present())
     }
 
     /// The one issuer that the token claims to be from. Nothing of the claim is believed: it says whose keys to try.
@@ -150,3 +160,6 @@ impl fmt::Debug for Verifier {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

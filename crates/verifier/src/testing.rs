@@ -1,0 +1,97 @@
+//! What the tests of verifier and issuer share: one issuer, one resource, a clock to turn.
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use portcullis_discovery::Fetch;
+use portcullis_metadata::{AccessToken, ResourceUri};
+use portcullis_testkit::{FakeIssuer, Forge, ManualClock};
+use tokio::{runtime::Handle, task::yield_now};
+
+use crate::{IssuerSettings, TrustedIssuer, VerifiedToken, Verifier, VerifierSettings};
+
+pub(crate) const ISSUER: &str = "https://issuer.example";
+
+pub(crate) struct Bench {
+    pub(crate) clock: ManualClock,
+    pub(crate) forge: Forge,
+    pub(crate) fake: FakeIssuer,
+    pub(crate) issuer: Arc<TrustedIssuer>,
+    pub(crate) verifier: Arc<Verifier>,
+}
+
+impl Bench {
+    /// An issuer that answers, whose keys nobody has asked for yet.
+    pub(crate) fn new() -> Self {
+        Self::with(|_| ())
+    }
+
+    pub(crate) fn with(change: impl FnOnce(&mut IssuerSettings)) -> Self {
+        Self::on(Handle::current(), change)
+    }
+
+    pub(crate) fn on(control: Handle, change: impl FnOnce(&mut IssuerSettings)) -> Self {
+        let clock = ManualClock::new();
+        let forge = Forge::new(ISSUER).with_clock(clock.clone());
+        let fake = FakeIssuer::new();
+        fake.publish(&forge);
+        let mut settings = IssuerSettings::new(forge.issuer().clone());
+        change(&mut settings);
+        let issuer = trusted(settings, &fake, &clock, control);
+        let verifier = verifier_of(Forge::RESOURCE, vec![Arc::clone(&issuer)], &clock);
+        Self { clock, forge, fake, issuer, verifier }
+    }
+
+    /// Verifies, and gives the code of a refusal.
+    pub(crate) async fn verify(&self, token: &str) -> Result<VerifiedToken, &'static str> {
+        self.verifier.verify(&AccessToken::new(token)).await.map_err(|error| error.code())
+    }
+
+    pub(crate) async fn refusal(&self, token: &str) -> Option<&'static str> {
+        self.verify(token).await.err()
+    }
+
+    /// How often the keys were asked for.
+    pub(crate) fn hits(&self) -> usize {
+        self.fake.hits(self.forge.endpoint("jwks"))
+    }
+
+    /// Turns both clocks on and lets everything run that is due by then.
+    pub(crate) async fn pass(&self, seconds: u64) {
+        self.clock.advance(Duration::from_secs(seconds));
+        tokio::time::advance(Duration::from_secs(seconds)).await;
+        settle().await;
+    }
+}
+
+pub(crate) fn trusted(
+    settings: IssuerSettings,
+    fetch: &(impl Fetch + Clone),
+    clock: &ManualClock,
+    control: Handle,
+) -> Arc<TrustedIssuer> {
+    TrustedIssuer::new(settings, Arc::new(fetch.clone()), Arc::new(clock.clone()), control).unwrap()
+}
+
+pub(crate) fn verifier_of(resource: &str, issuers: Vec<Arc<TrustedIssuer>>, clock: &ManualClock) -> Arc<Verifier> {
+    let settings = VerifierSettings::new(ResourceUri::parse(resource).unwrap());
+    Verifier::new(settings, issuers, Arc::new(clock.clone())).unwrap()
+}
+
+/// Lets the other tasks of this thread go as far as they get.
+pub(crate) async fn settle() {
+    for _ in 0..50 {
+        yield_now().await;
+    }
+}
+
+/// Runs futures at the same time, as tasks, and gives their results in order.
+pub(crate) async fn all<T: Send + 'static>(
+    futures: impl IntoIterator<Item = impl Future<Output = T> + Send + 'static>,
+) -> Vec<T> {
+    let tasks: Vec<_> = futures.into_iter().map(|future| tokio::spawn(future)).collect();
+    let mut results = Vec::new();
+    for task in tasks {
+        results.push(task.await.unwrap());
+    }
+    results
+}
