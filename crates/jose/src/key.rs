@@ -1,5 +1,7 @@
 //! Published keys: from a JWK to a verifier that is built once.
 
+use std::sync::Arc;
+
 use josekit::{
     jwk::Jwk as JosekitJwk,
     jws::{ES256, ES384, ES512, EdDSA, JwsVerifier, PS256, PS384, PS512, RS256, RS384, RS512},
@@ -8,17 +10,18 @@ use portcullis_metadata::Jwk;
 
 use crate::{Algorithm, AlgorithmSet, KeyError, encoding};
 
-/// The longest signature there is: that of an RSA key of 8192 bits. Divisible by three, as the decoder likes it.
-const SIGNATURE_BUFFER: usize = MAX_MODULUS_BITS / 8 + 2;
+/// Holds the longest signature there is: that of an RSA key of 8192 bits.
+const SIGNATURE_BUFFER: usize = MAX_MODULUS_BITS / 8;
 const MIN_MODULUS_BITS: usize = 2048;
 const MAX_MODULUS_BITS: usize = 8192;
 const MIN_EXPONENT: u64 = 65537;
 
-/// One public key, pinned to one algorithm.
+/// One public key, pinned to one algorithm. Cheap to clone.
+#[derive(Clone)]
 pub(crate) struct VerifyingKey {
     algorithm: Algorithm,
     signature_len: usize,
-    verifier: Box<dyn JwsVerifier>,
+    verifier: Arc<dyn JwsVerifier>,
 }
 
 impl VerifyingKey {
@@ -153,21 +156,21 @@ impl Material {
     }
 
     fn verifier(&self, algorithm: Algorithm) -> Result<VerifyingKey, KeyError> {
-        fn boxed<V: JwsVerifier + 'static, E>(verifier: Result<V, E>) -> Option<Box<dyn JwsVerifier>> {
-            verifier.ok().map(|verifier| Box::new(verifier) as Box<dyn JwsVerifier>)
+        fn shared<V: JwsVerifier + 'static, E>(verifier: Result<V, E>) -> Option<Arc<dyn JwsVerifier>> {
+            verifier.ok().map(|verifier| Arc::new(verifier) as Arc<dyn JwsVerifier>)
         }
         let jwk = &self.jwk;
         let verifier = match algorithm {
-            Algorithm::Rs256 => boxed(RS256.verifier_from_jwk(jwk)),
-            Algorithm::Rs384 => boxed(RS384.verifier_from_jwk(jwk)),
-            Algorithm::Rs512 => boxed(RS512.verifier_from_jwk(jwk)),
-            Algorithm::Ps256 => boxed(PS256.verifier_from_jwk(jwk)),
-            Algorithm::Ps384 => boxed(PS384.verifier_from_jwk(jwk)),
-            Algorithm::Ps512 => boxed(PS512.verifier_from_jwk(jwk)),
-            Algorithm::Es256 => boxed(ES256.verifier_from_jwk(jwk)),
-            Algorithm::Es384 => boxed(ES384.verifier_from_jwk(jwk)),
-            Algorithm::Es512 => boxed(ES512.verifier_from_jwk(jwk)),
-            Algorithm::EdDsa => boxed(EdDSA.verifier_from_jwk(jwk)),
+            Algorithm::Rs256 => shared(RS256.verifier_from_jwk(jwk)),
+            Algorithm::Rs384 => shared(RS384.verifier_from_jwk(jwk)),
+            Algorithm::Rs512 => shared(RS512.verifier_from_jwk(jwk)),
+            Algorithm::Ps256 => shared(PS256.verifier_from_jwk(jwk)),
+            Algorithm::Ps384 => shared(PS384.verifier_from_jwk(jwk)),
+            Algorithm::Ps512 => shared(PS512.verifier_from_jwk(jwk)),
+            Algorithm::Es256 => shared(ES256.verifier_from_jwk(jwk)),
+            Algorithm::Es384 => shared(ES384.verifier_from_jwk(jwk)),
+            Algorithm::Es512 => shared(ES512.verifier_from_jwk(jwk)),
+            Algorithm::EdDsa => shared(EdDSA.verifier_from_jwk(jwk)),
         };
         let verifier = verifier.ok_or(match Kind::needed_by(algorithm) {
             Kind::Rsa => KeyError::Malformed,

@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc};
+use std::fmt;
 
 use portcullis_metadata::JwkSet;
 
@@ -14,14 +14,13 @@ pub const MAX_KEYS: usize = 100;
 #[derive(Clone, Default)]
 pub struct KeySet {
     allowed: AlgorithmSet,
-    keys: Vec<PinnedKey>,
+    keys: Vec<NamedKey>,
 }
 
 #[derive(Clone)]
-struct PinnedKey {
+struct NamedKey {
     kid: Option<Box<str>>,
-    algorithm: Algorithm,
-    key: Arc<VerifyingKey>,
+    key: VerifyingKey,
 }
 
 /// A key of a published set that was not taken, and why.
@@ -52,11 +51,8 @@ impl KeySet {
         let mut rejected = Vec::new();
         for jwk in &jwks.keys {
             match VerifyingKey::import(jwk, allowed) {
-                Ok(imported) => keys.extend(imported.into_iter().map(|key| PinnedKey {
-                    kid: jwk.kid.as_deref().map(Box::from),
-                    algorithm: key.algorithm(),
-                    key: Arc::new(key),
-                })),
+                Ok(imported) => keys
+                    .extend(imported.into_iter().map(|key| NamedKey { kid: jwk.kid.as_deref().map(Box::from), key })),
                 Err(reason) => rejected.push(RejectedKey { kid: jwk.kid.clone(), reason }),
             }
         }
@@ -75,7 +71,7 @@ impl KeySet {
 
     /// Whether a key is published for this identifier and algorithm.
     pub fn knows_kid(&self, kid: &str, algorithm: Algorithm) -> bool {
-        self.keys.iter().any(|key| key.algorithm == algorithm && key.kid.as_deref() == Some(kid))
+        self.keys.iter().any(|named| named.key.algorithm() == algorithm && named.kid.as_deref() == Some(kid))
     }
 
     /// Verifies the signature with the one key that is published for the token's `kid` and `alg`; without `kid`,
@@ -100,10 +96,9 @@ impl KeySet {
         if !self.allowed.contains(algorithm) {
             return Err(JoseError::AlgorithmNotAllowed(algorithm));
         }
-        let mut fitting = self
-            .keys
-            .iter()
-            .filter(|key| key.algorithm == algorithm && kid.is_none_or(|kid| key.kid.as_deref() == Some(kid)));
+        let mut fitting = self.keys.iter().filter(|named| {
+            named.key.algorithm() == algorithm && kid.is_none_or(|kid| named.kid.as_deref() == Some(kid))
+        });
         match (fitting.next(), fitting.next()) {
             (Some(only), None) => Ok(&only.key),
             (Some(_), Some(_)) => Err(JoseError::AmbiguousKey),
@@ -115,7 +110,7 @@ impl KeySet {
 /// Shows identifiers and algorithms, no key material.
 impl fmt::Debug for KeySet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.keys.iter().map(|key| (&key.kid, key.algorithm))).finish()
+        f.debug_list().entries(self.keys.iter().map(|named| (&named.kid, named.key.algorithm()))).finish()
     }
 }
 

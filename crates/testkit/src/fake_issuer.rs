@@ -160,3 +160,66 @@ impl Gate {
         let _ = self.0.open.acquire().await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use portcullis_discovery::UrlPolicy;
+
+    use super::*;
+
+    const URL: &str = "https://issuer.example/jwks";
+
+    fn get(url: &str) -> FetchRequest {
+        FetchRequest::get(Url::parse(url).unwrap(), UrlPolicy::Operator)
+    }
+
+    #[tokio::test]
+    async fn answers_by_url_and_counts() {
+        let issuer = FakeIssuer::new();
+        issuer.serve(URL, 200, "{}");
+        let response = issuer.fetch(get(URL)).await.unwrap();
+        assert_eq!((response.status, &*response.body), (StatusCode::OK, &b"{}"[..]));
+        assert_eq!(issuer.fetch(get("https://issuer.example/")).await.unwrap().status, StatusCode::NOT_FOUND);
+        issuer.fail(URL);
+        assert!(matches!(issuer.fetch(get(URL)).await, Err(FetchError::Network(_))));
+        issuer.time_out(URL);
+        assert!(matches!(issuer.fetch(get(URL)).await, Err(FetchError::Timeout)));
+        assert_eq!((issuer.hits(URL), issuer.urls().len()), (3, 4));
+    }
+
+    #[tokio::test]
+    async fn judges_policy_and_size_as_the_real_one() {
+        let issuer = FakeIssuer::new();
+        issuer.serve(URL, 200, "12345");
+        let mut request = get(URL);
+        request.max_body = 4;
+        assert!(matches!(issuer.fetch(request).await, Err(FetchError::TooLarge { limit: 4 })));
+        assert!(matches!(issuer.fetch(get("http://issuer.example/jwks")).await, Err(FetchError::Refused(_))));
+        assert_eq!(issuer.hits(URL), 1);
+    }
+
+    #[tokio::test]
+    async fn hangs_until_released() {
+        let issuer = FakeIssuer::new();
+        let gate = issuer.hang(URL);
+        let waiting = tokio::spawn({
+            let issuer = issuer.clone();
+            async move { issuer.fetch(get(URL)).await }
+        });
+        gate.reached().await;
+        assert!(!waiting.is_finished());
+        issuer.serve(URL, 503, "");
+        gate.release();
+        assert_eq!(waiting.await.unwrap().unwrap().status, StatusCode::SERVICE_UNAVAILABLE);
+        assert!(issuer.fetch(get(URL)).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn publishes_a_forge() {
+        let (issuer, forge) = (FakeIssuer::new(), Forge::new("https://issuer.example"));
+        issuer.publish(&forge);
+        let metadata = issuer.fetch(get(forge.metadata_url().as_str())).await.unwrap();
+        assert_eq!(metadata.body, forge.metadata_json());
+        assert_eq!(issuer.fetch(get(URL)).await.unwrap().body, forge.jwks_json());
+    }
+}

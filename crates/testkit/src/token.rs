@@ -199,3 +199,106 @@ fn next_number() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use portcullis_jose::{Algorithm, AlgorithmSet, Compact, JoseError, KeySet};
+    use portcullis_metadata::{Clock, JwkSet};
+    use serde_json::{Value, json};
+
+    use crate::{Forge, ManualClock, flip_payload, flip_signature};
+
+    const ISSUER: &str = "https://issuer.example/realms/test";
+
+    fn verify(forge: &Forge, token: &str) -> Result<Value, JoseError> {
+        let jwks = JwkSet::parse(forge.jwks_json().as_bytes()).unwrap();
+        let allowed: AlgorithmSet = Algorithm::ALL.into_iter().collect();
+        let (keys, _) = KeySet::from_jwks(&jwks, allowed).unwrap();
+        let compact = Compact::parse(token, 16 * 1024)?;
+        let payload = keys.verify(&compact)?;
+        Ok(serde_json::from_slice(payload.bytes()).unwrap())
+    }
+
+    fn forge() -> Forge {
+        Forge::new(ISSUER).with_algorithm(Algorithm::Es256)
+    }
+
+    #[test]
+    fn a_token_is_good_by_the_clock_it_was_begun_at() {
+        let clock = ManualClock::new();
+        let forge = forge().with_clock(clock.clone()).with_resource("https://mcp.example.com/other");
+        clock.advance(Duration::from_secs(60));
+        let claims = verify(&forge, &forge.token().scope("a b").without("jti").claim("x", 1).sign()).unwrap();
+        let now = clock.unix().as_secs();
+        assert_eq!(
+            claims,
+            json!({ "iss": ISSUER, "aud": "https://mcp.example.com/other", "sub": "alice", "client_id": "test-client",
+                "iat": now, "exp": now + 300, "scope": "a b", "x": 1 })
+        );
+    }
+
+    #[test]
+    fn tokens_differ() {
+        assert_ne!(forge().token().sign(), forge().token().sign());
+    }
+
+    #[test]
+    fn spoiled_tokens_do_not_verify() {
+        let forge = forge();
+        let token = forge.token();
+        let good = token.sign();
+        assert_eq!(verify(&forge, &flip_signature(&good)), Err(JoseError::Signature));
+        assert_eq!(verify(&forge, &flip_payload(&good)), Err(JoseError::Signature));
+        assert!(verify(&forge, &token.unsigned("none")).is_err());
+        assert_eq!(verify(&forge, &token.clone().alg("RS256").sign()), Err(JoseError::UnknownKey));
+        assert_eq!(verify(&forge, &token.clone().kid("other").sign()), Err(JoseError::UnknownKey));
+        assert_eq!(verify(&forge, &token.clone().header("crit", json!([])).sign()), Err(JoseError::Extension));
+        assert_eq!(verify(&forge, &token.raw_header("{}").sign()), Err(JoseError::Header));
+    }
+
+    #[test]
+    fn public_keys_as_secrets() {
+        for (forge, forms) in [(forge(), 6), (Forge::new(ISSUER), 6), (forge().with_algorithm(Algorithm::EdDsa), 3)] {
+            let tokens = forge.token().hmac_with_public_key();
+            assert_eq!(tokens.len(), forms);
+            for token in tokens {
+                assert_eq!(verify(&forge, &token), Err(JoseError::UnsupportedAlgorithm));
+            }
+        }
+    }
+
+    #[test]
+    fn another_issuer_has_another_key_of_the_same_name() {
+        let (ours, theirs) = (forge(), Forge::new("https://other.example").with_algorithm(Algorithm::Es256));
+        assert_eq!(ours.key().kid(), theirs.key().kid());
+        let token = ours.token();
+        assert_eq!(verify(&ours, &token.self_signed(&theirs.key())), Err(JoseError::Signature));
+        assert_eq!(verify(&ours, &token.signed_by(theirs.key()).sign()), Err(JoseError::Signature));
+    }
+
+    #[test]
+    fn rotation_takes_the_old_key_back() {
+        let forge = forge();
+        let old = forge.token().sign();
+        forge.rotate();
+        assert_eq!(verify(&forge, &old), Err(JoseError::UnknownKey));
+        assert!(verify(&forge, &forge.token().sign()).is_ok());
+    }
+
+    #[test]
+    fn addresses_of_an_issuer() {
+        let forge = forge();
+        let metadata = "https://issuer.example/.well-known/oauth-authorization-server/realms/test";
+        assert_eq!(forge.metadata_url().as_str(), metadata);
+        assert_eq!(forge.endpoint("jwks").as_str(), "https://issuer.example/realms/test/jwks");
+        let rooted = Forge::new("https://issuer.example");
+        assert_eq!(rooted.metadata_url().as_str(), "https://issuer.example/.well-known/oauth-authorization-server");
+        assert_eq!(rooted.endpoint("jwks").as_str(), "https://issuer.example/jwks");
+        let document =
+            portcullis_metadata::AuthorizationServerMetadata::parse(forge.metadata_json().as_bytes()).unwrap();
+        assert_eq!(document.issuer, *forge.issuer());
+        assert_eq!(document.jwks_uri, Some(forge.endpoint("jwks")));
+    }
+}
