@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::{PAYLOAD, RSA, all, decode, encode, import, key, published, verify};
 
 /// C2: a token keyed by the public key's PEM, DER, JWK text or modulus is refused, though the library beneath would
-/// take it (trap 1).
+/// take it.
 #[test]
 fn hmac_keyed_by_the_public_key() {
     let keys = published(&[&RSA]);
@@ -62,7 +62,7 @@ fn near_names() {
     }
 }
 
-/// C2: a key that was published for RS256 verifies no other RSA algorithm, though all are allowed (trap 2).
+/// C2: a key that was published for RS256 verifies no other RSA algorithm, though all are allowed.
 #[test]
 fn a_key_of_one_algorithm_under_another() {
     let keys = published(&[&RSA]);

@@ -21,7 +21,7 @@ fn rsa(bits: usize, exponent: &[u8]) -> Value {
 
 const F4: &[u8] = &[1, 0, 1];
 
-/// C2: RSA moduli are judged by their exact length in bits (trap 9).
+/// C2: RSA moduli are judged by their exact length in bits.
 #[test]
 fn rsa_sizes() {
     for bits in [2048, 2049, 3072, 4096, 8191, 8192] {
@@ -34,7 +34,7 @@ fn rsa_sizes() {
     assert_eq!(reason(&even), Some(KeyError::Modulus));
 }
 
-/// C2: RSA exponents are odd, at least 65537 and below 2^32 (trap 9).
+/// C2: RSA exponents are odd, at least 65537 and below 2^32.
 #[test]
 fn rsa_exponents() {
     for exponent in [&[1, 0, 1][..], &[1, 0, 3], &[0xff, 0xff, 0xff, 0xff], &[0, 1, 0, 1]] {
@@ -166,7 +166,7 @@ fn ed25519_length() {
     }
 }
 
-/// C2: the RFC 9864 name works on keys and headers alike, and is the same algorithm as EdDSA (trap 11).
+/// C2: the RFC 9864 name works on keys and headers alike, and is the same algorithm as EdDSA.
 #[test]
 fn ed25519_as_a_name() {
     let signer = key(Algorithm::EdDsa, "ed");
@@ -202,7 +202,7 @@ fn keys_for_something_else() {
     }
 }
 
-/// C2: one bad key costs only itself (trap 8).
+/// C2: one bad key costs only itself.
 #[test]
 fn a_bad_key_among_good_ones() {
     let good = key(Algorithm::Es256, "good");
@@ -234,7 +234,7 @@ fn too_many_keys() {
     assert!(KeySet::from_jwks(&rubbish, all()).is_err());
 }
 
-/// J3: nothing of a key pair's private part is shown, nor of a published private key (trap 10).
+/// J3: nothing of a key pair's private part is shown, nor of a published private key.
 #[test]
 fn private_members_are_never_shown() {
     for algorithm in [Algorithm::Rs256, Algorithm::Es256, Algorithm::EdDsa] {

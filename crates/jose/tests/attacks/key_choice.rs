@@ -52,7 +52,7 @@ fn one_kid_for_two_keys_of_one_algorithm() {
     assert_eq!(verify(&keys, &other.sign("JWT", PAYLOAD).unwrap()), Ok(PAYLOAD.to_vec()));
 }
 
-/// C3: a token without `kid` is tried with the one key that fits the algorithm, with a `kid` of its own or not (trap 3).
+/// C3: a token without `kid` is tried with the one key that fits the algorithm, with a `kid` of its own or not.
 #[test]
 fn no_kid_and_one_fitting_key() {
     let (ec, ed) = (key(Algorithm::Es256, "ec"), key(Algorithm::EdDsa, "ed"));
