@@ -46,7 +46,7 @@ fn any_request() -> impl Strategy<Value = Request<()>> {
 /// 401 has exactly the parameters that belong there.
 #[test]
 fn arbitrary_requests() {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let _entered = runtime.enter();
     let setup = Setup::new().require("read").route(&[], "/admin/**", "admin");
     proptest!(|(request in any_request())| {
@@ -74,7 +74,7 @@ fn arbitrary_requests() {
 /// B4: any realm that is taken, and any scopes, come back from the challenge as they went in.
 #[test]
 fn challenges_parse_back() {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let _entered = runtime.enter();
     proptest!(ProptestConfig::with_cases(64), |(realm in "[ -~]{1,40}", scopes in prop::collection::btree_set("[!#-\\[\\]-~]{1,12}", 1..4))| {
         let text = scopes.iter().map(String::as_str).collect::<Vec<_>>().join(" ");
