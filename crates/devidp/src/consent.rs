@@ -53,11 +53,12 @@ pub(crate) fn ask(app: &App, request: AuthorizationRequest, headers: &HeaderMap)
     };
     let reply = respond::page(StatusCode::OK, |nonce| page.html(nonce))?;
     // Lax, because Strict is not sent when another site leads here, which would make every page begin a new value; a
-    // form post from another site carries neither. Not Secure, because this is plain http.
+    // form post from another site carries neither. Cookies know no ports, so the path keeps it from other local servers.
+    // Not Secure, because this is plain http.
     let cookie = format!(
-        "{COOKIE_NAME}={}; Path={}/; Max-Age={}; HttpOnly; SameSite=Lax",
+        "{COOKIE_NAME}={}; Path={}; Max-Age={}; HttpOnly; SameSite=Lax",
         browser.secret(),
-        app.settings.issuer_path,
+        Endpoint::Authorize.path(&app.settings.issuer_path),
         TICKET_LIFETIME.as_secs()
     );
     let id = ticket.id().to_owned();

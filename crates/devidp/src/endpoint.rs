@@ -11,7 +11,7 @@ pub(crate) enum Endpoint {
     Jwks,
     Register,
     Authorize,
-    /// Where the consent page posts its answer.
+    /// Where the consent page posts its answer. It is below `Authorize`, so that the cookie's path can be that one.
     Consent,
     Token,
 }
@@ -39,7 +39,7 @@ impl Endpoint {
             Self::Jwks => "jwks",
             Self::Register => "register",
             Self::Authorize => "authorize",
-            Self::Consent => "consent",
+            Self::Consent => "authorize/consent",
             Self::Token => "token",
         };
         format!("{issuer_path}/{name}")

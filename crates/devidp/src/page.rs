@@ -23,12 +23,12 @@ impl ConsentPage<'_> {
         let place = if self.request.redirect.is_loopback() { "on this computer" } else { "on another machine" };
         let body = format!(
             r#"<h1>Allow <bdi>{client}</bdi> to act for you?</h1>
-<p class="soft">The application chose this name itself. Nobody checked it.</p>
+<p class="soft">The application chose this name. It is not verified.</p>
 <form method="post" action="{action}">
 <dl>
 <div><dt>It asks for</dt><dd><ul>{scopes}</ul></dd></div>
 <div><dt>At</dt><dd>{resource}</dd></div>
-<div><dt>The answer goes to</dt><dd>{authority} <span class="soft">({place})</span></dd></div>
+<div><dt>The answer goes to</dt><dd>{authority} <span class="soft place">{place}</span></dd></div>
 </dl>
 <label for="user">Your user name</label>
 <input id="user" name="user" value="{user}" required maxlength="64" autocomplete="off" autocapitalize="none" spellcheck="false">
@@ -91,7 +91,7 @@ fn whole(title: &str, body: &str, nonce: &str) -> String {
 <main>
 {body}
 </main>
-<footer>This server is for development and tests. It lets anybody in under any name.</footer>
+<footer>A server for development and tests. Anybody gets in, under any name.</footer>
 </body>
 </html>
 "#

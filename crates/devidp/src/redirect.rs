@@ -1,9 +1,14 @@
+use std::sync::Arc;
+
 use portcullis_metadata::is_https_or_loopback_http;
 use url::{Url, form_urlencoded};
 
-/// A redirect URI that codes may be sent to: `https`, or `http` to a loopback host.
+/// A redirect URI that codes may be sent to: `https`, or `http` to a loopback host. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RedirectUri {
+pub(crate) struct RedirectUri(Arc<Parts>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Parts {
     text: Box<str>,
     url: Url,
 }
@@ -50,7 +55,7 @@ impl RedirectUri {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(RedirectUriError::UserInformation);
         }
-        Ok(Self { text: text.into(), url })
+        Ok(Self(Arc::new(Parts { text: text.into(), url })))
     }
 
     /// The redirect URI to use when this one is registered and `asked` stands in the request: `asked` itself,
@@ -58,7 +63,7 @@ impl RedirectUri {
     /// application takes from the operating system (RFC 8252 section 7.3, RFC 9700 section 4.1.3). The host is
     /// compared as text: `localhost` is not `127.0.0.1`.
     pub(crate) fn admits(&self, asked: &str) -> Option<Self> {
-        if *self.text == *asked {
+        if *self.0.text == *asked {
             return Some(self.clone());
         }
         let asked = Self::parse(asked).ok()?;
@@ -68,34 +73,34 @@ impl RedirectUri {
 
     /// The text as it was written.
     pub(crate) fn as_str(&self) -> &str {
-        &self.text
+        &self.0.text
     }
 
     /// Host and, where there is one, port: what a person can judge the redirect by.
     pub(crate) fn authority(&self) -> &str {
-        self.url.authority()
+        self.0.url.authority()
     }
 
     /// Whether it leads to this machine.
     pub(crate) fn is_loopback(&self) -> bool {
-        portcullis_metadata::is_loopback(&self.url)
+        portcullis_metadata::is_loopback(&self.0.url)
     }
 
     /// The address to redirect to, with these parameters added to its query.
     pub(crate) fn with<'a>(&self, parameters: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
         let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish();
-        let separator = match self.text.split_once('?') {
+        let separator = match self.0.text.split_once('?') {
             None => "?",
             Some((_, "")) => "",
             Some(_) => "&",
         };
-        format!("{}{separator}{query}", self.text)
+        format!("{}{separator}{query}", self.0.text)
     }
 
     /// The text around the port of an `http` loopback URL: its scheme and host, and what follows the port.
     fn without_loopback_port(&self) -> Option<(&str, &str)> {
-        let host = self.url.host_str().filter(|_| self.url.scheme() == "http")?;
-        let (origin, rest) = self.text.split_at_checked("http://".len() + host.len())?;
+        let host = self.0.url.host_str().filter(|_| self.0.url.scheme() == "http")?;
+        let (origin, rest) = self.0.text.split_at_checked("http://".len() + host.len())?;
         if origin.strip_prefix("http://") != Some(host) {
             return None;
         }
@@ -194,7 +199,7 @@ mod tests {
         #[test]
         fn added_parameters_read_back_and_leave_the_rest(state in ".*", path in "[a-z/?=&%]{0,20}") {
             let uri = RedirectUri::parse(&format!("http://127.0.0.1:1/{path}")).unwrap();
-            let before: Vec<_> = uri.url.query_pairs().into_owned().collect();
+            let before: Vec<_> = uri.0.url.query_pairs().into_owned().collect();
             let url = Url::parse(&uri.with([("state", &*state)])).unwrap();
             let mut after: Vec<_> = url.query_pairs().into_owned().collect();
             prop_assert_eq!(after.pop(), Some(("state".to_owned(), state)));

@@ -7,7 +7,7 @@ use http::{
     },
 };
 use http_body_util::Full;
-use serde_json::{Value, json};
+use portcullis_metadata::OAuthError;
 
 use crate::{
     handle::random_text,
@@ -24,9 +24,9 @@ pub(crate) fn document(body: Bytes) -> Reply {
 }
 
 /// An answer for one client only.
-pub(crate) fn json_reply(status: StatusCode, body: &Value) -> Reply {
+pub(crate) fn json_reply(status: StatusCode, body: Vec<u8>) -> Reply {
     let headers = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")];
-    with_headers(status, Bytes::from(body.to_string()), headers)
+    with_headers(status, Bytes::from(body), headers)
 }
 
 /// An error of the token or the registration endpoint (RFC 6749 section 5.2, RFC 7591 section 3.2.2).
@@ -36,8 +36,8 @@ pub(crate) fn json_refusal(refusal: OAuthRefusal) -> Reply {
 
 /// The same with another status, where HTTP has a more exact one.
 pub(crate) fn json_refusal_with(status: StatusCode, refusal: OAuthRefusal) -> Reply {
-    let body = json!({ "error": refusal.error.as_str(), "error_description": refusal.description });
-    let mut reply = json_reply(status, &body);
+    let body = OAuthError::new(refusal.error.as_str(), refusal.description).to_json();
+    let mut reply = json_reply(status, body);
     if refusal.error == ErrorName::InvalidClient {
         let challenge = HeaderValue::from_static("Basic realm=\"portcullis-devidp\"");
         reply.headers_mut().insert(WWW_AUTHENTICATE, challenge);

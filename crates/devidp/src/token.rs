@@ -1,6 +1,6 @@
 use http::{HeaderMap, StatusCode};
+use portcullis_metadata::{AccessToken, TokenResponse};
 use serde::Serialize;
-use serde_json::json;
 
 use crate::{
     app::App,
@@ -64,13 +64,12 @@ fn token_for(app: &App, headers: &HeaderMap, form: &Params) -> Result<Reply, OAu
     }
     let access_token = sign(app, &approval)?;
     tracing::info!(client.id = &*client_id, token.resource = request.resource.as_str(), "issued an access token");
-    let body = json!({
-        "access_token": access_token,
-        "token_type": "Bearer",
-        "expires_in": app.settings.access_token_lifetime.as_secs(),
-        "scope": request.scopes.to_string(),
-    });
-    Ok(json_reply(StatusCode::OK, &body))
+    let response = TokenResponse {
+        expires_in: Some(app.settings.access_token_lifetime.as_secs()),
+        scope: Some(request.scopes.to_string()),
+        ..TokenResponse::bearer(access_token)
+    };
+    Ok(json_reply(StatusCode::OK, response.to_json()))
 }
 
 const fn wrong_target() -> OAuthRefusal {
@@ -94,7 +93,7 @@ struct Claims<'a> {
     scope: String,
 }
 
-fn sign(app: &App, approval: &Approval) -> Result<String, OAuthRefusal> {
+fn sign(app: &App, approval: &Approval) -> Result<AccessToken, OAuthRefusal> {
     let settings = &app.settings;
     let now = settings.clock.unix();
     let claims = Claims {
@@ -117,5 +116,6 @@ fn sign(app: &App, approval: &Approval) -> Result<String, OAuthRefusal> {
         OAuthRefusal::new(ErrorName::ServerError, "the token could not be signed")
     };
     let payload = serde_json::to_vec(&claims).map_err(|error| not_signed(&error))?;
-    key.sign(settings.token_header_type.as_str(), &payload).map_err(|error| not_signed(&error))
+    let token = key.sign(settings.token_header_type.as_str(), &payload).map_err(|error| not_signed(&error))?;
+    Ok(AccessToken::new(token))
 }

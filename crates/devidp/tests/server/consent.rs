@@ -28,7 +28,7 @@ impl Shown {
     async fn post(&self, server: &Server, headers: &[(&str, &str)], fields: &[(&str, &str)]) -> Answer {
         let ticket = self.page.ticket();
         let fields = [fields, &[("ticket", &*ticket)]].concat();
-        server.send(Method::POST, "/consent", headers, &encoded(&fields)).await
+        server.send(Method::POST, "/authorize/consent", headers, &encoded(&fields)).await
     }
 }
 
@@ -57,7 +57,9 @@ async fn the_page_cannot_be_framed() {
     assert_eq!(page.header("referrer-policy"), Some("same-origin"));
     assert_eq!(page.header("cache-control"), Some("no-store"));
     let cookie = page.header("set-cookie").unwrap();
-    assert!(cookie.contains("; HttpOnly") && cookie.contains("; SameSite=Lax") && cookie.contains("; Path=/;"));
+    assert!(
+        cookie.contains("; HttpOnly") && cookie.contains("; SameSite=Lax") && cookie.contains("; Path=/authorize;")
+    );
     assert!(!page.body.contains("<script"));
 }
 
@@ -143,7 +145,7 @@ async fn a_made_up_ticket_does_not_count() {
     for ticket in ["", "short", &forged, &"é".repeat(22)] {
         let form = encoded(&[("user", "alice"), ("decision", "allow"), ("ticket", ticket)]);
         let headers = [FORM, ("origin", &*shown.origin), ("cookie", &*cookie)];
-        let answer = server.send(Method::POST, "/consent", &headers, &form).await;
+        let answer = server.send(Method::POST, "/authorize/consent", &headers, &form).await;
         assert_refused(&answer, StatusCode::BAD_REQUEST);
     }
 }

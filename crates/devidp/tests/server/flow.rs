@@ -34,7 +34,7 @@ async fn a_person_allows_and_the_client_gets_a_token() {
     let ticket = page.ticket();
     let form = encoded(&[("ticket", &ticket), ("user", "bob"), ("decision", "allow")]);
     let headers = [FORM, ("origin", &origin), ("cookie", &cookie)];
-    let answer = server.send(Method::POST, "/consent", &headers, &form).await;
+    let answer = server.send(Method::POST, "/authorize/consent", &headers, &form).await;
     assert_eq!(answer.status, StatusCode::SEE_OTHER);
     assert_eq!(answer.returned("state").as_deref(), Some("a state & more"));
     assert_eq!(answer.returned("iss").as_deref(), Some(&*server.issuer));

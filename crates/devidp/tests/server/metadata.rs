@@ -91,7 +91,7 @@ async fn scripts_of_other_origins_may_use_what_is_for_them() {
         let answer = server.send(Method::POST, path, &[origin], "").await;
         assert_eq!(answer.header("access-control-allow-origin"), Some("*"), "also on errors: {path}");
     }
-    for path in ["/authorize", "/consent", "/"] {
+    for path in ["/authorize", "/authorize/consent", "/"] {
         let answer = server.send(Method::OPTIONS, path, &[], "").await;
         assert_eq!(answer.status, StatusCode::METHOD_NOT_ALLOWED, "{path}");
         assert_eq!(answer.header("access-control-allow-origin"), None);
