@@ -1,0 +1,93 @@
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use pin_project_lite::pin_project;
+
+/// The body of an admitted request: exactly the bytes that were judged, or nothing.
+#[derive(Clone, Debug, Default)]
+pub struct AdmittedBody(Bytes);
+
+impl AdmittedBody {
+    pub(crate) fn new(bytes: Bytes) -> Self {
+        Self(bytes)
+    }
+}
+
+impl Body for AdmittedBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let data = std::mem::take(&mut self.0);
+        Poll::Ready(if data.is_empty() { None } else { Some(Ok(Frame::data(data))) })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.len() as u64)
+    }
+}
+
+pin_project! {
+    /// The body of every answer that leaves the endpoint: a short text of its own, nothing, or the inner service's
+    /// body, untouched. No box in either case.
+    #[derive(Debug)]
+    pub struct EndpointBody<B> {
+        #[pin]
+        kind: Kind<B>,
+    }
+}
+
+pin_project! {
+    #[project = KindProj]
+    #[derive(Debug)]
+    enum Kind<B> {
+        Own { data: Bytes },
+        Inner { #[pin] body: B },
+    }
+}
+
+impl<B> EndpointBody<B> {
+    pub(crate) fn own(data: Bytes) -> Self {
+        Self { kind: Kind::Own { data } }
+    }
+
+    pub(crate) fn inner(body: B) -> Self {
+        Self { kind: Kind::Inner { body } }
+    }
+}
+
+impl<B: Body<Data = Bytes>> Body for EndpointBody<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        match self.project().kind.project() {
+            KindProj::Own { data } if data.is_empty() => Poll::Ready(None),
+            KindProj::Own { data } => Poll::Ready(Some(Ok(Frame::data(std::mem::take(data))))),
+            KindProj::Inner { body } => body.poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.kind {
+            Kind::Own { data } => data.is_empty(),
+            Kind::Inner { body } => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.kind {
+            Kind::Own { data } => SizeHint::with_exact(data.len() as u64),
+            Kind::Inner { body } => body.size_hint(),
+        }
+    }
+}

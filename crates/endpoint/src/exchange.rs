@@ -1,0 +1,65 @@
+use std::sync::Arc;
+
+use http::{HeaderMap, Response, StatusCode};
+use portcullis_session::{EndReason, Reservation, Session};
+
+use crate::{EndpointBody, respond, session::Sessions};
+
+/// What an admitted request has to do with a session, and so what has to happen to its headers and its answer.
+pub(crate) enum Exchange {
+    /// A modern request: there is no session, whatever either side says.
+    Without,
+    /// `initialize`: room is held, and becomes a session when the inner service accepts.
+    Opening { room: Reservation, version: Option<Box<str>> },
+    /// A request in a session.
+    In(Arc<Session>),
+    /// DELETE.
+    Closing(Arc<Session>),
+}
+
+impl Exchange {
+    /// Puts the backend's identifier in the place of the client's.
+    pub(crate) fn prepare(&self, sessions: &Sessions, headers: &mut HeaderMap) {
+        sessions.take(headers);
+        if let Self::In(session) | Self::Closing(session) = self {
+            sessions.name_to_backend(session, headers);
+        }
+    }
+
+    /// Acts on the inner service's answer, and puts the client's identifier in the place of the backend's.
+    pub(crate) fn finish<B>(self, sessions: &Sessions, mut response: Response<B>) -> Response<EndpointBody<B>> {
+        let status = response.status();
+        let named = sessions.take(response.headers_mut());
+        match self {
+            Self::Without => {}
+            Self::Opening { room, version } => {
+                if status.is_success() {
+                    let backend = named.map(|value| value.as_bytes().into()).unwrap_or_default();
+                    let session = room.open(backend, version);
+                    tracing::debug!(session = %session.log_hash(), "session opened");
+                    sessions.name_to_client(&session, response.headers_mut());
+                }
+            }
+            Self::In(session) => {
+                let is_ours = named.is_some_and(|value| value.as_bytes() == session.backend());
+                if status == StatusCode::NOT_FOUND && !session.backend().is_empty() {
+                    sessions.store.end(&session, EndReason::TransportClosed);
+                } else if is_ours {
+                    sessions.name_to_client(&session, response.headers_mut());
+                }
+            }
+            Self::Closing(session) => {
+                let gone = status.is_success()
+                    || matches!(status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED)
+                    || session.backend().is_empty();
+                if gone {
+                    sessions.store.end(&session, EndReason::Deleted);
+                    if !status.is_success() {
+                        return respond::ended();
+                    }
+                }
+            }
+        }
+        response.map(EndpointBody::inner)
+    }
+}

@@ -1,0 +1,169 @@
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use http::{
+    Response,
+    header::{CONTENT_LENGTH, TRAILER, TRANSFER_ENCODING},
+    request::Parts,
+};
+use http_body::Body;
+use pin_project_lite::pin_project;
+use portcullis_guard::Caller;
+use tower_service::Service;
+
+use crate::{
+    Admitted, EndpointBody,
+    collect::Collector,
+    exchange::Exchange,
+    judge::{Admission, judge_post},
+    layer::Shared,
+    respond::{Refusal, Refused},
+};
+
+pin_project! {
+    /// The answer of an [`Endpoint`](crate::Endpoint) to come. Nothing in it is boxed.
+    ///
+    /// Dropped early, it gives back what it holds: its share of the budget, and the room for a session that is not
+    /// open yet.
+    pub struct EndpointFuture<S, B, RB>
+    where
+        S: Service<Admitted>,
+    {
+        shared: Arc<Shared>,
+        #[pin]
+        state: State<S, B, RB, S::Future>,
+    }
+}
+
+pin_project! {
+    #[project = StateProj]
+    enum State<S, B, RB, F> {
+        /// Nothing to wait for.
+        Answer { response: Option<Response<EndpointBody<RB>>> },
+        /// The body of a POST is on its way in.
+        Reading { #[pin] body: B, held: Option<Held<S>> },
+        Inner { #[pin] future: F, exchange: Option<Exchange> },
+    }
+}
+
+/// What waits for the body.
+struct Held<S> {
+    collector: Collector,
+    parts: Parts,
+    caller: Caller,
+    service: S,
+}
+
+impl<S, B, RB> EndpointFuture<S, B, RB>
+where
+    S: Service<Admitted, Response = Response<RB>>,
+    B: Body<Data = Bytes>,
+{
+    pub(crate) fn refused(shared: Arc<Shared>, refused: Refused) -> Self {
+        let state = State::refused(&shared, &refused);
+        Self { shared, state }
+    }
+
+    pub(crate) fn reading(shared: Arc<Shared>, parts: Parts, body: B, caller: Caller, service: S) -> Self {
+        if body.size_hint().lower() > shared.max_body as u64 {
+            return Self::refused(shared, Refusal::TooLarge.into());
+        }
+        let collector = Collector::new(shared.max_body, &shared.budget);
+        let held = Some(Held { collector, parts, caller, service });
+        Self { shared, state: State::Reading { body, held } }
+    }
+
+    pub(crate) fn admitted(
+        shared: Arc<Shared>,
+        admission: Admission,
+        parts: Parts,
+        body: Bytes,
+        caller: Caller,
+        service: &mut S,
+    ) -> Self {
+        let state = State::inner(&shared, admission, parts, body, caller, service);
+        Self { shared, state }
+    }
+}
+
+impl<S, B, RB> State<S, B, RB, S::Future>
+where
+    S: Service<Admitted, Response = Response<RB>>,
+{
+    fn refused(shared: &Shared, refused: &Refused) -> Self {
+        Self::Answer { response: Some(refused.response(shared.resource.challenges())) }
+    }
+
+    fn inner(
+        shared: &Shared,
+        admission: Admission,
+        mut parts: Parts,
+        body: Bytes,
+        caller: Caller,
+        service: &mut S,
+    ) -> Self {
+        let Admission { era, exchange } = admission;
+        exchange.prepare(&shared.sessions, &mut parts.headers);
+        for framing in [CONTENT_LENGTH, TRANSFER_ENCODING, TRAILER] {
+            parts.headers.remove(framing);
+        }
+        let future = service.call(Admitted::new(parts, body, caller, era));
+        Self::Inner { future, exchange: Some(exchange) }
+    }
+
+    /// The body is complete.
+    fn judged(shared: &Shared, held: Held<S>) -> Self {
+        let Held { collector, parts, caller, mut service } = held;
+        let body = collector.finish();
+        match judge_post(shared, &parts, &caller, &body) {
+            Ok(admission) => Self::inner(shared, admission, parts, body, caller, &mut service),
+            Err(refused) => Self::refused(shared, &refused),
+        }
+    }
+}
+
+impl<S, B, RB> Future for EndpointFuture<S, B, RB>
+where
+    S: Service<Admitted, Response = Response<RB>>,
+    B: Body<Data = Bytes>,
+{
+    type Output = Result<Response<EndpointBody<RB>>, S::Error>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        loop {
+            let next = match this.state.as_mut().project() {
+                StateProj::Answer { response } => match response.take() {
+                    Some(response) => return Poll::Ready(Ok(response)),
+                    // Polled again after the end, which the contract of `Future` leaves open.
+                    None => return Poll::Pending,
+                },
+                StateProj::Inner { future, exchange } => {
+                    let response = ready!(future.poll(cx))?;
+                    return match exchange.take() {
+                        Some(exchange) => Poll::Ready(Ok(exchange.finish(&this.shared.sessions, response))),
+                        None => Poll::Pending,
+                    };
+                }
+                StateProj::Reading { body, held } => {
+                    let Some(waiting) = held else { return Poll::Pending };
+                    match ready!(body.poll_frame(cx)) {
+                        Some(frame) => match waiting.collector.add(frame) {
+                            Ok(()) => continue,
+                            Err(refusal) => State::refused(this.shared, &refusal.into()),
+                        },
+                        None => match held.take() {
+                            Some(complete) => State::judged(this.shared, complete),
+                            None => return Poll::Pending,
+                        },
+                    }
+                }
+            };
+            this.state.set(next);
+        }
+    }
+}

@@ -1,0 +1,100 @@
+use std::str::FromStr;
+
+/// A pattern for methods and names, in which `*` stands for any number of any characters: `tools/*`, `admin_*`.
+///
+/// ASCII letter case does not count, because a rule that matches only ever demands *more* scopes. Nothing is
+/// normalized: a resource URI that a server takes for the same as another is another name here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameGlob(Box<str>);
+
+/// Why a text is no pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NameGlobError {
+    /// It is empty, which nothing matches.
+    #[error("a pattern for methods or names is not empty; leave it out to match all")]
+    Empty,
+}
+
+impl NameGlobError {
+    /// The stable code.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Empty => "settings.empty_pattern",
+        }
+    }
+}
+
+impl NameGlob {
+    /// Parses a pattern.
+    ///
+    /// # Errors
+    /// When it is empty.
+    pub fn parse(pattern: &str) -> Result<Self, NameGlobError> {
+        if pattern.is_empty() { Err(NameGlobError::Empty) } else { Ok(Self(pattern.into())) }
+    }
+
+    /// The pattern as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether the whole name matches. Its cost is at most the product of both lengths.
+    pub fn matches(&self, name: &str) -> bool {
+        let (pattern, name) = (self.0.as_bytes(), name.as_bytes());
+        let (mut p, mut n) = (0, 0);
+        // Behind the last star: where the pattern goes on, and up to where the star has swallowed the name.
+        let mut star = None;
+        while n < name.len() {
+            match pattern.get(p) {
+                Some(b'*') => {
+                    p += 1;
+                    star = Some((p, n));
+                }
+                Some(wanted) if wanted.eq_ignore_ascii_case(&name[n]) => {
+                    p += 1;
+                    n += 1;
+                }
+                _ => {
+                    let Some((after, swallowed)) = star else { return false };
+                    p = after;
+                    n = swallowed + 1;
+                    star = Some((after, n));
+                }
+            }
+        }
+        pattern[p..].iter().all(|byte| *byte == b'*')
+    }
+}
+
+impl FromStr for NameGlob {
+    type Err = NameGlobError;
+
+    fn from_str(pattern: &str) -> Result<Self, NameGlobError> {
+        Self::parse(pattern)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// B9: patterns match whole names, in any letter case.
+    #[test]
+    fn patterns_match_whole_names() {
+        for (pattern, matching, other) in [
+            ("add", &["add", "ADD"][..], &["", "ad", "adds", "xadd"][..]),
+            ("*", &["", "x", "tools/call"], &[]),
+            ("admin_*", &["admin_", "admin_drop", "Admin_x"], &["admin", "xadmin_y"]),
+            ("*_write", &["_write", "a_write_write"], &["a_write_", "write"]),
+            ("a*b*c", &["abc", "a-b-b-c", "abbcc"], &["acb", "ab", "abcd"]),
+            ("file:///*/secret*", &["file:///a/b/secrets"], &["file:///secret"]),
+            ("**", &["", "x"], &[]),
+        ] {
+            let glob = NameGlob::parse(pattern).unwrap();
+            assert!(matching.iter().all(|name| glob.matches(name)), "{pattern}");
+            assert!(!other.iter().any(|name| glob.matches(name)), "{pattern}");
+        }
+        assert_eq!(NameGlob::parse(""), Err(NameGlobError::Empty));
+    }
+}

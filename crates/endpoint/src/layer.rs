@@ -1,0 +1,60 @@
+use std::sync::Arc;
+
+use portcullis_guard::ProtectedResource;
+use portcullis_mcp::{Limits, Revisions};
+use tower_layer::Layer;
+
+use crate::{BodyBudget, Endpoint, EndpointSettings, SettingsError, rules::Rules, session::Sessions};
+
+/// Puts a service of [`Admitted`](crate::Admitted) requests behind the endpoint.
+///
+/// The endpoint itself has to stand behind a [`Guard`](portcullis_guard::Guard) of the same resource: a request
+/// that no guard has judged is answered 500.
+#[derive(Clone)]
+pub struct EndpointLayer {
+    shared: Arc<Shared>,
+}
+
+/// What all endpoints of one layer share, prepared once.
+pub(crate) struct Shared {
+    pub(crate) resource: Arc<ProtectedResource>,
+    pub(crate) rules: Rules,
+    pub(crate) revisions: Revisions,
+    pub(crate) sessions: Sessions,
+    pub(crate) limits: Limits,
+    pub(crate) max_body: usize,
+    pub(crate) budget: Arc<BodyBudget>,
+}
+
+impl EndpointLayer {
+    /// A layer with these settings.
+    ///
+    /// # Errors
+    /// When no revision is served, or `offline_access` is among the scopes.
+    pub fn new(settings: EndpointSettings) -> Result<Self, SettingsError> {
+        settings.check()?;
+        let sessions = Sessions {
+            store: settings.sessions,
+            resource: settings.resource.resource().clone(),
+            header: settings.session_header,
+        };
+        let shared = Shared {
+            resource: settings.resource,
+            rules: Rules::new(settings.required_scopes, settings.rules),
+            revisions: settings.revisions,
+            sessions,
+            limits: Limits { max_depth: settings.max_depth },
+            max_body: settings.max_body,
+            budget: settings.budget,
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+}
+
+impl<S> Layer<S> for EndpointLayer {
+    type Service = Endpoint<S>;
+
+    fn layer(&self, inner: S) -> Endpoint<S> {
+        Endpoint::new(Arc::clone(&self.shared), inner)
+    }
+}

@@ -1,0 +1,103 @@
+use http::{
+    HeaderMap,
+    header::{CONTENT_ENCODING, CONTENT_TYPE},
+};
+use portcullis_mcp::{Envelope, EnvelopeError, Era, EraError, Limits, Revisions, classify, header};
+
+use crate::respond::Refusal;
+
+/// A POSTed message as far as it can be read, and the era it belongs to as far as that can be told.
+pub(crate) struct Message<'a> {
+    pub(crate) envelope: Result<Envelope<'a>, EnvelopeError>,
+    pub(crate) era: Result<Era, EraError>,
+}
+
+impl<'a> Message<'a> {
+    pub(crate) fn read(body: &'a [u8], headers: &HeaderMap, limits: Limits, served: Revisions) -> Self {
+        let envelope = Envelope::parse(body, limits);
+        let era = classify(envelope.as_ref(), headers, served);
+        Self { envelope, era }
+    }
+
+    /// Whether the rules of sessions are for this message.
+    pub(crate) fn is_legacy(&self) -> bool {
+        match &self.era {
+            Ok(era) => matches!(era, Era::Legacy { .. }),
+            Err(error) => error.is_legacy(),
+        }
+    }
+
+    pub(crate) fn is_initialize(&self) -> bool {
+        self.envelope.as_ref().is_ok_and(Envelope::is_initialize)
+    }
+}
+
+/// Whether the body is said to be JSON in UTF-8, without a further coding: an inner service that honours another
+/// charset or coding would read other text than was judged.
+pub(crate) fn check_content_type(headers: &HeaderMap) -> Result<(), Refusal> {
+    let text = |name| match header::single(headers, name) {
+        Ok(Some(value)) => value.to_str().map(Some).map_err(|_| Refusal::ContentType),
+        Ok(None) => Ok(None),
+        Err(header::Repeated) => Err(Refusal::ContentType),
+    };
+    let json = text(&CONTENT_TYPE)?.is_some_and(is_json);
+    let plain = text(&CONTENT_ENCODING)?.is_none_or(|coding| coding.trim().eq_ignore_ascii_case("identity"));
+    if json && plain { Ok(()) } else { Err(Refusal::ContentType) }
+}
+
+fn is_json(content_type: &str) -> bool {
+    let mut parts = content_type.split(';').map(str::trim);
+    let essence = parts.next().is_some_and(|essence| essence.eq_ignore_ascii_case("application/json"));
+    essence
+        && parts.filter_map(|parameter| parameter.split_once('=')).all(|(name, value)| {
+            let is_utf8 = || value.trim().trim_matches('"').eq_ignore_ascii_case("utf-8");
+            !name.trim().eq_ignore_ascii_case("charset") || is_utf8()
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn accepted(content_types: &[&'static str], coding: Option<&'static str>) -> bool {
+        let mut headers = HeaderMap::new();
+        for content_type in content_types {
+            headers.append(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        }
+        if let Some(coding) = coding {
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding));
+        }
+        check_content_type(&headers).is_ok()
+    }
+
+    /// F4: JSON in UTF-8 and nothing else.
+    #[test]
+    fn only_plain_json_is_taken() {
+        for good in [
+            "application/json",
+            "Application/JSON",
+            "application/json; charset=UTF-8",
+            "application/json;v=1;charset=\"utf-8\"",
+        ] {
+            assert!(accepted(&[good], None), "{good}");
+        }
+        for bad in [
+            "",
+            "text/plain",
+            "application/jsonx",
+            "application/json-rpc",
+            "application/x-www-form-urlencoded",
+            "application/json; charset=utf-16",
+            "application/json; charset=utf-7; charset=utf-8",
+            "application/json, text/plain",
+        ] {
+            assert!(!accepted(&[bad], None), "{bad}");
+        }
+        assert!(!accepted(&[], None));
+        assert!(!accepted(&["application/json", "application/json"], None));
+        assert!(accepted(&["application/json"], Some("identity")));
+        assert!(!accepted(&["application/json"], Some("gzip")));
+    }
+}

@@ -1,0 +1,34 @@
+use std::task::{Context, Poll};
+
+use http::Request;
+use tower_service::Service;
+
+use crate::{Admitted, AdmittedBody};
+
+/// Puts any service of HTTP requests behind the endpoint, such as rmcp's or axum's: it finds the
+/// [`Caller`](portcullis_guard::Caller), and with it the principal, in the request's extensions.
+#[derive(Clone, Copy, Debug)]
+pub struct Plain<S> {
+    service: S,
+}
+
+impl<S> Plain<S> {
+    /// Adapts a service.
+    pub fn new(service: S) -> Self {
+        Self { service }
+    }
+}
+
+impl<S: Service<Request<AdmittedBody>>> Service<Admitted> for Plain<S> {
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.service.poll_ready(cx)
+    }
+
+    fn call(&mut self, admitted: Admitted) -> S::Future {
+        self.service.call(admitted.into_request())
+    }
+}

@@ -1,0 +1,92 @@
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use portcullis_mcp::header;
+use portcullis_metadata::ResourceUri;
+use portcullis_session::{Owner, Session, SessionStore, Unresolved};
+use portcullis_verifier::Principal;
+
+/// Sessions as the endpoint deals with them: one store, one resource, one header.
+pub(crate) struct Sessions {
+    pub(crate) store: SessionStore,
+    pub(crate) resource: ResourceUri,
+    pub(crate) header: HeaderName,
+}
+
+/// Why a request has no session that it may use.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum NoSession {
+    /// It names none.
+    Missing,
+    /// It names one more than once.
+    Repeated,
+    /// The caller's token has no subject, so that no session can be its own.
+    NoOwner,
+    /// It names none of the caller's.
+    Unresolved(Unresolved),
+}
+
+impl NoSession {
+    pub(crate) fn code(self) -> &'static str {
+        match self {
+            Self::Missing => "session.missing",
+            Self::Repeated => "session.repeated",
+            Self::NoOwner => "session.no_owner",
+            Self::Unresolved(reason) => reason.code(),
+        }
+    }
+}
+
+/// Whose sessions this principal's are. Without a principal authentication is off, and sessions are nobody's.
+/// `None` for a token without subject whose issuer is not set to let clients own sessions.
+pub(crate) fn owner(principal: Option<&Principal>) -> Option<Owner<'_>> {
+    let Some(principal) = principal else { return Some(Owner::Nobody) };
+    let issuer = principal.issuer().as_str();
+    match principal.subject() {
+        Some(subject) => Some(Owner::Subject { issuer, subject, client: principal.client() }),
+        None if principal.may_own_sessions_as_client() => {
+            principal.client().map(|client| Owner::Client { issuer, client })
+        }
+        None => None,
+    }
+}
+
+impl Sessions {
+    /// The session that the request names, if it is the owner's.
+    pub(crate) fn resolve(&self, headers: &HeaderMap, owner: Option<Owner<'_>>) -> Result<Arc<Session>, NoSession> {
+        let identifier = match header::single(headers, &self.header) {
+            Ok(identifier) => identifier.ok_or(NoSession::Missing)?,
+            Err(header::Repeated) => return Err(NoSession::Repeated),
+        };
+        let owner = owner.ok_or(NoSession::NoOwner)?;
+        self.store.resolve(&self.resource, owner, identifier.as_bytes()).map_err(NoSession::Unresolved)
+    }
+
+    /// Takes every session header off and gives the first value.
+    pub(crate) fn take(&self, headers: &mut HeaderMap) -> Option<HeaderValue> {
+        if self.header != header::SESSION {
+            // Under its usual name an identifier could still reach whoever listens to that.
+            headers.remove(header::SESSION);
+        }
+        headers.remove(&self.header)
+    }
+
+    /// Writes the identifier that the backend knows the session by, where it gave one.
+    pub(crate) fn name_to_backend(&self, session: &Session, headers: &mut HeaderMap) {
+        if !session.backend().is_empty() {
+            self.write(session.backend(), headers);
+        }
+    }
+
+    /// Writes the identifier that the client knows the session by.
+    pub(crate) fn name_to_client(&self, session: &Session, headers: &mut HeaderMap) {
+        self.write(session.identifier().as_bytes(), headers);
+    }
+
+    fn write(&self, identifier: &[u8], headers: &mut HeaderMap) {
+        if let Ok(mut value) = HeaderValue::from_bytes(identifier) {
+            value.set_sensitive(true);
+            headers.insert(self.header.clone(), value);
+        }
+    }
+}

@@ -1,0 +1,99 @@
+use std::sync::Arc;
+
+use http::{HeaderName, Method};
+use portcullis_guard::{CorsSettings, ProtectedResource};
+use portcullis_mcp::{Revisions, header};
+use portcullis_metadata::Scopes;
+use portcullis_session::SessionStore;
+
+use crate::{BodyBudget, Rule};
+
+/// What an [`EndpointLayer`](crate::EndpointLayer) is made of.
+///
+/// [`new`](Self::new) fills in the defaults; change single fields afterwards.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct EndpointSettings {
+    /// The resource that the guard in front of the endpoint protects.
+    pub resource: Arc<ProtectedResource>,
+    /// The scopes that every request needs. Default: none. Set the guard's to the same, and its
+    /// [`scopes_judged_by`](portcullis_guard::GuardSettings::scopes_judged_by) to
+    /// [`Inner`](portcullis_guard::ScopeJudge::Inner), so that one answer names these and what the rules add.
+    pub required_scopes: Scopes,
+    /// The scopes that some messages need beside them. Default: none.
+    pub rules: Vec<Rule>,
+    /// Which revisions are served. Default: all.
+    pub revisions: Revisions,
+    /// The header that carries the session identifier, to the client and to the inner service. Default:
+    /// `Mcp-Session-Id`.
+    pub session_header: HeaderName,
+    /// The largest body in bytes. Default: 4 MiB.
+    pub max_body: usize,
+    /// How deep a message may nest. Default: 64.
+    pub max_depth: usize,
+    /// What all bodies that are held at once may take, over all endpoints that share it. Default: 256 MiB for
+    /// this endpoint alone.
+    pub budget: Arc<BodyBudget>,
+    /// Where sessions are kept.
+    pub sessions: SessionStore,
+}
+
+impl EndpointSettings {
+    /// The defaults, for this resource.
+    pub fn new(resource: Arc<ProtectedResource>, sessions: SessionStore) -> Self {
+        Self {
+            resource,
+            required_scopes: Scopes::empty(),
+            rules: Vec::new(),
+            revisions: Revisions::ALL,
+            session_header: header::SESSION,
+            max_body: 4 * 1024 * 1024,
+            max_depth: 64,
+            budget: BodyBudget::new(256 * 1024 * 1024),
+            sessions,
+        }
+    }
+
+    /// What the guard has to allow and expose to pages of other origins, so that browsers can use the endpoint:
+    /// the three methods, the session header and `MCP-Protocol-Version`.
+    pub fn cors(session_header: &HeaderName) -> CorsSettings {
+        CorsSettings {
+            methods: vec![Method::GET, Method::POST, Method::DELETE],
+            exposed_headers: vec![session_header.clone(), header::PROTOCOL_VERSION],
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), SettingsError> {
+        if self.revisions.is_empty() {
+            return Err(SettingsError::NoRevision);
+        }
+        let scopes = self.rules.iter().map(|rule| &rule.scopes).chain([&self.required_scopes]);
+        if scopes.into_iter().any(|scopes| scopes.contains("offline_access")) {
+            return Err(SettingsError::OfflineAccess);
+        }
+        Ok(())
+    }
+}
+
+/// Why settings make no endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SettingsError {
+    /// No revision is served.
+    #[error("an endpoint serves at least one revision of the protocol; name one in `revisions`")]
+    NoRevision,
+    /// `offline_access` is among the scopes (MCP 2026-07-28 forbids it): it asks for a refresh token and is no
+    /// permission at a resource.
+    #[error("`offline_access` is no scope of a resource; remove it from required scopes and rules")]
+    OfflineAccess,
+}
+
+impl SettingsError {
+    /// The stable code.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::NoRevision => "settings.no_revision",
+            Self::OfflineAccess => "settings.offline_access",
+        }
+    }
+}
