@@ -55,7 +55,7 @@ pub(crate) fn refusal_page(reason: &str, nonce: &str) -> String {
     let body = format!(
         r#"<h1>This request cannot go on</h1>
 <p>{reason}</p>
-<p class="soft">You were not sent back to the application, because the request does not say safely where that is.</p>"#,
+<p class="soft">The application was not told.</p>"#,
         reason = Escaped(reason)
     );
     whole("Request refused", &body, nonce)

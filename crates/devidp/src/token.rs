@@ -63,7 +63,7 @@ fn token_for(app: &App, headers: &HeaderMap, form: &Params) -> Result<Reply, OAu
         return Err(wrong_target());
     }
     let access_token = sign(app, &approval)?;
-    tracing::info!(client.id = &*client_id, token.resource = request.resource.as_str(), "issued an access token");
+    tracing::info!(client.id = &*client_id, "issued an access token");
     let response = TokenResponse {
         expires_in: Some(app.settings.access_token_lifetime.as_secs()),
         scope: Some(request.scopes.to_string()),

@@ -62,6 +62,8 @@ async fn large_headers_are_refused() {
 async fn it_stops_when_told_to() {
     let server = Server::start(|_| {}).await;
     let address = server.address;
+    let _silent = tokio::net::TcpStream::connect(address).await.unwrap();
+    server.get("/jwks").await;
     server.shut_down().await;
     assert!(tokio::net::TcpStream::connect(address).await.is_err());
 }
