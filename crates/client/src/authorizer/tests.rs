@@ -1,0 +1,279 @@
+use std::collections::HashMap;
+
+use http::HeaderValue;
+use portcullis_metadata::{PkceChallenge, Secret, UnixTime};
+use url::{Url, form_urlencoded};
+
+use super::*;
+use crate::{
+    ClientAuthentication,
+    testing::{
+        ISSUER, METADATA, Network, PRM, Person, REGISTER, RESOURCE, Reply, Still, TOKEN, metadata, prm, well_behaved,
+    },
+};
+
+fn authorizer(network: &Arc<Network>, person: &Arc<Person>, settings: AuthorizerSettings) -> Authorizer {
+    Authorizer::new(network.clone(), person.clone(), Arc::new(Still), settings)
+}
+
+async fn run(network: &Arc<Network>, person: &Arc<Person>) -> Result<ResourceToken, ClientError> {
+    let start = StartUrl::parse(RESOURCE).unwrap();
+    authorizer(network, person, AuthorizerSettings::default()).authorize(&start).await
+}
+
+/// A network that is well-behaved but for what `other` answers.
+fn but(other: impl Fn(&FetchRequest) -> Option<Reply> + Send + Sync + 'static) -> Arc<Network> {
+    Network::new(move |request| other(request).or_else(|| well_behaved(request)))
+}
+
+fn but_metadata(change: impl Fn(&mut serde_json::Value) + Send + Sync + 'static) -> Arc<Network> {
+    but(move |request| {
+        (request.url.as_str() == METADATA).then(|| {
+            let mut document = metadata();
+            change(&mut document);
+            Reply::json(200, document)
+        })
+    })
+}
+
+fn form(request: &FetchRequest) -> HashMap<String, String> {
+    form_urlencoded::parse(&request.body).into_owned().collect()
+}
+
+fn query(url: &Url) -> HashMap<String, String> {
+    url.query_pairs().into_owned().collect()
+}
+
+/// I1, H1: from a challenge to a token: both requests name the PRM's resource, and the verifier fits the challenge.
+#[tokio::test]
+async fn a_challenge_leads_to_a_token() {
+    let (network, person) = (Network::new(well_behaved), Person::consents());
+    let token = run(&network, &person).await.unwrap();
+    assert_eq!(token.access_token().secret(), "hush");
+    assert_eq!(token.issuer().as_str(), ISSUER);
+    assert_eq!(token.expires(), Some(UnixTime::from_secs(1_300)));
+
+    let asked = query(&person.last_visit());
+    let sent = form(&network.to(TOKEN)[0]);
+    assert_eq!((asked["resource"].as_str(), sent["resource"].as_str()), (RESOURCE, RESOURCE));
+    assert_eq!((asked["client_id"].as_str(), sent["client_id"].as_str()), ("registered", "registered"));
+    assert_eq!(asked["scope"], "mcp:tools");
+    assert_eq!(sent["grant_type"], "authorization_code");
+    assert_eq!(sent["code"], "the-code");
+    assert_eq!(
+        (asked["redirect_uri"].as_str(), sent["redirect_uri"].as_str()),
+        ("http://127.0.0.1:7/callback", "http://127.0.0.1:7/callback")
+    );
+    assert!(PkceChallenge::parse(&asked["code_challenge"]).unwrap().matches(&sent["code_verifier"]));
+
+    let urls: Vec<_> = network.requests().iter().map(|request| request.url.to_string()).collect();
+    assert_eq!(urls, [RESOURCE, PRM, METADATA, REGISTER, TOKEN]);
+}
+
+/// I1, G2: the resource's metadata may name a wider resource; that value is the one sent.
+#[tokio::test]
+async fn the_metadatas_resource_is_the_one_sent() {
+    let network =
+        but(|request| (request.url.as_str() == PRM).then(|| Reply::json(200, prm("https://mcp.example.com"))));
+    let person = Person::consents();
+    let token = run(&network, &person).await.unwrap();
+    assert_eq!(token.resource().as_str(), "https://mcp.example.com");
+    assert_eq!(query(&person.last_visit())["resource"], "https://mcp.example.com");
+    assert_eq!(form(&network.to(TOKEN)[0])["resource"], "https://mcp.example.com");
+}
+
+/// G2: metadata of another resource ends it before any authorization server is asked.
+#[tokio::test]
+async fn anothers_metadata_ends_it() {
+    let network =
+        but(|request| (request.url.as_str() == PRM).then(|| Reply::json(200, prm("https://evil.example/mcp"))));
+    let person = Person::consents();
+    assert_eq!(run(&network, &person).await.unwrap_err().code(), "discovery.resource_mismatch");
+    assert!(network.to(METADATA).is_empty());
+}
+
+/// G7, G8: an authorization server without S256 or without the code flow sees neither a registration nor a person.
+#[tokio::test]
+async fn an_unfit_server_is_left_alone() {
+    let no_pkce =
+        but_metadata(|document| drop(document.as_object_mut().unwrap().remove("code_challenge_methods_supported")));
+    let no_code = but_metadata(|document| document["response_types_supported"] = serde_json::json!(["token"]));
+    for (network, code) in [(no_pkce, "server.no_pkce"), (no_code, "server.no_code")] {
+        let person = Person::consents();
+        assert_eq!(run(&network, &person).await.unwrap_err().code(), code);
+        assert!(network.to(REGISTER).is_empty());
+        assert_eq!(person.visits(), 0);
+    }
+}
+
+/// I1, I2: an answer with a wrong state or issuer, or a denial, sends the code nowhere.
+#[tokio::test]
+async fn a_bad_answer_sends_the_code_nowhere() {
+    let answers: [(fn(&str) -> String, &str); 5] = [
+        (|_| "code=c&state=other&iss=https://auth.example.com".into(), "redirect.state"),
+        (|state| format!("code=c&state={state}&iss=https://evil.example"), "response.issuer_mismatch"),
+        (|state| format!("code=c&state={state}"), "response.issuer_missing"),
+        (|state| format!("error=access_denied&state={state}&iss=https://auth.example.com"), "redirect.denied"),
+        (|state| format!("state={state}&iss=https://auth.example.com"), "redirect.no_code"),
+    ];
+    for (answer, code) in answers {
+        let (network, person) = (Network::new(well_behaved), Person::answers(answer));
+        assert_eq!(run(&network, &person).await.unwrap_err().code(), code);
+        assert!(network.to(TOKEN).is_empty());
+    }
+}
+
+/// I4: a token of another type, and what is no token, are refused; the server's error is told.
+#[tokio::test]
+async fn a_bad_token_response_is_refused() {
+    for (status, body, code) in [
+        (200, r#"{"access_token":"hush","token_type":"DPoP"}"#, "client.token_type"),
+        (200, r#"{"access_token":"hush"}"#, "client.document"),
+        (200, "<html>", "client.document"),
+        (400, r#"{"error":"invalid_grant"}"#, "client.token"),
+        (502, "<html>", "client.status"),
+        (302, r#"{"access_token":"hush","token_type":"Bearer"}"#, "client.status"),
+    ] {
+        let network = but(move |request| (request.url.as_str() == TOKEN).then(|| Reply::json(status, body)));
+        let error = run(&network, &Person::consents()).await.unwrap_err();
+        assert_eq!(error.code(), code);
+        assert!(!format!("{error} {error:?}").contains("hush"));
+    }
+}
+
+/// H2: what a registration says about the client.
+#[tokio::test]
+async fn a_registration_says_what_it_must() {
+    let network = Network::new(well_behaved);
+    run(&network, &Person::consents()).await.unwrap();
+    let sent: serde_json::Value = serde_json::from_slice(&network.to(REGISTER)[0].body).unwrap();
+    assert_eq!(
+        sent,
+        serde_json::json!({
+            "client_name": "Portcullis",
+            "redirect_uris": ["http://127.0.0.1:7/callback"],
+            "grant_types": ["authorization_code", "refresh_token"],
+            "response_types": ["code"],
+            "token_endpoint_auth_method": "none",
+            "application_type": "native",
+            "scope": "mcp:tools",
+        })
+    );
+}
+
+/// H2: a refused registration is told readably.
+#[tokio::test]
+async fn a_refused_registration_is_told() {
+    let network = but(|request| {
+        (request.url.as_str() == REGISTER).then(|| Reply::json(400, r#"{"error":"invalid_redirect_uri"}"#))
+    });
+    let error = run(&network, &Person::consents()).await.unwrap_err();
+    assert_eq!(error.code(), "client.registration");
+    assert!(error.to_string().contains("redirect URI"), "{error}");
+}
+
+/// H1: without credentials and without registration the error says what is missing.
+#[tokio::test]
+async fn a_server_without_registration_needs_credentials() {
+    let network = but_metadata(|document| drop(document.as_object_mut().unwrap().remove("registration_endpoint")));
+    assert_eq!(run(&network, &Person::consents()).await.unwrap_err().code(), "client.no_registration");
+}
+
+fn held(issuer: &str, authentication: ClientAuthentication) -> AuthorizerSettings {
+    let issuer = Issuer::parse(issuer).unwrap();
+    let credentials = vec![ClientCredentials { issuer, client_id: "mine".into(), authentication }];
+    AuthorizerSettings { credentials, ..AuthorizerSettings::default() }
+}
+
+/// H1, H3: credentials that the caller brought come first, and are offered to their own issuer alone.
+#[tokio::test]
+async fn brought_credentials_are_used_with_their_issuer_alone() {
+    let start = StartUrl::parse(RESOURCE).unwrap();
+    let secret = || Secret::new("quiet");
+    for authentication in [
+        ClientAuthentication::None,
+        ClientAuthentication::SecretPost(secret()),
+        ClientAuthentication::SecretBasic(secret()),
+    ] {
+        let (network, person) = (Network::new(well_behaved), Person::consents());
+        let authorizer = authorizer(&network, &person, held(ISSUER, authentication.clone()));
+        authorizer.authorize(&start).await.unwrap();
+        assert!(network.to(REGISTER).is_empty());
+        assert_eq!(query(&person.last_visit())["client_id"], "mine");
+        let sent = &network.to(TOKEN)[0];
+        let basic = sent.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
+        let fields = (form(sent).get("client_id").cloned(), form(sent).get("client_secret").cloned());
+        match authentication {
+            ClientAuthentication::None => assert_eq!((basic, fields), (None, (Some("mine".into()), None))),
+            ClientAuthentication::SecretPost(_) => {
+                assert_eq!((basic, fields), (None, (Some("mine".into()), Some("quiet".into()))));
+            }
+            ClientAuthentication::SecretBasic(_) => {
+                assert_eq!((basic, fields), (Some(&b"Basic bWluZTpxdWlldA=="[..]), (None, None)));
+            }
+        }
+    }
+    let (network, person) = (Network::new(well_behaved), Person::consents());
+    let authorizer = authorizer(&network, &person, held("https://other.example", ClientAuthentication::None));
+    assert_eq!(authorizer.authorize(&start).await.unwrap_err().code(), "client.server_not_listed");
+    assert_eq!(network.to(METADATA).len(), 0);
+}
+
+/// H3: a registration is used again at its own issuer until its secret ends.
+#[tokio::test]
+async fn a_registration_is_used_again() {
+    let start = StartUrl::parse(RESOURCE).unwrap();
+    for (ends, registrations) in [("0", 1), ("1001", 1), ("1000", 2)] {
+        let network = but(move |request| {
+            let answer = format!(r#"{{"client_id":"c","client_secret":"s","client_secret_expires_at":{ends}}}"#);
+            (request.url.as_str() == REGISTER).then(|| Reply::json(201, answer))
+        });
+        let authorizer = authorizer(&network, &Person::consents(), AuthorizerSettings::default());
+        authorizer.authorize(&start).await.unwrap();
+        authorizer.authorize(&start).await.unwrap();
+        assert_eq!(network.to(REGISTER).len(), registrations, "{ends}");
+    }
+}
+
+/// G6: all that the resource names is fetched as a peer's, and only what the person typed as the operator's.
+#[tokio::test]
+async fn what_the_resource_names_is_a_peers() {
+    let network = Network::new(well_behaved);
+    run(&network, &Person::consents()).await.unwrap();
+    for request in network.requests() {
+        let expected = match request.url.as_str() {
+            RESOURCE => UrlPolicy::Operator,
+            _ => UrlPolicy::Peer { loopback_http: false, private_addresses: false },
+        };
+        assert_eq!(request.policy, expected, "{}", request.url);
+    }
+}
+
+#[tokio::test]
+async fn a_resource_that_judges_the_method_first_is_asked_by_post() {
+    let network =
+        but(|request| (request.url.as_str() == RESOURCE && request.method == Method::GET).then(|| Reply::status(405)));
+    assert!(run(&network, &Person::consents()).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_resource_without_a_challenge_is_told_apart() {
+    for (status, requests) in [(200, 1), (302, 1), (500, 1), (404, 2)] {
+        let network = Network::new(move |_| Some(Reply::status(status)));
+        assert_eq!(run(&network, &Person::consents()).await.unwrap_err().code(), "client.not_challenged");
+        assert_eq!(network.requests().len(), requests);
+    }
+    let down = Network::new(|_| None);
+    assert_eq!(run(&down, &Person::consents()).await.unwrap_err().code(), "fetch.connect");
+}
+
+/// G1: a 401 whose challenge cannot be read, or is for another scheme, still leads on by the well-known URLs.
+#[tokio::test]
+async fn an_unreadable_challenge_counts_as_none() {
+    for value in ["Bearer realm=\"", "Basic realm=\"a\""] {
+        let network = but(move |request| {
+            (request.url.as_str() == RESOURCE).then(|| Reply::status(401).header(header::WWW_AUTHENTICATE, value))
+        });
+        assert!(run(&network, &Person::consents()).await.is_ok(), "{value}");
+    }
+}

@@ -1,0 +1,122 @@
+use portcullis_discovery::{Refusal, UrlPolicy};
+use portcullis_metadata::{AuthorizationServerMetadata, Issuer, PkceChallenge};
+use url::Url;
+
+/// An authorization server that is fit for the authorization code flow with PKCE: what its metadata says, judged.
+#[derive(Clone, Debug)]
+pub(crate) struct CodeFlow {
+    pub(crate) issuer: Issuer,
+    pub(crate) authorization_endpoint: Url,
+    pub(crate) token_endpoint: Url,
+    pub(crate) registration_endpoint: Option<Url>,
+    /// Whether the server promises `iss` in its answers (RFC 9207).
+    pub(crate) promises_issuer: bool,
+    pub(crate) scopes_supported: Vec<String>,
+    pub(crate) token_endpoint_auth_methods: Option<Vec<String>>,
+}
+
+/// Why an authorization server cannot be used for the authorization code flow with PKCE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unfit {
+    /// `response_types_supported` is without `code`.
+    #[error("the authorization server does not offer the authorization code flow")]
+    NoCode,
+    /// `code_challenge_methods_supported` is missing or without `S256`.
+    #[error("the authorization server does not offer PKCE with S256")]
+    NoPkce,
+    /// There is no `authorization_endpoint`.
+    #[error("the authorization server names no authorization endpoint")]
+    NoAuthorizationEndpoint,
+    /// There is no `token_endpoint`.
+    #[error("the authorization server names no token endpoint")]
+    NoTokenEndpoint,
+    /// The `authorization_endpoint` is no URL to send a browser to.
+    #[error("the authorization endpoint is not safe to open: {0}")]
+    Endpoint(Refusal),
+}
+
+impl Unfit {
+    /// The stable code, for logs and tests.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::NoCode => "server.no_code",
+            Self::NoPkce => "server.no_pkce",
+            Self::NoAuthorizationEndpoint => "server.no_authorization_endpoint",
+            Self::NoTokenEndpoint => "server.no_token_endpoint",
+            Self::Endpoint(_) => "server.unsafe_endpoint",
+        }
+    }
+}
+
+impl CodeFlow {
+    /// Judges the metadata. The authorization endpoint is judged by `policy` here, since a browser opens it and no
+    /// fetcher sees it; the others are judged when they are fetched.
+    pub(crate) fn judge(metadata: AuthorizationServerMetadata, policy: UrlPolicy) -> Result<Self, Unfit> {
+        if !metadata.response_types_supported.iter().any(|kind| kind == "code") {
+            return Err(Unfit::NoCode);
+        }
+        let methods = metadata.code_challenge_methods_supported.unwrap_or_default();
+        if !methods.iter().any(|method| method == PkceChallenge::METHOD) {
+            return Err(Unfit::NoPkce);
+        }
+        let authorization_endpoint = metadata.authorization_endpoint.ok_or(Unfit::NoAuthorizationEndpoint)?;
+        policy.check(&authorization_endpoint).map_err(Unfit::Endpoint)?;
+        Ok(Self {
+            issuer: metadata.issuer,
+            authorization_endpoint,
+            token_endpoint: metadata.token_endpoint.ok_or(Unfit::NoTokenEndpoint)?,
+            registration_endpoint: metadata.registration_endpoint,
+            promises_issuer: metadata.authorization_response_iss_parameter_supported,
+            scopes_supported: metadata.scopes_supported.unwrap_or_default(),
+            token_endpoint_auth_methods: metadata.token_endpoint_auth_methods_supported,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOOPBACK: UrlPolicy = UrlPolicy::Peer { loopback_http: true, private_addresses: false };
+
+    fn judge(change: impl FnOnce(&mut AuthorizationServerMetadata)) -> Result<CodeFlow, Unfit> {
+        let mut metadata = AuthorizationServerMetadata::new(Issuer::parse("https://auth.example.com").unwrap());
+        metadata.authorization_endpoint = Some(Url::parse("https://auth.example.com/authorize").unwrap());
+        metadata.token_endpoint = Some(Url::parse("https://auth.example.com/token").unwrap());
+        metadata.response_types_supported = vec!["token".into(), "code".into()];
+        metadata.code_challenge_methods_supported = Some(vec!["plain".into(), "S256".into()]);
+        change(&mut metadata);
+        CodeFlow::judge(metadata, LOOPBACK)
+    }
+
+    /// G7: without S256 in the metadata nothing is authorized.
+    #[test]
+    fn s256_must_be_advertised() {
+        assert!(judge(|_| ()).is_ok());
+        assert_eq!(judge(|m| m.code_challenge_methods_supported = None).unwrap_err(), Unfit::NoPkce);
+        let plain =
+            |m: &mut AuthorizationServerMetadata| m.code_challenge_methods_supported = Some(vec!["plain".into()]);
+        assert_eq!(judge(plain).unwrap_err(), Unfit::NoPkce);
+    }
+
+    /// G8: `response_types_supported` without `code` is refused.
+    #[test]
+    fn the_code_flow_must_be_offered() {
+        assert_eq!(judge(|m| m.response_types_supported = vec!["token".into()]).unwrap_err(), Unfit::NoCode);
+        assert_eq!(judge(|m| m.response_types_supported.clear()).unwrap_err(), Unfit::NoCode);
+        assert_eq!(judge(|m| m.authorization_endpoint = None).unwrap_err(), Unfit::NoAuthorizationEndpoint);
+        assert_eq!(judge(|m| m.token_endpoint = None).unwrap_err(), Unfit::NoTokenEndpoint);
+    }
+
+    /// I3: only https or loopback http authorization URLs are ever opened.
+    #[test]
+    fn the_authorization_endpoint_is_safe_to_open() {
+        let at = |url: &str| judge(|m| m.authorization_endpoint = Some(Url::parse(url).unwrap()));
+        assert!(at("http://127.0.0.1:9/authorize").is_ok());
+        for url in ["http://auth.example.com/authorize", "file:///bin/sh", "javascript:alert(1)", "data:text/html,x"] {
+            assert_eq!(at(url).unwrap_err(), Unfit::Endpoint(Refusal::Scheme), "{url}");
+        }
+        assert_eq!(at("https://10.0.0.1/authorize").unwrap_err(), Unfit::Endpoint(Refusal::Address));
+    }
+}

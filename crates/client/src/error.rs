@@ -1,0 +1,116 @@
+use http::StatusCode;
+use portcullis_discovery::{DiscoveryError, FetchError};
+use portcullis_metadata::{DocumentError, Issuer, OAuthError, RegistrationError};
+
+use crate::{InteractionError, RedirectError, StartUrlError, Unfit};
+
+/// Why there is no token. No variant holds a token, a code or a secret.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The URL is none that a token may be sent to; nothing was sent.
+    #[error(transparent)]
+    StartUrl(#[from] StartUrlError),
+    /// The resource could not be reached.
+    #[error("cannot reach the resource")]
+    Resource(#[source] FetchError),
+    /// The resource did not ask for authorization.
+    #[error("the resource answered {status} without a token, and asked for none")]
+    NotChallenged {
+        /// What it answered.
+        status: StatusCode,
+    },
+    /// The chain to the authorization server broke.
+    #[error("cannot find out who issues tokens for the resource")]
+    Discovery(#[source] DiscoveryError),
+    /// The resource lists no authorization server.
+    #[error("the resource lists no authorization server")]
+    NoServer,
+    /// The authorization server that the caller wants, or has credentials for, is none of the resource's.
+    #[error("the resource does not list the authorization server {issuer}")]
+    ServerNotListed {
+        /// The one that is wanted.
+        issuer: Issuer,
+    },
+    /// The authorization server is not fit for the flow.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
+    /// There are no credentials for the authorization server, and it registers no clients by itself.
+    #[error("the authorization server {issuer} wants a client that was registered before")]
+    NoRegistration {
+        /// The authorization server.
+        issuer: Issuer,
+    },
+    /// The authorization server refused to register the client.
+    #[error(transparent)]
+    Registration(RegistrationError),
+    /// The client authenticates in a way that is not supported.
+    #[error("the authorization server wants a client authentication that is not supported")]
+    AuthenticationMethod,
+    /// Nobody answered the authorization request.
+    #[error(transparent)]
+    Interaction(#[from] InteractionError),
+    /// The answer to the authorization request has no code to use.
+    #[error(transparent)]
+    Redirect(#[from] RedirectError),
+    /// The token endpoint refused.
+    #[error("the token endpoint refused: {0}")]
+    Token(OAuthError),
+    /// The token is not a bearer token, so that nobody here knows how to use it.
+    #[error("the token is of a type that is not supported")]
+    TokenType,
+    /// An endpoint of the authorization server could not be reached.
+    #[error("cannot reach the {endpoint} endpoint")]
+    Endpoint {
+        /// Which one.
+        endpoint: &'static str,
+        /// Why.
+        #[source]
+        error: FetchError,
+    },
+    /// An endpoint of the authorization server answered with a status that says nothing.
+    #[error("the {endpoint} endpoint answered {status}")]
+    Status {
+        /// Which one.
+        endpoint: &'static str,
+        /// The status.
+        status: StatusCode,
+    },
+    /// An endpoint of the authorization server answered with a document that is not what it should be.
+    #[error("the answer of the {endpoint} endpoint is unusable")]
+    Document {
+        /// Which one.
+        endpoint: &'static str,
+        /// What is wrong with it.
+        #[source]
+        error: DocumentError,
+    },
+    /// The operating system gave no random bytes.
+    #[error("the system's random number generator does not answer")]
+    NoRandomness,
+}
+
+impl ClientError {
+    /// The stable code, for logs and tests.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::StartUrl(error) => error.code(),
+            Self::Resource(error) | Self::Endpoint { error, .. } => error.code(),
+            Self::NotChallenged { .. } => "client.not_challenged",
+            Self::Discovery(error) => error.code(),
+            Self::NoServer => "client.no_server",
+            Self::ServerNotListed { .. } => "client.server_not_listed",
+            Self::Unfit(error) => error.code(),
+            Self::NoRegistration { .. } => "client.no_registration",
+            Self::Registration(_) => "client.registration",
+            Self::AuthenticationMethod => "client.authentication_method",
+            Self::Interaction(error) => error.code(),
+            Self::Redirect(error) => error.code(),
+            Self::Token(_) => "client.token",
+            Self::TokenType => "client.token_type",
+            Self::Status { .. } => "client.status",
+            Self::Document { .. } => "client.document",
+            Self::NoRandomness => "client.no_randomness",
+        }
+    }
+}

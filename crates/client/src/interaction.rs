@@ -1,0 +1,70 @@
+use portcullis_discovery::{BoxFuture, FetchError};
+use url::Url;
+
+use crate::{AuthorizationRequest, RedirectParameters};
+
+mod auto_consent;
+mod loopback_redirect;
+mod page;
+
+pub use auto_consent::AutoConsent;
+pub use loopback_redirect::LoopbackRedirect;
+
+/// How a person, or what stands in for one, gets from the authorization URL to the redirect.
+pub trait Interaction: Send + Sync + 'static {
+    /// Where the authorization server is to send the answer. It stays the same for this value's life.
+    fn redirect_uri(&self) -> &Url;
+
+    /// Has the request's [`url`](AuthorizationRequest::url) visited and returns what came back in the redirect.
+    ///
+    /// The parameters are judged by the caller. An implementation that shows them to a person must judge them first,
+    /// by [`AuthorizationRequest::judge`].
+    ///
+    /// # Errors
+    /// When no answer comes.
+    fn authorize<'a>(
+        &'a self,
+        request: &'a AuthorizationRequest,
+    ) -> BoxFuture<'a, Result<RedirectParameters, InteractionError>>;
+}
+
+/// Why no answer came from the authorization endpoint.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InteractionError {
+    /// No local port could be bound for the redirect.
+    #[error("cannot listen on this machine for the answer: {0}")]
+    Listen(std::io::ErrorKind),
+    /// Nobody answered within the limit.
+    #[error("nobody answered the sign-in page in time")]
+    TimedOut,
+    /// The authorization endpoint could not be fetched.
+    #[error("cannot fetch the authorization endpoint")]
+    Fetch(#[source] FetchError),
+    /// The authorization endpoint did not redirect back at once: it wants a person.
+    #[error("the authorization endpoint wants a person to answer (status {status})")]
+    WantsAPerson {
+        /// The status it answered with.
+        status: http::StatusCode,
+    },
+    /// The authorization endpoint redirected to somewhere else than the redirect URI.
+    #[error("the authorization endpoint redirected to somewhere else")]
+    RedirectedElsewhere,
+    /// The redirect's query is malformed.
+    #[error("the answer is malformed")]
+    Malformed,
+}
+
+impl InteractionError {
+    /// The stable code, for logs and tests.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Listen(_) => "interaction.listen",
+            Self::TimedOut => "interaction.timed_out",
+            Self::Fetch(error) => error.code(),
+            Self::WantsAPerson { .. } => "interaction.wants_a_person",
+            Self::RedirectedElsewhere => "interaction.redirected_elsewhere",
+            Self::Malformed => "interaction.malformed",
+        }
+    }
+}

@@ -1,0 +1,72 @@
+use std::{fmt, sync::Arc};
+
+use http::header;
+use portcullis_discovery::{BoxFuture, Fetch, FetchRequest, UrlPolicy};
+use url::Url;
+
+use super::{Interaction, InteractionError};
+use crate::{AuthorizationRequest, RedirectParameters};
+
+/// No person at all: fetches the authorization URL and takes the answer from the redirect's `Location`. It works with
+/// authorization servers that consent by themselves, such as the development server in its automatic mode.
+///
+/// Nothing listens at its redirect URI, `http://127.0.0.1/callback`, and nothing is ever sent there.
+pub struct AutoConsent {
+    fetch: Arc<dyn Fetch>,
+    redirect_uri: Url,
+}
+
+impl AutoConsent {
+    /// With a fetcher. Authorization servers on loopback and on public addresses are asked, no others.
+    pub fn new(fetch: Arc<dyn Fetch>) -> Self {
+        #[expect(clippy::expect_used, reason = "the text is a constant")]
+        let redirect_uri = Url::parse("http://127.0.0.1/callback").expect("a URL");
+        Self { fetch, redirect_uri }
+    }
+}
+
+impl Interaction for AutoConsent {
+    fn redirect_uri(&self) -> &Url {
+        &self.redirect_uri
+    }
+
+    fn authorize<'a>(
+        &'a self,
+        request: &'a AuthorizationRequest,
+    ) -> BoxFuture<'a, Result<RedirectParameters, InteractionError>> {
+        Box::pin(async move {
+            let policy = UrlPolicy::Peer { loopback_http: true, private_addresses: false };
+            let answer = self
+                .fetch
+                .fetch(FetchRequest::get(request.url().clone(), policy))
+                .await
+                .map_err(InteractionError::Fetch)?;
+            let location = answer.headers.get(header::LOCATION).filter(|_| answer.status.is_redirection());
+            let Some(location) = location else {
+                return Err(InteractionError::WantsAPerson { status: answer.status });
+            };
+            let location = location
+                .to_str()
+                .ok()
+                .and_then(|location| request.url().join(location).ok())
+                .ok_or(InteractionError::Malformed)?;
+            if !is_answer_to(&location, &self.redirect_uri) {
+                return Err(InteractionError::RedirectedElsewhere);
+            }
+            RedirectParameters::parse(location.query().unwrap_or("")).map_err(|_| InteractionError::Malformed)
+        })
+    }
+}
+
+fn is_answer_to(location: &Url, redirect_uri: &Url) -> bool {
+    let mut bare = location.clone();
+    bare.set_query(None);
+    bare.set_fragment(None);
+    bare == *redirect_uri
+}
+
+impl fmt::Debug for AutoConsent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AutoConsent").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,363 @@
+use std::{
+    fmt,
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use portcullis_discovery::{Fetch, FetchRequest, OpenResponse, UrlPolicy};
+use portcullis_mcp::{Revision, header as names};
+use portcullis_metadata::BearerChallenge;
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+
+use crate::{Authorizer, ResourceToken, StartUrl, authorizer::bearer_challenge};
+
+mod answer;
+mod error;
+mod message;
+
+pub use answer::MessageStream;
+pub use error::{McpError, RpcError};
+
+use answer::Answer;
+use message::Outgoing;
+
+/// A client of one MCP endpoint over Streamable HTTP, which gets itself a token when the endpoint wants one.
+///
+/// A token goes to the endpoint's origin alone, in the `Authorization` header of every request, and never across a
+/// redirect. When the endpoint refuses it, it is forgotten, and authorization happens once more for that request;
+/// a second refusal is an error. Requests under way at the same time share one authorization.
+pub struct McpClient {
+    start: StartUrl,
+    fetch: Arc<dyn Fetch>,
+    authorizer: Option<Arc<Authorizer>>,
+    settings: McpSettings,
+    token: RwLock<Option<Arc<ResourceToken>>>,
+    authorizing: Mutex<()>,
+    session: RwLock<Option<Session>>,
+    next_id: AtomicU64,
+}
+
+/// How an [`McpClient`] speaks.
+#[derive(Clone, Debug)]
+pub struct McpSettings {
+    /// The revision to speak. 2025-11-25 by default, which servers of older revisions answer with their own;
+    /// 2026-07-28 has no sessions and nothing to fall back to.
+    pub revision: Revision,
+    /// The client's name. `portcullis` by default.
+    pub client_name: String,
+    /// The client's version. This crate's by default.
+    pub client_version: String,
+    /// The header that carries a legacy session's identifier. `Mcp-Session-Id` by default.
+    pub session_header: HeaderName,
+    /// How long the head of an answer, and a body that is no stream, may take. 60 s by default.
+    pub timeout: Duration,
+    /// How large a JSON answer or one event of a stream may be. 4 MiB by default.
+    pub max_message: usize,
+}
+
+impl Default for McpSettings {
+    fn default() -> Self {
+        Self {
+            revision: Revision::V2025_11_25,
+            client_name: "portcullis".into(),
+            client_version: env!("CARGO_PKG_VERSION").into(),
+            session_header: names::SESSION,
+            timeout: Duration::from_secs(60),
+            max_message: 4 * 1024 * 1024,
+        }
+    }
+}
+
+/// What a legacy handshake agreed on.
+#[derive(Clone)]
+struct Session {
+    /// Absent when the server keeps no sessions.
+    identifier: Option<HeaderValue>,
+    revision: Revision,
+}
+
+impl McpClient {
+    /// A client that has neither token nor session yet. Without an authorizer a 401 is an error.
+    pub fn new(
+        start: StartUrl,
+        fetch: Arc<dyn Fetch>,
+        authorizer: Option<Arc<Authorizer>>,
+        settings: McpSettings,
+    ) -> Self {
+        Self {
+            start,
+            fetch,
+            authorizer,
+            settings,
+            token: RwLock::default(),
+            authorizing: Mutex::default(),
+            session: RwLock::default(),
+            next_id: AtomicU64::new(1),
+        }
+    }
+
+    /// Begins: the handshake of the legacy revisions (`initialize`, then `notifications/initialized`), whose result it
+    /// returns. 2026-07-28 has no handshake: nothing is sent, and there is no result.
+    ///
+    /// # Errors
+    /// When the exchange fails, or the server answers with a revision that is not a legacy one known here.
+    pub async fn initialize(&self) -> Result<Option<Value>, McpError> {
+        if self.settings.revision.is_modern() {
+            return Ok(None);
+        }
+        *self.session.write().unwrap_or_else(PoisonError::into_inner) = None;
+        let params = json!({
+            "protocolVersion": self.settings.revision.as_str(),
+            "capabilities": {},
+            "clientInfo": self.client_info(),
+        });
+        let message = Outgoing::request(self.id(), "initialize", Some(params));
+        let (head, answer) = self.post(&message).await?;
+        let result = answer.result(&mut |_| ()).await?;
+        let revision = result
+            .get("protocolVersion")
+            .and_then(Value::as_str)
+            .and_then(Revision::parse)
+            .filter(|revision| !revision.is_modern())
+            .ok_or(McpError::Revision)?;
+        let session = Session { identifier: head, revision };
+        *self.session.write().unwrap_or_else(PoisonError::into_inner) = Some(session);
+        self.notify("notifications/initialized", None).await?;
+        Ok(Some(result))
+    }
+
+    /// Calls a method and returns its result. Messages that the server sends before it are passed over.
+    ///
+    /// # Errors
+    /// [`McpError::Rpc`] for an error that the server reports; otherwise when the exchange fails.
+    pub async fn call(&self, method: &str, params: Option<Value>) -> Result<Value, McpError> {
+        self.call_observed(method, params, &mut |_| ()).await
+    }
+
+    /// Calls a method, shows each message that the server sends before the result to `observe` as it arrives, and
+    /// returns the result.
+    ///
+    /// Requests of the server are shown too, and are not answered.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub async fn call_observed(
+        &self,
+        method: &str,
+        params: Option<Value>,
+        observe: &mut (dyn FnMut(Value) + Send),
+    ) -> Result<Value, McpError> {
+        let message = self.outgoing(Some(self.id()), method, params)?;
+        let (_, answer) = self.post(&message).await?;
+        answer.result(observe).await
+    }
+
+    /// Calls a method and hands over all messages of its answer one by one, the response included. For answers that
+    /// do not end, such as that of `subscriptions/listen`; dropping the stream cancels the request.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call), except that an error response in the stream is handed over like any message.
+    pub async fn call_stream(&self, method: &str, params: Option<Value>) -> Result<MessageStream, McpError> {
+        let message = self.outgoing(Some(self.id()), method, params)?;
+        Ok(self.post(&message).await?.1.into_messages())
+    }
+
+    /// Sends a notification.
+    ///
+    /// # Errors
+    /// When the exchange fails or the server does not accept it.
+    pub async fn notify(&self, method: &str, params: Option<Value>) -> Result<(), McpError> {
+        let message = self.outgoing(None, method, params)?;
+        let answer = self.send(|| self.post_request(&message)).await?;
+        self.keep_session(&answer);
+        answer::accepted(answer, &self.limits()).await
+    }
+
+    /// Opens the stream on which a legacy server sends messages of its own accord.
+    ///
+    /// # Errors
+    /// [`McpError::NotInRevision`] under 2026-07-28; otherwise when the exchange fails or the answer is no stream.
+    pub async fn open_stream(&self) -> Result<MessageStream, McpError> {
+        let session = self.legacy_session()?;
+        let request = || {
+            let request = FetchRequest::new(Method::GET, self.start.url().clone(), UrlPolicy::Operator)
+                .header(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+            self.with_session(request, &session)
+        };
+        let answer = self.send(request).await?;
+        answer::stream(answer, &self.limits()).await
+    }
+
+    /// Ends the legacy session, on both sides. A server that lets no client end its session (405) is no error.
+    ///
+    /// # Errors
+    /// [`McpError::NotInRevision`] under 2026-07-28; otherwise when the exchange fails. The session is forgotten either
+    /// way.
+    pub async fn delete(&self) -> Result<(), McpError> {
+        let session = self.legacy_session()?;
+        *self.session.write().unwrap_or_else(PoisonError::into_inner) = None;
+        let request = || {
+            let request = FetchRequest::new(Method::DELETE, self.start.url().clone(), UrlPolicy::Operator);
+            self.with_session(request, &session)
+        };
+        let answer = self.send(request).await?;
+        if answer.status == StatusCode::METHOD_NOT_ALLOWED {
+            return Ok(());
+        }
+        answer::accepted(answer, &self.limits()).await
+    }
+
+    /// The token that is in use, where there is one.
+    pub fn token(&self) -> Option<Arc<ResourceToken>> {
+        self.token.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Uses a token that was got before. It is sent only if it belongs to the endpoint's origin.
+    pub fn set_token(&self, token: Arc<ResourceToken>) {
+        *self.token.write().unwrap_or_else(PoisonError::into_inner) = Some(token);
+    }
+
+    fn outgoing(&self, id: Option<u64>, method: &str, params: Option<Value>) -> Result<Outgoing, McpError> {
+        if self.settings.revision.is_modern() {
+            return Outgoing::modern(id, method, params, self.settings.revision, self.client_info());
+        }
+        Ok(match id {
+            Some(id) => Outgoing::request(id, method, params),
+            None => Outgoing::notification(method, params),
+        })
+    }
+
+    /// Posts a message. The session identifier that came with the answer is kept, and returned.
+    async fn post(&self, message: &Outgoing) -> Result<(Option<HeaderValue>, Answer), McpError> {
+        let answer = self.send(|| self.post_request(message)).await?;
+        let identifier = answer.headers.get(&self.settings.session_header).cloned();
+        self.keep_session(&answer);
+        Ok((identifier, answer::of(answer, message.id(), &self.limits()).await?))
+    }
+
+    fn post_request(&self, message: &Outgoing) -> FetchRequest {
+        let mut request = FetchRequest::post_json(self.start.url().clone(), message.body(), UrlPolicy::Operator)
+            .header(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        request.headers.extend(message.headers());
+        match &*self.session.read().unwrap_or_else(PoisonError::into_inner) {
+            Some(session) => self.with_session(request, session),
+            None => request,
+        }
+    }
+
+    fn with_session(&self, request: FetchRequest, session: &Session) -> FetchRequest {
+        let version = HeaderValue::from_static(session.revision.as_str());
+        let request = request.header(names::PROTOCOL_VERSION, version);
+        match &session.identifier {
+            Some(identifier) => request.header(self.settings.session_header.clone(), identifier.clone()),
+            None => request,
+        }
+    }
+
+    /// An answer may carry a new identifier for the session, which replaces the old one.
+    fn keep_session(&self, answer: &OpenResponse) {
+        let mut session = self.session.write().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(session), Some(identifier)) = (&mut *session, answer.headers.get(&self.settings.session_header)) {
+            session.identifier = Some(identifier.clone());
+        }
+    }
+
+    fn legacy_session(&self) -> Result<Session, McpError> {
+        if self.settings.revision.is_modern() {
+            return Err(McpError::NotInRevision);
+        }
+        let session = self.session.read().unwrap_or_else(PoisonError::into_inner);
+        session.clone().ok_or(McpError::NotInitialized)
+    }
+
+    /// Sends a request with the token there is, and after a 401 once more with a new one.
+    async fn send(&self, build: impl Fn() -> FetchRequest) -> Result<OpenResponse, McpError> {
+        let used = self.token();
+        let answer = self.send_with(build(), used.as_deref()).await?;
+        if answer.status != StatusCode::UNAUTHORIZED {
+            return refuse_redirect(answer);
+        }
+        let Some(authorizer) = &self.authorizer else { return Err(McpError::Unauthorized) };
+        let challenge = bearer_challenge(&answer.headers);
+        // A person may take minutes; the connection is not kept that long.
+        drop(answer);
+        let token = self.authorize(authorizer, challenge.as_ref(), used).await?;
+        let answer = self.send_with(build(), Some(&token)).await?;
+        if answer.status == StatusCode::UNAUTHORIZED {
+            self.forget(&token);
+            return Err(McpError::Unauthorized);
+        }
+        refuse_redirect(answer)
+    }
+
+    async fn send_with(
+        &self,
+        mut request: FetchRequest,
+        token: Option<&ResourceToken>,
+    ) -> Result<OpenResponse, McpError> {
+        request.timeout = self.settings.timeout;
+        if let Some(value) = token.and_then(|token| token.authorization_for(&request.url)) {
+            request = request.header(header::AUTHORIZATION, value);
+        }
+        self.fetch.open(request).await.map_err(McpError::Fetch)
+    }
+
+    /// One authorization at a time; who waited for another's takes its token.
+    async fn authorize(
+        &self,
+        authorizer: &Authorizer,
+        challenge: Option<&BearerChallenge>,
+        used: Option<Arc<ResourceToken>>,
+    ) -> Result<Arc<ResourceToken>, McpError> {
+        let _one_at_a_time = self.authorizing.lock().await;
+        match (self.token(), &used) {
+            (Some(newer), Some(used)) if !Arc::ptr_eq(&newer, used) => return Ok(newer),
+            (Some(newer), None) => return Ok(newer),
+            _ => {}
+        }
+        if let Some(used) = used {
+            self.forget(&used);
+        }
+        let token = authorizer.answer_challenge(&self.start, challenge).await.map_err(McpError::Authorization)?;
+        let token = Arc::new(token);
+        self.set_token(token.clone());
+        Ok(token)
+    }
+
+    fn forget(&self, token: &Arc<ResourceToken>) {
+        let mut held = self.token.write().unwrap_or_else(PoisonError::into_inner);
+        if held.as_ref().is_some_and(|held| Arc::ptr_eq(held, token)) {
+            *held = None;
+        }
+    }
+
+    fn id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn client_info(&self) -> Value {
+        json!({ "name": self.settings.client_name, "version": self.settings.client_version })
+    }
+
+    fn limits(&self) -> answer::Limits {
+        answer::Limits { timeout: self.settings.timeout, max_message: self.settings.max_message }
+    }
+}
+
+fn refuse_redirect(answer: OpenResponse) -> Result<OpenResponse, McpError> {
+    if answer.status.is_redirection() { Err(McpError::Redirected { status: answer.status }) } else { Ok(answer) }
+}
+
+impl fmt::Debug for McpClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpClient").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

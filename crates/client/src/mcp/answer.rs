@@ -1,0 +1,202 @@
+use std::{collections::VecDeque, fmt, time::Duration};
+
+use http::{HeaderMap, StatusCode, header};
+use portcullis_discovery::{BodyStream, OpenResponse};
+use portcullis_mcp::sse::Decoder;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::{McpError, RpcError};
+use crate::authorizer::bearer_challenge;
+
+/// What bounds the reading of an answer.
+pub(super) struct Limits {
+    pub(super) timeout: Duration,
+    pub(super) max_message: usize,
+}
+
+/// The answer to a request, its status judged.
+pub(super) struct Answer {
+    messages: MessageStream,
+    id: Option<u64>,
+    status: StatusCode,
+}
+
+/// Messages of a stream, each handed over as soon as it is complete. Dropping it ends the stream.
+///
+/// Events without data, which servers send to keep a stream alive, are passed over.
+pub struct MessageStream {
+    body: Option<Box<dyn BodyStream>>,
+    decoder: Decoder,
+    ready: VecDeque<Value>,
+}
+
+impl MessageStream {
+    /// The next message, or none when the stream has ended.
+    ///
+    /// # Errors
+    /// When the exchange breaks off, an event is too large or is no JSON. The stream has then ended.
+    pub async fn next(&mut self) -> Result<Option<Value>, McpError> {
+        loop {
+            if let Some(message) = self.ready.pop_front() {
+                return Ok(Some(message));
+            }
+            let Some(body) = &mut self.body else { return Ok(None) };
+            let piece = match body.next().await {
+                Some(Ok(piece)) => piece,
+                Some(Err(error)) => return self.fail(McpError::Fetch(error)),
+                None => {
+                    self.body = None;
+                    return Ok(None);
+                }
+            };
+            match self.decoder.push(&piece) {
+                Ok(events) => {
+                    for event in events.iter().filter(|event| !event.data.is_empty()) {
+                        match serde_json::from_str(&event.data) {
+                            Ok(message) => self.ready.push_back(message),
+                            Err(_) => return self.fail(McpError::Answer),
+                        }
+                    }
+                }
+                Err(error) => return self.fail(McpError::Stream(error)),
+            }
+        }
+    }
+
+    fn of(body: Box<dyn BodyStream>, limits: &Limits) -> Self {
+        Self { body: Some(body), decoder: Decoder::new(limits.max_message), ready: VecDeque::new() }
+    }
+
+    fn one(message: Value) -> Self {
+        Self { body: None, decoder: Decoder::new(0), ready: VecDeque::from([message]) }
+    }
+
+    fn fail(&mut self, error: McpError) -> Result<Option<Value>, McpError> {
+        self.body = None;
+        self.ready.clear();
+        Err(error)
+    }
+}
+
+impl Answer {
+    /// Reads up to the response and returns its result; what comes before is shown to `observe`.
+    pub(super) async fn result(mut self, observe: &mut (dyn FnMut(Value) + Send)) -> Result<Value, McpError> {
+        while let Some(mut message) = self.messages.next().await? {
+            if !self.is_response(&message) {
+                observe(message);
+                continue;
+            }
+            if let Some(result) = message.get_mut("result") {
+                return Ok(result.take());
+            }
+            return Err(RpcError::of(&message, self.status).map_or(McpError::Answer, McpError::Rpc));
+        }
+        Err(McpError::Ended)
+    }
+
+    /// A response names the request, but an error may come without a name (JSON-RPC 2.0 section 5).
+    fn is_response(&self, message: &Value) -> bool {
+        match message.get("id") {
+            _ if message.get("method").is_some() => false,
+            None | Some(Value::Null) => message.get("error").is_some(),
+            Some(id) => id.as_u64() == self.id,
+        }
+    }
+
+    pub(super) fn into_messages(self) -> MessageStream {
+        self.messages
+    }
+}
+
+/// The answer to a request.
+pub(super) async fn of(response: OpenResponse, id: Option<u64>, limits: &Limits) -> Result<Answer, McpError> {
+    let status = response.status;
+    if !status.is_success() {
+        return Err(refusal(response, limits).await);
+    }
+    let messages = match content(&response.headers) {
+        Content::Stream => MessageStream::of(response.body, limits),
+        Content::Json => {
+            let body = whole(response.body, limits).await?;
+            MessageStream::one(serde_json::from_slice(&body).map_err(|_| McpError::Answer)?)
+        }
+        Content::Other => return Err(McpError::Answer),
+    };
+    Ok(Answer { messages, id, status })
+}
+
+/// The answer to an opened stream.
+pub(super) async fn stream(response: OpenResponse, limits: &Limits) -> Result<MessageStream, McpError> {
+    if !response.status.is_success() {
+        return Err(refusal(response, limits).await);
+    }
+    match content(&response.headers) {
+        Content::Stream => Ok(MessageStream::of(response.body, limits)),
+        Content::Json | Content::Other => Err(McpError::Answer),
+    }
+}
+
+/// The answer to something that has no result.
+pub(super) async fn accepted(response: OpenResponse, limits: &Limits) -> Result<(), McpError> {
+    if response.status.is_success() { Ok(()) } else { Err(refusal(response, limits).await) }
+}
+
+async fn refusal(response: OpenResponse, limits: &Limits) -> McpError {
+    let status = response.status;
+    if status == StatusCode::FORBIDDEN
+        && let Some(challenge) = bearer_challenge(&response.headers)
+        && challenge.error.as_deref() == Some("insufficient_scope")
+    {
+        return McpError::InsufficientScope { needed: challenge.scope.unwrap_or_default() };
+    }
+    let reported = match content(&response.headers) {
+        Content::Json => whole(response.body, limits).await.ok(),
+        Content::Stream | Content::Other => None,
+    };
+    reported
+        .and_then(|body| serde_json::from_slice::<Value>(&body).ok())
+        .and_then(|message| RpcError::of(&message, status))
+        .map_or(McpError::Status { status }, McpError::Rpc)
+}
+
+async fn whole(mut body: Box<dyn BodyStream>, limits: &Limits) -> Result<Vec<u8>, McpError> {
+    let read = async {
+        let mut held = Vec::new();
+        while let Some(piece) = body.next().await {
+            let piece = piece.map_err(McpError::Fetch)?;
+            if piece.len() > limits.max_message - held.len() {
+                return Err(McpError::TooLarge);
+            }
+            held.extend_from_slice(&piece);
+        }
+        Ok(held)
+    };
+    timeout(limits.timeout, read).await.unwrap_or(Err(McpError::Fetch(portcullis_discovery::FetchError::Timeout)))
+}
+
+/// The media types that answers come in.
+#[derive(PartialEq, Eq)]
+enum Content {
+    Json,
+    Stream,
+    Other,
+}
+
+fn content(headers: &HeaderMap) -> Content {
+    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let kind = value.split(';').next().unwrap_or("").trim();
+    if kind.eq_ignore_ascii_case("application/json") {
+        Content::Json
+    } else if kind.eq_ignore_ascii_case("text/event-stream") {
+        Content::Stream
+    } else {
+        Content::Other
+    }
+}
+
+impl fmt::Debug for MessageStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MessageStream").field("ready", &self.ready.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,131 @@
+use http::{HeaderMap, HeaderValue};
+use portcullis_mcp::{Revision, encode_mirrored, header, meta};
+use serde_json::{Map, Value, json};
+
+use super::McpError;
+
+/// A message on its way to the server: its body, and the headers that mirror parts of it.
+pub(super) struct Outgoing {
+    id: Option<u64>,
+    body: Vec<u8>,
+    headers: HeaderMap,
+}
+
+impl Outgoing {
+    pub(super) fn request(id: u64, method: &str, params: Option<Value>) -> Self {
+        Self::legacy(Some(id), method, params)
+    }
+
+    pub(super) fn notification(method: &str, params: Option<Value>) -> Self {
+        Self::legacy(None, method, params)
+    }
+
+    fn legacy(id: Option<u64>, method: &str, params: Option<Value>) -> Self {
+        Self { id, body: body(id, method, params), headers: HeaderMap::new() }
+    }
+
+    /// A message of 2026-07-28: version, client and capabilities in `_meta`, and what the headers must mirror.
+    pub(super) fn modern(
+        id: Option<u64>,
+        method: &str,
+        params: Option<Value>,
+        revision: Revision,
+        client_info: Value,
+    ) -> Result<Self, McpError> {
+        let mut params = match params {
+            None => Map::new(),
+            Some(Value::Object(params)) => params,
+            Some(_) => return Err(McpError::Params),
+        };
+        let meta = params.entry("_meta").or_insert_with(|| json!({}));
+        let meta = meta.as_object_mut().ok_or(McpError::Params)?;
+        meta.insert(meta::PROTOCOL_VERSION.into(), revision.as_str().into());
+        meta.insert(meta::CLIENT_INFO.into(), client_info);
+        meta.entry(meta::CLIENT_CAPABILITIES).or_insert_with(|| json!({}));
+
+        let mut headers = HeaderMap::new();
+        headers.insert(header::PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str()));
+        headers.insert(header::METHOD, encode_mirrored(method));
+        if let Some(name) = mirrored_name(method, &params) {
+            headers.insert(header::NAME, encode_mirrored(name));
+        }
+        Ok(Self { id, body: body(id, method, Some(params.into())), headers })
+    }
+
+    pub(super) fn id(&self) -> Option<u64> {
+        self.id
+    }
+
+    pub(super) fn body(&self) -> Vec<u8> {
+        self.body.clone()
+    }
+
+    pub(super) fn headers(&self) -> HeaderMap {
+        self.headers.clone()
+    }
+}
+
+fn body(id: Option<u64>, method: &str, params: Option<Value>) -> Vec<u8> {
+    let mut message = json!({ "jsonrpc": "2.0", "method": method });
+    if let Some(id) = id {
+        message["id"] = id.into();
+    }
+    if let Some(params) = params {
+        message["params"] = params;
+    }
+    message.to_string().into_bytes()
+}
+
+fn mirrored_name<'a>(method: &str, params: &'a Map<String, Value>) -> Option<&'a str> {
+    let member = match method {
+        "tools/call" | "prompts/get" => "name",
+        "resources/read" => "uri",
+        _ => return None,
+    };
+    params.get(member)?.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use portcullis_mcp::{Envelope, Era, Limits, Revisions, classify};
+
+    use super::*;
+
+    fn modern(method: &str, params: Option<Value>) -> Result<Outgoing, McpError> {
+        Outgoing::modern(Some(7), method, params, Revision::V2026_07_28, json!({ "name": "t", "version": "1" }))
+    }
+
+    /// F5: what this client sends is what the endpoint's classifier takes for modern.
+    #[test]
+    fn modern_messages_mirror_themselves() {
+        for (method, params) in [
+            ("tools/call", Some(json!({ "name": "währung", "arguments": {} }))),
+            ("prompts/get", Some(json!({ "name": " padded " }))),
+            ("resources/read", Some(json!({ "uri": "file:///a b" }))),
+            ("tools/list", None),
+            ("subscriptions/listen", Some(json!({ "_meta": { "progressToken": 1 } }))),
+        ] {
+            let message = modern(method, params).unwrap();
+            let envelope = Envelope::parse(&message.body, Limits::default()).unwrap();
+            let era = classify(Ok(&envelope), &message.headers, Revisions::ALL);
+            assert_eq!(era, Ok(Era::Modern(Revision::V2026_07_28)), "{method}");
+        }
+    }
+
+    #[test]
+    fn parameters_are_an_object() {
+        assert_eq!(modern("tools/list", Some(json!([1]))).err().map(|error| error.code()), Some("mcp.params"));
+        let meta = modern("tools/list", Some(json!({ "_meta": 1 })));
+        assert_eq!(meta.err().map(|error| error.code()), Some("mcp.params"));
+    }
+
+    #[test]
+    fn legacy_messages_carry_no_mirror() {
+        let message = Outgoing::notification("notifications/initialized", None);
+        assert!(message.headers.is_empty());
+        let sent: Value = serde_json::from_slice(&message.body).unwrap();
+        assert_eq!(sent, json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        let sent: Value = serde_json::from_slice(&Outgoing::request(1, "a", Some(json!({}))).body).unwrap();
+        assert_eq!(sent, json!({ "jsonrpc": "2.0", "id": 1, "method": "a", "params": {} }));
+    }
+}

@@ -1,0 +1,94 @@
+use portcullis_metadata::{is_https_or_loopback_http, is_loopback};
+use url::Url;
+
+/// The URL of a protected resource that a person starts from: `https`, or `http` to a loopback host, so that a token
+/// can be sent there. A fragment is dropped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StartUrl(Url);
+
+/// Why a URL is none to start from. Nothing was sent to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartUrlError {
+    /// It does not parse as an absolute URL.
+    #[error("the address is not an absolute URL: {0}")]
+    NotAUrl(url::ParseError),
+    /// Neither `https`, nor `http` to a loopback host.
+    #[error("the address is neither https nor http to this machine; a token would travel in the clear")]
+    Insecure,
+    /// It carries a user name or password.
+    #[error("the address carries a user name or password")]
+    UserInformation,
+}
+
+impl StartUrlError {
+    /// The stable code, for logs and tests.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::NotAUrl(_) => "start_url.not_a_url",
+            Self::Insecure => "start_url.insecure",
+            Self::UserInformation => "start_url.user_information",
+        }
+    }
+}
+
+impl StartUrl {
+    /// Parses what a person typed.
+    ///
+    /// # Errors
+    /// When a token must not be sent there.
+    pub fn parse(text: &str) -> Result<Self, StartUrlError> {
+        Url::parse(text).map_err(StartUrlError::NotAUrl).and_then(Self::new)
+    }
+
+    /// Takes a parsed URL.
+    ///
+    /// # Errors
+    /// When a token must not be sent there.
+    pub fn new(mut url: Url) -> Result<Self, StartUrlError> {
+        if !is_https_or_loopback_http(&url) {
+            return Err(StartUrlError::Insecure);
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(StartUrlError::UserInformation);
+        }
+        url.set_fragment(None);
+        Ok(Self(url))
+    }
+
+    /// The URL.
+    pub fn url(&self) -> &Url {
+        &self.0
+    }
+
+    /// Whether it is on this machine.
+    pub fn is_loopback(&self) -> bool {
+        is_loopback(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// I9: only https and http to loopback are URLs to start from.
+    #[test]
+    fn a_token_never_travels_in_the_clear() {
+        for url in
+            ["https://mcp.example.com/mcp#x", "http://127.0.0.1:3000/mcp", "http://localhost/mcp", "http://[::1]/"]
+        {
+            assert!(StartUrl::parse(url).unwrap().url().fragment().is_none(), "{url}");
+        }
+        for (url, code) in [
+            ("http://mcp.example.com/mcp", "start_url.insecure"),
+            ("http://127.0.0.1.evil.example/", "start_url.insecure"),
+            ("http://10.0.0.1/", "start_url.insecure"),
+            ("ftp://localhost/", "start_url.insecure"),
+            ("file:///etc/passwd", "start_url.insecure"),
+            ("https://user@mcp.example.com/", "start_url.user_information"),
+            ("mcp.example.com/mcp", "start_url.not_a_url"),
+        ] {
+            assert_eq!(StartUrl::parse(url).unwrap_err().code(), code, "{url}");
+        }
+    }
+}
