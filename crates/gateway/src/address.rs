@@ -1,0 +1,135 @@
+use std::path::PathBuf;
+
+use http::{HeaderValue, Uri};
+use url::{Host, Url};
+
+use crate::SettingsError;
+
+/// Where an HTTP upstream listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Address {
+    /// An `http` URL: host and port are connected to, path and query are asked for. A name is resolved anew for
+    /// each connection.
+    Tcp(Url),
+    /// A unix socket.
+    Unix {
+        /// The socket's path in the file system.
+        path: PathBuf,
+        /// The `http` URL asked for over the socket: its host goes into `Host`, its path and query are asked for.
+        uri: Url,
+    },
+}
+
+/// An address taken apart: what to connect to and what to ask for there.
+pub(crate) struct Target {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) host: HeaderValue,
+    path: Box<str>,
+    query: Option<Box<str>>,
+    uri: Uri,
+}
+
+/// What to connect to.
+pub(crate) enum Endpoint {
+    Tcp(Host<String>, u16),
+    Unix(PathBuf),
+}
+
+const HTTP_PORT: u16 = 80;
+
+impl Target {
+    pub(crate) fn new(address: Address) -> Result<Self, SettingsError> {
+        let (url, socket) = match address {
+            Address::Tcp(url) => (url, None),
+            Address::Unix { .. } if cfg!(not(unix)) => return Err(SettingsError::NoUnixSockets),
+            Address::Unix { path, uri } => (uri, Some(path)),
+        };
+        let host = check(&url)?.to_owned();
+        let endpoint = match socket {
+            None => Endpoint::Tcp(host, url.port().unwrap_or(HTTP_PORT)),
+            Some(path) => Endpoint::Unix(path),
+        };
+        let authority = url.authority();
+        let host = HeaderValue::from_str(authority).map_err(|_| SettingsError::AddressWithoutHost)?;
+        let (path, query) = (url.path().into(), url.query().map(Box::from));
+        let uri = origin_form(url.path(), url.query()).ok_or(SettingsError::AddressPath)?;
+        Ok(Self { endpoint, host, path, query, uri })
+    }
+
+    /// What is asked for: this address's path and query, and behind them the request's own query.
+    pub(crate) fn uri(&self, query: Option<&str>) -> Uri {
+        let Some(query) = query.filter(|query| !query.is_empty()) else { return self.uri.clone() };
+        let joined = match &self.query {
+            Some(own) => origin_form(&self.path, Some(&format!("{own}&{query}"))),
+            None => origin_form(&self.path, Some(query)),
+        };
+        joined.unwrap_or_else(|| self.uri.clone())
+    }
+}
+
+fn check(url: &Url) -> Result<Host<&str>, SettingsError> {
+    match url.scheme() {
+        "http" => {}
+        "https" => return Err(SettingsError::AddressTls),
+        _ => return Err(SettingsError::AddressScheme),
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(SettingsError::AddressUserInformation);
+    }
+    if url.fragment().is_some() {
+        return Err(SettingsError::AddressFragment);
+    }
+    url.host().ok_or(SettingsError::AddressWithoutHost)
+}
+
+fn origin_form(path: &str, query: Option<&str>) -> Option<Uri> {
+    match query {
+        Some(query) => format!("{path}?{query}").parse().ok(),
+        None => path.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(url: &str) -> Result<Target, SettingsError> {
+        Target::new(Address::Tcp(Url::parse(url).unwrap()))
+    }
+
+    fn refused(url: &str) -> SettingsError {
+        target(url).err().unwrap()
+    }
+
+    #[test]
+    fn addresses_are_taken_apart() {
+        let plain = target("http://localhost/mcp").unwrap();
+        assert!(matches!(&plain.endpoint, Endpoint::Tcp(Host::Domain(name), 80) if name == "localhost"));
+        assert_eq!((plain.host.to_str().unwrap(), plain.uri(None)), ("localhost", "/mcp".parse().unwrap()));
+        let literal = target("http://[::1]:8000").unwrap();
+        assert!(matches!(&literal.endpoint, Endpoint::Tcp(Host::Ipv6(address), 8000) if address.is_loopback()));
+        assert_eq!((literal.host.to_str().unwrap(), literal.uri(None)), ("[::1]:8000", "/".parse().unwrap()));
+    }
+
+    #[test]
+    fn queries_are_joined() {
+        let plain = target("http://localhost/mcp").unwrap();
+        assert_eq!(plain.uri(Some("a=1")), "/mcp?a=1");
+        assert_eq!(plain.uri(Some("")), "/mcp");
+        let keyed = target("http://localhost/mcp?k=v").unwrap();
+        assert_eq!(keyed.uri(None), "/mcp?k=v");
+        assert_eq!(keyed.uri(Some("a=1")), "/mcp?k=v&a=1");
+    }
+
+    /// L1: an https upstream is refused at construction, with a line that says so.
+    #[test]
+    fn tls_is_refused_clearly() {
+        let error = refused("https://upstream.example/mcp");
+        assert_eq!(error, SettingsError::AddressTls);
+        assert!(error.to_string().contains("TLS"), "{error}");
+        assert_eq!(refused("ftp://upstream.example/"), SettingsError::AddressScheme);
+        assert_eq!(refused("http://user:secret@upstream.example/"), SettingsError::AddressUserInformation);
+        assert_eq!(refused("http://upstream.example/#x"), SettingsError::AddressFragment);
+    }
+}

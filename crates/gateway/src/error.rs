@@ -1,0 +1,73 @@
+use http::HeaderName;
+
+/// Why an upstream's settings are not usable.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SettingsError {
+    /// The address is `https`.
+    #[error("TLS to an upstream is not supported yet: give an http address, or a unix socket")]
+    AddressTls,
+    /// The address is neither `http` nor `https`.
+    #[error("an upstream's address is an http URL")]
+    AddressScheme,
+    /// The address has no host that fits into a `Host` header.
+    #[error("an upstream's address has a host")]
+    AddressWithoutHost,
+    /// The address carries a user name or password.
+    #[error("an upstream's address carries no user information")]
+    AddressUserInformation,
+    /// The address has a fragment.
+    #[error("an upstream's address has no fragment")]
+    AddressFragment,
+    /// The address's path or query cannot be asked for.
+    #[error("the path of an upstream's address is not usable in a request")]
+    AddressPath,
+    /// The address is a unix socket where there are none.
+    #[error("this platform has no unix sockets")]
+    NoUnixSockets,
+    /// The public URL has no host, or is neither `http` nor `https`.
+    #[error("the public URL is an http or https URL with a host")]
+    PublicUrl,
+    /// A header that may not carry identity: it has a meaning of its own, or an underscore.
+    #[error("the header `{0}` cannot carry identity")]
+    IdentityHeader(HeaderName),
+    /// Two identity headers have one name.
+    #[error("the identity header `{0}` is named twice")]
+    IdentityHeaderTwice(HeaderName),
+}
+
+impl SettingsError {
+    /// The stable reason code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::AddressTls => "upstream.address_tls",
+            Self::AddressScheme => "upstream.address_scheme",
+            Self::AddressWithoutHost => "upstream.address_without_host",
+            Self::AddressUserInformation => "upstream.address_user_information",
+            Self::AddressFragment => "upstream.address_fragment",
+            Self::AddressPath => "upstream.address_path",
+            Self::NoUnixSockets => "upstream.no_unix_sockets",
+            Self::PublicUrl => "upstream.public_url",
+            Self::IdentityHeader(_) => "upstream.identity_header",
+            Self::IdentityHeaderTwice(_) => "upstream.identity_header_twice",
+        }
+    }
+}
+
+/// Why an answer's body ended before its end.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum UpstreamBodyError {
+    /// The connection to the upstream broke, or what came over it was not HTTP.
+    #[error("the upstream's answer broke off")]
+    Broken(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl UpstreamBodyError {
+    /// The stable reason code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Broken(_) => "upstream.body_broken",
+        }
+    }
+}

@@ -1,0 +1,142 @@
+use std::net::IpAddr;
+
+use bytes::Bytes;
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Version,
+    header::{COOKIE, HOST, VIA},
+};
+use http_body_util::Full;
+use url::Url;
+
+use crate::{
+    IdentityHeader, SettingsError,
+    address::Target,
+    forwarded::{PublicAddress, is_forwarded},
+    hop_by_hop::{is_hop_by_hop, remove_connection_options, remove_where},
+    identity::{self, Identity},
+    query, trace_context,
+};
+
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// All headers of this beginning are this gateway's to say.
+const OWN_PREFIX: &str = "x-portcullis-";
+
+/// An admitted request, as it came.
+pub(crate) struct Inbound<'a> {
+    pub(crate) method: Method,
+    pub(crate) version: Version,
+    pub(crate) query: Option<&'a str>,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+    pub(crate) identity: Option<Identity<'a>>,
+    pub(crate) request_id: HeaderValue,
+    pub(crate) peer: Option<IpAddr>,
+}
+
+/// What becomes of a request on its way to the upstream.
+pub(crate) struct RequestRules {
+    identity: Vec<IdentityHeader>,
+    public: Option<PublicAddress>,
+    cookies: bool,
+}
+
+impl RequestRules {
+    pub(crate) fn new(
+        identity: Vec<IdentityHeader>,
+        public_url: Option<&Url>,
+        cookies: bool,
+    ) -> Result<Self, SettingsError> {
+        for (position, IdentityHeader { name, .. }) in identity.iter().enumerate() {
+            if !may_carry_identity(name.as_str()) {
+                return Err(SettingsError::IdentityHeader(name.clone()));
+            }
+            if identity[..position].iter().any(|earlier| earlier.name == *name) {
+                return Err(SettingsError::IdentityHeaderTwice(name.clone()));
+            }
+        }
+        let public = public_url.map(PublicAddress::new).transpose()?;
+        Ok(Self { identity, public, cookies })
+    }
+
+    /// The request that the upstream gets.
+    pub(crate) fn apply(&self, inbound: Inbound<'_>, target: &Target) -> Request<Full<Bytes>> {
+        let Inbound { method, version, query, mut headers, body, identity, request_id, peer } = inbound;
+        // Everything is removed before anything is added: no inbound header can name one of ours away.
+        remove_connection_options(&mut headers);
+        remove_where(&mut headers, |name| self.is_dropped(name));
+        trace_context::retain_valid(&mut headers);
+
+        headers.insert(HOST, target.host.clone());
+        headers.insert(X_REQUEST_ID, request_id);
+        headers.append(VIA, via(version));
+        if let Some(identity) = identity {
+            identity::add(&mut headers, identity, &self.identity);
+        }
+        if let Some(public) = &self.public {
+            public.add(&mut headers, peer);
+        }
+
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = target.uri(query.map(query::without_token).as_deref());
+        *request.headers_mut() = headers;
+        request
+    }
+
+    fn is_dropped(&self, name: &str) -> bool {
+        is_ambiguous(name)
+            || is_hop_by_hop(name)
+            || is_forwarded(name)
+            || name.starts_with(OWN_PREFIX)
+            || match name {
+                "authorization" | "proxy-authorization" | "dpop" => true,
+                // The content's length is written anew; the other two are this gateway's own affair.
+                "content-length" | "expect" | "host" => true,
+                _ if name == COOKIE => !self.cookies,
+                _ => self.identity.iter().any(|header| header.name == name),
+            }
+    }
+}
+
+/// Servers that follow CGI (RFC 3875 section 4.1.18) cannot tell an underscore in a header's name from a hyphen, so
+/// that `x_portcullis_subject` would be read as ours. As common proxies do, no such header is passed on; only the
+/// names that a tool's schema chooses may have one.
+fn is_ambiguous(name: &str) -> bool {
+    name.contains('_') && !name.starts_with("mcp-param-")
+}
+
+fn may_carry_identity(name: &str) -> bool {
+    const TAKEN: [&str; 14] = [
+        "accept",
+        "authorization",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "cookie",
+        "dpop",
+        "expect",
+        "host",
+        "proxy-authorization",
+        "traceparent",
+        "tracestate",
+        "via",
+        "x-request-id",
+    ];
+    !name.contains('_')
+        && !name.starts_with("mcp-")
+        && !is_hop_by_hop(name)
+        && !is_forwarded(name)
+        && !TAKEN.contains(&name)
+}
+
+/// RFC 9110 section 7.6.3: a gateway says in each request which version it received it in.
+fn via(version: Version) -> HeaderValue {
+    HeaderValue::from_static(match version {
+        Version::HTTP_2 => "2.0 portcullis",
+        Version::HTTP_10 => "1.0 portcullis",
+        _ => "1.1 portcullis",
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+use http_body_util::BodyExt;
+use portcullis_metadata::Scopes;
+use serde_json::{Map, Value};
+
+use super::*;
+use crate::{Address, IdentitySource};
+
+fn target() -> Target {
+    Target::new(Address::Tcp(Url::parse("http://upstream.internal:8000/mcp").unwrap())).unwrap()
+}
+
+fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in pairs {
+        headers.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_str(value).unwrap());
+    }
+    headers
+}
+
+fn inbound(headers: HeaderMap) -> Inbound<'static> {
+    Inbound {
+        method: Method::POST,
+        version: Version::HTTP_11,
+        query: None,
+        headers,
+        body: Bytes::from_static(b"{}"),
+        identity: None,
+        request_id: HeaderValue::from_static("made-here"),
+        peer: Some("192.0.2.7".parse().unwrap()),
+    }
+}
+
+fn rules() -> RequestRules {
+    RequestRules::new(IdentityHeader::defaults(), None, false).unwrap()
+}
+
+/// What goes over of these headers, what is always added apart.
+fn passed(rules: &RequestRules, pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    let request = rules.apply(inbound(headers(pairs)), &target());
+    let is_added = |name: &str| ["host", "x-request-id", "via"].contains(&name);
+    let mut passed: Vec<_> = request
+        .headers()
+        .iter()
+        .filter(|(name, _)| !is_added(name.as_str()))
+        .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
+        .collect();
+    passed.sort();
+    passed
+}
+
+/// L1: headers of one connection, those that `Connection` names, and `Expect` are not passed on.
+#[test]
+fn hop_by_hop_headers_stay_behind() {
+    let left = passed(
+        &rules(),
+        &[
+            ("connection", "keep-alive, X-Mine"),
+            ("connection", "x-other,,"),
+            ("x-mine", "1"),
+            ("x-other", "1"),
+            ("keep-alive", "300"),
+            ("proxy-connection", "keep-alive"),
+            ("te", "trailers"),
+            ("trailer", "x"),
+            ("transfer-encoding", "chunked"),
+            ("upgrade", "websocket"),
+            ("expect", "100-continue"),
+            ("content-length", "99"),
+            ("accept", "application/json"),
+            ("mcp-session-id", "backend"),
+            ("mcp-param-user_id", "7"),
+        ],
+    );
+    let expected = [("accept", "application/json"), ("mcp-param-user_id", "7"), ("mcp-session-id", "backend")];
+    assert_eq!(left, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+}
+
+/// L2, C12: nothing that proves the caller's identity is passed on, and no header that a CGI-style server would
+/// take for one of ours.
+#[test]
+fn credentials_and_forged_identity_stay_behind() {
+    let own = IdentityHeader::new(HeaderName::from_static("remote-user"), IdentitySource::Subject);
+    let rules = RequestRules::new(vec![own], None, false).unwrap();
+    let forged = [
+        ("authorization", "Bearer t"),
+        ("proxy-authorization", "Basic x"),
+        ("dpop", "proof"),
+        ("cookie", "a=1"),
+        ("remote-user", "root"),
+        ("remote_user", "root"),
+        ("x-portcullis-subject", "root"),
+        ("x_portcullis_subject", "root"),
+        ("X-Portcullis_Subject", "root"),
+        ("x-portcullis-unset", "root"),
+        ("x_request_id", "forged"),
+        ("mcp_session_id", "another"),
+        ("forwarded", "for=127.0.0.1"),
+        ("x-forwarded-for", "127.0.0.1"),
+        ("x-forwarded-proto", "https"),
+        ("x-forwarded-user", "root"),
+        ("x_forwarded_for", "127.0.0.1"),
+        ("x-real-ip", "127.0.0.1"),
+    ];
+    assert_eq!(passed(&rules, &forged), []);
+}
+
+/// L2: cookies are passed on where that is allowed.
+#[test]
+fn cookies_only_where_allowed() {
+    let allowing = RequestRules::new(Vec::new(), None, true).unwrap();
+    assert_eq!(passed(&allowing, &[("cookie", "a=1")]), [("cookie".to_owned(), "a=1".to_owned())]);
+}
+
+/// L2: who calls, the request's id, and the public address are added, in place of forged ones and whatever
+/// `Connection` names.
+#[test]
+fn what_is_added() {
+    let public = Url::parse("https://mcp.example.com/mcp").unwrap();
+    let rules = RequestRules::new(IdentityHeader::defaults(), Some(&public), false).unwrap();
+    let scopes = Scopes::parse("mcp:tools mcp:admin").unwrap();
+    let claims: Map<String, Value> = Map::new();
+    let identity = Identity {
+        issuer: "https://auth.example.com",
+        subject: Some("alice"),
+        client: Some("app"),
+        scopes: &scopes,
+        claims: &claims,
+    };
+    let forged = headers(&[
+        ("connection", "x-portcullis-subject, x-request-id, host, via, x-forwarded-for, forwarded"),
+        ("x-portcullis-subject", "root"),
+        ("x-request-id", "forged"),
+        ("host", "evil.example"),
+        ("x-forwarded-for", "127.0.0.1"),
+    ]);
+    let request = rules.apply(Inbound { identity: Some(identity), ..inbound(forged) }, &target());
+    let expected = [
+        ("host", "upstream.internal:8000"),
+        ("via", "1.1 portcullis"),
+        ("x-request-id", "made-here"),
+        ("x-portcullis-issuer", "https://auth.example.com"),
+        ("x-portcullis-subject", "alice"),
+        ("x-portcullis-client", "app"),
+        ("x-portcullis-scope", "mcp:admin mcp:tools"),
+        ("forwarded", r#"for=192.0.2.7;host="mcp.example.com";proto=https"#),
+        ("x-forwarded-for", "192.0.2.7"),
+        ("x-forwarded-proto", "https"),
+        ("x-forwarded-host", "mcp.example.com"),
+    ];
+    for (name, value) in expected {
+        let values: Vec<_> = request.headers().get_all(name).iter().collect();
+        assert_eq!(values, [value], "{name}");
+    }
+    assert_eq!(request.headers().len(), expected.len());
+}
+
+/// L2: the trace context goes over when it is valid.
+#[test]
+fn trace_context() {
+    let valid = [("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"), ("tracestate", "v=1")];
+    assert_eq!(passed(&rules(), &valid).len(), 2);
+    assert_eq!(passed(&rules(), &[("traceparent", "00-xyz"), ("tracestate", "v=1")]), []);
+}
+
+/// F9: a token in the query does not go over; the rest of the query, the method and the body do.
+#[tokio::test]
+async fn query_method_and_body() {
+    let request =
+        rules().apply(Inbound { query: Some("a=1&access_token=secret"), ..inbound(HeaderMap::new()) }, &target());
+    assert_eq!((request.method(), request.uri().to_string()), (&Method::POST, "/mcp?a=1".to_owned()));
+    let alone = rules().apply(Inbound { query: Some("access_token=secret"), ..inbound(HeaderMap::new()) }, &target());
+    assert_eq!(alone.uri(), "/mcp");
+    assert_eq!(request.into_body().collect().await.unwrap().to_bytes(), "{}");
+}
+
+/// L2: a header that has a meaning of its own cannot be made one of identity.
+#[test]
+fn identity_headers_are_judged() {
+    for name in ["authorization", "host", "connection", "x-forwarded-user", "mcp-session-id", "x_user"] {
+        let name = HeaderName::from_static(name);
+        let header = IdentityHeader::new(name.clone(), IdentitySource::Subject);
+        let refused = RequestRules::new(vec![header], None, false).err();
+        assert_eq!(refused, Some(SettingsError::IdentityHeader(name)));
+    }
+    let header = IdentityHeader::new(HeaderName::from_static("x-user"), IdentitySource::Subject);
+    let refused = RequestRules::new(vec![header.clone(), header.clone()], None, false).err();
+    assert_eq!(refused, Some(SettingsError::IdentityHeaderTwice(header.name)));
+}

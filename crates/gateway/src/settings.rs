@@ -1,0 +1,47 @@
+use std::time::Duration;
+
+use url::Url;
+
+use crate::{Address, IdentityHeader};
+
+/// How an [`HttpUpstream`](crate::HttpUpstream) behaves.
+#[derive(Clone, Debug)]
+pub struct HttpUpstreamSettings {
+    /// Where the upstream listens.
+    pub address: Address,
+    /// The headers that tell the upstream who calls; [`IdentityHeader::defaults`] by default. Inbound headers of
+    /// these names, and all that begin with `X-Portcullis-`, never reach the upstream.
+    pub identity: Vec<IdentityHeader>,
+    /// The address that clients know this service by: its scheme and host go into `Forwarded` and
+    /// `X-Forwarded-Proto`, `-Host`, and the client's address into `Forwarded` and `X-Forwarded-For`. Nothing by
+    /// default: then none of them is sent. Inbound ones are removed either way.
+    pub public_url: Option<Url>,
+    /// Whether `Cookie` goes to the upstream and `Set-Cookie` comes back from it; not by default.
+    pub cookies: bool,
+    /// How long connecting may take; 5 s by default.
+    pub connect_timeout: Duration,
+    /// How long the upstream may take from the request to the head of its answer; without a limit by default,
+    /// since an upstream may open a stream only with its first event.
+    pub head_timeout: Option<Duration>,
+    /// How many unused connections are kept; 64 by default. Beyond that the longest unused one is closed.
+    pub max_idle: usize,
+    /// How long an unused connection stays usable; 4 s by default, less than the 5 s after which common servers
+    /// close it, so that a request seldom meets a connection that is just being closed.
+    pub max_idle_age: Duration,
+}
+
+impl HttpUpstreamSettings {
+    /// The defaults, for an upstream at this address.
+    pub fn new(address: Address) -> Self {
+        Self {
+            address,
+            identity: IdentityHeader::defaults(),
+            public_url: None,
+            cookies: false,
+            connect_timeout: Duration::from_secs(5),
+            head_timeout: None,
+            max_idle: 64,
+            max_idle_age: Duration::from_secs(4),
+        }
+    }
+}
