@@ -18,8 +18,11 @@ pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-i
 pub struct RequestId(HeaderValue);
 
 impl RequestId {
-    /// A fresh id from this thread's generator.
-    pub(crate) fn generate() -> Self {
+    /// The header that carries it.
+    pub const HEADER: HeaderName = X_REQUEST_ID;
+
+    /// A fresh id from this thread's generator, for answers that a server gives without a guard.
+    pub fn generate() -> Self {
         let mut text = [0; uuid::fmt::Hyphenated::LENGTH];
         uuid::Builder::from_random_bytes(random_bytes()).into_uuid().hyphenated().encode_lower(&mut text);
         // One allocation, shared by the request's header, the answer's and this value.

@@ -7,6 +7,6 @@ mod secret;
 mod span;
 
 pub(crate) use file::{Authorization, Config, Issuer, Limits, Resource, Route, Rule, Session, Upstream, Validation};
-pub(crate) use load::{Loaded, Overrides, load};
+pub(crate) use load::{Loaded, Overrides, from_text, load};
 pub(crate) use origin::effective;
 pub(crate) use span::Span;

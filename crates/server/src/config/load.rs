@@ -49,6 +49,15 @@ pub(crate) fn load(file: &Path, overrides: Overrides) -> anyhow::Result<Loaded> 
     Ok(Loaded { config, sources })
 }
 
+/// Reads a configuration that this program wrote itself.
+///
+/// # Errors
+/// As [`load`].
+pub(crate) fn from_text(text: &str) -> anyhow::Result<Config> {
+    let sources = Figment::from(Toml::string(text));
+    sources.extract().map_err(|error| first_line(error, &sources))
+}
+
 /// The first thing that is wrong, as one line.
 fn first_line(error: figment::Error, sources: &Figment) -> anyhow::Error {
     let Some(error) = error.into_iter().next() else { return anyhow!("the configuration cannot be read") };

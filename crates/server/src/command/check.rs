@@ -1,0 +1,36 @@
+//! `portcullis check`: judges a configuration as `serve` would, and shows every value with its origin.
+
+use owo_colors::{OwoColorize as _, Stream};
+
+use crate::{
+    cli,
+    config::{self, Loaded, Overrides},
+    plan::Plan,
+};
+
+pub(crate) fn run(arguments: &cli::Check) -> anyhow::Result<()> {
+    let loaded = config::load(&arguments.config, Overrides::default())?;
+    let warnings = Plan::new(&loaded.config)?.warnings;
+    if arguments.json { json(&loaded, &warnings) } else { human(&loaded, &warnings) }
+}
+
+fn json(loaded: &Loaded, warnings: &[String]) -> anyhow::Result<()> {
+    let values = config::effective(loaded)?;
+    println!("{}", serde_json::to_string_pretty(&serde_json::json!({ "values": values, "warnings": warnings }))?);
+    Ok(())
+}
+
+fn human(loaded: &Loaded, warnings: &[String]) -> anyhow::Result<()> {
+    let values = config::effective(loaded)?;
+    let width = values.iter().map(|value| value.key.len()).max().unwrap_or_default();
+    for value in &values {
+        let origin = format!("# {}", value.origin);
+        let origin = origin.if_supports_color(Stream::Stdout, |text| text.dimmed());
+        println!("{:width$} = {}  {origin}", value.key, value.value);
+    }
+    for warning in warnings {
+        println!("{} {warning}", "warning:".if_supports_color(Stream::Stdout, |text| text.yellow()));
+    }
+    println!("the configuration is good");
+    Ok(())
+}

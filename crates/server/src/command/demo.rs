@@ -1,0 +1,99 @@
+//! `portcullis demo`: an authorization server, a protected MCP server, and three lines to try.
+
+use std::{fmt, net::SocketAddr};
+
+use owo_colors::{OwoColorize as _, Stream};
+use portcullis_devidp::{DevIdp, DevIdpSettings};
+use portcullis_metadata::Issuer;
+
+use crate::{
+    cli, config,
+    plan::Plan,
+    serve,
+    telemetry::{AccessLog, LogFormat},
+};
+
+const ENDPOINT: &str = "/mcp";
+const SCOPE: &str = "mcp:tools";
+
+pub(crate) fn run(arguments: &cli::Demo, format: LogFormat) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        arguments.listen.ip().is_loopback(),
+        "the demo listens on loopback only, and --listen is {}; use 127.0.0.1",
+        arguments.listen
+    );
+    let listener = serve::bind(arguments.listen)?;
+    let address = listener.local_addr()?;
+    super::control_runtime()?.block_on(async {
+        let shutdown = serve::on_signal()?;
+        let settings = DevIdpSettings {
+            listen: arguments.idp_listen,
+            auto_consent: arguments.auto_consent,
+            ..DevIdpSettings::default()
+        };
+        let idp = DevIdp::bind(settings).await?;
+        let plan = Plan::new(&config::from_text(&configuration(address, idp.issuer()))?)?;
+        print!("{}", Welcome { address, issuer: idp.issuer(), auto_consent: arguments.auto_consent });
+
+        let mut stop = shutdown.clone();
+        let idp = tokio::spawn(idp.serve(async move {
+            // An error means that nobody can ask for the end any more, which is one.
+            let _ = stop.wait_for(|shutdown| *shutdown).await;
+        }));
+        serve::serve(plan, listener, AccessLog::start(format)?, shutdown).await?;
+        idp.abort();
+        Ok(())
+    })
+}
+
+fn configuration(address: SocketAddr, issuer: &Issuer) -> String {
+    format!(
+        r#"
+        listen = "{address}"
+        base_url = "http://{address}"
+
+        [[issuer]]
+        issuer = "{issuer}"
+
+        [[resource]]
+        endpoint = "{ENDPOINT}"
+        resource_name = "Portcullis demo"
+        scopes_supported = ["{SCOPE}"]
+        required_scopes = ["{SCOPE}"]
+        upstream = "demo"
+        "#
+    )
+}
+
+struct Welcome<'a> {
+    address: SocketAddr,
+    issuer: &'a Issuer,
+    auto_consent: bool,
+}
+
+impl fmt::Display for Welcome<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { address, issuer, auto_consent } = self;
+        let bold = |text: &'static str| text.if_supports_color(Stream::Stdout, |text| text.bold()).to_string();
+        let consent = if *auto_consent { " --auto-consent" } else { "" };
+        writeln!(f, "{}          http://{address}{ENDPOINT}", bold("protected MCP server"))?;
+        writeln!(f, "{}  {issuer}", bold("development authorization server"))?;
+        writeln!(f)?;
+        writeln!(f, "{}", bold("Without a token: 401, and a challenge that says where to look"))?;
+        writeln!(f, "  curl -i -X POST http://{address}{ENDPOINT}\n")?;
+        writeln!(f, "{}", bold("The metadata that the challenge points to"))?;
+        writeln!(f, "  curl http://{address}/.well-known/oauth-protected-resource{ENDPOINT}\n")?;
+        writeln!(f, "{}", bold("With a token: discover, register, authorize, call"))?;
+        writeln!(
+            f,
+            "  {} call{consent} http://{address}{ENDPOINT} tools/call '{{\"name\":\"add\",\"arguments\":{{\"a\":2,\"b\":3}}}}'\n",
+            program()
+        )?;
+        writeln!(f, "Ctrl-C ends it.")
+    }
+}
+
+/// How this program was started, as a person would type it again.
+fn program() -> String {
+    std::env::args().next().unwrap_or_else(|| "portcullis".to_owned())
+}

@@ -1,0 +1,22 @@
+//! `portcullis serve`.
+
+use crate::{
+    cli,
+    config::{self, Overrides},
+    plan::Plan,
+    serve,
+    telemetry::{AccessLog, LogFormat},
+};
+
+pub(crate) fn run(arguments: &cli::Serve, format: LogFormat) -> anyhow::Result<()> {
+    let loaded = config::load(&arguments.config, Overrides { listen: arguments.listen })?;
+    let plan = Plan::new(&loaded.config)?;
+    for warning in &plan.warnings {
+        tracing::warn!("{warning}");
+    }
+    let listener = serve::bind(plan.listen)?;
+    super::control_runtime()?.block_on(async {
+        let shutdown = serve::on_signal()?;
+        serve::serve(plan, listener, AccessLog::start(format)?, shutdown).await
+    })
+}

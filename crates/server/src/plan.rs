@@ -1,0 +1,124 @@
+//! What a configuration means: every value judged and parsed, nothing started yet.
+
+mod issuers;
+mod resources;
+
+use std::{net::SocketAddr, time::Duration};
+
+use anyhow::{Context as _, bail, ensure};
+use portcullis_metadata::{is_https_or_loopback_http, is_loopback};
+use portcullis_session::{SessionKey, SessionSettings};
+use url::Url;
+
+use crate::config::{Config, Limits, Session};
+
+pub(crate) use issuers::IssuerPlan;
+pub(crate) use resources::{ResourcePlan, UpstreamPlan};
+
+/// The most threads that make sense on one machine.
+const MAX_WORKERS: usize = 256;
+/// What a request's head needs beside the access token.
+const HEAD_BESIDE_TOKEN: usize = 16 << 10;
+
+/// A configuration that can run.
+pub(crate) struct Plan {
+    pub(crate) listen: SocketAddr,
+    pub(crate) workers: usize,
+    pub(crate) shutdown_timeout: Duration,
+    pub(crate) limits: Limits,
+    pub(crate) session: SessionSettings,
+    pub(crate) issuers: Vec<IssuerPlan>,
+    pub(crate) resources: Vec<ResourcePlan>,
+    /// What can run but should not stay.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Plan {
+    /// Judges a configuration. Reads the files that it names, and opens no connection and no port.
+    ///
+    /// # Errors
+    /// When something cannot run; the message names the key and the fix.
+    pub(crate) fn new(config: &Config) -> anyhow::Result<Self> {
+        let base_url = base_url(&config.base_url)?;
+        check_limits(&config.limits)?;
+        let issuers = issuers::plan(&config.issuer)?;
+        let resources = resources::plan(config, &base_url, &issuers)?;
+        let mut warnings = resources::warnings(&resources);
+        if !config.listen.ip().is_loopback() && is_loopback(&base_url) {
+            warnings.push(format!(
+                "listen = \"{}\" is open to the network, but base_url is a loopback address, so that every request from \
+                 elsewhere is refused; set base_url to what clients see",
+                config.listen
+            ));
+        }
+        Ok(Self {
+            listen: config.listen,
+            workers: workers(config.workers)?,
+            shutdown_timeout: config.shutdown_timeout.0,
+            limits: config.limits.clone(),
+            session: session(&config.session)?,
+            issuers,
+            resources,
+            warnings,
+        })
+    }
+
+    /// Bytes that the head of a request may have, on either HTTP version.
+    pub(crate) fn max_head(&self) -> usize {
+        self.limits.max_token + HEAD_BESIDE_TOKEN
+    }
+}
+
+fn base_url(text: &str) -> anyhow::Result<Url> {
+    let url = Url::parse(text).with_context(|| format!("base_url = {text:?} is no URL"))?;
+    ensure!(
+        is_https_or_loopback_http(&url),
+        "base_url = {text:?} is plain http to another host than loopback; use https (a proxy in front may terminate TLS)"
+    );
+    ensure!(
+        url.path() == "/" && url.query().is_none() && url.fragment().is_none() && url.username().is_empty(),
+        "base_url = {text:?} has more than scheme, host and port; put the path into `resource.endpoint`"
+    );
+    Ok(url)
+}
+
+fn workers(configured: Option<usize>) -> anyhow::Result<usize> {
+    match configured {
+        Some(count @ 1..=MAX_WORKERS) => Ok(count),
+        Some(count) => bail!("workers = {count} is outside 1 to {MAX_WORKERS}"),
+        None => Ok(std::thread::available_parallelism().map_or(1, usize::from).min(MAX_WORKERS)),
+    }
+}
+
+fn check_limits(limits: &Limits) -> anyhow::Result<()> {
+    let within = |name: &str, value: usize, low: usize, high: usize| {
+        ensure!((low..=high).contains(&value), "limits.{name} = {value} is outside {low} to {high}");
+        Ok(())
+    };
+    within("max_body", limits.max_body, 1 << 10, 1 << 30)?;
+    within("body_budget", limits.body_budget, limits.max_body, 1 << 36)?;
+    within("max_depth", limits.max_depth, 8, 127)?;
+    within("max_token", limits.max_token, 1 << 10, 64 << 10)?;
+    within("max_connections", limits.max_connections, 1, 1_000_000)?;
+    within("max_streams", limits.max_streams as usize, 1, 10_000)?;
+    within("cached_tokens", limits.cached_tokens, 16, 10_000_000)?;
+    let seconds = limits.header_timeout.0.as_secs();
+    ensure!((1..=600).contains(&seconds), "limits.header_timeout = \"{}\" is outside 1s to 10m", limits.header_timeout);
+    Ok(())
+}
+
+fn session(configured: &Session) -> anyhow::Result<SessionSettings> {
+    for (name, span) in [("idle_timeout", configured.idle_timeout), ("lifetime", configured.lifetime)] {
+        ensure!(span.0 >= Duration::from_secs(1), "session.{name} = \"{span}\" is shorter than 1s");
+    }
+    for (name, count) in [("max_total", configured.max_total), ("max_per_owner", configured.max_per_owner)] {
+        ensure!(count > 0, "session.{name} = 0 lets no session open");
+    }
+    let key = SessionKey::random().context("the operating system gave no random bytes")?;
+    let mut settings = SessionSettings::new(key);
+    settings.idle_timeout = configured.idle_timeout.0;
+    settings.lifetime = configured.lifetime.0;
+    settings.max_total = configured.max_total;
+    settings.max_per_owner = configured.max_per_owner;
+    Ok(settings)
+}

@@ -1,0 +1,277 @@
+//! `[[resource]]`: the endpoints, and what each asks of a request.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail, ensure};
+use http::{HeaderName, Method};
+use portcullis_endpoint::{NameGlob, Rule};
+use portcullis_gateway::{Address, HttpUpstream, HttpUpstreamSettings, IdentityHeader, IdentitySource};
+use portcullis_guard::{OriginPolicy, PathGlob, RouteRule};
+use portcullis_mcp::{Revision, Revisions};
+use portcullis_metadata::{ProtectedResourceMetadata, ResourceUri, Scopes, SystemClock};
+use url::Url;
+
+use super::IssuerPlan;
+use crate::{
+    config::{self, Authorization, Config, Resource},
+    serve::RESERVED_PATHS,
+};
+
+/// Scope names that stand for everything: nobody can tell what a token with them may do.
+const CATCH_ALL: &[&str] = &["*", "all", "api", "admin", "default", "full", "full_access", "full-access", "openid"];
+
+/// One protected endpoint.
+pub(crate) struct ResourcePlan {
+    /// The endpoint's path.
+    pub(crate) endpoint: String,
+    pub(crate) authorization: Authorization,
+    /// Positions in [`Plan::issuers`](super::Plan::issuers).
+    pub(crate) issuers: Vec<usize>,
+    pub(crate) realm: String,
+    pub(crate) metadata: ProtectedResourceMetadata,
+    /// Whether it answers at the root form of the metadata address, too.
+    pub(crate) root_metadata: bool,
+    pub(crate) required_scopes: Scopes,
+    pub(crate) routes: Vec<RouteRule>,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) origins: OriginPolicy,
+    pub(crate) revisions: Revisions,
+    pub(crate) session_header: HeaderName,
+    pub(crate) upstream: UpstreamPlan,
+}
+
+/// What an admitted request is handed to.
+#[derive(Clone, Debug)]
+pub(crate) enum UpstreamPlan {
+    Demo,
+    Http(HttpUpstreamSettings),
+}
+
+pub(super) fn plan(config: &Config, base_url: &Url, issuers: &[IssuerPlan]) -> anyhow::Result<Vec<ResourcePlan>> {
+    ensure!(!config.resource.is_empty(), "there is no [[resource]]; add one with `endpoint` and `upstream`");
+    check_together(config)?;
+    let alone = config.resource.len() == 1;
+    config
+        .resource
+        .iter()
+        .map(|resource| {
+            resource_plan(resource, base_url, issuers, alone)
+                .with_context(|| format!("resource {:?}", resource.endpoint))
+        })
+        .collect()
+}
+
+/// What the resources must not be to each other.
+fn check_together(config: &Config) -> anyhow::Result<()> {
+    for (position, resource) in config.resource.iter().enumerate() {
+        let twin = config.resource[..position].iter().find(|earlier| {
+            let bare = |endpoint: &str| endpoint.trim_end_matches('/').to_ascii_lowercase();
+            bare(&earlier.endpoint) == bare(&resource.endpoint)
+        });
+        if let Some(twin) = twin {
+            bail!(
+                "the endpoints {:?} and {:?} differ at most by letter case and a trailing slash; rename one",
+                twin.endpoint,
+                resource.endpoint
+            );
+        }
+        if resource.auth == Authorization::None
+            && !config.listen.ip().is_loopback()
+            && !config.dangerous_allow_unauthenticated_network
+        {
+            bail!(
+                "resource {:?} has auth = \"none\" and listen = \"{}\" is open to the network; listen on 127.0.0.1, or set \
+                 dangerous_allow_unauthenticated_network = true",
+                resource.endpoint,
+                config.listen
+            );
+        }
+    }
+    let defaults = config.resource.iter().filter(|resource| resource.default).count();
+    ensure!(
+        defaults <= 1,
+        "{defaults} resources have default = true; one may, it answers at the root metadata address"
+    );
+    Ok(())
+}
+
+fn resource_plan(
+    resource: &Resource,
+    base_url: &Url,
+    issuers: &[IssuerPlan],
+    alone: bool,
+) -> anyhow::Result<ResourcePlan> {
+    check_endpoint(&resource.endpoint)?;
+    let issuers_used = issuers_of(resource, issuers)?;
+    let metadata = metadata(resource, base_url, issuers_used.iter().map(|position| &issuers[*position]))?;
+    let mut origins = OriginPolicy::for_base_url(base_url)?;
+    for host in &resource.allowed_hosts {
+        origins = origins.allow_host(host)?;
+    }
+    for origin in resource.allowed_origins.iter().flatten() {
+        origins = origins.allow_origin(origin)?;
+    }
+    Ok(ResourcePlan {
+        endpoint: resource.endpoint.clone(),
+        authorization: resource.auth,
+        issuers: issuers_used,
+        realm: resource.realm.clone(),
+        metadata,
+        root_metadata: alone || resource.default,
+        required_scopes: scopes(&resource.required_scopes).context("required_scopes")?,
+        routes: resource.route.iter().map(route).collect::<Result<_, _>>()?,
+        rules: resource.rule.iter().map(rule).collect::<Result<_, _>>()?,
+        origins,
+        revisions: revisions(resource.revisions.as_deref())?,
+        session_header: session_header(&resource.proto)?,
+        upstream: upstream(resource, base_url)?,
+    })
+}
+
+fn check_endpoint(endpoint: &str) -> anyhow::Result<()> {
+    ensure!(endpoint.starts_with('/'), "endpoint starts with a slash, such as \"/mcp\"");
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@%".contains(&byte);
+    ensure!(endpoint.bytes().all(plain), "endpoint is a path as it stands in a request: no query, fragment or space");
+    ensure!(
+        !endpoint.contains("//") && !endpoint.split('/').any(|segment| matches!(segment, "." | "..")),
+        "endpoint has an empty or a dot segment, which clients rewrite"
+    );
+    ensure!(
+        !endpoint.starts_with("/.well-known/") && !RESERVED_PATHS.contains(&endpoint),
+        "endpoint is an address that this server answers itself; choose another one"
+    );
+    Ok(())
+}
+
+fn issuers_of(resource: &Resource, issuers: &[IssuerPlan]) -> anyhow::Result<Vec<usize>> {
+    let used = match &resource.issuers {
+        None => (0..issuers.len()).collect(),
+        Some(names) => names
+            .iter()
+            .map(|name| {
+                issuers.iter().position(|plan| plan.settings.issuer.as_str() == name).with_context(|| {
+                    format!("issuers names {name:?}, which no [[issuer]] has byte for byte; add or correct it")
+                })
+            })
+            .collect::<Result<Vec<_>, _>>()?,
+    };
+    ensure!(
+        !used.is_empty() || resource.auth == Authorization::None,
+        "no issuer can issue tokens for it; add an [[issuer]], or switch authorization off with auth = \"none\""
+    );
+    Ok(used)
+}
+
+fn metadata<'a>(
+    resource: &Resource,
+    base_url: &Url,
+    issuers: impl Iterator<Item = &'a IssuerPlan>,
+) -> anyhow::Result<ProtectedResourceMetadata> {
+    let origin = base_url.as_str().trim_end_matches('/');
+    let uri = ResourceUri::parse(&format!("{origin}{}", resource.endpoint))?;
+    let issuers = issuers.map(|plan| plan.settings.issuer.clone()).collect();
+    let mut metadata = ProtectedResourceMetadata::new(uri, issuers);
+    metadata.scopes_supported.clone_from(&resource.scopes_supported);
+    metadata.resource_name.clone_from(&resource.resource_name);
+    metadata.resource_documentation.clone_from(&resource.resource_documentation);
+    Ok(metadata)
+}
+
+fn scopes(names: &[String]) -> anyhow::Result<Scopes> {
+    Ok(Scopes::from_names(names.iter().map(String::as_str))?)
+}
+
+fn route(route: &config::Route) -> anyhow::Result<RouteRule> {
+    Ok(RouteRule {
+        methods: route.methods.iter().map(|method| method.parse::<Method>()).collect::<Result<_, _>>()?,
+        path: PathGlob::parse(&route.path).with_context(|| format!("route.path = {:?}", route.path))?,
+        scopes: scopes(&route.scopes).context("route.scopes")?,
+    })
+}
+
+fn rule(rule: &config::Rule) -> anyhow::Result<Rule> {
+    let glob = |text: &str| NameGlob::parse(text).with_context(|| format!("rule has the pattern {text:?}"));
+    Ok(Rule {
+        method: Some(glob(&rule.method)?),
+        name: rule.name.as_deref().map(glob).transpose()?,
+        scopes: scopes(&rule.scopes).context("rule.scopes")?,
+    })
+}
+
+fn revisions(names: Option<&[String]>) -> anyhow::Result<Revisions> {
+    let Some(names) = names else { return Ok(Revisions::default()) };
+    ensure!(!names.is_empty(), "revisions = [] serves nobody; leave it out to serve all");
+    names
+        .iter()
+        .map(|name| {
+            Revision::parse(name)
+                .with_context(|| format!("revisions has {name:?}; known are 2025-06-18, 2025-11-25, 2026-07-28"))
+        })
+        .collect()
+}
+
+fn session_header(proto: &str) -> anyhow::Result<HeaderName> {
+    let name = format!("{proto}-Session-Id").to_ascii_lowercase();
+    HeaderName::from_bytes(name.as_bytes())
+        .ok()
+        .filter(|_| !proto.is_empty())
+        .with_context(|| format!("proto = {proto:?} makes no header name; use letters, such as \"Mcp\""))
+}
+
+fn upstream(resource: &Resource, base_url: &Url) -> anyhow::Result<UpstreamPlan> {
+    let address = match &resource.upstream {
+        config::Upstream::Demo => return Ok(UpstreamPlan::Demo),
+        config::Upstream::Http(url) => {
+            Address::Tcp(Url::parse(url).with_context(|| format!("upstream.http = {url:?} is no URL"))?)
+        }
+        config::Upstream::Unix(socket) => {
+            let (path, target) = match socket.split_once(":/") {
+                Some((path, target)) => (path, format!("/{target}")),
+                None => (socket.as_str(), resource.endpoint.clone()),
+            };
+            ensure!(path.starts_with('/'), "upstream.unix = {socket:?} is no absolute path of a socket");
+            let uri = Url::parse("http://localhost").and_then(|url| url.join(&target));
+            Address::Unix { path: path.into(), uri: uri.with_context(|| format!("upstream.unix = {socket:?}"))? }
+        }
+    };
+    let mut settings = HttpUpstreamSettings::new(address);
+    settings.public_url = Some(base_url.clone());
+    settings.cookies = resource.forward_cookies;
+    if let Some(headers) = &resource.identity_headers {
+        settings.identity = headers.iter().map(|(name, claim)| identity(name, claim)).collect::<Result<_, _>>()?;
+    }
+    // Made once here for its judgement; each worker makes its own.
+    HttpUpstream::new(settings.clone(), Arc::new(SystemClock::new())).context("upstream")?;
+    Ok(UpstreamPlan::Http(settings))
+}
+
+fn identity(name: &str, claim: &str) -> anyhow::Result<IdentityHeader> {
+    let header = HeaderName::from_bytes(name.as_bytes());
+    let header = header.with_context(|| format!("identity_headers has {name:?}, which is no header name"))?;
+    let source = match claim {
+        "iss" => IdentitySource::Issuer,
+        "sub" => IdentitySource::Subject,
+        "client_id" => IdentitySource::Client,
+        "scope" => IdentitySource::Scope,
+        other => IdentitySource::Claim(other.into()),
+    };
+    Ok(IdentityHeader::new(header, source))
+}
+
+/// What can run but should not stay.
+pub(super) fn warnings(resources: &[ResourcePlan]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for resource in resources {
+        let endpoint = &resource.endpoint;
+        if resource.authorization == Authorization::None {
+            warnings.push(format!("resource {endpoint:?} has auth = \"none\": anybody who reaches it may use it"));
+        }
+        let needed =
+            resource.rules.iter().map(|rule| &rule.scopes).chain(resource.routes.iter().map(|route| &route.scopes));
+        let needed = needed.fold(resource.required_scopes.clone(), |all, scopes| all.union(scopes));
+        for name in needed.iter().filter(|name| CATCH_ALL.contains(name)) {
+            warnings.push(format!("resource {endpoint:?} requires the catch-all scope {name:?}; name what it allows"));
+        }
+    }
+    warnings
+}

@@ -1,0 +1,104 @@
+//! Serving: one accept loop, one worker a core, and a control runtime for everything that is not a request.
+
+mod accept;
+mod activity;
+mod backend;
+mod connection;
+mod health;
+mod linger;
+mod request_body;
+mod router;
+mod shutdown;
+mod site;
+mod worker;
+
+use std::{
+    net::{SocketAddr, TcpListener},
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use arc_swap::ArcSwap;
+use portcullis_metadata::SystemClock;
+use tokio::{
+    sync::{mpsc, watch},
+    time::{MissedTickBehavior, interval, timeout},
+};
+
+use crate::{plan::Plan, telemetry::AccessLog};
+use connection::ConnectionLimits;
+use router::Router;
+use site::Site;
+use worker::Worker;
+
+pub(crate) use health::RESERVED_PATHS;
+pub(crate) use shutdown::on_signal;
+
+/// How often ended sessions are looked for.
+const SWEEP: Duration = Duration::from_secs(5);
+
+/// Opens the port.
+///
+/// # Errors
+/// When the address cannot be listened on; the message names the fix.
+pub(crate) fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    let listener = TcpListener::bind(address).with_context(|| {
+        format!("cannot listen on {address}; stop the program that holds the port, or choose another with --listen")
+    })?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// Serves until `shutdown` is true and the requests under way have ended, or their time is up.
+///
+/// It runs on the control runtime: keys are fetched, sessions reaped and connections accepted there.
+///
+/// # Errors
+/// When a worker cannot be started.
+pub(crate) async fn serve(
+    plan: Plan,
+    listener: TcpListener,
+    access: Arc<AccessLog>,
+    shutdown: watch::Receiver<bool>,
+) -> anyhow::Result<()> {
+    let address = listener.local_addr()?;
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let clock = Arc::new(SystemClock::new());
+    let site = Site::new(&plan, clock, Arc::clone(&access)).context("the configuration cannot run")?;
+    let sessions = site.sessions();
+    let site = Arc::new(ArcSwap::from_pointee(site));
+
+    let limits = ConnectionLimits {
+        max_head: plan.max_head(),
+        idle: plan.limits.header_timeout.0,
+        max_streams: plan.limits.max_streams,
+    };
+    let (done, mut all_done) = mpsc::channel(1);
+    let workers = (0..plan.workers)
+        .map(|number| {
+            let router = Router::new(Arc::clone(&site), number);
+            Worker::start(format!("worker-{number}"), router, limits, shutdown.clone(), done.clone())
+        })
+        .collect::<Result<Vec<_>, _>>()
+        .context("a worker cannot be started")?;
+    drop(done);
+
+    let reaper = tokio::spawn(async move {
+        let mut period = interval(SWEEP);
+        period.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            period.tick().await;
+            sessions.sweep();
+        }
+    });
+
+    tracing::info!(listen.address = %address, workers = plan.workers, "listening");
+    accept::run(listener, workers, plan.limits.max_connections, shutdown).await;
+    tracing::info!("shutting down: requests under way may end");
+    if timeout(plan.shutdown_timeout, all_done.recv()).await.is_err() {
+        tracing::warn!(timeout.seconds = plan.shutdown_timeout.as_secs(), "requests still under way are cut off");
+    }
+    reaper.abort();
+    Ok(access.flush(&mut std::io::stderr())?)
+}

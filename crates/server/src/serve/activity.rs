@@ -1,0 +1,112 @@
+//! What a connection is busy with, so that an idle one can be closed and a busy one is not.
+
+use std::{
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use http_body::{Body, Frame, SizeHint};
+use pin_project_lite::pin_project;
+use tokio::time::Instant;
+
+/// The requests under way on one connection.
+#[derive(Debug)]
+pub(super) struct Activity(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    in_flight: usize,
+    idle_since: Instant,
+}
+
+impl Activity {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self(Mutex::new(State { in_flight: 0, idle_since: Instant::now() })))
+    }
+
+    /// Counts a request until the returned guard is dropped.
+    pub(super) fn begin(self: &Arc<Self>) -> InFlight {
+        self.state(|state| state.in_flight += 1);
+        InFlight(Arc::clone(self))
+    }
+
+    /// When the connection has been idle for `limit`: a moment ahead, or `None` when that is already so.
+    pub(super) fn idle_deadline(&self, limit: Duration) -> Option<Instant> {
+        let now = Instant::now();
+        let deadline = self.state(|state| if state.in_flight > 0 { now + limit } else { state.idle_since + limit });
+        (deadline > now).then_some(deadline)
+    }
+
+    fn state<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// One request under way. It ends with the last byte of its answer.
+#[derive(Debug)]
+pub(super) struct InFlight(Arc<Activity>);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.state(|state| {
+            state.in_flight -= 1;
+            state.idle_since = Instant::now();
+        });
+    }
+}
+
+pin_project! {
+    /// An answer's body that keeps its request counted as under way.
+    #[derive(Debug)]
+    pub(super) struct Counted<B> {
+        #[pin]
+        body: B,
+        in_flight: InFlight,
+    }
+}
+
+impl<B> Counted<B> {
+    pub(super) fn new(body: B, in_flight: InFlight) -> Self {
+        Self { body, in_flight }
+    }
+}
+
+impl<B: Body> Body for Counted<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        self.project().body.poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(30);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_is_idle_from_its_start_and_from_the_end_of_its_last_request() {
+        let activity = Activity::new();
+        assert_eq!(activity.idle_deadline(LIMIT), Some(Instant::now() + LIMIT));
+        tokio::time::advance(LIMIT).await;
+        assert_eq!(activity.idle_deadline(LIMIT), None);
+
+        let request = activity.begin();
+        tokio::time::advance(LIMIT * 10).await;
+        assert!(activity.idle_deadline(LIMIT).is_some(), "busy");
+        drop(request);
+        assert_eq!(activity.idle_deadline(LIMIT), Some(Instant::now() + LIMIT));
+    }
+}

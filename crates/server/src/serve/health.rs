@@ -1,0 +1,45 @@
+//! `/healthz`: the process answers. `/readyz`: which issuers are usable.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use portcullis_verifier::{IssuerHealth, TrustedIssuer};
+use serde_json::{Value, json};
+
+pub(super) const HEALTH: &str = "/healthz";
+pub(super) const READY: &str = "/readyz";
+
+/// Paths that no endpoint can have.
+pub(crate) const RESERVED_PATHS: &[&str] = &[HEALTH, READY];
+
+/// What the issuers of one resource are good for.
+pub(super) struct Readiness<'a> {
+    pub(super) endpoint: &'a str,
+    pub(super) issuers: &'a [Arc<TrustedIssuer>],
+}
+
+/// 200 when every resource that asks for tokens has an issuer whose tokens can be verified, else 503.
+pub(super) fn ready<'a>(resources: impl Iterator<Item = Readiness<'a>>) -> (StatusCode, Value) {
+    let mut all_ready = true;
+    let resources: Vec<Value> = resources
+        .map(|Readiness { endpoint, issuers }| {
+            all_ready &= issuers.is_empty() || issuers.iter().any(|issuer| issuer.health().is_usable());
+            let issuers: Vec<Value> = issuers.iter().map(|issuer| describe(issuer)).collect();
+            json!({ "endpoint": endpoint, "issuers": issuers })
+        })
+        .collect();
+    let status = if all_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, json!({ "ready": all_ready, "resources": resources }))
+}
+
+fn describe(issuer: &TrustedIssuer) -> Value {
+    let health = issuer.health();
+    let (state, reason) = match health {
+        IssuerHealth::Usable { .. } => ("usable", None),
+        IssuerHealth::Stale { reason, .. } => ("stale", reason),
+        IssuerHealth::NotYet => ("not asked yet", None),
+        IssuerHealth::Failed { reason } => ("failed", Some(reason)),
+        _ => ("unknown", None),
+    };
+    json!({ "issuer": issuer.issuer().as_str(), "usable": health.is_usable(), "state": state, "reason": reason })
+}

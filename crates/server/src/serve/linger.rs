@@ -1,0 +1,181 @@
+//! Closing a connection on which the client is still sending, so that it can read the answer.
+//!
+//! A socket that is closed with unread bytes is reset by the kernel, and the reset throws away the answer that the
+//! client has not read yet. So the write side is shut first, and what still comes is read and thrown away for a while.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use pin_project_lite::pin_project;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::{Sleep, sleep},
+};
+
+/// Bytes that are read and thrown away at most.
+const MAX_BYTES: usize = 8 << 20;
+/// How long the client has to stop sending.
+const MAX_TIME: Duration = Duration::from_secs(2);
+
+/// Whether a request's body has not been read to its end; shared between a connection and its requests.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Unread(Arc<AtomicBool>);
+
+impl Unread {
+    pub(super) fn set(&self, unread: bool) {
+        self.0.store(unread, Ordering::Relaxed);
+    }
+
+    fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+pin_project! {
+    /// A socket that closes lingering when the last request's body was not read to its end.
+    pub(super) struct Linger<T> {
+        #[pin]
+        socket: T,
+        unread: Unread,
+        lingering: Option<Lingering>,
+    }
+}
+
+struct Lingering {
+    thrown_away: usize,
+    deadline: Pin<Box<Sleep>>,
+}
+
+impl<T> Linger<T> {
+    pub(super) fn new(socket: T, unread: Unread) -> Self {
+        Self { socket, unread, lingering: None }
+    }
+}
+
+impl<T: AsyncRead> AsyncRead for Linger<T> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        self.project().socket.poll_read(cx, buf)
+    }
+}
+
+impl<T: AsyncRead + AsyncWrite> AsyncWrite for Linger<T> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        self.project().socket.poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.project().socket.poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.project().socket.poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut this = self.project();
+        if this.lingering.is_none() {
+            ready!(this.socket.as_mut().poll_shutdown(cx))?;
+            if !this.unread.is_set() {
+                return Poll::Ready(Ok(()));
+            }
+            *this.lingering = Some(Lingering { thrown_away: 0, deadline: Box::pin(sleep(MAX_TIME)) });
+        }
+        match this.lingering {
+            Some(lingering) => lingering.poll(this.socket, cx),
+            None => Poll::Ready(Ok(())),
+        }
+    }
+}
+
+impl Lingering {
+    fn poll<T: AsyncRead>(&mut self, mut socket: Pin<&mut T>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut space = [0; 16 << 10];
+        while self.thrown_away < MAX_BYTES && self.deadline.as_mut().poll(cx).is_pending() {
+            let mut buf = ReadBuf::new(&mut space);
+            match ready!(socket.as_mut().poll_read(cx, &mut buf)) {
+                Ok(()) if buf.filled().is_empty() => break,
+                Ok(()) => self.thrown_away += buf.filled().len(),
+                Err(_) => break,
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+
+    fn unread(set: bool) -> Unread {
+        let unread = Unread::default();
+        unread.set(set);
+        unread
+    }
+
+    /// B8: what a client goes on sending is read and thrown away until it stops.
+    #[tokio::test]
+    async fn reads_what_still_comes() {
+        let (mut client, server) = duplex(1 << 10);
+        let mut server = Linger::new(server, unread(true));
+        let (closed, sent) = tokio::join!(server.shutdown(), async {
+            client.write_all(&[0; 64 << 10]).await.unwrap();
+            client.shutdown().await
+        });
+        assert!(closed.is_ok() && sent.is_ok());
+        assert_eq!(client.read(&mut [0]).await.unwrap(), 0, "the write side is shut");
+    }
+
+    /// B8: a client that never stops is cut off by bytes.
+    #[tokio::test(start_paused = true)]
+    async fn gives_up_after_enough_bytes() {
+        let (mut client, server) = duplex(64 << 10);
+        let mut server = Linger::new(server, unread(true));
+        let endless = async {
+            let mut sent = 0;
+            while client.write_all(&[0; 64 << 10]).await.is_ok() {
+                sent += 64 << 10;
+            }
+            sent
+        };
+        let close = async {
+            server.shutdown().await.unwrap();
+            drop(server);
+        };
+        let ((), sent) = tokio::join!(close, endless);
+        assert!((MAX_BYTES..MAX_BYTES + (1 << 20)).contains(&sent), "{sent}");
+    }
+
+    /// B8: a client that sends nothing more and does not close is cut off by time.
+    #[tokio::test(start_paused = true)]
+    async fn gives_up_after_enough_time() {
+        let (_client, server) = duplex(1 << 10);
+        let started = tokio::time::Instant::now();
+        Linger::new(server, unread(true)).shutdown().await.unwrap();
+        assert_eq!(started.elapsed().as_secs(), MAX_TIME.as_secs());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn closes_at_once_when_everything_was_read() {
+        let (_client, server) = duplex(1 << 10);
+        let started = tokio::time::Instant::now();
+        Linger::new(server, unread(false)).shutdown().await.unwrap();
+        assert_eq!(started.elapsed(), Duration::ZERO);
+    }
+}

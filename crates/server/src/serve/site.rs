@@ -1,0 +1,202 @@
+//! Everything that requests are answered by, built from a plan and replaced as one.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use portcullis_discovery::HttpFetch;
+use portcullis_endpoint::{BodyBudget, Endpoint, EndpointBody, EndpointLayer, EndpointSettings, Plain};
+use portcullis_gateway::HttpUpstream;
+use portcullis_guard::{
+    Authentication, Guard, GuardBody, GuardLayer, GuardSettings, OriginPolicy, ProtectedResource, ScopeJudge,
+};
+use portcullis_metadata::Clock;
+use portcullis_session::SessionStore;
+use portcullis_verifier::{TrustedIssuer, Verifier, VerifierSettings};
+use tower_layer::Layer as _;
+
+use super::{
+    backend::{Backend, BackendBody},
+    health::Readiness,
+};
+use crate::{
+    config::{Authorization, Limits},
+    demo,
+    plan::{Plan, ResourcePlan, UpstreamPlan},
+    telemetry::AccessLog,
+};
+
+/// The layers that a request passes, from the outside.
+pub(super) type Stack = Guard<Endpoint<Backend>>;
+/// The body of an answer that came through them.
+pub(super) type SiteBody = GuardBody<EndpointBody<BackendBody>>;
+
+/// Where RFC 9728 metadata stands when it is asked for without an endpoint's path.
+const ROOT_METADATA: &str = "/.well-known/oauth-protected-resource";
+
+/// All protected endpoints of one configuration.
+pub(super) struct Site {
+    mounts: Vec<Mount>,
+    sessions: SessionStore,
+    origins: OriginPolicy,
+    clock: Arc<dyn Clock>,
+    access: Arc<AccessLog>,
+}
+
+/// One protected endpoint.
+struct Mount {
+    endpoint: String,
+    metadata_path: String,
+    root_metadata: bool,
+    issuers: Vec<Arc<TrustedIssuer>>,
+    /// One a worker, so that upstream connections never cross threads.
+    stacks: Vec<Stack>,
+}
+
+impl Site {
+    /// Builds it, and starts fetching the issuers' keys on the runtime that it is called on.
+    pub(super) fn new(plan: &Plan, clock: Arc<dyn Clock>, access: Arc<AccessLog>) -> anyhow::Result<Self> {
+        let issuers = trusted_issuers(plan, &clock)?;
+        let sessions = SessionStore::new(plan.session.clone(), Arc::clone(&clock), Arc::new(()));
+        let shared = Shared {
+            limits: &plan.limits,
+            workers: plan.workers,
+            budget: BodyBudget::new(plan.limits.body_budget),
+            sessions: sessions.clone(),
+            clock: Arc::clone(&clock),
+            access: Arc::clone(&access),
+        };
+        let mounts = plan
+            .resources
+            .iter()
+            .map(|resource| {
+                shared.mount(resource, &issuers).with_context(|| format!("resource {:?}", resource.endpoint))
+            })
+            .collect::<Result<_, _>>()?;
+        let origins = plan.resources.iter().map(|resource| &resource.origins).next().cloned();
+        Ok(Self { mounts, sessions, origins: origins.context("no resource")?, clock, access })
+    }
+
+    /// The stack of the endpoint that a path belongs to, as its endpoint or as its metadata.
+    pub(super) fn stack(&self, path: &str, worker: usize) -> Option<Stack> {
+        let mount = self.mounts.iter().find(|mount| mount.answers(path))?;
+        mount.stacks.get(worker).cloned()
+    }
+
+    pub(super) fn readiness(&self) -> impl Iterator<Item = Readiness<'_>> {
+        self.mounts.iter().map(|mount| Readiness { endpoint: &mount.endpoint, issuers: &mount.issuers })
+    }
+
+    pub(super) fn sessions(&self) -> SessionStore {
+        self.sessions.clone()
+    }
+
+    /// The policy for paths that belong to no endpoint.
+    pub(super) fn origins(&self) -> &OriginPolicy {
+        &self.origins
+    }
+
+    pub(super) fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    pub(super) fn access(&self) -> &AccessLog {
+        &self.access
+    }
+}
+
+impl Mount {
+    fn answers(&self, path: &str) -> bool {
+        path == self.endpoint || path == self.metadata_path || (self.root_metadata && path == ROOT_METADATA)
+    }
+}
+
+fn trusted_issuers(plan: &Plan, clock: &Arc<dyn Clock>) -> anyhow::Result<Vec<Arc<TrustedIssuer>>> {
+    plan.issuers
+        .iter()
+        .map(|issuer| {
+            let name = || format!("issuer {:?}", issuer.settings.issuer.as_str());
+            let fetch = HttpFetch::new(issuer.fetch.clone()).with_context(name)?;
+            let control = tokio::runtime::Handle::current();
+            let trusted = TrustedIssuer::new(issuer.settings.clone(), Arc::new(fetch), Arc::clone(clock), control)?;
+            trusted.spawn_refresh();
+            Ok(trusted)
+        })
+        .collect()
+}
+
+/// What all endpoints share.
+struct Shared<'a> {
+    limits: &'a Limits,
+    workers: usize,
+    budget: Arc<BodyBudget>,
+    sessions: SessionStore,
+    clock: Arc<dyn Clock>,
+    access: Arc<AccessLog>,
+}
+
+impl Shared<'_> {
+    fn mount(&self, plan: &ResourcePlan, issuers: &[Arc<TrustedIssuer>]) -> anyhow::Result<Mount> {
+        let issuers: Vec<_> = plan.issuers.iter().map(|position| Arc::clone(&issuers[*position])).collect();
+        let resource = self.protected_resource(plan, &issuers)?;
+        let endpoint = EndpointLayer::new(self.endpoint(plan, &resource))?;
+        let guard = GuardLayer::new(Arc::clone(&resource));
+        let demo = matches!(plan.upstream, UpstreamPlan::Demo).then(demo::service);
+        let stacks = (0..self.workers)
+            .map(|_| {
+                let backend = match (&plan.upstream, &demo) {
+                    (UpstreamPlan::Http(settings), _) => {
+                        Backend::Http(HttpUpstream::new(settings.clone(), Arc::clone(&self.clock))?)
+                    }
+                    (UpstreamPlan::Demo, demo) => Backend::Demo(Plain::new(demo.clone().context("the demo server")?)),
+                };
+                Ok(guard.layer(endpoint.layer(backend)))
+            })
+            .collect::<anyhow::Result<_>>()?;
+        Ok(Mount {
+            endpoint: plan.endpoint.clone(),
+            metadata_path: resource.metadata_path().to_owned(),
+            root_metadata: plan.root_metadata,
+            issuers,
+            stacks,
+        })
+    }
+
+    fn protected_resource(
+        &self,
+        plan: &ResourcePlan,
+        issuers: &[Arc<TrustedIssuer>],
+    ) -> anyhow::Result<Arc<ProtectedResource>> {
+        let authentication = match plan.authorization {
+            Authorization::None => Authentication::Off,
+            Authorization::Required => {
+                let mut settings = VerifierSettings::new(plan.metadata.resource.clone());
+                settings.max_token_bytes = self.limits.max_token;
+                settings.cache_entries = self.limits.cached_tokens;
+                Authentication::Required(Verifier::new(settings, issuers.to_vec(), Arc::clone(&self.clock))?)
+            }
+        };
+        let mut settings = GuardSettings::new(plan.metadata.clone(), authentication)?;
+        settings.realm.clone_from(&plan.realm);
+        settings.root_metadata = plan.root_metadata;
+        settings.required_scopes = plan.required_scopes.clone();
+        settings.scopes_judged_by = ScopeJudge::Inner;
+        settings.routes.clone_from(&plan.routes);
+        settings.origins = plan.origins.clone();
+        settings.cors = EndpointSettings::cors(&plan.session_header);
+        settings.clock = Arc::clone(&self.clock);
+        settings.sink = Arc::clone(&self.access) as _;
+        Ok(ProtectedResource::new(settings)?)
+    }
+
+    fn endpoint(&self, plan: &ResourcePlan, resource: &Arc<ProtectedResource>) -> EndpointSettings {
+        let mut settings = EndpointSettings::new(Arc::clone(resource), self.sessions.clone());
+        settings.required_scopes = plan.required_scopes.clone();
+        settings.rules.clone_from(&plan.rules);
+        settings.revisions = plan.revisions;
+        settings.session_header = plan.session_header.clone();
+        settings.max_body = self.limits.max_body;
+        settings.max_depth = self.limits.max_depth;
+        settings.budget = Arc::clone(&self.budget);
+        settings
+    }
+}

@@ -1,0 +1,106 @@
+//! The data path: one thread with its own single-threaded runtime a core.
+
+use std::{
+    io,
+    net::{SocketAddr, TcpStream},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+};
+
+use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+
+use super::connection::{self, Answer, ConnectionLimits};
+
+/// Connections that wait for a worker to pick them up.
+const BACKLOG: usize = 1024;
+
+/// An accepted connection on its way to a worker.
+pub(super) struct Accepted {
+    pub(super) stream: TcpStream,
+    pub(super) peer: SocketAddr,
+    /// Its place among all connections; given back when the connection ends.
+    pub(super) permit: OwnedSemaphorePermit,
+}
+
+/// The accept loop's end of a worker.
+pub(super) struct Worker {
+    inbox: mpsc::Sender<Accepted>,
+    load: Arc<AtomicUsize>,
+}
+
+impl Worker {
+    /// Starts the thread. It ends when the `Worker` is dropped and its last connection has ended; `done` is dropped then.
+    ///
+    /// # Errors
+    /// When the runtime or the thread cannot be made.
+    pub(super) fn start<A: Answer>(
+        name: String,
+        answer: A,
+        limits: ConnectionLimits,
+        shutdown: watch::Receiver<bool>,
+        done: mpsc::Sender<()>,
+    ) -> io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (inbox, accepted) = mpsc::channel(BACKLOG);
+        let load = Arc::new(AtomicUsize::new(0));
+        let worker = Self { inbox, load: Arc::clone(&load) };
+        thread::Builder::new().name(name).spawn(move || {
+            runtime.block_on(run(accepted, answer, limits, shutdown, load, done));
+        })?;
+        Ok(worker)
+    }
+
+    /// Connections that it has now.
+    pub(super) fn load(&self) -> usize {
+        self.load.load(Ordering::Relaxed)
+    }
+
+    /// Hands a connection over.
+    pub(super) async fn hand(&self, accepted: Accepted) {
+        self.load.fetch_add(1, Ordering::Relaxed);
+        // The worker outlives its inbox; a failure could only mean that the process is ending.
+        let _ = self.inbox.send(accepted).await;
+    }
+}
+
+async fn run<A: Answer>(
+    mut inbox: mpsc::Receiver<Accepted>,
+    answer: A,
+    limits: ConnectionLimits,
+    shutdown: watch::Receiver<bool>,
+    load: Arc<AtomicUsize>,
+    done: mpsc::Sender<()>,
+) {
+    let protocol = Arc::new(connection::protocol(limits));
+    let mut connections = tokio::task::JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = inbox.recv() => {
+                let Some(Accepted { stream, peer, permit }) = accepted else { break };
+                let (protocol, answer, shutdown) = (Arc::clone(&protocol), answer.clone(), shutdown.clone());
+                let counted = Counted(Arc::clone(&load));
+                connections.spawn(async move {
+                    let _held = (counted, permit);
+                    match tokio::net::TcpStream::from_std(stream) {
+                        Ok(stream) => connection::serve(stream, peer, &protocol, limits, answer, shutdown).await,
+                        Err(error) => tracing::warn!(error = %error, "a connection cannot be served"),
+                    }
+                });
+            }
+            Some(_) = connections.join_next() => {}
+        }
+    }
+    while connections.join_next().await.is_some() {}
+    drop(done);
+}
+
+struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}

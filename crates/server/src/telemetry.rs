@@ -1,0 +1,50 @@
+//! What the process says about itself, on standard error.
+
+mod access;
+
+use std::io::{self, IsTerminal as _};
+
+use anyhow::Context as _;
+use clap::ValueEnum;
+use tracing::Level;
+use tracing_subscriber::{
+    EnvFilter, Layer as _, filter::filter_fn, layer::SubscriberExt as _, util::SubscriberInitExt as _,
+};
+
+pub(crate) use access::{AccessLog, Line};
+
+/// The variable that chooses what is logged, in the syntax of `tracing_subscriber::EnvFilter`.
+const FILTER_VARIABLE: &str = "PORTCULLIS_LOG";
+
+/// The form of log lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people; coloured on a terminal.
+    #[default]
+    Human,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Starts logging to standard error.
+///
+/// # Errors
+/// When `PORTCULLIS_LOG` is no filter.
+pub(crate) fn start(format: LogFormat) -> anyhow::Result<()> {
+    let directives = std::env::var(FILTER_VARIABLE).unwrap_or_else(|_| "info".to_owned());
+    let filter = EnvFilter::try_new(&directives)
+        .with_context(|| format!("{FILTER_VARIABLE} is no log filter; try `info` or `portcullis=debug`"))?;
+    let layer = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_target(false);
+    let layer = match format {
+        LogFormat::Human => layer.with_ansi(io::stderr().is_terminal()).boxed(),
+        LogFormat::Json => layer.json().flatten_event(true).boxed(),
+    };
+    tracing_subscriber::registry().with(layer.with_filter(filter).with_filter(filter_fn(may_speak))).init();
+    Ok(())
+}
+
+/// The libraries below print whole heads at their debug and trace levels, tokens included: there, only this
+/// workspace's own crates speak, whatever the filter says.
+fn may_speak(metadata: &tracing::Metadata<'_>) -> bool {
+    metadata.target().starts_with("portcullis") || *metadata.level() <= Level::WARN
+}

@@ -1,0 +1,244 @@
+//! One line a request, gathered in memory and written in batches by a thread of its own.
+
+use std::{
+    cell::Cell,
+    fmt::Display,
+    io::{self, Write},
+    mem,
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    thread,
+    time::{Duration, UNIX_EPOCH},
+};
+
+use http::{Method, StatusCode};
+use portcullis_guard::{Decision, DecisionSink};
+use portcullis_metadata::UnixTime;
+use portcullis_verifier::Principal;
+
+use super::LogFormat;
+
+/// How often gathered lines are written.
+const PERIOD: Duration = Duration::from_millis(100);
+/// Bytes that one slot gathers at most between two writes; further lines are counted and dropped.
+const MAX_GATHERED: usize = 1 << 20;
+/// Places to gather in, so that workers do not wait for each other.
+const SLOTS: usize = 16;
+
+thread_local! {
+    static SLOT: Cell<Option<usize>> = const { Cell::new(None) };
+}
+static NEXT_SLOT: AtomicUsize = AtomicUsize::new(0);
+
+/// The access log. Lines that are still gathered when it is dropped are written then.
+pub(crate) struct AccessLog {
+    format: LogFormat,
+    slots: [Mutex<Vec<u8>>; SLOTS],
+    dropped: AtomicU64,
+}
+
+impl AccessLog {
+    /// Starts the writing thread. It ends when the log is dropped.
+    ///
+    /// # Errors
+    /// When the thread cannot be made.
+    pub(crate) fn start(format: LogFormat) -> io::Result<Arc<Self>> {
+        let log = Arc::new(Self { format, slots: Default::default(), dropped: AtomicU64::new(0) });
+        let written = Arc::downgrade(&log);
+        thread::Builder::new().name("access-log".to_owned()).spawn(move || write_until_dropped(&written))?;
+        Ok(log)
+    }
+
+    /// Writes what has been gathered.
+    pub(crate) fn flush(&self, out: &mut impl Write) -> io::Result<()> {
+        for slot in &self.slots {
+            let gathered = mem::take(&mut *slot.lock().unwrap_or_else(PoisonError::into_inner));
+            out.write_all(&gathered)?;
+        }
+        match self.dropped.swap(0, Ordering::Relaxed) {
+            0 => Ok(()),
+            lines => {
+                tracing::warn!(access.dropped = lines, "access lines were dropped, standard error is too slow");
+                Ok(())
+            }
+        }
+    }
+
+    /// Gathers a line.
+    pub(crate) fn write(&self, line: &Line<'_>) {
+        self.gather(|out| match self.format {
+            LogFormat::Human => line.human(out),
+            LogFormat::Json => line.json(out),
+        });
+    }
+
+    fn gather(&self, line: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) {
+        let slot = SLOT.with(|slot| {
+            let number = slot.get().unwrap_or_else(|| NEXT_SLOT.fetch_add(1, Ordering::Relaxed) % SLOTS);
+            slot.set(Some(number));
+            number
+        });
+        let mut gathered = self.slots[slot].lock().unwrap_or_else(PoisonError::into_inner);
+        if gathered.len() > MAX_GATHERED {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        // Writing to a vector cannot fail.
+        let _ = line(&mut gathered);
+    }
+}
+
+fn write_until_dropped(log: &Weak<AccessLog>) {
+    loop {
+        thread::park_timeout(PERIOD);
+        let Some(log) = log.upgrade() else { return };
+        // Standard error that is gone leaves nowhere to say so.
+        let _ = log.flush(&mut io::stderr().lock());
+    }
+}
+
+impl Drop for AccessLog {
+    fn drop(&mut self) {
+        let _ = self.flush(&mut io::stderr().lock());
+    }
+}
+
+/// What one line tells. It has no room for headers, queries and tokens.
+pub(crate) struct Line<'a> {
+    pub(crate) request_id: &'a str,
+    pub(crate) time: UnixTime,
+    pub(crate) method: &'a Method,
+    pub(crate) path: &'a str,
+    pub(crate) status: StatusCode,
+    /// The reason of a refusal.
+    pub(crate) code: Option<&'static str>,
+    pub(crate) principal: Option<&'a Principal>,
+    pub(crate) latency: Duration,
+}
+
+impl DecisionSink for AccessLog {
+    fn decided(&self, decision: &Decision<'_>) {
+        self.write(&Line {
+            request_id: decision.request_id.as_str(),
+            time: decision.time,
+            method: decision.method,
+            path: decision.path,
+            status: decision.status,
+            code: decision.code,
+            principal: decision.principal,
+            latency: decision.latency,
+        });
+    }
+}
+
+impl Line<'_> {
+    fn human(&self, out: &mut Vec<u8>) -> io::Result<()> {
+        write!(
+            out,
+            "{}  INFO request request.id={} http.method={} http.path={} http.status={} latency.us={}",
+            self.timestamp(),
+            self.request_id,
+            self.method,
+            self.path,
+            self.status.as_u16(),
+            self.latency.as_micros(),
+        )?;
+        for (name, value) in self.optional() {
+            if let Some(value) = value {
+                write!(out, " {name}=")?;
+                serde_json::to_writer(&mut *out, value)?;
+            }
+        }
+        out.write_all(b"\n")
+    }
+
+    fn json(&self, out: &mut Vec<u8>) -> io::Result<()> {
+        write!(
+            out,
+            r#"{{"timestamp":"{}","level":"INFO","message":"request","request.id":"{}","http.method":"{}","http.path":"#,
+            self.timestamp(),
+            self.request_id,
+            self.method,
+        )?;
+        serde_json::to_writer(&mut *out, self.path)?;
+        write!(out, r#","http.status":{},"latency.us":{}"#, self.status.as_u16(), self.latency.as_micros())?;
+        for (name, value) in self.optional() {
+            if let Some(value) = value {
+                write!(out, r#","{name}":"#)?;
+                serde_json::to_writer(&mut *out, value)?;
+            }
+        }
+        out.write_all(b"}\n")
+    }
+
+    fn optional(&self) -> [(&'static str, Option<&str>); 4] {
+        let principal = self.principal;
+        [
+            ("deny.code", self.code),
+            ("principal.issuer", principal.map(|principal| principal.issuer().as_str())),
+            ("principal.subject", principal.and_then(Principal::subject)),
+            ("principal.client", principal.and_then(Principal::client)),
+        ]
+    }
+
+    fn timestamp(&self) -> impl Display + use<> {
+        humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_millis(self.time.as_millis()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(format: LogFormat, path: &str) -> String {
+        let log = AccessLog { format, slots: Default::default(), dropped: AtomicU64::new(0) };
+        log.write(&Line {
+            request_id: "an-id",
+            time: UnixTime::from_secs(1_800_000_000),
+            method: &Method::POST,
+            path,
+            status: StatusCode::UNAUTHORIZED,
+            code: Some("token.missing"),
+            principal: None,
+            latency: Duration::from_micros(7),
+        });
+        let mut out = Vec::new();
+        log.flush(&mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    /// J1: the line has the reason code and the correlation id that the client got.
+    #[test]
+    fn a_json_line_is_json() {
+        let line: serde_json::Value = serde_json::from_str(&written(LogFormat::Json, "/a\"b")).unwrap();
+        assert_eq!(line["timestamp"], "2027-01-15T08:00:00.000Z");
+        assert_eq!(line["request.id"], "an-id");
+        assert_eq!(line["http.path"], "/a\"b");
+        assert_eq!(line["http.status"], 401);
+        assert_eq!(line["deny.code"], "token.missing");
+    }
+
+    #[test]
+    fn a_human_line_is_one_line() {
+        let line = written(LogFormat::Human, "/mcp");
+        assert_eq!(
+            line,
+            "2027-01-15T08:00:00.000Z  INFO request request.id=an-id http.method=POST http.path=/mcp http.status=401 \
+             latency.us=7 deny.code=\"token.missing\"\n"
+        );
+    }
+
+    #[test]
+    fn a_full_slot_drops_and_counts() {
+        let log = AccessLog { format: LogFormat::Human, slots: Default::default(), dropped: AtomicU64::new(0) };
+        log.gather(|out| out.write_all(&vec![b'x'; MAX_GATHERED + 1]));
+        log.gather(|out| out.write_all(b"y"));
+        assert_eq!(log.dropped.load(Ordering::Relaxed), 1);
+        let mut out = Vec::new();
+        log.flush(&mut out).unwrap();
+        assert_eq!(out.len(), MAX_GATHERED + 1);
+        assert_eq!(log.dropped.load(Ordering::Relaxed), 0);
+    }
+}
