@@ -1,0 +1,186 @@
+//! Guard, endpoint and upstream together, over a real socket.
+
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use portcullis_endpoint::{Endpoint, EndpointBody, EndpointLayer, EndpointSettings};
+use portcullis_gateway::{Address, HttpUpstream, HttpUpstreamSettings, IdentityHeader, IdentitySource, UpstreamBody};
+use portcullis_guard::{
+    Authentication, Decision, DecisionSink, Guard, GuardBody, GuardLayer, GuardSettings, Peer, ProtectedResource,
+};
+use portcullis_metadata::{JwkSet, ProtectedResourceMetadata, ResourceUri};
+use portcullis_session::{SessionKey, SessionSettings, SessionStore};
+use portcullis_testkit::{FakeIssuer, Forge, ManualClock};
+use portcullis_verifier::{IssuerSettings, KeySource, TrustedIssuer, Verifier, VerifierSettings};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+use tower::{Layer, ServiceExt};
+use url::Url;
+
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#;
+const LIST: &str = r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#;
+
+type Stack = Guard<Endpoint<HttpUpstream>>;
+type Body = GuardBody<EndpointBody<UpstreamBody>>;
+
+#[derive(Default)]
+struct Decided(Mutex<Vec<Option<&'static str>>>);
+
+impl DecisionSink for Decided {
+    fn decided(&self, decision: &Decision<'_>) {
+        self.0.lock().unwrap().push(decision.code);
+    }
+}
+
+struct Bench {
+    listener: TcpListener,
+    forge: Forge,
+    decided: Arc<Decided>,
+    stack: Stack,
+}
+
+async fn bench() -> Bench {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (clock, forge, decided) =
+        (Arc::new(ManualClock::new()), Forge::new("https://auth.example.com"), Arc::default());
+
+    let mut issuer = IssuerSettings::new(forge.issuer().clone());
+    issuer.keys = KeySource::Fixed(JwkSet::parse(forge.jwks_json().as_bytes()).unwrap());
+    let control = tokio::runtime::Handle::current();
+    let issuer = TrustedIssuer::new(issuer, Arc::new(FakeIssuer::new()), clock.clone(), control).unwrap();
+    let resource = ResourceUri::parse(Forge::RESOURCE).unwrap();
+    let verifier = Verifier::new(VerifierSettings::new(resource.clone()), vec![issuer], clock.clone()).unwrap();
+
+    let metadata = ProtectedResourceMetadata::new(resource, vec![forge.issuer().clone()]);
+    let mut guard = GuardSettings::new(metadata, Authentication::Required(verifier)).unwrap();
+    guard.clock = clock.clone();
+    guard.sink = Arc::<Decided>::clone(&decided);
+    let resource = ProtectedResource::new(guard).unwrap();
+
+    let sessions = SessionSettings::new(SessionKey::random().unwrap());
+    let sessions = SessionStore::new(sessions, clock.clone(), Arc::new(()));
+    let endpoint = EndpointLayer::new(EndpointSettings::new(resource.clone(), sessions)).unwrap();
+
+    let url = Url::parse(&format!("http://{}/mcp", listener.local_addr().unwrap())).unwrap();
+    let mut settings = HttpUpstreamSettings::new(Address::Tcp(url));
+    let email = IdentitySource::Claim("email".into());
+    settings.identity.push(IdentityHeader::new("x-email".parse().unwrap(), email));
+    settings.public_url = Some(Url::parse(Forge::RESOURCE).unwrap());
+    let upstream = HttpUpstream::new(settings, clock).unwrap();
+
+    let stack = GuardLayer::new(resource).layer(endpoint.layer(upstream));
+    Bench { listener, forge, decided, stack }
+}
+
+impl Bench {
+    fn request(&self, body: &'static str, headers: &[(&str, &str)]) -> Request<Full<Bytes>> {
+        let token = self.forge.token().claim("email", "alice@example.com").scope("mcp:tools").sign();
+        let mut request = Request::post("/mcp")
+            .header("host", "mcp.example.com")
+            .header("authorization", format!("Bearer {token}"))
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream")
+            .header("x-portcullis-subject", "root")
+            .header("x_email", "root@example.com")
+            .header("x-forwarded-for", "127.0.0.1")
+            .header("cookie", "a=1");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let mut request = request.body(Full::from(body)).unwrap();
+        request.extensions_mut().insert(Peer("192.0.2.7:1234".parse().unwrap()));
+        request
+    }
+
+    async fn call(&self, request: Request<Full<Bytes>>) -> Response<Body> {
+        self.stack.clone().oneshot(request).await.unwrap_or_else(|never| match never {})
+    }
+}
+
+/// Reads one request with this body and answers it.
+async fn serve(socket: &mut TcpStream, body: &str, answer: &str) -> String {
+    let mut request = Vec::new();
+    while !request.ends_with(body.as_bytes()) {
+        request.push(socket.read_u8().await.unwrap());
+    }
+    socket.write_all(answer.as_bytes()).await.unwrap();
+    String::from_utf8(request).unwrap()
+}
+
+/// C12, L2: the upstream learns who calls and nothing that it could call others with.
+#[tokio::test]
+async fn the_upstream_learns_who_calls() {
+    let bench = bench().await;
+    let upstream = async {
+        let (mut socket, _) = bench.listener.accept().await.unwrap();
+        let answer = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nmcp-session-id: backend-id\r\ncontent-length: 2\r\n\r\n{}";
+        let first = serve(&mut socket, INITIALIZE, answer).await;
+        let answer = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n4\r\n:a\n\n\r\n0\r\n\r\n";
+        (first, serve(&mut socket, LIST, answer).await)
+    };
+    let client = async {
+        let opened = bench.call(bench.request(INITIALIZE, &[])).await;
+        assert_eq!(opened.status(), StatusCode::OK);
+        let session = opened.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+        let request_id = opened.headers()["x-request-id"].to_str().unwrap().to_owned();
+        assert_ne!(session, "backend-id");
+        assert_eq!(opened.into_body().collect().await.unwrap().to_bytes(), "{}");
+        let listed = bench.call(bench.request(LIST, &[("mcp-session-id", &session)])).await;
+        assert_eq!(listed.headers()["x-accel-buffering"], "no");
+        assert_eq!(listed.into_body().collect().await.unwrap().to_bytes(), ":a\n\n");
+        request_id
+    };
+    let ((first, second), request_id) = tokio::join!(upstream, client);
+    let expected = [
+        "x-portcullis-issuer: https://auth.example.com",
+        "x-portcullis-subject: alice",
+        "x-portcullis-client: test-client",
+        "x-portcullis-scope: mcp:tools",
+        "x-email: alice@example.com",
+        "x-forwarded-for: 192.0.2.7",
+        "x-forwarded-host: mcp.example.com",
+        "content-type: application/json",
+    ];
+    for request in [&first, &second] {
+        let headers: Vec<&str> = request.split("\r\n").collect();
+        for line in expected {
+            let name = line.split(':').next().unwrap();
+            let said: Vec<_> = headers.iter().filter(|header| header.split(':').next() == Some(name)).collect();
+            assert_eq!(said, [&line], "{request}");
+        }
+        for absent in ["authorization", "Bearer", "cookie", "root"] {
+            assert!(!request.contains(absent), "{absent} in {request}");
+        }
+    }
+    assert!(first.contains(&format!("x-request-id: {request_id}\r\n")));
+    assert!(!first.contains("mcp-session-id") && second.contains("mcp-session-id: backend-id\r\n"));
+    assert_eq!(*bench.decided.0.lock().unwrap(), [None, None]);
+}
+
+/// J1, L1: what went wrong with the upstream goes to the log; the client gets a generic 502.
+#[tokio::test]
+async fn failures_are_told_apart_in_the_log_only() {
+    let bench = bench().await;
+    let upstream = async {
+        let (mut socket, _) = bench.listener.accept().await.unwrap();
+        let answer = "HTTP/1.1 401 Unauthorized\r\nwww-authenticate: Bearer\r\ncontent-length: 0\r\n\r\n";
+        serve(&mut socket, INITIALIZE, answer).await;
+        serve(&mut socket, INITIALIZE, "not HTTP at all\r\n\r\n").await;
+    };
+    let client = async {
+        for _ in 0..2 {
+            let answer = bench.call(bench.request(INITIALIZE, &[])).await;
+            assert_eq!(answer.status(), StatusCode::BAD_GATEWAY);
+            assert!(!answer.headers().contains_key("www-authenticate"));
+            assert!(!answer.headers().contains_key("mcp-session-id"));
+            assert_eq!(answer.headers()["content-type"], "application/json");
+        }
+    };
+    tokio::join!(upstream, client);
+    let decided = bench.decided.0.lock().unwrap().clone();
+    assert_eq!(decided, [Some("upstream.unauthorized"), Some("upstream.no_answer")]);
+}
