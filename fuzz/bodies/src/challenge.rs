@@ -1,0 +1,44 @@
+use portcullis_metadata::{BearerChallenge, BearerChallengeBuilder, BearerError, Challenge, Scopes, parse_challenges};
+use url::Url;
+
+/// Each line is one `WWW-Authenticate` value. What is read is the same after it was written anew; what is built
+/// from any text is one challenge with the parameters that were asked for.
+pub fn challenge(data: &[u8]) {
+    if let Ok(challenges) = parse_challenges(data.split(|byte| *byte == b'\n')) {
+        let _ = BearerChallenge::from_challenges(&challenges);
+        let written = challenges.iter().map(write).collect::<Vec<_>>().join(", ");
+        // Writing adds quotes and separators, which may carry a large input over the parser's bound.
+        if written.len() <= 64 * 1024 {
+            assert_eq!(parse_challenges([written.as_bytes()]), Ok(challenges));
+        }
+    }
+    build_from(&String::from_utf8_lossy(data));
+}
+
+fn write(challenge: &Challenge) -> String {
+    if let Some(text) = challenge.token68() {
+        return format!("{} {text}", challenge.scheme());
+    }
+    let quote = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
+    let parameters: Vec<String> =
+        challenge.params().map(|(name, value)| format!("{name}=\"{}\"", quote(value))).collect();
+    format!("{} {}", challenge.scheme(), parameters.join(", "))
+}
+
+fn build_from(text: &str) {
+    let Ok(mut metadata) = Url::parse("https://mcp.example/") else { return };
+    metadata.set_path(text);
+    metadata.set_query(Some(text));
+    let scope = Scopes::parse(text).unwrap_or_default();
+    let value =
+        BearerChallengeBuilder::new(text, &metadata).scope(&scope).error(BearerError::InvalidToken, text).build();
+    if value.len() > 64 * 1024 {
+        return;
+    }
+    let read = parse_challenges([value.as_bytes()]);
+    let Ok([challenge]) = read.as_deref() else { panic!("one challenge was built: {read:?}") };
+    let names = challenge.params().map(|(name, _)| name).filter(|name| *name != "scope");
+    assert!(names.eq(["realm", "resource_metadata", "error", "error_description"]));
+    assert_eq!(challenge.param("resource_metadata"), Some(metadata.as_str()));
+    assert_eq!(challenge.param("scope").map(Scopes::parse), (!scope.is_empty()).then_some(Ok(scope)));
+}

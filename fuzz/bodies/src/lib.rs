@@ -1,0 +1,32 @@
+//! What the fuzz targets run: plain functions over bytes that must never panic, and that panic themselves
+//! where a property of a parser does not hold.
+//!
+//! cargo-fuzz links them to libFuzzer; the tests of this crate and `cargo xtask fuzz-smoke` replay the committed
+//! corpora through them with the stable compiler.
+
+mod challenge;
+mod compact_token;
+mod envelope;
+mod metadata_documents;
+mod sse;
+mod well_known;
+
+pub use challenge::challenge;
+pub use compact_token::compact_token;
+pub use envelope::envelope;
+pub use metadata_documents::metadata_documents;
+pub use sse::sse;
+pub use well_known::well_known;
+
+/// What one target runs on each input.
+pub type Body = fn(&[u8]);
+
+/// Every target: its name, which is also that of its corpus folder, and its body.
+pub const TARGETS: &[(&str, Body)] = &[
+    ("challenge", challenge),
+    ("compact_token", compact_token),
+    ("envelope", envelope),
+    ("metadata_documents", metadata_documents),
+    ("sse", sse),
+    ("well_known", well_known),
+];
