@@ -10,13 +10,12 @@ use std::{
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use portcullis_discovery::{Fetch, FetchRequest, OpenResponse, UrlPolicy};
 use portcullis_mcp::{Revision, header as names};
-use portcullis_metadata::BearerChallenge;
 use serde_json::{Value, json};
-use tokio::sync::Mutex;
 
-use crate::{Authorizer, ResourceToken, StartUrl, authorizer::bearer_challenge};
+use crate::{Authorizer, ResourceToken, StartUrl};
 
 mod answer;
+mod endpoint;
 mod error;
 mod message;
 
@@ -24,6 +23,7 @@ pub use answer::MessageStream;
 pub use error::{McpError, RpcError};
 
 use answer::Answer;
+use endpoint::ProtectedEndpoint;
 use message::Outgoing;
 
 /// A client of one MCP endpoint over Streamable HTTP, which gets itself a token when the endpoint wants one.
@@ -32,12 +32,8 @@ use message::Outgoing;
 /// redirect. When the endpoint refuses it, it is forgotten, and authorization happens once more for that request;
 /// a second refusal is an error. Requests under way at the same time share one authorization.
 pub struct McpClient {
-    start: StartUrl,
-    fetch: Arc<dyn Fetch>,
-    authorizer: Option<Arc<Authorizer>>,
+    endpoint: ProtectedEndpoint,
     settings: McpSettings,
-    token: RwLock<Option<Arc<ResourceToken>>>,
-    authorizing: Mutex<()>,
     session: RwLock<Option<Session>>,
     next_id: AtomicU64,
 }
@@ -89,16 +85,8 @@ impl McpClient {
         authorizer: Option<Arc<Authorizer>>,
         settings: McpSettings,
     ) -> Self {
-        Self {
-            start,
-            fetch,
-            authorizer,
-            settings,
-            token: RwLock::default(),
-            authorizing: Mutex::default(),
-            session: RwLock::default(),
-            next_id: AtomicU64::new(1),
-        }
+        let endpoint = ProtectedEndpoint::new(start, fetch, authorizer, settings.timeout);
+        Self { endpoint, settings, session: RwLock::default(), next_id: AtomicU64::new(1) }
     }
 
     /// Begins: the handshake of the legacy revisions (`initialize`, then `notifications/initialized`), whose result it
@@ -173,7 +161,7 @@ impl McpClient {
     /// When the exchange fails or the server does not accept it.
     pub async fn notify(&self, method: &str, params: Option<Value>) -> Result<(), McpError> {
         let message = self.outgoing(None, method, params)?;
-        let answer = self.send(|| self.post_request(&message)).await?;
+        let answer = self.endpoint.send(|| self.post_request(&message)).await?;
         self.keep_session(&answer);
         answer::accepted(answer, &self.limits()).await
     }
@@ -185,11 +173,11 @@ impl McpClient {
     pub async fn open_stream(&self) -> Result<MessageStream, McpError> {
         let session = self.legacy_session()?;
         let request = || {
-            let request = FetchRequest::new(Method::GET, self.start.url().clone(), UrlPolicy::Operator)
+            let request = FetchRequest::new(Method::GET, self.endpoint.url().clone(), UrlPolicy::Operator)
                 .header(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
             self.with_session(request, &session)
         };
-        let answer = self.send(request).await?;
+        let answer = self.endpoint.send(request).await?;
         answer::stream(answer, &self.limits()).await
     }
 
@@ -202,10 +190,10 @@ impl McpClient {
         let session = self.legacy_session()?;
         *self.session.write().unwrap_or_else(PoisonError::into_inner) = None;
         let request = || {
-            let request = FetchRequest::new(Method::DELETE, self.start.url().clone(), UrlPolicy::Operator);
+            let request = FetchRequest::new(Method::DELETE, self.endpoint.url().clone(), UrlPolicy::Operator);
             self.with_session(request, &session)
         };
-        let answer = self.send(request).await?;
+        let answer = self.endpoint.send(request).await?;
         if answer.status == StatusCode::METHOD_NOT_ALLOWED {
             return Ok(());
         }
@@ -214,12 +202,12 @@ impl McpClient {
 
     /// The token that is in use, where there is one.
     pub fn token(&self) -> Option<Arc<ResourceToken>> {
-        self.token.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.endpoint.token()
     }
 
     /// Uses a token that was got before. It is sent only if it belongs to the endpoint's origin.
     pub fn set_token(&self, token: Arc<ResourceToken>) {
-        *self.token.write().unwrap_or_else(PoisonError::into_inner) = Some(token);
+        self.endpoint.set_token(token);
     }
 
     fn outgoing(&self, id: Option<u64>, method: &str, params: Option<Value>) -> Result<Outgoing, McpError> {
@@ -234,14 +222,14 @@ impl McpClient {
 
     /// Posts a message. The session identifier that came with the answer is kept, and returned.
     async fn post(&self, message: &Outgoing) -> Result<(Option<HeaderValue>, Answer), McpError> {
-        let answer = self.send(|| self.post_request(message)).await?;
+        let answer = self.endpoint.send(|| self.post_request(message)).await?;
         let identifier = answer.headers.get(&self.settings.session_header).cloned();
         self.keep_session(&answer);
         Ok((identifier, answer::of(answer, message.id(), &self.limits()).await?))
     }
 
     fn post_request(&self, message: &Outgoing) -> FetchRequest {
-        let mut request = FetchRequest::post_json(self.start.url().clone(), message.body(), UrlPolicy::Operator)
+        let mut request = FetchRequest::post_json(self.endpoint.url().clone(), message.body(), UrlPolicy::Operator)
             .header(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         request.headers.extend(message.headers());
         match &*self.session.read().unwrap_or_else(PoisonError::into_inner) {
@@ -275,67 +263,6 @@ impl McpClient {
         session.clone().ok_or(McpError::NotInitialized)
     }
 
-    /// Sends a request with the token there is, and after a 401 once more with a new one.
-    async fn send(&self, build: impl Fn() -> FetchRequest) -> Result<OpenResponse, McpError> {
-        let used = self.token();
-        let answer = self.send_with(build(), used.as_deref()).await?;
-        if answer.status != StatusCode::UNAUTHORIZED {
-            return refuse_redirect(answer);
-        }
-        let Some(authorizer) = &self.authorizer else { return Err(McpError::Unauthorized) };
-        let challenge = bearer_challenge(&answer.headers);
-        // A person may take minutes; the connection is not kept that long.
-        drop(answer);
-        let token = self.authorize(authorizer, challenge.as_ref(), used).await?;
-        let answer = self.send_with(build(), Some(&token)).await?;
-        if answer.status == StatusCode::UNAUTHORIZED {
-            self.forget(&token);
-            return Err(McpError::Unauthorized);
-        }
-        refuse_redirect(answer)
-    }
-
-    async fn send_with(
-        &self,
-        mut request: FetchRequest,
-        token: Option<&ResourceToken>,
-    ) -> Result<OpenResponse, McpError> {
-        request.timeout = self.settings.timeout;
-        if let Some(value) = token.and_then(|token| token.authorization_for(&request.url)) {
-            request = request.header(header::AUTHORIZATION, value);
-        }
-        self.fetch.open(request).await.map_err(McpError::Fetch)
-    }
-
-    /// One authorization at a time; who waited for another's takes its token.
-    async fn authorize(
-        &self,
-        authorizer: &Authorizer,
-        challenge: Option<&BearerChallenge>,
-        used: Option<Arc<ResourceToken>>,
-    ) -> Result<Arc<ResourceToken>, McpError> {
-        let _one_at_a_time = self.authorizing.lock().await;
-        match (self.token(), &used) {
-            (Some(newer), Some(used)) if !Arc::ptr_eq(&newer, used) => return Ok(newer),
-            (Some(newer), None) => return Ok(newer),
-            _ => {}
-        }
-        if let Some(used) = used {
-            self.forget(&used);
-        }
-        let token = authorizer.answer_challenge(&self.start, challenge).await.map_err(McpError::Authorization)?;
-        let token = Arc::new(token);
-        self.set_token(token.clone());
-        Ok(token)
-    }
-
-    fn forget(&self, token: &Arc<ResourceToken>) {
-        let mut held = self.token.write().unwrap_or_else(PoisonError::into_inner);
-        if held.as_ref().is_some_and(|held| Arc::ptr_eq(held, token)) {
-            *held = None;
-        }
-    }
-
     fn id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
@@ -347,10 +274,6 @@ impl McpClient {
     fn limits(&self) -> answer::Limits {
         answer::Limits { timeout: self.settings.timeout, max_message: self.settings.max_message }
     }
-}
-
-fn refuse_redirect(answer: OpenResponse) -> Result<OpenResponse, McpError> {
-    if answer.status.is_redirection() { Err(McpError::Redirected { status: answer.status }) } else { Ok(answer) }
 }
 
 impl fmt::Debug for McpClient {

@@ -188,7 +188,11 @@ impl Interaction for Person {
         self.visited.lock().unwrap().push(request.url().clone());
         let state = request.url().query_pairs().find(|(name, _)| name == "state").unwrap().1.into_owned();
         let answer = RedirectParameters::parse(&(self.answer)(&state)).unwrap();
-        Box::pin(async { Ok(answer) })
+        Box::pin(async {
+            // Time passes before a person answers: others get their turn.
+            tokio::task::yield_now().await;
+            Ok(answer)
+        })
     }
 }
 

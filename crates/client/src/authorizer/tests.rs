@@ -109,7 +109,8 @@ async fn an_unfit_server_is_left_alone() {
 /// I1, I2: an answer with a wrong state or issuer, or a denial, sends the code nowhere.
 #[tokio::test]
 async fn a_bad_answer_sends_the_code_nowhere() {
-    let answers: [(fn(&str) -> String, &str); 5] = [
+    type Answer = fn(&str) -> String;
+    let answers: [(Answer, &str); 5] = [
         (|_| "code=c&state=other&iss=https://auth.example.com".into(), "redirect.state"),
         (|state| format!("code=c&state={state}&iss=https://evil.example"), "response.issuer_mismatch"),
         (|state| format!("code=c&state={state}"), "response.issuer_missing"),

@@ -70,3 +70,34 @@ impl fmt::Debug for AutoConsent {
         f.debug_struct("AutoConsent").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        authorization_request::tests::request,
+        testing::{Network, Reply},
+    };
+
+    async fn answer(reply: fn() -> Reply) -> Result<RedirectParameters, InteractionError> {
+        AutoConsent::new(Network::new(move |_| Some(reply()))).authorize(&request(true)).await
+    }
+
+    #[tokio::test]
+    async fn the_answer_is_read_from_the_redirect() {
+        let to = |location| Reply::status(302).header(header::LOCATION, location);
+        let given = answer(|| Reply::status(303).header(header::LOCATION, "http://127.0.0.1/callback?code=c&state=s"));
+        assert_eq!(given.await.unwrap().code.unwrap().secret(), "c");
+
+        let code = |given: Result<RedirectParameters, InteractionError>| given.unwrap_err().code();
+        assert_eq!(code(answer(|| Reply::status(200)).await), "interaction.wants_a_person");
+        assert_eq!(code(answer(|| Reply::status(302)).await), "interaction.wants_a_person");
+        for elsewhere in ["http://127.0.0.1/other?code=c", "http://127.0.0.1:1/callback?code=c", "/callback?code=c"] {
+            let network = Network::new(move |_| Some(to(elsewhere)));
+            let given = AutoConsent::new(network).authorize(&request(true)).await;
+            assert_eq!(code(given), "interaction.redirected_elsewhere", "{elsewhere}");
+        }
+        let network = Network::new(move |_| Some(to("http://127.0.0.1/callback?code=c&code=d")));
+        assert_eq!(code(AutoConsent::new(network).authorize(&request(true)).await), "interaction.malformed");
+    }
+}

@@ -70,7 +70,7 @@ impl LoopbackRedirect {
                         respond(stream, page("400 Bad Request", "Not the answer that is waited for", text)).await;
                         continue;
                     }
-                    respond(stream, verdict(judged.as_ref().map(|()| ()))).await;
+                    respond(stream, verdict(&judged)).await;
                     return Ok(parameters);
                 }
             }

@@ -23,7 +23,7 @@ pub(super) fn page(status: &str, heading: &str, text: &str) -> String {
 }
 
 /// The page for an answer that was judged. An error that the server reports is shown only after its `iss` held.
-pub(super) fn verdict(judged: Result<(), &RedirectError>) -> String {
+pub(super) fn verdict(judged: &Result<(), RedirectError>) -> String {
     match judged {
         Ok(()) => {
             page("200 OK", "Signed in", "The answer has arrived. You can close this window and go on in the program.")
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn everything_is_escaped() {
         let denial = OAuthError::new("<script>alert(1)</script>", "\"'&\r\nSet-Cookie: a=b");
-        let shown = verdict(Err(&RedirectError::Denied(denial)));
+        let shown = verdict(&Err(RedirectError::Denied(denial)));
         let (head, body) = shown.split_once("\r\n\r\n").unwrap();
         assert!(!head.contains("Set-Cookie"));
         assert!(!body.contains("<script>") && body.contains("&lt;script&gt;"), "{body}");
