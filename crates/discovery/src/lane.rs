@@ -49,3 +49,39 @@ impl Lane {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PEERS: [UrlPolicy; 4] = [
+        UrlPolicy::Peer { loopback_http: false, private_addresses: false },
+        UrlPolicy::Peer { loopback_http: true, private_addresses: false },
+        UrlPolicy::Peer { loopback_http: false, private_addresses: true },
+        UrlPolicy::Peer { loopback_http: true, private_addresses: true },
+    ];
+
+    fn lane(policy: UrlPolicy, url: &str) -> Lane {
+        Lane::of(policy, &Url::parse(url).unwrap())
+    }
+
+    /// G6: only the operator's own addresses take the lane that has a proxy, and loopback never does.
+    #[test]
+    fn the_proxied_lane_is_the_operators() {
+        assert_eq!(lane(UrlPolicy::Operator, "https://auth.internal/"), Lane::Operator);
+        assert_eq!(lane(UrlPolicy::Operator, "https://localhost/"), Lane::OperatorLoopback);
+        assert_eq!(lane(UrlPolicy::Operator, "http://127.0.0.1/"), Lane::Plain);
+        for peer in PEERS {
+            assert!(matches!(lane(peer, "https://auth.internal/"), Lane::Peer { .. }));
+            assert_eq!(lane(peer, "https://auth.internal/").policy(), peer);
+        }
+    }
+
+    #[test]
+    fn every_lane_has_a_place_of_its_own() {
+        let mut places: Vec<_> = PEERS.into_iter().map(|peer| lane(peer, "https://a/").index()).collect();
+        places.extend([Lane::Plain, Lane::OperatorLoopback, Lane::Operator].map(Lane::index));
+        places.sort_unstable();
+        assert_eq!(places, (0..Lane::COUNT).collect::<Vec<_>>());
+    }
+}
