@@ -1,5 +1,7 @@
 //! The whole flow over real sockets, against the development authorization server.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::sync::{Arc, Mutex};
 
 use portcullis_client::{
