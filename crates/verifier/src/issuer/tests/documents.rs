@@ -1,0 +1,172 @@
+//! What an issuer publishes, and what the settings say of it.
+
+use portcullis_discovery::FetchResponse;
+use portcullis_testkit::{FakeIssuer, ManualClock};
+use serde_json::json;
+use url::Url;
+
+use super::*;
+use crate::{Validation, testing::ISSUER};
+
+/// C10: the response's own max-age decides how long its keys are fresh.
+#[tokio::test(start_paused = true)]
+async fn max_age_of_the_response_counts() {
+    let bench = Bench::new();
+    let body = bench.forge.jwks_json();
+    bench.fake.answer(bench.forge.endpoint("jwks"), move |_| {
+        let headers = [(http::header::CACHE_CONTROL, http::HeaderValue::from_static("public, max-age=3600"))];
+        let body = body.clone().into();
+        Ok(FetchResponse { status: http::StatusCode::OK, headers: headers.into_iter().collect(), body })
+    });
+    bench.issuer.refresh_now().await.unwrap();
+    bench.clock.advance(Duration::from_secs(HOUR));
+    assert!(matches!(bench.issuer.health(), IssuerHealth::Usable { .. }));
+    bench.clock.advance(Duration::from_secs(1));
+    assert!(matches!(bench.issuer.health(), IssuerHealth::Stale { .. }));
+}
+
+/// C10: an issuer that withdraws all its keys has none: not even the last ones serve on.
+#[tokio::test(start_paused = true)]
+async fn an_empty_set_is_taken() {
+    let bench = Bench::new();
+    let token = bench.forge.token().sign();
+    bench.verify(&token).await.unwrap();
+    bench.fake.serve(bench.forge.endpoint("jwks"), 200, r#"{"keys":[]}"#);
+    bench.issuer.refresh_now().await.unwrap();
+    assert_eq!(bench.issuer.health(), IssuerHealth::Failed { reason: "issuer.no_usable_key" });
+    bench.pass(30).await;
+    assert_eq!(bench.refusal(&token).await, Some("token.key_unknown"));
+}
+
+/// C10: garbage, errors and redirects in place of keys are failures with a name, and the held keys serve on.
+#[tokio::test(start_paused = true)]
+async fn garbage_evicts_nothing() {
+    let bench = Bench::new();
+    bench.issuer.refresh_now().await.unwrap();
+    for (status, body, code) in [
+        (200, "", "document.not_json"),
+        (200, "<html>", "document.not_json"),
+        (200, "[]", "document.not_an_object"),
+        (200, "{}", "document.member_missing"),
+        (200, r#"{"keys":{}}"#, "document.member_type"),
+        (404, r#"{"keys":[]}"#, "issuer.keys_status"),
+        (302, "", "issuer.keys_status"),
+        (500, "", "issuer.keys_status"),
+        (204, "", "issuer.keys_status"),
+    ] {
+        bench.fake.serve(bench.forge.endpoint("jwks"), status, body);
+        assert_eq!(bench.issuer.refresh_now().await.unwrap_err().code(), code, "{status} {body}");
+        assert_eq!(bench.refusal(&bench.forge.token().sign()).await, None, "{status} {body}");
+    }
+    bench.fake.time_out(bench.forge.endpoint("jwks"));
+    assert_eq!(bench.issuer.refresh_now().await.unwrap_err().code(), "fetch.timeout");
+    assert_eq!(bench.refusal(&bench.forge.token().sign()).await, None);
+}
+
+/// C10: a set over 100 keys or 256 KiB is not taken, the old one serves on; 100 keys are.
+#[tokio::test(start_paused = true)]
+async fn huge_sets_are_not_taken() {
+    let bench = Bench::new();
+    bench.issuer.refresh_now().await.unwrap();
+    let set = |count: usize, other: &str| {
+        let others = vec![other; count - 1].join(",");
+        format!(r#"{{"keys":[{},{others}]}}"#, bench.forge.key().public_jwk())
+    };
+    for (body, code) in [
+        (set(101, r#"{"kty":"EC"}"#), "keys.too_many"),
+        (set(101, "7"), "keys.too_many"),
+        (set(10_000, r#"{"kty":"EC"}"#), "keys.too_many"),
+        (set(2, &json!({ "kty": "EC", "x5t": "x".repeat(256 * 1024) }).to_string()), "fetch.too_large"),
+    ] {
+        bench.fake.serve(bench.forge.endpoint("jwks"), 200, body);
+        assert_eq!(bench.issuer.refresh_now().await.unwrap_err().code(), code);
+        assert_eq!(bench.refusal(&bench.forge.token().sign()).await, None);
+    }
+    bench.fake.serve(bench.forge.endpoint("jwks"), 200, set(100, r#"{"kty":"EC"}"#));
+    bench.issuer.refresh_now().await.unwrap();
+    assert_eq!(bench.refusal(&bench.forge.token().sign()).await, None);
+}
+
+/// C10: an issuer's metadata is asked once, and again after a failure: the keys may have moved.
+#[tokio::test(start_paused = true)]
+async fn keys_that_moved_are_found_again() {
+    let bench = Bench::new();
+    bench.issuer.refresh_now().await.unwrap();
+    bench.issuer.refresh_now().await.unwrap();
+    assert_eq!((bench.fake.hits(bench.forge.metadata_url()), bench.hits()), (1, 2));
+
+    let moved = bench.forge.metadata_json().replace("/jwks", "/keys");
+    bench.fake.serve(bench.forge.metadata_url(), 200, moved);
+    bench.fake.serve(bench.forge.endpoint("jwks"), 410, "");
+    bench.fake.serve(bench.forge.endpoint("keys"), 200, bench.forge.jwks_json());
+    assert_eq!(bench.issuer.refresh_now().await.unwrap_err().code(), "issuer.keys_status");
+    bench.issuer.refresh_now().await.unwrap();
+    assert_eq!(bench.fake.hits(bench.forge.endpoint("keys")), 1);
+
+    bench.clock.advance(Duration::from_secs(HOUR));
+    bench.issuer.refresh_now().await.unwrap();
+    assert_eq!(bench.fake.hits(bench.forge.metadata_url()), 3);
+}
+
+/// C10: metadata of another issuer, or without `jwks_uri`, or with one that is not safe, gives no keys.
+#[tokio::test(start_paused = true)]
+async fn unusable_metadata_gives_no_keys() {
+    let bench = Bench::new();
+    let with = |name: &str, value: serde_json::Value| {
+        let mut metadata: serde_json::Value = serde_json::from_str(&bench.forge.metadata_json()).unwrap();
+        metadata[name] = value;
+        bench.fake.serve(bench.forge.metadata_url(), 200, metadata.to_string());
+    };
+    with("issuer", json!("https://issuer.example/"));
+    assert_eq!(bench.issuer.refresh_now().await.unwrap_err().code(), "discovery.issuer_mismatch");
+    with("jwks_uri", json!(null));
+    assert_eq!(bench.issuer.refresh_now().await.unwrap_err().code(), "issuer.no_jwks_uri");
+    with("jwks_uri", json!("http://issuer.example/jwks"));
+    assert_eq!(bench.issuer.refresh_now().await.unwrap_err().code(), "fetch.refused.scheme");
+    assert_eq!(bench.hits(), 0);
+}
+
+/// C10: a configured address is used without asking for metadata; given keys without asking for anything.
+#[tokio::test(start_paused = true)]
+async fn keys_can_be_configured() {
+    let address = |bench: &Bench| bench.forge.endpoint("certs");
+    let bench =
+        Bench::with(|settings| settings.keys = KeySource::Uri(Url::parse("https://issuer.example/certs").unwrap()));
+    bench.fake.serve(address(&bench), 200, bench.forge.jwks_json());
+    assert_eq!(bench.refusal(&bench.forge.token().sign()).await, None);
+    assert_eq!(bench.fake.urls(), [address(&bench)]);
+
+    let jwks = JwkSet::parse(bench.forge.jwks_json().as_bytes()).unwrap();
+    let bench = Bench::with(|settings| settings.keys = KeySource::Fixed(jwks));
+    bench.issuer.spawn_refresh();
+    bench.issuer.refresh_now().await.unwrap();
+    bench.pass(365 * 24 * HOUR).await;
+    assert_eq!(bench.refusal(&bench.forge.token().sign()).await, None);
+    assert_eq!(bench.refusal(&unknown_kids(&bench, 1)[0]).await, Some("token.key_unknown"));
+    assert!(bench.issuer.health().is_usable());
+    assert!(bench.fake.urls().is_empty());
+}
+
+/// C1: settings that cannot be used are refused with a name and a fix, introspection among them until it exists.
+#[tokio::test]
+async fn unusable_settings_are_refused() {
+    let refusal = |change: fn(&mut IssuerSettings)| {
+        let mut settings = IssuerSettings::new(Issuer::parse(ISSUER).unwrap());
+        change(&mut settings);
+        let clock = Arc::new(ManualClock::new());
+        let error = TrustedIssuer::new(settings, Arc::new(FakeIssuer::new()), clock, Handle::current()).unwrap_err();
+        assert!(error.to_string().contains(ISSUER), "{error}");
+        error.code()
+    };
+    assert_eq!(refusal(|s| s.validation = Validation::Introspection), "settings.introspection_not_available");
+    assert_eq!(refusal(|s| s.validation = Validation::JwtAndIntrospection), "settings.introspection_not_available");
+    assert_eq!(refusal(|s| s.algorithms = portcullis_jose::AlgorithmSet::EMPTY), "settings.no_algorithm");
+    assert_eq!(refusal(|s| s.leeway = Duration::from_millis(60_001)), "settings.leeway_too_long");
+    assert_eq!(refusal(|s| s.cooldown = Duration::from_millis(999)), "settings.cooldown_too_short");
+    assert_eq!(refusal(|s| s.keys = KeySource::Fixed(JwkSet::default())), "settings.no_usable_key");
+    for uri in ["http://issuer.example/jwks", "ftp://issuer.example/jwks", "https://u:p@issuer.example/jwks"] {
+        let mut settings = IssuerSettings::new(Issuer::parse(ISSUER).unwrap());
+        settings.keys = KeySource::Uri(Url::parse(uri).unwrap());
+        assert_eq!(settings.check().unwrap_err().code(), "settings.jwks_uri", "{uri}");
+    }
+}
