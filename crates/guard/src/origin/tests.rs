@@ -144,6 +144,10 @@ fn absolute_target_agrees_with_host() {
     let check = |host| local.check(Version::HTTP_11, &target, &headers(&[("host", host)]));
     assert_eq!(check("localhost:3000"), Err(OriginRefused::HostDisagrees));
     assert_eq!(check("evil.example"), Err(OriginRefused::HostNotAllowed));
+    let own = "http://localhost:3000/mcp".parse().unwrap();
+    let alone = |version| local.check(version, &own, &HeaderMap::new());
+    assert_eq!(alone(Version::HTTP_11), Err(OriginRefused::HostMissing));
+    assert_eq!((alone(Version::HTTP_10), alone(Version::HTTP_2)), (Ok(()), Ok(())));
 }
 
 #[test]
