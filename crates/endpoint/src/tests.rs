@@ -1,0 +1,7 @@
+//! The endpoint as a whole, behind a real guard, over an inner service that answers from a script.
+
+mod bodies;
+mod modern;
+mod scopes;
+mod sessions;
+mod world;

@@ -1,0 +1,204 @@
+use std::{convert::Infallible, sync::Arc};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use portcullis_guard::{Caller, GuardLayer};
+use portcullis_metadata::{BearerChallenge, Scopes, parse_challenges};
+use serde_json::json;
+use tower::{ServiceExt, service_fn};
+use tower_layer::Layer;
+
+use super::world::*;
+use crate::{AdmittedBody, EndpointLayer, EndpointSettings, NameGlob, Plain, Rule, SettingsError};
+
+fn rule(method: Option<&str>, name: Option<&str>, scopes: &str) -> Rule {
+    let glob = |pattern: &str| NameGlob::parse(pattern).unwrap();
+    Rule { method: method.map(glob), name: name.map(glob), scopes: Scopes::parse(scopes).unwrap() }
+}
+
+fn rules() -> Vec<Rule> {
+    vec![
+        rule(Some("tools/call"), Some("admin_*"), "admin"),
+        rule(Some("tools/*"), None, "tools"),
+        rule(None, Some("file:///secret/*"), "secrets"),
+        rule(Some("logging/*"), None, "logs"),
+    ]
+}
+
+impl Answer {
+    fn challenge(&self) -> BearerChallenge {
+        let values = self.headers.get_all("www-authenticate").iter().map(|value| value.as_bytes());
+        BearerChallenge::from_challenges(&parse_challenges(values).unwrap()).unwrap()
+    }
+
+    fn scope(&self) -> String {
+        self.challenge().scope.unwrap().to_string()
+    }
+}
+
+/// B3, B9: one answer names all that the message needs, by every rule that matches, and what is already held.
+#[tokio::test]
+async fn one_refusal_names_all_missing_scopes() {
+    let mut world = World::guarded("base");
+    world.settings.rules = rules();
+    let identifier = world.initialize().await;
+    let token = |scopes: &str| world.forge.token().scope(scopes);
+    let (none, some, most) = (token(""), token("logs unrelated"), token("base tools"));
+    let drop_all = request("tools/call", json!({"name": "admin_drop"}));
+    for (token, scope) in [(none, "admin base tools"), (some, "admin base logs tools"), (most, "admin base tools")] {
+        world.comes_with(&token);
+        let answer = world.post(&[(SESSION, &identifier)], &drop_all).await;
+        assert_eq!((answer.status, answer.scope()), (403, scope.to_owned()));
+        let challenge = answer.challenge();
+        assert_eq!(challenge.error.as_deref(), Some("insufficient_scope"));
+        assert_eq!(
+            challenge.resource_metadata.as_deref(),
+            Some("https://mcp.example.com/.well-known/oauth-protected-resource/mcp")
+        );
+        assert_eq!(answer.json()["error"], "insufficient_scope");
+        assert_eq!(world.decided(), (403, Some("scope.insufficient")));
+    }
+    assert_eq!(world.inner.seen().len(), 1);
+    world.comes_with(&world.forge.token().scope("base tools admin"));
+    assert_eq!(world.post(&[(SESSION, &identifier)], &drop_all).await.status, 200);
+}
+
+/// B9: each message needs what its method and name need, and no more.
+#[tokio::test]
+async fn rules_are_by_method_and_name() {
+    let mut world = World::guarded("");
+    world.settings.rules = rules();
+    let identifier = world.initialize().await;
+    for (message, needed) in [
+        (request("ping", json!({})), ""),
+        (request("tools/list", json!({})), "tools"),
+        (request("tools/call", json!({"name": "add"})), "tools"),
+        (request("tools/call", json!({"name": "administer"})), "tools"),
+        (request("prompts/get", json!({"name": "admin_help"})), ""),
+        (request("resources/read", json!({"uri": "file:///secret/plan"})), "secrets"),
+        (request("resources/subscribe", json!({"uri": "file:///secret/plan"})), "secrets"),
+        (request("resources/read", json!({"uri": "file:///public"})), ""),
+        (json!({"jsonrpc": "2.0", "method": "logging/setLevel"}), "logs"),
+        (json!({"jsonrpc": "2.0", "id": 1, "result": {}}), ""),
+    ] {
+        world.comes_with(&world.forge.token().scope(needed));
+        assert_eq!(world.post(&[(SESSION, &identifier)], &message).await.status, 200, "{message}");
+        world.comes_with(&world.forge.token().scope("other"));
+        let expected = if needed.is_empty() { 200 } else { 403 };
+        assert_eq!(world.post(&[(SESSION, &identifier)], &message).await.status, expected, "{message}");
+    }
+}
+
+/// B9: no spelling of a name gets around its rule.
+#[tokio::test]
+async fn a_rule_cannot_be_spelled_around() {
+    let mut world = World::guarded("");
+    world.settings.rules = vec![rule(Some("tools/call"), Some("admin"), "admin")];
+    let identifier = world.initialize().await;
+    for (body, status) in [
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"\u0061dmin"}}"#, 403),
+        (r#"{"jsonrpc":"2.0","id":1,"m\u0065thod":"tools\/call","params":{"n\u0061me":"admin"}}"#, 403),
+        (r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"admin"}}"#, 403),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ADMIN"}}"#, 403),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","name":"admin"}}"#, 400),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","Name":"admin"}}"#, 400),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":["admin"]}}"#, 400),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"ping","Method":"tools/call","params":{"name":"admin"}}"#, 400),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","result":{},"params":{"name":"admin"}}"#, 400),
+        (r#"[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"admin"}}]"#, 400),
+    ] {
+        assert_eq!(world.post(&[(SESSION, &identifier)], body).await.status, status, "{body}");
+    }
+    let headers = [(VERSION, "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "admin")];
+    assert_eq!(world.post(&headers, modern("tools/call", json!({"name": "admin"}))).await.status, 403);
+    assert_eq!(world.inner.seen().len(), 1);
+}
+
+/// B3: streams, DELETE and initialize need what every request needs.
+#[tokio::test]
+async fn required_scopes_are_needed_for_everything() {
+    let mut world = World::guarded("base");
+    let identifier = world.initialize().await;
+    world.comes_with(&world.forge.token().scope("other"));
+    for method in ["GET", "DELETE"] {
+        let answer = world.send(method, &[(SESSION, &identifier)], "").await;
+        assert_eq!((answer.status, answer.scope()), (403, "base".to_owned()), "{method}");
+    }
+    assert_eq!(world.post(&[], initialize()).await.status, 403);
+    assert_eq!((world.sessions.len(), world.inner.seen().len()), (1, 1));
+}
+
+/// B3: expiry is judged before scopes.
+#[tokio::test]
+async fn an_expired_token_is_unauthorized_whatever_its_scopes() {
+    let mut world = World::guarded("base");
+    world.comes_with(&world.forge.token().scope("other").expires_in(-60));
+    let answer = world.post(&[], initialize()).await;
+    assert_eq!((answer.status, answer.challenge().error.as_deref()), (401, Some("invalid_token")));
+}
+
+/// F7: where authorization is off, rules count for nothing.
+#[tokio::test]
+async fn without_authorization_there_are_no_scopes() {
+    let mut world = World::open();
+    world.settings.rules = vec![rule(None, None, "admin")];
+    assert_eq!(world.post(&[], initialize()).await.status, 200);
+}
+
+/// A5: `offline_access` is no scope of a resource.
+#[tokio::test]
+async fn offline_access_is_refused_at_start() {
+    let world = World::open();
+    let refused = |change: fn(&mut EndpointSettings)| {
+        let mut settings = world.settings.clone();
+        change(&mut settings);
+        EndpointLayer::new(settings).err()
+    };
+    assert_eq!(refused(|_| {}), None);
+    assert_eq!(
+        refused(|settings| settings.required_scopes = Scopes::parse("offline_access").unwrap()),
+        Some(SettingsError::OfflineAccess)
+    );
+    assert_eq!(
+        refused(|settings| settings.rules = vec![rule(None, None, "a offline_access")]),
+        Some(SettingsError::OfflineAccess)
+    );
+    assert_eq!(
+        refused(|settings| settings.revisions = portcullis_mcp::Revisions::from_iter([])),
+        Some(SettingsError::NoRevision)
+    );
+}
+
+/// J1: clients get generic texts; the reason is told to the guard and to nobody else.
+#[tokio::test]
+async fn reasons_stay_inside() {
+    let world = World::guarded("");
+    let answer = world.post(&[(SESSION, "made-up")], request("ping", json!({}))).await;
+    assert_eq!(world.decided(), (400, Some("session.unknown")));
+    assert!(!String::from_utf8_lossy(&answer.body).contains("unknown"));
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    assert_eq!(answer.header("x-request-id").unwrap().len(), 36);
+}
+
+#[tokio::test]
+async fn a_plain_service_finds_the_principal() {
+    let world = World::guarded("");
+    let whoami = service_fn(|request: Request<AdmittedBody>| async move {
+        let caller = request.extensions().get::<Caller>().unwrap();
+        let subject = caller.principal().and_then(|principal| principal.subject()).unwrap().to_owned();
+        assert!(!request.headers().contains_key("authorization"));
+        Ok::<_, Infallible>(Response::new(Full::<Bytes>::from(subject)))
+    });
+    let endpoint = EndpointLayer::new(world.settings.clone()).unwrap().layer(Plain::new(whoami));
+    let guarded = GuardLayer::new(Arc::clone(&world.settings.resource)).layer(endpoint);
+    let request = Request::post("/mcp")
+        .header("host", "mcp.example.com")
+        .header("authorization", format!("Bearer {}", world.forge.token().sign()))
+        .header("content-type", "application/json")
+        .body(Full::<Bytes>::from(initialize().to_string()))
+        .unwrap();
+    let response = guarded.oneshot(request).await.unwrap();
+    let body = http_body_util::BodyExt::collect(response.into_body()).await.unwrap().to_bytes();
+    assert_eq!(body, "alice");
+}

@@ -1,0 +1,326 @@
+use std::{
+    collections::VecDeque,
+    convert::Infallible,
+    future::{Future, pending, ready},
+    pin::Pin,
+    sync::{Arc, Mutex},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::{BodyExt, Full};
+use portcullis_guard::{
+    Authentication, Decision, DecisionSink, GuardLayer, GuardSettings, ProtectedResource, ScopeJudge,
+};
+use portcullis_jose::{Algorithm, AlgorithmSet};
+use portcullis_mcp::Era;
+use portcullis_metadata::{JwkSet, ProtectedResourceMetadata, ResourceUri, Scopes};
+use portcullis_session::{EndReason, Session, SessionKey, SessionObserver, SessionSettings, SessionStore};
+use portcullis_testkit::{FakeIssuer, Forge, ManualClock, TokenBuilder};
+use portcullis_verifier::{IssuerSettings, KeySource, TrustedIssuer, Verifier, VerifierSettings};
+use serde_json::{Value, json};
+use tower::ServiceExt;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use crate::{Admitted, EndpointLayer, EndpointSettings};
+
+pub(super) const SESSION: &str = "mcp-session-id";
+pub(super) const VERSION: &str = "mcp-protocol-version";
+pub(super) const BACKEND: &str = "backend-session-1";
+pub(super) const CHALLENGE_START: &str = "Bearer realm=\"mcp.example.com\"";
+
+/// A guarded endpoint with everything around it that a test may look at.
+pub(super) struct World {
+    pub(super) forge: Forge,
+    pub(super) clock: ManualClock,
+    pub(super) sessions: SessionStore,
+    pub(super) settings: EndpointSettings,
+    pub(super) inner: Inner,
+    pub(super) log: Arc<Log>,
+    token: Option<String>,
+}
+
+/// What was reported: ended sessions, and status and reason of each request.
+#[derive(Default)]
+pub(super) struct Log {
+    pub(super) ended: Mutex<Vec<EndReason>>,
+    pub(super) decided: Mutex<Vec<(u16, Option<&'static str>)>>,
+}
+
+impl SessionObserver for Log {
+    fn ended(&self, _session: &Session, reason: EndReason) {
+        self.ended.lock().unwrap().push(reason);
+    }
+}
+
+struct Sink(Arc<Log>);
+
+impl DecisionSink for Sink {
+    fn decided(&self, decision: &Decision<'_>) {
+        self.0.decided.lock().unwrap().push((decision.status.as_u16(), decision.code));
+    }
+}
+
+impl World {
+    /// Tokens are required, and the scopes as well.
+    pub(super) fn guarded(required_scopes: &str) -> Self {
+        Self::new(Some(required_scopes), |_| {})
+    }
+
+    /// Tokens are required; the issuer is set otherwise.
+    pub(super) fn guarded_by(change: impl FnOnce(&mut IssuerSettings)) -> Self {
+        Self::new(Some(""), change)
+    }
+
+    /// Authentication is off.
+    pub(super) fn open() -> Self {
+        Self::new(None, |_| {})
+    }
+
+    fn new(required_scopes: Option<&str>, change: impl FnOnce(&mut IssuerSettings)) -> Self {
+        let clock = ManualClock::new();
+        let forge = Forge::new("https://issuer.example").with_algorithm(Algorithm::Es256).with_clock(clock.clone());
+        let resource = ResourceUri::parse(Forge::RESOURCE).unwrap();
+        let log = Arc::new(Log::default());
+        let authentication = match required_scopes {
+            Some(_) => Authentication::Required(verifier(&forge, &resource, &clock, change)),
+            None => Authentication::Off,
+        };
+        let required = Scopes::parse(required_scopes.unwrap_or_default()).unwrap();
+        let metadata = ProtectedResourceMetadata::new(resource, vec![forge.issuer().clone()]);
+        let mut guard = GuardSettings::new(metadata, authentication).unwrap();
+        guard.required_scopes = required.clone();
+        guard.scopes_judged_by = ScopeJudge::Inner;
+        guard.cors = EndpointSettings::cors(&portcullis_mcp::header::SESSION);
+        guard.clock = Arc::new(clock.clone());
+        guard.sink = Arc::new(Sink(Arc::clone(&log)));
+        let sessions = SessionStore::new(
+            SessionSettings { max_per_owner: 2, ..SessionSettings::new(SessionKey::new(0, [7; 16])) },
+            Arc::new(clock.clone()),
+            Arc::clone(&log) as Arc<dyn SessionObserver>,
+        );
+        let mut settings = EndpointSettings::new(ProtectedResource::new(guard).unwrap(), sessions.clone());
+        settings.required_scopes = required;
+        let token = required_scopes.map(|scopes| forge.token().scope(scopes).sign());
+        Self { forge, clock, sessions, settings, inner: Inner::default(), log, token }
+    }
+
+    /// From now on requests come with this token.
+    pub(super) fn comes_with(&mut self, token: &TokenBuilder) {
+        self.token = Some(token.sign());
+    }
+
+    pub(super) fn comes_without_token(&mut self) {
+        self.token = None;
+    }
+
+    /// Sends a request with a body in one piece.
+    pub(super) async fn send(&self, method: &str, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Answer {
+        self.send_body(method, headers, Full::new(body.into())).await
+    }
+
+    /// POSTs a message as JSON.
+    pub(super) async fn post(&self, headers: &[(&str, &str)], message: impl ToString) -> Answer {
+        let headers = [headers, &[("content-type", "application/json")]].concat();
+        self.send("POST", &headers, message.to_string()).await
+    }
+
+    pub(super) async fn send_body<B>(&self, method: &str, headers: &[(&str, &str)], body: B) -> Answer
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
+        let response = self.start(method, headers, body).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        Answer { status: parts.status.as_u16(), headers: parts.headers, body }
+    }
+
+    pub(super) fn start<B>(
+        &self,
+        method: &str,
+        headers: &[(&str, &str)],
+        body: B,
+    ) -> impl Future<Output = Result<Response<impl Body<Data = Bytes, Error = Infallible>>, Infallible>>
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
+        let endpoint = EndpointLayer::new(self.settings.clone()).unwrap().layer(self.inner.clone());
+        let guarded = GuardLayer::new(Arc::clone(&self.settings.resource)).layer(endpoint);
+        let mut request = Request::builder().method(method).uri("/mcp").header("host", "mcp.example.com");
+        if let Some(token) = &self.token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        guarded.oneshot(request.body(body).unwrap())
+    }
+
+    /// Opens a session and gives its outward identifier.
+    pub(super) async fn initialize(&self) -> String {
+        self.inner.answers(200, &[(SESSION, BACKEND)], "{}");
+        let answer = self.post(&[], initialize()).await;
+        assert_eq!(answer.status, 200);
+        answer.header(SESSION).unwrap().to_owned()
+    }
+
+    /// The last request's status and reason.
+    pub(super) fn decided(&self) -> (u16, Option<&'static str>) {
+        *self.log.decided.lock().unwrap().last().unwrap()
+    }
+
+    pub(super) fn ended(&self) -> Vec<EndReason> {
+        self.log.ended.lock().unwrap().clone()
+    }
+}
+
+fn verifier(
+    forge: &Forge,
+    resource: &ResourceUri,
+    clock: &ManualClock,
+    change: impl FnOnce(&mut IssuerSettings),
+) -> Arc<Verifier> {
+    let mut issuer = IssuerSettings::new(forge.issuer().clone());
+    issuer.algorithms = AlgorithmSet::from_iter([Algorithm::Es256]);
+    issuer.keys = KeySource::Fixed(JwkSet::parse(forge.jwks_json().as_bytes()).unwrap());
+    change(&mut issuer);
+    let control = tokio::runtime::Handle::current();
+    let issuer = TrustedIssuer::new(issuer, Arc::new(FakeIssuer::new()), Arc::new(clock.clone()), control).unwrap();
+    Verifier::new(VerifierSettings::new(resource.clone()), vec![issuer], Arc::new(clock.clone())).unwrap()
+}
+
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+}
+
+impl Answer {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+
+    pub(super) fn json(&self) -> Value {
+        assert_eq!(self.header("content-type"), Some("application/json"));
+        serde_json::from_slice(&self.body).unwrap()
+    }
+
+    /// Status and JSON-RPC code.
+    pub(super) fn error(&self) -> (u16, i64) {
+        (self.status, self.json()["error"]["code"].as_i64().unwrap())
+    }
+}
+
+/// Answers from a script, else 200 `{}`, and keeps what it was asked.
+#[derive(Clone, Default)]
+pub(super) struct Inner(Arc<Mutex<Script>>);
+
+#[derive(Default)]
+struct Script {
+    answers: VecDeque<Response<Full<Bytes>>>,
+    seen: Vec<Seen>,
+    silent: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    pub(super) method: Method,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+    pub(super) era: Era,
+    pub(super) subject: Option<String>,
+}
+
+impl Seen {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+}
+
+impl Inner {
+    pub(super) fn answers(&self, status: u16, headers: &[(&str, &str)], body: &'static str) {
+        let mut response = Response::builder().status(StatusCode::from_u16(status).unwrap());
+        for (name, value) in headers {
+            response = response.header(*name, *value);
+        }
+        self.0.lock().unwrap().answers.push_back(response.body(Full::new(body.into())).unwrap());
+    }
+
+    /// From now on nothing is answered at all, or again.
+    pub(super) fn falls_silent(&self, silent: bool) {
+        self.0.lock().unwrap().silent = silent;
+    }
+
+    pub(super) fn seen(&self) -> Vec<Seen> {
+        self.0.lock().unwrap().seen.clone()
+    }
+
+    pub(super) fn last(&self) -> Seen {
+        self.seen().pop().unwrap()
+    }
+}
+
+impl Service<Admitted> for Inner {
+    type Response = Response<Full<Bytes>>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, admitted: Admitted) -> Self::Future {
+        let mut script = self.0.lock().unwrap();
+        script.seen.push(Seen {
+            method: admitted.method().clone(),
+            headers: admitted.headers().clone(),
+            body: admitted.body().clone(),
+            era: admitted.era(),
+            subject: admitted.caller().principal().and_then(|who| who.subject()).map(str::to_owned),
+        });
+        if script.silent {
+            return Box::pin(pending());
+        }
+        let answer = script.answers.pop_front().unwrap_or_else(|| Response::new(Full::new("{}".into())));
+        Box::pin(ready(Ok(answer)))
+    }
+}
+
+/// A body in pieces, of a length that nobody knows.
+pub(super) struct Pieces(pub(super) VecDeque<Result<Bytes, &'static str>>);
+
+impl Body for Pieces {
+    type Data = Bytes;
+    type Error = &'static str;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, &'static str>>> {
+        Poll::Ready(self.0.pop_front().map(|piece| piece.map(Frame::data)))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::default()
+    }
+}
+
+pub(super) fn initialize() -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25", "capabilities": {}}})
+}
+
+pub(super) fn request(method: &str, params: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params})
+}
+
+pub(super) fn modern(method: &str, params: Value) -> Value {
+    let mut message = request(method, params);
+    message["params"]["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    message
+}
+
+pub(super) const MINUTE: Duration = Duration::from_secs(60);
