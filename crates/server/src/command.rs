@@ -1,5 +1,4 @@
 //! The commands, one file each.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "commands speak to the person at the terminal")]
 
 pub(crate) mod call;
 pub(crate) mod check;
@@ -8,11 +7,30 @@ pub(crate) mod demo;
 pub(crate) mod idp;
 pub(crate) mod serve;
 
+use std::{
+    fmt::Display,
+    io::{self, Write as _},
+};
+
 use owo_colors::{OwoColorize as _, Stream};
 
-/// Prints what went wrong, on one line.
+/// Prints what went wrong, on one line. A reader of our output that went away, such as `head`, is nothing wrong.
 pub(crate) fn report(error: &anyhow::Error) {
-    eprintln!("{} {error:#}", "error:".if_supports_color(Stream::Stderr, |text| text.red()));
+    if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
+        return;
+    }
+    tell(format_args!("{} {error:#}", "error:".if_supports_color(Stream::Stderr, |text| text.red())));
+}
+
+/// Writes a line to standard output: what the command was asked for.
+fn print(line: impl Display) -> io::Result<()> {
+    writeln!(io::stdout().lock(), "{line}")
+}
+
+/// Writes a line to standard error: what a person wants to know beside it.
+fn tell(line: impl Display) {
+    // Standard error that is gone leaves nowhere to say so.
+    let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
 /// The runtime for everything that is not a request of the data path. It lives on the main thread.

@@ -2,13 +2,22 @@
 
 mod access;
 
-use std::io::{self, IsTerminal as _};
+use std::{
+    fmt::{self, Display},
+    io::{self, IsTerminal as _},
+    time::{Duration, UNIX_EPOCH},
+};
 
 use anyhow::Context as _;
 use clap::ValueEnum;
+use portcullis_metadata::{Clock as _, SystemClock, UnixTime};
 use tracing::Level;
 use tracing_subscriber::{
-    EnvFilter, Layer as _, filter::filter_fn, layer::SubscriberExt as _, util::SubscriberInitExt as _,
+    EnvFilter, Layer as _,
+    filter::filter_fn,
+    fmt::{format::Writer, time::FormatTime},
+    layer::SubscriberExt as _,
+    util::SubscriberInitExt as _,
 };
 
 pub(crate) use access::{AccessLog, Line};
@@ -34,7 +43,10 @@ pub(crate) fn start(format: LogFormat) -> anyhow::Result<()> {
     let directives = std::env::var(FILTER_VARIABLE).unwrap_or_else(|_| "info".to_owned());
     let filter = EnvFilter::try_new(&directives)
         .with_context(|| format!("{FILTER_VARIABLE} is no log filter; try `info` or `portcullis=debug`"))?;
-    let layer = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_target(false);
+    let layer = tracing_subscriber::fmt::layer()
+        .with_writer(io::stderr)
+        .with_target(false)
+        .with_timer(Timestamp(SystemClock::new()));
     let layer = match format {
         LogFormat::Human => layer.with_ansi(io::stderr().is_terminal()).boxed(),
         LogFormat::Json => layer.json().flatten_event(true).boxed(),
@@ -43,8 +55,21 @@ pub(crate) fn start(format: LogFormat) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The libraries below print whole heads at their debug and trace levels, tokens included: there, only this
-/// workspace's own crates speak, whatever the filter says.
+/// The libraries below print whole heads at their debug and trace levels, tokens included, and messages at others: only
+/// this workspace's own crates speak below the level of errors, whatever the filter says.
 fn may_speak(metadata: &tracing::Metadata<'_>) -> bool {
-    metadata.target().starts_with("portcullis") || *metadata.level() <= Level::WARN
+    metadata.target().starts_with("portcullis") || *metadata.level() == Level::ERROR
+}
+
+/// The time as access lines have it.
+struct Timestamp(SystemClock);
+
+impl FormatTime for Timestamp {
+    fn format_time(&self, out: &mut Writer<'_>) -> fmt::Result {
+        write!(out, "{}", timestamp(self.0.unix()))
+    }
+}
+
+fn timestamp(time: UnixTime) -> impl Display {
+    humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_millis(time.as_millis()))
 }

@@ -16,8 +16,8 @@ pub(crate) fn run(arguments: &cli::Check) -> anyhow::Result<()> {
 
 fn json(loaded: &Loaded, warnings: &[String]) -> anyhow::Result<()> {
     let values = config::effective(loaded)?;
-    println!("{}", serde_json::to_string_pretty(&serde_json::json!({ "values": values, "warnings": warnings }))?);
-    Ok(())
+    let report = serde_json::json!({ "values": values, "warnings": warnings });
+    Ok(super::print(serde_json::to_string_pretty(&report)?)?)
 }
 
 fn human(loaded: &Loaded, warnings: &[String]) -> anyhow::Result<()> {
@@ -26,11 +26,10 @@ fn human(loaded: &Loaded, warnings: &[String]) -> anyhow::Result<()> {
     for value in &values {
         let origin = format!("# {}", value.origin);
         let origin = origin.if_supports_color(Stream::Stdout, |text| text.dimmed());
-        println!("{:width$} = {}  {origin}", value.key, value.value);
+        super::print(format_args!("{:width$} = {}  {origin}", value.key, value.value))?;
     }
     for warning in warnings {
-        println!("{} {warning}", "warning:".if_supports_color(Stream::Stdout, |text| text.yellow()));
+        super::print(format_args!("{} {warning}", "warning:".if_supports_color(Stream::Stdout, |text| text.yellow())))?;
     }
-    println!("the configuration is good");
-    Ok(())
+    Ok(super::print("the configuration is good")?)
 }

@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &cli::Demo, format: LogFormat) -> anyhow::Result<()
         };
         let idp = DevIdp::bind(settings).await?;
         let plan = Plan::new(&config::from_text(&configuration(address, idp.issuer()))?)?;
-        print!("{}", Welcome { address, issuer: idp.issuer(), auto_consent: arguments.auto_consent });
+        super::print(Welcome { address, issuer: idp.issuer(), auto_consent: arguments.auto_consent })?;
 
         let mut stop = shutdown.clone();
         let idp = tokio::spawn(idp.serve(async move {
@@ -89,7 +89,7 @@ impl fmt::Display for Welcome<'_> {
             "  {} call{consent} http://{address}{ENDPOINT} tools/call '{{\"name\":\"add\",\"arguments\":{{\"a\":2,\"b\":3}}}}'\n",
             program()
         )?;
-        writeln!(f, "Ctrl-C ends it.")
+        write!(f, "Ctrl-C ends it.")
     }
 }
 

@@ -13,7 +13,7 @@ pub(crate) fn run(arguments: &cli::Idp) -> anyhow::Result<()> {
             ..DevIdpSettings::default()
         };
         let idp = DevIdp::bind(settings).await?;
-        println!("development authorization server: {}", idp.issuer());
+        super::print(format_args!("development authorization server: {}", idp.issuer()))?;
         idp.serve(async move {
             // An error means that nobody can ask for the end any more, which is one.
             let _ = shutdown.wait_for(|shutdown| *shutdown).await;

@@ -44,7 +44,7 @@ pub(crate) struct ResourcePlan {
 #[derive(Clone, Debug)]
 pub(crate) enum UpstreamPlan {
     Demo,
-    Http(HttpUpstreamSettings),
+    Http(Box<HttpUpstreamSettings>),
 }
 
 pub(super) fn plan(config: &Config, base_url: &Url, issuers: &[IssuerPlan]) -> anyhow::Result<Vec<ResourcePlan>> {
@@ -242,7 +242,7 @@ fn upstream(resource: &Resource, base_url: &Url) -> anyhow::Result<UpstreamPlan>
     }
     // Made once here for its judgement; each worker makes its own.
     HttpUpstream::new(settings.clone(), Arc::new(SystemClock::new())).context("upstream")?;
-    Ok(UpstreamPlan::Http(settings))
+    Ok(UpstreamPlan::Http(Box::new(settings)))
 }
 
 fn identity(name: &str, claim: &str) -> anyhow::Result<IdentityHeader> {

@@ -145,7 +145,7 @@ impl Shared<'_> {
             .map(|_| {
                 let backend = match (&plan.upstream, &demo) {
                     (UpstreamPlan::Http(settings), _) => {
-                        Backend::Http(HttpUpstream::new(settings.clone(), Arc::clone(&self.clock))?)
+                        Backend::Http(HttpUpstream::new((**settings).clone(), Arc::clone(&self.clock))?)
                     }
                     (UpstreamPlan::Demo, demo) => Backend::Demo(Plain::new(demo.clone().context("the demo server")?)),
                 };

@@ -2,7 +2,6 @@
 
 use std::{
     cell::Cell,
-    fmt::Display,
     io::{self, Write},
     mem,
     sync::{
@@ -10,7 +9,7 @@ use std::{
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     thread,
-    time::{Duration, UNIX_EPOCH},
+    time::Duration,
 };
 
 use http::{Method, StatusCode};
@@ -18,7 +17,7 @@ use portcullis_guard::{Decision, DecisionSink};
 use portcullis_metadata::UnixTime;
 use portcullis_verifier::Principal;
 
-use super::LogFormat;
+use super::{LogFormat, timestamp};
 
 /// How often gathered lines are written.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -138,7 +137,7 @@ impl Line<'_> {
         write!(
             out,
             "{}  INFO request request.id={} http.method={} http.path={} http.status={} latency.us={}",
-            self.timestamp(),
+            timestamp(self.time),
             self.request_id,
             self.method,
             self.path,
@@ -158,7 +157,7 @@ impl Line<'_> {
         write!(
             out,
             r#"{{"timestamp":"{}","level":"INFO","message":"request","request.id":"{}","http.method":"{}","http.path":"#,
-            self.timestamp(),
+            timestamp(self.time),
             self.request_id,
             self.method,
         )?;
@@ -181,10 +180,6 @@ impl Line<'_> {
             ("principal.subject", principal.and_then(Principal::subject)),
             ("principal.client", principal.and_then(Principal::client)),
         ]
-    }
-
-    fn timestamp(&self) -> impl Display + use<> {
-        humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_millis(self.time.as_millis()))
     }
 }
 
