@@ -1,7 +1,12 @@
-use std::sync::Arc;
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
 use bytes::Bytes;
 use http::Request;
+use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt, Full};
 use serde_json::json;
 use tower::ServiceExt;
@@ -11,17 +16,7 @@ use super::world::*;
 use crate::{BodyBudget, EndpointLayer};
 
 fn pieces<const N: usize>(pieces: [Result<&'static str, &'static str>; N]) -> Pieces {
-    Pieces(pieces.map(|piece| piece.map(Bytes::from_static_str)).into())
-}
-
-trait FromStaticStr {
-    fn from_static_str(text: &'static str) -> Self;
-}
-
-impl FromStaticStr for Bytes {
-    fn from_static_str(text: &'static str) -> Self {
-        Self::from_static(text.as_bytes())
-    }
+    Pieces(pieces.map(|piece| piece.map(|text| Bytes::from_static(text.as_bytes()))).into())
 }
 
 /// F4: a body over the limit is refused by its announced length and by what comes.
@@ -41,6 +36,29 @@ async fn a_body_over_the_limit_is_refused() {
     let fits = pieces([Ok("{\"jsonrpc\":\"2.0\",\"id\":1,"), Ok(""), Ok("\"method\":\"ping\"}")]);
     assert_eq!(world.send_body("POST", &headers, fits).await.status, 200);
     assert_eq!(world.inner.last().body, ping);
+}
+
+/// A body of announced length that must not be waited for.
+struct Announced(u64);
+
+impl Body for Announced {
+    type Data = Bytes;
+    type Error = &'static str;
+
+    fn poll_frame(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, &'static str>>> {
+        panic!("the body was asked for")
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0)
+    }
+}
+
+/// F4: a body that announces too much is refused before any of it is read.
+#[tokio::test]
+async fn an_announced_length_is_judged_at_once() {
+    let world = World::open();
+    assert_eq!(world.send_body("POST", &[], Announced(4 * 1024 * 1024 + 1)).await.status, 413);
 }
 
 /// E5, F4: too large goes before a missing session.
