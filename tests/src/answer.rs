@@ -1,5 +1,7 @@
 use std::fmt;
 
+use crate::Site;
+
 /// An HTTP answer as it came over the wire.
 #[derive(Clone)]
 pub struct Answer {
@@ -42,7 +44,7 @@ impl Answer {
         Some(after.split_once('"')?.0)
     }
 
-    /// Asserts what every 401 of the guard has, and gives the challenge's `error`.
+    /// Asserts what every 401 of the guard has, and gives the challenge's `error`. The body is the same for every cause.
     ///
     /// # Panics
     /// When it is no such 401.
@@ -51,9 +53,40 @@ impl Answer {
         assert_eq!(self.count("www-authenticate"), 1, "{self:?}");
         assert!(self.header("www-authenticate").is_some_and(|value| value.starts_with("Bearer ")), "{self:?}");
         assert!(self.challenge("realm").is_some(), "{self:?}");
-        assert!(self.challenge("resource_metadata").is_some(), "{self:?}");
+        assert_eq!(self.challenge("resource_metadata"), Some(Site::METADATA_URL), "{self:?}");
         assert_eq!(self.header("x-request-id").map(str::len), Some(36), "{self:?}");
+        assert_eq!(self.header("content-type"), Some("application/json"), "{self:?}");
+        assert_eq!(self.header("cache-control"), Some("no-store"), "{self:?}");
+        assert_eq!(
+            self.text(),
+            r#"{"error":"unauthorized","error_description":"A valid bearer access token is required"}"#
+        );
         self.challenge("error")
+    }
+
+    /// Asserts that the body is this JSON-RPC error without an id.
+    ///
+    /// # Panics
+    /// When it is not so.
+    pub fn assert_rpc_error(&self, status: u16, code: i64) {
+        assert_eq!(self.status, status, "{self:?}");
+        assert_eq!(self.header("content-type"), Some("application/json"), "{self:?}");
+        let body = self.json();
+        assert_eq!(body["jsonrpc"], "2.0", "{self:?}");
+        assert_eq!(body["error"]["code"], code, "{self:?}");
+        assert!(body["error"]["message"].is_string(), "{self:?}");
+        assert!(body.get("result").is_none(), "{self:?}");
+    }
+
+    /// Asserts the answer to a POST that has no session it may use.
+    ///
+    /// # Panics
+    /// When it is not so.
+    pub fn assert_no_session(&self) {
+        self.assert_rpc_error(400, -32000);
+        assert_eq!(self.json()["id"], serde_json::Value::Null, "{self:?}");
+        assert!(self.json().as_object().unwrap().contains_key("id"), "{self:?}");
+        assert_eq!(self.count("mcp-session-id"), 0, "{self:?}");
     }
 }
 

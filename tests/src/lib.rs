@@ -1,19 +1,35 @@
 //! What the black-box scenarios are written with: the real binary, started on a free port, a recording upstream behind
-//! it, and an HTTP client that sends exactly the bytes it is given.
+//! it, an authorization server whose keys a scenario holds, and HTTP clients that send exactly what they are given.
 //!
 //! Everything here panics on misuse, as tests do.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test's tools fail the test")]
 
 mod answer;
+mod authorization_server;
 mod binary;
+mod http2;
+mod log;
+mod messages;
 mod portcullis;
+mod raw_upstream;
 mod request;
+mod scratch;
 mod site;
 mod upstream;
 
 pub use answer::Answer;
+pub use authorization_server::AuthorizationServer;
 pub use binary::binary;
+pub use http2::Http2;
+pub use messages::{INITIALIZE, call, modern_call, modern_request};
 pub use portcullis::{Finished, Portcullis};
-pub use request::{Request, exchange, exchange_on};
-pub use site::{INITIALIZE, Site, call};
-pub use upstream::{Recorded, Upstream};
+pub use raw_upstream::RawUpstream;
+pub use request::{Request, exchange, exchange_on, read_answer_on};
+pub use scratch::Scratch;
+pub use site::{Site, SiteBuilder};
+pub use upstream::{Recorded, Reply, Trickle, Upstream};
+
+use std::time::Duration;
+
+/// A scenario that waits longer than this for anything has failed.
+const PATIENCE: Duration = Duration::from_secs(20);

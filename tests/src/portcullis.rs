@@ -1,30 +1,24 @@
-use std::{
-    net::SocketAddr,
-    process::Stdio,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{net::SocketAddr, process::Stdio};
 
 use serde_json::Value;
 use tokio::{
-    io::{AsyncBufReadExt as _, BufReader},
     process::{Child, Command},
-    sync::watch,
     time::timeout,
 };
 
-use crate::binary;
-
-const PATIENCE: Duration = Duration::from_secs(20);
+use crate::{Answer, PATIENCE, Scratch, binary, log::Log};
 
 /// The real program, running. It is killed when dropped, and a scenario fails when it ever panicked.
 pub struct Portcullis {
     child: Child,
     address: SocketAddr,
     log: Log,
+    output: Log,
+    _configuration: Option<Scratch>,
 }
 
 /// What a program that ended by itself left behind.
+#[derive(Debug)]
 pub struct Finished {
     /// Its exit code.
     pub code: Option<i32>,
@@ -40,8 +34,10 @@ impl Portcullis {
     /// # Panics
     /// When it does not listen in time.
     pub async fn serve(configuration: &str) -> Self {
-        let file = configuration_file(configuration);
-        Self::start(&["serve", "--config", &file]).await
+        let file = Scratch::file("portcullis.toml", configuration);
+        let mut started = Self::start(&["serve", "--config", file.as_str()]).await;
+        started._configuration = Some(file);
+        started
     }
 
     /// Starts the program with these arguments and waits until it listens.
@@ -49,21 +45,19 @@ impl Portcullis {
     /// # Panics
     /// When it does not listen in time.
     pub async fn start(arguments: &[&str]) -> Self {
-        let mut child = Command::new(binary())
-            .args(arguments)
+        let mut child = command(arguments)
             .args(["--log-format", "json"])
             .env("PORTCULLIS_LOG", "trace")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            .kill_on_drop(true)
             .spawn()
             .expect("the program starts");
         let log = Log::read(child.stderr.take().expect("standard error is piped"));
-        let listening = timeout(PATIENCE, log.wait_for("listening")).await;
-        let listening = listening.unwrap_or_else(|_| panic!("it does not listen:\n{}", log.text()));
+        let output = Log::read(child.stdout.take().expect("standard output is piped"));
+        let listening = timeout(PATIENCE, log.wait(|line| line["message"] == "listening")).await.ok().flatten();
+        let listening = listening.unwrap_or_else(|| panic!("it does not listen:\n{}", log.text()));
         let address = listening["listen.address"].as_str().and_then(|text| text.parse().ok()).expect("an address");
-        Self { child, address, log }
+        Self { child, address, log, output, _configuration: None }
     }
 
     /// Runs the program until it ends by itself.
@@ -71,8 +65,16 @@ impl Portcullis {
     /// # Panics
     /// When it does not end in time.
     pub async fn run(arguments: &[&str]) -> Finished {
-        let child = Command::new(binary()).args(arguments).stdin(Stdio::null()).kill_on_drop(true).output();
-        let output = timeout(PATIENCE, child).await.expect("it ends").expect("it starts");
+        Self::run_with(arguments, &[]).await
+    }
+
+    /// Runs the program until it ends by itself, with more environment variables.
+    ///
+    /// # Panics
+    /// When it does not end in time.
+    pub async fn run_with(arguments: &[&str], environment: &[(&str, &str)]) -> Finished {
+        let output = command(arguments).envs(environment.iter().copied()).output();
+        let output = timeout(PATIENCE, output).await.expect("it ends by itself").expect("it starts");
         Finished {
             code: output.status.code(),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -86,17 +88,41 @@ impl Portcullis {
     }
 
     /// The process's number.
+    ///
+    /// # Panics
+    /// When it has ended.
     pub fn id(&self) -> u32 {
         self.child.id().expect("it runs")
     }
 
-    /// The access line of a request. It waits for the line to be written.
+    /// The access line of the request that was answered so. It waits for the line to be written.
+    ///
+    /// # Panics
+    /// When there is none in time, or the answer has no request id.
+    pub async fn access_line(&self, answer: &Answer) -> Value {
+        let id = answer.header("x-request-id").unwrap_or_else(|| panic!("no request id: {answer:?}"));
+        self.logged(&format!("an access line for {id}"), |line| line["message"] == "request" && line["request.id"] == id)
+            .await
+    }
+
+    /// Asserts the reason code in the access line of an answer, and that the answer itself does not tell it.
+    ///
+    /// # Panics
+    /// When it is another one.
+    pub async fn assert_denied(&self, answer: &Answer, code: &str) {
+        let line = self.access_line(answer).await;
+        assert_eq!(line["deny.code"], code, "{answer:?}\n{line}");
+        assert_eq!(line["http.status"], answer.status, "{line}");
+        assert!(!format!("{answer:?}").contains(code), "the reason is told to the client: {answer:?}");
+    }
+
+    /// The first log line that is wanted. It waits for the line to be written.
     ///
     /// # Panics
     /// When there is none in time.
-    pub async fn access_line(&self, request_id: &str) -> Value {
-        let line = timeout(PATIENCE, self.log.wait(|line| line["message"] == "request" && line["request.id"] == request_id));
-        line.await.unwrap_or_else(|_| panic!("no access line for {request_id}:\n{}", self.log.text()))
+    pub async fn logged(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let line = timeout(PATIENCE, self.log.wait(wanted)).await.ok().flatten();
+        line.unwrap_or_else(|| panic!("{what} was not logged:\n{}", self.log.text()))
     }
 
     /// Everything that it has logged so far.
@@ -104,14 +130,19 @@ impl Portcullis {
         self.log.text()
     }
 
-    /// Asks it to stop, waits for its end, and gives its exit code.
+    /// Asks it to stop, waits for its end, and gives its exit code and all that it wrote.
     ///
     /// # Panics
     /// When it does not end in time.
-    pub async fn stop(mut self) -> Option<i32> {
+    pub async fn stop(mut self) -> Finished {
         self.signal("TERM").await;
         let status = timeout(PATIENCE, self.child.wait()).await.expect("it ends").expect("it can be waited for");
-        status.code()
+        let ended = async {
+            self.log.ended().await;
+            self.output.ended().await;
+        };
+        timeout(PATIENCE, ended).await.expect("nobody else holds its output");
+        Finished { code: status.code(), stdout: self.output.text(), stderr: self.log.text() }
     }
 
     /// Sends it a signal by name.
@@ -133,63 +164,14 @@ impl Drop for Portcullis {
     }
 }
 
-/// Writes a configuration to a file of its own.
-///
-/// # Panics
-/// When the file cannot be written.
-pub(crate) fn configuration_file(text: &str) -> String {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    static COUNTER: AtomicUsize = AtomicUsize::new(0);
-    let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-    let path = std::env::temp_dir().join(format!("portcullis-{}-{number}.toml", std::process::id()));
-    std::fs::write(&path, text).expect("a temporary file can be written");
-    path.display().to_string()
-}
-
-/// The program's standard error, line by line.
-#[derive(Clone)]
-struct Log {
-    lines: Arc<Mutex<Vec<String>>>,
-    count: watch::Receiver<usize>,
-}
-
-impl Log {
-    fn read(stderr: tokio::process::ChildStderr) -> Self {
-        let lines = Arc::new(Mutex::new(Vec::new()));
-        let (counted, count) = watch::channel(0);
-        let written = Arc::clone(&lines);
-        tokio::spawn(async move {
-            let mut stderr = BufReader::new(stderr).lines();
-            while let Ok(Some(line)) = stderr.next_line().await {
-                let mut lines = written.lock().unwrap();
-                lines.push(line);
-                let _ = counted.send(lines.len());
-            }
-        });
-        Self { lines, count }
-    }
-
-    async fn wait_for(&self, message: &str) -> Value {
-        self.wait(|line| line["message"] == message).await
-    }
-
-    async fn wait(&self, wanted: impl Fn(&Value) -> bool) -> Value {
-        let mut count = self.count.clone();
-        let mut seen = 0;
-        loop {
-            let fresh: Vec<String> = self.lines.lock().unwrap()[seen..].to_vec();
-            seen += fresh.len();
-            let found = fresh.iter().filter_map(|line| serde_json::from_str(line).ok()).find(&wanted);
-            if let Some(found) = found {
-                return found;
-            }
-            if count.wait_for(|count| *count > seen).await.is_err() {
-                std::future::pending::<()>().await;
-            }
+/// The program with these arguments, and with nothing of it configured by this process's environment.
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(binary());
+    command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| name.starts_with("PORTCULLIS_")) {
+            command.env_remove(name);
         }
     }
-
-    fn text(&self) -> String {
-        self.lines.lock().unwrap().join("\n")
-    }
+    command
 }

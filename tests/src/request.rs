@@ -1,4 +1,4 @@
-use std::{net::SocketAddr, time::Duration};
+use std::net::SocketAddr;
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
@@ -6,10 +6,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::Answer;
-
-/// A scenario that waits longer than this has failed.
-const PATIENCE: Duration = Duration::from_secs(20);
+use crate::{Answer, PATIENCE};
 
 /// A request in the making. What it is given goes over the wire as it is, well formed or not.
 #[derive(Clone)]
@@ -40,7 +37,8 @@ impl Request {
 
     /// Adds a header field, after those that are there.
     pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
-        self.has_length |= name.eq_ignore_ascii_case("content-length") || name.eq_ignore_ascii_case("transfer-encoding");
+        self.has_length |=
+            name.eq_ignore_ascii_case("content-length") || name.eq_ignore_ascii_case("transfer-encoding");
         self.head.extend_from_slice(name.as_bytes());
         self.head.extend_from_slice(b": ");
         self.head.extend_from_slice(value.as_ref());
@@ -61,6 +59,12 @@ impl Request {
     /// Sets the body. Its length is announced, unless a field does so already.
     pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
         self.body = body.into();
+        self
+    }
+
+    /// Adds bytes to the head as they are: whole lines, with their ends.
+    pub fn raw_lines(mut self, lines: impl AsRef<[u8]>) -> Self {
+        self.head.extend_from_slice(lines.as_ref());
         self
     }
 
@@ -107,11 +111,23 @@ pub async fn exchange_on<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, byte
     .expect("an answer within the patience of the scenario")
 }
 
+/// Reads one answer from an open connection on which a request was sent before.
+///
+/// # Panics
+/// When no complete answer comes in time.
+pub async fn read_answer_on<S: AsyncRead + Unpin>(stream: &mut S) -> Answer {
+    timeout(PATIENCE, read_answer(stream, false)).await.expect("an answer within the patience of the scenario")
+}
+
 async fn read_answer<S: AsyncRead + Unpin>(stream: &mut S, head_only: bool) -> Answer {
     let mut received = Vec::new();
     let (mut answer, head_length) = loop {
-        if let Some(parsed) = parse_head(&received) {
-            break parsed;
+        if let Some((answer, length)) = parse_head(&received) {
+            if (100..200).contains(&answer.status) {
+                received.drain(..length);
+                continue;
+            }
+            break (answer, length);
         }
         assert!(read_more(stream, &mut received).await, "the connection ended in an answer's head: {received:?}");
     };

@@ -1,21 +1,11 @@
-use std::path::PathBuf;
-
+use portcullis_metadata::SystemClock;
 use portcullis_testkit::{Forge, TokenBuilder};
-use serde_json::{Value, json};
 
-use crate::{Answer, Portcullis, Request, Upstream};
-
-/// An initialize request of revision 2025-11-25.
-pub const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"scenario","version":"1"}}}"#;
+use crate::{Answer, INITIALIZE, Portcullis, Request, Scratch, Upstream};
 
 /// The endpoint's address as clients know it. The port it listens on is another one: nothing may depend on it.
 const BASE_URL: &str = "http://127.0.0.1:3000";
 const ISSUER: &str = "https://issuer.example";
-
-/// A JSON-RPC request.
-pub fn call(id: u64, method: &str, params: &Value) -> String {
-    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
-}
 
 /// The whole of a protected endpoint: the program with an issuer's keys from a file, and a recording upstream.
 pub struct Site {
@@ -25,36 +15,74 @@ pub struct Site {
     pub forge: Forge,
     /// What is behind it.
     pub upstream: Upstream,
+    _keys: Scratch,
 }
 
-impl Site {
-    /// The endpoint's path.
-    pub const ENDPOINT: &'static str = "/mcp";
-    /// The endpoint's address as clients know it.
-    pub const RESOURCE: &'static str = "http://127.0.0.1:3000/mcp";
+/// A [`Site`] in the making.
+#[derive(Default)]
+pub struct SiteBuilder {
+    upstream: Option<Upstream>,
+    upstream_setting: Option<String>,
+    top: String,
+    issuer: String,
+    resource: Option<String>,
+    tables: String,
+}
 
-    /// Starts one that asks for the scope `mcp:tools`.
-    pub async fn start() -> Self {
-        Self::with("", "required_scopes = [\"mcp:tools\"]\nscopes_supported = [\"mcp:tools\", \"mcp:admin\"]").await
+impl SiteBuilder {
+    /// What stands behind the endpoint; a plain [`Upstream`] by default.
+    #[must_use]
+    pub fn upstream(mut self, upstream: Upstream) -> Self {
+        self.upstream = Some(upstream);
+        self
     }
 
-    /// Starts one with more lines at the top of the configuration, and in its one `[[resource]]`.
-    pub async fn with(top: &str, resource: &str) -> Self {
-        Self::on(Upstream::start().await, top, "", resource).await
+    /// The configured value of `upstream`, in place of the address of the recording one.
+    #[must_use]
+    pub fn upstream_setting(mut self, setting: impl Into<String>) -> Self {
+        self.upstream_setting = Some(setting.into());
+        self
     }
 
-    /// Starts one with more lines in its one `[[issuer]]`.
-    pub async fn with_issuer(issuer: &str) -> Self {
-        Self::on(Upstream::start().await, "", issuer, "").await
+    /// More lines at the top of the configuration.
+    #[must_use]
+    pub fn top(mut self, lines: impl Into<String>) -> Self {
+        self.top = lines.into();
+        self
     }
 
-    /// Starts one in front of a given upstream.
+    /// More lines in the `[[issuer]]`.
+    #[must_use]
+    pub fn issuer(mut self, lines: impl Into<String>) -> Self {
+        self.issuer = lines.into();
+        self
+    }
+
+    /// Lines in the `[[resource]]`, in place of those that ask for the scope `mcp:tools`.
+    #[must_use]
+    pub fn resource(mut self, lines: impl Into<String>) -> Self {
+        self.resource = Some(lines.into());
+        self
+    }
+
+    /// More tables at the end of the configuration.
+    #[must_use]
+    pub fn tables(mut self, tables: impl Into<String>) -> Self {
+        self.tables = tables.into();
+        self
+    }
+
+    /// Starts it.
     ///
     /// # Panics
     /// When it does not start.
-    pub async fn on(upstream: Upstream, top: &str, issuer: &str, resource: &str) -> Self {
-        let forge = Forge::new(ISSUER).with_resource(Self::RESOURCE);
-        let keys = key_file(&forge);
+    pub async fn start(self) -> Site {
+        let upstream = match self.upstream {
+            Some(upstream) => upstream,
+            None => Upstream::start().await,
+        };
+        let forge = Forge::new(ISSUER).with_resource(Site::RESOURCE).with_clock(SystemClock::new());
+        let keys = Scratch::file("jwks.json", &forge.jwks_json());
         let configuration = format!(
             r#"
             listen = "127.0.0.1:0"
@@ -68,14 +96,45 @@ impl Site {
             {issuer}
 
             [[resource]]
-            endpoint = "/mcp"
-            upstream = {{ http = "{upstream}" }}
+            endpoint = "{endpoint}"
+            upstream = {setting}
             {resource}
+
+            {tables}
             "#,
-            keys = keys.display(),
-            upstream = upstream.url(),
+            top = self.top,
+            keys = keys.as_str(),
+            issuer = self.issuer,
+            endpoint = Site::ENDPOINT,
+            setting = self.upstream_setting.unwrap_or_else(|| upstream.setting()),
+            resource = self.resource.as_deref().unwrap_or(Site::SCOPED),
+            tables = self.tables,
         );
-        Self { portcullis: Portcullis::serve(&configuration).await, forge, upstream }
+        Site { portcullis: Portcullis::serve(&configuration).await, forge, upstream, _keys: keys }
+    }
+}
+
+impl Site {
+    /// The endpoint's path.
+    pub const ENDPOINT: &'static str = "/mcp";
+    /// The endpoint's address as clients know it.
+    pub const RESOURCE: &'static str = "http://127.0.0.1:3000/mcp";
+    /// Where its metadata is, as clients know it.
+    pub const METADATA_URL: &'static str = "http://127.0.0.1:3000/.well-known/oauth-protected-resource/mcp";
+    /// The path of its metadata.
+    pub const METADATA_PATH: &'static str = "/.well-known/oauth-protected-resource/mcp";
+    /// What a resource is configured with unless a scenario says otherwise.
+    pub const SCOPED: &'static str =
+        "required_scopes = [\"mcp:tools\"]\nscopes_supported = [\"mcp:tools\", \"mcp:admin\"]";
+
+    /// Starts one that asks for the scope `mcp:tools`.
+    pub async fn start() -> Self {
+        Self::builder().start().await
+    }
+
+    /// Begins one that is special.
+    pub fn builder() -> SiteBuilder {
+        SiteBuilder::default()
     }
 
     /// A token in the making that would be accepted as it is.
@@ -108,27 +167,39 @@ impl Site {
         answer.header("mcp-session-id").expect("a session identifier").to_owned()
     }
 
-    /// Asserts that a token is refused with 401, `error="invalid_token"`, and this reason in the log alone, and that
-    /// nothing reached the upstream.
+    /// Asserts that a token is accepted and its request reaches the upstream.
     ///
     /// # Panics
     /// When it is not so.
-    pub async fn assert_refused(&self, token: &str, code: &str) {
-        let before = self.upstream.recorded().len();
+    pub async fn assert_accepted(&self, case: &str, token: &str) {
+        let before = self.upstream.count();
         let answer = self.try_token(token).await;
-        assert_eq!(answer.assert_unauthorized(), Some("invalid_token"), "{code}: {answer:?}");
-        assert!(!answer.text().contains(code), "the reason is told to the client: {answer:?}");
-        let line = self.portcullis.access_line(answer.header("x-request-id").expect("an id")).await;
-        assert_eq!(line["deny.code"], code);
-        assert_eq!(self.upstream.recorded().len(), before, "{code}: a request reached the upstream");
+        assert_eq!(answer.status, 200, "{case}: {answer:?}");
+        assert_eq!(self.upstream.count(), before + 1, "{case}");
     }
-}
 
-fn key_file(forge: &Forge) -> PathBuf {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    static COUNTER: AtomicUsize = AtomicUsize::new(0);
-    let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-    let path = std::env::temp_dir().join(format!("portcullis-{}-{number}.jwks.json", std::process::id()));
-    std::fs::write(&path, forge.jwks_json()).expect("a temporary file can be written");
-    path
+    /// Asserts of each token that it is refused with 401 and `error="invalid_token"`, for this reason, which stands in
+    /// the log and not in the answer, and that nothing reached the upstream. Each case is a name, the token, the code.
+    ///
+    /// # Panics
+    /// When it is not so.
+    pub async fn assert_refused<N: AsRef<str>>(&self, cases: impl IntoIterator<Item = (N, String, &str)>) {
+        let before = self.upstream.count();
+        let mut refused = Vec::new();
+        for (case, token, code) in cases {
+            let case = case.as_ref().to_owned();
+            let answer = self.try_token(&token).await;
+            assert_eq!(answer.status, 401, "{case}: {answer:?}");
+            assert_eq!(answer.assert_unauthorized(), Some("invalid_token"), "{case}: {answer:?}");
+            assert!(!answer.text().contains(&token), "{case}: {answer:?}");
+            refused.push((case, answer, code));
+        }
+        assert_eq!(self.upstream.count(), before, "a request reached the upstream");
+        assert!(!refused.is_empty(), "no case at all");
+        for (case, answer, code) in refused {
+            let line = self.portcullis.access_line(&answer).await;
+            assert_eq!(line["deny.code"], code, "{case}");
+            assert!(!format!("{answer:?}").contains(code), "{case}: the reason is told to the client: {answer:?}");
+        }
+    }
 }

@@ -1,19 +1,32 @@
 use std::{
     convert::Infallible,
     net::SocketAddr,
+    pin::Pin,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
+    task::{Context, Poll},
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Response, StatusCode, header::CONTENT_TYPE};
-use http_body_util::{BodyExt as _, Full};
-use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use http::{HeaderMap, Method, Response};
+use http_body_util::{BodyExt as _, Either, Full};
+use hyper::{
+    body::{Body, Frame, Incoming},
+    server::conn::http1,
+    service::service_fn,
+};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, UnixListener},
+    sync::{mpsc, watch},
+    time::timeout,
+};
+
+use crate::{PATIENCE, Scratch};
 
 /// A request that reached the upstream.
 #[derive(Clone, Debug)]
@@ -28,14 +41,66 @@ pub struct Recorded {
     pub body: Bytes,
 }
 
-type Script = dyn Fn(&Recorded) -> Option<Response<Full<Bytes>>> + Send + Sync;
+impl Recorded {
+    /// The one value of a header field; `None` without it.
+    ///
+    /// # Panics
+    /// When it is there several times.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut values = self.headers.get_all(name).iter();
+        let value = values.next();
+        assert!(values.next().is_none(), "{name} is repeated: {self:?}");
+        value.map(|value| value.to_str().expect("visible ASCII"))
+    }
 
-/// A small MCP server that records what reaches it. It opens a session for each initialize request, and knows the method
-/// `echo`, which returns its parameters.
+    /// The method of the message in the body.
+    pub fn message_method(&self) -> Option<String> {
+        serde_json::from_slice::<Value>(&self.body).ok()?["method"].as_str().map(str::to_owned)
+    }
+}
+
+/// The body of an upstream's answer: whole, or piece by piece.
+pub type Reply = Either<Full<Bytes>, Trickle>;
+
+/// A body that a scenario writes piece by piece. It ends when its sender is dropped.
+pub struct Trickle(mpsc::UnboundedReceiver<Bytes>);
+
+impl Trickle {
+    /// A body and its sender.
+    pub fn new() -> (mpsc::UnboundedSender<Bytes>, Self) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        (sender, Self(receiver))
+    }
+}
+
+impl Body for Trickle {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0.poll_recv(cx).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+    }
+}
+
+type Script = dyn Fn(&Recorded) -> Option<Response<Reply>> + Send + Sync;
+
+/// A small MCP server that records what reaches it. It opens a session for each initialize request, and answers any other
+/// request with its parameters.
 #[derive(Clone)]
 pub struct Upstream {
-    address: SocketAddr,
-    recorded: Arc<Mutex<Vec<Recorded>>>,
+    place: Place,
+    records: Arc<Records>,
+}
+
+#[derive(Clone)]
+enum Place {
+    Tcp(SocketAddr),
+    Unix(Arc<Scratch>),
+}
+
+struct Records {
+    list: Mutex<Vec<Recorded>>,
+    count: watch::Sender<usize>,
 }
 
 impl Upstream {
@@ -48,29 +113,61 @@ impl Upstream {
     ///
     /// # Panics
     /// When no port can be had.
-    pub async fn scripted(script: impl Fn(&Recorded) -> Option<Response<Full<Bytes>>> + Send + Sync + 'static) -> Self {
+    pub async fn scripted(script: impl Fn(&Recorded) -> Option<Response<Reply>> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let address = listener.local_addr().expect("an address");
-        let recorded = Arc::new(Mutex::new(Vec::new()));
-        let (records, script): (_, Arc<Script>) = (Arc::clone(&recorded), Arc::new(script));
+        let place = Place::Tcp(listener.local_addr().expect("an address"));
+        let (records, script) = (Records::new(), Arc::new(script));
+        let upstream = Self { place, records: Arc::clone(&records) };
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (records, script) = (Arc::clone(&records), Arc::clone(&script));
-                let service = service_fn(move |request| answer(request, Arc::clone(&records), Arc::clone(&script)));
-                tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+                serve(stream, &records, Arc::clone(&script) as _);
             }
         });
-        Self { address, recorded }
+        upstream
     }
 
-    /// Its endpoint.
-    pub fn url(&self) -> String {
-        format!("http://{}/backend", self.address)
+    /// As [`scripted`](Self::scripted), on a unix socket.
+    ///
+    /// # Panics
+    /// When the socket cannot be made.
+    pub fn scripted_on_unix(script: impl Fn(&Recorded) -> Option<Response<Reply>> + Send + Sync + 'static) -> Self {
+        let socket = Scratch::path_for("upstream.sock");
+        let listener = UnixListener::bind(socket.path()).expect("a unix socket");
+        let (records, script) = (Records::new(), Arc::new(script));
+        let upstream = Self { place: Place::Unix(Arc::new(socket)), records: Arc::clone(&records) };
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                serve(stream, &records, Arc::clone(&script) as _);
+            }
+        });
+        upstream
+    }
+
+    /// The value of `upstream` in a configuration.
+    pub fn setting(&self) -> String {
+        match &self.place {
+            Place::Tcp(address) => format!("{{ http = \"http://{address}/backend\" }}"),
+            Place::Unix(socket) => format!("{{ unix = \"{}:/backend\" }}", socket.as_str()),
+        }
     }
 
     /// What reached it so far.
     pub fn recorded(&self) -> Vec<Recorded> {
-        self.recorded.lock().unwrap().clone()
+        self.records.list.lock().unwrap().clone()
+    }
+
+    /// How many requests reached it so far.
+    pub fn count(&self) -> usize {
+        self.records.list.lock().unwrap().len()
+    }
+
+    /// Waits until so many requests have reached it in all.
+    ///
+    /// # Panics
+    /// When they do not come in time.
+    pub async fn reached(&self, wanted: usize) {
+        let mut count = self.records.count.subscribe();
+        timeout(PATIENCE, count.wait_for(|count| *count >= wanted)).await.expect("in time").expect("it counts");
     }
 
     /// The last request that reached it.
@@ -80,55 +177,74 @@ impl Upstream {
     pub fn last(&self) -> Recorded {
         self.recorded().pop().expect("a request reached the upstream")
     }
+
+    /// A whole answer.
+    ///
+    /// # Panics
+    /// When the status or a header is malformed.
+    pub fn answer(status: u16, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Response<Reply> {
+        Self::reply(status, headers, Either::Left(Full::new(body.into())))
+    }
+
+    /// An answer whose body is written piece by piece.
+    ///
+    /// # Panics
+    /// When the status or a header is malformed.
+    pub fn trickle(status: u16, headers: &[(&str, &str)], body: Trickle) -> Response<Reply> {
+        Self::reply(status, headers, Either::Right(body))
+    }
+
+    fn reply(status: u16, headers: &[(&str, &str)], body: Reply) -> Response<Reply> {
+        let response = Response::builder().status(status);
+        let response = headers.iter().fold(response, |response, (name, value)| response.header(*name, *value));
+        response.body(body).expect("an answer")
+    }
+}
+
+impl Records {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { list: Mutex::default(), count: watch::Sender::new(0) })
+    }
+
+    fn add(&self, request: Recorded) {
+        let mut list = self.list.lock().unwrap();
+        list.push(request);
+        self.count.send_replace(list.len());
+    }
+}
+
+fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, records: &Arc<Records>, script: Arc<Script>) {
+    let records = Arc::clone(records);
+    let service = service_fn(move |request| answer(request, Arc::clone(&records), Arc::clone(&script)));
+    tokio::spawn(http1::Builder::new().max_buf_size(1 << 20).serve_connection(TokioIo::new(stream), service));
 }
 
 async fn answer(
     request: http::Request<Incoming>,
-    records: Arc<Mutex<Vec<Recorded>>>,
+    records: Arc<Records>,
     script: Arc<Script>,
-) -> Result<Response<Full<Bytes>>, Infallible> {
+) -> Result<Response<Reply>, Infallible> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-    let recorded =
-        Recorded { method: parts.method, target: parts.uri.to_string(), headers: parts.headers, body };
-    records.lock().unwrap().push(recorded.clone());
+    let recorded = Recorded { method: parts.method, target: parts.uri.to_string(), headers: parts.headers, body };
+    records.add(recorded.clone());
     Ok(script(&recorded).unwrap_or_else(|| usual(&recorded)))
 }
 
-fn usual(request: &Recorded) -> Response<Full<Bytes>> {
+fn usual(request: &Recorded) -> Response<Reply> {
     static SESSIONS: AtomicUsize = AtomicUsize::new(1);
     let message: Value = serde_json::from_slice(&request.body).unwrap_or_default();
-    let mut response = match (&request.method, message["method"].as_str()) {
-        (&Method::DELETE, _) => return status(StatusCode::OK),
-        (&Method::GET, _) => event_stream(": open\n\n"),
-        (_, Some(_)) if message.get("id").is_none() => return status(StatusCode::ACCEPTED),
-        (_, Some("initialize")) => result(&message, &json!({ "protocolVersion": "2025-11-25", "capabilities": {} })),
-        (_, Some(_)) => result(&message, &message["params"]),
-        _ => return status(StatusCode::ACCEPTED),
-    };
-    if message["method"] == "initialize" {
-        let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
-        let identifier = format!("backend-{number}").parse().expect("a header value");
-        response.headers_mut().insert("mcp-session-id", identifier);
+    let result = |result: &Value| json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }).to_string();
+    const JSON: (&str, &str) = ("content-type", "application/json");
+    match (&request.method, message["method"].as_str()) {
+        (&Method::DELETE, _) => Upstream::answer(200, &[], ""),
+        (&Method::GET, _) => Upstream::answer(200, &[("content-type", "text/event-stream")], ": open\n\n"),
+        (_, Some("initialize")) => {
+            let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
+            let body = result(&json!({ "protocolVersion": "2025-11-25", "capabilities": {} }));
+            Upstream::answer(200, &[JSON, ("mcp-session-id", &format!("backend-{number}"))], body)
+        }
+        (_, Some(_)) if message.get("id").is_some() => Upstream::answer(200, &[JSON], result(&message["params"])),
+        _ => Upstream::answer(202, &[], ""),
     }
-    response
-}
-
-fn result(message: &Value, result: &Value) -> Response<Full<Bytes>> {
-    let body = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }).to_string();
-    let mut response = Response::new(Full::from(body));
-    response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
-    response
-}
-
-fn event_stream(text: &'static str) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::from(text));
-    response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static("text/event-stream"));
-    response
-}
-
-fn status(status: StatusCode) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::default());
-    *response.status_mut() = status;
-    response
 }

@@ -1,0 +1,73 @@
+//! The same member twice: two readers could take different ones (RFC 7519 section 4, RFC 8725 section 2.4).
+
+use portcullis_scenarios::{INITIALIZE, Request, Site};
+
+/// C2: a repeated header member is refused, under whatever escapes.
+#[tokio::test]
+async fn in_the_header() {
+    let site = Site::start().await;
+    let token = site.token();
+    for (case, header) in [
+        ("alg", r#"{"alg":"RS256","alg":"none","kid":"rs256-0"}"#),
+        ("alg, the good one last", r#"{"alg":"none","kid":"rs256-0","alg":"RS256"}"#),
+        ("the same alg", r#"{"alg":"RS256","kid":"rs256-0","alg":"RS256"}"#),
+        ("an escaped alg", r#"{"alg":"RS256","kid":"rs256-0","\u0061lg":"none"}"#),
+        ("kid", r#"{"alg":"RS256","kid":"rs256-0","kid":"other"}"#),
+        ("typ", r#"{"alg":"RS256","kid":"rs256-0","typ":"JWT","typ":"at+jwt"}"#),
+        ("an unknown member", r#"{"alg":"RS256","kid":"rs256-0","x":1,"x":2}"#),
+    ] {
+        site.assert_refused([(case, token.clone().raw_header(header).sign(), "token.header_duplicate")]).await;
+    }
+}
+
+/// C5, C6, C7: a repeated claim that is read here is refused.
+#[tokio::test]
+async fn in_the_claims() {
+    let site = Site::start().await;
+    let token = site.token();
+    let claims = |more: &str| {
+        let aud = Site::RESOURCE;
+        format!(r#"{{"iss":"https://issuer.example","aud":"{aud}","sub":"alice","exp":4102444800,"scope":"mcp:tools"{more}}}"#)
+    };
+    site.assert_accepted("each claim once", &token.clone().raw_payload(claims("")).sign()).await;
+    for more in [
+        r#","iss":"https://issuer.example""#,
+        r#","iss":"https://attacker.example""#,
+        r#","\u0069ss":"https://attacker.example""#,
+        r#","aud":"https://elsewhere.example""#,
+        r#","sub":"mallory""#,
+        r#","exp":4102444801"#,
+        r#","scope":"mcp:admin""#,
+        r#","cnf":null,"cnf":{"jkt":"x"}"#,
+    ] {
+        let token = token.clone().raw_payload(claims(more)).sign();
+        site.assert_refused([(more, token, "claims.duplicate")]).await;
+    }
+}
+
+/// F4, F5: in the message they are refused too, and so are members that differ in letter case only.
+#[tokio::test]
+async fn in_the_message() {
+    let site = Site::start().await;
+    let token = site.good_token();
+    let session = site.open_session(&token).await;
+    let before = site.upstream.count();
+    for (body, code) in [
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","method":"tools/call"}"#, "message.duplicate_member"),
+        (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"tools/list"}"#, "message.duplicate_member"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","\u006dethod":"x"}"#, "message.duplicate_member"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","name":"b"}}"#, "message.duplicate_member"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"},"params":{"name":"b"}}"#, "message.duplicate_member"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","Method":"tools/call"}"#, "message.look_alike_member"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","NAME":"b"}}"#, "message.look_alike_member"),
+    ] {
+        let answer = site.send(Request::post(Site::ENDPOINT, body).bearer(&token).session(&session)).await;
+        answer.assert_rpc_error(400, -32600);
+        site.portcullis.assert_denied(&answer, code).await;
+    }
+    assert_eq!(site.upstream.count(), before, "a request reached the upstream");
+    let twice = Request::post(Site::ENDPOINT, INITIALIZE).bearer(&token).session(&session).session(&session);
+    let answer = site.send(twice).await;
+    answer.assert_no_session();
+    site.portcullis.assert_denied(&answer, "session.repeated").await;
+}

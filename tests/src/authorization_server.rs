@@ -1,0 +1,91 @@
+use std::{
+    convert::Infallible,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode, header::CONTENT_TYPE};
+use http_body_util::Full;
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use portcullis_metadata::SystemClock;
+use portcullis_testkit::Forge;
+use tokio::net::TcpSocket;
+
+/// An authorization server that publishes a forge's metadata and keys over a socket. Until it is opened, connections to
+/// it are refused.
+pub struct AuthorizationServer {
+    forge: Arc<Forge>,
+    socket: Option<TcpSocket>,
+    hits: Arc<AtomicUsize>,
+}
+
+impl AuthorizationServer {
+    /// Takes a free port, and lets nobody in yet.
+    ///
+    /// # Panics
+    /// When no port can be had.
+    pub fn closed(resource: &str) -> Self {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
+        let address = socket.local_addr().expect("an address");
+        let forge = Forge::new(&format!("http://{address}")).with_resource(resource).with_clock(SystemClock::new());
+        Self { forge: Arc::new(forge), socket: Some(socket), hits: Arc::default() }
+    }
+
+    /// The same, open from the start.
+    pub fn start(resource: &str) -> Self {
+        let mut server = Self::closed(resource);
+        server.open();
+        server
+    }
+
+    /// Lets connections in.
+    ///
+    /// # Panics
+    /// When it is open already.
+    pub fn open(&mut self) {
+        let listener = self.socket.take().expect("it is closed").listen(64).expect("it can listen");
+        let (forge, hits) = (Arc::clone(&self.forge), Arc::clone(&self.hits));
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (forge, hits) = (Arc::clone(&forge), Arc::clone(&hits));
+                let service = service_fn(move |request: Request<Incoming>| {
+                    let response = answer(&forge, &hits, request.uri().path());
+                    async move { Ok::<_, Infallible>(response) }
+                });
+                tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+            }
+        });
+    }
+
+    /// The issuer, whose tokens a scenario makes and whose keys it rotates.
+    pub fn forge(&self) -> &Forge {
+        &self.forge
+    }
+
+    /// How often its keys were asked for.
+    pub fn key_requests(&self) -> usize {
+        self.hits.load(Ordering::SeqCst)
+    }
+}
+
+fn answer(forge: &Forge, hits: &AtomicUsize, path: &str) -> Response<Full<Bytes>> {
+    let body = if path == forge.metadata_url().path() {
+        forge.metadata_json()
+    } else if path == forge.endpoint("jwks").path() {
+        hits.fetch_add(1, Ordering::SeqCst);
+        forge.jwks_json()
+    } else {
+        let mut response = Response::new(Full::default());
+        *response.status_mut() = StatusCode::NOT_FOUND;
+        return response;
+    };
+    let mut response = Response::new(Full::from(body));
+    response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+    response
+}

@@ -1,0 +1,68 @@
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::client::conn::http2::{self, SendRequest};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::{net::TcpStream, time::timeout};
+
+use crate::{Answer, PATIENCE};
+
+/// A connection of HTTP/2 by prior knowledge.
+pub struct Http2 {
+    sender: SendRequest<Full<Bytes>>,
+}
+
+impl Http2 {
+    /// Connects.
+    ///
+    /// # Panics
+    /// When the other side does not speak HTTP/2.
+    pub async fn connect(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).await.expect("the server accepts");
+        let (sender, connection) =
+            http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.expect("HTTP/2 by prior knowledge");
+        tokio::spawn(connection);
+        Self { sender }
+    }
+
+    /// A request with a loopback `:authority`.
+    ///
+    /// # Panics
+    /// When the target makes no URI.
+    pub fn request(method: &str, target: &str) -> http::request::Builder {
+        http::Request::builder().method(method).uri(format!("http://127.0.0.1{target}"))
+    }
+
+    /// A POST with what an MCP client sends beside its token.
+    pub fn post(target: &str) -> http::request::Builder {
+        Self::request("POST", target)
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream")
+    }
+
+    /// Sends a request and reads its answer.
+    ///
+    /// # Errors
+    /// When the stream or the connection ends without a whole answer.
+    ///
+    /// # Panics
+    /// When the request is malformed, or nothing comes in time.
+    pub async fn send(
+        &mut self,
+        request: http::request::Builder,
+        body: impl Into<Bytes>,
+    ) -> Result<Answer, hyper::Error> {
+        let request = request.body(Full::new(body.into())).expect("a request");
+        timeout(PATIENCE, async {
+            self.sender.ready().await?;
+            let (head, body) = self.sender.send_request(request).await?.into_parts();
+            let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+            let headers = head.headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect();
+            let body = body.collect().await?.to_bytes().to_vec();
+            Ok(Answer { status: head.status.as_u16(), headers, body })
+        })
+        .await
+        .expect("an answer within the patience of the scenario")
+    }
+}

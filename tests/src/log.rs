@@ -1,0 +1,58 @@
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncRead, BufReader},
+    sync::watch,
+};
+
+/// What a program writes, line by line.
+#[derive(Clone)]
+pub(crate) struct Log {
+    lines: Arc<Mutex<Vec<String>>>,
+    count: watch::Receiver<usize>,
+}
+
+impl Log {
+    pub(crate) fn read(source: impl AsyncRead + Unpin + Send + 'static) -> Self {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let (counted, count) = watch::channel(0);
+        let written = Arc::clone(&lines);
+        tokio::spawn(async move {
+            let mut source = BufReader::new(source).lines();
+            while let Ok(Some(line)) = source.next_line().await {
+                let mut lines = written.lock().unwrap();
+                lines.push(line);
+                let _ = counted.send(lines.len());
+            }
+        });
+        Self { lines, count }
+    }
+
+    /// The first line that is JSON and wanted, once it is there. `None` when the program ended without it.
+    pub(crate) async fn wait(&self, wanted: impl Fn(&Value) -> bool) -> Option<Value> {
+        let mut count = self.count.clone();
+        let mut seen = 0;
+        loop {
+            let fresh: Vec<String> = self.lines.lock().unwrap()[seen..].to_vec();
+            seen += fresh.len();
+            let found = fresh.iter().filter_map(|line| serde_json::from_str(line).ok()).find(&wanted);
+            if found.is_some() {
+                return found;
+            }
+            if count.wait_for(|count| *count > seen).await.is_err() {
+                return None;
+            }
+        }
+    }
+
+    /// Waits until the program has closed it.
+    pub(crate) async fn ended(&self) {
+        let mut count = self.count.clone();
+        while count.changed().await.is_ok() {}
+    }
+
+    pub(crate) fn text(&self) -> String {
+        self.lines.lock().unwrap().join("\n")
+    }
+}
