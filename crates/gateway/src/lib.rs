@@ -36,6 +36,7 @@
 mod address;
 mod answer;
 mod body;
+mod end_session;
 mod error;
 mod failure;
 mod forwarded;

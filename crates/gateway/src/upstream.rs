@@ -109,7 +109,7 @@ impl HttpUpstream {
         })))
     }
 
-    fn answer(&self, inbound: Inbound<'_>) -> AnswerFuture {
+    pub(crate) fn answer(&self, inbound: Inbound<'_>) -> AnswerFuture {
         let (method, request_id) = (inbound.method.clone(), inbound.request_id.clone());
         let request = self.0.rules.apply(inbound, &self.0.target);
         let shared = Arc::clone(&self.0);

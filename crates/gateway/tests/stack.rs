@@ -1,5 +1,7 @@
 //! Guard, endpoint and upstream together, over a real socket.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
