@@ -2,10 +2,13 @@
 
 mod issuers;
 mod resources;
+#[cfg(test)]
+mod tests;
 
 use std::{net::SocketAddr, time::Duration};
 
 use anyhow::{Context as _, bail, ensure};
+use portcullis_guard::OriginPolicy;
 use portcullis_metadata::{is_https_or_loopback_http, is_loopback};
 use portcullis_session::{SessionKey, SessionSettings};
 use url::Url;
@@ -29,6 +32,8 @@ pub(crate) struct Plan {
     pub(crate) session: SessionSettings,
     pub(crate) issuers: Vec<IssuerPlan>,
     pub(crate) resources: Vec<ResourcePlan>,
+    /// Which Host and Origin values are answered on paths that belong to no resource.
+    pub(crate) origins: OriginPolicy,
     /// What can run but should not stay.
     pub(crate) warnings: Vec<String>,
 }
@@ -59,6 +64,7 @@ impl Plan {
             session: session(&config.session)?,
             issuers,
             resources,
+            origins: resources::origins(&config.resource, &base_url)?,
             warnings,
         })
     }

@@ -3,6 +3,7 @@
 mod accept;
 mod activity;
 mod backend;
+mod closer;
 mod connection;
 mod health;
 mod linger;
@@ -26,7 +27,10 @@ use tokio::{
     time::{MissedTickBehavior, interval, timeout},
 };
 
-use crate::{plan::Plan, telemetry::AccessLog};
+use crate::{
+    plan::Plan,
+    telemetry::{AccessLog, LogFormat},
+};
 use connection::ConnectionLimits;
 use router::Router;
 use site::Site;
@@ -35,7 +39,7 @@ use worker::Worker;
 pub(crate) use health::RESERVED_PATHS;
 pub(crate) use shutdown::on_signal;
 
-/// How often ended sessions are looked for.
+/// How often ended sessions and outdated tokens are looked for.
 const SWEEP: Duration = Duration::from_secs(5);
 
 /// Opens the port.
@@ -48,6 +52,15 @@ pub(crate) fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
     })?;
     listener.set_nonblocking(true)?;
     Ok(listener)
+}
+
+/// Builds all that a plan asks for and throws it away: what is wrong with it shows, and nobody is asked anything.
+///
+/// # Errors
+/// When the plan cannot run.
+pub(crate) fn rehearse(plan: &Plan) -> anyhow::Result<()> {
+    let access = AccessLog::start(LogFormat::default())?;
+    Site::new(plan, Arc::new(SystemClock::new()), access).map(drop)
 }
 
 /// Serves until `shutdown` is true and the requests under way have ended, or their time is up.
@@ -64,9 +77,9 @@ pub(crate) async fn serve(
 ) -> anyhow::Result<()> {
     let address = listener.local_addr()?;
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let clock = Arc::new(SystemClock::new());
-    let site = Site::new(&plan, clock, Arc::clone(&access)).context("the configuration cannot run")?;
-    let sessions = site.sessions();
+    let (site, closing) = Site::new(&plan, Arc::new(SystemClock::new()), Arc::clone(&access))?;
+    site.start();
+    tokio::spawn(closing.run());
     let site = Arc::new(ArcSwap::from_pointee(site));
 
     let limits = ConnectionLimits {
@@ -84,12 +97,13 @@ pub(crate) async fn serve(
         .context("a worker cannot be started")?;
     drop(done);
 
+    let swept = Arc::clone(&site);
     let reaper = tokio::spawn(async move {
         let mut period = interval(SWEEP);
         period.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             period.tick().await;
-            sessions.sweep();
+            swept.load().sweep();
         }
     });
 

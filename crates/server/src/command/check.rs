@@ -6,12 +6,14 @@ use crate::{
     cli,
     config::{self, Loaded, Overrides},
     plan::Plan,
+    serve,
 };
 
 pub(crate) fn run(arguments: &cli::Check) -> anyhow::Result<()> {
     let loaded = config::load(&arguments.config, Overrides::default())?;
-    let warnings = Plan::new(&loaded.config)?.warnings;
-    if arguments.json { json(&loaded, &warnings) } else { human(&loaded, &warnings) }
+    let plan = Plan::new(&loaded.config)?;
+    super::control_runtime()?.block_on(async { serve::rehearse(&plan) })?;
+    if arguments.json { json(&loaded, &plan.warnings) } else { human(&loaded, &plan.warnings) }
 }
 
 fn json(loaded: &Loaded, warnings: &[String]) -> anyhow::Result<()> {

@@ -87,6 +87,16 @@ fn check_together(config: &Config) -> anyhow::Result<()> {
             );
         }
     }
+    if let Some(issuer) = config.issuer.iter().find(|issuer| !issuer.audiences.is_empty())
+        && config.resource.len() > 1
+    {
+        bail!(
+            "issuer {:?} has audiences, and there are {} resources: each audience would count for all of them; remove \
+             audiences, or serve one resource",
+            issuer.issuer,
+            config.resource.len()
+        );
+    }
     let defaults = config.resource.iter().filter(|resource| resource.default).count();
     ensure!(
         defaults <= 1,
@@ -104,13 +114,6 @@ fn resource_plan(
     check_endpoint(&resource.endpoint)?;
     let issuers_used = issuers_of(resource, issuers)?;
     let metadata = metadata(resource, base_url, issuers_used.iter().map(|position| &issuers[*position]))?;
-    let mut origins = OriginPolicy::for_base_url(base_url)?;
-    for host in &resource.allowed_hosts {
-        origins = origins.allow_host(host)?;
-    }
-    for origin in resource.allowed_origins.iter().flatten() {
-        origins = origins.allow_origin(origin)?;
-    }
     Ok(ResourcePlan {
         endpoint: resource.endpoint.clone(),
         authorization: resource.auth,
@@ -121,11 +124,28 @@ fn resource_plan(
         required_scopes: scopes(&resource.required_scopes).context("required_scopes")?,
         routes: resource.route.iter().map(route).collect::<Result<_, _>>()?,
         rules: resource.rule.iter().map(rule).collect::<Result<_, _>>()?,
-        origins,
+        origins: origins([resource], base_url)?,
         revisions: revisions(resource.revisions.as_deref())?,
         session_header: session_header(&resource.proto)?,
         upstream: upstream(resource, base_url)?,
     })
+}
+
+/// Whoever one of these resources admits.
+pub(super) fn origins<'a>(
+    resources: impl IntoIterator<Item = &'a Resource>,
+    base_url: &Url,
+) -> anyhow::Result<OriginPolicy> {
+    let mut policy = OriginPolicy::for_base_url(base_url)?;
+    for resource in resources {
+        for host in &resource.allowed_hosts {
+            policy = policy.allow_host(host)?;
+        }
+        for origin in resource.allowed_origins.iter().flatten() {
+            policy = policy.allow_origin(origin)?;
+        }
+    }
+    Ok(policy)
 }
 
 fn check_endpoint(endpoint: &str) -> anyhow::Result<()> {
@@ -211,10 +231,8 @@ fn revisions(names: Option<&[String]>) -> anyhow::Result<Revisions> {
 }
 
 fn session_header(proto: &str) -> anyhow::Result<HeaderName> {
-    let name = format!("{proto}-Session-Id").to_ascii_lowercase();
-    HeaderName::from_bytes(name.as_bytes())
-        .ok()
-        .filter(|_| !proto.is_empty())
+    ensure!(!proto.is_empty(), "proto is empty; use letters, such as \"Mcp\"");
+    portcullis_mcp::header::session(proto)
         .with_context(|| format!("proto = {proto:?} makes no header name; use letters, such as \"Mcp\""))
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use portcullis_discovery::HttpFetch;
 use portcullis_endpoint::{BodyBudget, Endpoint, EndpointBody, EndpointLayer, EndpointSettings, Plain};
-use portcullis_gateway::HttpUpstream;
+use portcullis_gateway::{HttpUpstream, HttpUpstreamSettings};
 use portcullis_guard::{
     Authentication, Guard, GuardBody, GuardLayer, GuardSettings, OriginPolicy, ProtectedResource, ScopeJudge,
 };
@@ -16,11 +16,12 @@ use tower_layer::Layer as _;
 
 use super::{
     backend::{Backend, BackendBody},
+    closer::{Closer, Closing, Upstream, Upstreams},
     health::Readiness,
 };
 use crate::{
     config::{Authorization, Limits},
-    demo,
+    demo::{self, DemoService},
     plan::{Plan, ResourcePlan, UpstreamPlan},
     telemetry::AccessLog,
 };
@@ -36,6 +37,7 @@ const ROOT_METADATA: &str = "/.well-known/oauth-protected-resource";
 /// All protected endpoints of one configuration.
 pub(super) struct Site {
     mounts: Vec<Mount>,
+    issuers: Vec<Arc<TrustedIssuer>>,
     sessions: SessionStore,
     origins: OriginPolicy,
     clock: Arc<dyn Clock>,
@@ -47,16 +49,18 @@ struct Mount {
     endpoint: String,
     metadata_path: String,
     root_metadata: bool,
-    issuers: Vec<Arc<TrustedIssuer>>,
+    /// None where authorization is off.
+    verifier: Option<Arc<Verifier>>,
     /// One a worker, so that upstream connections never cross threads.
     stacks: Vec<Stack>,
 }
 
 impl Site {
-    /// Builds it, and starts fetching the issuers' keys on the runtime that it is called on.
-    pub(super) fn new(plan: &Plan, clock: Arc<dyn Clock>, access: Arc<AccessLog>) -> anyhow::Result<Self> {
+    /// Builds it, for the runtime that it is called on. Nothing is asked of anybody before [`start`](Self::start).
+    pub(super) fn new(plan: &Plan, clock: Arc<dyn Clock>, access: Arc<AccessLog>) -> anyhow::Result<(Self, Closing)> {
         let issuers = trusted_issuers(plan, &clock)?;
-        let sessions = SessionStore::new(plan.session.clone(), Arc::clone(&clock), Arc::new(()));
+        let (closer, over) = Closer::new();
+        let sessions = SessionStore::new(plan.session.clone(), Arc::clone(&clock), Arc::new(closer));
         let shared = Shared {
             limits: &plan.limits,
             workers: plan.workers,
@@ -65,15 +69,28 @@ impl Site {
             clock: Arc::clone(&clock),
             access: Arc::clone(&access),
         };
-        let mounts = plan
-            .resources
-            .iter()
-            .map(|resource| {
-                shared.mount(resource, &issuers).with_context(|| format!("resource {:?}", resource.endpoint))
-            })
-            .collect::<Result<_, _>>()?;
-        let origins = plan.resources.iter().map(|resource| &resource.origins).next().cloned();
-        Ok(Self { mounts, sessions, origins: origins.context("no resource")?, clock, access })
+        let mut mounts = Vec::new();
+        let mut upstreams = Upstreams::new();
+        for resource in &plan.resources {
+            let name = || format!("resource {:?}", resource.endpoint);
+            let demo = matches!(resource.upstream, UpstreamPlan::Demo).then(demo::service);
+            mounts.push(shared.mount(resource, &issuers, demo.as_ref()).with_context(name)?);
+            let upstream = match (&resource.upstream, demo) {
+                (UpstreamPlan::Http(settings), _) => Upstream::Http(shared.upstream(settings)?),
+                (UpstreamPlan::Demo, Some(demo)) => Upstream::Demo(Box::new(demo)),
+                (UpstreamPlan::Demo, None) => continue,
+            };
+            upstreams.insert(resource.metadata.resource.clone(), (resource.session_header.clone(), upstream));
+        }
+        let site = Self { mounts, issuers, sessions, origins: plan.origins.clone(), clock, access };
+        Ok((site, Closing { over, upstreams }))
+    }
+
+    /// Starts fetching the issuers' keys.
+    pub(super) fn start(&self) {
+        for issuer in &self.issuers {
+            issuer.spawn_refresh();
+        }
     }
 
     /// The stack of the endpoint that a path belongs to, as its endpoint or as its metadata.
@@ -83,11 +100,18 @@ impl Site {
     }
 
     pub(super) fn readiness(&self) -> impl Iterator<Item = Readiness<'_>> {
-        self.mounts.iter().map(|mount| Readiness { endpoint: &mount.endpoint, issuers: &mount.issuers })
+        self.mounts.iter().map(|mount| Readiness {
+            endpoint: &mount.endpoint,
+            issuers: mount.verifier.as_ref().map_or(&[], |verifier| verifier.issuers()),
+        })
     }
 
-    pub(super) fn sessions(&self) -> SessionStore {
-        self.sessions.clone()
+    /// Ends what is over: sessions and cached tokens.
+    pub(super) fn sweep(&self) {
+        self.sessions.sweep();
+        for verifier in self.mounts.iter().filter_map(|mount| mount.verifier.as_ref()) {
+            verifier.sweep();
+        }
     }
 
     /// The policy for paths that belong to no endpoint.
@@ -117,9 +141,7 @@ fn trusted_issuers(plan: &Plan, clock: &Arc<dyn Clock>) -> anyhow::Result<Vec<Ar
             let name = || format!("issuer {:?}", issuer.settings.issuer.as_str());
             let fetch = HttpFetch::new(issuer.fetch.clone()).with_context(name)?;
             let control = tokio::runtime::Handle::current();
-            let trusted = TrustedIssuer::new(issuer.settings.clone(), Arc::new(fetch), Arc::clone(clock), control)?;
-            trusted.spawn_refresh();
-            Ok(trusted)
+            Ok(TrustedIssuer::new(issuer.settings.clone(), Arc::new(fetch), Arc::clone(clock), control)?)
         })
         .collect()
 }
@@ -135,19 +157,25 @@ struct Shared<'a> {
 }
 
 impl Shared<'_> {
-    fn mount(&self, plan: &ResourcePlan, issuers: &[Arc<TrustedIssuer>]) -> anyhow::Result<Mount> {
-        let issuers: Vec<_> = plan.issuers.iter().map(|position| Arc::clone(&issuers[*position])).collect();
-        let resource = self.protected_resource(plan, &issuers)?;
+    fn upstream(&self, settings: &HttpUpstreamSettings) -> anyhow::Result<HttpUpstream> {
+        Ok(HttpUpstream::new(settings.clone(), Arc::clone(&self.clock))?)
+    }
+
+    fn mount(
+        &self,
+        plan: &ResourcePlan,
+        issuers: &[Arc<TrustedIssuer>],
+        demo: Option<&DemoService>,
+    ) -> anyhow::Result<Mount> {
+        let verifier = self.verifier(plan, issuers)?;
+        let resource = self.protected_resource(plan, verifier.clone())?;
         let endpoint = EndpointLayer::new(self.endpoint(plan, &resource))?;
         let guard = GuardLayer::new(Arc::clone(&resource));
-        let demo = matches!(plan.upstream, UpstreamPlan::Demo).then(demo::service);
         let stacks = (0..self.workers)
             .map(|_| {
-                let backend = match (&plan.upstream, &demo) {
-                    (UpstreamPlan::Http(settings), _) => {
-                        Backend::Http(HttpUpstream::new((**settings).clone(), Arc::clone(&self.clock))?)
-                    }
-                    (UpstreamPlan::Demo, demo) => Backend::Demo(Plain::new(demo.clone().context("the demo server")?)),
+                let backend = match &plan.upstream {
+                    UpstreamPlan::Http(settings) => Backend::Http(self.upstream(settings)?),
+                    UpstreamPlan::Demo => Backend::Demo(Plain::new(demo.context("the demo server")?.clone())),
                 };
                 Ok(guard.layer(endpoint.layer(backend)))
             })
@@ -156,25 +184,28 @@ impl Shared<'_> {
             endpoint: plan.endpoint.clone(),
             metadata_path: resource.metadata_path().to_owned(),
             root_metadata: plan.root_metadata,
-            issuers,
+            verifier,
             stacks,
         })
+    }
+
+    fn verifier(&self, plan: &ResourcePlan, issuers: &[Arc<TrustedIssuer>]) -> anyhow::Result<Option<Arc<Verifier>>> {
+        if plan.authorization == Authorization::None {
+            return Ok(None);
+        }
+        let issuers = plan.issuers.iter().map(|position| Arc::clone(&issuers[*position])).collect();
+        let mut settings = VerifierSettings::new(plan.metadata.resource.clone());
+        settings.max_token_bytes = self.limits.max_token;
+        settings.cache_entries = self.limits.cached_tokens;
+        Ok(Some(Verifier::new(settings, issuers, Arc::clone(&self.clock))?))
     }
 
     fn protected_resource(
         &self,
         plan: &ResourcePlan,
-        issuers: &[Arc<TrustedIssuer>],
+        verifier: Option<Arc<Verifier>>,
     ) -> anyhow::Result<Arc<ProtectedResource>> {
-        let authentication = match plan.authorization {
-            Authorization::None => Authentication::Off,
-            Authorization::Required => {
-                let mut settings = VerifierSettings::new(plan.metadata.resource.clone());
-                settings.max_token_bytes = self.limits.max_token;
-                settings.cache_entries = self.limits.cached_tokens;
-                Authentication::Required(Verifier::new(settings, issuers.to_vec(), Arc::clone(&self.clock))?)
-            }
-        };
+        let authentication = verifier.map_or(Authentication::Off, Authentication::Required);
         let mut settings = GuardSettings::new(plan.metadata.clone(), authentication)?;
         settings.realm.clone_from(&plan.realm);
         settings.root_metadata = plan.root_metadata;

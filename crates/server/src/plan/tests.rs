@@ -1,0 +1,210 @@
+use super::*;
+use crate::{config, serve};
+
+/// A configuration that runs. Tests change one thing in it.
+const GOOD: &str = r#"
+listen = "127.0.0.1:0"
+base_url = "https://mcp.example.com"
+
+[[issuer]]
+issuer = "https://auth.example.com/realms/prod"
+
+[[resource]]
+endpoint = "/mcp"
+required_scopes = ["mcp:tools"]
+upstream = { http = "http://127.0.0.1:8000/mcp" }
+"#;
+
+/// Judges a configuration as `check` does.
+fn judge(text: &str) -> anyhow::Result<Plan> {
+    let plan = Plan::new(&config::from_text(text)?)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async { serve::rehearse(&plan) })?;
+    Ok(plan)
+}
+
+/// The one line that says what is wrong when `from` becomes `to`.
+fn error(from: &str, to: &str) -> String {
+    assert!(GOOD.contains(from), "{from}");
+    let message = format!("{:#}", judge(&GOOD.replace(from, to)).err().expect("it is refused"));
+    assert!(!message.contains('\n'), "{message}");
+    message
+}
+
+fn with(more: &str) -> String {
+    format!("{GOOD}\n{more}")
+}
+
+#[test]
+fn a_good_configuration_is_good() {
+    let plan = judge(GOOD).unwrap();
+    assert_eq!(plan.resources[0].metadata.resource.as_str(), "https://mcp.example.com/mcp");
+    assert!(plan.warnings.is_empty(), "{:?}", plan.warnings);
+    assert_eq!(plan.max_head(), 32 << 10);
+}
+
+/// Plain http is for loopback, or for the listener behind a proxy.
+#[test]
+fn the_base_url_is_https_or_loopback() {
+    let message = error("https://mcp.example.com", "http://mcp.example.com");
+    assert!(message.contains("base_url") && message.contains("use https"), "{message}");
+    for loopback in ["http://127.0.0.1:3000", "http://localhost", "http://[::1]:3000"] {
+        assert!(judge(&GOOD.replace("https://mcp.example.com", loopback)).is_ok(), "{loopback}");
+    }
+    for more in ["https://mcp.example.com/mcp", "https://mcp.example.com/?a", "https://a@mcp.example.com", "mcp"] {
+        assert!(error("https://mcp.example.com", more).contains("base_url"), "{more}");
+    }
+}
+
+/// A1: a resource that nobody can issue tokens for is refused.
+#[test]
+fn a_resource_needs_an_issuer() {
+    let issuer = "[[issuer]]\nissuer = \"https://auth.example.com/realms/prod\"\n";
+    assert!(error(issuer, "").contains("add an [[issuer]]"));
+    let message = error("required_scopes", "issuers = [\"https://auth.example.com/realms/prod/\"]\nrequired_scopes");
+    assert!(message.contains("byte for byte"), "{message}");
+    assert!(error("required_scopes", "issuers = []\nrequired_scopes").contains("no issuer"));
+}
+
+/// A3: endpoints that only case or a trailing slash tells apart are refused, and one resource is the default at most.
+#[test]
+fn endpoints_are_told_apart() {
+    let second = |endpoint: &str| with(&format!("[[resource]]\nendpoint = \"{endpoint}\"\nupstream = \"demo\""));
+    for twin in ["/mcp", "/MCP", "/mcp/"] {
+        let message = format!("{:#}", judge(&second(twin)).err().expect("refused"));
+        assert!(message.contains("rename one"), "{message}");
+    }
+    let plan = judge(&second("/other")).unwrap();
+    assert!(plan.resources.iter().all(|resource| !resource.root_metadata), "nobody was made the default");
+
+    let two = second("/other").replace("required_scopes", "default = true\nrequired_scopes");
+    let plan = judge(&two).unwrap();
+    assert_eq!(plan.resources.iter().map(|resource| resource.root_metadata).collect::<Vec<_>>(), [true, false]);
+    let both = two.replace("upstream = \"demo\"", "default = true\nupstream = \"demo\"");
+    assert!(judge(&both).is_err());
+}
+
+/// A5: `offline_access` is no scope of a resource.
+#[test]
+fn offline_access_is_refused() {
+    assert!(error("\"mcp:tools\"", "\"offline_access\"").contains("offline_access"));
+    assert!(
+        error("required_scopes", "scopes_supported = [\"offline_access\"]\nrequired_scopes").contains("offline_access")
+    );
+    let rule = with("[[resource.rule]]\nmethod = \"tools/call\"\nscopes = [\"offline_access\"]");
+    assert!(format!("{:#}", judge(&rule).err().expect("refused")).contains("offline_access"));
+}
+
+/// B9: catch-all scopes are warned of, wherever they are asked for.
+#[test]
+fn catch_all_scopes_are_warned_of() {
+    let rule = with("[[resource.rule]]\nmethod = \"tools/*\"\nname = \"admin_*\"\nscopes = [\"admin\"]");
+    let plan = judge(&rule).unwrap();
+    assert_eq!(plan.warnings.len(), 1);
+    assert!(plan.warnings[0].contains("catch-all scope \"admin\""), "{:?}", plan.warnings);
+}
+
+/// C6: an audience beside the resource is an absolute URL, of the one resource that there is.
+#[test]
+fn audiences_are_urls_of_one_resource() {
+    let issuer = "issuer = \"https://auth.example.com/realms/prod\"";
+    let audience = |text: &str| format!("{issuer}\naudiences = [\"{text}\"]");
+    assert!(judge(&GOOD.replace(issuer, &audience("https://old.example.com/mcp"))).is_ok());
+    for name in ["api", "account", "mcp.example.com", "//mcp.example.com/mcp"] {
+        assert!(error(issuer, &audience(name)).contains("audiences"), "{name}");
+    }
+    let two = with("[[resource]]\nendpoint = \"/other\"\nupstream = \"demo\"");
+    let two = two.replace(issuer, &audience("https://old.example.com/mcp"));
+    assert!(format!("{:#}", judge(&two).err().expect("refused")).contains("would count for all"));
+}
+
+#[test]
+fn introspection_is_refused_until_it_exists() {
+    let issuer = "issuer = \"https://auth.example.com/realms/prod\"";
+    for validate in ["introspection", "jwt+introspection"] {
+        let message = error(issuer, &format!("{issuer}\nvalidate = \"{validate}\""));
+        assert!(message.contains("not available yet; set validate = \"jwt\""), "{message}");
+    }
+}
+
+#[test]
+fn issuers_are_checked() {
+    let issuer = "https://auth.example.com/realms/prod";
+    assert!(error(issuer, "http://auth.example.com").contains("issuer"));
+    assert!(error(issuer, "auth.example.com").contains("issuer"));
+    assert!(error("[[resource]]", &format!("[[issuer]]\nissuer = \"{issuer}\"\n[[resource]]")).contains("twice"));
+    assert!(error("[[resource]]", "algorithms = [\"HS256\"]\n[[resource]]").contains("HS256"));
+    assert!(error("[[resource]]", "leeway = \"5m\"\n[[resource]]").contains("leeway"));
+    assert!(error("[[resource]]", "jwks_uri = \"http://keys.example.com\"\n[[resource]]").contains("jwks_uri"));
+    assert!(error("[[resource]]", "jwks_file = \"/nowhere.json\"\n[[resource]]").contains("/nowhere.json"));
+}
+
+/// F7: without authorization on an open network only when it is said twice.
+#[test]
+fn no_authorization_stays_on_loopback() {
+    let off = GOOD.replace("required_scopes", "auth = \"none\"\nrequired_scopes");
+    let plan = judge(&off).unwrap();
+    assert!(plan.warnings.iter().any(|warning| warning.contains("anybody")), "{:?}", plan.warnings);
+    let open = off.replace("127.0.0.1:0", "0.0.0.0:0");
+    let message = format!("{:#}", judge(&open).err().expect("refused"));
+    assert!(message.contains("dangerous_allow_unauthenticated_network = true"), "{message}");
+    assert!(judge(&format!("dangerous_allow_unauthenticated_network = true\n{open}")).is_ok());
+}
+
+/// F1: the endpoint is the path as it stands in a request.
+#[test]
+fn endpoints_are_plain_paths() {
+    for endpoint in
+        ["mcp", "/a b", "/a?b", "/a#b", "//a", "/a//b", "/../a", "/.well-known/x", "/healthz", "/readyz", ""]
+    {
+        assert!(error("\"/mcp\"", &format!("{endpoint:?}")).contains("endpoint"), "{endpoint}");
+    }
+    for endpoint in ["/", "/mcp/v1", "/mcp/", "/a%20b"] {
+        assert!(judge(&GOOD.replace("\"/mcp\"", &format!("{endpoint:?}"))).is_ok(), "{endpoint}");
+    }
+}
+
+#[test]
+fn upstreams_are_checked() {
+    let upstream = "http://127.0.0.1:8000/mcp";
+    assert!(error(upstream, "https://127.0.0.1:8000/mcp").contains("upstream"));
+    assert!(error(upstream, "127.0.0.1:8000").contains("upstream"));
+    let unix = |socket: &str| GOOD.replace(&format!("http = \"{upstream}\""), &format!("unix = \"{socket}\""));
+    for socket in ["/run/mcp.sock", "/run/mcp.sock:/mcp"] {
+        assert!(judge(&unix(socket)).is_ok(), "{socket}");
+    }
+    assert!(judge(&unix("run/mcp.sock")).is_err());
+}
+
+#[test]
+fn limits_have_ranges() {
+    for (line, named) in [
+        ("[limits]\nmax_body = 1", "limits.max_body"),
+        ("[limits]\nmax_token = 1000000", "limits.max_token"),
+        ("[limits]\nheader_timeout = \"1h\"", "limits.header_timeout"),
+        ("[session]\nmax_total = 0", "session.max_total"),
+        ("[session]\nidle_timeout = \"1ms\"", "session.idle_timeout"),
+    ] {
+        let message = format!("{:#}", judge(&with(line)).err().expect("refused"));
+        assert!(message.contains(named), "{message}");
+    }
+    assert!(error("listen", "workers = 0\nlisten").contains("workers"));
+}
+
+/// E1: the header is made of the configured word.
+#[test]
+fn the_session_header_is_configurable() {
+    let plan = judge(&GOOD.replace("required_scopes", "proto = \"Acme\"\nrequired_scopes")).unwrap();
+    assert_eq!(plan.resources[0].session_header, "acme-session-id");
+    for proto in ["", "a b", "a:b"] {
+        assert!(error("required_scopes", &format!("proto = {proto:?}\nrequired_scopes")).contains("proto"), "{proto}");
+    }
+}
+
+#[test]
+fn revisions_are_known_ones() {
+    let plan = judge(&GOOD.replace("required_scopes", "revisions = [\"2026-07-28\"]\nrequired_scopes")).unwrap();
+    assert!(!plan.resources[0].revisions.has_legacy());
+    assert!(error("required_scopes", "revisions = [\"2024-11-05\"]\nrequired_scopes").contains("2024-11-05"));
+    assert!(error("required_scopes", "revisions = []\nrequired_scopes").contains("revisions"));
+}

@@ -1,0 +1,137 @@
+//! Sessions that end by themselves take the upstream's session with them.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Method, Request};
+use http_body_util::Empty;
+use portcullis_gateway::HttpUpstream;
+use portcullis_metadata::ResourceUri;
+use portcullis_session::{EndReason, Session, SessionObserver};
+use tokio::sync::mpsc;
+use tower_service::Service as _;
+
+use crate::demo::DemoService;
+
+/// Upstream sessions that wait to be ended; beyond it they are left to the upstream's own time-out.
+const WAITING: usize = 1024;
+
+/// Hears of ended sessions and has their upstream told.
+pub(super) struct Closer {
+    queue: mpsc::Sender<Over>,
+}
+
+/// A session that the upstream still holds.
+pub(super) struct Over {
+    resource: ResourceUri,
+    backend: Box<[u8]>,
+}
+
+/// The way to the upstream of one resource, on the control runtime.
+pub(super) enum Upstream {
+    Demo(Box<DemoService>),
+    Http(HttpUpstream),
+}
+
+/// The upstreams by their resource, each with the header that names its sessions.
+pub(super) type Upstreams = HashMap<ResourceUri, (HeaderName, Upstream)>;
+
+impl Closer {
+    pub(super) fn new() -> (Self, mpsc::Receiver<Over>) {
+        let (queue, over) = mpsc::channel(WAITING);
+        (Self { queue }, over)
+    }
+}
+
+impl SessionObserver for Closer {
+    fn ended(&self, session: &Session, reason: EndReason) {
+        let hash = session.log_hash();
+        tracing::info!(session = %hash, session.reason = reason.as_str(), "session ended");
+        // The upstream knows of the others: it was asked to delete them, or forgot them first.
+        let by_itself = !matches!(reason, EndReason::Deleted | EndReason::TransportClosed);
+        if by_itself && !session.backend().is_empty() {
+            let over = Over { resource: session.resource().clone(), backend: session.backend().into() };
+            if self.queue.try_send(over).is_err() {
+                tracing::warn!(session = %hash, "too many sessions end at once, this one is left to its upstream");
+            }
+        }
+    }
+}
+
+/// The other end of the queue.
+pub(super) struct Closing {
+    pub(super) over: mpsc::Receiver<Over>,
+    pub(super) upstreams: Upstreams,
+}
+
+impl Closing {
+    /// Tells upstreams, one session after the other, until nothing can end any more.
+    pub(super) async fn run(mut self) {
+        while let Some(Over { resource, backend }) = self.over.recv().await {
+            if let Some((header, upstream)) = self.upstreams.get_mut(&resource) {
+                upstream.end(header, &backend).await;
+            }
+        }
+    }
+}
+
+impl Upstream {
+    async fn end(&mut self, header: &HeaderName, backend: &[u8]) {
+        let status = match self {
+            Self::Http(upstream) => upstream.end_session(header.clone(), backend).await,
+            Self::Demo(service) => {
+                let mut request = Request::new(Empty::<Bytes>::new());
+                *request.method_mut() = Method::DELETE;
+                let Ok(backend) = HeaderValue::from_bytes(backend) else { return };
+                request.headers_mut().insert(header, backend);
+                match service.call(request).await {
+                    Ok(response) => response.status(),
+                    Err(infallible) => match infallible {},
+                }
+            }
+        };
+        tracing::debug!(status = status.as_u16(), "the upstream was told that a session is over");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, time::Duration};
+
+    use portcullis_metadata::{Clock, UnixTime};
+    use portcullis_session::{Owner, SessionKey, SessionSettings, SessionStore};
+
+    use super::*;
+
+    struct Later;
+
+    impl Clock for Later {
+        fn unix(&self) -> UnixTime {
+            UnixTime::from_secs(0)
+        }
+
+        fn monotonic(&self) -> Duration {
+            Duration::ZERO
+        }
+    }
+
+    fn end(reason: EndReason, backend: &[u8]) -> Option<Box<[u8]>> {
+        let (closer, mut over) = Closer::new();
+        let settings = SessionSettings::new(SessionKey::new(0, [7; 16]));
+        let store = SessionStore::new(settings, Arc::new(Later), Arc::new(closer));
+        let resource = ResourceUri::parse("http://127.0.0.1/mcp").unwrap();
+        let session = store.reserve(&resource, Owner::Nobody).unwrap().open(backend.into(), None);
+        store.end(&session, reason);
+        over.try_recv().ok().map(|over| over.backend)
+    }
+
+    /// E9: the upstream is told of sessions that ended by time, and not of those that it ended itself.
+    #[test]
+    fn upstreams_hear_of_what_they_do_not_know() {
+        assert_eq!(end(EndReason::Idle, b"backend").as_deref(), Some(&b"backend"[..]));
+        assert_eq!(end(EndReason::Lifetime, b"backend").as_deref(), Some(&b"backend"[..]));
+        assert_eq!(end(EndReason::Deleted, b"backend"), None);
+        assert_eq!(end(EndReason::TransportClosed, b"backend"), None);
+        assert_eq!(end(EndReason::Idle, b""), None, "the upstream keeps no sessions");
+    }
+}
