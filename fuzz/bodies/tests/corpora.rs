@@ -1,5 +1,7 @@
 //! Replays the committed corpora, as they are and with small damage, through every target.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
 use std::{
     fs,
     path::{Path, PathBuf},
