@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(judge(|m| m.token_endpoint = None).unwrap_err(), Unfit::NoTokenEndpoint);
     }
 
-    /// I3: only https or loopback http authorization URLs are ever opened.
+    /// Only https or loopback http authorization URLs are ever opened.
     #[test]
     fn the_authorization_endpoint_is_safe_to_open() {
         let at = |url: &str| judge(|m| m.authorization_endpoint = Some(Url::parse(url).unwrap()));

@@ -90,7 +90,7 @@ mod tests {
         registered(answer).unwrap().credentials.authentication
     }
 
-    /// H2: the answer of the registration says how the client authenticates.
+    /// The answer of the registration says how the client authenticates.
     #[test]
     fn the_registration_says_how_to_authenticate() {
         use ClientAuthentication::{None, SecretBasic, SecretPost};
@@ -111,7 +111,7 @@ mod tests {
         }
     }
 
-    /// H3: an expired secret, or another redirect, wants a new registration.
+    /// An expired secret, or another redirect, wants a new registration.
     #[test]
     fn a_registration_serves_until_its_secret_ends() {
         let registered = registered(r#"{"client_id":"c","client_secret":"s","client_secret_expires_at":100}"#).unwrap();

@@ -57,7 +57,7 @@ mod tests {
             .map_err(|error| error.code())
     }
 
-    /// G5, H3: the caller's choice, then held credentials, then the first; never a fallback from what the caller brought.
+    /// G5: the caller's choice, then held credentials, then the first; never a fallback from what the caller brought.
     #[test]
     fn one_server_of_several_is_chosen() {
         assert_eq!(chosen(None, &[], &[]), Ok("https://a.example".into()));

@@ -131,7 +131,7 @@ mod tests {
         }
     }
 
-    /// I4: a token of another type than Bearer is refused.
+    /// A token of another type than Bearer is refused.
     #[test]
     fn only_bearer_tokens_are_taken() {
         for kind in ["DPoP", "N_A", "mac"] {
@@ -140,7 +140,7 @@ mod tests {
         }
     }
 
-    /// I4: every field of the answer is read.
+    /// Every field of the answer is read.
     #[test]
     fn every_field_of_the_answer_is_read() {
         let full = token(

@@ -92,7 +92,7 @@ async fn a_call_gets_itself_a_token() {
     assert!(heads.iter().all(|head| !head.lines().next().unwrap().contains(token.access_token().secret())));
 }
 
-/// I3: the same with a browser that follows the redirect to the port on loopback.
+/// The same with a browser that follows the redirect to the port on loopback.
 #[tokio::test]
 async fn a_browser_brings_the_answer() {
     let issuer = development_server().await;

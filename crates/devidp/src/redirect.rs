@@ -122,7 +122,7 @@ mod tests {
         RedirectUri::parse(registered).unwrap().admits(asked).is_some()
     }
 
-    /// K1: open registration takes https and loopback redirects only.
+    /// Open registration takes https and loopback redirects only.
     #[test]
     fn what_can_be_registered() {
         for good in [
@@ -156,7 +156,7 @@ mod tests {
         assert!(RedirectUri::parse(&format!("https://client.example/{}", "a".repeat(2000))).is_err());
     }
 
-    /// K1: the redirect matches exactly, but for the port of a loopback host.
+    /// The redirect matches exactly, but for the port of a loopback host.
     #[test]
     fn what_matches() {
         assert!(admits("https://client.example/callback", "https://client.example/callback"));

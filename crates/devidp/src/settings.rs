@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(code(DevIdpSettings::default()), None);
     }
 
-    /// K1: only loopback is listened on, and the error names the fix.
+    /// Only loopback is listened on, and the error names the fix.
     #[test]
     fn only_loopback_is_listened_on() {
         for loopback in ["127.0.0.1:9000", "127.1.2.3:0", "[::1]:9000"] {

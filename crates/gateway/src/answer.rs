@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(cleaned(&[("set-cookie", "a=1"), ("set-cookie", "b=2")], true).len(), 2);
     }
 
-    /// L3: event streams tell proxies not to buffer, other answers do not.
+    /// Event streams tell proxies not to buffer, other answers do not.
     #[test]
     fn event_streams_are_not_buffered() {
         for (value, expected) in [

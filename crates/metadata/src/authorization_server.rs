@@ -282,7 +282,7 @@ mod tests {
         assert_eq!(parsed.issuer.as_str(), "https://AS.example:443/%41/");
     }
 
-    /// G8, D2: an endpoint that is no absolute URL spoils the document.
+    /// G8: an endpoint that is no absolute URL spoils the document.
     #[test]
     fn endpoints_must_be_absolute_urls() {
         for endpoint in [

@@ -189,7 +189,7 @@ mod tests {
         ClientIdMetadataDocument::parse(document.to_string().as_bytes(), &ClientIdUrl::parse(URL).unwrap())
     }
 
-    /// H1: the draft's rules for client identifier URLs.
+    /// The draft's rules for client identifier URLs.
     #[test]
     fn identifiers_are_judged() {
         for text in
@@ -219,14 +219,14 @@ mod tests {
         }
     }
 
-    /// K1: a development server may also take loopback identifiers, and no other plain ones.
+    /// A development server may also take loopback identifiers, and no other plain ones.
     #[test]
     fn loopback_is_a_choice() {
         assert!(ClientIdUrl::parse_or_loopback_http("http://127.0.0.1:9000/a").is_ok());
         assert!(ClientIdUrl::parse_or_loopback_http("http://client.example/a").is_err());
     }
 
-    /// H1, K1: the document names its own URL, byte for byte, and has all that it must.
+    /// The document names its own URL, byte for byte, and has all that it must.
     #[test]
     fn documents_are_judged() {
         let parsed = parse(&document()).unwrap();
@@ -251,7 +251,7 @@ mod tests {
     }
 
     proptest! {
-        /// H1: what is built reads back.
+        /// What is built reads back.
         #[test]
         fn what_is_built_reads_back(name: String, redirect_uris in arbitrary::entries(), extra in arbitrary::extra()) {
             let client_id = ClientIdUrl::parse(URL).unwrap();

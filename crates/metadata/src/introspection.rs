@@ -109,7 +109,7 @@ mod tests {
         IntrospectionResponse::parse(body.as_bytes())
     }
 
-    /// D3: each member lands in its field.
+    /// Each member lands in its field.
     #[test]
     fn an_active_response_is_read() {
         let response = parse(
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(response.extra["realm_access"], json!({"roles": ["r"]}));
     }
 
-    /// D3: nothing but the boolean true is active.
+    /// Nothing but the boolean true is active.
     #[test]
     fn only_true_is_active() {
         assert_eq!(parse(r#"{"active":false,"aud":5,"scope":"a"}"#), Ok(IntrospectionResponse::default()));
@@ -147,7 +147,7 @@ mod tests {
         }
     }
 
-    /// D3: a member of the wrong type spoils an active response.
+    /// A member of the wrong type spoils an active response.
     #[test]
     fn wrong_types_are_refused() {
         for body in [
@@ -163,7 +163,7 @@ mod tests {
     }
 
     proptest! {
-        /// D3: what is built reads back; an inactive response says nothing else.
+        /// What is built reads back; an inactive response says nothing else.
         #[test]
         fn what_is_built_reads_back(
             aud in option::of(prop::collection::vec(".{0,8}", 0..3)),

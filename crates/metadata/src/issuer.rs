@@ -156,7 +156,7 @@ mod tests {
         }
     }
 
-    /// D2, G6: https, or http on a loopback host; nothing that needs repair.
+    /// G6: https, or http on a loopback host; nothing that needs repair.
     #[test]
     fn others_are_refused() {
         for (text, code) in [

@@ -155,7 +155,7 @@ mod tests {
     use super::*;
     use crate::json::arbitrary;
 
-    /// H2: the request has the members that a client sends, and no empty ones.
+    /// The request has the members that a client sends, and no empty ones.
     #[test]
     fn a_request_is_written() {
         let metadata = ClientMetadata {
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(serde_json::from_slice::<Value>(&request.to_json()).unwrap(), expected);
     }
 
-    /// H2: every member of RFC 7591 is read, unknown ones are kept.
+    /// Every member of RFC 7591 is read, unknown ones are kept.
     #[test]
     fn a_response_survives() {
         let body = json!({
@@ -202,7 +202,7 @@ mod tests {
         assert!(!format!("{parsed:?}").contains("hush"));
     }
 
-    /// H3: 0 means that the secret never ends.
+    /// 0 means that the secret never ends.
     #[test]
     fn secrets_end() {
         let ends = |expires_at: u64| {
@@ -225,7 +225,7 @@ mod tests {
         }
     }
 
-    /// H2: each code of RFC 7591 is told in words.
+    /// Each code of RFC 7591 is told in words.
     #[test]
     fn errors_are_readable() {
         let shown = |body: &str| RegistrationError::parse(body.as_bytes()).unwrap().to_string();
@@ -240,7 +240,7 @@ mod tests {
     }
 
     proptest! {
-        /// H2: requests and responses read back.
+        /// Requests and responses read back.
         #[test]
         fn what_is_built_reads_back(
             redirect_uris in prop::collection::vec(any::<String>(), 0..3),

@@ -102,7 +102,7 @@ mod tests {
         TokenResponse::parse(body.as_bytes())
     }
 
-    /// I4: every field is read.
+    /// Every field is read.
     #[test]
     fn a_response_is_read() {
         let response = parse(
@@ -149,7 +149,7 @@ mod tests {
     }
 
     proptest! {
-        /// I4: what is built reads back.
+        /// What is built reads back.
         #[test]
         fn what_is_built_reads_back(
             access_token in ".{1,20}",

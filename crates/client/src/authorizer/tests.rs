@@ -44,7 +44,7 @@ fn query(url: &Url) -> HashMap<String, String> {
     url.query_pairs().into_owned().collect()
 }
 
-/// I1, H1: from a challenge to a token: both requests name the PRM's resource, and the verifier fits the challenge.
+/// I1: from a challenge to a token: both requests name the PRM's resource, and the verifier fits the challenge.
 #[tokio::test]
 async fn a_challenge_leads_to_a_token() {
     let (network, person) = (Network::new(well_behaved), Person::consents());
@@ -124,7 +124,7 @@ async fn a_bad_answer_sends_the_code_nowhere() {
     }
 }
 
-/// I4: a token of another type, and what is no token, are refused; the server's error is told.
+/// A token of another type, and what is no token, are refused; the server's error is told.
 #[tokio::test]
 async fn a_bad_token_response_is_refused() {
     for (status, body, code) in [
@@ -142,7 +142,7 @@ async fn a_bad_token_response_is_refused() {
     }
 }
 
-/// H2: what a registration says about the client.
+/// What a registration says about the client.
 #[tokio::test]
 async fn a_registration_says_what_it_must() {
     let network = Network::new(well_behaved);
@@ -162,7 +162,7 @@ async fn a_registration_says_what_it_must() {
     );
 }
 
-/// H2: a refused registration is told readably.
+/// A refused registration is told readably.
 #[tokio::test]
 async fn a_refused_registration_is_told() {
     let network = but(|request| {
@@ -173,7 +173,7 @@ async fn a_refused_registration_is_told() {
     assert!(error.to_string().contains("redirect URI"), "{error}");
 }
 
-/// H1: without credentials and without registration the error says what is missing.
+/// Without credentials and without registration the error says what is missing.
 #[tokio::test]
 async fn a_server_without_registration_needs_credentials() {
     let network = but_metadata(|document| drop(document.as_object_mut().unwrap().remove("registration_endpoint")));
@@ -186,7 +186,7 @@ fn held(issuer: &str, authentication: ClientAuthentication) -> AuthorizerSetting
     AuthorizerSettings { credentials, ..AuthorizerSettings::default() }
 }
 
-/// H1, H3: credentials that the caller brought come first, and are offered to their own issuer alone.
+/// Credentials that the caller brought come first, and are offered to their own issuer alone.
 #[tokio::test]
 async fn brought_credentials_are_used_with_their_issuer_alone() {
     let start = StartUrl::parse(RESOURCE).unwrap();
@@ -220,7 +220,7 @@ async fn brought_credentials_are_used_with_their_issuer_alone() {
     assert_eq!(network.to(METADATA).len(), 0);
 }
 
-/// H3: a registration is used again at its own issuer until its secret ends.
+/// A registration is used again at its own issuer until its secret ends.
 #[tokio::test]
 async fn a_registration_is_used_again() {
     let start = StartUrl::parse(RESOURCE).unwrap();

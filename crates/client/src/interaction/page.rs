@@ -66,7 +66,7 @@ mod tests {
 
     use super::*;
 
-    /// I3: whatever the redirect says, it stays text.
+    /// Whatever the redirect says, it stays text.
     #[test]
     fn everything_is_escaped() {
         let denial = OAuthError::new("<script>alert(1)</script>", "\"'&\r\nSet-Cookie: a=b");

@@ -13,7 +13,7 @@ fn assert_shown(answer: &Answer, reason: &str) {
     assert!(answer.body.contains("For development"));
 }
 
-/// K1, K2: no error goes to a redirect URI that is not trusted.
+/// No error goes to a redirect URI that is not trusted.
 #[tokio::test]
 async fn nothing_is_sent_to_an_untrusted_redirect_uri() {
     let server = Server::granting().await;
@@ -42,7 +42,7 @@ async fn nothing_is_sent_to_an_untrusted_redirect_uri() {
     }
 }
 
-/// K1: once the redirect URI is trusted, errors go there, with `state` and `iss`.
+/// Once the redirect URI is trusted, errors go there, with `state` and `iss`.
 #[tokio::test]
 async fn other_errors_are_sent_to_the_client() {
     let server = Server::granting().await;

@@ -32,7 +32,7 @@ impl Shown {
     }
 }
 
-/// K1, K2: the page names client, redirect host, scopes and resource, and says that it is for development.
+/// The page names client, redirect host, scopes and resource, and says that it is for development.
 #[tokio::test]
 async fn the_page_says_what_is_asked_for() {
     let server = Server::start(|settings| settings.user = "zoë".to_owned()).await;
@@ -42,7 +42,7 @@ async fn the_page_says_what_is_asked_for() {
     }
 }
 
-/// K1: no other site can frame the page, and nothing can run on it or stay behind.
+/// No other site can frame the page, and nothing can run on it or stay behind.
 #[tokio::test]
 async fn the_page_cannot_be_framed() {
     let server = Server::start(|_| {}).await;
@@ -94,7 +94,7 @@ fn assert_refused(answer: &Answer, status: StatusCode) {
     assert!(answer.location().is_none() && answer.body.contains("For development"));
 }
 
-/// K1: a ticket counts once.
+/// A ticket counts once.
 #[tokio::test]
 async fn a_page_is_answered_once() {
     let server = Server::start(|_| {}).await;
@@ -103,7 +103,7 @@ async fn a_page_is_answered_once() {
     assert_refused(&shown.answer(&server, "allow").await, StatusCode::BAD_REQUEST);
 }
 
-/// K1: another site's post does not count, and does not spoil the page.
+/// Another site's post does not count, and does not spoil the page.
 #[tokio::test]
 async fn a_post_from_another_origin_does_not_count() {
     let server = Server::start(|_| {}).await;
@@ -119,7 +119,7 @@ async fn a_post_from_another_origin_does_not_count() {
     assert_eq!(shown.answer(&server, "allow").await.status, StatusCode::SEE_OTHER);
 }
 
-/// K1: a ticket counts only in the browser that the page was shown in.
+/// A ticket counts only in the browser that the page was shown in.
 #[tokio::test]
 async fn a_post_from_another_browser_does_not_count() {
     let server = Server::start(|_| {}).await;

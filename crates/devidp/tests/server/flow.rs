@@ -20,7 +20,7 @@ async fn verified(server: &Server, token: &str) -> (Algorithm, String, Value) {
     (header.alg(), header.typ().unwrap().to_owned(), claims)
 }
 
-/// K1: consent in the browser, a code, and a token with the claims of the contract.
+/// Consent in the browser, a code, and a token with the claims of the contract.
 #[tokio::test]
 async fn a_person_allows_and_the_client_gets_a_token() {
     let server = Server::start(|_| {}).await;
@@ -60,7 +60,7 @@ async fn a_person_allows_and_the_client_gets_a_token() {
     assert!(claims["jti"].as_str().unwrap().len() >= 22 && claims["sid"].as_str().unwrap().len() >= 22);
 }
 
-/// K1: ES256 and `at+jwt` by settings.
+/// ES256 and `at+jwt` by settings.
 #[tokio::test]
 async fn tokens_can_be_es256_and_at_jwt() {
     let server = Server::start(|settings| {
@@ -80,7 +80,7 @@ async fn tokens_can_be_es256_and_at_jwt() {
     assert_eq!(claims["sub"], "alice");
 }
 
-/// K1: with automatic consent the answer is a redirect at once, for the user of `login_hint`.
+/// With automatic consent the answer is a redirect at once, for the user of `login_hint`.
 #[tokio::test]
 async fn automatic_consent_redirects_at_once() {
     let server = Server::granting().await;
@@ -111,7 +111,7 @@ async fn automatic_consent_covers_loopback_only() {
     assert!(answer.body.contains("An application without a name"));
 }
 
-/// K1: the port of a loopback redirect may be another one than was registered.
+/// The port of a loopback redirect may be another one than was registered.
 #[tokio::test]
 async fn a_loopback_port_may_change() {
     let server = Server::granting().await;

@@ -7,7 +7,7 @@ use portcullis_devidp::{DevIdp, DevIdpError, DevIdpSettings};
 
 use crate::support::*;
 
-/// K1: no address but loopback is listened on.
+/// No address but loopback is listened on.
 #[tokio::test]
 async fn other_addresses_are_refused() {
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:9000"] {

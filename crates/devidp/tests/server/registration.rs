@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::*;
 
-/// K1: a registration of the contract's shape is answered with the client's credentials.
+/// A registration of the contract's shape is answered with the client's credentials.
 #[tokio::test]
 async fn a_client_registers() {
     let server = Server::start(|_| {}).await;
@@ -41,7 +41,7 @@ async fn a_public_client_gets_no_secret() {
     assert!(client.get("client_name").is_none());
 }
 
-/// K1: only https and loopback redirects are registered.
+/// Only https and loopback redirects are registered.
 #[tokio::test]
 async fn other_redirects_are_refused() {
     let server = Server::start(|_| {}).await;
@@ -98,7 +98,7 @@ async fn large_bodies_and_other_types_are_refused() {
     assert_eq!(answer.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
 }
 
-/// K1: registrations are capped; the oldest unused client makes room, one in use does not.
+/// Registrations are capped; the oldest unused client makes room, one in use does not.
 #[tokio::test]
 async fn the_oldest_unused_client_makes_room() {
     let server = Server::start(|settings| {

@@ -14,7 +14,7 @@ fn assert_refused(answer: &Answer, status: StatusCode, error: &str) {
     assert!(answer.json().get("access_token").is_none());
 }
 
-/// K1: a code counts once.
+/// A code counts once.
 #[tokio::test]
 async fn a_code_is_used_once() {
     let server = Server::granting().await;
@@ -26,7 +26,7 @@ async fn a_code_is_used_once() {
     assert_refused(&server.token(&parameters).await, StatusCode::BAD_REQUEST, "invalid_grant");
 }
 
-/// K1: a code is bound to client, redirect URI, verifier and resource, and is spent by a wrong try.
+/// A code is bound to client, redirect URI, verifier and resource, and is spent by a wrong try.
 #[tokio::test]
 async fn a_code_is_bound_to_its_request() {
     let server = Server::granting().await;
@@ -48,7 +48,7 @@ async fn a_code_is_bound_to_its_request() {
     }
 }
 
-/// K1: a code lives for a minute.
+/// A code lives for a minute.
 #[tokio::test]
 async fn a_code_expires() {
     let server = Server::granting().await;
@@ -116,7 +116,7 @@ fn basic(id: &str, secret: &str) -> String {
     format!("Basic {}", STANDARD.encode(format!("{id}:{secret}")))
 }
 
-/// K1: a confidential client proves itself by the method that it registered, and by no other.
+/// A confidential client proves itself by the method that it registered, and by no other.
 #[tokio::test]
 async fn confidential_clients_authenticate_as_registered() {
     let server = Server::granting().await;

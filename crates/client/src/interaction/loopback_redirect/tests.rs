@@ -31,7 +31,7 @@ async fn answers(
     (pages, given)
 }
 
-/// I3: the port listens before the browser opens, and the answer leads to a page that says so.
+/// The port listens before the browser opens, and the answer leads to a page that says so.
 #[tokio::test]
 async fn an_answer_is_taken_and_told() {
     let request = request(true);
@@ -49,7 +49,7 @@ async fn an_answer_is_taken_and_told() {
     assert!(page.contains("Content-Security-Policy: default-src 'none'"));
 }
 
-/// I3: what is not the answer is told so, and the wait goes on.
+/// What is not the answer is told so, and the wait goes on.
 #[tokio::test]
 async fn only_the_right_answer_is_taken() {
     let request = request(true);
@@ -67,7 +67,7 @@ async fn only_the_right_answer_is_taken() {
     assert_eq!(given.unwrap().code, Some(Secret::new("right")));
 }
 
-/// I2, I3: an error of the server is shown as text; one that comes with another issuer is not shown at all.
+/// I2: an error of the server is shown as text; one that comes with another issuer is not shown at all.
 #[tokio::test]
 async fn an_error_is_shown_only_from_the_right_issuer() {
     let request = request(true);
@@ -81,7 +81,7 @@ async fn an_error_is_shown_only_from_the_right_issuer() {
     assert_eq!(request.judge(&given.unwrap()).unwrap_err().code(), "response.issuer_mismatch");
 }
 
-/// I3: after 5 min without an answer the wait ends.
+/// After 5 min without an answer the wait ends.
 #[tokio::test(start_paused = true)]
 async fn nobody_waits_forever() {
     let redirect = LoopbackRedirect::bind(|_| ()).await.unwrap();
