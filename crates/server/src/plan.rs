@@ -4,6 +4,7 @@ mod issuers;
 mod resources;
 #[cfg(test)]
 mod tests;
+mod upstream;
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -16,7 +17,15 @@ use url::Url;
 use crate::config::{Config, Limits, Session};
 
 pub(crate) use issuers::IssuerPlan;
-pub(crate) use resources::{ResourcePlan, UpstreamPlan};
+pub(crate) use resources::ResourcePlan;
+pub(crate) use upstream::UpstreamPlan;
+
+/// Where the process says that it answers.
+pub(crate) const HEALTH: &str = "/healthz";
+/// Where it says which issuers are usable.
+pub(crate) const READY: &str = "/readyz";
+/// Paths that no endpoint can have.
+const RESERVED_PATHS: &[&str] = &[HEALTH, READY];
 
 /// The most threads that make sense on one machine.
 const MAX_WORKERS: usize = 256;

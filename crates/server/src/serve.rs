@@ -36,7 +36,6 @@ use router::Router;
 use site::Site;
 use worker::Worker;
 
-pub(crate) use health::RESERVED_PATHS;
 pub(crate) use shutdown::on_signal;
 
 /// How often ended sessions and outdated tokens are looked for.

@@ -1,21 +1,15 @@
 //! `[[resource]]`: the endpoints, and what each asks of a request.
 
-use std::sync::Arc;
-
 use anyhow::{Context as _, bail, ensure};
 use http::{HeaderName, Method};
 use portcullis_endpoint::{NameGlob, Rule};
-use portcullis_gateway::{Address, HttpUpstream, HttpUpstreamSettings, IdentityHeader, IdentitySource};
 use portcullis_guard::{OriginPolicy, PathGlob, RouteRule};
 use portcullis_mcp::{Revision, Revisions};
-use portcullis_metadata::{ProtectedResourceMetadata, ResourceUri, Scopes, SystemClock};
+use portcullis_metadata::{ProtectedResourceMetadata, ResourceUri, Scopes};
 use url::Url;
 
-use super::IssuerPlan;
-use crate::{
-    config::{self, Authorization, Config, Resource},
-    serve::RESERVED_PATHS,
-};
+use super::{IssuerPlan, RESERVED_PATHS, UpstreamPlan, upstream};
+use crate::config::{self, Authorization, Config, Resource};
 
 /// Scope names that stand for everything: nobody can tell what a token with them may do.
 const CATCH_ALL: &[&str] = &["*", "all", "api", "admin", "default", "full", "full_access", "full-access", "openid"];
@@ -38,13 +32,6 @@ pub(crate) struct ResourcePlan {
     pub(crate) revisions: Revisions,
     pub(crate) session_header: HeaderName,
     pub(crate) upstream: UpstreamPlan,
-}
-
-/// What an admitted request is handed to.
-#[derive(Clone, Debug)]
-pub(crate) enum UpstreamPlan {
-    Demo,
-    Http(Box<HttpUpstreamSettings>),
 }
 
 pub(super) fn plan(config: &Config, base_url: &Url, issuers: &[IssuerPlan]) -> anyhow::Result<Vec<ResourcePlan>> {
@@ -127,7 +114,7 @@ fn resource_plan(
         origins: origins([resource], base_url)?,
         revisions: revisions(resource.revisions.as_deref())?,
         session_header: session_header(&resource.proto)?,
-        upstream: upstream(resource, base_url)?,
+        upstream: upstream::plan(resource, base_url)?,
     })
 }
 
@@ -234,46 +221,6 @@ fn session_header(proto: &str) -> anyhow::Result<HeaderName> {
     ensure!(!proto.is_empty(), "proto is empty; use letters, such as \"Mcp\"");
     portcullis_mcp::header::session(proto)
         .with_context(|| format!("proto = {proto:?} makes no header name; use letters, such as \"Mcp\""))
-}
-
-fn upstream(resource: &Resource, base_url: &Url) -> anyhow::Result<UpstreamPlan> {
-    let address = match &resource.upstream {
-        config::Upstream::Demo => return Ok(UpstreamPlan::Demo),
-        config::Upstream::Http(url) => {
-            Address::Tcp(Url::parse(url).with_context(|| format!("upstream.http = {url:?} is no URL"))?)
-        }
-        config::Upstream::Unix(socket) => {
-            let (path, target) = match socket.split_once(":/") {
-                Some((path, target)) => (path, format!("/{target}")),
-                None => (socket.as_str(), resource.endpoint.clone()),
-            };
-            ensure!(path.starts_with('/'), "upstream.unix = {socket:?} is no absolute path of a socket");
-            let uri = Url::parse("http://localhost").and_then(|url| url.join(&target));
-            Address::Unix { path: path.into(), uri: uri.with_context(|| format!("upstream.unix = {socket:?}"))? }
-        }
-    };
-    let mut settings = HttpUpstreamSettings::new(address);
-    settings.public_url = Some(base_url.clone());
-    settings.cookies = resource.forward_cookies;
-    if let Some(headers) = &resource.identity_headers {
-        settings.identity = headers.iter().map(|(name, claim)| identity(name, claim)).collect::<Result<_, _>>()?;
-    }
-    // Made once here for its judgement; each worker makes its own.
-    HttpUpstream::new(settings.clone(), Arc::new(SystemClock::new())).context("upstream")?;
-    Ok(UpstreamPlan::Http(Box::new(settings)))
-}
-
-fn identity(name: &str, claim: &str) -> anyhow::Result<IdentityHeader> {
-    let header = HeaderName::from_bytes(name.as_bytes());
-    let header = header.with_context(|| format!("identity_headers has {name:?}, which is no header name"))?;
-    let source = match claim {
-        "iss" => IdentitySource::Issuer,
-        "sub" => IdentitySource::Subject,
-        "client_id" => IdentitySource::Client,
-        "scope" => IdentitySource::Scope,
-        other => IdentitySource::Claim(other.into()),
-    };
-    Ok(IdentityHeader::new(header, source))
 }
 
 /// What can run but should not stay.

@@ -6,12 +6,6 @@ use http::StatusCode;
 use portcullis_verifier::{IssuerHealth, TrustedIssuer};
 use serde_json::{Value, json};
 
-pub(super) const HEALTH: &str = "/healthz";
-pub(super) const READY: &str = "/readyz";
-
-/// Paths that no endpoint can have.
-pub(crate) const RESERVED_PATHS: &[&str] = &[HEALTH, READY];
-
 /// What the issuers of one resource are good for.
 pub(super) struct Readiness<'a> {
     pub(super) endpoint: &'a str,

@@ -19,7 +19,10 @@ use super::{
     request_body::RequestBody,
     site::{Site, SiteBody},
 };
-use crate::telemetry::Line;
+use crate::{
+    plan::{HEALTH, READY},
+    telemetry::Line,
+};
 
 /// A worker's view of the site.
 #[derive(Clone)]
@@ -60,8 +63,8 @@ fn own_answer<B>(site: &Site, request: &Request<B>) -> Response<Full<Bytes>> {
     let refused = site.origins().check(request.version(), request.uri(), request.headers()).err();
     let (status, code, body, kind) = match (refused, path) {
         (Some(refused), _) => (refused.status(), Some(refused.code()), "refused\n".into(), TEXT),
-        (None, health::HEALTH) => (StatusCode::OK, None, "ok\n".into(), TEXT),
-        (None, health::READY) => {
+        (None, HEALTH) => (StatusCode::OK, None, "ok\n".into(), TEXT),
+        (None, READY) => {
             let (status, report) = health::ready(site.readiness());
             (status, None, format!("{report:#}\n"), JSON)
         }

@@ -1,0 +1,58 @@
+//! `resource.upstream`: what an admitted request is handed to.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, ensure};
+use http::HeaderName;
+use portcullis_gateway::{Address, HttpUpstream, HttpUpstreamSettings, IdentityHeader, IdentitySource};
+use portcullis_metadata::SystemClock;
+use url::Url;
+
+use crate::config::{self, Resource};
+
+/// What an admitted request is handed to.
+#[derive(Clone, Debug)]
+pub(crate) enum UpstreamPlan {
+    Demo,
+    Http(Box<HttpUpstreamSettings>),
+}
+
+pub(super) fn plan(resource: &Resource, base_url: &Url) -> anyhow::Result<UpstreamPlan> {
+    let address = match &resource.upstream {
+        config::Upstream::Demo => return Ok(UpstreamPlan::Demo),
+        config::Upstream::Http(url) => {
+            Address::Tcp(Url::parse(url).with_context(|| format!("upstream.http = {url:?} is no URL"))?)
+        }
+        config::Upstream::Unix(socket) => {
+            let (path, target) = match socket.split_once(":/") {
+                Some((path, target)) => (path, format!("/{target}")),
+                None => (socket.as_str(), resource.endpoint.clone()),
+            };
+            ensure!(path.starts_with('/'), "upstream.unix = {socket:?} is no absolute path of a socket");
+            let uri = Url::parse("http://localhost").and_then(|url| url.join(&target));
+            Address::Unix { path: path.into(), uri: uri.with_context(|| format!("upstream.unix = {socket:?}"))? }
+        }
+    };
+    let mut settings = HttpUpstreamSettings::new(address);
+    settings.public_url = Some(base_url.clone());
+    settings.cookies = resource.forward_cookies;
+    if let Some(headers) = &resource.identity_headers {
+        settings.identity = headers.iter().map(|(name, claim)| identity(name, claim)).collect::<Result<_, _>>()?;
+    }
+    // Made once here for its judgement; each worker makes its own.
+    HttpUpstream::new(settings.clone(), Arc::new(SystemClock::new())).context("upstream")?;
+    Ok(UpstreamPlan::Http(Box::new(settings)))
+}
+
+fn identity(name: &str, claim: &str) -> anyhow::Result<IdentityHeader> {
+    let header = HeaderName::from_bytes(name.as_bytes());
+    let header = header.with_context(|| format!("identity_headers has {name:?}, which is no header name"))?;
+    let source = match claim {
+        "iss" => IdentitySource::Issuer,
+        "sub" => IdentitySource::Subject,
+        "client_id" => IdentitySource::Client,
+        "scope" => IdentitySource::Scope,
+        other => IdentitySource::Claim(other.into()),
+    };
+    Ok(IdentityHeader::new(header, source))
+}
