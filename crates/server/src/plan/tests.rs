@@ -208,3 +208,18 @@ fn revisions_are_known_ones() {
     assert!(error("required_scopes", "revisions = [\"2024-11-05\"]\nrequired_scopes").contains("2024-11-05"));
     assert!(error("required_scopes", "revisions = []\nrequired_scopes").contains("revisions"));
 }
+
+/// Every TOML block of the documentation, judged as `check` would.
+#[test]
+fn the_documented_configurations_run() {
+    for (name, text) in [
+        ("README.md", include_str!("../../../../README.md")),
+        ("docs/configuration.md", include_str!("../../../../docs/configuration.md")),
+    ] {
+        let blocks: Vec<&str> = text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+        assert!(!blocks.is_empty(), "{name} shows no configuration");
+        for block in blocks {
+            judge(block).unwrap_or_else(|error| panic!("{name}: {error:#}"));
+        }
+    }
+}
