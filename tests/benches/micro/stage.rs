@@ -1,0 +1,231 @@
+//! What the steps are made with: an issuer, its tokens, a verifier, sessions, and the two layers around a service that
+//! answers at once.
+
+use std::{
+    convert::Infallible,
+    future::Ready,
+    pin::pin,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use bytes::Bytes;
+use http::{Request, Response, header::AUTHORIZATION};
+use http_body_util::Full;
+use josekit::{
+    jwk::Jwk,
+    jws::{JwsVerifier, RS256},
+};
+use portcullis_endpoint::{Admitted, Endpoint, EndpointLayer, EndpointSettings, NameGlob, Rule};
+use portcullis_guard::{
+    Authentication, Decision, DecisionSink, Guard, GuardLayer, GuardSettings, ProtectedResource, ScopeJudge,
+};
+use portcullis_metadata::{AccessToken, JwkSet, ProtectedResourceMetadata, ResourceUri, Scopes, SystemClock};
+use portcullis_session::{Owner, Session, SessionKey, SessionSettings, SessionStore};
+use portcullis_testkit::{FakeIssuer, Forge, TokenBuilder};
+use portcullis_verifier::{IssuerSettings, KeySource, Principal, TrustedIssuer, Verifier, VerifierSettings};
+use tower_layer::Layer as _;
+use tower_service::Service;
+
+const RESOURCE: &str = "https://mcp.example.com/mcp";
+const CALLERS: usize = 64;
+const MESSAGE: &str =
+    r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}"#;
+
+/// What all steps share.
+pub(crate) struct Stage {
+    forge: Forge,
+    resource: ResourceUri,
+    store: SessionStore,
+    required: Scopes,
+    rule: Rule,
+    runtime: tokio::runtime::Runtime,
+    pub(crate) callers: Vec<Caller>,
+}
+
+/// Somebody with a token and a session.
+pub(crate) struct Caller {
+    pub(crate) token: AccessToken,
+    authorization: String,
+    session: Arc<Session>,
+}
+
+impl Stage {
+    pub(crate) fn new() -> Self {
+        let clock = Arc::new(SystemClock::new());
+        let forge =
+            Forge::new("https://auth.example.com/realms/prod").with_resource(RESOURCE).with_clock(SystemClock::new());
+        let resource = ResourceUri::parse(RESOURCE).expect("a resource");
+        let settings = SessionSettings::new(SessionKey::random().expect("random bytes"));
+        let store = SessionStore::new(settings, clock, Arc::new(()));
+        let callers = (0..CALLERS).map(|number| Caller::new(number, &forge, &store, &resource)).collect();
+        Self {
+            forge,
+            resource,
+            store,
+            required: Scopes::parse("mcp:tools").expect("scopes"),
+            rule: Rule {
+                method: Some(NameGlob::parse("tools/call").expect("a pattern")),
+                name: Some(NameGlob::parse("admin_*").expect("a pattern")),
+                scopes: Scopes::parse("mcp:admin").expect("scopes"),
+            },
+            runtime: tokio::runtime::Builder::new_current_thread().build().expect("a runtime"),
+            callers,
+        }
+    }
+
+    /// A verifier that has seen no token.
+    pub(crate) fn verifier(&self) -> Arc<Verifier> {
+        let clock = Arc::new(SystemClock::new());
+        let mut settings = IssuerSettings::new(self.forge.issuer().clone());
+        settings.keys = KeySource::Fixed(JwkSet::parse(self.forge.jwks_json().as_bytes()).expect("a key set"));
+        let (fetch, control) = (Arc::new(FakeIssuer::new()), self.runtime.handle().clone());
+        let issuer = TrustedIssuer::new(settings, fetch, clock.clone(), control).expect("an issuer");
+        Verifier::new(VerifierSettings::new(self.resource.clone()), vec![issuer], clock).expect("a verifier")
+    }
+
+    /// Whether a principal may call the tool `add`. The layers judge rules in private; this is what their judgement
+    /// comes to, of the same parts.
+    pub(crate) fn allows(&self, principal: &Principal) -> bool {
+        let matches = |glob: &Option<NameGlob>, text| glob.as_ref().is_none_or(|glob| glob.matches(text));
+        let granted = principal.scopes();
+        let is_concerned = matches(&self.rule.method, "tools/call") && matches(&self.rule.name, "add");
+        granted.covers(&self.required) && (!is_concerned || granted.covers(&self.rule.scopes))
+    }
+
+    /// The session of the caller whose turn it is.
+    pub(crate) fn resolve(&self, principal: &Principal, turn: usize) -> Arc<Session> {
+        let owner = Owner::Subject {
+            issuer: principal.issuer().as_str(),
+            subject: principal.subject().expect("a subject"),
+            client: principal.client(),
+        };
+        let identifier = self.callers[turn % self.callers.len()].session.identifier();
+        self.store.resolve(&self.resource, owner, identifier.as_bytes()).expect("a live session")
+    }
+
+    /// Guard and endpoint, as a server stacks them.
+    pub(crate) fn endpoint(&self, verifier: &Arc<Verifier>) -> Stack {
+        let metadata = ProtectedResourceMetadata::new(self.resource.clone(), vec![self.forge.issuer().clone()]);
+        let authentication = Authentication::Required(Arc::clone(verifier));
+        let mut settings = GuardSettings::new(metadata, authentication).expect("settings");
+        settings.required_scopes = self.required.clone();
+        settings.scopes_judged_by = ScopeJudge::Inner;
+        settings.sink = Arc::new(NoSink);
+        let resource = ProtectedResource::new(settings).expect("a resource");
+        let mut settings = EndpointSettings::new(Arc::clone(&resource), self.store.clone());
+        settings.required_scopes = self.required.clone();
+        settings.rules = vec![self.rule.clone()];
+        let endpoint = EndpointLayer::new(settings).expect("an endpoint").layer(Echo);
+        Stack(GuardLayer::new(resource).layer(endpoint))
+    }
+
+    /// Good tokens that nobody has seen yet.
+    pub(crate) fn fresh_tokens(&self, count: usize) -> Vec<AccessToken> {
+        (0..count).map(|number| AccessToken::new(usual_token(&self.forge, number).sign())).collect()
+    }
+
+    /// josekit with the issuer's key.
+    pub(crate) fn josekit(&self) -> Josekit {
+        let mut members = self.forge.key().public_jwk();
+        let kept = members.as_object_mut().expect("an object");
+        kept.retain(|name, _| ["kty", "n", "e"].contains(&name.as_str()));
+        let jwk = Jwk::from_map(kept.clone()).expect("a key");
+        Josekit(Box::new(RS256.verifier_from_jwk(&jwk).expect("a verifier")))
+    }
+}
+
+/// About as large as what Keycloak issues.
+fn usual_token(forge: &Forge, number: usize) -> TokenBuilder {
+    forge
+        .token()
+        .expires_in(3_600)
+        .subject(&format!("5f0d3b1c-7a52-4d0e-9c58-{number:012}"))
+        .scope("openid profile mcp:tools")
+        .claim("azp", "test-client")
+        .claim("typ", "Bearer")
+        .claim("sid", format!("d2f5a0de-11f3-4c0c-8f5a-{number:012}"))
+}
+
+impl Caller {
+    fn new(number: usize, forge: &Forge, store: &SessionStore, resource: &ResourceUri) -> Self {
+        let token = usual_token(forge, number).sign();
+        let subject = format!("5f0d3b1c-7a52-4d0e-9c58-{number:012}");
+        let owner = Owner::Subject { issuer: forge.issuer().as_str(), subject: &subject, client: Some("test-client") };
+        let session = store.reserve(resource, owner).expect("room").open(Box::from(*b"backend"), None);
+        Self { authorization: format!("Bearer {token}"), token: AccessToken::new(token), session }
+    }
+}
+
+/// Guard and endpoint around a service that answers at once.
+pub(crate) struct Stack(Guard<Endpoint<Echo>>);
+
+impl Stack {
+    /// One request, from its head to the head of its answer.
+    pub(crate) fn handle(&self, caller: &Caller) {
+        let request = Request::post("/mcp")
+            .header("host", "mcp.example.com")
+            .header(AUTHORIZATION, &caller.authorization)
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream")
+            .header("mcp-session-id", caller.session.identifier())
+            .body(Full::new(Bytes::from_static(MESSAGE.as_bytes())))
+            .expect("a request");
+        let response = ready(self.0.clone().call(request)).expect("an answer");
+        assert!(response.status().is_success(), "{}", response.status());
+    }
+}
+
+/// An inner service.
+#[derive(Clone)]
+pub(crate) struct Echo;
+
+impl Service<Admitted> for Echo {
+    type Response = Response<Full<Bytes>>;
+    type Error = Infallible;
+    type Future = Ready<Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, admitted: Admitted) -> Self::Future {
+        std::future::ready(Ok(Response::new(Full::new(admitted.body().clone()))))
+    }
+}
+
+struct NoSink;
+
+impl DecisionSink for NoSink {
+    fn decided(&self, _decision: &Decision<'_>) {}
+}
+
+/// josekit's part of a verification.
+pub(crate) struct Josekit(Box<dyn JwsVerifier>);
+
+/// What was signed, and the signature as bytes.
+pub(crate) struct Signed {
+    message: Vec<u8>,
+    signature: Vec<u8>,
+}
+
+impl Josekit {
+    pub(crate) fn split(&self, token: &str) -> Signed {
+        let (message, signature) = token.rsplit_once('.').expect("a compact token");
+        let signature = URL_SAFE_NO_PAD.decode(signature).expect("base64url");
+        Signed { message: message.as_bytes().to_vec(), signature }
+    }
+
+    pub(crate) fn verify(&self, signed: &Signed) {
+        self.0.verify(&signed.message, &signed.signature).expect("a good signature");
+    }
+}
+
+/// The output of a future that has nothing to wait for.
+pub(crate) fn ready<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => unreachable!("nothing to wait for"),
+    }
+}
