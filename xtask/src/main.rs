@@ -1,6 +1,7 @@
 //! Chores of this workspace. `cargo xtask --help` lists them.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
 
+mod bench;
 mod ci;
 mod layers;
 mod requirements;
@@ -28,6 +29,8 @@ enum Chore {
         #[arg(long)]
         check: bool,
     },
+    /// Measure CPU time and throughput of a protected request, against nginx as a bare reverse proxy.
+    Bench(bench::Arguments),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -35,5 +38,6 @@ fn main() -> anyhow::Result<()> {
         Chore::Ci => ci::run(),
         Chore::Layers => layers::run(),
         Chore::Requirements { check } => requirements::run(check),
+        Chore::Bench(arguments) => bench::run(arguments),
     }
 }

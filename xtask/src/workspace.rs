@@ -26,7 +26,6 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
 #[derive(Deserialize)]
 pub(crate) struct Metadata {
     pub(crate) packages: Vec<Package>,
-    pub(crate) target_directory: PathBuf,
 }
 
 #[derive(Deserialize)]

@@ -1,0 +1,45 @@
+//! The load generator: a fixed number of requests over a fixed number of connections, one at a time on each.
+
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
+
+use tokio::task::JoinSet;
+
+use super::http::Connection;
+
+/// Connections that are open at once.
+pub(super) const CONNECTIONS: usize = 32;
+
+/// How often each connection sends, so that all together send at least so many requests.
+pub(super) fn times(requests: u32) -> usize {
+    (requests as usize).div_ceil(CONNECTIONS)
+}
+
+/// Sends the same bytes on each connection so many times and reads the answers; gives the time that it took.
+///
+/// # Errors
+/// When an answer is no 200, so that nothing but successes is ever measured.
+pub(super) async fn run(address: SocketAddr, request: &[u8], times: usize) -> anyhow::Result<Duration> {
+    let mut connections = Vec::with_capacity(CONNECTIONS);
+    for _ in 0..CONNECTIONS {
+        connections.push(Connection::open(address).await?);
+    }
+    let started = Instant::now();
+    let mut senders = JoinSet::new();
+    for connection in connections {
+        senders.spawn(repeat(connection, request.to_vec(), times));
+    }
+    while let Some(ended) = senders.join_next().await {
+        ended??;
+    }
+    Ok(started.elapsed())
+}
+
+async fn repeat(mut connection: Connection, request: Vec<u8>, times: usize) -> anyhow::Result<()> {
+    for _ in 0..times {
+        connection.exchange(&request).await?.ok()?;
+    }
+    Ok(())
+}
