@@ -2,6 +2,7 @@
 
 use std::{fmt, net::SocketAddr};
 
+use anyhow::Context as _;
 use owo_colors::{OwoColorize as _, Stream};
 use portcullis_devidp::{DevIdp, DevIdpSettings};
 use portcullis_metadata::Issuer;
@@ -31,7 +32,7 @@ pub(crate) fn run(arguments: &cli::Demo, format: LogFormat) -> anyhow::Result<()
             auto_consent: arguments.auto_consent,
             ..DevIdpSettings::default()
         };
-        let idp = DevIdp::bind(settings).await?;
+        let idp = DevIdp::bind(settings).await.context("--idp-listen")?;
         let plan = Plan::new(&config::from_text(&configuration(address, idp.issuer()))?)?;
         super::print(Welcome { address, issuer: idp.issuer(), auto_consent: arguments.auto_consent })?;
 

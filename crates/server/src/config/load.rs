@@ -69,10 +69,10 @@ fn first_line(error: figment::Error, sources: &Figment) -> anyhow::Error {
             if path.last() != Some(name) {
                 path.push(name.clone());
             }
-            let nearest =
-                known.iter().max_by(|a, b| strsim::jaro_winkler(name, a).total_cmp(&strsim::jaro_winkler(name, b)));
-            let hint = nearest.map(|nearest| format!("; did you mean `{nearest}`?")).unwrap_or_default();
-            anyhow!("unknown key `{}` in {source}{hint}", path.join("."))
+            anyhow!("unknown key `{}` in {source}{}", path.join("."), nearest(name, known))
+        }
+        Kind::UnknownVariant(name, known) => {
+            anyhow!("`{}` in {source} has the unknown value {name:?}{}", path.join("."), nearest(name, known))
         }
         Kind::MissingField(name) => {
             path.push(name.to_string());
@@ -81,6 +81,12 @@ fn first_line(error: figment::Error, sources: &Figment) -> anyhow::Error {
         kind if path.is_empty() => anyhow!("{source}: {}", without_excerpt(&kind.to_string())),
         kind => anyhow!("`{}` in {source}: {}", path.join("."), without_excerpt(&kind.to_string())),
     }
+}
+
+/// The known name that is most like what was written.
+fn nearest(written: &str, known: &[&str]) -> String {
+    let likeness = |name: &&&str| (strsim::jaro_winkler(written, name) * 1000.0) as u32;
+    known.iter().max_by_key(likeness).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
 }
 
 /// A parser's message on one line, without the piece of the file that it shows: that piece may hold a secret.
@@ -159,6 +165,8 @@ mod tests {
         assert!(error.contains("portcullis.toml"), "{error}");
         let error = error_of(&format!("lisen = \"127.0.0.1:1\"\n{MINIMAL}"));
         assert!(error.contains("did you mean `listen`?"), "{error}");
+        let error = error_of(&MINIMAL.replace("{ http", "{ htp"));
+        assert!(error.contains("did you mean `http`?"), "{error}");
     }
 
     #[test]
