@@ -37,21 +37,25 @@ impl PublicAddress {
 
     /// Says in `headers` where the request came from and where it was sent to.
     pub(crate) fn add(&self, headers: &mut HeaderMap, peer: Option<IpAddr>) {
-        let peer = peer.map(|peer| peer.to_canonical());
-        let rest = &self.rest;
-        let forwarded = match peer {
-            Some(IpAddr::V4(address)) => format!("for={address}{rest}"),
-            Some(IpAddr::V6(address)) => format!("for=\"[{address}]\"{rest}"),
-            None => format!("for=unknown{rest}"),
-        };
-        if let Ok(value) = HeaderValue::try_from(forwarded) {
+        let address = peer.map(|peer| peer.to_canonical().to_string());
+        if let Ok(value) = HeaderValue::try_from(self.forwarded(address.as_deref())) {
             headers.insert(FORWARDED, value);
         }
-        if let Some(Ok(value)) = peer.map(|peer| HeaderValue::try_from(peer.to_string())) {
+        if let Some(Ok(value)) = address.map(HeaderValue::try_from) {
             headers.insert(X_FORWARDED_FOR, value);
         }
         headers.insert(X_FORWARDED_PROTO, self.proto.clone());
         headers.insert(X_FORWARDED_HOST, self.host.clone());
+    }
+
+    fn forwarded(&self, address: Option<&str>) -> String {
+        let [before, address, after] = match address {
+            // A colon makes it an IPv6 address, which stands in brackets and so in quotes (RFC 7239 section 6).
+            Some(address) if address.contains(':') => ["for=\"[", address, "]\""],
+            Some(address) => ["for=", address, ""],
+            None => ["for=", "unknown", ""],
+        };
+        [before, address, after, &self.rest].concat()
     }
 }
 

@@ -100,6 +100,10 @@ fn value<'a>(identity: Identity<'a>, source: &IdentitySource) -> Option<Cow<'a, 
 const UNSAFE: &AsciiSet = &CONTROLS.add(b' ').add(b'%');
 
 fn encode(text: &str) -> Cow<'_, str> {
+    // Nearly all texts are safe as they are, and told so faster in one go.
+    if text.bytes().all(|b| matches!(b, b'!'..=b'~') && b != b'%') {
+        return text.into();
+    }
     utf8_percent_encode(text, UNSAFE).into()
 }
 

@@ -21,6 +21,9 @@ const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// All headers of this beginning are this gateway's to say.
 const OWN_PREFIX: &str = "x-portcullis-";
 
+/// `Host`, `Via`, the request's id, the four default identity headers, and four of what is forwarded.
+const MOST_ADDED: usize = 11;
+
 /// An admitted request, as it came.
 pub(crate) struct Inbound<'a> {
     pub(crate) method: Method,
@@ -36,6 +39,8 @@ pub(crate) struct Inbound<'a> {
 /// What becomes of a request on its way to the upstream.
 pub(crate) struct RequestRules {
     identity: Vec<IdentityHeader>,
+    /// The names of those that [`OWN_PREFIX`] does not cover.
+    foreign_names: Vec<HeaderName>,
     public: Option<PublicAddress>,
     cookies: bool,
 }
@@ -55,7 +60,9 @@ impl RequestRules {
             }
         }
         let public = public_url.map(PublicAddress::new).transpose()?;
-        Ok(Self { identity, public, cookies })
+        let names = identity.iter().map(|header| &header.name);
+        let foreign_names = names.filter(|name| !name.as_str().starts_with(OWN_PREFIX)).cloned().collect();
+        Ok(Self { identity, foreign_names, public, cookies })
     }
 
     /// The request that the upstream gets.
@@ -66,6 +73,7 @@ impl RequestRules {
         remove_where(&mut headers, |name| self.is_dropped(name));
         trace_context::retain_valid(&mut headers);
 
+        headers.reserve(MOST_ADDED + self.foreign_names.len());
         headers.insert(HOST, target.host.clone());
         headers.insert(X_REQUEST_ID, request_id);
         headers.append(VIA, via(version));
@@ -90,10 +98,10 @@ impl RequestRules {
             || name.starts_with(OWN_PREFIX)
             || match name {
                 "authorization" | "proxy-authorization" | "dpop" => true,
-                // The content's length is written anew; the other two are this gateway's own affair.
-                "content-length" | "expect" | "host" => true,
+                // The body is framed anew, and waited for no longer.
+                "content-length" | "expect" => true,
                 _ if name == COOKIE => !self.cookies,
-                _ => self.identity.iter().any(|header| header.name == name),
+                _ => self.foreign_names.iter().any(|foreign| foreign == name),
             }
     }
 }
