@@ -455,6 +455,31 @@ async fn unix_sockets() {
     assert_eq!(refused(post(&upstream).await).await.1, "upstream.unreachable");
 }
 
+/// E9: the upstream is told of a session that ended here, and not waited for without end.
+#[tokio::test]
+async fn ended_sessions_are_told() {
+    let bench = Bench::new().await;
+    let header = HeaderName::from_static("mcp-session-id");
+    let serve = async {
+        let mut served = bench.accept().await;
+        (served.answer("HTTP/1.1 204 No Content\r\n\r\n").await, served)
+    };
+    let (status, (request, mut served)) =
+        tokio::join!(bench.upstream.end_session(header.clone(), b"backend-id"), serve);
+    assert_eq!(status, StatusCode::NO_CONTENT);
+    assert!(request.starts_with("DELETE /mcp HTTP/1.1\r\n") && request.contains("mcp-session-id: backend-id\r\n"));
+
+    assert_eq!(bench.upstream.end_session(header.clone(), b"two\r\nlines").await, StatusCode::BAD_REQUEST);
+
+    tokio::time::pause();
+    let silent = async {
+        served.request().await.unwrap();
+        served.closed().await;
+    };
+    let (status, ()) = tokio::join!(bench.upstream.end_session(header, b"backend-id"), silent);
+    assert_eq!(status, StatusCode::GATEWAY_TIMEOUT);
+}
+
 #[test]
 fn everything_is_send() {
     fn is_send<T: Send>() {}
