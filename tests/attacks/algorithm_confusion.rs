@@ -60,12 +60,14 @@ async fn changed_after_signing() {
     let token = site.good_token();
     let (rest, signature) = token.rsplit_once('.').unwrap();
     let other = site.token().subject("mallory").sign();
-    let (_, other_signature) = other.rsplit_once('.').unwrap();
+    let (other_rest, other_signature) = other.rsplit_once('.').unwrap();
+    let (header, other_payload) = other_rest.split_once('.').unwrap();
     site.assert_refused([
         ("signature", flip_signature(&token), "token.signature"),
-        ("payload", flip_payload(&token), "token.signature"),
+        ("payload", format!("{header}.{other_payload}.{signature}"), "token.signature"),
+        ("payload, no JSON any more", flip_payload(&token), "claims.not_an_object"),
         ("another token's signature", format!("{rest}.{other_signature}"), "token.signature"),
-        ("no signature", format!("{rest}."), "token.signature"),
+        ("no signature", format!("{rest}."), "token.malformed"),
         ("half a signature", format!("{rest}.{}", &signature[..signature.len() / 2]), "token.signature"),
     ])
     .await;

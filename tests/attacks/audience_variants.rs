@@ -1,7 +1,7 @@
 //! Tokens for somebody else, or for nobody in particular.
 
 use portcullis_scenarios::Site;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// C6: one entry has to be the resource's address, ignoring one trailing slash and ASCII letter case.
 #[tokio::test]
@@ -68,15 +68,12 @@ async fn audiences_that_are_not() {
 #[tokio::test]
 async fn no_audience() {
     let site = Site::start().await;
-    site.assert_refused([
-        ("absent", site.token().without("aud").sign(), "token.audience_missing"),
-        ("null", site.token().audience(Value::Null).sign(), "token.audience_missing"),
-    ])
+    site.assert_refused([("absent", site.token().without("aud").sign(), "token.audience_missing")]).await;
+    let no_audiences = [json!(null), json!(1), json!(true), json!({ "aud": Site::RESOURCE })];
+    site.assert_refused(
+        no_audiences.map(|audience| (audience.to_string(), site.token().audience(audience).sign(), "claims.type")),
+    )
     .await;
-    for audience in [json!(1), json!(true), json!({ "aud": Site::RESOURCE })] {
-        let answer = site.try_token(&site.token().audience(audience).sign()).await;
-        assert_eq!(answer.assert_unauthorized(), Some("invalid_token"), "{answer:?}");
-    }
 }
 
 /// C6: further addresses of the same resource can be listed, and are compared by the same rule.

@@ -36,14 +36,19 @@ async fn issuers_that_are_not_ours() {
 #[tokio::test]
 async fn issuers_that_are_no_text() {
     let site = Site::start().await;
-    site.assert_refused([("absent", site.token().without("iss").sign(), "token.issuer_missing")]).await;
-    for issuer in [json!(["https://issuer.example"]), json!(null), json!(1), json!({ "iss": "https://issuer.example" })] {
-        let answer = site.try_token(&site.token().claim("iss", issuer.clone()).sign()).await;
-        assert_eq!(answer.assert_unauthorized(), Some("invalid_token"), "{issuer}: {answer:?}");
-    }
+    site.assert_refused([
+        ("absent", site.token().without("iss").sign(), "token.issuer_missing"),
+        ("null", site.token().claim("iss", json!(null)).sign(), "token.issuer_missing"),
+    ])
+    .await;
+    let no_texts = [json!(["https://issuer.example"]), json!(1), json!({ "iss": "https://issuer.example" })];
+    site.assert_refused(
+        no_texts.map(|issuer| (issuer.to_string(), site.token().claim("iss", issuer).sign(), "claims.type")),
+    )
+    .await;
     for claim in ["sub", "client_id", "azp"] {
         let token = site.token().claim(claim, json!(["alice"])).sign();
-        site.assert_refused([(claim, token, "claims.wrong_type")]).await;
+        site.assert_refused([(claim, token, "claims.type")]).await;
     }
     assert!(site.upstream.recorded().is_empty());
 }

@@ -29,14 +29,18 @@ impl Log {
         Self { lines, count }
     }
 
-    /// The first line that is JSON and wanted, once it is there. `None` when the program ended without it.
-    pub(crate) async fn wait(&self, wanted: impl Fn(&Value) -> bool) -> Option<Value> {
+    /// The first line that has this text, is JSON, and is wanted, once it is there. `None` when the program ended
+    /// without it.
+    pub(crate) async fn wait(&self, text: &str, wanted: impl Fn(&Value) -> bool) -> Option<Value> {
         let mut count = self.count.clone();
         let mut seen = 0;
         loop {
-            let fresh: Vec<String> = self.lines.lock().unwrap()[seen..].to_vec();
-            seen += fresh.len();
-            let found = fresh.iter().filter_map(|line| serde_json::from_str(line).ok()).find(&wanted);
+            let found = {
+                let lines = self.lines.lock().unwrap();
+                let fresh = lines[seen..].iter().filter(|line| line.contains(text));
+                seen = lines.len();
+                fresh.filter_map(|line| serde_json::from_str(line).ok()).find(&wanted)
+            };
             if found.is_some() {
                 return found;
             }

@@ -54,7 +54,7 @@ impl Portcullis {
             .expect("the program starts");
         let log = Log::read(child.stderr.take().expect("standard error is piped"));
         let output = Log::read(child.stdout.take().expect("standard output is piped"));
-        let listening = timeout(PATIENCE, log.wait(|line| line["message"] == "listening")).await.ok().flatten();
+        let listening = timeout(PATIENCE, log.wait("listening", |line| line["message"] == "listening")).await.ok().flatten();
         let listening = listening.unwrap_or_else(|| panic!("it does not listen:\n{}", log.text()));
         let address = listening["listen.address"].as_str().and_then(|text| text.parse().ok()).expect("an address");
         Self { child, address, log, output, _configuration: None }
@@ -101,8 +101,7 @@ impl Portcullis {
     /// When there is none in time, or the answer has no request id.
     pub async fn access_line(&self, answer: &Answer) -> Value {
         let id = answer.header("x-request-id").unwrap_or_else(|| panic!("no request id: {answer:?}"));
-        self.logged(&format!("an access line for {id}"), |line| line["message"] == "request" && line["request.id"] == id)
-            .await
+        self.logged(id, |line| line["message"] == "request" && line["request.id"] == id).await
     }
 
     /// Asserts the reason code in the access line of an answer, and that the answer itself does not tell it.
@@ -116,13 +115,24 @@ impl Portcullis {
         assert!(!format!("{answer:?}").contains(code), "the reason is told to the client: {answer:?}");
     }
 
-    /// The first log line that is wanted. It waits for the line to be written.
+    /// As [`assert_denied`](Self::assert_denied), for answers in any number.
+    ///
+    /// # Panics
+    /// When one of them has another reason.
+    pub async fn assert_all_denied(&self, denied: &[(Answer, &str)]) {
+        assert!(!denied.is_empty(), "no case at all");
+        for (answer, code) in denied {
+            self.assert_denied(answer, code).await;
+        }
+    }
+
+    /// The first log line that has this text and is wanted. It waits for the line to be written.
     ///
     /// # Panics
     /// When there is none in time.
-    pub async fn logged(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-        let line = timeout(PATIENCE, self.log.wait(wanted)).await.ok().flatten();
-        line.unwrap_or_else(|| panic!("{what} was not logged:\n{}", self.log.text()))
+    pub async fn logged(&self, text: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let line = timeout(PATIENCE, self.log.wait(text, wanted)).await.ok().flatten();
+        line.unwrap_or_else(|| panic!("no such line with {text:?}:\n{}", self.log.text()))
     }
 
     /// Everything that it has logged so far.

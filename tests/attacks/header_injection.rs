@@ -1,0 +1,181 @@
+//! Line ends, and what decodes to line ends, in everything that could become a header, here or upstream.
+
+use portcullis_scenarios::{INITIALIZE, RawUpstream, Request, Site, call, exchange, modern_call};
+use serde_json::json;
+
+/// B4, F4: control bytes inside a head are refused before anything is judged, and no header of theirs comes back.
+#[tokio::test]
+async fn control_bytes_in_the_head() {
+    let site = Site::start().await;
+    let good = site.good_token();
+    let post = |line: &[u8]| Request::post(Site::ENDPOINT, INITIALIZE).bearer(&good).raw_lines(line).to_bytes();
+    let heads: Vec<Vec<u8>> = vec![
+        post(b"X-A: b\rX-Evil: 1\r\n"),
+        post(b"X-A: b\0c\r\n"),
+        post(b"X-A: \x7f\r\n"),
+        post(b"X\0A: b\r\n"),
+        post(b"X-A : b\r\n"),
+        post(b": b\r\n"),
+        post(b"X A: b\r\n"),
+        post(b"X-A: b\r\n X-Evil: 1\r\n"),
+        post(b"Mcp-Session-Id: a\rX-Evil: 1\r\n"),
+        format!("POST /mcp\rX-Evil: 1 HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {good}\r\n\r\n").into(),
+        format!("POST /mcp\0 HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {good}\r\n\r\n").into(),
+        format!("PO\rST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {good}\r\n\r\n").into(),
+    ];
+    for head in heads {
+        let answer = exchange(site.portcullis.address(), &head).await;
+        assert_eq!(answer.status, 400, "{}\n{answer:?}", String::from_utf8_lossy(&head));
+        assert_eq!(answer.count("x-evil"), 0, "{answer:?}");
+    }
+    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
+    site.assert_accepted("still alive", &good).await;
+}
+
+/// B4, F1: encoded line ends in path, query and session header stay encoded and are reflected nowhere.
+#[tokio::test]
+async fn encoded_line_ends() {
+    let site = Site::start().await;
+    let good = site.good_token();
+    for (target, status) in [
+        ("/mcp%0d%0aX-Evil:%201", 404),
+        ("/%0d%0aX-Evil:%201/mcp", 404),
+        ("/.well-known/oauth-protected-resource/mcp%0d%0aX-Evil:%201", 404),
+        ("/mcp?a=%0d%0aX-Evil:%201", 200),
+        ("/mcp?%E5%98%8D%E5%98%8AX-Evil:%201", 200),
+    ] {
+        let answer = site.send(Request::post(target, INITIALIZE).bearer(&good)).await;
+        assert_eq!(answer.status, status, "{target}: {answer:?}");
+        assert!(!format!("{answer:?}").to_ascii_lowercase().contains("x-evil"), "{target}: {answer:?}");
+        if status == 200 {
+            let seen = site.upstream.last();
+            assert_eq!(seen.target, target.replace("/mcp", "/backend"));
+            assert!(!seen.headers.contains_key("x-evil"));
+        } else {
+            site.portcullis.assert_denied(&answer, "path.unknown").await;
+        }
+    }
+    for identifier in ["%0d%0aX-Evil: 1", "\\r\\nX-Evil: 1", "\u{560d}\u{560a}X-Evil: 1"] {
+        let request = Request::post(Site::ENDPOINT, call(1, "tools/list", &json!({}))).bearer(&good).session(identifier);
+        let answer = site.send(request).await;
+        answer.assert_no_session();
+        assert!(!format!("{answer:?}").contains("Evil"), "{answer:?}");
+    }
+}
+
+/// L2: claims become header values upstream only encoded: no line end, no byte outside visible ASCII, no bare percent sign.
+#[tokio::test]
+async fn claims_upstream() {
+    let headers = "identity_headers = { X-User = \"sub\", X-Client = \"client_id\", X-Email = \"email\", X-Groups = \"/realm/groups\", X-Scopes = \"scope\" }";
+    let site = Site::builder().resource(headers).start().await;
+    let cases = [
+        ("alice\r\nX-Evil: 1", "alice%0D%0AX-Evil:%201"),
+        ("alice\nX-Evil: 1", "alice%0AX-Evil:%201"),
+        ("alice\rb", "alice%0Db"),
+        ("alice%0d%0aX-Evil: 1", "alice%250d%250aX-Evil:%201"),
+        ("a\u{0}b", "a%00b"),
+        ("zoë", "zo%C3%AB"),
+        ("嘊嘍X", "%E5%98%8A%E5%98%8DX"),
+        ("\u{2028}\u{85}", "%E2%80%A8%C2%85"),
+        ("a,b;c=\"d\"", "a,b;c=\"d\""),
+        ("admin root", "admin%20root"),
+    ];
+    for (text, encoded) in cases {
+        let token = site
+            .token()
+            .subject(text)
+            .client_id(text)
+            .claim("email", text)
+            .claim("realm", json!({ "groups": [text, "staff"] }))
+            .sign();
+        let answer = site.try_token(&token).await;
+        assert_eq!(answer.status, 200, "{text:?}: {answer:?}");
+        let seen = site.upstream.last();
+        assert_eq!(seen.header("x-user"), Some(encoded), "{text:?}");
+        assert_eq!(seen.header("x-client"), Some(encoded), "{text:?}");
+        assert_eq!(seen.header("x-email"), Some(encoded), "{text:?}");
+        assert_eq!(seen.header("x-groups"), Some(format!("{encoded} staff").as_str()), "{text:?}");
+        assert_eq!(seen.header("x-scopes"), Some("mcp:tools"));
+        assert!(!seen.headers.contains_key("x-evil"), "{seen:?}");
+    }
+}
+
+/// J1: a line end in a claim or a path does not make a second log line.
+#[tokio::test]
+async fn claims_in_the_log() {
+    let site = Site::start().await;
+    let subject = "alice\r\n{\"message\":\"forged\"}\n\u{1b}[31m";
+    let answer = site.try_token(&site.token().subject(subject).client_id(subject).sign()).await;
+    let line = site.portcullis.access_line(&answer).await;
+    assert_eq!(line["principal.subject"], subject);
+    for line in site.portcullis.log().lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {line}"));
+        assert_ne!(line["message"], "forged");
+    }
+    assert!(!site.portcullis.log().contains('\u{1b}'), "a terminal sequence is in the log");
+}
+
+/// B4, F5: what a message says comes back in JSON alone, escaped.
+#[tokio::test]
+async fn messages_come_back_as_json() {
+    let site = Site::start().await;
+    let good = site.good_token();
+    let mut message: serde_json::Value = serde_json::from_str(&modern_call(1, "tools/list", &json!({}))).unwrap();
+    let evil = "2026\r\nX-Evil: 1\"}";
+    message["id"] = json!(evil);
+    message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(evil);
+    let request = Request::post(Site::ENDPOINT, message.to_string())
+        .bearer(&good)
+        .header("MCP-Protocol-Version", "2026")
+        .header("Mcp-Method", "tools/list");
+    let answer = site.send(request).await;
+    assert_eq!(answer.status, 400, "{answer:?}");
+    assert_eq!(answer.json()["id"], evil);
+    assert_eq!(answer.count("x-evil"), 0);
+    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
+}
+
+/// L1: an upstream that splits its answer gets none through: no header that it smuggles reaches the client.
+#[tokio::test]
+async fn response_splitting() {
+    for (case, answer, status) in [
+        ("a bare CR", &b"HTTP/1.1 200 OK\r\nX-A: b\rX-Evil: 1\r\nContent-Length: 0\r\n\r\n"[..], 502),
+        ("a NUL", b"HTTP/1.1 200 OK\r\nX-A: b\0X-Evil: 1\r\nContent-Length: 0\r\n\r\n", 502),
+        ("two lengths", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 70\r\n\r\n{}HTTP/1.1 200 OK\r\nX-Evil: 1\r\n\r\n", 502),
+        ("a negative length", b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\nX-Evil: 1\r\n\r\n", 502),
+        ("no HTTP", b"X-Evil: 1\r\n\r\n", 502),
+        ("nothing", b"", 502),
+        ("switching protocols", b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\nX-Evil: 1\r\n\r\n", 502),
+        ("more behind the end", b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}HTTP/1.1 200 OK\r\nX-Evil: 1\r\nContent-Length: 0\r\n\r\n", 200),
+    ] {
+        let raw = RawUpstream::start(answer).await;
+        let site = Site::builder().upstream_setting(format!("{{ http = \"{}\" }}", raw.url())).start().await;
+        let good = site.good_token();
+        for round in 0..2 {
+            let answer = site.try_token(&good).await;
+            assert_eq!(answer.status, status, "{case}, round {round}: {answer:?}");
+            assert_eq!(answer.count("x-evil"), 0, "{case}: {answer:?}");
+            assert!(!answer.text().contains("Evil"), "{case}: {answer:?}");
+            assert_eq!(answer.header("x-request-id").map(str::len), Some(36), "{case}: {answer:?}");
+        }
+    }
+}
+
+/// F2: a preflight's requested headers come back only as a list of names.
+#[tokio::test]
+async fn reflected_preflight() {
+    let site = Site::start().await;
+    let preflight = |requested: &[u8]| {
+        Request::new("OPTIONS", Site::ENDPOINT)
+            .header("Origin", "http://localhost:5173")
+            .header("Access-Control-Request-Method", "POST")
+            .header("Access-Control-Request-Headers", requested)
+    };
+    let answer = site.send(preflight(b"authorization, x-a")).await;
+    assert_eq!(answer.header("access-control-allow-headers"), Some("authorization, x-a"));
+    for requested in [&b"x-a\xff"[..], b"x-a: b", b"x-a\tx-b", b"\"x\"", b"x-a;b", b"x(a)"] {
+        let answer = site.send(preflight(requested)).await;
+        assert_eq!(answer.status, 204, "{answer:?}");
+        assert_eq!(answer.count("access-control-allow-headers"), 0, "{answer:?}");
+    }
+}

@@ -1,0 +1,160 @@
+//! DNS rebinding: a page of somebody else's whose name resolves to this machine.
+
+use portcullis_scenarios::{INITIALIZE, Request, Site};
+
+const LOOPBACK: &[&str] =
+    &["127.0.0.1", "127.0.0.1:3000", "127.0.0.1:1", "localhost", "LocalHost:5173", "[::1]", "[::1]:8080", "127.9.9.9", "app.localhost"];
+const FOREIGN: &[&str] = &[
+    "attacker.example",
+    "attacker.example:3000",
+    "127.0.0.1.attacker.example",
+    "localhost.attacker.example",
+    "attacker-localhost",
+    "0.0.0.0",
+    "0.0.0.0:3000",
+    "[::]",
+    "[::ffff:10.0.0.1]",
+    "10.0.0.1",
+    "192.168.0.1:3000",
+    "169.254.169.254",
+    "1.0.0.127",
+    "localhost.",
+];
+
+fn targets() -> [(&'static str, &'static str); 6] {
+    [
+        ("POST", Site::ENDPOINT),
+        ("OPTIONS", Site::ENDPOINT),
+        ("GET", Site::METADATA_PATH),
+        ("GET", "/.well-known/oauth-protected-resource"),
+        ("GET", "/healthz"),
+        ("GET", "/readyz"),
+    ]
+}
+
+/// F3: with a loopback address only loopback hosts are served, on every path and for every method.
+#[tokio::test]
+async fn hosts() {
+    let site = Site::start().await;
+    let good = site.good_token();
+    for host in LOOPBACK {
+        let request = Request::without_host("POST", Site::ENDPOINT)
+            .header("Host", host)
+            .header("Content-Type", "application/json")
+            .bearer(&good)
+            .body(INITIALIZE);
+        assert_eq!(site.send(request).await.status, 200, "{host}");
+    }
+    let before = site.upstream.count();
+    let mut denied = Vec::new();
+    for host in FOREIGN {
+        for (method, target) in targets() {
+            let answer = site.send(Request::without_host(method, target).header("Host", host).bearer(&good)).await;
+            assert_eq!(answer.status, 403, "{method} {target}, {host}: {answer:?}");
+            assert_eq!(answer.count("www-authenticate"), 0, "{host}: {answer:?}");
+            assert_eq!(answer.count("access-control-allow-origin"), 0, "{host}: {answer:?}");
+            denied.push((answer, "host.not_allowed"));
+        }
+    }
+    for (case, request, code) in [
+        ("none", Request::without_host("POST", Site::ENDPOINT), "host.missing"),
+        ("two", Request::new("POST", Site::ENDPOINT).header("Host", "127.0.0.1"), "host.repeated"),
+        ("a list", Request::without_host("POST", Site::ENDPOINT).header("Host", "127.0.0.1, x"), "host.malformed"),
+        ("user information", Request::without_host("POST", Site::ENDPOINT).header("Host", "x@127.0.0.1"), "host.malformed"),
+        ("a path", Request::without_host("POST", Site::ENDPOINT).header("Host", "127.0.0.1/x"), "host.malformed"),
+        ("a port that is none", Request::without_host("POST", Site::ENDPOINT).header("Host", "127.0.0.1:x"), "host.malformed"),
+        ("empty", Request::without_host("POST", Site::ENDPOINT).header("Host", ""), "host.malformed"),
+    ] {
+        let answer = site.send(request.bearer(&good)).await;
+        assert_eq!(answer.status, 400, "{case}: {answer:?}");
+        denied.push((answer, code));
+    }
+    assert_eq!(site.upstream.count(), before, "a request reached the upstream");
+    site.portcullis.assert_all_denied(&denied).await;
+}
+
+/// F3: the same for pages: only those of loopback origins, on any port, are let in.
+#[tokio::test]
+async fn origins() {
+    let site = Site::start().await;
+    let good = site.good_token();
+    for origin in ["http://127.0.0.1:3000", "http://localhost:5173", "https://localhost", "http://[::1]:9"] {
+        let answer = site.send(Request::post(Site::ENDPOINT, INITIALIZE).bearer(&good).header("Origin", origin)).await;
+        assert_eq!(answer.status, 200, "{origin}: {answer:?}");
+        assert_eq!(answer.header("access-control-allow-origin"), Some(origin));
+        assert_eq!(answer.count("access-control-allow-credentials"), 0);
+    }
+    let before = site.upstream.count();
+    let mut denied = Vec::new();
+    for origin in [
+        "http://attacker.example",
+        "https://127.0.0.1.attacker.example",
+        "http://localhost.attacker.example",
+        "http://localhost@attacker.example",
+        "http://0.0.0.0:3000",
+        "null",
+        "",
+        "*",
+        "file://",
+        "localhost",
+        "http://",
+        "http://localhost/",
+        "chrome-extension://127.0.0.1",
+        "http://127.0.0.1:3000 http://attacker.example",
+    ] {
+        for (method, target) in targets() {
+            let request = Request::new(method, target)
+                .header("Origin", origin)
+                .header("Access-Control-Request-Method", "POST")
+                .bearer(&good);
+            let answer = site.send(request).await;
+            assert_eq!(answer.status, 403, "{method} {target}, {origin}: {answer:?}");
+            assert_eq!(answer.count("access-control-allow-origin"), 0, "{origin}: {answer:?}");
+            denied.push((answer, "origin.not_allowed"));
+        }
+    }
+    let two = Request::post(Site::ENDPOINT, INITIALIZE).bearer(&good).header("Origin", "http://localhost").header("Origin", "http://localhost");
+    let answer = site.send(two).await;
+    assert_eq!(answer.status, 403, "{answer:?}");
+    denied.push((answer, "origin.repeated"));
+    assert_eq!(site.upstream.count(), before, "a request reached the upstream");
+    site.portcullis.assert_all_denied(&denied).await;
+}
+
+/// F3, F7: without authorization the same hosts and origins are kept out.
+#[tokio::test]
+async fn without_authorization() {
+    let site = Site::builder().resource("auth = \"none\"").start().await;
+    let post = |host: &str| {
+        Request::without_host("POST", Site::ENDPOINT).header("Host", host).header("Content-Type", "application/json").body(INITIALIZE)
+    };
+    assert_eq!(site.send(post("127.0.0.1")).await.status, 200);
+    let before = site.upstream.count();
+    assert_eq!(site.send(post("attacker.example")).await.status, 403);
+    assert_eq!(site.send(post("localhost").header("Origin", "http://attacker.example")).await.status, 403);
+    assert_eq!(site.send(post("localhost").header("Origin", "null")).await.status, 403);
+    assert_eq!(site.upstream.count(), before, "a request reached the upstream");
+}
+
+/// F3: hosts and origins can be added.
+#[tokio::test]
+async fn added_hosts_and_origins() {
+    let settings = "allowed_hosts = [\"mcp.internal\"]\nallowed_origins = [\"https://app.example.com\"]";
+    let site = Site::builder().resource(settings).start().await;
+    let good = site.good_token();
+    let post = |host: &str| {
+        Request::without_host("POST", Site::ENDPOINT)
+            .header("Host", host)
+            .header("Content-Type", "application/json")
+            .bearer(&good)
+            .body(INITIALIZE)
+    };
+    assert_eq!(site.send(post("mcp.internal:8080")).await.status, 200);
+    assert_eq!(site.send(post("127.0.0.1").header("Origin", "https://app.example.com")).await.status, 200);
+    for origin in ["http://app.example.com", "https://app.example.com:8443", "https://x.app.example.com"] {
+        assert_eq!(site.send(post("127.0.0.1").header("Origin", origin)).await.status, 403, "{origin}");
+    }
+    for host in ["x.mcp.internal", "mcp.internal.attacker.example"] {
+        assert_eq!(site.send(post(host)).await.status, 403, "{host}");
+    }
+}

@@ -1,0 +1,151 @@
+//! Ways to write the endpoint's path that a guard and what is behind it could read differently.
+
+use portcullis_scenarios::{INITIALIZE, Request, Site, exchange};
+
+/// F1: the endpoint is one path, byte for byte: anything else is 404 and reaches no upstream, with the best of tokens.
+#[tokio::test]
+async fn paths_that_are_not_the_endpoint() {
+    let site = Site::start().await;
+    let good = site.good_token();
+    let mut denied = Vec::new();
+    for path in [
+        "/",
+        "/mc",
+        "/mcp/",
+        "/mcp//",
+        "//mcp",
+        "/./mcp",
+        "/mcp/.",
+        "/x/../mcp",
+        "/../mcp",
+        "/mcp/..",
+        "/mcp/../mcp",
+        "/MCP",
+        "/Mcp",
+        "/%6dcp",
+        "/%6Dcp",
+        "/%2e/mcp",
+        "/x/%2e%2e/mcp",
+        "/x%2f..%2fmcp",
+        "/%2fmcp",
+        "/mcp%2f",
+        "/mcp%00",
+        "/mcp%20",
+        "/mcp%3f",
+        "/mcp%23",
+        "/mcp;x=1",
+        "/mcp;",
+        "/;/mcp",
+        "/mcp:80",
+        "/mcp2",
+        "/mcp.json",
+        "/mcp\\",
+        "/mcp/tools",
+        "/backend",
+        "/%252e%252e/mcp",
+        "/\u{ff0e}\u{ff0e}/mcp",
+        "/.well-known/oauth-protected-resource/",
+        "/.well-known/oauth-protected-resource/MCP",
+        "/.well-known/oauth-protected-resource/mcp/",
+        "/.well-known/oauth-protected-resource//mcp",
+        "/.well-known/oauth-protected-resource/%6dcp",
+        "/.well-known/oauth-protected-resource/other",
+        "/.WELL-KNOWN/oauth-protected-resource",
+        "/mcp/.well-known/oauth-protected-resource",
+        "/healthz/",
+        "/readyz/x",
+    ] {
+        let answer = site.send(Request::post(path, INITIALIZE).bearer(&good)).await;
+        // What is no path at all is refused by the HTTP parser.
+        if answer.status != 400 {
+            assert_eq!(answer.status, 404, "{path}: {answer:?}");
+            assert_eq!(answer.text(), "not found\n", "{path}");
+            denied.push((answer, "path.unknown"));
+        }
+        assert!(site.upstream.recorded().is_empty(), "{path} reached the upstream");
+    }
+    assert!(denied.len() > 40, "the parser refused too much: {}", denied.len());
+    site.portcullis.assert_all_denied(&denied).await;
+}
+
+/// F1, F3: a target in absolute form counts by its path, and its host has to be the Host header's.
+#[tokio::test]
+async fn absolute_targets() {
+    let site = Site::start().await;
+    let good = site.good_token();
+    let post = |target: &str, host: &str| {
+        Request::without_host("POST", target)
+            .header("Host", host)
+            .header("Content-Type", "application/json")
+            .bearer(&good)
+            .body(INITIALIZE)
+    };
+    for (target, host, status) in [
+        ("http://127.0.0.1/mcp", "127.0.0.1", 200),
+        ("http://127.0.0.1:3000/mcp", "127.0.0.1:3000", 200),
+        ("HTTP://LOCALHOST/mcp", "localhost", 200),
+        ("http://127.0.0.1/mcp", "localhost", 403),
+        ("http://attacker.example/mcp", "127.0.0.1", 403),
+        ("http://127.0.0.1/mcp", "attacker.example", 403),
+        ("http://attacker.example/mcp", "attacker.example", 403),
+        ("http://127.0.0.1:3001/mcp", "127.0.0.1:3000", 403),
+        ("http://127.0.0.1/MCP", "127.0.0.1", 404),
+        ("http://127.0.0.1//mcp", "127.0.0.1", 404),
+    ] {
+        let before = site.upstream.count();
+        let answer = site.send(post(target, host)).await;
+        assert_eq!(answer.status, status, "{target}, {host}: {answer:?}");
+        assert_eq!(site.upstream.count() - before, usize::from(status == 200), "{target}, {host}");
+    }
+}
+
+/// F1: targets of other forms are no path to anything.
+#[tokio::test]
+async fn other_targets() {
+    let site = Site::start().await;
+    let good = site.good_token();
+    for line in [
+        "CONNECT 127.0.0.1:3000 HTTP/1.1",
+        "CONNECT /mcp HTTP/1.1",
+        "POST 127.0.0.1:3000 HTTP/1.1",
+        "POST mcp HTTP/1.1",
+        "POST * HTTP/1.1",
+        "OPTIONS * HTTP/1.1",
+        "POST http:/mcp HTTP/1.1",
+        "POST http:///mcp HTTP/1.1",
+        "POST ://127.0.0.1/mcp HTTP/1.1",
+        "POST ../mcp HTTP/1.1",
+        "POST  /mcp HTTP/1.1",
+        "POST /mcp /mcp HTTP/1.1",
+        "POST /mcp HTTP/1.1 HTTP/1.1",
+        "POST /mcp HTTP/9.9",
+        "POST /mcp",
+    ] {
+        let head = format!("{line}\r\nHost: 127.0.0.1:3000\r\nAuthorization: Bearer {good}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{INITIALIZE}", INITIALIZE.len());
+        let answer = exchange(site.portcullis.address(), head.as_bytes()).await;
+        assert!(matches!(answer.status, 400 | 403 | 404 | 405), "{line}: {answer:?}");
+        assert!(site.upstream.recorded().is_empty(), "{line} reached the upstream");
+    }
+}
+
+/// F1: a method that is not served is 405, after the bearer check.
+#[tokio::test]
+async fn other_methods() {
+    let site = Site::start().await;
+    let good = site.good_token();
+    for method in ["PUT", "PATCH", "HEAD", "OPTIONS", "TRACE", "PROPFIND", "post", "Get", "QUERY"] {
+        let request = Request::new(method, Site::ENDPOINT);
+        let answer = site.send(request.clone()).await;
+        assert_eq!(answer.status, 401, "{method}: {answer:?}");
+        assert_eq!(answer.count("www-authenticate"), 1, "{method}");
+        let answer = site.send(request.bearer(&good)).await;
+        assert_eq!((answer.status, answer.header("allow")), (405, Some("GET, POST, DELETE")), "{method}: {answer:?}");
+        assert!(!answer.text().contains(&good), "{method} echoes the token");
+        site.portcullis.assert_denied(&answer, "endpoint.method").await;
+    }
+    for name in ["X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"] {
+        let answer = site.send(Request::new("PUT", Site::ENDPOINT).header(name, "POST").bearer(&good).body(INITIALIZE)).await;
+        assert_eq!(answer.status, 405, "{name}: {answer:?}");
+    }
+    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
+}

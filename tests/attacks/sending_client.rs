@@ -1,0 +1,111 @@
+//! Clients that send a large body before they look for an answer: they have to read the challenge, not a reset.
+
+use std::process::Stdio;
+
+use portcullis_scenarios::{Request, Site, exchange};
+use tokio::process::Command;
+
+const NODE_HTTP: &str = r#"
+const http = require('node:http');
+const request = http.request({ host: '127.0.0.1', port: PORT, path: '/mcp', method: 'POST',
+  headers: { 'Content-Type': 'application/json', 'Content-Length': 1048576 } }, (response) => {
+  response.resume();
+  response.on('end', () => console.log(response.statusCode, response.headers['www-authenticate']));
+});
+request.on('error', (error) => { console.log('error', error.code); process.exit(1); });
+request.end(Buffer.alloc(1048576, 32));
+"#;
+
+const NODE_FETCH: &str = r#"
+fetch('http://127.0.0.1:PORT/mcp', { method: 'POST', headers: { 'Content-Type': 'application/json' },
+  body: ' '.repeat(1048576) }).then(async (response) => {
+  await response.text();
+  console.log(response.status, response.headers.get('www-authenticate'));
+}, (error) => { console.log('error', error.cause && error.cause.code); process.exit(1); });
+"#;
+
+const PYTHON_HTTP_CLIENT: &str = r#"
+import http.client
+connection = http.client.HTTPConnection('127.0.0.1', PORT)
+connection.request('POST', '/mcp', body=b' ' * 1048576, headers={'Content-Type': 'application/json'})
+response = connection.getresponse()
+response.read()
+print(response.status, response.getheader('www-authenticate'))
+"#;
+
+const PYTHON_URLLIB: &str = r#"
+import urllib.error, urllib.request
+request = urllib.request.Request('http://127.0.0.1:PORT/mcp', data=b' ' * 1048576,
+                                 headers={'Content-Type': 'application/json'}, method='POST')
+try:
+    urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request)
+except urllib.error.HTTPError as error:
+    error.read()
+    print(error.code, error.headers['www-authenticate'])
+"#;
+
+const PYTHON_CHUNKED: &str = r#"
+import http.client
+connection = http.client.HTTPConnection('127.0.0.1', PORT)
+connection.request('POST', '/mcp', body=(b' ' * 65536 for _ in range(16)), encode_chunked=True,
+                   headers={'Content-Type': 'application/json', 'Transfer-Encoding': 'chunked'})
+response = connection.getresponse()
+response.read()
+print(response.status, response.getheader('www-authenticate'))
+"#;
+
+async fn run(program: &str, flag: &str, script: &str, port: u16) -> String {
+    let script = script.replace("PORT", &port.to_string());
+    let output = Command::new(program)
+        .args([flag, &script])
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output()
+        .await
+        .unwrap_or_else(|error| panic!("this scenario needs `{program}` on the PATH: {error}"));
+    let told = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    assert!(output.status.success(), "{program}: {told}\n{}", String::from_utf8_lossy(&output.stderr));
+    told
+}
+
+/// B8: Node's and Python's clients read the challenge after a 1 MiB POST without a token.
+#[tokio::test]
+async fn clients_read_the_challenge() {
+    let site = Site::start().await;
+    let port = site.portcullis.address().port();
+    for (program, flag, name, script) in [
+        ("node", "-e", "http", NODE_HTTP),
+        ("node", "-e", "fetch", NODE_FETCH),
+        ("python3", "-c", "http.client", PYTHON_HTTP_CLIENT),
+        ("python3", "-c", "urllib", PYTHON_URLLIB),
+        ("python3", "-c", "http.client, chunked", PYTHON_CHUNKED),
+    ] {
+        for round in 0..2 {
+            let told = run(program, flag, script, port).await;
+            assert!(told.starts_with("401 Bearer realm=\"mcp\", resource_metadata="), "{program}, {name}, {round}: {told}");
+        }
+    }
+    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
+}
+
+/// B8: the same for raw sockets that send all they have before they read, for every early refusal.
+#[tokio::test]
+async fn early_refusals_are_read() {
+    let site = Site::start().await;
+    let good = site.good_token();
+    let expired = site.token().expires_in(-60).sign();
+    let body = vec![b' '; 1 << 20];
+    for (case, request, status) in [
+        ("no token", Request::post(Site::ENDPOINT, body.clone()), 401),
+        ("a bad token", Request::post(Site::ENDPOINT, body.clone()).bearer(&expired), 401),
+        ("a token in the query", Request::post("/mcp?access_token=x", body.clone()), 401),
+        ("too large", Request::post(Site::ENDPOINT, vec![b' '; 6 << 20]).bearer(&good), 413),
+        ("no such path", Request::post("/other", body.clone()), 404),
+        ("a foreign origin", Request::post(Site::ENDPOINT, body.clone()).header("Origin", "http://attacker.example"), 403),
+        ("another method", Request::new("PUT", Site::ENDPOINT).bearer(&good).body(body.clone()), 405),
+    ] {
+        let answer = exchange(site.portcullis.address(), &request.to_bytes()).await;
+        assert_eq!(answer.status, status, "{case}: {answer:?}");
+    }
+    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
+}

@@ -1,0 +1,101 @@
+//! Session identifiers that the attacker chose, guessed or bent.
+
+use portcullis_scenarios::{INITIALIZE, Request, Site, Upstream, call};
+use serde_json::json;
+
+/// E2, E5: an initialize request that names an identifier gets no session, least of all of that name.
+#[tokio::test]
+async fn an_identifier_of_ones_own() {
+    let site = Site::start().await;
+    let token = site.good_token();
+    let mut denied = Vec::new();
+    for chosen in ["fixed-by-the-attacker", "backend-1", &"A".repeat(44), "x"] {
+        let answer = site.send(Request::post(Site::ENDPOINT, INITIALIZE).bearer(&token).session(chosen)).await;
+        answer.assert_no_session();
+        denied.push((answer, "session.unknown"));
+    }
+    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
+    site.portcullis.assert_all_denied(&denied).await;
+}
+
+/// E3: the backend's identifier never leaves, and each session has a fresh one of at least 128 random bits.
+#[tokio::test]
+async fn identifiers_are_minted_here() {
+    let site = Site::start().await;
+    let token = site.good_token();
+    let mut seen = std::collections::HashSet::new();
+    for _ in 0..20 {
+        let session = site.open_session(&token).await;
+        assert!(session.len() >= 22 && session.len() <= 128, "{session}");
+        assert!(session.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'), "{session}");
+        assert!(!session.contains("backend"), "{session}");
+        assert!(seen.insert(session), "an identifier came twice");
+    }
+    // The backend's own identifiers open nothing.
+    let answer = site
+        .send(Request::post(Site::ENDPOINT, call(1, "tools/list", &json!({}))).bearer(&token).session("backend-1"))
+        .await;
+    answer.assert_no_session();
+}
+
+/// E1: only visible ASCII of at most 128 bytes is looked at; one bit away from a good identifier is unknown.
+#[tokio::test]
+async fn bent_identifiers() {
+    let site = Site::start().await;
+    let token = site.good_token();
+    let session = site.open_session(&token).await;
+    let before = site.upstream.count();
+    let mut bent: Vec<Vec<u8>> = Vec::new();
+    for position in [0, session.len() / 2, session.len() - 1] {
+        let mut bytes = session.clone().into_bytes();
+        bytes[position] = if bytes[position] == b'A' { b'B' } else { b'A' };
+        bent.push(bytes);
+    }
+    bent.push(session.to_ascii_uppercase().into());
+    bent.push(session[1..].into());
+    bent.push(session[..session.len() - 1].into());
+    bent.push(format!("{session}A").into());
+    bent.push(format!("{session}=").into());
+    bent.push(format!("{session},{session}").into());
+    bent.push(format!("{session} {session}").into());
+    bent.push(format!("\"{session}\"").into());
+    bent.push([session.as_bytes(), b"\xff"].concat());
+    bent.push([session.as_bytes(), "é".as_bytes()].concat());
+    bent.push([session.as_bytes(), b"\tx"].concat());
+    bent.push(vec![b'A'; 128]);
+    bent.push(vec![b'A'; 129]);
+    bent.push(vec![b'A'; 4096]);
+    bent.push(Vec::new());
+    for identifier in bent {
+        let header = |request: Request| request.bearer(&token).header("Mcp-Session-Id", &identifier);
+        let shown = String::from_utf8_lossy(&identifier).into_owned();
+        let answer = site.send(header(Request::post(Site::ENDPOINT, call(1, "tools/list", &json!({}))))).await;
+        assert_eq!(answer.status, 400, "{shown}: {answer:?}");
+        answer.assert_no_session();
+        for method in ["GET", "DELETE"] {
+            let answer = site.send(header(Request::new(method, Site::ENDPOINT))).await;
+            assert_eq!((answer.status, answer.text().as_str()), (400, "Invalid or missing session ID"), "{shown}");
+        }
+    }
+    assert_eq!(site.upstream.count(), before, "a request reached the upstream");
+    let answer = site
+        .send(Request::post(Site::ENDPOINT, call(1, "tools/list", &json!({}))).bearer(&token).session(&session))
+        .await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+}
+
+/// E2: a backend that refuses to initialize, or fails, opens no session, whatever identifier it names.
+#[tokio::test]
+async fn no_session_without_success() {
+    for status in [400, 403, 404, 500] {
+        let upstream = Upstream::scripted(move |_| {
+            let headers = [("mcp-session-id", "backend-x"), ("content-type", "application/json")];
+            Some(Upstream::answer(status, &headers, r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no"}}"#))
+        })
+        .await;
+        let site = Site::builder().upstream(upstream).top("").start().await;
+        let answer = site.try_token(&site.good_token()).await;
+        assert_eq!(answer.status, status, "{answer:?}");
+        assert_eq!(answer.count("mcp-session-id"), 0, "{answer:?}");
+    }
+}

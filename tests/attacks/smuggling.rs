@@ -1,0 +1,156 @@
+//! Requests whose end two readers could see in different places (RFC 9112 sections 6.3 and 11.2).
+
+use portcullis_scenarios::{Answer, INITIALIZE, Request, Site, exchange_on, read_answer_on};
+use tokio::{io::AsyncReadExt as _, net::TcpStream};
+
+/// F4: framing that is malformed or contradicts itself is refused, and the connection is closed: nothing behind it is
+/// read as a request.
+#[tokio::test]
+async fn malformed_framing() {
+    let site = Site::start().await;
+    let good = site.good_token();
+    let smuggled = Request::post(Site::ENDPOINT, INITIALIZE).bearer(&good).to_bytes();
+    let post = |lines: &str, body: &str| {
+        let mut bytes = Request::post(Site::ENDPOINT, "").bearer(&good).header("Transfer-Encoding", "").to_bytes();
+        let text = String::from_utf8(bytes.clone()).unwrap().replace("Transfer-Encoding: \r\n", lines);
+        bytes = text.into_bytes();
+        bytes.extend_from_slice(body.as_bytes());
+        bytes.extend_from_slice(&smuggled);
+        bytes
+    };
+    for (case, bytes) in [
+        ("two lengths", post("Content-Length: 4\r\nContent-Length: 5\r\n", "abcd")),
+        ("a list of lengths", post("Content-Length: 4, 5\r\n", "abcd")),
+        ("a signed length", post("Content-Length: +4\r\n", "abcd")),
+        ("a negative length", post("Content-Length: -4\r\n", "abcd")),
+        ("a hexadecimal length", post("Content-Length: 0x4\r\n", "abcd")),
+        ("a fraction", post("Content-Length: 4.0\r\n", "abcd")),
+        ("an overflow", post("Content-Length: 18446744073709551617\r\n", "a")),
+        ("an empty length", post("Content-Length: \r\n", "abcd")),
+        ("an unknown coding", post("Transfer-Encoding: xchunked\r\n", "0\r\n\r\n")),
+        ("identity", post("Transfer-Encoding: identity\r\n", "abcd")),
+        ("chunked not last", post("Transfer-Encoding: chunked, gzip\r\n", "0\r\n\r\n")),
+        ("chunked, then identity", post("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", "0\r\n\r\n")),
+        ("a space before the colon", post("Transfer-Encoding : chunked\r\n", "0\r\n\r\n")),
+        ("a folded line", post("Transfer-Encoding:\r\n chunked\r\n", "0\r\n\r\n")),
+        ("a control byte", post("Transfer-Encoding: \x0bchunked\r\n", "0\r\n\r\n")),
+        ("a chunk size that is none", post("Transfer-Encoding: chunked\r\n", "zz\r\nabcd\r\n0\r\n\r\n")),
+        ("a signed chunk size", post("Transfer-Encoding: chunked\r\n", "+4\r\nabcd\r\n0\r\n\r\n")),
+        ("a prefixed chunk size", post("Transfer-Encoding: chunked\r\n", "0x4\r\nabcd\r\n0\r\n\r\n")),
+        ("an overflowing chunk size", post("Transfer-Encoding: chunked\r\n", "10000000000000004\r\nabcd\r\n0\r\n\r\n")),
+        ("a chunk without its end", post("Transfer-Encoding: chunked\r\n", "4\r\nabcdXX0\r\n\r\n")),
+    ] {
+        let mut stream = TcpStream::connect(site.portcullis.address()).await.unwrap();
+        let answer = exchange_on(&mut stream, &bytes).await;
+        assert_eq!(answer.status, 400, "{case}: {answer:?}");
+        assert_closed(&mut stream, case).await;
+        assert!(site.upstream.recorded().is_empty(), "{case}: a request reached the upstream");
+    }
+}
+
+/// F4: on HTTP/1.0, where there is no chunked coding, it is refused.
+#[tokio::test]
+async fn chunked_on_http_1_0() {
+    let site = Site::start().await;
+    let good = site.good_token();
+    let bytes = format!(
+        "POST /mcp HTTP/1.0\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {good}\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    );
+    let mut stream = TcpStream::connect(site.portcullis.address()).await.unwrap();
+    let answer = exchange_on(&mut stream, bytes.as_bytes()).await;
+    assert_eq!(answer.status, 400, "{answer:?}");
+    assert!(site.upstream.recorded().is_empty());
+}
+
+/// F4: a request with both a length and the chunked coding is refused, or the coding counts alone; the upstream sees
+/// one request with one length, and what follows is judged as a request of its own.
+#[tokio::test]
+async fn a_length_and_the_chunked_coding() {
+    let site = Site::start().await;
+    let good = site.good_token();
+    let chunked = format!("{:x}\r\n{INITIALIZE}\r\n0\r\n\r\n", INITIALIZE.len());
+    let smuggled = String::from_utf8(Request::post(Site::ENDPOINT, INITIALIZE).header("X-Smuggled", "1").to_bytes()).unwrap();
+    for lines in [
+        "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n",
+        "Content-Length: 99999\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: gzip, chunked\r\n",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+    ] {
+        let head = Request::post(Site::ENDPOINT, "").bearer(&good).raw_lines(lines).header("Transfer-Encoding", "").to_bytes();
+        let head = String::from_utf8(head).unwrap().replace("Transfer-Encoding: \r\n", "");
+        let before = site.upstream.count();
+        let mut stream = TcpStream::connect(site.portcullis.address()).await.unwrap();
+        let answer = exchange_on(&mut stream, format!("{head}{chunked}{smuggled}").as_bytes()).await;
+        assert!(matches!(answer.status, 200 | 400 | 415), "{lines}: {answer:?}");
+        if answer.status == 200 {
+            let seen = site.upstream.last();
+            assert_eq!(seen.header("content-length"), Some(INITIALIZE.len().to_string().as_str()), "{lines}");
+            assert_eq!(seen.header("transfer-encoding"), None, "{lines}");
+            assert_eq!(seen.body, INITIALIZE, "{lines}");
+        }
+        let mut rest = Vec::new();
+        if let Some(second) = next_answer(&mut stream, &mut rest).await {
+            assert_eq!(second.assert_unauthorized(), None, "{lines}: what follows has no token of its own");
+        }
+        assert!(site.upstream.count() <= before + 1, "{lines}");
+        assert!(site.upstream.recorded().iter().all(|seen| !seen.headers.contains_key("x-smuggled")), "{lines}");
+    }
+}
+
+/// F4: pipelined requests are answered one by one, each judged by its own token.
+#[tokio::test]
+async fn pipelined_requests() {
+    let site = Site::start().await;
+    let good = site.good_token();
+    let with = Request::post(Site::ENDPOINT, INITIALIZE).bearer(&good).to_bytes();
+    let without = Request::post(Site::ENDPOINT, INITIALIZE).to_bytes();
+    let mut stream = TcpStream::connect(site.portcullis.address()).await.unwrap();
+    let first = exchange_on(&mut stream, &with).await;
+    assert_eq!(first.status, 200, "{first:?}");
+    let second = exchange_on(&mut stream, &without).await;
+    assert_eq!(second.assert_unauthorized(), None, "a connection is not authenticated: {second:?}");
+    assert_eq!(site.upstream.count(), 1);
+}
+
+/// L1: hop-by-hop headers, and those that `Connection` names, end here, and cannot take the guard's own headers away.
+#[tokio::test]
+async fn hop_by_hop_headers() {
+    let site = Site::start().await;
+    let request = Request::post(Site::ENDPOINT, INITIALIZE)
+        .bearer(&site.good_token())
+        .header("Connection", "keep-alive, X-Portcullis-Subject, X-Request-Id, X-Forwarded-For, Content-Type2, X-Named")
+        .header("X-Named", "1")
+        .header("Keep-Alive", "timeout=5")
+        .header("Proxy-Connection", "keep-alive")
+        .header("TE", "trailers")
+        .header("Trailer", "X-T")
+        .header("Upgrade", "h2c")
+        .header("HTTP2-Settings", "AAMAAABkAAQAAP__")
+        .header("Expect", "100-continue");
+    let answer = site.send(request).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let seen = site.upstream.last();
+    for name in ["x-named", "keep-alive", "proxy-connection", "te", "trailer", "upgrade", "expect"] {
+        assert_eq!(seen.header(name), None, "{name}: {seen:?}");
+    }
+    assert_eq!(seen.header("x-portcullis-subject"), Some("alice"));
+    assert_eq!(seen.header("x-request-id"), answer.header("x-request-id"));
+    assert_eq!(seen.header("x-forwarded-for"), Some("127.0.0.1"));
+}
+
+async fn assert_closed(stream: &mut TcpStream, case: &str) {
+    let mut rest = Vec::new();
+    // A reset is a close, too.
+    let _ = stream.read_to_end(&mut rest).await;
+    assert!(rest.is_empty(), "{case}: a second answer came: {}", String::from_utf8_lossy(&rest));
+}
+
+/// The next answer on the connection; `None` when it is closed.
+async fn next_answer(stream: &mut TcpStream, peeked: &mut Vec<u8>) -> Option<Answer> {
+    peeked.resize(1, 0);
+    match stream.peek(peeked).await {
+        Ok(count) if count > 0 => Some(read_answer_on(stream).await),
+        _ => None,
+    }
+}

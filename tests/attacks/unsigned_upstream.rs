@@ -1,0 +1,78 @@
+//! An upstream whose answers would be taken for the guard's own words.
+
+use portcullis_scenarios::{INITIALIZE, Request, Site, Upstream};
+
+async fn site_answering(status: u16, headers: &'static [(&'static str, &'static str)]) -> Site {
+    let upstream = Upstream::scripted(move |_| Some(Upstream::answer(status, headers, "upstream's own text"))).await;
+    Site::builder().upstream(upstream).start().await
+}
+
+const CHALLENGES: &[(&str, &str)] = &[
+    ("www-authenticate", "Bearer realm=\"evil\", resource_metadata=\"https://attacker.example/prm\""),
+    ("www-authenticate", "Basic realm=\"evil\""),
+    ("proxy-authenticate", "Basic realm=\"evil\""),
+    ("authentication-info", "nextnonce=\"x\""),
+    ("content-type", "application/json"),
+];
+
+/// L1: an upstream's 401 and 407 become 502 without their challenge and text; its 403 stays, without the challenge.
+#[tokio::test]
+async fn refusals_of_the_upstream() {
+    for (theirs, ours, code) in [
+        (401, 502, Some("upstream.unauthorized")),
+        (407, 502, Some("upstream.unauthorized")),
+        (403, 403, None),
+        (200, 200, None),
+    ] {
+        let site = site_answering(theirs, CHALLENGES).await;
+        let answer = site.try_token(&site.good_token()).await;
+        assert_eq!(answer.status, ours, "{theirs}: {answer:?}");
+        for name in ["www-authenticate", "proxy-authenticate", "authentication-info"] {
+            assert_eq!(answer.count(name), 0, "{theirs}: {answer:?}");
+        }
+        assert!(!format!("{answer:?}").contains("evil"), "{theirs}: {answer:?}");
+        match code {
+            Some(code) => {
+                assert!(!answer.text().contains("upstream's own text"), "{answer:?}");
+                answer.assert_rpc_error(502, -32603);
+                site.portcullis.assert_denied(&answer, code).await;
+            }
+            None => assert_eq!(answer.text(), "upstream's own text"),
+        }
+    }
+}
+
+/// L1, F2: an upstream sets no cookie, no correlation id and no CORS header of its own, and no session where none is.
+#[tokio::test]
+async fn headers_of_the_upstream() {
+    let site = site_answering(
+        200,
+        &[
+            ("set-cookie", "session=evil"),
+            ("x-request-id", "evil"),
+            ("access-control-allow-origin", "https://attacker.example"),
+            ("access-control-allow-credentials", "true"),
+            ("access-control-allow-headers", "*"),
+            ("access-control-expose-headers", "x-secret"),
+            ("access-control-allow-private-network", "true"),
+            ("connection", "x-internal"),
+            ("x-internal", "evil"),
+            ("keep-alive", "timeout=evil"),
+            ("mcp-session-id", "evil"),
+            ("content-type", "application/json"),
+        ],
+    )
+    .await;
+    let request = Request::post(Site::ENDPOINT, INITIALIZE).bearer(&site.good_token()).header("Origin", "http://localhost:1");
+    let answer = site.send(request).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert!(!format!("{answer:?}").contains("evil"), "{answer:?}");
+    for name in ["set-cookie", "access-control-allow-credentials", "access-control-allow-headers", "x-internal", "keep-alive"] {
+        assert_eq!(answer.count(name), 0, "{name}: {answer:?}");
+    }
+    assert_eq!(answer.header("access-control-allow-origin"), Some("http://localhost:1"));
+    assert_eq!(answer.count("access-control-allow-origin"), 1);
+    assert!(!answer.header("access-control-expose-headers").unwrap().contains("x-secret"));
+    assert_eq!(answer.count("x-request-id"), 1);
+    assert_eq!(answer.count("mcp-session-id"), 1, "the session is ours: {answer:?}");
+}
