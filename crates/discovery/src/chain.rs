@@ -147,7 +147,8 @@ fn fitting(
     if resource_matches(&metadata.resource, asked) {
         Ok(DiscoveredResource { metadata, from })
     } else {
-        Err(DiscoveryError::ResourceMismatch { asked: without_query(asked), found: metadata.resource })
+        let found = without_query(metadata.resource.url());
+        Err(DiscoveryError::ResourceMismatch { asked: without_query(asked), found })
     }
 }
 

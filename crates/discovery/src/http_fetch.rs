@@ -1,4 +1,4 @@
-use std::{error::Error, io, path::PathBuf, sync::OnceLock};
+use std::{error::Error, fmt, io, path::PathBuf, sync::OnceLock};
 
 use bytes::Bytes;
 use http::HeaderValue;
@@ -12,11 +12,12 @@ use crate::{
     lane::Lane,
     resolver::{FilteringResolver, NoAddress},
     tls::Tls,
+    without_query,
 };
 
 /// How an [`HttpFetch`] is set up. The default trusts the machine's certificates, takes the proxy from the
-/// environment, and names itself `portcullis/` with the version.
-#[derive(Clone, Debug, Default)]
+/// environment, and names itself `portcullis/` with the version. `Debug` does not show the proxy's credentials.
+#[derive(Clone, Default)]
 pub struct FetchSettings {
     /// A PEM file of certificates that are trusted beside the machine's own, for
     /// [`UrlPolicy::Operator`](crate::UrlPolicy::Operator) alone.
@@ -28,12 +29,21 @@ pub struct FetchSettings {
     pub user_agent: Option<String>,
 }
 
+impl fmt::Debug for FetchSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FetchSettings")
+            .field("ca_file", &self.ca_file)
+            .field("proxy", &self.proxy.as_ref().map(without_query))
+            .field("user_agent", &self.user_agent)
+            .finish()
+    }
+}
+
 /// [`Fetch`] over HTTP/1.1 and HTTP/2, on reqwest and rustls with the ring provider.
 ///
 /// Connections are pooled, and never shared between policies. They are driven by the runtime that opened them, so
 /// that one value belongs to one long-lived runtime. The machine's trusted certificates are read at the first
 /// `https` fetch, not before.
-#[derive(Debug)]
 pub struct HttpFetch {
     settings: FetchSettings,
     tls: Tls,
@@ -114,6 +124,13 @@ impl HttpFetch {
             headers: std::mem::take(response.headers_mut()),
             body: body.into(),
         })
+    }
+}
+
+impl fmt::Debug for HttpFetch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A client shows its proxies, credentials and all.
+        f.debug_struct("HttpFetch").field("settings", &self.settings).finish_non_exhaustive()
     }
 }
 

@@ -1,5 +1,5 @@
 use std::{
-    fmt, fs,
+    fs,
     path::Path,
     sync::{Arc, OnceLock},
 };
@@ -59,12 +59,6 @@ impl Tls {
         let verifier = Verifier::new_with_extra_roots(own.iter().cloned(), self.provider.clone())
             .map_err(|_| SettingsError::TrustStore)?;
         Ok(slot.get_or_init(|| Arc::new(verifier)).clone())
-    }
-}
-
-impl fmt::Debug for Tls {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tls").field("own", &self.own.len()).finish_non_exhaustive()
     }
 }
 

@@ -1,7 +1,7 @@
 use std::fmt;
 
 use http::StatusCode;
-use portcullis_metadata::{DocumentError, Issuer, ResourceUri};
+use portcullis_metadata::{DocumentError, Issuer};
 
 use crate::FetchError;
 
@@ -44,7 +44,7 @@ pub enum DiscoveryError {
         /// The URL asked for.
         asked: String,
         /// The document's `resource`.
-        found: ResourceUri,
+        found: String,
     },
     /// The metadata is of another issuer than the one asked for.
     #[error("the metadata is of the issuer {found}, not of {asked}")]

@@ -150,6 +150,17 @@ async fn anothers_metadata_is_refused() {
     assert_eq!(error.code(), "discovery.resource_mismatch");
 }
 
+/// J2: neither the query that was asked with nor the one that a peer wrote is in the error.
+#[tokio::test]
+async fn a_mismatch_shows_no_query() {
+    let asked = Url::parse("https://mcp.example.com/mcp?key=canary").unwrap();
+    let script = Script::new([(ROOT_FORM, prm("https://mcp.example.com/other?key=canary"))]);
+    let chain = Discovery::new(script, UrlPolicy::peer_of(&asked));
+    let error = chain.protected_resource(&asked, None, None).await.unwrap_err();
+    assert_eq!(error.code(), "discovery.resource_mismatch");
+    assert!(!format!("{error} {error:?}").contains("canary"), "{error:?}");
+}
+
 /// G3: the order for an issuer with a path, each place passed over on 4xx or what is not JSON.
 #[tokio::test]
 async fn the_order_for_an_issuer_with_a_path() {

@@ -155,3 +155,18 @@ fn debug_shows_no_secret() {
     let shown = format!("{request:?}");
     assert!(!shown.contains("secret") && !shown.contains("pw"), "{shown}");
 }
+
+/// J2, J3: a proxy's credentials show neither in the settings nor in the fetcher that uses them.
+#[tokio::test]
+async fn proxy_credentials_are_not_shown() {
+    let proxy = Url::parse("http://canary-user:canary-password@127.0.0.1:9/?canary-query").unwrap();
+    let settings = FetchSettings { proxy: Some(proxy), ..FetchSettings::default() };
+    let shown_settings = format!("{settings:?}");
+    let fetch = HttpFetch::new(settings).unwrap();
+    let request = FetchRequest::get(Url::parse("https://auth.example.com/").unwrap(), UrlPolicy::Operator);
+    let error = fetch.fetch(request).await.unwrap_err();
+    assert!(fetch.clients[Lane::Operator.index()].get().is_some());
+    let shown = format!("{shown_settings} {fetch:?} {error:?} {error}");
+    assert!(!shown.contains("canary"), "{shown}");
+    assert!(shown_settings.contains("http://127.0.0.1:9/"), "{shown_settings}");
+}
