@@ -1,34 +1,158 @@
 //! `cargo xtask ci`: every check that a change must pass.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::{Context as _, bail, ensure};
+use clap::{Args, builder::PossibleValuesParser};
 
-use crate::workspace;
+use crate::{
+    checklist::{Checklist, Outcome, Unit},
+    e2e, fuzz_smoke, layers, requirements, workspace,
+};
 
-/// The checks by name, in the order in which they run. Each is a call of cargo.
-const CHECKS: &[(&str, &[&str])] = &[
-    ("format", &["fmt", "--all", "--check"]),
-    ("layers", &["xtask", "layers"]),
-    ("requirements", &["xtask", "requirements", "--check"]),
-    ("clippy", &["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"]),
-    ("tests", &["test", "--workspace", "--locked"]),
-    ("docs", &["doc", "--workspace", "--no-deps", "--locked"]),
-    ("supply chain", &["deny", "--workspace", "check", "bans", "licenses", "sources"]),
+/// Which checks to run; all by default.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Run this check only; may be given several times.
+    #[arg(long, value_name = "NAME", value_parser = names())]
+    only: Vec<String>,
+    /// Run all but this check; may be given several times.
+    #[arg(long, value_name = "NAME", value_parser = names())]
+    skip: Vec<String>,
+    /// Go on after a check that failed.
+    #[arg(long)]
+    keep_going: bool,
+}
+
+/// The checks, in the order in which they run: the quickest first.
+const CHECKS: &[Check] = &[
+    Check::cargo("format", &["fmt", "--all", "--check"]),
+    Check::chore("layers", layers::run),
+    Check::chore("requirements", || requirements::run(true)),
+    Check::cargo("clippy", &["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"]),
+    Check::cargo("tests", &["test", "--workspace", "--locked"]),
+    Check::cargo("docs", &["doc", "--workspace", "--no-deps", "--locked"]).with("RUSTDOCFLAGS", "--deny warnings"),
+    Check::cargo("deny", &["deny", "--workspace", "check", "bans", "licenses", "sources"]),
+    Check::chore("fuzz-smoke", fuzz_smoke::run),
+    Check::chore("e2e", || e2e::run(&e2e::Arguments::default())),
 ];
 
-pub(crate) fn run() -> anyhow::Result<()> {
-    for (name, arguments) in CHECKS {
-        let started = Instant::now();
-        println!("== {name}: cargo {}", arguments.join(" "));
-        let status = workspace::cargo(arguments)
-            .env("RUSTDOCFLAGS", "--deny warnings")
-            .status()
-            .with_context(|| format!("{name} could not be started"))?;
-        if !status.success() {
-            bail!("{name} failed; to repeat it: cargo {}", arguments.join(" "));
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let checks: Vec<&Check> = CHECKS.iter().filter(|check| arguments.wants(check.name)).collect();
+    ensure!(!checks.is_empty(), "no check is left to run");
+    let mut list = Checklist::new(Unit::Seconds);
+    let mut has_failed = false;
+    for check in checks {
+        if has_failed && !arguments.keep_going {
+            list.add(check.name, Outcome::NotRun, Duration::ZERO);
+            continue;
         }
-        println!("== {name}: passed in {} s", started.elapsed().as_secs());
+        println!("== {}: {}", check.name, check.command());
+        let started = Instant::now();
+        let outcome = match check.run() {
+            Ok(()) => Outcome::Passed,
+            Err(error) => {
+                eprintln!("{error:#}\nto repeat it: {}", check.command());
+                has_failed = true;
+                Outcome::Failed
+            }
+        };
+        println!("== {}", list.add(check.name, outcome, started.elapsed()));
     }
+    println!("\n{}", list.table());
+    ensure!(list.is_passed(), "this change does not pass");
     Ok(())
+}
+
+fn names() -> PossibleValuesParser {
+    CHECKS.iter().map(|check| check.name).collect::<Vec<_>>().into()
+}
+
+impl Arguments {
+    fn wants(&self, name: &str) -> bool {
+        let is_in = |names: &[String]| names.iter().any(|other| other == name);
+        (self.only.is_empty() || is_in(&self.only)) && !is_in(&self.skip)
+    }
+}
+
+struct Check {
+    name: &'static str,
+    action: Action,
+    environment: Option<(&'static str, &'static str)>,
+}
+
+enum Action {
+    /// A call of cargo.
+    Cargo(&'static [&'static str]),
+    /// A chore of this tool, under the check's name.
+    Chore(fn() -> anyhow::Result<()>),
+}
+
+impl Check {
+    const fn cargo(name: &'static str, arguments: &'static [&'static str]) -> Self {
+        Self { name, action: Action::Cargo(arguments), environment: None }
+    }
+
+    const fn chore(name: &'static str, chore: fn() -> anyhow::Result<()>) -> Self {
+        Self { name, action: Action::Chore(chore), environment: None }
+    }
+
+    /// With a variable for this check alone, so that the builds of the others do not depend on it.
+    const fn with(mut self, variable: &'static str, value: &'static str) -> Self {
+        self.environment = Some((variable, value));
+        self
+    }
+
+    fn run(&self) -> anyhow::Result<()> {
+        match self.action {
+            Action::Chore(chore) => chore(),
+            Action::Cargo(arguments) => {
+                let status = workspace::cargo(arguments).envs(self.environment).status();
+                let status = status.context("cargo could not be started")?;
+                if !status.success() {
+                    bail!("cargo ended with {status}");
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// What a person types to run the check alone.
+    fn command(&self) -> String {
+        match self.action {
+            Action::Chore(_) => format!("cargo xtask ci --only {}", self.name),
+            Action::Cargo(arguments) => {
+                let words = arguments.iter().map(|word| (*word).to_owned());
+                let variable = self.environment.map(|(name, value)| format!("{name}='{value}'"));
+                variable.into_iter().chain(["cargo".to_owned()]).chain(words).collect::<Vec<_>>().join(" ")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(only: &[&str], skip: &[&str]) -> Vec<&'static str> {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let arguments = Arguments { only: owned(only), skip: owned(skip), keep_going: false };
+        CHECKS.iter().map(|check| check.name).filter(|name| arguments.wants(name)).collect()
+    }
+
+    #[test]
+    fn all_checks_run_unless_told_otherwise() {
+        assert_eq!(wanted(&[], &[]).len(), CHECKS.len());
+        assert_eq!(wanted(&["docs", "layers"], &[]), ["layers", "docs"]);
+        assert!(!wanted(&[], &["tests"]).contains(&"tests"));
+        assert!(wanted(&["tests"], &["tests"]).is_empty());
+    }
+
+    #[test]
+    fn commands_can_be_typed() {
+        let docs = CHECKS.iter().find(|check| check.name == "docs").unwrap();
+        assert_eq!(docs.command(), "RUSTDOCFLAGS='--deny warnings' cargo doc --workspace --no-deps --locked");
+        let layers = CHECKS.iter().find(|check| check.name == "layers").unwrap();
+        assert_eq!(layers.command(), "cargo xtask ci --only layers");
+    }
 }

@@ -2,7 +2,11 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
 
 mod bench;
+mod built;
+mod checklist;
 mod ci;
+mod e2e;
+mod fuzz_smoke;
 mod layers;
 mod requirements;
 mod workspace;
@@ -20,7 +24,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Chore {
     /// Run every check that a change must pass, in the order of the quickest first.
-    Ci,
+    Ci(ci::Arguments),
     /// Check that each crate uses only crates of lower layers.
     Layers,
     /// Check that every requirement has a test, and write docs/requirements.md.
@@ -29,15 +33,21 @@ enum Chore {
         #[arg(long)]
         check: bool,
     },
+    /// Walk the whole flow through the real programs, from the first 401 to the end of a session.
+    E2e(e2e::Arguments),
+    /// Replay the committed fuzz corpora, and small damage to them, through every fuzz target.
+    FuzzSmoke,
     /// Measure CPU time and throughput of a protected request, against nginx as a bare reverse proxy.
     Bench(bench::Arguments),
 }
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().chore {
-        Chore::Ci => ci::run(),
+        Chore::Ci(arguments) => ci::run(&arguments),
         Chore::Layers => layers::run(),
         Chore::Requirements { check } => requirements::run(check),
+        Chore::E2e(arguments) => e2e::run(&arguments),
+        Chore::FuzzSmoke => fuzz_smoke::run(),
         Chore::Bench(arguments) => bench::run(arguments),
     }
 }

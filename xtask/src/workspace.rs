@@ -19,13 +19,22 @@ pub(crate) fn root() -> PathBuf {
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root());
+    // Cargo set these for this tool. Some build scripts watch them, and would run again for each way of being called.
+    for (name, _) in env::vars_os().filter(|(name, _)| is_of_this_package(&name.to_string_lossy())) {
+        command.env_remove(name);
+    }
     command
+}
+
+fn is_of_this_package(variable: &str) -> bool {
+    variable.starts_with("CARGO_PKG_") || variable.starts_with("CARGO_MANIFEST_")
 }
 
 /// The part of `cargo metadata` that the chores read.
 #[derive(Deserialize)]
 pub(crate) struct Metadata {
     pub(crate) packages: Vec<Package>,
+    pub(crate) target_directory: PathBuf,
 }
 
 #[derive(Deserialize)]

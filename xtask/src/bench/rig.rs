@@ -50,7 +50,9 @@ impl<'a> Rig<'a> {
         tokio::time::sleep(Duration::from_millis(500)).await;
         let starts = Starts::new(times_to_ready, portcullis.memory()?);
 
+        setup.clear_log()?;
         let request = portcullis::tool_call(&setup.token, &setup.open_session().await?);
+        setup.check_log(1).await?;
         Ok(Self { processes: [upstream, nginx, proxy, portcullis], setup, request, starts, _folder: folder })
     }
 

@@ -1,0 +1,113 @@
+//! What was checked, how it went, and how long it took: a line for each check as it happens, a table at the end.
+
+use std::{fmt::Write, time::Duration};
+
+use owo_colors::{OwoColorize as _, Stream};
+
+/// How a check went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Passed,
+    Failed,
+    NotRun,
+}
+
+/// What durations are told in.
+#[derive(Clone, Copy)]
+pub(crate) enum Unit {
+    Seconds,
+    Milliseconds,
+}
+
+/// The checks so far.
+pub(crate) struct Checklist {
+    unit: Unit,
+    rows: Vec<Row>,
+}
+
+struct Row {
+    name: &'static str,
+    outcome: Outcome,
+    took: Duration,
+}
+
+impl Checklist {
+    pub(crate) fn new(unit: Unit) -> Self {
+        Self { unit, rows: Vec::new() }
+    }
+
+    /// Adds a check and gives its line.
+    pub(crate) fn add(&mut self, name: &'static str, outcome: Outcome, took: Duration) -> String {
+        let row = Row { name, outcome, took };
+        let line = self.line(&row);
+        self.rows.push(row);
+        line
+    }
+
+    /// All lines below each other, and the sum.
+    pub(crate) fn table(&self) -> String {
+        let rule = "-".repeat(self.rows.iter().map(|row| row.name.len()).max().unwrap_or_default() + 20);
+        let mut table = format!("{rule}\n");
+        for row in &self.rows {
+            // Writing to a String cannot fail.
+            let _ = writeln!(table, "{}", self.line(row));
+        }
+        let passed = self.rows.iter().filter(|row| row.outcome == Outcome::Passed).count();
+        let took = self.duration(self.rows.iter().map(|row| row.took).sum());
+        let _ = write!(table, "{rule}\n{:6}  {took}  {passed} of {}", "", self.rows.len());
+        table
+    }
+
+    pub(crate) fn is_passed(&self) -> bool {
+        !self.rows.is_empty() && self.rows.iter().all(|row| row.outcome == Outcome::Passed)
+    }
+
+    fn line(&self, row: &Row) -> String {
+        format!("{}  {}  {}", row.outcome.shown(), self.duration(row.took), row.name)
+    }
+
+    fn duration(&self, took: Duration) -> String {
+        match self.unit {
+            Unit::Seconds => format!("{:>8.1} s", took.as_secs_f64()),
+            Unit::Milliseconds => format!("{:>6.1} ms", took.as_secs_f64() * 1e3),
+        }
+    }
+}
+
+impl Outcome {
+    fn shown(self) -> String {
+        match self {
+            Self::Passed => format!("{}", "ok    ".if_supports_color(Stream::Stdout, |text| text.green())),
+            Self::Failed => format!("{}", "FAILED".if_supports_color(Stream::Stdout, |text| text.red())),
+            Self::NotRun => format!("{}", "-     ".if_supports_color(Stream::Stdout, |text| text.dimmed())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_passes_when_all_of_it_does() {
+        let mut list = Checklist::new(Unit::Seconds);
+        assert!(!list.is_passed(), "nothing was checked");
+        list.add("one", Outcome::Passed, Duration::from_secs(1));
+        assert!(list.is_passed());
+        list.add("two", Outcome::NotRun, Duration::ZERO);
+        assert!(!list.is_passed());
+    }
+
+    #[test]
+    fn the_table_has_a_line_for_each_check_and_the_sum() {
+        let mut list = Checklist::new(Unit::Milliseconds);
+        list.add("one", Outcome::Passed, Duration::from_millis(20));
+        list.add("another", Outcome::Failed, Duration::from_millis(3));
+        let table = list.table();
+        let lines: Vec<_> = table.lines().collect();
+        assert_eq!(lines.len(), 5);
+        assert!(lines[2].contains("FAILED") && lines[2].ends_with("3.0 ms  another"), "{table}");
+        assert!(lines[4].ends_with("23.0 ms  1 of 2"), "{table}");
+        assert_eq!(lines[1].find("ms"), lines[4].find("ms"));
+    }
+}

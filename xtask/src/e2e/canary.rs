@@ -1,0 +1,112 @@
+//! The secrets that went over the wire, to be looked for where they must not be.
+
+use std::collections::BTreeMap;
+
+use http::header;
+use serde_json::Value;
+use url::{Url, form_urlencoded};
+
+use super::{expect, wire::Exchange};
+
+/// Parameters of authorization requests and answers, and of token requests, that are secret.
+const PARAMETERS: &[&str] = &["code", "code_verifier", "refresh_token", "state"];
+/// Members of token and registration answers that are secret.
+const MEMBERS: &[&str] = &["access_token", "client_secret", "refresh_token", "registration_access_token"];
+/// Shorter texts are found in anything.
+const MIN_LEN: usize = 16;
+
+/// The secrets of all exchanges, with what each is.
+pub(super) fn canaries(exchanges: &[Exchange]) -> BTreeMap<String, &'static str> {
+    let mut found = BTreeMap::new();
+    for exchange in exchanges {
+        of_exchange(exchange, &mut |what, text: &str| {
+            if text.len() >= MIN_LEN {
+                found.insert(text.to_owned(), what);
+            }
+        });
+    }
+    found
+}
+
+fn of_exchange(exchange: &Exchange, found: &mut dyn FnMut(&'static str, &str)) {
+    for headers in [&exchange.request_headers, &exchange.headers] {
+        found("session identifier", expect::header(headers, "mcp-session-id"));
+    }
+    if let Some(token) = expect::header(&exchange.request_headers, "authorization").strip_prefix("Bearer ") {
+        found("access token", token);
+        found("signature of an access token", token.rsplit('.').next().unwrap_or_default());
+    }
+    of_form(exchange.url.query().unwrap_or_default(), found);
+    of_form(std::str::from_utf8(&exchange.request_body).unwrap_or_default(), found);
+    let location = expect::header(&exchange.headers, header::LOCATION.as_str());
+    if let Ok(location) = Url::parse(location) {
+        of_form(location.query().unwrap_or_default(), found);
+    }
+    if let Ok(document) = serde_json::from_slice::<Value>(&exchange.body) {
+        for member in MEMBERS {
+            found(member, document[member].as_str().unwrap_or_default());
+        }
+    }
+}
+
+fn of_form(form: &str, found: &mut dyn FnMut(&'static str, &str)) {
+    for (name, value) in form_urlencoded::parse(form.as_bytes()) {
+        if let Some(what) = PARAMETERS.iter().find(|what| **what == name) {
+            found(what, &value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use http::{HeaderMap, Method, StatusCode};
+
+    use super::*;
+
+    fn exchange() -> Exchange {
+        Exchange {
+            method: Method::POST,
+            url: Url::parse("http://127.0.0.1/authorize?state=state-state-state&client_id=client-client-client")
+                .unwrap(),
+            request_headers: HeaderMap::new(),
+            request_body: Bytes::new(),
+            status: StatusCode::OK,
+            headers: HeaderMap::new(),
+            body: Bytes::new(),
+        }
+    }
+
+    #[test]
+    fn secrets_are_taken_from_wherever_they_are() {
+        let mut exchange = exchange();
+        exchange
+            .request_headers
+            .insert("authorization", "Bearer header-part.payload-part.signature-part-16".parse().unwrap());
+        exchange.headers.insert("mcp-session-id", "session-session-session".parse().unwrap());
+        exchange.headers.insert("location", "http://127.0.0.1/callback?code=code-code-code-code".parse().unwrap());
+        exchange.request_body = Bytes::from_static(b"code_verifier=verifier-verifier&grant_type=authorization_code");
+        exchange.body = Bytes::from_static(br#"{"access_token":"token-token-token-token"}"#);
+        let found = canaries(&[exchange]);
+        let texts: Vec<_> = found.keys().map(String::as_str).collect();
+        assert_eq!(
+            texts,
+            [
+                "code-code-code-code",
+                "header-part.payload-part.signature-part-16",
+                "session-session-session",
+                "signature-part-16",
+                "state-state-state",
+                "token-token-token-token",
+                "verifier-verifier",
+            ]
+        );
+    }
+
+    #[test]
+    fn short_texts_are_no_canaries() {
+        let mut exchange = exchange();
+        exchange.url.set_query(Some("state=a"));
+        assert!(canaries(&[exchange]).is_empty());
+    }
+}

@@ -1,0 +1,61 @@
+//! What the programs wrote, searched for what must not be there.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use anyhow::{Context as _, bail, ensure};
+
+const PANIC: &str = "panicked at";
+
+/// Searches all logs in a folder.
+///
+/// # Errors
+/// When one has a panic or a canary in it, or there is none. A canary itself is not told.
+pub(super) fn search(folder: &Path, canaries: &BTreeMap<String, &'static str>) -> anyhow::Result<()> {
+    let mut finds = Vec::new();
+    let mut searched = 0;
+    for entry in fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "log") {
+            let text = fs::read(&path).with_context(|| format!("{} cannot be read", path.display()))?;
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            finds.extend(finds_in(&name, &String::from_utf8_lossy(&text), canaries));
+            searched += 1;
+        }
+    }
+    ensure!(searched > 0, "there is no log in {}", folder.display());
+    if !finds.is_empty() {
+        bail!("expected no panic and no secret, got:\n        {}", finds.join("\n        "));
+    }
+    Ok(())
+}
+
+fn finds_in(name: &str, text: &str, canaries: &BTreeMap<String, &'static str>) -> Vec<String> {
+    let mut finds = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        if line.contains(PANIC) {
+            finds.push(format!("{name}:{number}: a panic: {line}"));
+        }
+        for (canary, what) in canaries {
+            if line.contains(canary) {
+                finds.push(format!("{name}:{number}: {what}: {}", line.replace(canary, "[..]")));
+            }
+        }
+    }
+    finds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn panics_and_canaries_are_found_and_canaries_not_told() {
+        let canaries = BTreeMap::from([("abcdefabcdefabcdef".to_owned(), "session identifier")]);
+        let text = "listening\nthread 'worker-0' panicked at src/x.rs:1:1\ngot abcdefabcdefabcdef today\n";
+        let finds = finds_in("serve.log", text, &canaries);
+        assert_eq!(finds.len(), 2);
+        assert!(finds[0].starts_with("serve.log:2: a panic"));
+        assert_eq!(finds[1], "serve.log:3: session identifier: got [..] today");
+        assert!(finds_in("serve.log", "listening\n", &canaries).is_empty());
+    }
+}

@@ -1,0 +1,131 @@
+//! A program under test: its process group, and what it writes.
+
+use std::{
+    fs::{self, File},
+    os::unix::process::CommandExt as _,
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    time::Duration,
+};
+
+use anyhow::{Context as _, bail};
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::time::sleep;
+
+/// How often a program is looked at while something is awaited of it.
+const PERIOD: Duration = Duration::from_millis(5);
+
+/// A running program. Its whole process group is killed when this is dropped.
+pub(super) struct Program {
+    name: &'static str,
+    child: Child,
+    output: PathBuf,
+}
+
+impl Program {
+    /// Starts the program in a process group of its own. What it writes goes to `<folder>/<name>.log`.
+    pub(super) fn start(name: &'static str, command: &mut Command, folder: &Path) -> anyhow::Result<Self> {
+        let output = folder.join(format!("{name}.log"));
+        let file = File::create(&output).with_context(|| format!("{} cannot be made", output.display()))?;
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(file.try_clone()?)
+            .stderr(file)
+            .process_group(0)
+            .spawn()
+            .with_context(|| format!("{name} does not start"))?;
+        Ok(Self { name, child, output })
+    }
+
+    /// Waits for a line in which `find` finds something.
+    ///
+    /// # Errors
+    /// When the program ends before.
+    pub(super) async fn says<T>(&mut self, find: impl Fn(&str) -> Option<T>) -> anyhow::Result<T> {
+        loop {
+            // Whether it has ended comes first, so that its last line is not missed.
+            let ended = self.child.try_wait()?;
+            let text = self.written();
+            let whole_lines = text.rsplit_once('\n').map_or("", |(lines, _)| lines);
+            if let Some(found) = whole_lines.lines().find_map(&find) {
+                return Ok(found);
+            }
+            if let Some(status) = ended {
+                bail!("{} ended with {status}:\n{}", self.name, text.trim_end());
+            }
+            sleep(PERIOD).await;
+        }
+    }
+
+    /// What it has written so far.
+    pub(super) fn written(&self) -> String {
+        String::from_utf8_lossy(&fs::read(&self.output).unwrap_or_default()).into_owned()
+    }
+
+    /// Sends SIGTERM and waits for the end.
+    pub(super) async fn stop(&mut self) -> anyhow::Result<ExitStatus> {
+        if let Some(status) = self.child.try_wait()? {
+            bail!("{} had ended before, with {status}", self.name);
+        }
+        self.signal(Signal::TERM);
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            sleep(PERIOD).await;
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        // A group that is gone needs no signal.
+        let _ = kill_process_group(Pid::from_child(&self.child), signal);
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // Once it was waited for, its number may be another process's.
+        if let Ok(None) = self.child.try_wait() {
+            self.signal(Signal::KILL);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::env;
+
+    use super::*;
+
+    fn shell(name: &'static str, script: &str) -> Program {
+        Program::start(name, Command::new("sh").args(["-c", script]), &env::temp_dir()).unwrap()
+    }
+
+    fn runtime() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+    }
+
+    #[test]
+    fn lines_are_waited_for_and_an_end_is_told() {
+        runtime().block_on(async {
+            let mut program = shell("xtask-says", "echo one >&2; echo two; exit 3");
+            assert_eq!(program.says(|line| line.strip_prefix("tw").map(str::to_owned)).await.unwrap(), "o");
+            let message = program.says(|_| None::<()>).await.unwrap_err().to_string();
+            assert!(message.contains("exit status: 3") && message.contains("one"), "{message}");
+        });
+    }
+
+    #[test]
+    fn a_dropped_program_leaves_no_descendant() {
+        runtime().block_on(async {
+            let mut program = shell("xtask-dropped", "sleep 600 & echo $!; wait");
+            let descendant: i32 = program.says(|line| line.parse().ok()).await.unwrap();
+            drop(program);
+            let state = || fs::read_to_string(format!("/proc/{descendant}/stat")).unwrap_or_default();
+            while !state().is_empty() && !state().contains(") Z ") {
+                sleep(PERIOD).await;
+            }
+        });
+    }
+}
