@@ -49,7 +49,10 @@ impl Rules {
 
 impl RouteRule {
     fn counts_for(&self, method: &Method, path: &PlainPath<'_>) -> bool {
-        let asked = |listed: &Method| listed == method || (*listed == Method::GET && *method == Method::HEAD);
-        (self.methods.is_empty() || self.methods.iter().any(asked)) && self.path.matches(path)
+        // Methods are case-sensitive (RFC 9110 section 9.1), and there are servers that take `post` for `POST`.
+        let is = |listed: &Method| listed.as_str().eq_ignore_ascii_case(method.as_str());
+        let is_head = is(&Method::HEAD);
+        let counts = |listed: &Method| is(listed) || (is_head && listed.as_str().eq_ignore_ascii_case("GET"));
+        (self.methods.is_empty() || self.methods.iter().any(counts)) && self.path.matches(path)
     }
 }

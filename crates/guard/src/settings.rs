@@ -90,7 +90,7 @@ pub enum ScopeJudge {
 /// slashes, double encoding or broken UTF-8. Headers that override the method are not looked at.
 #[derive(Clone, Debug)]
 pub struct RouteRule {
-    /// The methods it counts for; none means all. `HEAD` is judged by the rules for `GET`, too.
+    /// The methods it counts for, in any letter case; none means all. `HEAD` is judged by the rules for `GET`, too.
     pub methods: Vec<Method>,
     /// The paths it counts for.
     pub path: PathGlob,

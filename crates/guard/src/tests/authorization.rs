@@ -72,6 +72,29 @@ async fn routes_add_scopes() {
     assert_eq!(send(Method::POST, "/secret", "base").await, None);
 }
 
+/// B9: a method that some servers take for the listed one needs the same scopes.
+#[tokio::test]
+async fn methods_count_in_any_letter_case() {
+    let setup = Setup::new().route(&[Method::POST, "Purge".parse().unwrap()], "/admin", "admin").route(
+        &[Method::GET],
+        "/secret",
+        "secret",
+    );
+    for (method, path) in [
+        ("POST", "/admin"),
+        ("post", "/admin"),
+        ("Post", "/admin"),
+        ("PURGE", "/admin"),
+        ("get", "/secret"),
+        ("head", "/secret"),
+        ("Head", "/secret"),
+    ] {
+        let answer = setup.send(request(method.parse().unwrap(), path).bearer(&setup.token(""))).await;
+        assert_eq!(answer.status, StatusCode::FORBIDDEN, "{method} {path}");
+    }
+    assert_eq!(setup.inner.count(), 0);
+}
+
 /// B9: where there are rules, a path that servers read in different ways is refused.
 #[tokio::test]
 async fn ambiguous_paths_are_refused() {
