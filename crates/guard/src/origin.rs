@@ -13,8 +13,8 @@ mod authority;
 ///
 /// - Where the server's own address is loopback, only loopback hosts and origins are admitted, on any port,
 ///   and those that [`allow_host`](Self::allow_host) and [`allow_origin`](Self::allow_origin) add.
-/// - Elsewhere any host and any origin is, until one of the two narrows it: then only the listed ones are
-///   (and, for hosts, the server's own name).
+/// - Elsewhere any host and any origin is, until one of the two (or [`only_listed_origins`](Self::only_listed_origins))
+///   narrows it: then only the listed ones are (and, for hosts, the server's own name).
 ///
 /// Whatever the settings, there must be exactly one well-formed host (RFC 9112 section 3.2), and `Host` must
 /// agree with the authority of the request target where both are present (RFC 9113 section 8.3.1). A
@@ -24,8 +24,12 @@ mod authority;
 pub struct OriginPolicy {
     loopback: bool,
     own: HostRule,
+    /// The port that clients leave out of `Host`: that of the server's own scheme.
+    default_port: Option<u16>,
     hosts: Vec<HostRule>,
     origins: Vec<OriginRule>,
+    /// Whether origins are admitted by the list alone, where the server is not on loopback.
+    origins_listed: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -128,13 +132,16 @@ impl OriginPolicy {
         Ok(Self {
             loopback: portcullis_metadata::is_loopback(base_url),
             own: HostRule { host: host.into(), port: None },
+            default_port: default_port(base_url.scheme()),
             hosts: Vec::new(),
             origins: Vec::new(),
+            origins_listed: false,
         })
     }
 
-    /// Admits one more host: `name` (any port) or `name:port`. For a server that is not on loopback the
-    /// first one narrows "any host" to the listed ones and its own.
+    /// Admits one more host: `name` (any port) or `name:port`, where a `Host` without a port stands for the one
+    /// that belongs to the base URL's scheme. For a server that is not on loopback the first one narrows
+    /// "any host" to the listed ones and its own.
     ///
     /// # Errors
     /// When the text is no host.
@@ -159,7 +166,15 @@ impl OriginPolicy {
         let port = authority.port.or_else(|| default_port(scheme));
         let host = HostRule { host: authority.host.into(), port };
         self.origins.push(OriginRule { scheme: scheme.to_ascii_lowercase().into(), host });
-        Ok(self)
+        Ok(self.only_listed_origins())
+    }
+
+    /// Admits listed origins alone, on loopback those of loopback too. [`allow_origin`](Self::allow_origin) implies
+    /// it; by itself it is the empty list, which admits no page.
+    #[must_use]
+    pub fn only_listed_origins(mut self) -> Self {
+        self.origins_listed = true;
+        self
     }
 
     /// Judges one request by its version, target and headers. Allocates nothing.
@@ -174,7 +189,7 @@ impl OriginPolicy {
 
     /// Whether every origin is admitted, so that an answer need not say for which one it is.
     pub(crate) fn admits_any_origin(&self) -> bool {
-        !self.loopback && self.origins.is_empty()
+        !self.loopback && !self.origins_listed
     }
 
     fn check_host(&self, version: Version, uri: &Uri, headers: &HeaderMap) -> Result<(), OriginRefused> {
@@ -195,11 +210,11 @@ impl OriginPolicy {
             (None, Some(target)) if version != Version::HTTP_11 => target,
             _ => return Err(OriginRefused::HostMissing),
         };
-        let listed = || self.hosts.iter().any(|rule| rule.admits(&host, None));
+        let listed = || self.hosts.iter().any(|rule| rule.admits(&host, self.default_port));
         let admitted = if self.loopback {
             host.is_loopback() || listed()
         } else {
-            self.hosts.is_empty() || self.own.admits(&host, None) || listed()
+            self.hosts.is_empty() || self.own.admits(&host, self.default_port) || listed()
         };
         if admitted { Ok(()) } else { Err(OriginRefused::HostNotAllowed) }
     }

@@ -104,6 +104,33 @@ fn elsewhere_anything_until_narrowed() {
     }
 }
 
+/// F2, F3: a list that is there and empty admits no page, and requests of no page all the same.
+#[test]
+fn an_empty_list_of_origins_admits_no_page() {
+    let closed = policy("https://api.example.com").only_listed_origins();
+    assert!(!closed.admits_any_origin());
+    for origin in ["https://app.example", "https://api.example.com", "null"] {
+        let refused = http1(&closed, &[("host", "api.example.com"), ("origin", origin)]);
+        assert_eq!(refused, Err(OriginRefused::OriginNotAllowed), "{origin}");
+    }
+    assert_eq!(http1(&closed, &[("host", "api.example.com")]), Ok(()));
+    let local = policy("http://localhost:3000").only_listed_origins();
+    assert_eq!(http1(&local, &[("host", "localhost"), ("origin", "http://localhost:5173")]), Ok(()));
+}
+
+/// F3: a listed host with the port that clients leave out is met by a `Host` without one.
+#[test]
+fn a_listed_default_port_may_be_left_out() {
+    for (base, port, other) in [("https://api.example.com", 443, 80), ("http://127.0.0.1", 80, 443)] {
+        let listed = policy(base).allow_host(&format!("alias.example:{port}")).unwrap();
+        for host in ["alias.example".to_owned(), format!("Alias.example:{port}")] {
+            assert_eq!(http1(&listed, &[("host", &host)]), Ok(()), "{base} {host}");
+        }
+        let refused = http1(&listed, &[("host", &format!("alias.example:{other}"))]);
+        assert_eq!(refused, Err(OriginRefused::HostNotAllowed), "{base}");
+    }
+}
+
 /// F3: exactly one well-formed host, whatever the policy.
 #[test]
 fn one_well_formed_host() {
