@@ -13,7 +13,7 @@
 //!
 //! The service behind it sees what is left: requests without `Authorization` and `DPoP`, with one [`Caller`] in
 //! their extensions. Whatever happens, a [`DecisionSink`] is told once. A token that was verified a short while
-//! ago costs no allocation, no lock that waits and no boxed future to judge.
+//! ago costs no allocation, no boxed future, and one lock for the time of a table probe to judge.
 //!
 //! Clients get generic words and the correlation id; the reason code goes to the sink. Not done here: TLS,
 //! limits on bodies and rates, and whatever the message in a body needs.
