@@ -83,13 +83,14 @@ pub(crate) async fn serve(
 
     let limits = ConnectionLimits {
         max_head: plan.max_head(),
+        max_headers: plan.limits.max_headers,
         idle: plan.limits.header_timeout.0,
         max_streams: plan.limits.max_streams,
     };
     let (done, mut all_done) = mpsc::channel(1);
     let workers = (0..plan.workers)
         .map(|number| {
-            let router = Router::new(Arc::clone(&site), number);
+            let router = Router::new(Arc::clone(&site), number, limits.max_headers);
             Worker::start(format!("worker-{number}"), router, limits, shutdown.clone(), done.clone())
         })
         .collect::<Result<Vec<_>, _>>()

@@ -11,7 +11,7 @@ use hyper_util::{
     server::conn::auto,
 };
 use tokio::{
-    net::TcpStream,
+    io::{AsyncRead, AsyncWrite},
     sync::watch,
     time::{Instant, sleep_until},
 };
@@ -38,6 +38,8 @@ pub(super) trait Answer: Clone + Send + Sync + 'static {
 pub(super) struct ConnectionLimits {
     /// Bytes of a request's head.
     pub(super) max_head: usize,
+    /// Header fields of a request; on HTTP/2 whoever answers counts them.
+    pub(super) max_headers: usize,
     /// Time for a request's head to arrive, counted from the end of the one before.
     pub(super) idle: Duration,
     /// HTTP/2 streams open at once.
@@ -48,6 +50,12 @@ pub(super) struct ConnectionLimits {
 /// (CVE-2023-44487 and its kin).
 const MAX_RESETS: usize = 20;
 
+/// Header fields up to which hyper keeps them off the heap; it is its own default.
+const HEADERS_ON_STACK: usize = 100;
+
+/// How long an idle connection takes to close at most.
+const FAREWELL: Duration = Duration::from_secs(1);
+
 /// How often a silent HTTP/2 peer is asked whether it is still there.
 const HTTP2_PING: Duration = Duration::from_secs(60);
 
@@ -56,6 +64,9 @@ pub(super) fn protocol(limits: ConnectionLimits) -> auto::Builder<TokioExecutor>
     let mut builder = auto::Builder::new(TokioExecutor::new());
     // The time for a head is watched here, by one timer a connection in place of one a request.
     builder.http1().header_read_timeout(None).max_buf_size(limits.max_head).pipeline_flush(true);
+    if limits.max_headers != HEADERS_ON_STACK {
+        builder.http1().max_headers(limits.max_headers);
+    }
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -68,14 +79,17 @@ pub(super) fn protocol(limits: ConnectionLimits) -> auto::Builder<TokioExecutor>
 }
 
 /// Serves a connection until either side closes it, it is idle for too long, or a shutdown lets its last request end.
-pub(super) async fn serve<A: Answer>(
-    stream: TcpStream,
+pub(super) async fn serve<S, A>(
+    stream: S,
     peer: SocketAddr,
     protocol: &auto::Builder<TokioExecutor>,
     limits: ConnectionLimits,
     answer: A,
     mut shutdown: watch::Receiver<bool>,
-) {
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    A: Answer,
+{
     let activity = Activity::new();
     let unread = Unread::default();
     let io = TokioIo::new(Linger::new(stream, unread.clone()));
@@ -84,7 +98,12 @@ pub(super) async fn serve<A: Answer>(
         let activity = Arc::clone(&activity);
         move |request: Request<Incoming>| {
             let in_flight = activity.begin();
-            let unread = (request.version() < Version::HTTP_2).then(|| unread.clone());
+            let unread = if request.version() < Version::HTTP_2 {
+                Some(unread.clone())
+            } else {
+                unread.ignore();
+                None
+            };
             let answer = answer.clone();
             async move {
                 let request = request.map(|body| RequestBody::new(body, unread));
@@ -112,8 +131,105 @@ pub(super) async fn serve<A: Answer>(
             }
             () = idle.as_mut() => match activity.idle_deadline(limits.idle) {
                 Some(deadline) => idle.as_mut().reset(deadline),
-                None => return,
+                None if closing => return,
+                // The peer is told, so that it sends nothing more; what it has begun may still come.
+                None => {
+                    closing = true;
+                    connection.as_mut().graceful_shutdown();
+                    idle.as_mut().reset(Instant::now() + FAREWELL);
+                }
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::Full;
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex},
+        sync::Semaphore,
+    };
+
+    use super::*;
+
+    const LIMITS: ConnectionLimits =
+        ConnectionLimits { max_head: 32 << 10, idle: Duration::from_secs(30), max_streams: 100 };
+
+    /// Answers each request when a permit is there.
+    #[derive(Clone)]
+    struct Slow(Arc<Semaphore>);
+
+    impl Answer for Slow {
+        type Body = Full<Bytes>;
+
+        async fn answer(&self, _: Request<RequestBody<Incoming>>, _: SocketAddr) -> Response<Full<Bytes>> {
+            self.0.acquire().await.unwrap().forget();
+            Response::new(Full::from("done"))
+        }
+    }
+
+    struct Served {
+        client: DuplexStream,
+        permits: Arc<Semaphore>,
+        shutdown: watch::Sender<bool>,
+        task: tokio::task::JoinHandle<()>,
+    }
+
+    fn served() -> Served {
+        let (client, server) = duplex(64 << 10);
+        let permits = Arc::new(Semaphore::new(0));
+        let (shutdown, watched) = watch::channel(false);
+        let answer = Slow(Arc::clone(&permits));
+        let peer = SocketAddr::from(([127, 0, 0, 1], 1));
+        let task = tokio::spawn(async move { serve(server, peer, &protocol(LIMITS), LIMITS, answer, watched).await });
+        Served { client, permits, shutdown, task }
+    }
+
+    /// How long the connection lasts when the client sends this and waits.
+    async fn lifetime(sent: &[u8]) -> Duration {
+        let mut served = served();
+        served.client.write_all(sent).await.unwrap();
+        let started = Instant::now();
+        served.client.read_to_end(&mut Vec::new()).await.unwrap();
+        started.elapsed()
+    }
+
+    /// F4: a connection that stays silent, or does not finish a head, is closed.
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_connection_is_closed() {
+        for sent in ["", "P", "PRI * HTTP/2.0\r\n", "GET / HTTP/1.1\r\nHost: a\r\nX-Slow: "] {
+            let lasted = lifetime(sent.as_bytes()).await;
+            assert!(lasted >= LIMITS.idle && lasted <= LIMITS.idle + FAREWELL, "{sent:?}: {lasted:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_busy_connection_stays_open_and_is_idle_after_its_answer() {
+        let Served { mut client, permits, shutdown: _kept, task: _ } = served();
+        client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+        tokio::time::sleep(LIMITS.idle * 10).await;
+        permits.add_permits(1);
+        let mut answer = vec![0; 4096];
+        let length = client.read(&mut answer).await.unwrap();
+        assert!(answer[..length].starts_with(b"HTTP/1.1 200 OK"));
+        let answered = Instant::now();
+        client.read_to_end(&mut Vec::new()).await.unwrap();
+        assert!(answered.elapsed() >= LIMITS.idle, "{:?}", answered.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_shutdown_lets_the_request_end() {
+        let Served { mut client, permits, shutdown, task } = served();
+        client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        shutdown.send(true).unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(!task.is_finished(), "the request is still under way");
+        permits.add_permits(1);
+        let mut answer = Vec::new();
+        client.read_to_end(&mut answer).await.unwrap();
+        assert!(answer.ends_with(b"done"), "{}", String::from_utf8_lossy(&answer));
+        task.await.unwrap();
     }
 }

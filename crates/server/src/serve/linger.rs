@@ -25,22 +25,34 @@ const MAX_BYTES: usize = 8 << 20;
 /// How long the client has to stop sending.
 const MAX_TIME: Duration = Duration::from_secs(2);
 
-/// Whether a request's body has not been read to its end; shared between a connection and its requests.
+/// Whether bytes have come that belong to no request whose head and body were read to their end; shared between a
+/// connection and its requests.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Unread(Arc<AtomicBool>);
+pub(super) struct Unread(Arc<Flags>);
+
+#[derive(Debug, Default)]
+struct Flags {
+    unread: AtomicBool,
+    multiplexed: AtomicBool,
+}
 
 impl Unread {
     pub(super) fn set(&self, unread: bool) {
-        self.0.store(unread, Ordering::Relaxed);
+        self.0.unread.store(unread, Ordering::Relaxed);
     }
 
-    fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+    /// Says that bytes belong to no single request here (HTTP/2): the connection closes without lingering.
+    pub(super) fn ignore(&self) {
+        self.0.multiplexed.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_set(&self) -> bool {
+        self.0.unread.load(Ordering::Relaxed) && !self.0.multiplexed.load(Ordering::Relaxed)
     }
 }
 
 pin_project! {
-    /// A socket that closes lingering when the last request's body was not read to its end.
+    /// A socket that closes lingering when the last request was not read to its end.
     pub(super) struct Linger<T> {
         #[pin]
         socket: T,
@@ -62,7 +74,14 @@ impl<T> Linger<T> {
 
 impl<T: AsyncRead> AsyncRead for Linger<T> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        self.project().socket.poll_read(cx, buf)
+        let this = self.project();
+        let before = buf.filled().len();
+        ready!(this.socket.poll_read(cx, buf))?;
+        if buf.filled().len() > before {
+            // A head that cannot be parsed never becomes a request that could say so.
+            this.unread.set(true);
+        }
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -169,6 +188,19 @@ mod tests {
         let started = tokio::time::Instant::now();
         Linger::new(server, unread(true)).shutdown().await.unwrap();
         assert_eq!(started.elapsed().as_secs(), MAX_TIME.as_secs());
+    }
+
+    /// B8: bytes that became no request, such as a head that cannot be parsed, are unread.
+    #[tokio::test]
+    async fn whatever_comes_is_unread_until_a_request_says_otherwise() {
+        let (mut client, server) = duplex(1 << 10);
+        let unread = Unread::default();
+        let mut server = Linger::new(server, unread.clone());
+        client.write_all(b"no HTTP").await.unwrap();
+        assert_eq!(server.read(&mut [0; 16]).await.unwrap(), 7);
+        assert!(unread.is_set());
+        unread.ignore();
+        assert!(!unread.is_set(), "streams of HTTP/2 account for their own bytes");
     }
 
     #[tokio::test(start_paused = true)]

@@ -78,9 +78,9 @@ mod tests {
     async fn a_body_is_unread_until_its_end() {
         let unread = Unread::default();
         let body = RequestBody::new(Full::from("rest"), Some(unread.clone()));
-        assert!(format!("{unread:?}").contains("true"));
+        assert!(unread.is_set());
         assert_eq!(body.collect().await.unwrap().to_bytes(), "rest");
-        assert!(format!("{unread:?}").contains("false"));
+        assert!(!unread.is_set());
     }
 
     struct Stalled;

@@ -29,11 +29,12 @@ use crate::{
 pub(super) struct Router {
     site: Arc<ArcSwap<Site>>,
     worker: usize,
+    max_headers: usize,
 }
 
 impl Router {
-    pub(super) fn new(site: Arc<ArcSwap<Site>>, worker: usize) -> Self {
-        Self { site, worker }
+    pub(super) fn new(site: Arc<ArcSwap<Site>>, worker: usize, max_headers: usize) -> Self {
+        Self { site, worker, max_headers }
     }
 }
 
@@ -43,6 +44,11 @@ impl Answer for Router {
     /// The path is compared as it came, byte for byte; only a match reaches a guard.
     async fn answer(&self, mut request: Request<RequestBody<Incoming>>, peer: SocketAddr) -> Response<Self::Body> {
         let site = self.site.load();
+        // HTTP/1.1 heads were counted when they were parsed, HTTP/2 ones only in bytes.
+        if request.headers().len() > self.max_headers {
+            let answer = (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, Some("headers.too_many"), REFUSED.into(), TEXT);
+            return finish(&site, &request, answer, Instant::now()).map(Either::Right);
+        }
         let Some(mut stack) = site.stack(request.uri().path(), self.worker) else {
             return own_answer(&site, &request).map(Either::Right);
         };
@@ -55,14 +61,15 @@ impl Answer for Router {
     }
 }
 
+/// An answer of the server itself: status, reason code, body and its type.
+type OwnAnswer = (StatusCode, Option<&'static str>, String, HeaderValue);
+
 /// Health, readiness, and 404 for everything else.
 fn own_answer<B>(site: &Site, request: &Request<B>) -> Response<Full<Bytes>> {
     let started = Instant::now();
-    let request_id = RequestId::generate();
-    let path = request.uri().path();
     let refused = site.origins().check(request.version(), request.uri(), request.headers()).err();
-    let (status, code, body, kind) = match (refused, path) {
-        (Some(refused), _) => (refused.status(), Some(refused.code()), "refused\n".into(), TEXT),
+    let answer = match (refused, request.uri().path()) {
+        (Some(refused), _) => (refused.status(), Some(refused.code()), REFUSED.into(), TEXT),
         (None, HEALTH) => (StatusCode::OK, None, "ok\n".into(), TEXT),
         (None, READY) => {
             let (status, report) = health::ready(site.readiness());
@@ -70,11 +77,18 @@ fn own_answer<B>(site: &Site, request: &Request<B>) -> Response<Full<Bytes>> {
         }
         (None, _) => (StatusCode::NOT_FOUND, Some("path.unknown"), "not found\n".into(), TEXT),
     };
+    finish(site, request, answer, started)
+}
+
+/// Reports the answer, and makes a response of it.
+fn finish<B>(site: &Site, request: &Request<B>, answer: OwnAnswer, started: Instant) -> Response<Full<Bytes>> {
+    let (status, code, body, kind) = answer;
+    let request_id = RequestId::generate();
     site.access().write(&Line {
         request_id: request_id.as_str(),
         time: site.clock().unix(),
         method: request.method(),
-        path,
+        path: request.uri().path(),
         status,
         code,
         principal: None,
@@ -89,5 +103,6 @@ fn own_answer<B>(site: &Site, request: &Request<B>) -> Response<Full<Bytes>> {
     response
 }
 
+const REFUSED: &str = "refused\n";
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
