@@ -15,7 +15,7 @@ use portcullis_fuzz_bodies::Body;
 use super::{corpus::Input, mutation::Mutator};
 
 /// Damaged copies of each input.
-const MUTATIONS: usize = 1000;
+const MUTATIONS: usize = 500;
 
 thread_local! {
     /// What the last panic of this thread said, while a body runs on it.
