@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     const LIMITS: ConnectionLimits =
-        ConnectionLimits { max_head: 32 << 10, idle: Duration::from_secs(30), max_streams: 100 };
+        ConnectionLimits { max_head: 32 << 10, max_headers: 100, idle: Duration::from_secs(30), max_streams: 100 };
 
     /// Answers each request when a permit is there.
     #[derive(Clone)]
