@@ -63,7 +63,9 @@ const HTTP2_PING: Duration = Duration::from_secs(60);
 pub(super) fn protocol(limits: ConnectionLimits) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     // The time for a head is watched here, by one timer a connection in place of one a request.
-    builder.http1().header_read_timeout(None).max_buf_size(limits.max_head).pipeline_flush(true);
+    // No `pipeline_flush`: it holds an answer back while bytes of a next head have come, and for ever where those
+    // bytes are the head that the answer refuses. Head and body leave in one plain write.
+    builder.http1().header_read_timeout(None).max_buf_size(limits.max_head).writev(false);
     if limits.max_headers != HEADERS_ON_STACK {
         builder.http1().max_headers(limits.max_headers);
     }
