@@ -7,6 +7,7 @@ use std::{
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
+use portcullis_session::InUse;
 
 /// The body of an admitted request: exactly the bytes that were judged, or nothing.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +40,9 @@ impl Body for AdmittedBody {
 pin_project! {
     /// The body of every answer that leaves the endpoint: a short text of its own, nothing, or the inner service's
     /// body, untouched. No box in either case.
+    ///
+    /// The session that an answer belongs to does not go idle while its body lives: a client that only listens to a
+    /// stream uses the session.
     #[derive(Debug)]
     pub struct EndpointBody<B> {
         #[pin]
@@ -51,7 +55,7 @@ pin_project! {
     #[derive(Debug)]
     enum Kind<B> {
         Own { data: Bytes },
-        Inner { #[pin] body: B },
+        Inner { #[pin] body: B, in_use: Option<InUse> },
     }
 }
 
@@ -60,8 +64,8 @@ impl<B> EndpointBody<B> {
         Self { kind: Kind::Own { data } }
     }
 
-    pub(crate) fn inner(body: B) -> Self {
-        Self { kind: Kind::Inner { body } }
+    pub(crate) fn inner(body: B, in_use: Option<InUse>) -> Self {
+        Self { kind: Kind::Inner { body, in_use } }
     }
 }
 
@@ -73,21 +77,21 @@ impl<B: Body<Data = Bytes>> Body for EndpointBody<B> {
         match self.project().kind.project() {
             KindProj::Own { data } if data.is_empty() => Poll::Ready(None),
             KindProj::Own { data } => Poll::Ready(Some(Ok(Frame::data(std::mem::take(data))))),
-            KindProj::Inner { body } => body.poll_frame(cx),
+            KindProj::Inner { body, .. } => body.poll_frame(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.kind {
             Kind::Own { data } => data.is_empty(),
-            Kind::Inner { body } => body.is_end_stream(),
+            Kind::Inner { body, .. } => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
             Kind::Own { data } => SizeHint::with_exact(data.len() as u64),
-            Kind::Inner { body } => body.size_hint(),
+            Kind::Inner { body, .. } => body.size_hint(),
         }
     }
 }

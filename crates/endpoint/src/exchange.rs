@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use http::{HeaderMap, Response, StatusCode};
-use portcullis_session::{EndReason, Reservation, Session};
+use portcullis_session::{EndReason, InUse, Reservation, Session};
 
 use crate::{EndpointBody, respond, session::Sessions};
 
@@ -11,8 +11,8 @@ pub(crate) enum Exchange {
     Without,
     /// `initialize`: room is held, and becomes a session when the inner service accepts.
     Opening { room: Reservation, version: Option<Box<str>> },
-    /// A request in a session.
-    In(Arc<Session>),
+    /// A request in a session, which is in use until the answer has ended.
+    In(InUse),
     /// DELETE.
     Closing(Arc<Session>),
 }
@@ -21,8 +21,10 @@ impl Exchange {
     /// Puts the backend's identifier in the place of the client's.
     pub(crate) fn prepare(&self, sessions: &Sessions, headers: &mut HeaderMap) {
         sessions.take(headers);
-        if let Self::In(session) | Self::Closing(session) = self {
-            sessions.name_to_backend(session, headers);
+        match self {
+            Self::Without | Self::Opening { .. } => {}
+            Self::In(session) => sessions.name_to_backend(session, headers),
+            Self::Closing(session) => sessions.name_to_backend(session, headers),
         }
     }
 
@@ -30,6 +32,7 @@ impl Exchange {
     pub(crate) fn finish<B>(self, sessions: &Sessions, mut response: Response<B>) -> Response<EndpointBody<B>> {
         let status = response.status();
         let named = sessions.take(response.headers_mut());
+        let mut in_use = None;
         match self {
             Self::Without => {}
             Self::Opening { room, version } => {
@@ -47,6 +50,7 @@ impl Exchange {
                 } else if is_ours {
                     sessions.name_to_client(&session, response.headers_mut());
                 }
+                in_use = Some(session);
             }
             Self::Closing(session) => {
                 let gone = status.is_success()
@@ -60,6 +64,6 @@ impl Exchange {
                 }
             }
         }
-        response.map(EndpointBody::inner)
+        response.map(|body| EndpointBody::inner(body, in_use))
     }
 }

@@ -28,7 +28,10 @@ pub(crate) fn judge_stream(shared: &Shared, parts: &Parts, caller: &Caller) -> R
     let version = legacy_version(&parts.headers, shared.revisions).map_err(Refusal::StreamVersion)?;
     shared.rules.judge(Subject::default(), caller.principal()).map_err(Refusal::Scopes)?;
     let era = Era::Legacy { version: version.or_else(|| negotiated(&session)) };
-    let exchange = if parts.method == Method::DELETE { Exchange::Closing(session) } else { Exchange::In(session) };
+    let exchange = match parts.method {
+        Method::DELETE => Exchange::Closing(session),
+        _ => Exchange::In(shared.sessions.store.hold(session)),
+    };
     Ok(Admission { era, exchange })
 }
 
@@ -66,7 +69,7 @@ fn judge_legacy(shared: &Shared, parts: &Parts, caller: &Caller, message: &Messa
     shared.rules.judge(envelope.into(), caller.principal()).map_err(Refusal::Scopes)?;
     let asked = envelope.initialize_version().and_then(Revision::parse);
     let exchange = match session {
-        Some(session) => Exchange::In(session),
+        Some(session) => Exchange::In(shared.sessions.store.hold(session)),
         None => {
             let owner = owner.ok_or(Refusal::NoOwner)?;
             let sessions = &shared.sessions;

@@ -12,7 +12,7 @@
 //!   opened than the limits allow, however many callers ask at once. At a limit new sessions are refused; an
 //!   active one is never evicted.
 //! - **Time-outs**, idle and absolute, hold at every [`SessionStore::resolve`]; [`SessionStore::sweep`] ends the
-//!   sessions that nobody asks for any more.
+//!   sessions that nobody asks for any more. A session that is held in use ([`SessionStore::hold`]) is not idle.
 //! - **The observer** hears of each ended session exactly once, whatever ended it.
 //!
 //! Resolving allocates nothing. A session with texts of usual length takes less than 500 bytes. The crate knows
@@ -46,6 +46,7 @@
 
 mod error;
 mod identifier;
+mod in_use;
 mod key;
 mod observer;
 mod owner;
@@ -55,6 +56,7 @@ mod settings;
 mod store;
 
 pub use error::{KeyError, StoreFull, Unresolved};
+pub use in_use::InUse;
 pub use key::SessionKey;
 pub use observer::{EndReason, SessionObserver};
 pub use owner::Owner;

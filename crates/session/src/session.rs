@@ -2,7 +2,7 @@ use std::{
     fmt,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -25,6 +25,8 @@ pub struct Session {
     opened: u64,
     /// The same of the last use, or [`ENDED`]. One atomic for both, so that a use and an end never both win.
     last_used: AtomicU64,
+    /// How many uses are under way.
+    in_use: AtomicU32,
 }
 
 const ENDED: u64 = u64::MAX;
@@ -61,7 +63,8 @@ impl Session {
         let Record { identifier, random, log_hash, resource, owner, backend, protocol_version } = record;
         let opened = millis(now);
         let last_used = AtomicU64::new(opened);
-        Self { identifier, random, log_hash, resource, owner, backend, protocol_version, opened, last_used }
+        let in_use = AtomicU32::new(0);
+        Self { identifier, random, log_hash, resource, owner, backend, protocol_version, opened, last_used, in_use }
     }
 
     /// The identifier that the owner knows the session by: 44 characters of base64url. Keep it out of logs.
@@ -120,6 +123,14 @@ impl Session {
         self.over(self.last_used.load(Ordering::Acquire), millis(now), timeouts).is_some()
     }
 
+    pub(crate) fn take_into_use(&self) {
+        self.in_use.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(crate) fn leave_use(&self) {
+        self.in_use.fetch_sub(1, Ordering::AcqRel);
+    }
+
     pub(crate) fn close(&self) {
         self.last_used.store(ENDED, Ordering::Release);
     }
@@ -149,7 +160,7 @@ impl Session {
     fn over(&self, last: u64, now: u64, timeouts: Timeouts) -> Option<EndReason> {
         if now.saturating_sub(self.opened) >= millis(timeouts.lifetime) {
             Some(EndReason::Lifetime)
-        } else if now.saturating_sub(last) >= millis(timeouts.idle) {
+        } else if now.saturating_sub(last) >= millis(timeouts.idle) && self.in_use.load(Ordering::Acquire) == 0 {
             Some(EndReason::Idle)
         } else {
             None

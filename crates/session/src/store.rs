@@ -4,7 +4,7 @@ use dashmap::DashMap;
 use portcullis_metadata::{Clock, ResourceUri};
 
 use crate::{
-    EndReason, Owner, Session, SessionKey, SessionObserver, SessionSettings, StoreFull, Unresolved,
+    EndReason, InUse, Owner, Session, SessionKey, SessionObserver, SessionSettings, StoreFull, Unresolved,
     identifier::{self, Random},
     room::Rooms,
     session::{Life, Record, Timeouts},
@@ -75,9 +75,13 @@ impl SessionStore {
         if self.touch(&session) { Ok(session) } else { Err(Unresolved::Ended) }
     }
 
-    /// Counts this moment as a use of the session, as for a stream that is still being read. Whether it is
-    /// still active.
-    pub fn touch(&self, session: &Session) -> bool {
+    /// Keeps a session from going idle for as long as the returned value lives. Its lifetime still ends it.
+    pub fn hold(&self, session: Arc<Session>) -> InUse {
+        InUse::new(self.clone(), session)
+    }
+
+    /// Counts this moment as a use of the session. Whether it is still active.
+    pub(crate) fn touch(&self, session: &Session) -> bool {
         match session.touch(self.0.clock.monotonic(), self.0.timeouts) {
             Life::Active => true,
             Life::Ended => false,

@@ -275,6 +275,32 @@ async fn a_backend_that_forgot_the_session_ends_it() {
     assert_eq!(answer.json(), no_session());
 }
 
+/// E9: a client that only listens does not lose its session, nor one whose call takes long.
+#[tokio::test]
+async fn a_session_with_an_open_stream_does_not_go_idle() {
+    let world = World::open();
+    let identifier = world.initialize().await;
+    let headers = [(SESSION, &*identifier)];
+    let stream = world.start("GET", &headers, Full::from("")).await.unwrap();
+    world.clock.advance(120 * MINUTE);
+    assert_eq!(world.sessions.sweep(), 0);
+    drop(stream);
+
+    world.inner.falls_silent(true);
+    let mut call = Box::pin(world.start("GET", &headers, Full::from("")));
+    assert!(poll_once(&mut call).is_pending());
+    world.clock.advance(120 * MINUTE);
+    assert_eq!(world.sessions.sweep(), 0);
+    drop(call);
+    world.inner.falls_silent(false);
+
+    world.clock.advance(29 * MINUTE);
+    assert_eq!(world.send("GET", &headers, "").await.status, 200);
+    world.clock.advance(30 * MINUTE);
+    assert_eq!(world.send("GET", &headers, "").await.status, 400);
+    assert_eq!(world.ended(), [EndReason::Idle]);
+}
+
 /// E9: at a limit new sessions are refused before the backend hears of them, and old ones live on.
 #[tokio::test]
 async fn a_full_store_refuses_new_sessions() {

@@ -204,6 +204,46 @@ fn idle_sessions_end_at_resolve() {
     assert_eq!((bench.store.len(), bench.store.0.rooms.counts()), (0, (0, 0)));
 }
 
+/// E9: a session in use does not go idle, and its idle time starts when the last use ends.
+#[test]
+fn a_session_in_use_does_not_go_idle() {
+    let bench = bench();
+    let session = bench.open(ALICE);
+    let (stream, request) = (bench.store.hold(session.clone()), bench.store.hold(session.clone()));
+    bench.clock.advance(Duration::from_secs(3600));
+    assert_eq!(bench.store.sweep(), 0);
+    drop(request);
+    bench.clock.advance(Duration::from_secs(3600));
+    assert_eq!(bench.store.sweep(), 0);
+    assert!(bench.resolve(ALICE, &session).is_ok());
+    bench.clock.advance(Duration::from_secs(3600));
+    drop(stream);
+    bench.clock.advance(Duration::from_secs(30 * 60) - Duration::from_millis(1));
+    assert_eq!(bench.store.sweep(), 0);
+    bench.clock.advance(Duration::from_millis(1));
+    assert_eq!(bench.store.sweep(), 1);
+    assert_eq!(bench.heard.take(), [(session.identifier().into(), EndReason::Idle)]);
+}
+
+/// E9: the absolute lifetime ends a session in use all the same, and the end of that use is not a second end.
+#[test]
+fn a_session_in_use_ends_with_its_lifetime() {
+    let bench = bench();
+    let session = bench.open(ALICE);
+    let stream = bench.store.hold(session.clone());
+    bench.clock.advance(Duration::from_secs(24 * 3600));
+    assert_eq!(bench.store.sweep(), 1);
+    drop(stream);
+    assert_eq!(bench.heard.take(), [(session.identifier().into(), EndReason::Lifetime)]);
+
+    let session = bench.open(ALICE);
+    let stream = bench.store.hold(session.clone());
+    bench.clock.advance(Duration::from_secs(24 * 3600));
+    drop(stream);
+    assert_eq!(bench.heard.take(), [(session.identifier().into(), EndReason::Lifetime)]);
+    assert!(bench.store.is_empty());
+}
+
 /// E9: the lifetime ends a session however much it is used.
 #[test]
 fn lifetime_ends_at_resolve() {
