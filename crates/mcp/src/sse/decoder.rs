@@ -38,7 +38,7 @@ impl StreamError {
 }
 
 impl Decoder {
-    /// A decoder for a new stream that holds at most `max_event` bytes of one event.
+    /// A decoder for a new stream that holds at most `max_event` bytes of one event, as they came in.
     pub fn new(max_event: usize) -> Self {
         Self {
             max_event,
@@ -101,7 +101,10 @@ impl Decoder {
             self.has_data = false;
             self.fields.take()
         } else {
-            self.field(text);
+            if !self.field(text) {
+                // What is not kept does not count.
+                self.held -= line.len();
+            }
             None
         };
         self.line = line;
@@ -109,7 +112,8 @@ impl Decoder {
         event
     }
 
-    fn field(&mut self, line: &str) {
+    /// Takes a line's field into the event. False for a comment and for what the standard does not know.
+    fn field(&mut self, line: &str) -> bool {
         let (name, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         let has_data = self.has_data;
@@ -127,9 +131,9 @@ impl Decoder {
             "retry" if !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit()) => {
                 self.fields.get_or_insert_default().retry = value.parse().ok();
             }
-            // A comment, or a field that the standard does not know. Neither is kept, so neither counts.
-            _ => self.held -= line.len().min(self.held),
+            _ => return false,
         }
+        true
     }
 }
 
@@ -192,6 +196,17 @@ mod tests {
         for _ in 0..100 {
             assert_eq!(decoder.push(b": ping\n").unwrap(), []);
         }
+    }
+
+    #[test]
+    fn a_comment_gives_back_no_more_than_it_took() {
+        let mut decoder = Decoder::new(64);
+        let comment = [b":".as_slice(), &[0xFF; 30], b"\n"].concat();
+        let mut outcome = Ok(vec![]);
+        for _ in 0..4 {
+            outcome = outcome.and(decoder.push(b"data: 0123456789012345\n")).and(decoder.push(&comment));
+        }
+        assert_eq!(outcome, Err(StreamError::EventTooLarge));
     }
 
     prop_compose! {
