@@ -16,8 +16,8 @@
 //!
 //! A POST is refused for the first of these that applies: its size (413, 503); for a legacy message the lack of a
 //! usable session (400, -32000), whatever the body is; its content type (415); what makes it unreadable (400, -32700,
-//! -32600, -32602) or no message of its era (400, -32020, -32022, -32602, -32600); missing scopes (403); for `initialize` a
-//! token without subject (403) and a full store (503). GET and DELETE without a usable session get 400 in plain text.
+//! -32600, -32602) or no message of its era (400, -32020, -32022, -32602, -32600; 404, -32601); missing scopes (403); for
+//! `initialize` a token without subject (403) and a full store (503). GET and DELETE without a usable session get 400 in plain text.
 //! Clients get generic texts; the reason goes to the guard's [`Decision`](portcullis_guard::Decision) as a code.
 //!
 //! No future is boxed on the way of a request, and a body that comes in one piece is not copied.

@@ -47,6 +47,9 @@ pub enum EraError {
         /// What is served.
         supported: Revisions,
     },
+    /// `initialize` as a modern request: it begins a session, and modern revisions have neither.
+    #[error("Method not found")]
+    ModernInitialize,
     /// The version header of a legacy message is repeated, malformed, or names a revision that is not served.
     #[error("Invalid or unsupported MCP-Protocol-Version")]
     LegacyVersion,
@@ -60,13 +63,17 @@ impl EraError {
             Self::HeaderMismatch { .. } => "era.header_mismatch",
             Self::MissingMeta { .. } => "era.meta_missing",
             Self::UnsupportedVersion { .. } => "era.version_unsupported",
+            Self::ModernInitialize => "era.modern_initialize",
             Self::LegacyVersion => "era.legacy_version",
         }
     }
 
-    /// The HTTP status that answers it: 400 for all of them.
+    /// The HTTP status that answers it: 404 for a method that the revision does not have, else 400.
     pub const fn status(&self) -> StatusCode {
-        StatusCode::BAD_REQUEST
+        match self {
+            Self::ModernInitialize => StatusCode::NOT_FOUND,
+            _ => StatusCode::BAD_REQUEST,
+        }
     }
 
     /// The JSON-RPC error that answers it.
@@ -76,6 +83,7 @@ impl EraError {
             Self::HeaderMismatch { .. } => ErrorCode::HeaderMismatch,
             Self::MissingMeta { .. } => ErrorCode::InvalidParams,
             Self::UnsupportedVersion { .. } => ErrorCode::UnsupportedProtocolVersion,
+            Self::ModernInitialize => ErrorCode::MethodNotFound,
             Self::LegacyVersion => ErrorCode::InvalidRequest,
         }
     }
@@ -166,6 +174,9 @@ fn modern(
         return Err(EraError::unsupported(envelope.initialize_version().unwrap_or(claimed), served));
     }
     mirrored(envelope, headers)?;
+    if envelope.is_initialize() {
+        return Err(EraError::ModernInitialize);
+    }
     if envelope.kind() == Kind::Request && !envelope.has_client_capabilities() {
         return Err(EraError::MissingMeta { key: meta::CLIENT_CAPABILITIES });
     }

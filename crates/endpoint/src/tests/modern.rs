@@ -123,13 +123,13 @@ async fn an_unknown_modern_method_keeps_its_404() {
     assert_eq!((world.sessions.len(), world.ended().len()), (1, 0));
 }
 
-/// E11, F5: initialize under a modern header opens nothing.
+/// E11, F5: initialize under a modern header opens nothing, here or behind the endpoint.
 #[tokio::test]
 async fn a_modern_header_does_not_smuggle_an_initialize() {
     let world = World::guarded("");
     let answer = world.post(&[MODERN, ("mcp-method", "initialize")], initialize()).await;
     assert_eq!(answer.error(), (400, -32020));
     let answer = world.post(&[MODERN, ("mcp-method", "initialize")], modern("initialize", json!({}))).await;
-    assert_eq!((answer.status, answer.header(SESSION)), (200, None));
-    assert!(world.sessions.is_empty());
+    assert_eq!((answer.error(), answer.header(SESSION)), ((404, -32601), None));
+    assert!(world.sessions.is_empty() && world.inner.seen().is_empty());
 }

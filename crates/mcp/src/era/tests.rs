@@ -164,6 +164,15 @@ fn a_modern_only_endpoint_names_its_versions_to_initialize() {
     assert_eq!(code(judge_by("{", &[], served)), -32700);
 }
 
+/// E9, E11: `initialize` begins a session, so that it cannot come as a request without one.
+#[test]
+fn initialize_is_never_modern() {
+    let initialize = modern_body("initialize", json!({"protocolVersion": "2025-11-25"}), "2026-07-28");
+    let pairs = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "initialize")];
+    let error = judge(&initialize, &pairs).unwrap_err();
+    assert_eq!((error.rpc_code().value(), error.status()), (-32601, StatusCode::NOT_FOUND));
+}
+
 /// F6: a legacy header must name a served legacy revision; none means what the session negotiated.
 #[test]
 fn a_legacy_version_header_must_be_a_served_one() {
