@@ -37,8 +37,9 @@ pub enum Kind {
 ///
 /// A value of this type means: the bytes are UTF-8 and one JSON object with nothing behind it, no deeper than
 /// the limit; it is a request, a notification or a response and not two of them; no member that is read here
-/// stands there twice, under whatever escapes, or beside one that differs from it only in letter case (readers
-/// exist that would take the other one). It says nothing of the members that are not read.
+/// stands there twice, under whatever escapes, or beside one that differs from it only in letter case or behind a
+/// NUL (readers exist that would take the other one), and neither method nor name has a NUL. It says nothing of the
+/// members that are not read.
 #[derive(Clone, Debug)]
 pub struct Envelope<'a> {
     kind: Kind,
@@ -72,8 +73,8 @@ pub enum EnvelopeError {
     /// A member that decides something stands there twice.
     #[error("a member of the message is repeated")]
     DuplicateMember,
-    /// A member differs from one that decides something in letter case only.
-    #[error("a member of the message differs from a known one in letter case only")]
+    /// A member differs from one that decides something in letter case only, or in what follows a NUL.
+    #[error("a member of the message could be taken for a known one")]
     LookAlikeMember,
     /// `params.name`, `params.uri`, `params._meta` or a member of that is missing where the method needs it, or of the wrong type.
     #[error("a parameter of the message is missing or of the wrong type")]
@@ -119,7 +120,7 @@ impl<'a> Envelope<'a> {
             return Err(EnvelopeError::NotJsonRpc);
         }
         match members.method {
-            Some(method) => Self::call(members::text(method).ok_or(EnvelopeError::NotJsonRpc)?, members),
+            Some(method) => Self::call(decisive(method).ok_or(EnvelopeError::NotJsonRpc)?, members),
             None => Self::response(members),
         }
     }
@@ -129,16 +130,18 @@ impl<'a> Envelope<'a> {
             return Err(EnvelopeError::NotJsonRpc);
         }
         let params = members.params.unwrap_or_default();
-        let name = match NameMember::of(&method) {
-            Some(_) if params.look_alike => return Err(EnvelopeError::LookAlikeMember),
+        let (named_by, initializes) = (NameMember::of(&method), method == "initialize");
+        if params.look_alike && (named_by.is_some() || initializes) {
+            return Err(EnvelopeError::LookAlikeMember);
+        }
+        let name = match named_by {
             Some(member) => {
                 let value = if member == NameMember::Name { params.name } else { params.uri };
-                Some(value.and_then(members::text).ok_or(EnvelopeError::InvalidParams)?)
+                Some(value.and_then(decisive).ok_or(EnvelopeError::InvalidParams)?)
             }
             None => None,
         };
-        let initialize_version =
-            if method == "initialize" { params.protocol_version.and_then(members::text) } else { None };
+        let initialize_version = if initializes { params.protocol_version.and_then(members::text) } else { None };
         let meta = params.meta.unwrap_or_default();
         let protocol_version = match meta.protocol_version {
             Some(version) => Some(members::text(version).ok_or(EnvelopeError::InvalidParams)?),
@@ -228,13 +231,22 @@ enum NameMember {
 }
 
 impl NameMember {
+    /// Letter case does not count, so that a rule for a name is not passed by where a server does not mind it either.
     fn of(method: &str) -> Option<Self> {
-        match method {
-            "tools/call" | "prompts/get" => Some(Self::Name),
-            "resources/read" | "resources/subscribe" | "resources/unsubscribe" => Some(Self::Uri),
-            _ => None,
+        let is = |known: &&str| method.eq_ignore_ascii_case(known);
+        if ["tools/call", "prompts/get"].iter().any(is) {
+            Some(Self::Name)
+        } else if ["resources/read", "resources/subscribe", "resources/unsubscribe"].iter().any(is) {
+            Some(Self::Uri)
+        } else {
+            None
         }
     }
+}
+
+/// A text that rules are chosen by. It has no NUL, at which some readers would end it.
+fn decisive(raw: &RawValue) -> Option<Cow<'_, str>> {
+    members::text(raw).filter(|text| !text.contains('\0'))
 }
 
 fn is_identifier(id: &RawValue) -> bool {

@@ -69,7 +69,7 @@ pub(super) struct Params<'a> {
     pub(super) uri: Option<&'a RawValue>,
     pub(super) protocol_version: Option<&'a RawValue>,
     pub(super) meta: Option<Meta<'a>>,
-    /// A member that differs from `name` or `uri` in letter case only: wrong where the method reads these, and
+    /// A member that could be taken for `name`, `uri` or `protocolVersion`: wrong where the method reads these, and
     /// a parameter like others where it does not.
     pub(super) look_alike: bool,
 }
@@ -93,7 +93,7 @@ impl<'de> Members<'de> for Params<'de> {
         if name == "_meta" {
             return Err(pass.fail(EnvelopeError::LookAlikeMember));
         }
-        self.look_alike |= matches!(name, "name" | "uri");
+        self.look_alike = true;
         Ok(())
     }
 }
@@ -135,7 +135,7 @@ trait Members<'de>: Default {
     /// Takes the value of a member that `NAMES` has.
     fn take<A: MapAccess<'de>>(&mut self, pass: &Pass, name: &str, map: &mut A) -> Result<(), A::Error>;
 
-    /// Judges a member that differs from the one in `NAMES` in letter case only.
+    /// Judges a member that some readers would take for the one in `NAMES`.
     fn look_alike<E: serde::de::Error>(&mut self, pass: &Pass, name: &str) -> Result<(), E>;
 
     fn value<A: MapAccess<'de>>(pass: &Pass, map: &mut A) -> Result<&'de RawValue, A::Error> {
@@ -265,15 +265,16 @@ impl Visitor<'_> for Key {
     }
 }
 
-/// Whether two names are the same to readers that ignore letter case, Go's among them: those take the long s
-/// and the Kelvin sign for the letters that they fold to.
+/// Whether two names are the same to readers that ignore letter case or end a text at a NUL. Go's take the long s
+/// and the Kelvin sign for the letters that they fold to, Java's the two Turkish letters.
 fn looks_alike(name: &str, known: &str) -> bool {
     let fold = |c: char| match c {
         '\u{17F}' => 's',
         '\u{212A}' => 'k',
+        '\u{130}' | '\u{131}' => 'i',
         c => c.to_ascii_lowercase(),
     };
-    name.chars().map(fold).eq(known.chars().map(fold))
+    name.chars().take_while(|c| *c != '\0').map(fold).eq(known.chars().map(fold))
 }
 
 /// How deep the arrays and objects of a JSON text nest; 0 for a scalar.

@@ -142,13 +142,39 @@ fn a_member_that_only_differs_in_letter_case_is_refused() {
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"},"paramſ":{"name":"b"}}"#,
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","NAME":"b"}}"#,
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"Name":"b"}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"ur\u0131":"a:b","uri":"a:c"}}"#,
         r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_META":{}}}"#,
         r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"io.modelcontextprotocol/ProtocolVersion":"2026-07-28"}}}"#,
     ] {
         assert_eq!(parse(text).err(), Some(EnvelopeError::LookAlikeMember), "{text}");
     }
+    let version = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolversion":"2025-06-18"}}"#;
+    assert_eq!(parse(version).err(), Some(EnvelopeError::LookAlikeMember));
     let unrelated = r#"{"jsonrpc":"2.0","id":1,"method":"acme/rename","params":{"Name":"b","ProtocolVersion":1}}"#;
     assert!(parse(unrelated).is_ok());
+}
+
+/// Parsers that keep texts as C strings end them at a NUL, in names of members too.
+#[test]
+fn nothing_that_decides_is_cut_by_a_nul() {
+    for text in [
+        r#"{"jsonrpc":"2.0","id":1,"method\u0000x":"tools/call","method":"tools/list"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"Name\u0000":"b","name":"a"}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta\u0000":{}}}"#,
+    ] {
+        assert_eq!(parse(text).err(), Some(EnvelopeError::LookAlikeMember), "{text}");
+    }
+    let method = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call\u0000","params":{"name":"a"}}"#;
+    assert_eq!(parse(method).err(), Some(EnvelopeError::NotJsonRpc));
+    let name = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"admin\u0000x"}}"#;
+    assert_eq!(parse(name).err(), Some(EnvelopeError::InvalidParams));
+}
+
+/// B9: rules for names count for a method in any letter case, as those for methods do.
+#[test]
+fn names_are_read_in_any_case_of_the_method() {
+    let text = r#"{"jsonrpc":"2.0","id":1,"method":"Tools/Call","params":{"name":"admin"}}"#;
+    assert_eq!(parse(text).unwrap().name(), Some("admin"));
 }
 
 #[test]
@@ -246,11 +272,13 @@ proptest! {
             prop_assert_eq!(envelope.method(), Some(&*method));
             prop_assert_eq!(envelope.id().unwrap().get(), id.to_string());
         } else {
-            prop_assert!(NameMember::of(&method).is_some());
+            prop_assert!(NameMember::of(&method).is_some() || method.contains('\0'));
         }
         let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"arguments": arguments, "name": name}}).to_string();
-        let envelope = parse(&call).unwrap();
-        prop_assert_eq!(envelope.name(), Some(&*name));
+        match parse(&call) {
+            Ok(envelope) => prop_assert_eq!(envelope.name(), Some(&*name)),
+            Err(error) => prop_assert!(name.contains('\0') && error == EnvelopeError::InvalidParams),
+        }
     }
 
     #[test]
