@@ -12,7 +12,10 @@ async fn hmac_keyed_by_the_public_key() {
     let tokens = site.token().hmac_with_public_key();
     assert!(tokens.len() >= 5, "PEM, DER, JWK, modulus and its text");
     site.assert_refused(
-        tokens.into_iter().enumerate().map(|(form, token)| (format!("form {form}"), token, "token.algorithm_unsupported")),
+        tokens
+            .into_iter()
+            .enumerate()
+            .map(|(form, token)| (format!("form {form}"), token, "token.algorithm_unsupported")),
     )
     .await;
 }
@@ -33,8 +36,12 @@ async fn algorithms_that_were_not_agreed_on() {
     )
     .await;
     let other = site.forge.key_for(Algorithm::Es256);
-    site.assert_refused([("a key that is not published", token.signed_by(other).sign(), "token.algorithm_not_allowed")])
-        .await;
+    site.assert_refused([(
+        "a key that is not published",
+        token.signed_by(other).sign(),
+        "token.algorithm_not_allowed",
+    )])
+    .await;
 }
 
 /// C2: the pair of key and algorithm has to be published, also where both algorithms are allowed.

@@ -12,15 +12,7 @@ async fn in_the_body() {
     let message = |bytes: &[u8]| {
         [br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":""#, bytes, br#""}}"#].concat()
     };
-    for bytes in [
-        &b"\xff"[..],
-        b"\xc0\xaf",
-        b"\xe0\x80\xaf",
-        b"\xed\xa0\x80",
-        b"\xf4\x90\x80\x80",
-        b"\xc3",
-        b"\x80",
-    ] {
+    for bytes in [&b"\xff"[..], b"\xc0\xaf", b"\xe0\x80\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc3", b"\x80"] {
         let answer = site.send(Request::post(Site::ENDPOINT, message(bytes)).bearer(&token).session(&session)).await;
         answer.assert_rpc_error(400, -32700);
         site.portcullis.assert_denied(&answer, "message.not_utf8").await;
@@ -57,7 +49,14 @@ async fn in_headers() {
     answer.assert_no_session();
     let answer = site.send(Request::post(Site::ENDPOINT, INITIALIZE).header("Authorization", b"Bearer \xff\xfe")).await;
     assert_eq!(answer.assert_unauthorized(), Some("invalid_request"));
-    let answer = site.send(Request::new("POST", Site::ENDPOINT).bearer(&token).header("Content-Type", b"application/json\xff").body(INITIALIZE)).await;
+    let answer = site
+        .send(
+            Request::new("POST", Site::ENDPOINT)
+                .bearer(&token)
+                .header("Content-Type", b"application/json\xff")
+                .body(INITIALIZE),
+        )
+        .await;
     assert_eq!(answer.status, 415, "{answer:?}");
     let answer = site.send(post().header("Origin", b"http://localhost\xff")).await;
     assert_eq!(answer.status, 403, "{answer:?}");

@@ -8,9 +8,18 @@ use serde_json::json;
 async fn extensions_are_refused() {
     let site = Site::start().await;
     let token = site.token();
-    let critical = [json!(["exp"]), json!(["b64"]), json!(["http://example.com/x"]), json!([]), json!(null), json!("b64"), json!({})];
+    let critical = [
+        json!(["exp"]),
+        json!(["b64"]),
+        json!(["http://example.com/x"]),
+        json!([]),
+        json!(null),
+        json!("b64"),
+        json!({}),
+    ];
     site.assert_refused(
-        critical.map(|crit| (format!("crit {crit}"), token.clone().header("crit", crit).sign(), "token.header_extension")),
+        critical
+            .map(|crit| (format!("crit {crit}"), token.clone().header("crit", crit).sign(), "token.header_extension")),
     )
     .await;
     site.assert_refused([true, false].map(|b64| {

@@ -13,9 +13,8 @@ async fn in_the_body() {
     let site = Site::start().await;
     let token = site.good_token();
     let session = site.open_session(&token).await;
-    let send = async |body: String| {
-        site.send(Request::post(Site::ENDPOINT, body).bearer(&token).session(&session)).await
-    };
+    let send =
+        async |body: String| site.send(Request::post(Site::ENDPOINT, body).bearer(&token).session(&session)).await;
     // Two levels are the message's own.
     assert_eq!(send(nested(62, "[", "]")).await.status, 200, "64 levels are allowed");
     let before = site.upstream.count();

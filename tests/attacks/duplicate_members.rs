@@ -27,7 +27,9 @@ async fn in_the_claims() {
     let token = site.token();
     let claims = |more: &str| {
         let aud = Site::RESOURCE;
-        format!(r#"{{"iss":"https://issuer.example","aud":"{aud}","sub":"alice","exp":4102444800,"scope":"mcp:tools"{more}}}"#)
+        format!(
+            r#"{{"iss":"https://issuer.example","aud":"{aud}","sub":"alice","exp":4102444800,"scope":"mcp:tools"{more}}}"#
+        )
     };
     site.assert_accepted("each claim once", &token.clone().raw_payload(claims("")).sign()).await;
     for more in [
@@ -57,10 +59,19 @@ async fn in_the_message() {
         (r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","method":"tools/call"}"#, "message.duplicate_member"),
         (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"tools/list"}"#, "message.duplicate_member"),
         (r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","\u006dethod":"x"}"#, "message.duplicate_member"),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","name":"b"}}"#, "message.duplicate_member"),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"},"params":{"name":"b"}}"#, "message.duplicate_member"),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","name":"b"}}"#,
+            "message.duplicate_member",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"},"params":{"name":"b"}}"#,
+            "message.duplicate_member",
+        ),
         (r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","Method":"tools/call"}"#, "message.look_alike_member"),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","NAME":"b"}}"#, "message.look_alike_member"),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","NAME":"b"}}"#,
+            "message.look_alike_member",
+        ),
     ] {
         let answer = site.send(Request::post(Site::ENDPOINT, body).bearer(&token).session(&session)).await;
         answer.assert_rpc_error(400, -32600);

@@ -29,13 +29,25 @@ async fn keys_in_the_header() {
 
     site.assert_refused([
         ("jwk under the issuer's kid", site.token().self_signed(&attacker.key()), "token.signature"),
-        ("jwk under its own kid", forged.clone().kid("mine").header("jwk", attacker.key().public_jwk()).sign(), "token.key_unknown"),
-        ("jwk without a kid", forged.clone().without_header("kid").header("jwk", attacker.key().public_jwk()).sign(), "token.signature"),
+        (
+            "jwk under its own kid",
+            forged.clone().kid("mine").header("jwk", attacker.key().public_jwk()).sign(),
+            "token.key_unknown",
+        ),
+        (
+            "jwk without a kid",
+            forged.clone().without_header("kid").header("jwk", attacker.key().public_jwk()).sign(),
+            "token.signature",
+        ),
         ("jku", forged.clone().header("jku", url.as_str()).sign(), "token.signature"),
         ("jku and another kid", forged.clone().kid("mine").header("jku", url.as_str()).sign(), "token.key_unknown"),
         ("x5u", forged.clone().header("x5u", url.as_str()).sign(), "token.signature"),
         ("x5c", forged.clone().header("x5c", certificate.clone()).sign(), "token.signature"),
-        ("all of them", forged.header("jku", url.as_str()).header("x5u", url.as_str()).header("x5c", certificate).sign(), "token.signature"),
+        (
+            "all of them",
+            forged.header("jku", url.as_str()).header("x5u", url.as_str()).header("x5c", certificate).sign(),
+            "token.signature",
+        ),
     ])
     .await;
     assert_eq!(fetched.load(Ordering::SeqCst), 0, "a key was fetched from where the token points");

@@ -8,7 +8,8 @@ use serde_json::json;
 async fn a_modern_header_over_a_legacy_body() {
     let site = Site::start().await;
     let token = site.good_token();
-    let post = |body: &str| Request::post(Site::ENDPOINT, body).bearer(&token).header("MCP-Protocol-Version", "2026-07-28");
+    let post =
+        |body: &str| Request::post(Site::ENDPOINT, body).bearer(&token).header("MCP-Protocol-Version", "2026-07-28");
     let list = call(1, "tools/list", &json!({}));
     for (case, request, code) in [
         ("a request", post(&list), -32020),
@@ -45,9 +46,18 @@ async fn a_modern_body_under_other_headers() {
         ("two method headers", modern(&list).header("Mcp-Method", "tools/list").header("Mcp-Method", "tools/call")),
         ("no name header", modern(&tool).header("Mcp-Method", "tools/call")),
         ("another name", modern(&tool).header("Mcp-Method", "tools/call").header("Mcp-Name", "multiply")),
-        ("another name, encoded", modern(&tool).header("Mcp-Method", "tools/call").header("Mcp-Name", "=?base64?bXVsdGlwbHk=?=")),
-        ("an encoding that is none", modern(&tool).header("Mcp-Method", "tools/call").header("Mcp-Name", "=?base64?%%%?=")),
-        ("two names", modern(&tool).header("Mcp-Method", "tools/call").header("Mcp-Name", "add").header("Mcp-Name", "add")),
+        (
+            "another name, encoded",
+            modern(&tool).header("Mcp-Method", "tools/call").header("Mcp-Name", "=?base64?bXVsdGlwbHk=?="),
+        ),
+        (
+            "an encoding that is none",
+            modern(&tool).header("Mcp-Method", "tools/call").header("Mcp-Name", "=?base64?%%%?="),
+        ),
+        (
+            "two names",
+            modern(&tool).header("Mcp-Method", "tools/call").header("Mcp-Name", "add").header("Mcp-Name", "add"),
+        ),
     ] {
         let answer = site.send(request).await;
         assert_eq!(answer.status, 400, "{case}: {answer:?}");
@@ -72,7 +82,10 @@ async fn versions_and_members() {
     let answer = site.send(request).await;
     answer.assert_rpc_error(400, -32022);
     assert_eq!(answer.json()["error"]["data"]["requested"], "2031-01-01", "{answer:?}");
-    assert!(answer.json()["error"]["data"]["supported"].as_array().unwrap().contains(&json!("2026-07-28")), "{answer:?}");
+    assert!(
+        answer.json()["error"]["data"]["supported"].as_array().unwrap().contains(&json!("2026-07-28")),
+        "{answer:?}"
+    );
 
     let mut message: serde_json::Value = serde_json::from_str(&modern_call(1, "tools/list", &json!({}))).unwrap();
     message["params"]["_meta"].as_object_mut().unwrap().remove("io.modelcontextprotocol/clientCapabilities");
@@ -134,7 +147,12 @@ async fn legacy_versions() {
         let answer = site.send(post().header("MCP-Protocol-Version", version)).await;
         assert_eq!(answer.status, 400, "{version:?}: {answer:?}");
         let answer = site
-            .send(Request::new("GET", Site::ENDPOINT).bearer(&token).session(&session).header("MCP-Protocol-Version", version))
+            .send(
+                Request::new("GET", Site::ENDPOINT)
+                    .bearer(&token)
+                    .session(&session)
+                    .header("MCP-Protocol-Version", version),
+            )
             .await;
         assert_eq!(answer.status, 400, "{version:?}: {answer:?}");
     }

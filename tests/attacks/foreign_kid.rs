@@ -31,11 +31,7 @@ async fn a_key_of_the_other_issuer() {
     site.assert_refused([
         ("signed by the second, named the first", site.token().signed_by(other.key()).sign(), "token.signature"),
         ("signed by the first, named the second", site.token().issuer(OTHER).sign(), "token.signature"),
-        (
-            "without a kid",
-            site.token().signed_by(other.key()).without_header("kid").sign(),
-            "token.signature",
-        ),
+        ("without a kid", site.token().signed_by(other.key()).without_header("kid").sign(), "token.signature"),
     ])
     .await;
 }
@@ -60,11 +56,17 @@ async fn key_identifiers_that_lead_elsewhere() {
     ];
     site.assert_refused(kids.map(|kid| (format!("kid {kid:?}"), foreign.clone().kid(kid).sign(), "token.key_unknown")))
         .await;
-    site.assert_refused(kids.map(|kid| (format!("own key, kid {kid:?}"), site.token().kid(kid).sign(), "token.key_unknown")))
-        .await;
+    site.assert_refused(
+        kids.map(|kid| (format!("own key, kid {kid:?}"), site.token().kid(kid).sign(), "token.key_unknown")),
+    )
+    .await;
     for kid in [serde_json::json!(0), serde_json::json!(null), serde_json::json!(["rs256-0"]), serde_json::json!({})] {
-        site.assert_refused([(kid.to_string(), site.token().header("kid", kid.clone()).sign(), "token.header_malformed")])
-            .await;
+        site.assert_refused([(
+            kid.to_string(),
+            site.token().header("kid", kid.clone()).sign(),
+            "token.header_malformed",
+        )])
+        .await;
     }
 }
 

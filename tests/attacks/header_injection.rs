@@ -56,7 +56,8 @@ async fn encoded_line_ends() {
         }
     }
     for identifier in ["%0d%0aX-Evil: 1", "\\r\\nX-Evil: 1", "\u{560d}\u{560a}X-Evil: 1"] {
-        let request = Request::post(Site::ENDPOINT, call(1, "tools/list", &json!({}))).bearer(&good).session(identifier);
+        let request =
+            Request::post(Site::ENDPOINT, call(1, "tools/list", &json!({}))).bearer(&good).session(identifier);
         let answer = site.send(request).await;
         answer.assert_no_session();
         assert!(!format!("{answer:?}").contains("Evil"), "{answer:?}");

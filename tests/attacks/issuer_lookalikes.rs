@@ -29,7 +29,8 @@ async fn issuers_that_are_not_ours() {
         "issuer.example",
         "",
     ];
-    site.assert_refused(others.map(|issuer| (issuer, site.token().issuer(issuer).sign(), "token.issuer_unknown"))).await;
+    site.assert_refused(others.map(|issuer| (issuer, site.token().issuer(issuer).sign(), "token.issuer_unknown")))
+        .await;
 }
 
 /// C5: `iss` is one text.

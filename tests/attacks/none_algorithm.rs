@@ -19,8 +19,12 @@ async fn none_in_every_spelling() {
         .await;
     }
     let payload = br#"{"iss":"https://issuer.example","sub":"mallory"}"#;
-    site.assert_refused([("keyed by nothing", hmac_token(b"", br#"{"alg":"HS256"}"#, payload), "token.algorithm_unsupported")])
-        .await;
+    site.assert_refused([(
+        "keyed by nothing",
+        hmac_token(b"", br#"{"alg":"HS256"}"#, payload),
+        "token.algorithm_unsupported",
+    )])
+    .await;
 }
 
 /// C2: the header has to name an algorithm, as a text.

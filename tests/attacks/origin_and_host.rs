@@ -2,8 +2,17 @@
 
 use portcullis_scenarios::{INITIALIZE, Request, Site};
 
-const LOOPBACK: &[&str] =
-    &["127.0.0.1", "127.0.0.1:3000", "127.0.0.1:1", "localhost", "LocalHost:5173", "[::1]", "[::1]:8080", "127.9.9.9", "app.localhost"];
+const LOOPBACK: &[&str] = &[
+    "127.0.0.1",
+    "127.0.0.1:3000",
+    "127.0.0.1:1",
+    "localhost",
+    "LocalHost:5173",
+    "[::1]",
+    "[::1]:8080",
+    "127.9.9.9",
+    "app.localhost",
+];
 const FOREIGN: &[&str] = &[
     "attacker.example",
     "attacker.example:3000",
@@ -60,9 +69,17 @@ async fn hosts() {
         ("none", Request::without_host("POST", Site::ENDPOINT), "host.missing"),
         ("two", Request::new("POST", Site::ENDPOINT).header("Host", "127.0.0.1"), "host.repeated"),
         ("a list", Request::without_host("POST", Site::ENDPOINT).header("Host", "127.0.0.1, x"), "host.malformed"),
-        ("user information", Request::without_host("POST", Site::ENDPOINT).header("Host", "x@127.0.0.1"), "host.malformed"),
+        (
+            "user information",
+            Request::without_host("POST", Site::ENDPOINT).header("Host", "x@127.0.0.1"),
+            "host.malformed",
+        ),
         ("a path", Request::without_host("POST", Site::ENDPOINT).header("Host", "127.0.0.1/x"), "host.malformed"),
-        ("a port that is none", Request::without_host("POST", Site::ENDPOINT).header("Host", "127.0.0.1:x"), "host.malformed"),
+        (
+            "a port that is none",
+            Request::without_host("POST", Site::ENDPOINT).header("Host", "127.0.0.1:x"),
+            "host.malformed",
+        ),
         ("empty", Request::without_host("POST", Site::ENDPOINT).header("Host", ""), "host.malformed"),
     ] {
         let answer = site.send(request.bearer(&good)).await;
@@ -113,7 +130,10 @@ async fn origins() {
             denied.push((answer, "origin.not_allowed"));
         }
     }
-    let two = Request::post(Site::ENDPOINT, INITIALIZE).bearer(&good).header("Origin", "http://localhost").header("Origin", "http://localhost");
+    let two = Request::post(Site::ENDPOINT, INITIALIZE)
+        .bearer(&good)
+        .header("Origin", "http://localhost")
+        .header("Origin", "http://localhost");
     let answer = site.send(two).await;
     assert_eq!(answer.status, 403, "{answer:?}");
     denied.push((answer, "origin.repeated"));
@@ -126,7 +146,10 @@ async fn origins() {
 async fn without_authorization() {
     let site = Site::builder().resource("auth = \"none\"").start().await;
     let post = |host: &str| {
-        Request::without_host("POST", Site::ENDPOINT).header("Host", host).header("Content-Type", "application/json").body(INITIALIZE)
+        Request::without_host("POST", Site::ENDPOINT)
+            .header("Host", host)
+            .header("Content-Type", "application/json")
+            .body(INITIALIZE)
     };
     assert_eq!(site.send(post("127.0.0.1")).await.status, 200);
     let before = site.upstream.count();

@@ -14,14 +14,20 @@ async fn tokens_of_other_kinds() {
     site.assert_accepted("a nonce alone", &site.token().claim("nonce", "n").sign()).await;
 
     let headers = ["secevent+jwt", "logout+jwt", "dpop+jwt", "JOSE", "at+jwt ", "refresh+jwt", ""];
-    site.assert_refused(headers.map(|typ| (format!("typ {typ:?}"), site.token().typ(typ).sign(), "token.type_not_allowed")))
-        .await;
+    site.assert_refused(
+        headers.map(|typ| (format!("typ {typ:?}"), site.token().typ(typ).sign(), "token.type_not_allowed")),
+    )
+    .await;
     let hashes = ["at_hash", "c_hash", "s_hash"];
-    site.assert_refused(hashes.map(|claim| (claim, site.token().claim(claim, "x").sign(), "token.not_an_access_token")))
-        .await;
+    site.assert_refused(
+        hashes.map(|claim| (claim, site.token().claim(claim, "x").sign(), "token.not_an_access_token")),
+    )
+    .await;
     let kinds = ["ID", "Refresh", "Logout"];
-    site.assert_refused(kinds.map(|typ| (typ, site.token().claim("typ", typ).sign(), "token.not_an_access_token"))).await;
-    site.assert_refused([("events", site.token().claim("events", json!({})).sign(), "token.not_an_access_token")]).await;
+    site.assert_refused(kinds.map(|typ| (typ, site.token().claim("typ", typ).sign(), "token.not_an_access_token")))
+        .await;
+    site.assert_refused([("events", site.token().claim("events", json!({})).sign(), "token.not_an_access_token")])
+        .await;
 }
 
 /// C4: an issuer can be held to `at+jwt`.
@@ -46,8 +52,10 @@ async fn sender_constrained_tokens() {
         json!({ "something": 1 }),
         json!({}),
     ];
-    site.assert_refused(bindings.map(|cnf| (cnf.to_string(), site.token().claim("cnf", cnf).sign(), "token.sender_constrained")))
-        .await;
+    site.assert_refused(
+        bindings.map(|cnf| (cnf.to_string(), site.token().claim("cnf", cnf).sign(), "token.sender_constrained")),
+    )
+    .await;
 }
 
 /// C8: scopes come as a text or as an array, in `scope` or `scp`; a token without enough of them is refused with 403.

@@ -1,23 +1,21 @@
 //! Tokens, heads and bodies that are too large, on both HTTP versions.
 
-use portcullis_scenarios::{Http2, INITIALIZE, Request, Site, Trickle, Upstream, call};
+use portcullis_scenarios::{Connection, Http2, INITIALIZE, Request, Site, Trickle, Upstream, call};
 use serde_json::json;
 
 const TOKEN_CAP: usize = 16 * 1024;
 
 /// A good token of exactly this length.
 fn token_of(site: &Site, length: usize) -> String {
+    let bare = site.token();
+    let signature = bare.sign().len() - bare.unsigned("RS256").len();
     // Three characters more of payload are four more of token; the header makes up for the rest.
     for header in 0..4 {
-        let token = |payload: usize| {
-            site.token().header("x", "h".repeat(header)).claim("pad", "p".repeat(payload)).sign()
-        };
-        let short = token(0).len();
-        let guess = (length - short) * 3 / 4;
-        for payload in guess.saturating_sub(3)..guess + 3 {
-            let token = token(payload);
-            if token.len() == length {
-                return token;
+        let token = |payload: usize| bare.clone().header("x", "h".repeat(header)).claim("pad", "p".repeat(payload));
+        let guess = (length - signature - token(0).unsigned("RS256").len()) * 3 / 4;
+        for payload in guess - 3..guess + 3 {
+            if token(payload).unsigned("RS256").len() + signature == length {
+                return token(payload).sign();
             }
         }
     }
@@ -52,10 +50,12 @@ async fn room_beside_the_largest_token() {
     let site = Site::start().await;
     let token = token_of(&site, TOKEN_CAP);
     let filling = "f".repeat(8 * 1024);
-    let answer = site.send(Request::post(Site::ENDPOINT, INITIALIZE).bearer(&token).header("X-Filling", &filling)).await;
+    let answer =
+        site.send(Request::post(Site::ENDPOINT, INITIALIZE).bearer(&token).header("X-Filling", &filling)).await;
     assert_eq!(answer.status, 200, "HTTP/1.1: {answer:?}");
     let mut http2 = Http2::connect(site.portcullis.address()).await;
-    let request = Http2::post(Site::ENDPOINT).header("authorization", format!("Bearer {token}")).header("x-filling", filling);
+    let request =
+        Http2::post(Site::ENDPOINT).header("authorization", format!("Bearer {token}")).header("x-filling", filling);
     let answer = http2.send(request, INITIALIZE).await.unwrap();
     assert_eq!(answer.status, 200, "HTTP/2: {answer:?}");
 }
@@ -68,14 +68,19 @@ async fn header_bombs() {
     let post = || Request::post(Site::ENDPOINT, INITIALIZE).bearer(&good);
     let one_large = post().header("X-Bomb", "b".repeat(40 * 1024));
     let many = |count: usize| (0..count).fold(post(), |request, number| request.header(&format!("x-{number}"), "v"));
-    for (case, request) in [("one large field", one_large), ("101 fields more", many(101)), ("1000 fields more", many(1000))] {
+    for (case, request) in
+        [("one large field", one_large), ("101 fields more", many(101)), ("1000 fields more", many(1000))]
+    {
         let answer = site.send(request).await;
         assert_eq!(answer.status, 431, "HTTP/1.1, {case}: {answer:?}");
     }
     let http2_post = || Http2::post(Site::ENDPOINT).header("authorization", format!("Bearer {good}"));
-    let many = |count: usize| (0..count).fold(http2_post(), |request, number| request.header(format!("x-{number}"), "v"));
+    let many =
+        |count: usize| (0..count).fold(http2_post(), |request, number| request.header(format!("x-{number}"), "v"));
     let one_large = http2_post().header("x-bomb", "b".repeat(40 * 1024));
-    for (case, request) in [("one large field", one_large), ("101 fields more", many(101)), ("1000 fields more", many(1000))] {
+    for (case, request) in
+        [("one large field", one_large), ("101 fields more", many(101)), ("1000 fields more", many(1000))]
+    {
         let mut http2 = Http2::connect(site.portcullis.address()).await;
         // A connection that is closed at once is no worse an answer to a bomb.
         if let Ok(answer) = http2.send(request, INITIALIZE).await {
@@ -133,11 +138,16 @@ async fn bodies_around_the_limit() {
             coded.extend_from_slice(b"\r\n");
             coded
         });
-        Request::post(Site::ENDPOINT, [&coded[..], b"0\r\n\r\n"].concat()).header("Transfer-Encoding", "chunked").bearer(&good)
+        Request::post(Site::ENDPOINT, [&coded[..], b"0\r\n\r\n"].concat())
+            .header("Transfer-Encoding", "chunked")
+            .bearer(&good)
     };
     for (case, request) in [
         ("one byte more", post(message(4097))),
-        ("announced, not sent", Request::post(Site::ENDPOINT, "").header("Content-Length", "999999999999").bearer(&good)),
+        (
+            "announced, not sent",
+            Request::post(Site::ENDPOINT, "").header("Content-Length", "999999999999").bearer(&good),
+        ),
         ("chunked", chunked(&message(4097)).session(&session)),
         ("without a session", Request::post(Site::ENDPOINT, message(5000)).bearer(&good)),
         ("of another type", Request::new("POST", Site::ENDPOINT).bearer(&good).body(message(5000))),
@@ -185,8 +195,8 @@ async fn the_common_budget() {
     let large = call(1, "initialize", &json!({ "x": "y".repeat(3000) }));
     let post = || Request::post(Site::ENDPOINT, large.as_str()).bearer(&good);
 
-    let mut first = tokio::net::TcpStream::connect(site.portcullis.address()).await.unwrap();
-    tokio::io::AsyncWriteExt::write_all(&mut first, &post().to_bytes()).await.unwrap();
+    let mut first = Connection::open(site.portcullis.address()).await;
+    first.write(&post().to_bytes()).await;
     site.upstream.reached(1).await;
     // Whether the first body still counts while its answer streams is the server's choice; the second comes to an end
     // either way, and the server serves on.
@@ -197,7 +207,7 @@ async fn the_common_budget() {
         site.portcullis.assert_denied(&answer, "body.budget_spent").await;
     }
     drop(release);
-    let answer = portcullis_scenarios::read_answer_on(&mut first).await;
+    let answer = first.answer().await.unwrap();
     assert_eq!(answer.status, 200, "{answer:?}");
     assert_eq!(site.send(post()).await.status, 200, "there is room again");
 }

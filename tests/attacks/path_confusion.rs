@@ -121,7 +121,10 @@ async fn other_targets() {
         "POST /mcp HTTP/9.9",
         "POST /mcp",
     ] {
-        let head = format!("{line}\r\nHost: 127.0.0.1:3000\r\nAuthorization: Bearer {good}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{INITIALIZE}", INITIALIZE.len());
+        let head = format!(
+            "{line}\r\nHost: 127.0.0.1:3000\r\nAuthorization: Bearer {good}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{INITIALIZE}",
+            INITIALIZE.len()
+        );
         let answer = exchange(site.portcullis.address(), head.as_bytes()).await;
         assert!(matches!(answer.status, 400 | 403 | 404 | 405), "{line}: {answer:?}");
         assert!(site.upstream.recorded().is_empty(), "{line} reached the upstream");
@@ -144,7 +147,8 @@ async fn other_methods() {
         site.portcullis.assert_denied(&answer, "endpoint.method").await;
     }
     for name in ["X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"] {
-        let answer = site.send(Request::new("PUT", Site::ENDPOINT).header(name, "POST").bearer(&good).body(INITIALIZE)).await;
+        let answer =
+            site.send(Request::new("PUT", Site::ENDPOINT).header(name, "POST").bearer(&good).body(INITIALIZE)).await;
         assert_eq!(answer.status, 405, "{name}: {answer:?}");
     }
     assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");

@@ -82,7 +82,10 @@ async fn clients_read_the_challenge() {
     ] {
         for round in 0..2 {
             let told = run(program, flag, script, port).await;
-            assert!(told.starts_with("401 Bearer realm=\"mcp\", resource_metadata="), "{program}, {name}, {round}: {told}");
+            assert!(
+                told.starts_with("401 Bearer realm=\"mcp\", resource_metadata="),
+                "{program}, {name}, {round}: {told}"
+            );
         }
     }
     assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
@@ -101,7 +104,11 @@ async fn early_refusals_are_read() {
         ("a token in the query", Request::post("/mcp?access_token=x", body.clone()), 401),
         ("too large", Request::post(Site::ENDPOINT, vec![b' '; 6 << 20]).bearer(&good), 413),
         ("no such path", Request::post("/other", body.clone()), 404),
-        ("a foreign origin", Request::post(Site::ENDPOINT, body.clone()).header("Origin", "http://attacker.example"), 403),
+        (
+            "a foreign origin",
+            Request::post(Site::ENDPOINT, body.clone()).header("Origin", "http://attacker.example"),
+            403,
+        ),
         ("another method", Request::new("PUT", Site::ENDPOINT).bearer(&good).body(body.clone()), 405),
     ] {
         let answer = exchange(site.portcullis.address(), &request.to_bytes()).await;

@@ -1,7 +1,6 @@
 //! Requests whose end two readers could see in different places (RFC 9112 sections 6.3 and 11.2).
 
-use portcullis_scenarios::{Answer, INITIALIZE, Request, Site, exchange_on, read_answer_on};
-use tokio::{io::AsyncReadExt as _, net::TcpStream};
+use portcullis_scenarios::{Connection, INITIALIZE, Request, Site, exchange};
 
 /// F4: framing that is malformed or contradicts itself is refused, and the connection is closed: nothing behind it is
 /// read as a request.
@@ -40,10 +39,10 @@ async fn malformed_framing() {
         ("an overflowing chunk size", post("Transfer-Encoding: chunked\r\n", "10000000000000004\r\nabcd\r\n0\r\n\r\n")),
         ("a chunk without its end", post("Transfer-Encoding: chunked\r\n", "4\r\nabcdXX0\r\n\r\n")),
     ] {
-        let mut stream = TcpStream::connect(site.portcullis.address()).await.unwrap();
-        let answer = exchange_on(&mut stream, &bytes).await;
+        let mut connection = Connection::open(site.portcullis.address()).await;
+        let answer = connection.exchange(&bytes).await;
         assert_eq!(answer.status, 400, "{case}: {answer:?}");
-        assert_closed(&mut stream, case).await;
+        connection.assert_closed().await;
         assert!(site.upstream.recorded().is_empty(), "{case}: a request reached the upstream");
     }
 }
@@ -56,8 +55,7 @@ async fn chunked_on_http_1_0() {
     let bytes = format!(
         "POST /mcp HTTP/1.0\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {good}\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
     );
-    let mut stream = TcpStream::connect(site.portcullis.address()).await.unwrap();
-    let answer = exchange_on(&mut stream, bytes.as_bytes()).await;
+    let answer = exchange(site.portcullis.address(), bytes.as_bytes()).await;
     assert_eq!(answer.status, 400, "{answer:?}");
     assert!(site.upstream.recorded().is_empty());
 }
@@ -69,7 +67,8 @@ async fn a_length_and_the_chunked_coding() {
     let site = Site::start().await;
     let good = site.good_token();
     let chunked = format!("{:x}\r\n{INITIALIZE}\r\n0\r\n\r\n", INITIALIZE.len());
-    let smuggled = String::from_utf8(Request::post(Site::ENDPOINT, INITIALIZE).header("X-Smuggled", "1").to_bytes()).unwrap();
+    let smuggled =
+        String::from_utf8(Request::post(Site::ENDPOINT, INITIALIZE).header("X-Smuggled", "1").to_bytes()).unwrap();
     for lines in [
         "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n",
         "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n",
@@ -77,11 +76,12 @@ async fn a_length_and_the_chunked_coding() {
         "Transfer-Encoding: gzip, chunked\r\n",
         "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
     ] {
-        let head = Request::post(Site::ENDPOINT, "").bearer(&good).raw_lines(lines).header("Transfer-Encoding", "").to_bytes();
+        let head =
+            Request::post(Site::ENDPOINT, "").bearer(&good).raw_lines(lines).header("Transfer-Encoding", "").to_bytes();
         let head = String::from_utf8(head).unwrap().replace("Transfer-Encoding: \r\n", "");
         let before = site.upstream.count();
-        let mut stream = TcpStream::connect(site.portcullis.address()).await.unwrap();
-        let answer = exchange_on(&mut stream, format!("{head}{chunked}{smuggled}").as_bytes()).await;
+        let mut connection = Connection::open(site.portcullis.address()).await;
+        let answer = connection.exchange(format!("{head}{chunked}{smuggled}").as_bytes()).await;
         assert!(matches!(answer.status, 200 | 400 | 415), "{lines}: {answer:?}");
         if answer.status == 200 {
             let seen = site.upstream.last();
@@ -89,8 +89,7 @@ async fn a_length_and_the_chunked_coding() {
             assert_eq!(seen.header("transfer-encoding"), None, "{lines}");
             assert_eq!(seen.body, INITIALIZE, "{lines}");
         }
-        let mut rest = Vec::new();
-        if let Some(second) = next_answer(&mut stream, &mut rest).await {
+        if let Some(second) = connection.answer().await {
             assert_eq!(second.assert_unauthorized(), None, "{lines}: what follows has no token of its own");
         }
         assert!(site.upstream.count() <= before + 1, "{lines}");
@@ -105,12 +104,12 @@ async fn pipelined_requests() {
     let good = site.good_token();
     let with = Request::post(Site::ENDPOINT, INITIALIZE).bearer(&good).to_bytes();
     let without = Request::post(Site::ENDPOINT, INITIALIZE).to_bytes();
-    let mut stream = TcpStream::connect(site.portcullis.address()).await.unwrap();
-    let first = exchange_on(&mut stream, &with).await;
+    let mut connection = Connection::open(site.portcullis.address()).await;
+    let first = connection.exchange(&[&with[..], &without[..], &with[..]].concat()).await;
     assert_eq!(first.status, 200, "{first:?}");
-    let second = exchange_on(&mut stream, &without).await;
+    let second = connection.answer().await.unwrap();
     assert_eq!(second.assert_unauthorized(), None, "a connection is not authenticated: {second:?}");
-    assert_eq!(site.upstream.count(), 1);
+    assert_eq!(site.upstream.count(), 1, "what follows an unread body is not read");
 }
 
 /// L1: hop-by-hop headers, and those that `Connection` names, end here, and cannot take the guard's own headers away.
@@ -137,20 +136,4 @@ async fn hop_by_hop_headers() {
     assert_eq!(seen.header("x-portcullis-subject"), Some("alice"));
     assert_eq!(seen.header("x-request-id"), answer.header("x-request-id"));
     assert_eq!(seen.header("x-forwarded-for"), Some("127.0.0.1"));
-}
-
-async fn assert_closed(stream: &mut TcpStream, case: &str) {
-    let mut rest = Vec::new();
-    // A reset is a close, too.
-    let _ = stream.read_to_end(&mut rest).await;
-    assert!(rest.is_empty(), "{case}: a second answer came: {}", String::from_utf8_lossy(&rest));
-}
-
-/// The next answer on the connection; `None` when it is closed.
-async fn next_answer(stream: &mut TcpStream, peeked: &mut Vec<u8>) -> Option<Answer> {
-    peeked.resize(1, 0);
-    match stream.peek(peeked).await {
-        Ok(count) if count > 0 => Some(read_answer_on(stream).await),
-        _ => None,
-    }
 }

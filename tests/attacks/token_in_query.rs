@@ -12,7 +12,9 @@ async fn without_a_valid_bearer() {
     let expired = site.token().expires_in(-60).sign();
     let mut denied = Vec::new();
     for name in SPELLINGS {
-        for query in [format!("{name}={good}"), format!("a=1&{name}={good}"), format!("a=1;{name}={good}"), (*name).to_owned()] {
+        for query in
+            [format!("{name}={good}"), format!("a=1&{name}={good}"), format!("a=1;{name}={good}"), (*name).to_owned()]
+        {
             let target = format!("{}?{query}", Site::ENDPOINT);
             let post = || Request::post(&target, INITIALIZE);
             for request in [post(), post().bearer(&expired), post().header("Authorization", "Basic dTpw")] {

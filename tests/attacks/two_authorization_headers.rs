@@ -24,7 +24,8 @@ async fn several_headers() {
         denied.push((answer, "bearer.repeated"));
     }
     let mut http2 = Http2::connect(site.portcullis.address()).await;
-    let request = Http2::post(Site::ENDPOINT).header("authorization", bearer(&good)).header("authorization", bearer(&good));
+    let request =
+        Http2::post(Site::ENDPOINT).header("authorization", bearer(&good)).header("authorization", bearer(&good));
     let answer = http2.send(request, INITIALIZE).await.unwrap();
     assert_eq!(answer.assert_unauthorized(), Some("invalid_request"), "{answer:?}");
     assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
@@ -68,13 +69,16 @@ async fn no_bearer() {
     assert_eq!(answer.assert_unauthorized(), None, "{answer:?}");
     site.portcullis.assert_denied(&answer, "bearer.missing").await;
     let good = site.good_token();
-    for value in ["Basic dTpw", "Digest x", "", "DPoP abc", &good, &format!("Bearerx {good}"), &format!("X-Bearer {good}")] {
+    for value in
+        ["Basic dTpw", "Digest x", "", "DPoP abc", &good, &format!("Bearerx {good}"), &format!("X-Bearer {good}")]
+    {
         let answer = site.send(Request::post(Site::ENDPOINT, INITIALIZE).header("Authorization", value)).await;
         assert_eq!(answer.assert_unauthorized(), None, "{value}: {answer:?}");
         site.portcullis.assert_denied(&answer, "bearer.other_scheme").await;
     }
     assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
-    let answer = site.send(Request::post(Site::ENDPOINT, INITIALIZE).header("Authorization", format!("bEARER   {good}"))).await;
+    let answer =
+        site.send(Request::post(Site::ENDPOINT, INITIALIZE).header("Authorization", format!("bEARER   {good}"))).await;
     assert_eq!(answer.status, 200, "the scheme counts in any case: {answer:?}");
 }
 

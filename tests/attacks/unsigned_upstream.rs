@@ -63,11 +63,14 @@ async fn headers_of_the_upstream() {
         ],
     )
     .await;
-    let request = Request::post(Site::ENDPOINT, INITIALIZE).bearer(&site.good_token()).header("Origin", "http://localhost:1");
+    let request =
+        Request::post(Site::ENDPOINT, INITIALIZE).bearer(&site.good_token()).header("Origin", "http://localhost:1");
     let answer = site.send(request).await;
     assert_eq!(answer.status, 200, "{answer:?}");
     assert!(!format!("{answer:?}").contains("evil"), "{answer:?}");
-    for name in ["set-cookie", "access-control-allow-credentials", "access-control-allow-headers", "x-internal", "keep-alive"] {
+    for name in
+        ["set-cookie", "access-control-allow-credentials", "access-control-allow-headers", "x-internal", "keep-alive"]
+    {
         assert_eq!(answer.count(name), 0, "{name}: {answer:?}");
     }
     assert_eq!(answer.header("access-control-allow-origin"), Some("http://localhost:1"));

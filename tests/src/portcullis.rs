@@ -54,7 +54,8 @@ impl Portcullis {
             .expect("the program starts");
         let log = Log::read(child.stderr.take().expect("standard error is piped"));
         let output = Log::read(child.stdout.take().expect("standard output is piped"));
-        let listening = timeout(PATIENCE, log.wait("listening", |line| line["message"] == "listening")).await.ok().flatten();
+        let listening =
+            timeout(PATIENCE, log.wait("listening", |line| line["message"] == "listening")).await.ok().flatten();
         let listening = listening.unwrap_or_else(|| panic!("it does not listen:\n{}", log.text()));
         let address = listening["listen.address"].as_str().and_then(|text| text.parse().ok()).expect("an address");
         Self { child, address, log, output, _configuration: None }

@@ -1,12 +1,6 @@
 use std::net::SocketAddr;
 
-use tokio::{
-    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
-    net::TcpStream,
-    time::timeout,
-};
-
-use crate::{Answer, PATIENCE};
+use crate::{Answer, Connection};
 
 /// A request in the making. What it is given goes over the wire as it is, well formed or not.
 #[derive(Clone)]
@@ -93,97 +87,5 @@ impl Request {
 /// # Panics
 /// When no complete answer comes in time.
 pub async fn exchange(address: SocketAddr, bytes: &[u8]) -> Answer {
-    let mut stream = TcpStream::connect(address).await.expect("the server accepts");
-    exchange_on(&mut stream, bytes).await
-}
-
-/// Sends bytes on an open connection and reads one answer.
-///
-/// # Panics
-/// When no complete answer comes in time.
-pub async fn exchange_on<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, bytes: &[u8]) -> Answer {
-    timeout(PATIENCE, async {
-        // A server that refuses early may close before it has read everything.
-        let _ = stream.write_all(bytes).await;
-        read_answer(stream, bytes.starts_with(b"HEAD ")).await
-    })
-    .await
-    .expect("an answer within the patience of the scenario")
-}
-
-/// Reads one answer from an open connection on which a request was sent before.
-///
-/// # Panics
-/// When no complete answer comes in time.
-pub async fn read_answer_on<S: AsyncRead + Unpin>(stream: &mut S) -> Answer {
-    timeout(PATIENCE, read_answer(stream, false)).await.expect("an answer within the patience of the scenario")
-}
-
-async fn read_answer<S: AsyncRead + Unpin>(stream: &mut S, head_only: bool) -> Answer {
-    let mut received = Vec::new();
-    let (mut answer, head_length) = loop {
-        if let Some((answer, length)) = parse_head(&received) {
-            if (100..200).contains(&answer.status) {
-                received.drain(..length);
-                continue;
-            }
-            break (answer, length);
-        }
-        assert!(read_more(stream, &mut received).await, "the connection ended in an answer's head: {received:?}");
-    };
-    let mut rest = received.split_off(head_length);
-    if head_only || matches!(answer.status, 204 | 304) {
-        return answer;
-    }
-    if let Some(length) = answer.header("content-length").map(|length| length.parse::<usize>().expect("a length")) {
-        while rest.len() < length {
-            assert!(read_more(stream, &mut rest).await, "the connection ended in a body: {answer:?}");
-        }
-        rest.truncate(length);
-        answer.body = rest;
-    } else if answer.header("transfer-encoding").is_some_and(|coding| coding.eq_ignore_ascii_case("chunked")) {
-        answer.body = loop {
-            if let Some(body) = dechunk(&rest) {
-                break body;
-            }
-            assert!(read_more(stream, &mut rest).await, "the connection ended in a chunked body: {answer:?}");
-        };
-    } else {
-        while read_more(stream, &mut rest).await {}
-        answer.body = rest;
-    }
-    answer
-}
-
-async fn read_more<S: AsyncRead + Unpin>(stream: &mut S, into: &mut Vec<u8>) -> bool {
-    matches!(stream.read_buf(into).await, Ok(count) if count > 0)
-}
-
-fn parse_head(bytes: &[u8]) -> Option<(Answer, usize)> {
-    let mut fields = [httparse::EMPTY_HEADER; 100];
-    let mut response = httparse::Response::new(&mut fields);
-    let httparse::Status::Complete(length) = response.parse(bytes).expect("an HTTP answer") else { return None };
-    let status = response.code.expect("a status");
-    let headers = response
-        .headers
-        .iter()
-        .map(|field| (field.name.to_ascii_lowercase(), String::from_utf8_lossy(field.value).into_owned()))
-        .collect();
-    Some((Answer { status, headers, body: Vec::new() }, length))
-}
-
-/// The body of a complete chunked coding, or `None` when more has to come.
-fn dechunk(mut coded: &[u8]) -> Option<Vec<u8>> {
-    let mut body = Vec::new();
-    loop {
-        let line_end = coded.windows(2).position(|window| window == b"\r\n")?;
-        let size = std::str::from_utf8(&coded[..line_end]).ok()?.split(';').next()?;
-        let size = usize::from_str_radix(size.trim(), 16).expect("a chunk size");
-        coded = &coded[line_end + 2..];
-        if size == 0 {
-            return Some(body);
-        }
-        body.extend_from_slice(coded.get(..size)?);
-        coded = coded.get(size + 2..)?;
-    }
+    Connection::open(address).await.exchange(bytes).await
 }

@@ -1,0 +1,146 @@
+use std::net::SocketAddr;
+
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    time::timeout,
+};
+
+use crate::{Answer, PATIENCE, Request};
+
+/// A connection of HTTP/1.1 on which bytes are sent as they are, and answers read one by one.
+///
+/// Everything here panics when nothing comes in time.
+pub struct Connection {
+    stream: TcpStream,
+    received: Vec<u8>,
+    /// The answer that is read now is one to HEAD, which has no body.
+    head_only: bool,
+}
+
+impl Connection {
+    /// Connects.
+    ///
+    /// # Panics
+    /// When the server does not accept.
+    pub async fn open(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).await.expect("the server accepts");
+        Self { stream, received: Vec::new(), head_only: false }
+    }
+
+    /// Sends bytes. A server that refuses early may close before it has read everything, which is no error here.
+    pub async fn write(&mut self, bytes: &[u8]) {
+        self.head_only = bytes.starts_with(b"HEAD ");
+        let written = timeout(PATIENCE, self.stream.write_all(bytes)).await;
+        let _ = written.expect("the server reads within the patience of the scenario");
+    }
+
+    /// Sends bytes and reads one answer.
+    ///
+    /// # Panics
+    /// When the connection ends without an answer.
+    pub async fn exchange(&mut self, bytes: &[u8]) -> Answer {
+        self.write(bytes).await;
+        self.answer().await.expect("an answer, and not the end of the connection")
+    }
+
+    /// Sends a request and reads its answer.
+    pub async fn send(&mut self, request: &Request) -> Answer {
+        self.exchange(&request.to_bytes()).await
+    }
+
+    /// The next answer; `None` when the connection ends before one begins.
+    ///
+    /// # Panics
+    /// When the connection ends within an answer.
+    pub async fn answer(&mut self) -> Option<Answer> {
+        let mut answer = self.head().await?;
+        if self.head_only || matches!(answer.status, 204 | 304) {
+            return Some(answer);
+        }
+        if let Some(length) = answer.header("content-length") {
+            let length = length.parse().expect("a length");
+            while self.received.len() < length {
+                assert!(self.more().await, "the connection ended in a body: {answer:?}");
+            }
+            answer.body = self.received.drain(..length).collect();
+        } else if answer.header("transfer-encoding").is_some() {
+            while let Some(chunk) = self.chunk().await {
+                answer.body.extend_from_slice(&chunk);
+            }
+        } else {
+            while self.more().await {}
+            answer.body = std::mem::take(&mut self.received);
+        }
+        Some(answer)
+    }
+
+    /// The head of the next answer alone; `None` when the connection ends before one begins.
+    ///
+    /// # Panics
+    /// When the connection ends within it.
+    pub async fn head(&mut self) -> Option<Answer> {
+        loop {
+            if let Some((answer, length)) = parse_head(&self.received) {
+                self.received.drain(..length);
+                if !(100..200).contains(&answer.status) {
+                    return Some(answer);
+                }
+            } else if !self.more().await {
+                assert!(self.received.is_empty(), "the connection ended in an answer's head: {:?}", self.received);
+                return None;
+            }
+        }
+    }
+
+    /// The next chunk of a chunked body; `None` after the last.
+    ///
+    /// # Panics
+    /// When the connection ends before the last chunk, or the coding is broken.
+    pub async fn chunk(&mut self) -> Option<Vec<u8>> {
+        loop {
+            if let Some((chunk, length)) = parse_chunk(&self.received) {
+                self.received.drain(..length);
+                return (!chunk.is_empty()).then_some(chunk);
+            }
+            assert!(self.more().await, "the connection ended in a chunked body");
+        }
+    }
+
+    /// Asserts that the connection is at its end.
+    ///
+    /// # Panics
+    /// When more comes.
+    pub async fn assert_closed(&mut self) {
+        let more = self.more().await;
+        assert!(!more && self.received.is_empty(), "more came: {}", String::from_utf8_lossy(&self.received));
+    }
+
+    /// Reads more; `false` at the end. A reset is an end, too.
+    async fn more(&mut self) -> bool {
+        let read = timeout(PATIENCE, self.stream.read_buf(&mut self.received)).await;
+        matches!(read.expect("something within the patience of the scenario"), Ok(count) if count > 0)
+    }
+}
+
+fn parse_head(bytes: &[u8]) -> Option<(Answer, usize)> {
+    let mut fields = [httparse::EMPTY_HEADER; 100];
+    let mut response = httparse::Response::new(&mut fields);
+    let httparse::Status::Complete(length) = response.parse(bytes).expect("an HTTP answer") else { return None };
+    let status = response.code.expect("a status");
+    let headers = response
+        .headers
+        .iter()
+        .map(|field| (field.name.to_ascii_lowercase(), String::from_utf8_lossy(field.value).into_owned()))
+        .collect();
+    Some((Answer { status, headers, body: Vec::new() }, length))
+}
+
+/// A complete chunk and its length on the wire; the last chunk is empty.
+fn parse_chunk(bytes: &[u8]) -> Option<(Vec<u8>, usize)> {
+    let line_end = bytes.windows(2).position(|window| window == b"\r\n")?;
+    let size = std::str::from_utf8(&bytes[..line_end]).expect("a chunk size").split(';').next().unwrap_or_default();
+    let size = usize::from_str_radix(size.trim(), 16).expect("a chunk size");
+    let end = line_end + 2 + size;
+    (bytes.len() >= end + 2).then(|| (bytes[line_end + 2..end].to_vec(), end + 2))
+}
