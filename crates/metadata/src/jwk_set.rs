@@ -17,8 +17,8 @@ pub struct JwkSet {
 
 /// One public key (RFC 7517 section 4), as text: nothing is decoded and no use judged.
 ///
-/// Private members (`d`, `p`, `q`, `dp`, `dq`, `qi`, `oth`) of the document are never kept, nor are
-/// certificates and URLs (`x5c`, `x5u`).
+/// A key that was published with a private member is none: whoever has read the set can sign with it.
+/// Certificates and URLs (`x5c`, `x5u`) are not kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Jwk {
     /// The key type: `RSA`, `EC`, `OKP`.
@@ -42,6 +42,9 @@ pub struct Jwk {
     /// The y coordinate.
     pub y: Option<String>,
 }
+
+/// RFC 7518 sections 6.2.2 and 6.3.2, RFC 8037 section 2.
+const PRIVATE_MEMBERS: [&str; 7] = ["d", "p", "q", "dp", "dq", "qi", "oth"];
 
 /// A member of a set that is no usable public key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +70,9 @@ pub enum JwkRejection {
     /// It is a symmetric key, which has no place in a published set.
     #[error("the key is symmetric")]
     Symmetric,
+    /// It has a private member (`d`, `p`, `q`, `dp`, `dq`, `qi`, `oth`): the key is anybody's (RFC 7517 section 9.2).
+    #[error("the key is published with its private part")]
+    Private,
 }
 
 impl JwkRejection {
@@ -75,12 +81,13 @@ impl JwkRejection {
         match self {
             Self::Malformed { .. } => "jwk.malformed",
             Self::Symmetric => "jwk.symmetric",
+            Self::Private => "jwk.private",
         }
     }
 }
 
 impl JwkSet {
-    /// Reads a set. A malformed or symmetric key costs only itself. Bounds on the document's size and on
+    /// Reads a set. A malformed, symmetric or private key costs only itself. Bounds on the document's size and on
     /// the number of keys are the caller's.
     ///
     /// # Errors
@@ -137,6 +144,9 @@ impl Jwk {
         if members.contains_key("k") || members.get("kty").and_then(Value::as_str) == Some("oct") {
             return Err(JwkRejection::Symmetric);
         }
+        if PRIVATE_MEMBERS.iter().any(|member| members.get(*member).is_some_and(|value| !value.is_null())) {
+            return Err(JwkRejection::Private);
+        }
         Self::read(&mut Members::of(members)).map_err(|reason| JwkRejection::Malformed { reason })
     }
 
@@ -190,13 +200,12 @@ mod tests {
         JwkSet::parse(document.as_bytes())
     }
 
-    /// C2: public members are kept as text, all others are not.
+    /// C2: public members are kept as text, certificates are not.
     #[test]
-    fn private_members_are_never_kept() {
+    fn public_members_are_kept() {
         let set = parse(
-            r#"{"keys":[{"kty":"RSA","kid":"1","use":"sig","alg":"RS256","key_ops":["verify"],"n":"n","e":"AQAB","d":"hush",
-                "p":"hush","q":"hush","dp":"hush","dq":"hush","qi":"hush","oth":["hush"],"x5c":["cert"]},
-                {"kty":"EC","crv":"P-256","x":"x","y":"y","d":"hush"}],"unknown":1}"#,
+            r#"{"keys":[{"kty":"RSA","kid":"1","use":"sig","alg":"RS256","key_ops":["verify"],"n":"n","e":"AQAB",
+                "d":null,"x5c":["cert"]},{"kty":"EC","crv":"P-256","x":"x","y":"y"}],"unknown":1}"#,
         )
         .unwrap();
         assert_eq!(set.keys.len(), 2);
@@ -205,8 +214,24 @@ mod tests {
         assert_eq!(set.keys[0].use_.as_deref(), Some("sig"));
         assert_eq!(set.keys[0].key_ops.as_deref().unwrap(), ["verify"]);
         assert_eq!(set.keys[1].crv.as_deref(), Some("P-256"));
-        assert!(!format!("{set:?}").contains("hush"));
-        assert!(!String::from_utf8(set.to_json()).unwrap().contains("hush"));
+        assert!(!String::from_utf8(set.to_json()).unwrap().contains("cert"));
+    }
+
+    /// C2: a key whose private part is published is anybody's, and refused; nothing of that part is kept.
+    #[test]
+    fn published_private_keys_are_refused() {
+        for private in ["d", "p", "q", "dp", "dq", "qi", "oth"] {
+            for value in [json!("hush"), json!(["hush"]), json!("")] {
+                let mut key = json!({"kty": "RSA", "kid": "1", "n": "n", "e": "AQAB"});
+                key[private] = value;
+                let set = parse(&json!({"keys": [key, {"kty": "EC", "kid": "2"}]}).to_string()).unwrap();
+                assert_eq!(set.keys.iter().map(|key| key.kid.as_deref()).collect::<Vec<_>>(), [Some("2")]);
+                let refused = RejectedJwk { index: 0, kid: Some("1".to_owned()), reason: JwkRejection::Private };
+                assert_eq!(set.rejected, [refused], "{private}");
+                assert!(!format!("{set:?}").contains("hush"));
+                assert!(!String::from_utf8(set.to_json()).unwrap().contains("hush"));
+            }
+        }
     }
 
     /// C2, C10: a bad key costs only itself.

@@ -65,7 +65,7 @@ impl Keys {
             return Ok(false);
         }
         let (set, rejected) = KeySet::from_jwks(&published, algorithms)?;
-        report(&rejected);
+        report(&published, &rejected);
         let held = Held { set: Arc::new(set), published: Arc::new(published), fetched, max_age };
         self.held.store(Some(Arc::new(held)));
         self.generation.fetch_add(1, Ordering::AcqRel);
@@ -103,7 +103,10 @@ fn same_keys(held: &JwkSet, fetched: &JwkSet) -> bool {
         && fetched.keys.iter().all(|key| held.keys.contains(key))
 }
 
-fn report(rejected: &[RejectedKey]) {
+fn report(published: &JwkSet, rejected: &[RejectedKey]) {
+    for key in &published.rejected {
+        tracing::warn!(key.id = ?key.kid, key.failure = key.reason.code(), "a published key is refused: {}", key.reason);
+    }
     for key in rejected {
         tracing::debug!(key.id = ?key.kid, key.failure = key.reason.code(), "a published key is not taken");
     }
