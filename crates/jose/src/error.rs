@@ -96,8 +96,8 @@ pub enum KeyError {
     /// The RSA exponent is even, below 65537, or not below 2^32.
     #[error("the RSA exponent is not an odd number from 65537 to 2^32")]
     Exponent,
-    /// The coordinates are not of the curve's length, or not a point of it.
-    #[error("the key is no point of its curve")]
+    /// The coordinates are not of the curve's length, or not a point of it that can belong to a private key.
+    #[error("the key is no sound point of its curve")]
     Point,
 }
 

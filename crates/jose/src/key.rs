@@ -8,7 +8,7 @@ use josekit::{
 };
 use portcullis_metadata::Jwk;
 
-use crate::{Algorithm, AlgorithmSet, KeyError, encoding};
+use crate::{Algorithm, AlgorithmSet, KeyError, ed25519, encoding};
 
 /// Holds the longest signature there is: that of an RSA key of 8192 bits.
 const SIGNATURE_BUFFER: usize = MAX_MODULUS_BITS / 8;
@@ -146,6 +146,9 @@ impl Material {
             let coordinate =
                 encoding::decode(text.as_deref().ok_or(KeyError::Malformed)?).ok_or(KeyError::Malformed)?;
             if coordinate.len() != kind.coordinate_len() {
+                return Err(KeyError::Point);
+            }
+            if kind == Kind::Ed25519 && !coordinate.first_chunk().is_some_and(ed25519::is_sound) {
                 return Err(KeyError::Point);
             }
             coordinates.push((*name, coordinate));

@@ -37,8 +37,9 @@ impl KeySet {
     /// only itself.
     ///
     /// What is enforced: a key's own `alg`, `use` and `key_ops`; RSA moduli of 2048 to 8192 bits, exponents odd
-    /// and from 65537 to 2^32; points that lie on the claimed curve, with coordinates of its length. Private
-    /// members were dropped when the [`JwkSet`] was read.
+    /// and from 65537 to 2^32; points that lie on the claimed curve, with coordinates of its length; Ed25519 keys
+    /// in their one encoding and not of small order (one that is no point is taken, and verifies nothing). Keys
+    /// published with their private part were refused when the [`JwkSet`] was read.
     ///
     /// # Errors
     /// [`KeyError::TooManyKeys`] for a set of more than [`MAX_KEYS`].

@@ -42,6 +42,7 @@
 
 mod algorithm;
 mod compact;
+mod ed25519;
 mod encoding;
 mod error;
 mod header;

@@ -166,6 +166,33 @@ fn ed25519_length() {
     }
 }
 
+/// C2: an Ed25519 key of small order, for which anybody can sign, and keys that are not in their one encoding.
+#[test]
+fn ed25519_without_a_private_key() {
+    let ed = key(Algorithm::EdDsa, "k").public_jwk();
+    let of = |first: u8, rest: u8, last: u8| [&[first][..], &[rest; 30], &[last]].concat();
+    let order_eight = [
+        "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+        "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+    ];
+    let order_eight = order_eight.map(|hex| -> Vec<u8> {
+        (0..32).map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap()).collect()
+    });
+    let mut hostile = vec![of(0, 0, 0), of(1, 0, 0), of(0xec, 0xff, 0x7f)];
+    hostile.extend(order_eight);
+    hostile.extend((0xed..=0xff).map(|first| of(first, 0xff, 0x7f)));
+    for mut x in hostile {
+        for sign in [0, 0x80] {
+            x[31] = x[31] & 0x7f | sign;
+            let spoiled = changed(ed.clone(), json!({ "x": encode(&x) }));
+            assert_eq!(reason(&spoiled), Some(KeyError::Point), "{x:x?}");
+        }
+    }
+    // The largest canonical encoding but one is judged by the signature alone.
+    let sound = changed(ed, json!({ "x": encode(of(0xeb, 0xff, 0x7f)) }));
+    assert_eq!(reason(&sound), None);
+}
+
 /// C2: the RFC 9864 name works on keys and headers alike, and is the same algorithm as EdDSA.
 #[test]
 fn ed25519_as_a_name() {

@@ -1,0 +1,40 @@
+//! Encodings of Ed25519 public keys that prove nothing about whoever signs (RFC 8032 section 5.1.3).
+
+/// The field's prime, 2^255 - 19, in little-endian order.
+const PRIME: [u8; 32] = {
+    let mut prime = [0xff; 32];
+    (prime[0], prime[31]) = (0xed, 0x7f);
+    prime
+};
+
+/// The y coordinates of the eight points whose order is 1, 2, 4 or 8: for a key that is one of them, anybody can
+/// make signatures. Two points, that differ in the sign of x alone, share most of them.
+const SMALL_ORDER: [[u8; 32]; 5] = [
+    [0; 32],
+    {
+        let mut one = [0; 32];
+        one[0] = 1;
+        one
+    },
+    {
+        let mut minus_one = PRIME;
+        minus_one[0] = 0xec;
+        minus_one
+    },
+    [
+        0x26, 0xe8, 0x95, 0x8f, 0xc2, 0xb2, 0x27, 0xb0, 0x45, 0xc3, 0xf4, 0x89, 0xf2, 0xef, 0x98, 0xf0, 0xd5, 0xdf,
+        0xac, 0x05, 0xd3, 0xc6, 0x33, 0x39, 0xb1, 0x38, 0x02, 0x88, 0x6d, 0x53, 0xfc, 0x05,
+    ],
+    [
+        0xc7, 0x17, 0x6a, 0x70, 0x3d, 0x4d, 0xd8, 0x4f, 0xba, 0x3c, 0x0b, 0x76, 0x0d, 0x10, 0x67, 0x0f, 0x2a, 0x20,
+        0x53, 0xfa, 0x2c, 0x39, 0xcc, 0xc6, 0x4e, 0xc7, 0xfd, 0x77, 0x92, 0xac, 0x03, 0x7a,
+    ],
+];
+
+/// Whether the encoding is canonical and its point, if it is one, not of small order. It is not decoded: with a key
+/// that is no point no signature verifies.
+pub(crate) fn is_sound(key: &[u8; 32]) -> bool {
+    let mut y = *key;
+    y[31] &= 0x7f;
+    y.iter().rev().lt(PRIME.iter().rev()) && !SMALL_ORDER.contains(&y)
+}
