@@ -7,6 +7,9 @@ use serde::Deserialize;
 
 use crate::workspace;
 
+/// What one call of `cargo build` made.
+pub(crate) struct Built(Vec<Message>);
+
 /// What cargo says of each thing that it built.
 #[derive(Deserialize)]
 struct Message {
@@ -19,8 +22,8 @@ struct Target {
     name: String,
 }
 
-/// Builds with these arguments, and gives the program of that name. Cargo's own progress is shown on standard error.
-pub(crate) fn executable(arguments: &[&str], name: &str) -> anyhow::Result<PathBuf> {
+/// Builds with these arguments. Cargo's own progress is shown on standard error.
+pub(crate) fn build(arguments: &[&str]) -> anyhow::Result<Built> {
     let output = workspace::cargo(&["build", "--message-format=json-render-diagnostics"])
         .args(arguments)
         .stderr(Stdio::inherit())
@@ -29,19 +32,22 @@ pub(crate) fn executable(arguments: &[&str], name: &str) -> anyhow::Result<PathB
     if !output.status.success() {
         bail!("cargo build {} failed", arguments.join(" "));
     }
-    named(&output.stdout, name)
+    Built::parse(&output.stdout)
 }
 
-fn named(messages: &[u8], name: &str) -> anyhow::Result<PathBuf> {
-    for line in messages.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-        let message: Message = serde_json::from_slice(line).context("cargo build printed something unexpected")?;
-        if message.target.is_some_and(|target| target.name == name)
-            && let Some(executable) = message.executable
-        {
-            return Ok(executable);
-        }
+impl Built {
+    /// Where the program of this name is.
+    pub(crate) fn program(&self, name: &str) -> anyhow::Result<PathBuf> {
+        let mut named =
+            self.0.iter().filter(|message| message.target.as_ref().is_some_and(|target| target.name == name));
+        named.find_map(|message| message.executable.clone()).with_context(|| format!("cargo build made no {name}"))
     }
-    bail!("cargo build made no {name}")
+
+    fn parse(messages: &[u8]) -> anyhow::Result<Self> {
+        let lines = messages.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let messages = lines.map(serde_json::from_slice).collect::<Result<_, _>>();
+        messages.map(Self).context("cargo build printed something else than expected")
+    }
 }
 
 #[cfg(test)]
@@ -54,7 +60,8 @@ mod tests {
 {"reason":"compiler-artifact","target":{"name":"portcullis"},"executable":"/t/portcullis"}
 {"reason":"build-finished","success":true}
 "#;
-        assert_eq!(named(messages, "portcullis").unwrap(), PathBuf::from("/t/portcullis"));
-        assert!(named(messages, "other").is_err());
+        let built = Built::parse(messages).unwrap();
+        assert_eq!(built.program("portcullis").unwrap(), PathBuf::from("/t/portcullis"));
+        assert!(built.program("other").is_err());
     }
 }

@@ -47,7 +47,7 @@ enum IdentityProvider {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let program = built::executable(&["--package=portcullis", "--bin=portcullis", "--locked"], "portcullis")?;
+    let program = built::build(&["--package=portcullis", "--bin=portcullis", "--locked"])?.program("portcullis")?;
     let folder = fresh_folder()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut progress = Progress::new();
