@@ -6,7 +6,9 @@ mod origin;
 mod secret;
 mod span;
 
-pub(crate) use file::{Authorization, Config, Issuer, Limits, Resource, Route, Rule, Session, Upstream, Validation};
+pub(crate) use file::{
+    Authorization, Config, Issuer, Limits, Resource, Route, Rule, Session, Tls, Upstream, Validation,
+};
 pub(crate) use load::{Loaded, Overrides, from_text, load};
 pub(crate) use origin::effective;
 pub(crate) use span::Span;

@@ -4,6 +4,7 @@ mod issuers;
 mod resources;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod upstream;
 
 use std::{net::SocketAddr, time::Duration};
@@ -18,6 +19,7 @@ use crate::config::{Config, Limits, Session};
 
 pub(crate) use issuers::IssuerPlan;
 pub(crate) use resources::ResourcePlan;
+pub(crate) use tls::TlsFiles;
 pub(crate) use upstream::UpstreamPlan;
 
 /// Where the process says that it answers.
@@ -37,6 +39,8 @@ pub(crate) struct Plan {
     pub(crate) listen: SocketAddr,
     pub(crate) workers: usize,
     pub(crate) shutdown_timeout: Duration,
+    /// None where the listener speaks plain HTTP.
+    pub(crate) tls: Option<TlsFiles>,
     pub(crate) limits: Limits,
     pub(crate) session: SessionSettings,
     pub(crate) issuers: Vec<IssuerPlan>,
@@ -69,6 +73,7 @@ impl Plan {
             listen: config.listen,
             workers: workers(config.workers)?,
             shutdown_timeout: config.shutdown_timeout.0,
+            tls: config.tls.as_ref().map(|files| TlsFiles::new(files, &base_url)).transpose()?,
             limits: config.limits.clone(),
             session: session(&config.session)?,
             issuers,

@@ -11,6 +11,7 @@ mod request_body;
 mod router;
 mod shutdown;
 mod site;
+mod tls;
 mod worker;
 
 use std::{
@@ -34,6 +35,7 @@ use crate::{
 use connection::ConnectionLimits;
 use router::Router;
 use site::Site;
+use tls::Tls;
 use worker::Worker;
 
 pub(crate) use shutdown::on_signal;
@@ -78,6 +80,10 @@ pub(crate) async fn serve(
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let (site, closing) = Site::new(&plan, Arc::new(SystemClock::new()), Arc::clone(&access))?;
     site.start();
+    let tls = plan.tls.as_ref().map(Tls::new).transpose()?;
+    if let (Some(tls), Some(files)) = (&tls, &plan.tls) {
+        tokio::spawn(tls.clone().follow(files.clone()));
+    }
     tokio::spawn(closing.run());
     let site = Arc::new(ArcSwap::from_pointee(site));
 
@@ -91,7 +97,7 @@ pub(crate) async fn serve(
     let workers = (0..plan.workers)
         .map(|number| {
             let router = Router::new(Arc::clone(&site), number, limits.max_headers);
-            Worker::start(format!("worker-{number}"), router, limits, shutdown.clone(), done.clone())
+            Worker::start(format!("worker-{number}"), router, tls.clone(), limits, shutdown.clone(), done.clone())
         })
         .collect::<Result<Vec<_>, _>>()
         .context("a worker cannot be started")?;

@@ -24,6 +24,8 @@ pub(crate) struct Config {
     /// Lets `auth = "none"` go together with a listener that is not on loopback.
     #[serde(default)]
     pub(crate) dangerous_allow_unauthenticated_network: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tls: Option<Tls>,
     #[serde(default)]
     pub(crate) issuer: Vec<Issuer>,
     pub(crate) resource: Vec<Resource>,
@@ -31,6 +33,16 @@ pub(crate) struct Config {
     pub(crate) session: Session,
     #[serde(default)]
     pub(crate) limits: Limits,
+}
+
+/// `[tls]`: the files that let the listener speak TLS.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Tls {
+    /// PEM file with the certificate, and behind it the ones that lead to the root.
+    pub(crate) certificates: PathBuf,
+    /// PEM file with the certificate's private key.
+    pub(crate) key: PathBuf,
 }
 
 /// `[[issuer]]`: an authorization server whose tokens are accepted.

@@ -12,7 +12,10 @@ use std::{
 
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 
-use super::connection::{self, Answer, ConnectionLimits};
+use super::{
+    connection::{self, Answer, ConnectionLimits},
+    tls::Tls,
+};
 
 /// Connections that wait for a worker to pick them up.
 const BACKLOG: usize = 1024;
@@ -39,6 +42,7 @@ impl Worker {
     pub(super) fn start<A: Answer>(
         name: String,
         answer: A,
+        tls: Option<Tls>,
         limits: ConnectionLimits,
         shutdown: watch::Receiver<bool>,
         done: mpsc::Sender<()>,
@@ -48,7 +52,7 @@ impl Worker {
         let load = Arc::new(AtomicUsize::new(0));
         let worker = Self { inbox, load: Arc::clone(&load) };
         thread::Builder::new().name(name).spawn(move || {
-            runtime.block_on(run(accepted, answer, limits, shutdown, load, done));
+            runtime.block_on(run(accepted, answer, tls, limits, shutdown, load, done));
         })?;
         Ok(worker)
     }
@@ -69,6 +73,7 @@ impl Worker {
 async fn run<A: Answer>(
     mut inbox: mpsc::Receiver<Accepted>,
     answer: A,
+    tls: Option<Tls>,
     limits: ConnectionLimits,
     shutdown: watch::Receiver<bool>,
     load: Arc<AtomicUsize>,
@@ -81,12 +86,23 @@ async fn run<A: Answer>(
             accepted = inbox.recv() => {
                 let Some(Accepted { stream, peer, permit }) = accepted else { break };
                 let (protocol, answer, shutdown) = (Arc::clone(&protocol), answer.clone(), shutdown.clone());
+                let tls = tls.clone();
                 let counted = Counted(Arc::clone(&load));
                 connections.spawn(async move {
                     let _held = (counted, permit);
-                    match tokio::net::TcpStream::from_std(stream) {
-                        Ok(stream) => connection::serve(stream, peer, &protocol, limits, answer, shutdown).await,
-                        Err(error) => tracing::warn!(error = %error, "a connection cannot be served"),
+                    let served = async {
+                        let stream = tokio::net::TcpStream::from_std(stream)?;
+                        match tls {
+                            None => connection::serve(stream, peer, &protocol, limits, answer, shutdown).await,
+                            Some(tls) => {
+                                let stream = tls.accept(stream).await?;
+                                connection::serve(stream, peer, &protocol, limits, answer, shutdown).await;
+                            }
+                        }
+                        io::Result::Ok(())
+                    };
+                    if let Err(error) = served.await {
+                        tracing::debug!(error = %error, "a connection was not served");
                     }
                 });
             }

@@ -1,0 +1,224 @@
+//! TLS 1.2 and 1.3 on the listener, with certificates that follow their files.
+
+use std::{fmt, io, sync::Arc, time::Duration};
+
+use arc_swap::ArcSwap;
+use rustls::{
+    ServerConfig,
+    crypto::ring,
+    server::{ClientHello, ResolvesServerCert},
+    sign::CertifiedKey,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    signal::unix::{SignalKind, signal},
+    time::{MissedTickBehavior, interval, timeout},
+};
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
+
+use crate::plan::TlsFiles;
+
+/// How long a client has for its handshake.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How often the files are looked at.
+const LOOK: Duration = Duration::from_secs(10);
+
+/// The listener's side of TLS. Clones share the certificate.
+#[derive(Clone)]
+pub(super) struct Tls {
+    acceptor: TlsAcceptor,
+    current: Arc<Current>,
+}
+
+/// The certificate that new connections get.
+struct Current(ArcSwap<CertifiedKey>);
+
+impl Tls {
+    /// # Errors
+    /// When the files cannot be used.
+    pub(super) fn new(files: &TlsFiles) -> anyhow::Result<Self> {
+        let current = Arc::new(Current(ArcSwap::new(files.load()?)));
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::clone(&current) as _);
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), current })
+    }
+
+    /// Shakes hands with a client.
+    ///
+    /// # Errors
+    /// When the client speaks no TLS that is accepted here, or takes too long.
+    pub(super) async fn accept<S>(&self, stream: S) -> io::Result<TlsStream<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        timeout(HANDSHAKE, self.acceptor.accept(stream)).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    /// Follows the files: looks at them now and then, and at every SIGHUP. Files that cannot be used change nothing.
+    pub(super) async fn follow(self, files: TlsFiles) {
+        let mut written = files.written();
+        let mut period = interval(LOOK);
+        period.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
+        loop {
+            tokio::select! {
+                _ = period.tick() => {}
+                _ = hangup.recv() => {}
+            }
+            let now = files.written();
+            if now == written {
+                continue;
+            }
+            match files.load() {
+                Ok(certificate) => {
+                    self.current.0.store(certificate);
+                    tracing::info!("the certificate was replaced");
+                }
+                Err(error) => tracing::error!("the certificate stays as it was: {error:#}"),
+            }
+            written = now;
+        }
+    }
+}
+
+impl ResolvesServerCert for Current {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.0.load_full())
+    }
+}
+
+impl fmt::Debug for Current {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Current")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::PathBuf};
+
+    use rcgen::{CertifiedKey as Generated, generate_simple_self_signed};
+    use rustls::{
+        ClientConfig, RootCertStore,
+        pki_types::{CertificateDer, ServerName},
+        version::{TLS12, TLS13},
+    };
+    use tokio::io::duplex;
+    use tokio_rustls::TlsConnector;
+
+    use super::*;
+    use crate::config;
+
+    /// Two files with a fresh certificate for localhost in a folder of their own.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let folder = std::env::temp_dir().join(format!("portcullis-tls-{}-{name}", std::process::id()));
+            fs::create_dir_all(&folder).unwrap();
+            Self(folder)
+        }
+
+        fn configured(&self) -> config::Tls {
+            config::Tls { certificates: self.0.join("cert.pem"), key: self.0.join("key.pem") }
+        }
+
+        fn renew(&self) -> CertificateDer<'static> {
+            let Generated { cert, signing_key } = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+            fs::write(self.0.join("cert.pem"), cert.pem()).unwrap();
+            fs::write(self.0.join("key.pem"), signing_key.serialize_pem()).unwrap();
+            cert.der().clone()
+        }
+
+        fn files(&self) -> anyhow::Result<TlsFiles> {
+            TlsFiles::new(&self.configured(), &"https://localhost".parse().unwrap())
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// What a client that trusts this certificate alone agrees on with the server.
+    async fn agreed(
+        tls: &Tls,
+        trusted: &CertificateDer<'static>,
+        versions: &[&'static rustls::SupportedProtocolVersion],
+    ) -> io::Result<Option<Vec<u8>>> {
+        let mut roots = RootCertStore::empty();
+        roots.add(trusted.clone()).unwrap();
+        let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_protocol_versions(versions)
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        let (client, server) = duplex(64 << 10);
+        let name = ServerName::try_from("localhost").unwrap();
+        let connector = TlsConnector::from(Arc::new(config));
+        let (connected, _) = tokio::join!(connector.connect(name, client), tls.accept(server));
+        Ok(connected?.get_ref().1.alpn_protocol().map(<[u8]>::to_vec))
+    }
+
+    #[tokio::test]
+    async fn both_versions_of_tls_agree_on_http_2() {
+        let folder = Folder::new("versions");
+        let certificate = folder.renew();
+        let tls = Tls::new(&folder.files().unwrap()).unwrap();
+        for version in [&TLS12, &TLS13] {
+            assert_eq!(agreed(&tls, &certificate, &[version]).await.unwrap().as_deref(), Some(&b"h2"[..]));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_renewed_certificate_is_served_and_a_broken_one_is_not() {
+        let folder = Folder::new("renewed");
+        let first = folder.renew();
+        let files = folder.files().unwrap();
+        let tls = Tls::new(&files).unwrap();
+        let following = tokio::spawn(tls.clone().follow(files));
+        tokio::time::sleep(Duration::from_millis(1)).await;
+
+        let second = folder.renew();
+        tokio::time::sleep(LOOK).await;
+        assert!(agreed(&tls, &first, &[&TLS13]).await.is_err());
+        assert!(agreed(&tls, &second, &[&TLS13]).await.is_ok());
+
+        fs::write(folder.configured().key, "nothing").unwrap();
+        tokio::time::sleep(LOOK).await;
+        assert!(agreed(&tls, &second, &[&TLS13]).await.is_ok(), "the good one stays");
+        following.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_without_tls_is_cut_off() {
+        let folder = Folder::new("plain");
+        folder.renew();
+        let tls = Tls::new(&folder.files().unwrap()).unwrap();
+        let (mut client, server) = duplex(1 << 10);
+        tokio::io::AsyncWriteExt::write_all(&mut client, b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+        assert!(tls.accept(server).await.is_err());
+        let (_silent, server) = duplex(1 << 10);
+        assert_eq!(tls.accept(server).await.err().map(|error| error.kind()), Some(io::ErrorKind::TimedOut));
+    }
+
+    #[test]
+    fn files_that_do_not_fit_are_named() {
+        let folder = Folder::new("misfits");
+        let error = |folder: &Folder| format!("{:#}", folder.files().expect_err("refused"));
+        assert!(error(&folder).contains("cert.pem cannot be read"));
+        folder.renew();
+        let key = fs::read(folder.configured().key).unwrap();
+        folder.renew();
+        fs::write(folder.configured().key, key).unwrap();
+        assert!(error(&folder).contains("is not the key of"), "{}", error(&folder));
+        folder.renew();
+        let plain = TlsFiles::new(&folder.configured(), &"http://localhost".parse().unwrap());
+        assert!(format!("{:#}", plain.expect_err("refused")).contains("base_url"));
+    }
+}
