@@ -28,7 +28,7 @@ pub enum SettingsError {
     /// The public URL has no host, or is neither `http` nor `https`.
     #[error("the public URL is an http or https URL with a host")]
     PublicUrl,
-    /// A header that may not carry identity: it has a meaning of its own, or an underscore.
+    /// A header that may not carry identity: it has a meaning of its own, or another sign than hyphens in its name.
     #[error("the header `{0}` cannot carry identity")]
     IdentityHeader(HeaderName),
     /// Two identity headers have one name.

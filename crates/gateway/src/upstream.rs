@@ -35,8 +35,9 @@ use crate::{
 ///
 /// What goes over, and what comes back:
 /// - `Authorization`, `Proxy-Authorization`, `DPoP`, hop-by-hop headers (RFC 9110 section 7.6.1), `Expect`, inbound
-///   copies of the identity headers and of `Forwarded` and its kin, and headers with an underscore in their name stay
-///   behind, and so do cookies unless allowed;
+///   copies of the identity headers and of `Forwarded` and its kin, headers that name another path or method
+///   (`X-Original-URL`, `X-HTTP-Method-Override` and theirs), and headers with other signs than hyphens in their name
+///   (`Mcp-Param-*` apart) stay behind, and so do cookies unless allowed;
 /// - the identity headers, `X-Request-Id`, `Via`, and (when set) `Forwarded` and `X-Forwarded-*` are added; a valid
 ///   W3C trace context is passed on;
 /// - answers are streamed, never gathered. An upstream's 401 or 407 becomes 502, and no challenge of it is

@@ -91,6 +91,9 @@ fn credentials_and_forged_identity_stay_behind() {
         ("x-portcullis-subject", "root"),
         ("x_portcullis_subject", "root"),
         ("X-Portcullis_Subject", "root"),
+        ("x.portcullis.subject", "root"),
+        ("x-portcullis~subject", "root"),
+        ("remote'user", "root"),
         ("x-portcullis-unset", "root"),
         ("x_request_id", "forged"),
         ("mcp_session_id", "another"),
@@ -102,6 +105,20 @@ fn credentials_and_forged_identity_stay_behind() {
         ("x-real-ip", "127.0.0.1"),
     ];
     assert_eq!(passed(&rules, &forged), []);
+}
+
+/// F1: no header names another path or method than the one that was judged.
+#[test]
+fn overrides_stay_behind() {
+    let overrides = [
+        ("x-original-url", "/admin"),
+        ("x-rewrite-url", "/admin"),
+        ("x-original-uri", "/admin"),
+        ("x-http-method-override", "DELETE"),
+        ("x-http-method", "DELETE"),
+        ("x-method-override", "DELETE"),
+    ];
+    assert_eq!(passed(&rules(), &overrides), []);
 }
 
 /// L2: cookies are passed on where that is allowed.

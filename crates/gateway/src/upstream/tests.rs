@@ -336,6 +336,16 @@ async fn refusals_of_the_upstream() {
     assert_eq!(text(response).await, "secret");
 }
 
+/// L1: a length that the upstream said beside another framing is not handed on (RFC 9112 section 6.3).
+#[tokio::test]
+async fn contradictory_lengths_stay_behind() {
+    let bench = Bench::new().await;
+    let both = "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n";
+    let (response, _served) = bench.first(both).await;
+    assert!(!response.headers().contains_key("content-length"), "{:?}", response.headers());
+    assert_eq!(text(response).await, "{}");
+}
+
 /// L1: a change of protocol is not handed on.
 #[tokio::test]
 async fn switched_protocols() {
