@@ -29,8 +29,11 @@ const CHECKS: &[Check] = &[
     Check::cargo("format", &["fmt", "--all", "--check"]),
     Check::chore("layers", layers::run),
     Check::chore("requirements", || requirements::run(true)),
-    Check::cargo("clippy", &["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"]),
-    Check::cargo("tests", &["test", "--workspace", "--locked"]),
+    Check::cargo(
+        "clippy",
+        &["clippy", "--workspace", "--all-targets", "--keep-going", "--locked", "--", "--deny", "warnings"],
+    ),
+    Check::cargo("tests", &["test", "--workspace", "--no-fail-fast", "--locked"]),
     Check::cargo("docs", &["doc", "--workspace", "--no-deps", "--locked"]).with("RUSTDOCFLAGS", "--deny warnings"),
     Check::cargo("deny", &["deny", "--workspace", "check", "bans", "licenses", "sources"]),
     Check::chore("fuzz-smoke", fuzz_smoke::run),
