@@ -49,6 +49,8 @@ fn repeated_members() {
         r#"{"alg":"ES256","kid":"ec","unknown":1,"unknown":1}"#,
         r#"{"alg":"ES256","kid":"ec","jku":[],"\u006aku":{}}"#,
         r#"{"alg":"ES256","kid":"ec","":1,"":2}"#,
+        r#"{"alg":"none","kid":"ec","typ":"JWT","alg":"ES256"}"#,
+        r#"{"kid":"other","alg":"ES256","x":{"kid":1},"y":2,"\u006bid":"ec"}"#,
     ] {
         refused(header, JoseError::DuplicateMember);
     }
