@@ -107,6 +107,12 @@ impl Connection {
         }
     }
 
+    /// All that still comes until the connection ends.
+    pub async fn rest(&mut self) -> Vec<u8> {
+        while self.more().await {}
+        std::mem::take(&mut self.received)
+    }
+
     /// Asserts that the connection is at its end.
     ///
     /// # Panics

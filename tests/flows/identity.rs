@@ -1,0 +1,94 @@
+//! What the upstream learns of a caller, and what it never sees.
+
+use portcullis_scenarios::{INITIALIZE, Request, Site};
+
+/// L2, C12: the token and everything that could be taken for one stays here; who calls is told by the guard alone.
+#[tokio::test]
+async fn what_the_upstream_sees() {
+    let site = Site::start().await;
+    let token = site.token().subject("alice").client_id("editor").scope("mcp:tools other").sign();
+    let request = Request::post(&format!("{}?a=1", Site::ENDPOINT), INITIALIZE)
+        .bearer(&token)
+        .header("DPoP", "proof-canary")
+        .header("Proxy-Authorization", "Basic proxy-canary")
+        .header("Cookie", "session=cookie-canary")
+        .header("X-Portcullis-Subject", "mallory")
+        .header("X-Portcullis-Anything", "mallory")
+        .header("X_Portcullis_Subject", "mallory")
+        .header("Forwarded", "for=mallory")
+        .header("X-Forwarded-For", "mallory")
+        .header("X-Forwarded-Host", "mallory")
+        .header("X-Forwarded-Proto", "mallory")
+        .header("X-Forwarded-User", "mallory")
+        .header("X-Real-IP", "mallory")
+        .header("X-Request-Id", "mallory")
+        .header("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+        .header("X-Custom", "kept");
+    let answer = site.send(request).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let seen = site.upstream.last();
+    let all = format!("{seen:?}");
+    for canary in [token.as_str(), token.rsplit('.').next().unwrap(), "canary", "mallory", "Bearer"] {
+        assert!(!all.contains(canary), "{canary} reached the upstream: {all}");
+    }
+    for name in ["authorization", "dpop", "proxy-authorization", "cookie", "x-real-ip", "x-forwarded-user", "expect"] {
+        assert_eq!(seen.header(name), None, "{name}");
+    }
+    assert_eq!(seen.header("x-portcullis-issuer"), Some("https://issuer.example"));
+    assert_eq!(seen.header("x-portcullis-subject"), Some("alice"));
+    assert_eq!(seen.header("x-portcullis-client"), Some("editor"));
+    assert_eq!(seen.header("x-portcullis-scope"), Some("mcp:tools other"));
+    assert_eq!(seen.header("forwarded"), Some("for=127.0.0.1;host=\"127.0.0.1:3000\";proto=http"));
+    assert_eq!(seen.header("x-forwarded-for"), Some("127.0.0.1"));
+    assert_eq!(seen.header("x-forwarded-host"), Some("127.0.0.1:3000"));
+    assert_eq!(seen.header("x-forwarded-proto"), Some("http"));
+    assert_eq!(seen.header("x-request-id"), answer.header("x-request-id"));
+    assert_eq!(seen.header("traceparent"), Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"));
+    assert_eq!(seen.header("x-custom"), Some("kept"));
+    assert_eq!(seen.header("content-type"), Some("application/json"));
+    assert_eq!(seen.header("content-length"), Some(INITIALIZE.len().to_string().as_str()));
+    assert_eq!(seen.target, "/backend?a=1");
+    assert_eq!(seen.body, INITIALIZE, "the exact bytes that were judged");
+}
+
+/// L2: header names and claims can be chosen; inbound copies under those names are dropped; cookies pass where allowed.
+#[tokio::test]
+async fn chosen_headers() {
+    let settings = "identity_headers = { Remote-User = \"sub\", X-Tenant = \"tenant\", X-Level = \"level\" }\nforward_cookies = true";
+    let site = Site::builder().resource(settings).start().await;
+    let request = |token: &str| {
+        Request::post(Site::ENDPOINT, INITIALIZE)
+            .bearer(token)
+            .header("Remote-User", "root")
+            .header("X-Tenant", "theirs")
+            .header("X-Portcullis-Subject", "root")
+            .header("Cookie", "a=1")
+    };
+    let answer = site.send(request(&site.token().claim("tenant", "ours").claim("level", 3).sign())).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let seen = site.upstream.last();
+    assert_eq!(seen.header("remote-user"), Some("alice"));
+    assert_eq!(seen.header("x-tenant"), Some("ours"));
+    assert_eq!(seen.header("x-level"), Some("3"));
+    assert_eq!(seen.header("x-portcullis-subject"), None);
+    assert_eq!(seen.header("cookie"), Some("a=1"));
+
+    site.send(request(&site.good_token())).await;
+    assert_eq!(
+        site.upstream.last().header("x-tenant"),
+        None,
+        "a claim that is absent sends nothing, and no copy either"
+    );
+}
+
+/// L2, F7: without authorization nobody is named, and inbound names are dropped all the same.
+#[tokio::test]
+async fn nobody() {
+    let site = Site::builder().resource("auth = \"none\"").start().await;
+    let request =
+        Request::post(Site::ENDPOINT, INITIALIZE).bearer("some.to.ken").header("X-Portcullis-Subject", "root");
+    assert_eq!(site.send(request).await.status, 200);
+    let seen = site.upstream.last();
+    assert_eq!(seen.header("x-portcullis-subject"), None);
+    assert_eq!(seen.header("authorization"), None);
+}

@@ -1,0 +1,104 @@
+//! What the log says of each request, and what it never says.
+
+use portcullis_scenarios::{INITIALIZE, Request, Site, call};
+use serde_json::json;
+
+/// The forms in which a secret could be in a log.
+fn forms(secret: &str) -> Vec<String> {
+    use base64::{
+        Engine as _,
+        engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD},
+    };
+    let encoded: String = secret.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let dots = secret.replace('.', "%2E");
+    vec![
+        secret.to_owned(),
+        STANDARD_NO_PAD.encode(secret),
+        URL_SAFE_NO_PAD.encode(secret),
+        encoded.to_ascii_lowercase(),
+        encoded,
+        dots,
+    ]
+}
+
+fn assert_absent(log: &str, secrets: &[&str]) {
+    assert!(log.len() > 1000, "there is a log to look at");
+    for secret in secrets {
+        for form in forms(secret) {
+            let line = log.lines().find(|line| line.contains(&form));
+            assert!(line.is_none(), "{secret} is in the log:\n{}", line.unwrap_or_default());
+        }
+    }
+}
+
+/// J2, E3: token, session identifier, query and header values are in no line of the log, at its most talkative.
+#[tokio::test]
+async fn canaries() {
+    let site = Site::start().await;
+    let token = site.token().claim("jti", "canary-claim").sign();
+    let signature = token.rsplit('.').next().unwrap().to_owned();
+    let session = site.open_session(&token).await;
+    let decorated = |request: Request| {
+        request
+            .bearer(&token)
+            .session(&session)
+            .header("Cookie", "canary-cookie")
+            .header("DPoP", "canary-proof")
+            .header("X-Custom", "canary-header")
+    };
+    let target = format!("{}?key=canary-query", Site::ENDPOINT);
+    let body = call(2, "tools/call", &json!({ "name": "x", "arguments": { "password": "canary-argument" } }));
+    for request in [
+        decorated(Request::post(&target, body.as_str())),
+        decorated(Request::new("GET", &target)),
+        decorated(Request::post(&target, "canary-body")),
+        decorated(Request::post("/elsewhere?key=canary-query", "canary-body")),
+        decorated(Request::post("/mcp?access_token=canary-token", body.as_str())),
+        Request::post(&target, INITIALIZE).bearer("canary-bad-token").session("canary-session"),
+        Request::post(&target, INITIALIZE).bearer(&format!("{token}AAAA")),
+        Request::post(&target, INITIALIZE).bearer(&site.token().expires_in(-60).claim("jti", "canary-claim").sign()),
+        Request::post(&target, INITIALIZE).header("Authorization", "Basic canary-basic"),
+        Request::post(&target, INITIALIZE).header("Authorization", "Bearer canary one two"),
+        Request::new("GET", "/.well-known/oauth-protected-resource?key=canary-query"),
+        decorated(Request::new("DELETE", &target)),
+    ] {
+        let answer = site.send(request).await;
+        site.portcullis.access_line(&answer).await;
+    }
+    let log = site.portcullis.stop().await.stderr;
+    assert_absent(&log, &[&token, &signature, &session, "canary"]);
+}
+
+/// J1, J2: one access line a request, on every path, with the status, the caller and no query.
+#[tokio::test]
+async fn access_lines() {
+    let site = Site::start().await;
+    let token = site.token().subject("alice").client_id("editor").sign();
+    for (request, path, status, subject) in [
+        (Request::post("/mcp?a=b", INITIALIZE).bearer(&token), "/mcp", 200, Some("alice")),
+        (Request::post("/mcp", "{").bearer(&token), "/mcp", 400, Some("alice")),
+        (Request::post("/mcp", INITIALIZE), "/mcp", 401, None),
+        (Request::post("/mcp", INITIALIZE).bearer(&site.forge.token().sign()), "/mcp", 403, Some("alice")),
+        (Request::new("GET", "/nowhere?a=b"), "/nowhere", 404, None),
+        (Request::new("GET", "/healthz"), "/healthz", 200, None),
+        (Request::new("GET", "/readyz"), "/readyz", 200, None),
+        (Request::new("GET", Site::METADATA_PATH), Site::METADATA_PATH, 200, None),
+        (Request::new("GET", "/mcp").header("Origin", "http://attacker.example"), "/mcp", 403, None),
+    ] {
+        let method = String::from_utf8(request.to_bytes()).unwrap().split(' ').next().unwrap().to_owned();
+        let answer = site.send(request).await;
+        assert_eq!(answer.status, status, "{answer:?}");
+        let line = site.portcullis.access_line(&answer).await;
+        assert_eq!(line["level"], "INFO", "{line}");
+        assert_eq!(line["http.method"], method.as_str(), "{line}");
+        assert_eq!(line["http.path"], path, "{line}");
+        assert_eq!(line["http.status"], status, "{line}");
+        assert_eq!(line["principal.subject"].as_str(), subject, "{line}");
+        assert_eq!(line["deny.code"].is_string(), status >= 400, "{line}");
+        assert!(line["latency.us"].is_u64() && line["timestamp"].is_string(), "{line}");
+        let id = answer.header("x-request-id").unwrap();
+        let log = site.portcullis.log();
+        let lines = log.lines().filter(|line| line.contains(id) && line.contains("\"message\":\"request\"")).count();
+        assert_eq!(lines, 1, "one access line a request");
+    }
+}
