@@ -8,8 +8,9 @@ use crate::AdmittedBody;
 /// A request that was judged in every way: evidence for the inner service, which takes nothing else.
 ///
 /// Only the endpoint makes it. The body is exactly the bytes that were judged (nothing for GET and DELETE); the
-/// headers hold neither the client's `Authorization` nor the length and framing of the body as it came in, and
-/// the session header, where there is one, holds the identifier that the inner service itself gave out.
+/// headers hold neither the client's `Authorization`, nor `Connection` and what that names, nor the length and framing
+/// of the body as it came in; and the session header, where there is one, holds the identifier that the inner service
+/// itself gave out.
 #[derive(Debug)]
 pub struct Admitted {
     parts: Parts,
@@ -43,7 +44,7 @@ impl Admitted {
         self.parts.version
     }
 
-    /// The headers. Hop-by-hop ones and copies of a gateway's own are still there.
+    /// The headers. Hop-by-hop ones that `Connection` did not name, and copies of a gateway's own, are still there.
     pub fn headers(&self) -> &HeaderMap {
         &self.parts.headers
     }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body::Body;
 use portcullis_guard::Caller;
+use portcullis_mcp::header;
 use tower_service::Service;
 
 use crate::{Admitted, EndpointBody, EndpointFuture, judge::judge_stream, layer::Shared, respond::Refusal};
@@ -43,6 +44,8 @@ where
         let Some(caller) = parts.extensions.remove::<Caller>() else {
             return EndpointFuture::refused(shared, Refusal::NoCaller.into());
         };
+        // First of all: what goes no further cannot be what a request is judged by.
+        header::remove_connection_options(&mut parts.headers);
         match parts.method {
             Method::POST => {
                 // The clone takes the place of the service that `poll_ready` made ready.

@@ -1,11 +1,12 @@
 use http::{
     HeaderMap, HeaderName, HeaderValue, StatusCode,
-    header::{CONTENT_TYPE, SET_COOKIE},
+    header::{CONTENT_LENGTH, CONTENT_TYPE, SET_COOKIE, TRANSFER_ENCODING},
 };
+use portcullis_mcp::header;
 
 use crate::{
     failure::Failure,
-    hop_by_hop::{is_hop_by_hop, remove_connection_options, remove_where},
+    hop_by_hop::{is_hop_by_hop, remove_where},
 };
 
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
@@ -24,7 +25,11 @@ pub(crate) fn judge(status: StatusCode) -> Result<(), Failure> {
 
 /// Makes an upstream's headers the client's.
 pub(crate) fn clean(headers: &mut HeaderMap, cookies: bool) {
-    remove_connection_options(headers);
+    header::remove_connection_options(headers);
+    // The body was read by the other framing (RFC 9112 section 6.3), so that the length is not its own.
+    if headers.contains_key(TRANSFER_ENCODING) {
+        headers.remove(CONTENT_LENGTH);
+    }
     remove_where(headers, |name| {
         is_hop_by_hop(name)
             || matches!(
@@ -56,7 +61,10 @@ mod tests {
             headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
         clean(&mut headers, cookies);
-        headers.iter().map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned())).collect()
+        let mut left: Vec<_> =
+            headers.iter().map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned())).collect();
+        left.sort();
+        left
     }
 
     /// L1: headers of one connection, and those that `Connection` names, stay behind.

@@ -1,4 +1,4 @@
-use http::{HeaderMap, HeaderName, header::CONNECTION};
+use http::{HeaderMap, HeaderName};
 
 /// Whether a header of this name concerns one connection only (RFC 9110 section 7.6.1, and `Trailer`, since
 /// trailers are not passed on).
@@ -7,22 +7,6 @@ pub(crate) fn is_hop_by_hop(name: &str) -> bool {
         name,
         "connection" | "keep-alive" | "proxy-connection" | "te" | "trailer" | "transfer-encoding" | "upgrade"
     )
-}
-
-/// Removes the headers that `Connection` names (RFC 9110 section 7.6.1).
-pub(crate) fn remove_connection_options(headers: &mut HeaderMap) {
-    if !headers.contains_key(CONNECTION) {
-        return;
-    }
-    let named: Vec<HeaderName> = headers
-        .get_all(CONNECTION)
-        .iter()
-        .flat_map(|value| value.as_bytes().split(|&b| b == b','))
-        .filter_map(|option| HeaderName::from_bytes(option.trim_ascii()).ok())
-        .collect();
-    for name in named {
-        headers.remove(name);
-    }
 }
 
 /// Removes every header whose name `is_dropped` says so of.

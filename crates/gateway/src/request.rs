@@ -6,13 +6,14 @@ use http::{
     header::{COOKIE, HOST, VIA},
 };
 use http_body_util::Full;
+use portcullis_mcp::header;
 use url::Url;
 
 use crate::{
     IdentityHeader, SettingsError,
     address::Target,
     forwarded::{PublicAddress, is_forwarded},
-    hop_by_hop::{is_hop_by_hop, remove_connection_options, remove_where},
+    hop_by_hop::{is_hop_by_hop, remove_where},
     identity::{self, Identity},
     query, trace_context,
 };
@@ -69,7 +70,7 @@ impl RequestRules {
     pub(crate) fn apply(&self, inbound: Inbound<'_>, target: &Target) -> Request<Full<Bytes>> {
         let Inbound { method, version, query, mut headers, body, identity, request_id, peer } = inbound;
         // Everything is removed before anything is added: no inbound header can name one of ours away.
-        remove_connection_options(&mut headers);
+        header::remove_connection_options(&mut headers);
         remove_where(&mut headers, |name| self.is_dropped(name));
         trace_context::retain_valid(&mut headers);
 
@@ -95,6 +96,7 @@ impl RequestRules {
         is_ambiguous(name)
             || is_hop_by_hop(name)
             || is_forwarded(name)
+            || is_override(name)
             || name.starts_with(OWN_PREFIX)
             || match name {
                 "authorization" | "proxy-authorization" | "dpop" => true,
@@ -106,11 +108,28 @@ impl RequestRules {
     }
 }
 
-/// Servers that follow CGI (RFC 3875 section 4.1.18) cannot tell an underscore in a header's name from a hyphen, so
-/// that `x_portcullis_subject` would be read as ours. As common proxies do, no such header is passed on; only the
-/// names that a tool's schema chooses may have one.
+/// Servers that follow CGI (RFC 3875 section 4.1.18) cannot tell an underscore in a header's name from a hyphen, and
+/// some of them no sign at all, so that `x_portcullis_subject` or `x.portcullis.subject` would be read as ours. As
+/// common proxies do, no such header is passed on; only the names that a tool's schema chooses may be like that.
 fn is_ambiguous(name: &str) -> bool {
-    name.contains('_') && !name.starts_with("mcp-param-")
+    !is_plain(name) && !name.starts_with("mcp-param-")
+}
+
+fn is_plain(name: &str) -> bool {
+    name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+}
+
+/// Frameworks exist that act on the path or the method of these, and not on those that were judged.
+fn is_override(name: &str) -> bool {
+    matches!(
+        name,
+        "x-original-url"
+            | "x-original-uri"
+            | "x-rewrite-url"
+            | "x-http-method"
+            | "x-http-method-override"
+            | "x-method-override"
+    )
 }
 
 fn may_carry_identity(name: &str) -> bool {
@@ -130,10 +149,11 @@ fn may_carry_identity(name: &str) -> bool {
         "via",
         "x-request-id",
     ];
-    !name.contains('_')
+    is_plain(name)
         && !name.starts_with("mcp-")
         && !is_hop_by_hop(name)
         && !is_forwarded(name)
+        && !is_override(name)
         && !TAKEN.contains(&name)
 }
 

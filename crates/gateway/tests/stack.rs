@@ -26,6 +26,8 @@ use url::Url;
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#;
 const LIST: &str = r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#;
 
+const MODERN_LIST: &str = r#"{"jsonrpc":"2.0","id":3,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+
 type Stack = Guard<Endpoint<HttpUpstream>>;
 type Body = GuardBody<EndpointBody<UpstreamBody>>;
 
@@ -161,6 +163,45 @@ async fn the_upstream_learns_who_calls() {
     assert!(first.contains(&format!("x-request-id: {request_id}\r\n")));
     assert!(!first.contains("mcp-session-id") && second.contains("mcp-session-id: backend-id\r\n"));
     assert_eq!(*bench.decided.0.lock().unwrap(), [None, None]);
+}
+
+/// E9, F5: no request can name away what it was judged by: then it counts as not there.
+#[tokio::test]
+async fn connection_options_count_before_anything_is_judged() {
+    let bench = bench().await;
+    let answer = "HTTP/1.1 200 OK\r\nmcp-session-id: backend-id\r\ncontent-length: 2\r\n\r\n{}";
+    let upstream = async {
+        let (mut socket, _) = bench.listener.accept().await.unwrap();
+        serve(&mut socket, INITIALIZE, answer).await;
+        // Anything more that comes was let through.
+        let mut more = Vec::new();
+        while socket.read_buf(&mut more).await.unwrap() > 0 && !more.ends_with(b"}") {}
+        String::from_utf8(more).unwrap()
+    };
+    let client = async {
+        let opened = bench.call(bench.request(INITIALIZE, &[])).await;
+        let session = opened.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+        for (body, headers) in [
+            (LIST, &[("connection", "Mcp-Session-Id"), ("mcp-session-id", &*session)][..]),
+            (INITIALIZE, &[("connection", "content-type")]),
+            (
+                MODERN_LIST,
+                &[
+                    ("connection", "close, mcp-method"),
+                    ("mcp-protocol-version", "2026-07-28"),
+                    ("mcp-method", "tools/list"),
+                ],
+            ),
+        ] {
+            let answer = bench.call(bench.request(body, headers)).await;
+            assert!(answer.status().is_client_error(), "{headers:?}");
+        }
+        drop(opened);
+    };
+    tokio::select! {
+        more = upstream => panic!("{more}"),
+        () = client => {}
+    }
 }
 
 /// J1, L1: what went wrong with the upstream goes to the log; the client gets a generic 502.

@@ -1,6 +1,10 @@
-//! The header names of the Streamable HTTP transport, and how a header that must stand alone is read.
+//! The header names of the Streamable HTTP transport, how a header that must stand alone is read, and which ones end
+//! with their connection.
 
-use http::{HeaderMap, HeaderName, HeaderValue, header::InvalidHeaderName};
+use http::{
+    HeaderMap, HeaderName, HeaderValue,
+    header::{CONNECTION, InvalidHeaderName},
+};
 
 /// `Mcp-Session-Id`: the session of a legacy request, under its default name. See [`session`].
 pub const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -42,9 +46,52 @@ pub fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'
     }
 }
 
+/// Removes `Connection` and the headers that it names (RFC 9110 section 7.6.1): they are for the next hop alone. An
+/// intermediary that judges headers does this first, since no hop behind it would see what was judged.
+///
+/// `Keep-Alive` and the other headers that concern a connection without being named are left.
+pub fn remove_connection_options(headers: &mut HeaderMap) {
+    if !headers.contains_key(CONNECTION) {
+        return;
+    }
+    let is_header = |option: &&[u8]| ![&b"close"[..], b"keep-alive"].iter().any(|own| option.eq_ignore_ascii_case(own));
+    let named: Vec<HeaderName> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .flat_map(|value| value.as_bytes().split(|&b| b == b','))
+        .map(<[u8]>::trim_ascii)
+        .filter(is_header)
+        .filter_map(|option| HeaderName::from_bytes(option).ok())
+        .collect();
+    headers.remove(CONNECTION);
+    for name in named {
+        headers.remove(name);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_connection_names_goes_with_it() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("connection", "Keep-Alive, MCP-Name"),
+            ("connection", "\t mcp-method ,, a b,"),
+            ("mcp-name", "x"),
+            ("mcp-name", "y"),
+            ("mcp-method", "x"),
+            ("keep-alive", "timeout=5"),
+            ("accept", "*/*"),
+        ] {
+            headers.append(name, HeaderValue::from_static(value));
+        }
+        remove_connection_options(&mut headers);
+        let mut left: Vec<_> = headers.keys().map(HeaderName::as_str).collect();
+        left.sort_unstable();
+        assert_eq!(left, ["accept", "keep-alive"]);
+    }
 
     /// E1: the header's prefix is configurable, and `Mcp` by default.
     #[test]
