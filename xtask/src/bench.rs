@@ -34,10 +34,10 @@ pub(crate) struct Arguments {
 #[derive(Args)]
 struct Options {
     /// Rounds in which all variants take their turn.
-    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, default_value_t = 11, value_parser = clap::value_parser!(u16).range(1..))]
     rounds: u16,
     /// Requests a round and variant.
-    #[arg(long, default_value_t = 60_000, value_parser = clap::value_parser!(u32).range(100..))]
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(100..))]
     requests: u32,
     /// Print the figures for machines.
     #[arg(long)]

@@ -16,6 +16,8 @@ pub(super) struct Sample {
     pub(super) cpu_us: f64,
     /// Requests a second.
     pub(super) throughput: f64,
+    /// Requests without an access line, where there is an access log.
+    pub(super) lines_missing: usize,
 }
 
 /// All rounds.
@@ -86,7 +88,7 @@ mod tests {
     fn ratios_are_paired_by_round() {
         let mut figures = Figures::default();
         for (nginx, portcullis) in [(10.0, 11.0), (20.0, 24.0), (30.0, 27.0)] {
-            let sample = |cpu_us| Sample { cpu_us, throughput: 1.0 };
+            let sample = |cpu_us| Sample { cpu_us, throughput: 1.0, lines_missing: 0 };
             figures.add([sample(1.0), sample(nginx), sample(1.0), sample(portcullis)]);
         }
         let ratio = figures.ratio(3, |sample| sample.cpu_us);

@@ -71,13 +71,13 @@ impl fmt::Display for Report {
         writeln!(f, "every answer was a 200, and the upstream was asked as often as clients were answered\n")?;
         writeln!(
             f,
-            "{:<18}{:>24}{:>24}{:>20}{:>20}",
+            "{:<18}{:>23}{:>27}{:>23}{:>23}",
             "median (min to max)", "CPU us a request", "requests a second", "CPU / nginx", "throughput / nginx"
         )?;
         for (number, name) in VARIANTS.iter().enumerate() {
             writeln!(
                 f,
-                "{name:<18}{:>25}{:>24}{:>20}{:>20}",
+                "{name:<18}{:>23}{:>27}{:>23}{:>23}",
                 figures.spread(number, |sample| sample.cpu_us).show(1),
                 figures.spread(number, |sample| sample.throughput).show(0),
                 figures.ratio(number, |sample| sample.cpu_us).show(2),
@@ -102,6 +102,8 @@ impl Report {
             is_met(idle.resident <= MEMORY_GOAL)
         )?;
         writeln!(f, "portcullis, memory after     {after}")?;
+        let missing: usize = self.figures.samples(PORTCULLIS).iter().map(|sample| sample.lines_missing).sum();
+        writeln!(f, "portcullis, access lines     {missing} of {} missing", self.figures.rounds() * self.requests)?;
         writeln!(
             f,
             "portcullis, start to ready   {} ms, goal {READY_GOAL} ms: {}",
