@@ -64,7 +64,12 @@ fn is_scheme_byte(byte: u8) -> bool {
 fn is_b64token(token: &[u8]) -> bool {
     let padding = token.iter().rev().take_while(|byte| **byte == b'=').count();
     let text = &token[..token.len() - padding];
-    !text.is_empty() && text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-._~+/".contains(byte))
+    // No early end: without one the compiler compares many bytes at once, and good tokens are the usual case.
+    !text.is_empty() && text.iter().fold(true, |good, byte| good & is_token_byte(*byte))
+}
+
+fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() | matches!(byte, b'-' | b'.' | b'_' | b'~' | b'+' | b'/')
 }
 
 #[cfg(test)]
@@ -102,6 +107,7 @@ mod tests {
             &b"Bearer"[..],
             b"Bearer ",
             b"Bearer\ta",
+            b"Bearer/a",
             b"Bearer a b",
             b"Bearer a,b",
             b"Bearer =",
