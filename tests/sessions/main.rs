@@ -1,1 +1,6 @@
-//! Placeholder.
+//! The life of sessions, over sockets.
+
+mod ending;
+mod life;
+mod limits;
+mod off;

@@ -1,0 +1,180 @@
+//! Opening and using sessions.
+
+use portcullis_scenarios::{INITIALIZE, Request, Site, call};
+use portcullis_testkit::TokenBuilder;
+use serde_json::json;
+
+/// E2, E4: initialize opens a session, whose identifier comes back on that answer alone; what follows goes to it, under
+/// the identifier that the backend knows.
+#[tokio::test]
+async fn opened_and_used() {
+    let site = Site::start().await;
+    let token = site.good_token();
+    let opened = site.try_token(&token).await;
+    assert_eq!(opened.status, 200, "{opened:?}");
+    assert_eq!(opened.count("mcp-session-id"), 1, "{opened:?}");
+    assert_eq!(opened.json()["result"]["protocolVersion"], "2025-11-25", "{opened:?}");
+    let session = opened.header("mcp-session-id").unwrap();
+    assert_eq!(site.upstream.last().header("mcp-session-id"), None);
+
+    let in_session = |request: Request| request.bearer(&token).session(session);
+    let answer = site.send(in_session(Request::post(Site::ENDPOINT, call(2, "echo", &json!({ "x": 1 }))))).await;
+    assert_eq!(answer.json()["result"], json!({ "x": 1 }), "{answer:?}");
+    let backend = site.upstream.last().header("mcp-session-id").unwrap().to_owned();
+    assert!(backend.starts_with("backend-"), "{backend}");
+
+    let notification = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    let answer = site.send(in_session(Request::post(Site::ENDPOINT, notification))).await;
+    assert_eq!((answer.status, answer.body.len()), (202, 0), "{answer:?}");
+    let answer = site.send(in_session(Request::post(Site::ENDPOINT, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#))).await;
+    assert_eq!(answer.status, 202, "a response to the server's own request: {answer:?}");
+    let get = Request::new("GET", Site::ENDPOINT).header("Accept", "text/event-stream");
+    let answer = site.send(in_session(get)).await;
+    assert_eq!((answer.status, answer.header("content-type")), (200, Some("text/event-stream")), "{answer:?}");
+    for seen in site.upstream.recorded().iter().skip(1) {
+        assert_eq!(seen.header("mcp-session-id"), Some(backend.as_str()), "{seen:?}");
+    }
+}
+
+/// E4: sessions do not mix, and the backend tells them apart.
+#[tokio::test]
+async fn side_by_side() {
+    let site = Site::start().await;
+    let tokens = ["alice", "bob", "alice"].map(|subject| site.token().subject(subject).sign());
+    let mut sessions = Vec::new();
+    for token in &tokens {
+        let session = site.open_session(token).await;
+        site.send(Request::post(Site::ENDPOINT, call(2, "echo", &json!({}))).bearer(token).session(&session)).await;
+        sessions.push(site.upstream.last().header("mcp-session-id").unwrap().to_owned());
+    }
+    sessions.sort_unstable();
+    sessions.dedup();
+    assert_eq!(sessions.len(), 3);
+}
+
+/// E4, E7: another token of the same owner goes on in the session, whatever else in it changed.
+#[tokio::test]
+async fn a_refreshed_token() {
+    let site = Site::start().await;
+    let session = site.open_session(&site.token().sign()).await;
+    let refreshed: [TokenBuilder; 3] =
+        [site.token().expires_in(200), site.token().claim("sid", "another"), site.token().scope("mcp:tools mcp:admin")];
+    for token in refreshed {
+        let post = Request::post(Site::ENDPOINT, call(2, "echo", &json!({}))).bearer(&token.sign()).session(&session);
+        assert_eq!(site.send(post).await.status, 200);
+    }
+}
+
+/// E7: a token without `sub` opens no session, unless its issuer lets clients own sessions; a client never equals a
+/// subject.
+#[tokio::test]
+async fn tokens_without_a_subject() {
+    let site = Site::start().await;
+    let answer = site.try_token(&site.token().without("sub").sign()).await;
+    assert_eq!((answer.status, answer.count("mcp-session-id")), (403, 0), "{answer:?}");
+    assert_eq!(answer.count("www-authenticate"), 0, "{answer:?}");
+    site.portcullis.assert_denied(&answer, "session.no_owner").await;
+    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
+
+    let site = Site::builder().issuer("subjectless = \"client\"").start().await;
+    let machine = site.token().without("sub").client_id("robot").sign();
+    let session = site.open_session(&machine).await;
+    let post = |token: &str| Request::post(Site::ENDPOINT, call(2, "echo", &json!({}))).bearer(token).session(&session);
+    assert_eq!(site.send(post(&machine)).await.status, 200);
+    for token in [
+        site.token().subject("robot").sign(),
+        site.token().subject("robot").client_id("robot").sign(),
+        site.token().without("sub").client_id("other").sign(),
+    ] {
+        site.send(post(&token)).await.assert_no_session();
+    }
+}
+
+/// E1: the header's first word can be set; `Mcp-Session-Id` is nothing then.
+#[tokio::test]
+async fn another_protocol() {
+    let site = Site::builder().resource("proto = \"Acme\"").start().await;
+    let token = site.good_token();
+    let opened = site.try_token(&token).await;
+    // The backend of this scenario names its sessions in `Mcp-Session-Id`, which is not ours to map here.
+    let session = opened.header("acme-session-id").unwrap_or_else(|| panic!("{opened:?}")).to_owned();
+    let post = || Request::post(Site::ENDPOINT, call(2, "echo", &json!({}))).bearer(&token);
+    let answer = site.send(post().header("ACME-SESSION-ID", &session)).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let before = site.upstream.count();
+    site.send(post().session(&session)).await.assert_no_session();
+    assert_eq!(site.upstream.count(), before);
+    site.send(post().header("Acme-Session-Id", &session).session("stray")).await;
+    assert_eq!(site.upstream.last().header("mcp-session-id"), None, "a stray identifier went on");
+}
+
+/// E2: an initialize request needs an id and a good envelope; notifications open nothing.
+#[tokio::test]
+async fn what_opens_no_session() {
+    let site = Site::start().await;
+    let token = site.good_token();
+    for body in [
+        r#"{"jsonrpc":"2.0","method":"initialize","params":{}}"#.to_owned(),
+        INITIALIZE.replace("2.0", "1.0"),
+        INITIALIZE.replace("initialize", "Initialize"),
+        INITIALIZE.replace("initialize", "initialize "),
+        INITIALIZE.replace("\"id\":1", "\"id\":null"),
+        INITIALIZE.replace("\"id\":1", "\"id\":{}"),
+    ] {
+        let answer = site.send(Request::post(Site::ENDPOINT, body.as_str()).bearer(&token)).await;
+        answer.assert_no_session();
+    }
+    let untyped =
+        Request::new("POST", Site::ENDPOINT).header("Content-Type", "text/plain").bearer(&token).body(INITIALIZE);
+    let answer = site.send(untyped).await;
+    assert_eq!((answer.status, answer.count("mcp-session-id")), (415, 0), "{answer:?}");
+    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
+    // Escapes do not hide the method.
+    let escaped = INITIALIZE.replace("initialize", "\\u0069nitialize");
+    let answer = site.send(Request::post(Site::ENDPOINT, escaped).bearer(&token)).await;
+    assert_eq!((answer.status, answer.count("mcp-session-id")), (200, 1), "{answer:?}");
+}
+
+/// F4: in a session, what is no JSON is -32700, what is no JSON-RPC -32600, and another content type 415.
+#[tokio::test]
+async fn bodies_in_a_session() {
+    let site = Site::start().await;
+    let token = site.good_token();
+    let session = site.open_session(&token).await;
+    let before = site.upstream.count();
+    let post = |body: &str| Request::post(Site::ENDPOINT, body).bearer(&token).session(&session);
+    for (body, code) in [
+        ("", -32700),
+        ("{", -32700),
+        ("nonsense", -32700),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"x"} trailing"#, -32700),
+        ("{}", -32600),
+        ("1", -32600),
+        ("null", -32600),
+        (r#"{"jsonrpc":"2.0","id":1,"method":1}"#, -32600),
+        (r#"{"jsonrpc":"2.0","id":1.5,"method":"x"}"#, -32600),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"x","result":1}"#, -32600),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}"#, -32602),
+    ] {
+        site.send(post(body)).await.assert_rpc_error(400, code);
+    }
+    let list = call(1, "tools/list", &json!({}));
+    for (name, value) in [
+        ("Content-Type", "text/plain"),
+        ("Content-Type", "application/json; charset=utf-16"),
+        ("Content-Type", "application/jsonp"),
+        ("Content-Type", ""),
+    ] {
+        let request = Request::new("POST", Site::ENDPOINT)
+            .header(name, value)
+            .bearer(&token)
+            .session(&session)
+            .body(list.as_str());
+        let answer = site.send(request).await;
+        assert_eq!(answer.status, 415, "{value}: {answer:?}");
+        site.portcullis.assert_denied(&answer, "body.content_type").await;
+    }
+    let answer = site.send(post(&list).header("Content-Encoding", "gzip")).await;
+    assert_eq!(answer.status, 415, "{answer:?}");
+    assert_eq!(site.upstream.count(), before, "a request reached the upstream");
+}
