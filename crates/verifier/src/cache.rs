@@ -11,8 +11,8 @@ use zeroize::Zeroizing;
 
 use crate::VerifiedToken;
 
-/// How long an entry counts at most, whatever the token's expiry.
-const MAX_LIFE: Duration = Duration::from_secs(5 * 60);
+/// How long a token that was verified by its signature counts at most, whatever its expiry.
+pub(crate) const MAX_LIFE: Duration = Duration::from_secs(5 * 60);
 /// More shards than workers, so that two rarely meet at a lock.
 const MAX_SHARDS: usize = 64;
 /// How many slots of a shard an insertion looks at, to drop the dead and to find one to evict.
@@ -92,12 +92,13 @@ impl Cache {
         None
     }
 
-    /// Keeps a verified token until its expiry, 5 min at most.
+    /// Keeps a verified token until its expiry, for `longest` at most.
     pub(crate) fn insert(
         &self,
         fingerprint: Fingerprint,
         keys: KeyState,
         token: VerifiedToken,
+        longest: Duration,
         now: Now,
         present: impl Fn(usize) -> Option<u64>,
     ) {
@@ -105,7 +106,7 @@ impl Cache {
             fingerprint: fingerprint.0,
             keys,
             expires: token.principal().expires(),
-            dies: now.monotonic.saturating_add(MAX_LIFE),
+            dies: now.monotonic.saturating_add(longest.min(MAX_LIFE)),
             token,
         };
         if self.shard_capacity == 0 || !slot.counts(now, &present) {

@@ -23,11 +23,18 @@ pub enum VerifyError {
     /// Its `iss` is none of the resource's issuers, byte for byte.
     #[error("the token's issuer is not one of this resource's")]
     IssuerUnknown,
+    /// Its issuer, asked about it, says that it is another issuer's.
+    #[error("the token's issuer says that it is another issuer's")]
+    IssuerMismatch,
+    /// Its issuer, asked about it, says that it does not count: it is revoked, expired or unknown there.
+    #[error("the token's issuer says that it does not count")]
+    Inactive,
     /// Its header `typ` is not that of an access token; with
     /// [`require_at_jwt`](crate::IssuerSettings::require_at_jwt), anything but `at+jwt`.
     #[error("the token's header type is not that of an access token")]
     TypeNotAllowed,
-    /// Its claims show that it is an ID token, a refresh token, a logout token or a security event.
+    /// Its claims, or what its issuer says of it, show that it is an ID token, a refresh token, a logout token or a
+    /// security event.
     #[error("the token is not an access token")]
     NotAnAccessToken,
     /// It is bound to a key of its sender (`cnf`), and that binding is not enforced here.
@@ -57,7 +64,8 @@ pub enum VerifyError {
     /// It lives longer than the issuer's tokens may.
     #[error("the token's lifetime is longer than allowed")]
     LifetimeTooLong,
-    /// The issuer cannot be asked for its keys right now and no key that is held fits: the token may be good.
+    /// The issuer cannot be asked right now, for its keys where no key that is held fits, or about the token: it may be
+    /// good.
     #[error("the issuer cannot be asked right now")]
     IssuerUnavailable {
         /// When asking again makes sense.
@@ -73,6 +81,8 @@ impl VerifyError {
             Self::Claims(error) => error.code(),
             Self::IssuerMissing => "token.issuer_missing",
             Self::IssuerUnknown => "token.issuer_unknown",
+            Self::IssuerMismatch => "token.issuer_mismatch",
+            Self::Inactive => "token.inactive",
             Self::TypeNotAllowed => "token.type_not_allowed",
             Self::NotAnAccessToken => "token.not_an_access_token",
             Self::SenderConstrained => "token.sender_constrained",

@@ -20,9 +20,14 @@ pub enum IssuerHealth {
         /// The code of the last failure, if the last refresh failed.
         reason: Option<&'static str>,
     },
+    /// Its tokens are judged by asking it, and it is known where.
+    Introspected {
+        /// The code of the last call's failure, if that call failed.
+        reason: Option<&'static str>,
+    },
     /// It has not been asked yet, or the first answer is still to come.
     NotYet,
-    /// It has no key to verify with.
+    /// It has no key to verify with, or it is not known where to ask it.
     Failed {
         /// The code of the last failure.
         reason: &'static str,
@@ -32,6 +37,6 @@ pub enum IssuerHealth {
 impl IssuerHealth {
     /// Whether tokens of the issuer can be verified.
     pub fn is_usable(self) -> bool {
-        matches!(self, Self::Usable { .. } | Self::Stale { .. })
+        matches!(self, Self::Usable { .. } | Self::Stale { .. } | Self::Introspected { .. })
     }
 }

@@ -6,25 +6,26 @@ use std::{
 
 use portcullis_discovery::Fetch;
 use portcullis_jose::{Compact, JoseError, VerifiedPayload};
-use portcullis_metadata::{Clock, Issuer, JwkSet};
+use portcullis_metadata::{AccessToken, Clock, IntrospectionResponse, Issuer, JwkSet};
 use tokio::{
     runtime::Handle,
     sync::watch,
     task::AbortHandle,
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 
 use crate::{
     IssuerHealth, IssuerSettings, KeySource, RefreshError, SettingsError, VerifyError,
+    cache::MAX_LIFE,
     flight::{AskedBy, Boarding, Flight, Landed, Outcome},
+    introspection::Introspection,
     keys::Keys,
     schedule,
+    server_metadata::ServerMetadata,
     source::{Fetched, Source},
 };
 
-/// How long one request waits for an issuer at most.
-const DEADLINE: Duration = Duration::from_secs(5);
-/// How long one refresh takes at most, discovery included.
+/// How long fetching the keys takes at most, discovery included.
 const REFRESH_LIMIT: Duration = Duration::from_secs(10);
 
 /// An issuer whose tokens are taken, with its keys and their life cycle.
@@ -34,11 +35,16 @@ const REFRESH_LIMIT: Duration = Duration::from_secs(10);
 /// [`cooldown`](IssuerSettings::cooldown). A set is fresh for 10 min, or for its response's `max-age` within 1 min and
 /// 24 h. A failed refresh takes nothing away: the keys that are held go on serving, up to
 /// [`max_stale`](IssuerSettings::max_stale) past their age. One issuer can serve any number of verifiers.
+///
+/// Where its tokens are introspected, the refresh finds the endpoint as well; one that is found goes on serving while the
+/// issuer's metadata cannot be had, and none serves while the metadata names none that can be used.
 pub struct TrustedIssuer {
     settings: IssuerSettings,
     keys: Keys,
-    /// None where the keys are given for good.
+    /// None where the keys are given for good, and where none are needed.
     source: Option<Source>,
+    /// None where its tokens are verified by signature alone.
+    introspection: Option<Arc<Introspection>>,
     flight: Flight,
     clock: Arc<dyn Clock>,
     control: Handle,
@@ -60,11 +66,16 @@ impl TrustedIssuer {
         control: Handle,
     ) -> Result<Arc<Self>, SettingsError> {
         settings.check()?;
-        let source = |configured| {
-            Source::new(settings.issuer.clone(), configured, settings.url_policy, fetch, Arc::clone(&clock))
+        let policy = settings.url_policy;
+        let metadata = ServerMetadata::new(settings.issuer.clone(), policy, Arc::clone(&fetch), Arc::clone(&clock));
+        let introspection = match settings.validation.introspection() {
+            Some(asked) => Some(Introspection::new(&settings, asked, &metadata, Arc::clone(&fetch), control.clone())?),
+            None => None,
         };
+        let source = |configured| Source::new(configured, metadata, policy, fetch);
         let keys = Keys::new();
         let source = match &settings.keys {
+            _ if !settings.validation.has_signature() => None,
             KeySource::Discovered => Some(source(None)),
             KeySource::Uri(uri) => Some(source(Some(uri.clone()))),
             KeySource::Fixed(given) => {
@@ -73,7 +84,7 @@ impl TrustedIssuer {
             }
         };
         let (flight, refresher) = (Flight::default(), OnceLock::new());
-        Ok(Arc::new(Self { settings, keys, source, flight, clock, control, refresher }))
+        Ok(Arc::new(Self { settings, keys, source, introspection, flight, clock, control, refresher }))
     }
 
     /// The issuer.
@@ -84,15 +95,16 @@ impl TrustedIssuer {
     /// Starts the background refresh: at once, then ahead of the keys' age; after failures with growing pauses from
     /// 1 s to 1 min. It ends with the last reference to this issuer. A second call does nothing.
     pub fn spawn_refresh(self: &Arc<Self>) {
-        if self.source.is_some() {
+        if self.has_refresh() {
             self.refresher.get_or_init(|| self.control.spawn(keep_fresh(Arc::downgrade(self))).abort_handle());
         }
     }
 
-    /// Fetches the keys now, or waits for the refresh that is under way. The cooldown does not apply.
+    /// Fetches the keys and looks for the introspection endpoint now, or waits for the refresh that is under way. The
+    /// cooldown does not apply.
     ///
     /// # Errors
-    /// When the keys could not be fetched. Those that are held serve on.
+    /// When the keys could not be fetched, or no endpoint was found. What is held serves on.
     pub async fn refresh_now(self: &Arc<Self>) -> Result<(), RefreshError> {
         match self.refresh(AskedBy::Us) {
             Some(landed) => outcome(landed).await,
@@ -106,6 +118,18 @@ impl TrustedIssuer {
             Some(Err(error)) => Some(error.code()),
             _ => None,
         };
+        match &self.introspection {
+            Some(introspection) if !introspection.is_ready() => {
+                failure.map_or(IssuerHealth::NotYet, |reason| IssuerHealth::Failed { reason })
+            }
+            Some(introspection) if !self.settings.validation.has_signature() => {
+                IssuerHealth::Introspected { reason: introspection.last_failure() }
+            }
+            _ => self.health_of_keys(failure),
+        }
+    }
+
+    fn health_of_keys(&self, failure: Option<&'static str>) -> IssuerHealth {
         let now = self.clock.monotonic();
         match self.keys.held() {
             None => failure.map_or(IssuerHealth::NotYet, |reason| IssuerHealth::Failed { reason }),
@@ -127,11 +151,36 @@ impl TrustedIssuer {
         self.keys.generation()
     }
 
+    /// How long a token of this issuer counts at most, after it was verified.
+    pub(crate) fn remembered_for(&self) -> Duration {
+        self.settings.validation.introspection().map_or(MAX_LIFE, |introspection| introspection.remembered_for)
+    }
+
+    /// Asks the issuer about a token, and says what it says. Where to ask is found out first, if need be.
+    pub(crate) async fn introspect(
+        self: &Arc<Self>,
+        token: &AccessToken,
+        deadline: Instant,
+    ) -> Result<Arc<IntrospectionResponse>, VerifyError> {
+        let Some(introspection) = &self.introspection else { return Err(self.unavailable()) };
+        if !introspection.is_ready()
+            && let Some(landed) = self.refresh(AskedBy::Token)
+        {
+            // Judged by what is known then, whatever the outcome.
+            let _ = timeout_at(deadline, outcome(landed)).await;
+        }
+        if !introspection.is_ready() {
+            return Err(self.unavailable());
+        }
+        introspection.ask(token, deadline).await
+    }
+
     /// Verifies a signature with this issuer's keys and algorithms alone, and says with which state of the keys.
-    /// A key that is not held is asked for, once.
+    /// A key that is not held is asked for, once, until the deadline.
     pub(crate) async fn verify_signature<'t>(
         self: &Arc<Self>,
         token: &'t Compact<'_>,
+        deadline: Instant,
     ) -> Result<(VerifiedPayload<'t>, u64), VerifyError> {
         let algorithm = token.header().alg();
         if !self.settings.algorithms.contains(algorithm) {
@@ -140,7 +189,7 @@ impl TrustedIssuer {
         if let Some(verified) = self.verify_with_held(token)? {
             return Ok(verified);
         }
-        let renewed = self.renew().await;
+        let renewed = self.renew(deadline).await;
         // Judged again whatever the outcome: another refresh may have landed since the keys were read.
         match self.verify_with_held(token)? {
             Some(verified) => Ok(verified),
@@ -169,12 +218,15 @@ impl TrustedIssuer {
         }
     }
 
-    /// Waits for a refresh, if one may be started or is under way, within the deadline.
-    async fn renew(self: &Arc<Self>) -> Result<(), VerifyError> {
+    /// Waits for a refresh of the keys, if one may be started or is under way, until the deadline.
+    async fn renew(self: &Arc<Self>, deadline: Instant) -> Result<(), VerifyError> {
+        if self.source.is_none() {
+            return Err(JoseError::UnknownKey.into());
+        }
         let Some(landed) = self.refresh(AskedBy::Token) else {
             return Err(if self.knows_all_keys() { JoseError::UnknownKey.into() } else { self.unavailable() });
         };
-        match timeout(DEADLINE, outcome(landed)).await {
+        match timeout_at(deadline, outcome(landed)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) | Err(_) => Err(self.unavailable()),
         }
@@ -183,7 +235,7 @@ impl TrustedIssuer {
     /// Whether a key that is not held can be taken for one that is not published.
     fn knows_all_keys(&self) -> bool {
         let fresh = || self.keys.held().is_some_and(|held| held.is_fresh(self.clock.monotonic()));
-        self.source.is_none() || (fresh() && matches!(self.flight.last(), Some(Ok(()))))
+        fresh() && matches!(self.flight.last(), Some(Ok(())))
     }
 
     fn unavailable(&self) -> VerifyError {
@@ -194,19 +246,41 @@ impl TrustedIssuer {
     /// Starts a refresh on the control runtime, or joins the one under way. None in the cooldown, and where there is
     /// nothing to fetch.
     fn refresh(self: &Arc<Self>, asked_by: AskedBy) -> Option<Landed> {
-        self.source.as_ref()?;
+        if !self.has_refresh() {
+            return None;
+        }
         match self.flight.board(asked_by, self.clock.monotonic(), self.settings.cooldown) {
             Boarding::Join(landed) => Some(landed),
             Boarding::Cooling => None,
             Boarding::Start(sender, landed) => {
                 let mut landing = Landing { issuer: Arc::clone(self), sender, outcome: None };
                 self.control.spawn(async move {
-                    let outcome = landing.issuer.fetch_keys().await;
+                    let outcome = landing.issuer.fetch_all().await;
                     landing.record(outcome);
                 });
                 Some(landed)
             }
         }
+    }
+
+    /// Whether there is anything to fetch.
+    fn has_refresh(&self) -> bool {
+        self.source.is_some() || self.introspection.as_ref().is_some_and(|asked| asked.is_discovered())
+    }
+
+    async fn fetch_all(&self) -> Outcome {
+        match self.fetch_keys().await {
+            // Both are found by the same metadata.
+            Err(error @ RefreshError::Discovery(_)) => Err(error),
+            keys => keys.and(self.find_endpoint().await),
+        }
+    }
+
+    async fn find_endpoint(&self) -> Outcome {
+        let Some(introspection) = &self.introspection else { return Ok(()) };
+        introspection.find_endpoint().await.inspect_err(|error| {
+            tracing::warn!(token.issuer = %self.settings.issuer, issuer.failure = error.code(), "cannot find where to introspect: {error}");
+        })
     }
 
     async fn fetch_keys(&self) -> Outcome {

@@ -1,4 +1,4 @@
-//! Verifies OAuth access tokens in JWT form (RFC 9068, RFC 8725) for one protected resource.
+//! Verifies OAuth access tokens for one protected resource: JWTs (RFC 9068, RFC 8725), and opaque ones (RFC 7662).
 //!
 //! - A [`TrustedIssuer`] is one issuer and its keys: found by its metadata (RFC 8414), fetched by one refresh at a
 //!   time, refreshed in the background, held on to while the issuer is down. Start-up never waits for it.
@@ -12,7 +12,7 @@
 //! that the token is not accepted, except for [`VerifyError::is_unavailable`]: the token could not be judged, and is
 //! worth keeping.
 //!
-//! Introspection (RFC 7662) is not available yet: settings that ask for it are refused.
+//! An issuer's tokens are verified by signature, by asking the issuer (RFC 7662), or both: see [`Validation`].
 //!
 //! ```
 //! use std::sync::Arc;
@@ -52,19 +52,23 @@ mod claims;
 mod error;
 mod flight;
 mod health;
+mod introspection;
 mod issuer;
 mod keys;
 mod kind;
 mod principal;
 mod refresh_error;
 mod schedule;
+mod server_metadata;
 mod settings;
+mod shape;
 mod source;
 mod token;
 mod verifier;
 
 pub use error::VerifyError;
 pub use health::IssuerHealth;
+pub use introspection::{IntrospectionAuthentication, IntrospectionSettings};
 pub use issuer::TrustedIssuer;
 pub use principal::Principal;
 pub use refresh_error::RefreshError;

@@ -38,12 +38,13 @@ impl Principal {
         &self.scopes
     }
 
-    /// The `exp` claim: from this moment on the token counts for nothing but the issuer's leeway.
+    /// The `exp` claim: from this moment on the token counts for nothing but the issuer's leeway. Where the issuer was
+    /// asked and did not say, 30 s after it was.
     pub fn expires(&self) -> UnixTime {
         self.expires
     }
 
-    /// The claims that have no accessor of their own, as the issuer signed them.
+    /// The claims that have no accessor of their own, as the issuer signed them or, where it was asked, says them.
     pub fn claims(&self) -> &Map<String, Value> {
         &self.claims
     }
@@ -52,6 +53,18 @@ impl Principal {
     /// ([`IssuerSettings::subjectless_client`](crate::IssuerSettings::subjectless_client)).
     pub fn may_own_sessions_as_client(&self) -> bool {
         self.subjectless_client && self.subject.is_none() && self.client.is_some()
+    }
+}
+
+impl Principal {
+    /// This one, with no more scopes and no more time than its issuer still grants. An issuer that names no scope when
+    /// it is asked takes none away.
+    pub(crate) fn narrowed_to(mut self, said: &Self) -> Self {
+        if !said.scopes.is_empty() {
+            self.scopes = self.scopes.intersection(&said.scopes);
+        }
+        self.expires = self.expires.min(said.expires);
+        self
     }
 }
 

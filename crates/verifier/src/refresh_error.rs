@@ -2,7 +2,7 @@ use portcullis_discovery::{DiscoveryError, FetchError};
 use portcullis_jose::KeyError;
 use portcullis_metadata::DocumentError;
 
-/// Why an issuer's keys could not be fetched. The keys that are held serve on.
+/// Why an issuer's keys could not be fetched, or its introspection endpoint not be found. The keys that are held serve on.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RefreshError {
@@ -12,6 +12,13 @@ pub enum RefreshError {
     /// The issuer's metadata names no `jwks_uri`.
     #[error("the issuer's metadata names no jwks_uri")]
     NoJwksUri,
+    /// The issuer's metadata names no `introspection_endpoint`, and its tokens are to be introspected.
+    #[error("the issuer's metadata names no introspection_endpoint")]
+    NoIntrospectionEndpoint,
+    /// The `introspection_endpoint` of the issuer's metadata is neither `https` nor `http` to a loopback host, or the
+    /// URL policy refuses it.
+    #[error("the introspection_endpoint of the issuer's metadata is neither https nor http to a loopback host")]
+    IntrospectionEndpoint,
     /// The keys' address gave no answer.
     #[error(transparent)]
     Fetch(#[from] FetchError),
@@ -41,6 +48,8 @@ impl RefreshError {
         match self {
             Self::Discovery(error) => error.code(),
             Self::NoJwksUri => "issuer.no_jwks_uri",
+            Self::NoIntrospectionEndpoint => "issuer.no_introspection_endpoint",
+            Self::IntrospectionEndpoint => "issuer.introspection_endpoint",
             Self::Fetch(error) => error.code(),
             Self::Status { .. } => "issuer.keys_status",
             Self::Document(error) => error.code(),

@@ -5,6 +5,8 @@ use portcullis_jose::AlgorithmSet;
 use portcullis_metadata::{Issuer, JwkSet, ResourceUri};
 use url::Url;
 
+use crate::IntrospectionSettings;
+
 /// The longest leeway that can be set.
 pub(crate) const MAX_LEEWAY: Duration = Duration::from_secs(60);
 /// The shortest cooldown that can be set: none at all would let any caller hammer the issuer.
@@ -66,8 +68,8 @@ impl IssuerSettings {
     /// The first thing that cannot be used.
     pub fn check(&self) -> Result<(), SettingsError> {
         let issuer = || self.issuer.clone();
-        if self.validation != Validation::Jwt {
-            return Err(SettingsError::IntrospectionNotAvailable { issuer: issuer() });
+        if let Some(introspection) = self.validation.introspection() {
+            introspection.check(&self.issuer, self.url_policy)?;
         }
         if self.algorithms.is_empty() {
             return Err(SettingsError::NoAlgorithm { issuer: issuer() });
@@ -88,17 +90,31 @@ impl IssuerSettings {
 }
 
 /// How an issuer's tokens are verified.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default)]
 pub enum Validation {
     /// By signature, here.
     #[default]
     Jwt,
-    /// By asking the issuer (RFC 7662). Not available yet: refused with
-    /// [`SettingsError::IntrospectionNotAvailable`].
-    Introspection,
-    /// By signature, then by asking the issuer. Not available yet: refused with
-    /// [`SettingsError::IntrospectionNotAvailable`].
-    JwtAndIntrospection,
+    /// By asking the issuer about each (RFC 7662), whatever they look like. A resource has one such issuer at most: its
+    /// opaque tokens go there. Keys and algorithms count for nothing.
+    Introspection(IntrospectionSettings),
+    /// By signature first, then by asking the issuer about each that passed, so that a revocation works at once.
+    JwtAndIntrospection(IntrospectionSettings),
+}
+
+impl Validation {
+    /// How the issuer is asked about its tokens, where it is.
+    pub fn introspection(&self) -> Option<&IntrospectionSettings> {
+        match self {
+            Self::Jwt => None,
+            Self::Introspection(settings) | Self::JwtAndIntrospection(settings) => Some(settings),
+        }
+    }
+
+    /// Whether tokens are verified by signature, alone or first.
+    pub fn has_signature(&self) -> bool {
+        !matches!(self, Self::Introspection(_))
+    }
 }
 
 /// Where an issuer's keys come from.
@@ -117,11 +133,48 @@ pub enum KeySource {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingsError {
-    /// The settings ask for introspection.
-    #[error("issuer {issuer}: introspection is not available yet; set validate = \"jwt\"")]
-    IntrospectionNotAvailable {
+    /// Introspection is asked for without the client that asks.
+    #[error("issuer {issuer}: introspection needs a client_id")]
+    IntrospectionClient {
         /// The issuer.
         issuer: Issuer,
+    },
+    /// `client_secret_basic` is asked for without a secret.
+    #[error("issuer {issuer}: introspection with client_secret_basic needs a client_secret")]
+    IntrospectionSecret {
+        /// The issuer.
+        issuer: Issuer,
+    },
+    /// The configured introspection endpoint is neither `https` nor `http` to a loopback host, or the URL policy
+    /// refuses it.
+    #[error("issuer {issuer}: the introspection endpoint has to be https, or http to a loopback host")]
+    IntrospectionEndpoint {
+        /// The issuer.
+        issuer: Issuer,
+    },
+    /// The bound on calls that run at once is outside 1 to 1024.
+    #[error("issuer {issuer}: from 1 to 1024 introspection calls can run at once")]
+    IntrospectionInFlight {
+        /// The issuer.
+        issuer: Issuer,
+    },
+    /// Answers are to be remembered for longer than 30 s.
+    #[error("issuer {issuer}: an introspected token is remembered for 30 s at most")]
+    IntrospectionRememberedTooLong {
+        /// The issuer.
+        issuer: Issuer,
+    },
+    /// Two issuers that are asked about every token: to which of them would an opaque token go?
+    #[error(
+        "resource {resource}: {first} and {second} are both asked about every token, and an opaque token can go to one issuer only; validate one of them by signature"
+    )]
+    AmbiguousIntrospection {
+        /// The resource.
+        resource: ResourceUri,
+        /// One issuer.
+        first: Issuer,
+        /// The other one.
+        second: Issuer,
     },
     /// No signature algorithm is allowed.
     #[error("issuer {issuer}: no signature algorithm is allowed; name at least one, such as RS256")]
@@ -176,7 +229,12 @@ impl SettingsError {
     /// The stable code, for logs.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::IntrospectionNotAvailable { .. } => "settings.introspection_not_available",
+            Self::IntrospectionClient { .. } => "settings.introspection_client",
+            Self::IntrospectionSecret { .. } => "settings.introspection_secret",
+            Self::IntrospectionEndpoint { .. } => "settings.introspection_endpoint",
+            Self::IntrospectionInFlight { .. } => "settings.introspection_in_flight",
+            Self::IntrospectionRememberedTooLong { .. } => "settings.introspection_remembered_too_long",
+            Self::AmbiguousIntrospection { .. } => "settings.ambiguous_introspection",
             Self::NoAlgorithm { .. } => "settings.no_algorithm",
             Self::LeewayTooLong { .. } => "settings.leeway_too_long",
             Self::CooldownTooShort { .. } => "settings.cooldown_too_short",

@@ -1,13 +1,19 @@
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use portcullis_jose::{Compact, JoseError};
-use portcullis_metadata::{AccessToken, AccessTokenClaims, Clock, ResourceUri, unverified_issuer};
+use portcullis_metadata::{AccessToken, AccessTokenClaims, Clock, ResourceUri, UnixTime, unverified_issuer};
+use tokio::time::Instant;
 
 use crate::{
-    Principal, SettingsError, TrustedIssuer, VerifiedToken, VerifyError,
+    Principal, SettingsError, TrustedIssuer, Validation, VerifiedToken, VerifyError,
     cache::{Cache, Fingerprint, KeyState, Now},
-    claims, kind,
+    claims, introspection, kind, shape,
 };
+
+/// How long one request waits at most, for all that is asked of an issuer on its account.
+const DEADLINE: Duration = Duration::from_secs(5);
+/// How long a token counts that its issuer calls active without saying until when.
+const UNSAID_LIFETIME: Duration = Duration::from_secs(30);
 
 /// What a [`Verifier`] is made of, beside its issuers.
 #[derive(Clone, Debug)]
@@ -32,20 +38,34 @@ impl VerifierSettings {
 /// Verifies the access tokens of one resource, and remembers for a short while which ones it has verified.
 ///
 /// A token's unverified `iss` picks exactly one of the configured issuers; then everything is judged with that
-/// issuer's keys, algorithms and settings alone. A verified token is remembered until its `exp`, 5 min at most, and
-/// until its issuer's keys change. Scopes are not judged here.
+/// issuer's keys, algorithms and settings alone. An opaque token, which is anything but a JWS, goes to the one issuer
+/// that is asked about every token ([`Validation::Introspection`]). A verified token is remembered until its `exp`, 5 min
+/// at most, 30 s where its issuer was asked about it, and until its issuer's keys change; what an issuer calls inactive is
+/// not remembered. Scopes are not judged here.
 pub struct Verifier {
     settings: VerifierSettings,
     issuers: Vec<Arc<TrustedIssuer>>,
+    /// The place of the issuer that is asked about every token, in the list.
+    introspected: Option<usize>,
     clock: Arc<dyn Clock>,
     cache: Cache,
+}
+
+/// A token on its way to the one issuer that judges it.
+struct Routed<'a> {
+    token: &'a AccessToken,
+    /// None where it is no JWS that could be verified here.
+    jws: Option<Compact<'a>>,
+    position: usize,
+    issuer: &'a Arc<TrustedIssuer>,
 }
 
 impl Verifier {
     /// A verifier for one resource and the issuers whose tokens it takes.
     ///
     /// # Errors
-    /// When there is no issuer, or one twice, or the machine's random generator fails.
+    /// When there is no issuer, or one twice, or two that opaque tokens could go to, or the machine's random generator
+    /// fails.
     pub fn new(
         settings: VerifierSettings,
         issuers: Vec<Arc<TrustedIssuer>>,
@@ -59,8 +79,16 @@ impl Verifier {
                 return Err(SettingsError::DuplicateIssuer { resource: settings.resource, issuer: issuer.clone() });
             }
         }
+        let mut introspected =
+            issuers.iter().enumerate().filter(|(_, issuer)| !issuer.settings().validation.has_signature());
+        let (first, second) = (introspected.next(), introspected.next());
+        if let (Some((_, first)), Some((_, second))) = (first, second) {
+            let (first, second) = (first.issuer().clone(), second.issuer().clone());
+            return Err(SettingsError::AmbiguousIntrospection { resource: settings.resource, first, second });
+        }
+        let introspected = first.map(|(position, _)| position);
         let cache = Cache::new(settings.cache_entries, settings.generation).map_err(|_| SettingsError::Random)?;
-        Ok(Arc::new(Self { settings, issuers, clock, cache }))
+        Ok(Arc::new(Self { settings, issuers, introspected, clock, cache }))
     }
 
     /// The resource that this verifier judges tokens for.
@@ -81,25 +109,25 @@ impl Verifier {
 
     /// Verifies a token, from memory where possible.
     ///
-    /// It waits for nothing but a key that is not held, 5 s at most, on a runtime with tokio's time enabled.
+    /// It waits for nothing but a key that is not held, and for the issuer where that is asked about its tokens, 5 s at
+    /// most for all together, on a runtime with tokio's time enabled.
     ///
     /// # Errors
     /// When the token is refused, or cannot be judged since its issuer cannot be asked: see [`VerifyError`].
     pub async fn verify(&self, token: &AccessToken) -> Result<VerifiedToken, VerifyError> {
-        let token = token.secret();
-        self.check_length(token)?;
-        let fingerprint = self.cache.fingerprint(token);
+        self.check_length(token.secret())?;
+        let fingerprint = self.cache.fingerprint(token.secret());
         if let Some(verified) = self.recall(fingerprint) {
             return Ok(verified);
         }
-        let compact = Compact::parse(token, self.settings.max_token_bytes)?;
-        let (position, issuer) = self.pick(&compact)?;
-        let (principal, generation) = self.judge(&compact, issuer).await.inspect_err(|error| {
+        let routed = self.route(token)?;
+        let issuer = routed.issuer;
+        let (principal, generation) = self.judge(&routed).await.inspect_err(|error| {
             tracing::debug!(token.issuer = %issuer.issuer(), deny.code = error.code(), "token refused");
         })?;
         let verified = VerifiedToken::new(principal);
-        let keys = KeyState { issuer: position, generation };
-        self.cache.insert(fingerprint, keys, verified.clone(), self.now(), self.present());
+        let keys = KeyState { issuer: routed.position, generation };
+        self.cache.insert(fingerprint, keys, verified.clone(), issuer.remembered_for(), self.now(), self.present());
         Ok(verified)
     }
 
@@ -134,12 +162,64 @@ impl Verifier {
             .ok_or(VerifyError::IssuerUnknown)
     }
 
-    async fn judge(&self, token: &Compact<'_>, issuer: &Arc<TrustedIssuer>) -> Result<(Principal, u64), VerifyError> {
-        let (payload, generation) = issuer.verify_signature(token).await?;
+    /// A JWS goes to the issuer that it names; what is none, to the issuer that is asked about every token.
+    fn route<'a>(&'a self, token: &'a AccessToken) -> Result<Routed<'a>, VerifyError> {
+        match Compact::parse(token.secret(), self.settings.max_token_bytes) {
+            Ok(jws) => {
+                let (position, issuer) = self.pick(&jws)?;
+                Ok(Routed { token, jws: Some(jws), position, issuer })
+            }
+            Err(error) => self
+                .introspected
+                .and_then(|position| Some((position, self.issuers.get(position)?)))
+                .filter(|(_, issuer)| shape::may_be_shown_to(issuer.issuer(), token.secret()))
+                .map(|(position, issuer)| Routed { token, jws: None, position, issuer })
+                .ok_or(error.into()),
+        }
+    }
+
+    /// Gives whom the token speaks for, and the generation of the keys that it was judged under.
+    async fn judge(&self, routed: &Routed<'_>) -> Result<(Principal, u64), VerifyError> {
+        let deadline = Instant::now() + DEADLINE;
+        match (&routed.issuer.settings().validation, &routed.jws) {
+            (Validation::Jwt, Some(jws)) => self.judge_signed(jws, routed.issuer, deadline).await,
+            (Validation::JwtAndIntrospection(_), Some(jws)) => {
+                let (signed, generation) = self.judge_signed(jws, routed.issuer, deadline).await?;
+                let said = self.judge_answer(routed, deadline, |_| signed.expires).await?;
+                Ok((signed.narrowed_to(&said), generation))
+            }
+            (Validation::Introspection(_), jws) => {
+                let generation = routed.issuer.generation();
+                let typ = jws.as_ref().and_then(|jws| jws.header().typ());
+                kind::judge_type(typ, routed.issuer.settings().require_at_jwt)?;
+                Ok((self.judge_answer(routed, deadline, |now| now.plus(UNSAID_LIFETIME)).await?, generation))
+            }
+            (Validation::Jwt | Validation::JwtAndIntrospection(_), None) => Err(JoseError::Malformed.into()),
+        }
+    }
+
+    async fn judge_signed(
+        &self,
+        token: &Compact<'_>,
+        issuer: &Arc<TrustedIssuer>,
+        deadline: Instant,
+    ) -> Result<(Principal, u64), VerifyError> {
+        let (payload, generation) = issuer.verify_signature(token, deadline).await?;
         kind::judge_type(token.header().typ(), issuer.settings().require_at_jwt)?;
         let claims = AccessTokenClaims::parse(payload.bytes())?;
         let principal = claims::judge(claims, issuer.settings(), &self.settings.resource, self.clock.unix())?;
         Ok((principal, generation))
+    }
+
+    async fn judge_answer(
+        &self,
+        routed: &Routed<'_>,
+        deadline: Instant,
+        unsaid_end: impl FnOnce(UnixTime) -> UnixTime,
+    ) -> Result<Principal, VerifyError> {
+        let answer = Arc::unwrap_or_clone(routed.issuer.introspect(routed.token, deadline).await?);
+        let now = self.clock.unix();
+        introspection::judge(answer, routed.issuer.settings(), &self.settings.resource, now, unsaid_end(now))
     }
 
     fn now(&self) -> Now {

@@ -37,7 +37,7 @@ fn subject(found: Option<VerifiedToken>) -> Option<String> {
 
 /// Inserts `text` as a token that expires after `expires` seconds.
 fn insert(cache: &Cache, text: &str, expires: u64, at: u64) {
-    cache.insert(cache.fingerprint(text), keys(1), token(text, expires), now(at), present(1));
+    cache.insert(cache.fingerprint(text), keys(1), token(text, expires), MAX_LIFE, now(at), present(1));
 }
 
 fn get(cache: &Cache, text: &str, at: u64) -> Option<String> {
@@ -65,6 +65,24 @@ fn an_entry_lives_five_minutes() {
     assert_eq!(cache.len(), 0);
 }
 
+/// C11, D4: an entry lives no longer than it is inserted for, by the monotonic clock.
+#[test]
+fn an_entry_lives_as_long_as_it_is_given() {
+    let cache = Cache::new(100, 0).unwrap();
+    let keep = |text, longest| {
+        let longest = Duration::from_secs(longest);
+        cache.insert(cache.fingerprint(text), keys(1), token(text, 3600), longest, now(0), present(1));
+    };
+    keep("a", 30);
+    assert_eq!(get(&cache, "a", 29).as_deref(), Some("a"));
+    assert_eq!(get(&cache, "a", 30), None);
+    keep("for no time", 0);
+    keep("for too long", 3600);
+    assert_eq!(get(&cache, "for no time", 0), None);
+    assert_eq!(get(&cache, "for too long", 300), None);
+    assert_eq!(cache.len(), 0);
+}
+
 /// C11: with a new state of the issuer's keys every entry made under an earlier one is gone, and removed at lookup.
 #[test]
 fn an_entry_ends_with_its_keys() {
@@ -79,7 +97,7 @@ fn an_entry_ends_with_its_keys() {
 #[test]
 fn a_late_entry_is_not_taken() {
     let cache = Cache::new(100, 0).unwrap();
-    cache.insert(cache.fingerprint("a"), keys(1), token("a", 60), now(0), present(2));
+    cache.insert(cache.fingerprint("a"), keys(1), token("a", 60), MAX_LIFE, now(0), present(2));
     assert_eq!(cache.len(), 0);
 }
 
@@ -108,7 +126,7 @@ fn fingerprints_are_bound_to_cache_and_generation() {
 fn a_token_has_one_entry() {
     let cache = Cache::new(100, 0).unwrap();
     insert(&cache, "a", 60, 0);
-    cache.insert(cache.fingerprint("a"), keys(1), token("again", 60), now(1), present(1));
+    cache.insert(cache.fingerprint("a"), keys(1), token("again", 60), MAX_LIFE, now(1), present(1));
     assert_eq!(cache.len(), 1);
     assert_eq!(get(&cache, "a", 1).as_deref(), Some("again"));
 }
@@ -181,7 +199,7 @@ fn generations_are_read_at_lookup() {
     let cache = Cache::new(10, 0).unwrap();
     let generation = Cell::new(1);
     let present = |_| Some(generation.get());
-    cache.insert(cache.fingerprint("a"), keys(1), token("a", 60), now(0), present);
+    cache.insert(cache.fingerprint("a"), keys(1), token("a", 60), MAX_LIFE, now(0), present);
     assert!(cache.get(cache.fingerprint("a"), now(0), present).is_some());
     generation.set(2);
     assert!(cache.get(cache.fingerprint("a"), now(0), present).is_none());

@@ -245,9 +245,15 @@ fn scopes_are_read_in_every_form() {
 /// C13: a token that is bound to its sender is refused as a plain bearer, whatever the binding.
 #[test]
 fn sender_constrained_tokens_are_refused() {
-    for cnf in
-        [json!({ "jkt": "x" }), json!({ "x5t#S256": "x" }), json!({ "kid": "x" }), json!({}), json!("x"), json!(0)]
-    {
+    for cnf in [
+        json!({ "jkt": "x" }),
+        json!({ "x5t#S256": "x" }),
+        json!({ "kid": "x" }),
+        json!({}),
+        json!("x"),
+        json!(0),
+        json!(null),
+    ] {
         refused(json!({ "cnf": cnf }), "token.sender_constrained");
     }
 }

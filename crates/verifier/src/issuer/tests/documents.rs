@@ -6,7 +6,7 @@ use serde_json::json;
 use url::Url;
 
 use super::*;
-use crate::{Validation, testing::ISSUER};
+use crate::testing::ISSUER;
 
 /// C10: the response's own max-age decides how long its keys are fresh.
 #[tokio::test(start_paused = true)]
@@ -147,7 +147,7 @@ async fn keys_can_be_configured() {
     assert!(bench.fake.urls().is_empty());
 }
 
-/// C1: settings that cannot be used are refused with a name and a fix, introspection among them until it exists.
+/// C1: settings that cannot be used are refused with a name and a fix.
 #[tokio::test]
 async fn unusable_settings_are_refused() {
     let refusal = |change: fn(&mut IssuerSettings)| {
@@ -158,8 +158,6 @@ async fn unusable_settings_are_refused() {
         assert!(error.to_string().contains(ISSUER), "{error}");
         error.code()
     };
-    assert_eq!(refusal(|s| s.validation = Validation::Introspection), "settings.introspection_not_available");
-    assert_eq!(refusal(|s| s.validation = Validation::JwtAndIntrospection), "settings.introspection_not_available");
     assert_eq!(refusal(|s| s.algorithms = portcullis_jose::AlgorithmSet::EMPTY), "settings.no_algorithm");
     assert_eq!(refusal(|s| s.leeway = Duration::from_millis(60_001)), "settings.leeway_too_long");
     assert_eq!(refusal(|s| s.cooldown = Duration::from_millis(999)), "settings.cooldown_too_short");

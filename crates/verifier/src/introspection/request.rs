@@ -1,0 +1,55 @@
+use std::time::Duration;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use http::{HeaderValue, StatusCode, header};
+use portcullis_discovery::{FetchRequest, FetchResponse, UrlPolicy};
+use portcullis_metadata::{AccessToken, IntrospectionResponse, Secret};
+use url::form_urlencoded;
+use zeroize::Zeroizing;
+
+use super::{Endpoint, IntrospectionAuthentication, IntrospectionSettings, error::CallError};
+
+const MAX_BODY: usize = 64 * 1024;
+
+/// The request that asks about a token (RFC 7662 section 2.1).
+pub(crate) fn build(
+    endpoint: &Endpoint,
+    settings: &IntrospectionSettings,
+    token: &AccessToken,
+    policy: UrlPolicy,
+    limit: Duration,
+) -> FetchRequest {
+    let mut fields = vec![("token", token.secret()), ("client_id", settings.client_id.as_str())];
+    let mut authorization = None;
+    match (&settings.client_secret, endpoint.authentication) {
+        (Some(secret), IntrospectionAuthentication::Post) => fields.push(("client_secret", secret.secret())),
+        (Some(secret), IntrospectionAuthentication::Basic) => authorization = basic(&settings.client_id, secret),
+        (None, _) => {}
+    }
+    let mut request = FetchRequest::post_form(endpoint.url.clone(), fields, policy);
+    request.max_body = MAX_BODY;
+    request.timeout = limit;
+    match authorization {
+        Some(value) => request.header(header::AUTHORIZATION, value),
+        None => request,
+    }
+}
+
+/// Reads the answer, whatever it says about the token.
+pub(crate) fn read(answer: &FetchResponse) -> Result<IntrospectionResponse, CallError> {
+    if answer.status != StatusCode::OK {
+        return Err(CallError::Status { status: answer.status.as_u16() });
+    }
+    Ok(IntrospectionResponse::parse(&answer.body)?)
+}
+
+/// The `Authorization` header of `client_secret_basic`, both parts form-encoded first (RFC 6749 section 2.3.1).
+fn basic(client_id: &str, secret: &Secret) -> Option<HeaderValue> {
+    let encode = |part: &str| -> String { form_urlencoded::byte_serialize(part.as_bytes()).collect() };
+    let pair = Zeroizing::new(format!("{}:{}", encode(client_id), &*Zeroizing::new(encode(secret.secret()))));
+    let text = Zeroizing::new(format!("Basic {}", &*Zeroizing::new(STANDARD.encode(pair.as_bytes()))));
+    // Base64 is visible ASCII, so that this never fails.
+    let mut value = HeaderValue::from_str(&text).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}

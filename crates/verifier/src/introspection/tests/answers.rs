@@ -1,0 +1,309 @@
+//! What the issuer says, and what comes of it.
+
+use http::StatusCode;
+use portcullis_discovery::{FetchError, FetchResponse};
+use portcullis_metadata::ResourceUri;
+use portcullis_testkit::ManualClock;
+
+use super::*;
+
+const START: u64 = ManualClock::START.as_secs();
+
+/// The code of the refusal when the issuer says this of a token.
+async fn refusal(answer: Value) -> Option<&'static str> {
+    let bench = bench();
+    says(&bench, &answer);
+    let code = bench.refusal(OPAQUE).await;
+    if code.is_some() {
+        assert_eq!(bench.verifier.remembered(), 0);
+    }
+    code
+}
+
+/// D3: an active token gives a principal with what the issuer says.
+#[tokio::test(start_paused = true)]
+async fn an_active_token_is_accepted() {
+    let bench = bench();
+    let mut answer = active();
+    for (member, value) in [("iss", ISSUER), ("token_type", "Bearer"), ("username", "Alice"), ("typ", "Bearer")] {
+        answer[member] = json!(value);
+    }
+    answer["groups"] = json!(["staff"]);
+    says(&bench, &answer);
+    let verified = bench.verify(OPAQUE).await.unwrap();
+    let principal = verified.principal();
+    assert_eq!(principal.issuer(), bench.forge.issuer());
+    assert_eq!((principal.subject(), principal.client()), (Some("alice"), Some("test-client")));
+    assert_eq!(principal.scopes().to_string(), "mcp:admin mcp:tools");
+    assert_eq!(principal.expires().as_secs(), START + 300);
+    assert_eq!(principal.claims()["username"], "Alice");
+    assert_eq!(principal.claims()["groups"], json!(["staff"]));
+}
+
+/// D3: an inactive token is refused whatever else the answer says, and asked about again the next time.
+#[tokio::test(start_paused = true)]
+async fn an_inactive_token_is_refused() {
+    assert_eq!(refusal(active_with("active", false)).await, Some("token.inactive"));
+    let bench = bench();
+    says(&bench, &json!({"active": false}));
+    for _ in 0..2 {
+        assert_eq!(bench.refusal(OPAQUE).await, Some("token.inactive"));
+    }
+    assert_eq!(calls(&bench), 2);
+    says(&bench, &active());
+    assert_eq!(bench.refusal(OPAQUE).await, None);
+}
+
+/// D3: nothing but the boolean true is active; the rest is no judgement on the token.
+#[tokio::test(start_paused = true)]
+async fn active_is_the_boolean_true() {
+    for value in [json!("true"), json!(1), json!(null), json!([true]), json!({}), json!("")] {
+        assert_eq!(refusal(active_with("active", value.clone())).await, Some("issuer.unavailable"), "{value}");
+    }
+    assert_eq!(refusal(active_without("active")).await, Some("issuer.unavailable"));
+}
+
+/// D3, B2: an issuer that does not answer as it should leaves the token unjudged, with a time to come back at.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_fails_is_no_judgement() {
+    let good = active().to_string();
+    let bodies = [
+        (201, good.clone()),
+        (204, String::new()),
+        (301, good.clone()),
+        (302, good.clone()),
+        (307, good.clone()),
+        (400, good.clone()),
+        (401, r#"{"error":"invalid_client"}"#.to_owned()),
+        (403, good.clone()),
+        (500, good.clone()),
+        (503, String::new()),
+        (200, String::new()),
+        (200, "<html>".to_owned()),
+        (200, format!("[{good}]")),
+        (200, "true".to_owned()),
+        (200, format!("{good}{good}")),
+        (200, good.replacen('{', r#"{"active":true,"#, 1)),
+        (200, format!("{good}{}", " ".repeat(64 * 1024 + 1 - good.len()))),
+        (200, active_with("exp", "soon").to_string()),
+        (200, active_with("exp", -1).to_string()),
+        (200, active_with("aud", 5).to_string()),
+        (200, active_with("scope", 5).to_string()),
+        (200, active_with("iss", 5).to_string()),
+        (200, active_with("token_type", json!(["Bearer"])).to_string()),
+    ];
+    for (status, body) in bodies {
+        let bench = bench();
+        bench.fake.serve(endpoint(&bench), status, body.clone());
+        let error = bench.verifier.verify(&AccessToken::new(OPAQUE)).await.unwrap_err();
+        assert_eq!(
+            (error.code(), error.retry_after()),
+            ("issuer.unavailable", Some(Duration::from_secs(5))),
+            "{status} {body}"
+        );
+        assert_eq!((calls(&bench), bench.verifier.remembered()), (1, 0));
+        assert!(matches!(bench.issuer.health(), IssuerHealth::Introspected { reason: Some(_) }));
+    }
+}
+
+/// D3: an answer of 64 KiB is read.
+#[tokio::test(start_paused = true)]
+async fn an_answer_of_the_longest_length_is_read() {
+    let (bench, good) = (bench(), active().to_string());
+    bench.fake.serve(endpoint(&bench), 200, format!("{good}{}", " ".repeat(64 * 1024 - good.len())));
+    assert_eq!(bench.refusal(OPAQUE).await, None);
+}
+
+/// D3: so do network errors and time-outs, that of a fetcher without one of its own included.
+#[tokio::test(start_paused = true)]
+async fn no_answer_is_no_judgement() {
+    let bench = bench();
+    bench.fake.fail(endpoint(&bench));
+    assert_eq!(bench.refusal(OPAQUE).await, Some("issuer.unavailable"));
+    assert_eq!(bench.issuer.health(), IssuerHealth::Introspected { reason: Some("fetch.connect") });
+    bench.fake.time_out(endpoint(&bench));
+    assert_eq!(bench.refusal(OPAQUE).await, Some("issuer.unavailable"));
+    assert_eq!(bench.issuer.health(), IssuerHealth::Introspected { reason: Some("fetch.timeout") });
+
+    let _gate = bench.fake.hang(endpoint(&bench));
+    let before = Instant::now();
+    assert_eq!(bench.refusal(OPAQUE).await, Some("issuer.unavailable"));
+    assert_eq!(before.elapsed(), Duration::from_secs(5));
+    settle().await;
+    assert_eq!(bench.issuer.health(), IssuerHealth::Introspected { reason: Some("introspection.timeout") });
+}
+
+/// D3: one deadline covers finding the endpoint, the keys, and the call.
+#[tokio::test(start_paused = true)]
+async fn one_deadline_for_all_calls() {
+    let bench = both();
+    let _call = bench.fake.hang(endpoint(&bench));
+    let keys = bench.fake.hang(bench.forge.endpoint("jwks"));
+    let token = bench.forge.token().sign();
+    let before = Instant::now();
+    let slow_keys = async {
+        keys.reached().await;
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        keys.release();
+    };
+    let (refusal, ()) = tokio::join!(bench.refusal(&token), slow_keys);
+    assert_eq!(refusal, Some("issuer.unavailable"));
+    assert_eq!((before.elapsed(), calls(&bench)), (Duration::from_secs(5), 1));
+}
+
+/// D3, C6: the audience is required and names this resource, but for case and one slash; other accepted addresses count.
+#[tokio::test(start_paused = true)]
+async fn the_audience_is_judged() {
+    assert_eq!(refusal(active_without("aud")).await, Some("token.audience_missing"));
+    for aud in [
+        json!("api"),
+        json!("https://mcp.example.com"),
+        json!("https://mcp.example.com/mcp/tools"),
+        json!("https://mcp.example.com/mcp//"),
+        json!([]),
+        json!(["account", "https://other.example/mcp"]),
+        json!([7, null, {"aud": Forge::RESOURCE}]),
+    ] {
+        assert_eq!(refusal(active_with("aud", aud.clone())).await, Some("token.audience_mismatch"), "{aud}");
+    }
+    assert_eq!(refusal(active_with("aud", Value::Null)).await, Some("token.audience_missing"));
+    for aud in [json!("HTTPS://MCP.example.com/MCP/"), json!(["account", Forge::RESOURCE])] {
+        assert_eq!(refusal(active_with("aud", aud.clone())).await, None, "{aud}");
+    }
+
+    let other = "https://old.example.com/mcp";
+    let bench = Bench::with(|issuer| {
+        issuer.validation = Validation::Introspection(client());
+        issuer.audiences = vec![ResourceUri::parse(other).unwrap()];
+    });
+    says(&bench, &active_with("aud", other));
+    assert_eq!(bench.refusal(OPAQUE).await, None);
+}
+
+/// D3: a token whose end is past is refused, give or take the leeway; an end that is not said is fine.
+#[tokio::test(start_paused = true)]
+async fn the_end_is_judged() {
+    assert_eq!(refusal(active_with("exp", START - 10)).await, Some("token.expired"));
+    assert_eq!(refusal(active_with("exp", 0)).await, Some("token.expired"));
+    assert_eq!(refusal(active_with("exp", START - 9)).await, None);
+    assert_eq!(refusal(active_with("exp", START as f64 + 0.5)).await, None);
+    assert_eq!(refusal(active_without("exp")).await, None);
+    assert_eq!(refusal(active_with("nbf", START + 11)).await, Some("token.not_yet_valid"));
+    assert_eq!(refusal(active_with("iat", START + 11)).await, Some("token.issued_in_future"));
+}
+
+/// D3: a longest lifetime holds for what the issuer says, too.
+#[tokio::test(start_paused = true)]
+async fn the_longest_lifetime_is_judged() {
+    let bench = Bench::with(|issuer| {
+        issuer.validation = Validation::Introspection(client());
+        issuer.max_lifetime = Some(Duration::from_secs(300));
+    });
+    for (iat, code) in [
+        (Some(START), None),
+        (Some(START - 1), Some("token.lifetime_too_long")),
+        (None, Some("token.issued_at_missing")),
+    ] {
+        says(&bench, &iat.map_or_else(active, |iat| active_with("iat", iat)));
+        assert_eq!(bench.refusal(&format!("token-{iat:?}")).await, code);
+    }
+}
+
+/// D3, C5: an issuer that is said is this one, byte for byte.
+#[tokio::test(start_paused = true)]
+async fn the_issuer_is_judged() {
+    assert_eq!(refusal(active_with("iss", ISSUER)).await, None);
+    for iss in ["https://issuer.example/", "https://ISSUER.example", "https://evil.example", ""] {
+        assert_eq!(refusal(active_with("iss", iss)).await, Some("token.issuer_mismatch"), "{iss}");
+    }
+}
+
+/// D3, C4: what the issuer shows to be another kind of token is refused, active or not.
+#[tokio::test(start_paused = true)]
+async fn the_kind_of_token_is_judged() {
+    for token_type in ["Bearer", "bearer", "BEARER"] {
+        assert_eq!(refusal(active_with("token_type", token_type)).await, None, "{token_type}");
+    }
+    for token_type in ["ID", "Refresh", "Offline", "N_A", "mac", "Bearer ", "refresh_token", ""] {
+        assert_eq!(
+            refusal(active_with("token_type", token_type)).await,
+            Some("token.not_an_access_token"),
+            "{token_type}"
+        );
+    }
+    for typ in ["ID", "Refresh", "Offline", "Logout"] {
+        assert_eq!(refusal(active_with("typ", typ)).await, Some("token.not_an_access_token"), "{typ}");
+    }
+    for claim in ["at_hash", "c_hash", "s_hash", "events"] {
+        assert_eq!(refusal(active_with(claim, "x")).await, Some("token.not_an_access_token"), "{claim}");
+    }
+    assert_eq!(refusal(active_with("typ", 5)).await, Some("claims.type"));
+}
+
+/// D3, C13: a token that is bound to its sender is refused as a plain bearer.
+#[tokio::test(start_paused = true)]
+async fn a_bound_token_is_refused() {
+    for cnf in [json!({"jkt": "x"}), json!({"x5t#S256": "x"}), json!({}), json!("x"), json!(true)] {
+        assert_eq!(refusal(active_with("cnf", cnf.clone())).await, Some("token.sender_constrained"), "{cnf}");
+    }
+    assert_eq!(refusal(active_with("token_type", "DPoP")).await, Some("token.sender_constrained"));
+}
+
+/// D4, C11: an active token counts for 30 s without another call, and no longer than it lives.
+#[tokio::test(start_paused = true)]
+async fn an_active_token_is_remembered() {
+    for (answer, seconds) in [(active(), 30), (active_without("exp"), 30), (active_with("exp", START + 12), 12)] {
+        let bench = bench();
+        says(&bench, &answer);
+        for _ in 0..10 {
+            assert_eq!(bench.refusal(OPAQUE).await, None);
+        }
+        assert_eq!(calls(&bench), 1);
+        bench.clock.advance(Duration::from_millis(seconds * 1000 - 1));
+        assert!(bench.verifier.cached(OPAQUE).is_some(), "{answer}");
+        bench.clock.advance(Duration::from_millis(1));
+        assert!(bench.verifier.cached(OPAQUE).is_none(), "{answer}");
+        assert_eq!(bench.verifier.remembered(), 0);
+        says(&bench, &json!({"active": false}));
+        assert_eq!(bench.refusal(OPAQUE).await, Some("token.inactive"));
+        assert_eq!(calls(&bench), 2);
+    }
+}
+
+/// D4: it can be remembered for less, or not at all.
+#[tokio::test(start_paused = true)]
+async fn the_time_to_remember_can_be_narrowed() {
+    let bench = bench_with(|settings| settings.remembered_for = Duration::ZERO);
+    for asked in 1..=3 {
+        assert_eq!(bench.refusal(OPAQUE).await, None);
+        assert_eq!((calls(&bench), bench.verifier.remembered()), (asked, 0));
+    }
+}
+
+/// D3: an end that is not said is 30 s away, for those who ask; that of a signed token is its own.
+#[tokio::test(start_paused = true)]
+async fn an_unsaid_end() {
+    let bench = bench();
+    says(&bench, &active_without("exp"));
+    assert_eq!(bench.verify(OPAQUE).await.unwrap().principal().expires().as_secs(), START + 30);
+    let bench = both();
+    says(&bench, &active_without("exp"));
+    let token = bench.forge.token().expires_in(200).sign();
+    assert_eq!(bench.verify(&token).await.unwrap().principal().expires().as_secs(), START + 200);
+}
+
+/// D5: what a refusal says holds neither token nor secret nor what the issuer answered.
+#[tokio::test(start_paused = true)]
+async fn refusals_say_nothing() {
+    let bench = bench();
+    bench.fake.answer(endpoint(&bench), |request| {
+        assert!(!format!("{request:?}").contains("hush"));
+        let body = r#"{"error":"canary"}"#.into();
+        Ok::<_, FetchError>(FetchResponse { status: StatusCode::UNAUTHORIZED, headers: Default::default(), body })
+    });
+    let error = bench.verifier.verify(&AccessToken::new(OPAQUE)).await.unwrap_err();
+    let said = format!("{error} {error:?} {:?} {:?}", bench.issuer, bench.verifier);
+    for canary in [OPAQUE, "hush", "canary"] {
+        assert!(!said.contains(canary), "{said}");
+    }
+}

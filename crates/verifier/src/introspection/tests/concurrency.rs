@@ -1,0 +1,128 @@
+//! Many callers at once.
+
+use super::*;
+
+fn verify(bench: &Bench, token: String) -> tokio::task::JoinHandle<Option<&'static str>> {
+    let verifier = Arc::clone(&bench.verifier);
+    tokio::spawn(async move { verifier.verify(&AccessToken::new(token)).await.err().map(|error| error.code()) })
+}
+
+/// D4: many callers with one token cause one call, and all are answered by it, good or bad.
+#[tokio::test(start_paused = true)]
+async fn one_call_for_one_token() {
+    for (answer, code) in [(active(), None), (json!({"active": false}), Some("token.inactive"))] {
+        let bench = bench();
+        bench.issuer.refresh_now().await.unwrap();
+        says(&bench, &answer);
+        let gate = bench.fake.hang(endpoint(&bench));
+        let callers: Vec<_> = (0..100).map(|_| verify(&bench, OPAQUE.to_owned())).collect();
+        gate.reached().await;
+        settle().await;
+        assert_eq!(calls(&bench), 1);
+        gate.release();
+        for caller in callers {
+            assert_eq!(caller.await.unwrap(), code);
+        }
+        assert_eq!(calls(&bench), 1);
+    }
+}
+
+/// D4: also when the token comes for several resources at once.
+#[tokio::test(start_paused = true)]
+async fn one_call_for_all_resources() {
+    let bench = bench();
+    bench.issuer.refresh_now().await.unwrap();
+    let other =
+        crate::testing::verifier_of("https://mcp.example.com/other", vec![Arc::clone(&bench.issuer)], &bench.clock);
+    let gate = bench.fake.hang(endpoint(&bench));
+    let one = verify(&bench, OPAQUE.to_owned());
+    let token = AccessToken::new(OPAQUE);
+    let two = tokio::spawn(async move { other.verify(&token).await.err().map(|error| error.code()) });
+    settle().await;
+    gate.release();
+    assert_eq!((one.await.unwrap(), two.await.unwrap()), (None, Some("token.audience_mismatch")));
+    assert_eq!(calls(&bench), 1);
+}
+
+/// D4: a caller that goes away leaves nobody behind: the others get its call's answer, and the token can be asked about
+/// again.
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_leaves_strands_nobody() {
+    let bench = bench();
+    bench.issuer.refresh_now().await.unwrap();
+    let gate = bench.fake.hang(endpoint(&bench));
+    let leader = verify(&bench, OPAQUE.to_owned());
+    gate.reached().await;
+    let follower = verify(&bench, OPAQUE.to_owned());
+    settle().await;
+    leader.abort();
+    assert!(leader.await.unwrap_err().is_cancelled());
+    gate.release();
+    assert_eq!(follower.await.unwrap(), None);
+    assert_eq!(calls(&bench), 1);
+
+    let alone = verify(&bench, "another".to_owned());
+    settle().await;
+    alone.abort();
+    settle().await;
+    assert_eq!(verify(&bench, "another".to_owned()).await.unwrap(), None);
+}
+
+/// D4: so many calls are in flight and no more; a token beyond them is not judged for the moment, and not asked about.
+#[tokio::test(start_paused = true)]
+async fn calls_in_flight_are_bounded() {
+    let bench = bench_with(|settings| settings.max_in_flight = 3);
+    bench.issuer.refresh_now().await.unwrap();
+    let gate = bench.fake.hang(endpoint(&bench));
+    let callers: Vec<_> = (0..3).map(|at| verify(&bench, format!("token-{at}"))).collect();
+    for _ in 0..3 {
+        gate.reached().await;
+    }
+    let error = bench.verifier.verify(&AccessToken::new("one more")).await.unwrap_err();
+    assert_eq!((error.code(), error.retry_after()), ("issuer.unavailable", Some(Duration::from_secs(1))));
+    let follower = verify(&bench, "token-0".to_owned());
+    settle().await;
+    assert_eq!(calls(&bench), 3);
+    gate.release();
+    for caller in callers {
+        assert_eq!(caller.await.unwrap(), None);
+    }
+    assert_eq!(follower.await.unwrap(), None);
+    assert_eq!(bench.refusal("one more").await, None);
+}
+
+/// D4: the default is 64.
+#[tokio::test(start_paused = true)]
+async fn sixty_four_calls_by_default() {
+    let bench = bench();
+    bench.issuer.refresh_now().await.unwrap();
+    let gate = bench.fake.hang(endpoint(&bench));
+    let callers: Vec<_> = (0..65).map(|at| verify(&bench, format!("token-{at}"))).collect();
+    for _ in 0..64 {
+        gate.reached().await;
+    }
+    settle().await;
+    gate.release();
+    let mut codes = Vec::new();
+    for caller in callers {
+        codes.push(caller.await.unwrap());
+    }
+    assert_eq!(codes.iter().filter(|code| code.is_none()).count(), 64);
+    assert_eq!(codes.iter().filter(|code| **code == Some("issuer.unavailable")).count(), 1);
+}
+
+/// D4: calls run on the control runtime; when that is gone nobody waits for ever.
+#[test]
+fn calls_run_on_the_control_runtime() {
+    let control = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let worker = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let endpoint = Url::parse("https://issuer.example/introspect").unwrap();
+    let mut settings = client();
+    settings.endpoint = Some(endpoint);
+    let bench = Bench::on(control.handle().clone(), |issuer| issuer.validation = Validation::Introspection(settings));
+    says(&bench, &active());
+    assert_eq!(worker.block_on(bench.refusal(OPAQUE)), None);
+    control.shutdown_background();
+    assert_eq!(worker.block_on(bench.refusal("another")), Some("issuer.unavailable"));
+    assert_eq!(calls(&bench), 1);
+}

@@ -1,0 +1,93 @@
+//! What is sent.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use http::Method;
+
+use super::*;
+
+/// Has the issuer's metadata list these methods, or none at all.
+fn lists(bench: &Bench, methods: Option<Value>) {
+    let mut metadata: Value = serde_json::from_str(&bench.forge.metadata_json()).unwrap();
+    let members = metadata.as_object_mut().unwrap();
+    members.remove("introspection_endpoint_auth_methods_supported");
+    if let Some(methods) = methods {
+        members.insert("introspection_endpoint_auth_methods_supported".to_owned(), methods);
+    }
+    bench.fake.serve(bench.forge.metadata_url(), 200, metadata.to_string());
+}
+
+/// D1: a form POST with token, client and secret.
+#[tokio::test(start_paused = true)]
+async fn the_form_has_token_client_and_secret() {
+    let bench = bench();
+    let token = "a token & more+%";
+    assert_eq!(bench.refusal(token).await, None);
+    let request = bench.fake.requests(endpoint(&bench)).pop().unwrap();
+    assert_eq!((request.method, request.max_body, request.timeout), (Method::POST, 65_536, Duration::from_secs(5)));
+    assert_eq!(request.headers[header::CONTENT_TYPE], "application/x-www-form-urlencoded");
+    assert_eq!(request.headers[header::ACCEPT], "application/json");
+    assert!(request.url.query().is_none());
+    let (form, authorization) = last_call(&bench);
+    assert_eq!(fields(&form), [("token", token), ("client_id", "portcullis"), ("client_secret", "hush")]);
+    assert_eq!(authorization, None);
+}
+
+/// D1: a client without a secret sends its name alone, whatever is listed.
+#[tokio::test(start_paused = true)]
+async fn without_a_secret_none_is_sent() {
+    for methods in [None, Some(json!(["client_secret_basic"])), Some(json!(["none"]))] {
+        let bench = bench_with(|settings| settings.client_secret = None);
+        lists(&bench, methods);
+        assert_eq!(bench.refusal(OPAQUE).await, None);
+        let (form, authorization) = last_call(&bench);
+        assert_eq!(fields(&form), [("token", OPAQUE), ("client_id", "portcullis")]);
+        assert_eq!(authorization, None);
+    }
+}
+
+/// D1: with basic both parts are form-encoded, the client's name stays in the form, and the secret does not.
+#[tokio::test(start_paused = true)]
+async fn basic_is_form_encoded() {
+    let bench = bench_with(|settings| {
+        settings.client_id = "http://127.0.0.1:3000/mcp".to_owned();
+        settings.client_secret = Some(Secret::new("p:a s+s%é"));
+        settings.authentication = Some(IntrospectionAuthentication::Basic);
+    });
+    assert_eq!(bench.refusal(OPAQUE).await, None);
+    let (form, authorization) = last_call(&bench);
+    assert_eq!(fields(&form), [("token", OPAQUE), ("client_id", "http://127.0.0.1:3000/mcp")]);
+    let authorization = authorization.unwrap();
+    let pair = STANDARD.decode(authorization.strip_prefix("Basic ").unwrap()).unwrap();
+    assert_eq!(String::from_utf8(pair).unwrap(), "http%3A%2F%2F127.0.0.1%3A3000%2Fmcp:p%3Aa+s%2Bs%25%C3%A9");
+}
+
+/// D1: basic is chosen by itself when the metadata lists it and not post, and a set method is kept to.
+#[tokio::test(start_paused = true)]
+async fn the_method_is_chosen_by_the_metadata() {
+    use IntrospectionAuthentication::{Basic, Post};
+    for (methods, set, basic) in [
+        (Some(json!(["client_secret_basic"])), None, true),
+        (Some(json!(["private_key_jwt", "client_secret_basic"])), None, true),
+        (Some(json!(["private_key_jwt", "client_secret_basic", "client_secret_post"])), None, false),
+        (Some(json!(["client_secret_post"])), None, false),
+        (Some(json!(["private_key_jwt"])), None, false),
+        (None, None, false),
+        (Some(json!(["client_secret_basic"])), Some(Post), false),
+        (Some(json!(["client_secret_post"])), Some(Basic), true),
+        (None, Some(Basic), true),
+    ] {
+        let bench = bench_with(|settings| settings.authentication = set);
+        lists(&bench, methods.clone());
+        assert_eq!(bench.refusal(OPAQUE).await, None);
+        let (form, authorization) = last_call(&bench);
+        assert_eq!(authorization.is_some(), basic, "{methods:?} {set:?}");
+        assert_eq!(form.iter().any(|(name, _)| name == "client_secret"), !basic, "{methods:?} {set:?}");
+        assert!(form.iter().any(|(name, _)| name == "client_id"));
+    }
+}
+
+/// D5: settings show no secret.
+#[test]
+fn settings_show_no_secret() {
+    assert!(!format!("{:?}", client()).contains("hush"));
+}
