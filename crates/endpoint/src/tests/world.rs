@@ -139,6 +139,17 @@ impl World {
         Answer { status: parts.status.as_u16(), headers: parts.headers, body }
     }
 
+    pub(super) fn request<B>(&self, method: &str, headers: &[(&str, &str)], body: B) -> Request<B> {
+        let mut request = Request::builder().method(method).uri("/mcp").header("host", "mcp.example.com");
+        if let Some(token) = &self.token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(body).unwrap()
+    }
+
     pub(super) fn start<B>(
         &self,
         method: &str,
@@ -150,14 +161,7 @@ impl World {
     {
         let endpoint = EndpointLayer::new(self.settings.clone()).unwrap().layer(self.inner.clone());
         let guarded = GuardLayer::new(Arc::clone(&self.settings.resource)).layer(endpoint);
-        let mut request = Request::builder().method(method).uri("/mcp").header("host", "mcp.example.com");
-        if let Some(token) = &self.token {
-            request = request.header("authorization", format!("Bearer {token}"));
-        }
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        guarded.oneshot(request.body(body).unwrap())
+        guarded.oneshot(self.request(method, headers, body))
     }
 
     /// Opens a session and gives its outward identifier.
