@@ -145,8 +145,16 @@ impl Portcullis {
     ///
     /// # Panics
     /// When it does not end in time.
-    pub async fn stop(mut self) -> Finished {
+    pub async fn stop(self) -> Finished {
         self.signal("TERM").await;
+        self.ended().await
+    }
+
+    /// Waits for its end, and gives its exit code and all that it wrote.
+    ///
+    /// # Panics
+    /// When it does not end in time.
+    pub async fn ended(mut self) -> Finished {
         let status = timeout(PATIENCE, self.child.wait()).await.expect("it ends").expect("it can be waited for");
         let ended = async {
             self.log.ended().await;

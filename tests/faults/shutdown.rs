@@ -1,0 +1,80 @@
+//! The end: what is under way ends well, and nothing new begins.
+
+use portcullis_scenarios::{Connection, Http2, INITIALIZE, Recorded, Request, Site, Trickle, Upstream};
+use tokio::{net::TcpStream, sync::mpsc::UnboundedSender};
+
+async fn slow_site() -> (UnboundedSender<bytes::Bytes>, Site) {
+    let (sender, body) = Trickle::new();
+    let body = std::sync::Mutex::new(Some(body));
+    let script = move |_: &Recorded| {
+        let body = body.lock().unwrap().take()?;
+        Some(Upstream::trickle(200, &[("content-type", "application/json")], body))
+    };
+    (sender, Site::builder().upstream(Upstream::scripted(script).await).start().await)
+}
+
+/// F4: a request under way finishes after SIGTERM, new connections are refused, idle ones are closed, and the exit code
+/// is 0.
+#[tokio::test]
+async fn requests_under_way_finish() {
+    for signal in ["TERM", "INT"] {
+        let (answering, site) = slow_site().await;
+        let address = site.portcullis.address();
+        let mut idle = Connection::open(address).await;
+        assert_eq!(idle.send(&Request::new("GET", "/healthz")).await.status, 200);
+        let mut idle_http2 = Http2::connect(address).await;
+        assert_eq!(idle_http2.send(Http2::request("GET", "/healthz"), "").await.unwrap().status, 200);
+        let mut busy = Connection::open(address).await;
+        busy.write(&Request::post(Site::ENDPOINT, INITIALIZE).bearer(&site.good_token()).to_bytes()).await;
+        site.upstream.reached(1).await;
+
+        site.portcullis.signal(signal).await;
+        site.portcullis.logged("shutting down", |_| true).await;
+        idle.assert_closed().await;
+        // The listener may close a moment after it is said.
+        while TcpStream::connect(address).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+        answering.send("{\"late\":".into()).unwrap();
+        answering.send("true}".into()).unwrap();
+        drop(answering);
+        let answer = busy.answer().await.unwrap();
+        assert_eq!((answer.status, answer.text().as_str()), (200, "{\"late\":true}"), "{signal}: {answer:?}");
+        assert_eq!(answer.count("mcp-session-id"), 1, "{answer:?}");
+
+        let finished = site.portcullis.ended().await;
+        assert_eq!(finished.code, Some(0), "{signal}: {}", finished.stderr);
+        let id = answer.header("x-request-id").unwrap();
+        assert!(
+            finished.stderr.lines().any(|line| line.contains(id) && line.contains("\"request\"")),
+            "its access line is written"
+        );
+    }
+}
+
+/// F4: a request that does not finish in time is cut off; the program ends all the same, with 0.
+#[tokio::test]
+async fn the_limit() {
+    let (_answering, body) = Trickle::new();
+    let body = std::sync::Mutex::new(Some(body));
+    let script = move |_: &Recorded| Some(Upstream::trickle(200, &[], body.lock().unwrap().take()?));
+    let site =
+        Site::builder().upstream(Upstream::scripted(script).await).top("shutdown_timeout = \"1s\"").start().await;
+    let mut busy = Connection::open(site.portcullis.address()).await;
+    busy.write(&Request::post(Site::ENDPOINT, INITIALIZE).bearer(&site.good_token()).to_bytes()).await;
+    site.upstream.reached(1).await;
+    let finished = site.portcullis.stop().await;
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+    assert!(finished.stderr.contains("cut off"), "{}", finished.stderr);
+}
+
+/// F4: without requests it ends at once, `demo` and `idp` too.
+#[tokio::test]
+async fn at_rest() {
+    let site = Site::start().await;
+    assert_eq!(site.portcullis.stop().await.code, Some(0));
+    let demo =
+        portcullis_scenarios::Portcullis::start(&["demo", "--listen", "127.0.0.1:0", "--idp-listen", "127.0.0.1:0"])
+            .await;
+    assert_eq!(demo.stop().await.code, Some(0));
+}

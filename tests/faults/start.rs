@@ -1,0 +1,242 @@
+//! Configurations that cannot run: one clear line, which names the thing and the fix, and a non-zero exit.
+
+use portcullis_scenarios::{Finished, Portcullis, Scratch};
+use tokio::net::TcpListener;
+
+const ISSUER: &str = "[[issuer]]\nissuer = \"https://auth.example.com\"\n";
+const RESOURCE: &str = "[[resource]]\nendpoint = \"/mcp\"\nupstream = { http = \"http://127.0.0.1:9/mcp\" }\n";
+
+fn with(top: &str, issuer: &str, resource: &str) -> String {
+    let listen = if top.contains("listen") { "" } else { "listen = \"127.0.0.1:0\"\n" };
+    let base_url = if top.contains("base_url") { "" } else { "base_url = \"http://127.0.0.1:3000\"\n" };
+    format!("{listen}{base_url}{top}\n{ISSUER}{issuer}\n{RESOURCE}{resource}\n")
+}
+
+/// Asserts that a run failed with one line that has all these words, and wrote nothing else.
+fn assert_refused(case: &str, finished: &Finished, words: &[&str]) {
+    assert_eq!(finished.code, Some(1), "{case}: {finished:?}");
+    assert_eq!(finished.stderr.trim_end().lines().count(), 1, "{case}: {}", finished.stderr);
+    assert!(finished.stderr.starts_with("error: "), "{case}: {}", finished.stderr);
+    assert!(finished.stdout.is_empty(), "{case}: {finished:?}");
+    for word in words {
+        assert!(finished.stderr.contains(word), "{case}: {word:?} is missing: {}", finished.stderr);
+    }
+}
+
+async fn assert_neither_serves_nor_checks(case: &str, configuration: &str, words: &[&str]) {
+    let file = Scratch::file("bad.toml", configuration);
+    for command in ["serve", "check"] {
+        let finished = Portcullis::run(&[command, "--config", file.as_str()]).await;
+        assert_refused(&format!("{command}, {case}"), &finished, words);
+        assert!(!finished.stderr.contains("hunter2"), "{case}: a secret is printed: {}", finished.stderr);
+    }
+}
+
+/// A1, A3, A5: what the metadata must be is judged at start.
+#[tokio::test]
+async fn metadata() {
+    let none = "base_url = \"http://127.0.0.1:3000\"\n[[resource]]\nendpoint = \"/mcp\"\nupstream = \"demo\"\n";
+    assert_neither_serves_nor_checks("no issuer", none, &["/mcp", "issuer", "add"]).await;
+    let offline = with("", "", "scopes_supported = [\"offline_access\"]");
+    assert_neither_serves_nor_checks("offline_access supported", &offline, &["offline_access", "/mcp"]).await;
+    let offline = with("", "", "required_scopes = [\"offline_access\"]");
+    assert_neither_serves_nor_checks("offline_access required", &offline, &["offline_access", "/mcp"]).await;
+    let offline = with("", "", "[[resource.rule]]\nmethod = \"*\"\nscopes = [\"offline_access\"]");
+    assert_neither_serves_nor_checks("offline_access in a rule", &offline, &["offline_access", "/mcp"]).await;
+    for twin in ["/MCP", "/mcp/", "/Mcp/", "/mcp"] {
+        let twins = with("", "", &RESOURCE.replace("/mcp\"\nu", &format!("{twin}\"\nu")));
+        assert_neither_serves_nor_checks(twin, &twins, &["/mcp", twin, "rename"]).await;
+    }
+    let defaults =
+        with("", "", &format!("default = true\n{}default = true", RESOURCE.replace("\"/mcp\"", "\"/other\"")));
+    assert_neither_serves_nor_checks("two defaults", &defaults, &["default = true"]).await;
+}
+
+/// C1, C6, C7: what issuers must be is judged at start.
+#[tokio::test]
+async fn issuers() {
+    for (case, issuer, words) in [
+        (
+            "introspection",
+            "validate = \"introspection\"",
+            &["auth.example.com", "introspection", "not available", "validate = \"jwt\""][..],
+        ),
+        ("both", "validate = \"jwt+introspection\"", &["auth.example.com", "introspection", "validate = \"jwt\""]),
+        ("an unknown validation", "validate = \"hope\"", &["validate", "hope"]),
+        ("no algorithm", "algorithms = []", &["auth.example.com", "algorithm"]),
+        ("an unknown algorithm", "algorithms = [\"RS255\"]", &["RS255", "RS256"]),
+        ("none", "algorithms = [\"none\"]", &["none", "algorithms"]),
+        ("HMAC", "algorithms = [\"HS256\"]", &["HS256", "algorithms"]),
+        ("leeway", "leeway = \"61s\"", &["leeway", "60 s"]),
+        ("cooldown", "jwks = { cooldown = \"0s\" }", &["cooldown", "1 s"]),
+        ("keys over plain http", "jwks_uri = \"http://keys.example.com/\"", &["jwks_uri", "https"]),
+        ("a key file that is missing", "jwks_file = \"/nowhere/jwks.json\"", &["/nowhere/jwks.json", "jwks_file"]),
+        (
+            "two sources of keys",
+            "jwks_uri = \"https://k.example/\"\njwks_file = \"/x\"",
+            &["jwks_uri", "jwks_file", "remove one"],
+        ),
+        ("an audience that is no address", "audiences = [\"api\"]", &["audiences", "api", "absolute URL"]),
+        ("twice", ISSUER, &["https://auth.example.com", "twice"]),
+        ("plain http", "[[issuer]]\nissuer = \"http://auth.example.com\"", &["http://auth.example.com", "https"]),
+        ("no URL", "[[issuer]]\nissuer = \"auth\"", &["auth"]),
+    ] {
+        assert_neither_serves_nor_checks(case, &with("", issuer, ""), words).await;
+    }
+    let unknown = with("", "", "issuers = [\"https://auth.example.com/\"]");
+    assert_neither_serves_nor_checks(
+        "an issuer that is not configured",
+        &unknown,
+        &["https://auth.example.com/", "byte for byte"],
+    )
+    .await;
+}
+
+/// F7: without authorization the network stays out, unless somebody insists.
+#[tokio::test]
+async fn auth_none_on_the_network() {
+    let top = "listen = \"0.0.0.0:0\"";
+    let words = ["auth = \"none\"", "0.0.0.0", "/mcp", "dangerous_allow_unauthenticated_network"];
+    assert_neither_serves_nor_checks("open", &with(top, "", "auth = \"none\""), &words).await;
+    let insisted = with(&format!("{top}\ndangerous_allow_unauthenticated_network = true"), "", "auth = \"none\"");
+    let file = Scratch::file("open.toml", &insisted);
+    let checked = Portcullis::run(&["check", "--config", file.as_str()]).await;
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    assert!(checked.stdout.contains("warning:") && checked.stdout.contains("anybody"), "{}", checked.stdout);
+}
+
+/// J6: a literal secret is refused and not repeated; environment and file are named as the fix.
+#[tokio::test]
+async fn literal_secrets() {
+    let literal = with("", "client_secret = \"hunter2\"", "");
+    assert_neither_serves_nor_checks("literal", &literal, &["client_secret", "{ env = \"NAME\" }"]).await;
+    let elsewhere = with("", "client_secret = { value = \"hunter2\" }", "");
+    assert_neither_serves_nor_checks("in a table", &elsewhere, &["client_secret", "{ env = \"NAME\" }"]).await;
+    let broken = with("", "client_secret = \"hunter2", "");
+    assert_neither_serves_nor_checks("in broken TOML", &broken, &["bad.toml"]).await;
+}
+
+/// J6: a variable that sets a literal secret is refused as unseen as one in the file.
+#[tokio::test]
+async fn literal_secrets_in_the_environment() {
+    let file = Scratch::file("good.toml", &with("", "", ""));
+    let environment = [("PORTCULLIS_ISSUER", "[{issuer=\"https://auth.example.com\",client_secret=\"hunter2\"}]")];
+    let finished = Portcullis::run_with(&["check", "--config", file.as_str()], &environment).await;
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert!(!finished.stderr.contains("hunter2") && !finished.stdout.contains("hunter2"), "{finished:?}");
+}
+
+/// Keys that do not exist are refused with the nearest one that does, wherever they stand.
+#[tokio::test]
+async fn unknown_keys() {
+    for (case, configuration, words) in [
+        (
+            "at the top",
+            with("lisen = \"127.0.0.1:1\"\nlisten = \"127.0.0.1:0\"", "", ""),
+            &["lisen", "did you mean `listen`?"][..],
+        ),
+        (
+            "in an issuer",
+            with("", "algorithm = [\"RS256\"]", ""),
+            &["issuer.0.algorithm", "did you mean `algorithms`?"],
+        ),
+        (
+            "in a resource",
+            with("", "", "required_scope = [\"a\"]"),
+            &["resource.0.required_scope", "did you mean `required_scopes`?"],
+        ),
+        ("in limits", with("", "", "[limits]\nmax_bdy = 1"), &["limits.max_bdy", "did you mean `max_body`?"]),
+        ("in a session", with("", "", "[session]\nidle = \"1m\""), &["session.idle", "did you mean `idle_timeout`?"]),
+    ] {
+        let words = [words, &["bad.toml"]].concat();
+        assert_neither_serves_nor_checks(case, &configuration, &words).await;
+    }
+}
+
+/// Values that make no sense are named with their key.
+#[tokio::test]
+async fn values_out_of_bounds() {
+    for (case, configuration, words) in [
+        (
+            "plain http",
+            with("base_url = \"http://mcp.example.com\"", "", ""),
+            &["base_url", "http://mcp.example.com", "https"][..],
+        ),
+        ("another scheme", with("base_url = \"ftp://127.0.0.1\"", "", ""), &["base_url", "ftp://127.0.0.1"]),
+        ("no URL", with("base_url = \"mcp\"", "", ""), &["base_url", "no URL"]),
+        ("a path", with("base_url = \"http://127.0.0.1/x\"", "", ""), &["base_url", "resource.endpoint"]),
+        ("an address that is none", with("listen = \"everywhere\"", "", ""), &["listen"]),
+        ("no workers", with("workers = 0", "", ""), &["workers = 0"]),
+        (
+            "a time without a unit",
+            with("", "", "[session]\nidle_timeout = \"30\""),
+            &["session.idle_timeout", "\"30m\""],
+        ),
+        ("no sessions", with("", "", "[session]\nmax_total = 0"), &["session.max_total"]),
+        ("a body of nothing", with("", "", "[limits]\nmax_body = 1"), &["limits.max_body"]),
+        ("a budget below one body", with("", "", "[limits]\nbody_budget = 1024"), &["limits.body_budget"]),
+        ("revisions", with("", "", "revisions = [\"2024-11-05\"]"), &["2024-11-05", "2025-06-18", "2026-07-28"]),
+        ("no revision", with("", "", "revisions = []"), &["revisions"]),
+        ("proto", with("", "", "proto = \"a b\""), &["proto", "a b"]),
+        ("a host with a star", with("", "", "allowed_hosts = [\"*.example.com\"]"), &["*.example.com"]),
+        ("the null origin", with("", "", "allowed_origins = [\"null\"]"), &["null", "origin"]),
+        (
+            "an origin with a path",
+            with("", "", "allowed_origins = [\"https://a.example/x\"]"),
+            &["https://a.example/x"],
+        ),
+        ("a header that is taken", with("", "", "identity_headers = { Authorization = \"sub\" }"), &["authorization"]),
+        ("an endpoint that is ours", with("", "", "").replace("\"/mcp\"\nu", "\"/healthz\"\nu"), &["/healthz"]),
+        ("an endpoint without a slash", with("", "", "").replace("\"/mcp\"\nu", "\"mcp\"\nu"), &["endpoint", "slash"]),
+        (
+            "an endpoint with dots",
+            with("", "", "").replace("\"/mcp\"\nu", "\"/a/../mcp\"\nu"),
+            &["endpoint", "dot segment"],
+        ),
+        (
+            "an upstream that is none",
+            with("", "", "").replace("http://127.0.0.1:9/mcp", "nowhere"),
+            &["upstream", "nowhere"],
+        ),
+    ] {
+        assert_neither_serves_nor_checks(case, &configuration, words).await;
+    }
+}
+
+/// A file that is missing, and one that is no TOML.
+#[tokio::test]
+async fn files() {
+    for command in ["serve", "check"] {
+        let finished = Portcullis::run(&[command, "--config", "/nowhere/portcullis.toml"]).await;
+        assert_refused("missing", &finished, &["/nowhere/portcullis.toml", "does not exist", "--config"]);
+    }
+    assert_neither_serves_nor_checks("no TOML", "listen = ", &["bad.toml", "line 1"]).await;
+    assert_neither_serves_nor_checks("empty", "", &["base_url", "missing", "bad.toml"]).await;
+}
+
+/// A busy port is named, with what to do.
+#[tokio::test]
+async fn a_busy_port() {
+    let holder = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = holder.local_addr().unwrap().to_string();
+    let file = Scratch::file("busy.toml", &with(&format!("listen = \"{address}\""), "", ""));
+    let finished = Portcullis::run(&["serve", "--config", file.as_str()]).await;
+    assert_refused("serve", &finished, &[&address, "stop the program", "--listen"]);
+    let finished = Portcullis::run(&["demo", "--listen", &address]).await;
+    assert_refused("demo", &finished, &[&address, "--listen"]);
+    let finished = Portcullis::run(&["demo", "--listen", "127.0.0.1:0", "--idp-listen", &address]).await;
+    assert_refused("demo, authorization server", &finished, &[&address]);
+    let finished = Portcullis::run(&["idp", "--listen", &address]).await;
+    assert_refused("idp", &finished, &[&address]);
+}
+
+/// The development servers listen on loopback alone.
+#[tokio::test]
+async fn development_servers_stay_on_loopback() {
+    let finished = Portcullis::run(&["demo", "--listen", "0.0.0.0:0"]).await;
+    assert_refused("demo", &finished, &["0.0.0.0:0", "loopback", "127.0.0.1"]);
+    let finished = Portcullis::run(&["demo", "--listen", "127.0.0.1:0", "--idp-listen", "0.0.0.0:0"]).await;
+    assert_refused("demo, authorization server", &finished, &["loopback"]);
+    let finished = Portcullis::run(&["idp", "--listen", "0.0.0.0:0"]).await;
+    assert_refused("idp", &finished, &["loopback"]);
+}

@@ -1,0 +1,41 @@
+//! An upstream that is away or talks nonsense.
+
+use portcullis_scenarios::{INITIALIZE, RawUpstream, Request, Site};
+
+async fn assert_bad_gateway(site: &Site, code: &str) {
+    let answer = site.send(Request::post(Site::ENDPOINT, INITIALIZE).bearer(&site.good_token())).await;
+    answer.assert_rpc_error(502, -32603);
+    assert_eq!(
+        answer.text(),
+        r#"{"jsonrpc":"2.0","error":{"code":-32603,"message":"The server behind this gateway cannot be used now"},"id":null}"#
+    );
+    assert_eq!(answer.count("mcp-session-id"), 0, "{answer:?}");
+    assert_eq!(answer.count("www-authenticate"), 0, "{answer:?}");
+    site.portcullis.assert_denied(&answer, code).await;
+}
+
+/// L1: an upstream that nobody listens at is 502, over TCP and unix sockets; tokens are judged before.
+#[tokio::test]
+async fn away() {
+    // A bound socket that does not listen refuses connections, and nobody else can take its port.
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let address = socket.local_addr().unwrap();
+    for setting in [format!("{{ http = \"http://{address}/mcp\" }}"), "{ unix = \"/nowhere/socket\" }".to_owned()] {
+        let site = Site::builder().upstream_setting(setting).start().await;
+        assert_bad_gateway(&site, "upstream.unreachable").await;
+        assert_eq!(site.send(Request::post(Site::ENDPOINT, INITIALIZE)).await.assert_unauthorized(), None);
+        assert_eq!(site.send(Request::new("GET", Site::METADATA_PATH)).await.status, 200);
+        assert_eq!(site.send(Request::new("GET", "/readyz")).await.status, 200, "readiness is about issuers");
+    }
+}
+
+/// L1: one that closes without an answer, or answers something else than HTTP, is 502.
+#[tokio::test]
+async fn no_answer() {
+    for answer in ["", "SSH-2.0-OpenSSH_9.6\r\n", "HTTP/1.1 abc\r\n\r\n", "<html></html>"] {
+        let raw = RawUpstream::start(answer).await;
+        let site = Site::builder().upstream_setting(format!("{{ http = \"{}\" }}", raw.url())).start().await;
+        assert_bad_gateway(&site, "upstream.no_answer").await;
+    }
+}
