@@ -202,6 +202,7 @@ mod tests {
     #[test]
     fn ambiguous_paths_are_told_apart() {
         for path in [
+            "//",
             "//a",
             "/a//b",
             "/a/./b",

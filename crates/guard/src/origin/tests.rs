@@ -79,7 +79,14 @@ fn settings_add_to_loopback() {
     assert_eq!(http1(&policy, &[("host", "Dev.example:3000"), ("origin", "https://app.example")]), Ok(()));
     assert_eq!(http1(&policy, &[("host", "localhost"), ("origin", "https://app.example:443")]), Ok(()));
     assert_eq!(http1(&policy, &[("host", "dev.example:3001")]), Err(OriginRefused::HostNotAllowed));
-    for origin in ["http://app.example", "https://app.example:444", "https://app.example.evil", "null"] {
+    for origin in [
+        "http://app.example",
+        "http://app.example:443",
+        "https://app.example:444",
+        "https://app.example:80",
+        "https://app.example.evil",
+        "null",
+    ] {
         let refused = http1(&policy, &[("host", "localhost"), ("origin", origin)]);
         assert_eq!(refused, Err(OriginRefused::OriginNotAllowed), "{origin}");
     }
