@@ -56,7 +56,7 @@ impl Document {
     }
 
     pub(crate) fn is_at(&self, path: &str) -> bool {
-        path.starts_with(ROOT) && (path == &*self.path || (self.at_root && path == ROOT))
+        path == &*self.path || (self.at_root && path == ROOT)
     }
 
     pub(crate) fn answer(&self, method: &Method, headers: &HeaderMap) -> Outcome {
