@@ -204,6 +204,20 @@ fn idle_sessions_end_at_resolve() {
     assert_eq!((bench.store.len(), bench.store.0.rooms.counts()), (0, (0, 0)));
 }
 
+/// E9: whoever found a session just before it ended cannot use it any more, and brings nothing of it back.
+#[test]
+fn an_ended_session_cannot_be_used_again() {
+    let bench = bench();
+    let session = bench.open(ALICE);
+    assert!(bench.store.touch(&session));
+    bench.store.end(&session, EndReason::Deleted);
+    assert!(!bench.store.touch(&session));
+    bench.clock.advance(Duration::from_secs(24 * 3600));
+    assert!(!bench.store.touch(&session));
+    assert_eq!(bench.heard.take(), [(session.identifier().into(), EndReason::Deleted)]);
+    assert_eq!((bench.store.len(), bench.store.0.rooms.counts()), (0, (0, 0)));
+}
+
 /// E9: a session in use does not go idle, and its idle time starts when the last use ends.
 #[test]
 fn a_session_in_use_does_not_go_idle() {
