@@ -2,8 +2,8 @@ use std::fmt;
 
 use crate::{ClientMetadata, DocumentError, OAuthError, Secret, UnixTime, json::Members};
 
-/// A dynamic client registration request (RFC 7591 section 3.1).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// A dynamic client registration request (RFC 7591 section 3.1). `Debug` does not show the software statement.
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct ClientRegistrationRequest {
     /// What the client says about itself.
     pub metadata: ClientMetadata,
@@ -26,6 +26,16 @@ impl ClientRegistrationRequest {
         let mut object = self.metadata.to_object();
         object.string("software_statement", self.software_statement.as_deref());
         object.into_json()
+    }
+}
+
+impl fmt::Debug for ClientRegistrationRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let software_statement = self.software_statement.as_ref().map(|_| format_args!("[redacted]"));
+        f.debug_struct("ClientRegistrationRequest")
+            .field("metadata", &self.metadata)
+            .field("software_statement", &software_statement)
+            .finish()
     }
 }
 
@@ -200,6 +210,15 @@ mod tests {
         assert_eq!(parsed.metadata.extra.len(), 3);
         assert_eq!(serde_json::from_slice::<Value>(&parsed.to_json()).unwrap(), body);
         assert!(!format!("{parsed:?}").contains("hush"));
+    }
+
+    /// J2: a software statement is an assertion, and not shown.
+    #[test]
+    fn debug_shows_no_software_statement() {
+        let request = ClientRegistrationRequest::parse(br#"{"client_name":"N","software_statement":"hush"}"#).unwrap();
+        assert_eq!(request.software_statement.as_deref(), Some("hush"));
+        let shown = format!("{request:?}");
+        assert!(shown.contains("[redacted]") && !shown.contains("hush"), "{shown}");
     }
 
     /// 0 means that the secret never ends.
