@@ -6,7 +6,9 @@ use http::{HeaderMap, HeaderName, StatusCode};
 use serde_json::{Value, json};
 
 use self::version_header::VersionHeader;
-use crate::{Envelope, EnvelopeError, ErrorCode, Kind, Revision, Revisions, decode_mirrored, header, meta};
+use crate::{
+    Envelope, EnvelopeError, ErrorCode, Kind, Revision, Revisions, decode_mirrored, header, meta, mirrored_member,
+};
 
 /// Which family of rules a message follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -225,7 +227,7 @@ fn mirrored(envelope: &Envelope<'_>, headers: &HeaderMap) -> Result<(), EraError
         return Err(EraError::mismatch(header::METHOD));
     }
     let Some(name) = envelope.name() else { return Ok(()) };
-    let required = required && matches!(method, "tools/call" | "prompts/get" | "resources/read");
+    let required = required && mirrored_member(method).is_some();
     let agrees = match header::single(headers, &header::NAME) {
         Ok(Some(value)) => decode_mirrored(value).is_ok_and(|mirrored| mirrored == name),
         Ok(None) => !required,

@@ -7,7 +7,7 @@
 //!   on, and refuses messages that two readers could take for two different ones;
 //! - [`classify`]: whether a message follows a *legacy* revision (2025-06-18, 2025-11-25: sessions) or a
 //!   *modern* one (2026-07-28: none), and whether its headers say what its body says;
-//! - [`encode_mirrored`] and [`decode_mirrored`]: the text of `Mcp-Name` and its kin;
+//! - [`encode_mirrored`], [`decode_mirrored`] and [`mirrored_member`]: what `Mcp-Name` and its kin say;
 //! - [`error_body`] and [`ErrorCode`]: JSON-RPC error responses;
 //! - [`sse`]: the framing of streamed answers.
 //!
@@ -52,5 +52,5 @@ pub mod sse;
 pub use envelope::{Envelope, EnvelopeError, Kind, Limits};
 pub use era::{Era, EraError, classify, legacy_version};
 pub use error_code::{ErrorCode, error_body};
-pub use mirror::{MirrorError, decode_mirrored, encode_mirrored};
+pub use mirror::{MirrorError, decode_mirrored, encode_mirrored, mirrored_member};
 pub use revision::{Revision, Revisions};

@@ -28,6 +28,16 @@ impl MirrorError {
     }
 }
 
+/// The member of `params` that `Mcp-Name` mirrors for a method (2026-07-28, "Standard Request Headers"); `None` for
+/// methods that need no such header.
+pub fn mirrored_member(method: &str) -> Option<&'static str> {
+    match method {
+        "tools/call" | "prompts/get" => Some("name"),
+        "resources/read" => Some("uri"),
+        _ => None,
+    }
+}
+
 /// Reads the text behind a mirrored header value, such as `Mcp-Name` (2026-07-28, "Value Encoding").
 ///
 /// A value between `=?base64?` and `?=` is decoded from padded standard Base64; any other stands for itself.

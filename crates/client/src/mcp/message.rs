@@ -1,5 +1,5 @@
 use http::{HeaderMap, HeaderValue};
-use portcullis_mcp::{Revision, encode_mirrored, header, meta};
+use portcullis_mcp::{Revision, encode_mirrored, header, meta, mirrored_member};
 use serde_json::{Map, Value, json};
 
 use super::McpError;
@@ -46,7 +46,8 @@ impl Outgoing {
         let mut headers = HeaderMap::new();
         headers.insert(header::PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str()));
         headers.insert(header::METHOD, encode_mirrored(method));
-        if let Some(name) = mirrored_name(method, &params) {
+        let name = mirrored_member(method).and_then(|member| params.get(member)?.as_str());
+        if let Some(name) = name {
             headers.insert(header::NAME, encode_mirrored(name));
         }
         Ok(Self { id, body: body(id, method, Some(params.into())), headers })
@@ -74,15 +75,6 @@ fn body(id: Option<u64>, method: &str, params: Option<Value>) -> Vec<u8> {
         message["params"] = params;
     }
     message.to_string().into_bytes()
-}
-
-fn mirrored_name<'a>(method: &str, params: &'a Map<String, Value>) -> Option<&'a str> {
-    let member = match method {
-        "tools/call" | "prompts/get" => "name",
-        "resources/read" => "uri",
-        _ => return None,
-    };
-    params.get(member)?.as_str()
 }
 
 #[cfg(test)]
