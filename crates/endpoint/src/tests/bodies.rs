@@ -131,12 +131,14 @@ async fn the_judged_bytes_are_the_forwarded_bytes() {
         (SESSION, identifier.as_str()),
         ("content-length", "70"),
         ("transfer-encoding", "chunked"),
+        ("trailer", "x-late"),
         ("x-other", "kept"),
     ];
     assert_eq!(world.send("POST", &headers, odd).await.status, 200);
     let seen = world.inner.last();
     assert_eq!(seen.body, odd);
     assert_eq!((seen.header("content-length"), seen.header("transfer-encoding")), (None, None));
+    assert_eq!(seen.header("trailer"), None);
     assert_eq!((seen.header("x-other"), seen.header("x-request-id").is_some()), (Some("kept"), true));
 }
 

@@ -86,6 +86,17 @@ async fn requests_in_a_session_are_mapped_both_ways() {
     assert_eq!(world.sessions.len(), 1);
 }
 
+/// E3: neither side's identifier shows where headers are printed.
+#[tokio::test]
+async fn identifiers_are_redacted_in_headers() {
+    let world = World::open();
+    let identifier = world.initialize().await;
+    world.inner.answers(200, &[(SESSION, BACKEND)], "{}");
+    let answer = world.post(&[(SESSION, &identifier)], request("ping", json!({}))).await;
+    let shown = format!("{:?} {:?}", answer.headers, world.inner.last().headers);
+    assert!(shown.contains(SESSION) && !shown.contains(&identifier) && !shown.contains(BACKEND), "{shown}");
+}
+
 /// E4: a backend without sessions of its own is given no identifier, and its clients have one all the same.
 #[tokio::test]
 async fn a_backend_without_sessions_sees_no_identifier() {
@@ -130,6 +141,22 @@ async fn a_post_without_a_session_is_refused_whatever_it_holds() {
         }
     }
     assert!(world.inner.seen().is_empty());
+}
+
+/// E5, E6: a session that `Connection` names away is none, and nothing else that it names goes on.
+#[tokio::test]
+async fn connection_options_are_no_part_of_a_request() {
+    let world = World::open();
+    let identifier = world.initialize().await;
+    let seen = world.inner.seen().len();
+    let headers = [("connection", "close, Mcp-Session-Id"), (SESSION, &*identifier)];
+    let answer = world.post(&headers, request("tools/list", json!({}))).await;
+    assert_eq!((answer.status, answer.json()), (400, no_session()));
+    assert_eq!(world.send("GET", &headers, "").await.status, 400);
+    assert_eq!(world.inner.seen().len(), seen);
+    let headers = [("connection", "x-mine"), ("x-mine", "1"), (SESSION, &*identifier)];
+    assert_eq!(world.send("GET", &headers, "").await.status, 200);
+    assert_eq!((world.inner.last().header("connection"), world.inner.last().header("x-mine")), (None, None));
 }
 
 /// E5: initialize itself is judged like any message.

@@ -266,11 +266,10 @@ impl Visitor<'_> for Key {
 }
 
 /// Whether two names are the same to readers that ignore letter case or end a text at a NUL. Go's take the long s
-/// and the Kelvin sign for the letters that they fold to, Java's the two Turkish letters.
+/// for the letter that it folds to, Java's the two Turkish letters; no known name has a k for the Kelvin sign.
 fn looks_alike(name: &str, known: &str) -> bool {
     let fold = |c: char| match c {
         '\u{17F}' => 's',
-        '\u{212A}' => 'k',
         '\u{130}' | '\u{131}' => 'i',
         c => c.to_ascii_lowercase(),
     };

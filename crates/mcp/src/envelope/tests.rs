@@ -107,6 +107,9 @@ fn depth_is_bounded_everywhere() {
         let over = format!("{prefix}{}{suffix}", deep(9 - depth));
         assert_eq!(Envelope::parse(over.as_bytes(), limits).err(), Some(EnvelopeError::TooDeep), "{over}");
     }
+    let empty = r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{}}}"#.as_bytes();
+    assert!(Envelope::parse(empty, Limits { max_depth: 3 }).is_ok());
+    assert_eq!(Envelope::parse(empty, Limits { max_depth: 2 }).err(), Some(EnvelopeError::TooDeep));
     let brackets_in_text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":["{}\"[["]}}"#, "[".repeat(100));
     assert!(Envelope::parse(brackets_in_text.as_bytes(), limits).is_ok());
     let bomb = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{}}}"#, deep(200_000));
