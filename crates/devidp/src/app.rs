@@ -22,6 +22,8 @@ pub(crate) struct App {
     pub(crate) clients: Table<Registered>,
     pub(crate) codes: Table<IssuedCode>,
     pub(crate) tickets: Table<Pending>,
+    /// The `jti` of each access token that was given up.
+    pub(crate) revoked: Table<()>,
 }
 
 /// How long a code can be exchanged (RFC 6749 section 4.1.2 recommends 10 minutes at most).
@@ -30,6 +32,8 @@ const CODE_LIFETIME: Duration = Duration::from_secs(60);
 pub(crate) const TICKET_LIFETIME: Duration = Duration::from_secs(600);
 /// How long a client that is not used stays registered.
 const CLIENT_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
+/// How many tokens can be given up at a time. None is forgotten before it expires: a full table takes no more.
+const MAX_REVOKED: usize = 10_000;
 /// How many codes and how many consent pages are remembered at once; the oldest goes first.
 const MAX_OPEN: usize = 1000;
 
@@ -40,6 +44,7 @@ impl App {
             clients: Table::new(settings.max_clients, CLIENT_LIFETIME, Arc::clone(clock)),
             codes: Table::new(MAX_OPEN, CODE_LIFETIME, Arc::clone(clock)),
             tickets: Table::new(MAX_OPEN, TICKET_LIFETIME, Arc::clone(clock)),
+            revoked: Table::new(MAX_REVOKED, settings.access_token_lifetime, Arc::clone(clock)),
             settings,
             issuer,
             keys,

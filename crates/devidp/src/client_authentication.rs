@@ -11,7 +11,7 @@ use crate::{
     oauth_error::{ErrorName, OAuthRefusal},
 };
 
-/// Finds out which client calls the token endpoint, and returns its identifier (RFC 6749 section 2.3).
+/// Finds out which client calls the token or the revocation endpoint, and returns its identifier (RFC 6749 section 2.3).
 ///
 /// A client must use the method that it registered, and no other beside it.
 pub(crate) fn authenticate(app: &App, headers: &HeaderMap, form: &Params) -> Result<Box<str>, OAuthRefusal> {
@@ -40,6 +40,35 @@ pub(crate) fn authenticate(app: &App, headers: &HeaderMap, form: &Params) -> Res
         _ => return Err(failed("the client did not authenticate by the method that it registered")),
     };
     if proven { Ok(client_id.into()) } else { Err(failed("the client secret is wrong")) }
+}
+
+/// Finds out which protected resource calls the introspection endpoint, by either method, and returns its client
+/// identifier.
+pub(crate) fn authenticate_resource<'a>(
+    app: &'a App,
+    headers: &HeaderMap,
+    form: &Params,
+) -> Result<&'a str, OAuthRefusal> {
+    let refused = |description| OAuthRefusal::new(ErrorName::InvalidClient, description);
+    let (in_form, secret_in_form) = (form.one("client_id")?, form.one("client_secret")?);
+    let basic = basic_of(headers)?;
+    let (id, secret) = match (&basic, in_form, secret_in_form) {
+        (Some(_), _, Some(_)) => {
+            let description = "the request authenticates the client in two ways";
+            return Err(OAuthRefusal::new(ErrorName::InvalidRequest, description));
+        }
+        (Some(basic), Some(id), None) if basic.id != id => {
+            return Err(OAuthRefusal::new(ErrorName::InvalidRequest, "the request names two clients"));
+        }
+        (Some(basic), _, None) => (basic.id.as_str(), basic.secret.clone()),
+        (None, Some(id), Some(secret)) => (id, Secret::new(secret)),
+        (None, _, _) => return Err(refused("the introspection endpoint is for clients that authenticate")),
+    };
+    let known = app.settings.introspection_clients.iter().find(|(known, _)| known == id);
+    match known {
+        Some((id, known)) if *known == secret => Ok(id),
+        _ => Err(refused("no such client may introspect, or its secret is wrong")),
+    }
 }
 
 struct Basic {

@@ -14,10 +14,15 @@ pub(crate) enum Endpoint {
     /// Where the consent page posts its answer. It is below `Authorize`, so that the cookie's path can be that one.
     Consent,
     Token,
+    /// Where protected resources ask about tokens.
+    Introspect,
+    /// Where clients give tokens up.
+    Revoke,
 }
 
 impl Endpoint {
-    const NAMED: [Self; 5] = [Self::Jwks, Self::Register, Self::Authorize, Self::Consent, Self::Token];
+    const NAMED: [Self; 7] =
+        [Self::Jwks, Self::Register, Self::Authorize, Self::Consent, Self::Token, Self::Introspect, Self::Revoke];
 
     /// What a path names. Paths are compared as they are, without decoding.
     pub(crate) fn find(path: &str, issuer: &Issuer, issuer_path: &str) -> Option<Self> {
@@ -41,6 +46,8 @@ impl Endpoint {
             Self::Authorize => "authorize",
             Self::Consent => "authorize/consent",
             Self::Token => "token",
+            Self::Introspect => "introspect",
+            Self::Revoke => "revoke",
         };
         format!("{issuer_path}/{name}")
     }
@@ -50,13 +57,14 @@ impl Endpoint {
         match self {
             Self::Front | Self::Metadata | Self::Jwks => &[Method::GET, Method::HEAD],
             Self::Authorize => &[Method::GET],
-            Self::Register | Self::Consent | Self::Token => &[Method::POST],
+            Self::Register | Self::Consent | Self::Token | Self::Introspect | Self::Revoke => &[Method::POST],
         }
     }
 
-    /// Whether scripts of other origins may use it. Pages that act for a person are not among these.
+    /// Whether scripts of other origins may use it. Pages that act for a person are not among these, nor is what only
+    /// protected resources use.
     pub(crate) const fn is_for_scripts(self) -> bool {
-        matches!(self, Self::Metadata | Self::Jwks | Self::Register | Self::Token)
+        matches!(self, Self::Metadata | Self::Jwks | Self::Register | Self::Token | Self::Revoke)
     }
 }
 

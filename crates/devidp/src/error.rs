@@ -61,6 +61,9 @@ pub enum DevIdpError {
     /// No client could ever register.
     #[error("room for no client at all: set the number of clients to 1 or more")]
     NoRoomForClients,
+    /// A client that may introspect has no name or no secret.
+    #[error("each client that may introspect needs an identifier and a secret")]
+    IntrospectionClient,
     /// A signing key could not be made.
     #[error("cannot make the signing keys")]
     Keys(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -79,6 +82,7 @@ impl DevIdpError {
             Self::User { .. } => "devidp.user",
             Self::TokenLifetime { .. } => "devidp.token_lifetime",
             Self::NoRoomForClients => "devidp.no_room_for_clients",
+            Self::IntrospectionClient => "devidp.introspection_client",
             Self::Keys(_) => "devidp.keys",
         }
     }

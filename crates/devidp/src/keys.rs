@@ -1,5 +1,6 @@
 use bytes::Bytes;
-use portcullis_jose::{Algorithm, SigningError, SigningKey};
+use portcullis_jose::{Algorithm, AlgorithmSet, KeySet, SigningError, SigningKey};
+use portcullis_metadata::JwkSet;
 use serde_json::json;
 
 use crate::SigningAlgorithm;
@@ -10,6 +11,8 @@ pub(crate) struct Keys {
     es256: SigningKey,
     /// The public parts (RFC 7517 section 5).
     pub(crate) jwks: Bytes,
+    /// What verifies the tokens that they signed.
+    pub(crate) verifying: KeySet,
 }
 
 /// Why there are no keys.
@@ -19,6 +22,8 @@ pub(crate) enum KeysError {
     Random(#[from] getrandom::Error),
     #[error(transparent)]
     Signing(#[from] SigningError),
+    #[error("the keys cannot be read back")]
+    Unreadable,
 }
 
 impl Keys {
@@ -29,7 +34,11 @@ impl Keys {
         let rs256 = SigningKey::generate(Algorithm::Rs256, format!("rs256-{start:08x}"))?;
         let es256 = SigningKey::generate(Algorithm::Es256, format!("es256-{start:08x}"))?;
         let jwks = json!({ "keys": [rs256.public_jwk(), es256.public_jwk()] });
-        Ok(Self { rs256, es256, jwks: Bytes::from(jwks.to_string()) })
+        let jwks = Bytes::from(jwks.to_string());
+        let published = JwkSet::parse(&jwks).map_err(|_| KeysError::Unreadable)?;
+        let algorithms: AlgorithmSet = [Algorithm::Rs256, Algorithm::Es256].into_iter().collect();
+        let (verifying, _) = KeySet::from_jwks(&published, algorithms).map_err(|_| KeysError::Unreadable)?;
+        Ok(Self { rs256, es256, jwks, verifying })
     }
 
     pub(crate) fn of(&self, algorithm: SigningAlgorithm) -> &SigningKey {

@@ -2,7 +2,8 @@
 //!
 //! It does what a client and a protected resource need to try the whole way of a token: metadata (RFC 8414, also as the
 //! OpenID Connect discovery document), published keys (RFC 7517), open registration (RFC 7591), the authorization code
-//! flow with PKCE (RFC 7636) and a consent page, resource indicators (RFC 8707), and the issuer in the redirect (RFC 9207).
+//! flow with PKCE (RFC 7636) and a consent page, resource indicators (RFC 8707), the issuer in the redirect (RFC 9207),
+//! introspection by the resources that the settings name (RFC 7662), and revocation by the client (RFC 7009).
 //!
 //! ```
 //! use portcullis_devidp::{DevIdp, DevIdpSettings};
@@ -32,8 +33,7 @@
 //! # Its rules
 //!
 //! - PKCE is required, with S256. A code lives 60 s and counts once: the first exchange that presents it spends it, even a wrong one.
-//!   There is nothing to withdraw at a second use beyond that: no refresh tokens are issued, and an access token
-//!   lives 5 min.
+//!   A second use withdraws nothing: no refresh tokens are issued, and an access token lives 5 min.
 //! - A redirect URI is `https`, or `http` to a loopback host, and matches exactly; only the port of a loopback host may differ from the
 //!   registered one (RFC 8252 section 7.3). An error goes to the redirect URI once client and redirect URI are
 //!   known to be right, and is shown as a page before that.
@@ -43,11 +43,13 @@
 //! - `auto_consent` skips the page for loopback redirect URIs; `login_hint` then names the user.
 //! - Every table is bounded: 1000 codes and 1000 open consent pages, of which the oldest goes first, and `max_clients` clients, of
 //!   which the oldest goes that never obtained a code. A client that is not used for a day is forgotten.
+//! - An access token can be given up by the client that it was issued to, and is then inactive to whoever introspects it;
+//!   10,000 of them are remembered until they expire, and a further one is refused until then.
 //! - Codes, tokens, secrets and query strings are never logged.
 //!
 //! # What it does not do
 //!
-//! No refresh tokens, ID tokens, introspection, revocation, pushed requests or TLS. The metadata says so by leaving them out; the two members about
+//! No refresh tokens, ID tokens, pushed requests or TLS. The metadata says so by leaving them out; the two members about
 //! ID tokens that it has are there because OpenID Connect Discovery requires them of every document.
 
 mod app;
@@ -60,6 +62,8 @@ mod endpoint;
 mod error;
 mod form;
 mod handle;
+mod introspection;
+mod issued;
 mod keys;
 mod metadata;
 mod oauth_error;
@@ -67,6 +71,7 @@ mod page;
 mod redirect;
 mod registration;
 mod respond;
+mod revocation;
 mod routes;
 mod server;
 mod settings;

@@ -19,6 +19,8 @@ pub(crate) fn document(settings: &DevIdpSettings, issuer: &Issuer) -> Vec<u8> {
         authorization_endpoint: at(Endpoint::Authorize),
         token_endpoint: at(Endpoint::Token),
         registration_endpoint: at(Endpoint::Register),
+        introspection_endpoint: at(Endpoint::Introspect),
+        revocation_endpoint: at(Endpoint::Revoke),
         jwks_uri: at(Endpoint::Jwks),
         response_types_supported: names(&["code"]),
         response_modes_supported: Some(names(&["query"])),
@@ -26,6 +28,8 @@ pub(crate) fn document(settings: &DevIdpSettings, issuer: &Issuer) -> Vec<u8> {
         scopes_supported: Some(settings.scopes.iter().map(str::to_owned).collect()),
         code_challenge_methods_supported: Some(names(&[PkceChallenge::METHOD])),
         token_endpoint_auth_methods_supported: Some(names(&ClientAuthentication::NAMES)),
+        introspection_endpoint_auth_methods_supported: Some(names(&["client_secret_basic", "client_secret_post"])),
+        revocation_endpoint_auth_methods_supported: Some(names(&ClientAuthentication::NAMES)),
         authorization_response_iss_parameter_supported: true,
         extra,
         ..AuthorizationServerMetadata::new(issuer.clone())

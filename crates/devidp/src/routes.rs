@@ -18,11 +18,12 @@ use crate::{
     authorize, consent,
     endpoint::Endpoint,
     form::Params,
+    introspection,
     oauth_error::{ErrorName, OAuthRefusal},
     page::front_page,
     registration,
     respond::{self, Reply, json_refusal_with, plain},
-    token,
+    revocation, token,
 };
 
 const MAX_QUERY: usize = 8 * 1024;
@@ -75,6 +76,18 @@ async fn handle(app: &App, endpoint: Endpoint, request: Request<Incoming>) -> Re
         Endpoint::Token => {
             return match read(&head.headers, "application/x-www-form-urlencoded", body).await {
                 Ok(body) => token::exchange(app, &head.headers, &Params::parse(&body)),
+                Err(error) => error.as_json(ErrorName::InvalidRequest),
+            };
+        }
+        Endpoint::Introspect => {
+            return match read(&head.headers, "application/x-www-form-urlencoded", body).await {
+                Ok(body) => introspection::introspect(app, &head.headers, &Params::parse(&body)),
+                Err(error) => error.as_json(ErrorName::InvalidRequest),
+            };
+        }
+        Endpoint::Revoke => {
+            return match read(&head.headers, "application/x-www-form-urlencoded", body).await {
+                Ok(body) => revocation::revoke(app, &head.headers, &Params::parse(&body)),
                 Err(error) => error.as_json(ErrorName::InvalidRequest),
             };
         }

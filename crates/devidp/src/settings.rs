@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use portcullis_metadata::{Clock, ResourceUri, Scopes, SystemClock};
+use portcullis_metadata::{Clock, ResourceUri, Scopes, Secret, SystemClock};
 
 use crate::{DevIdpError, user::is_user_name};
 
@@ -49,6 +49,9 @@ pub struct DevIdpSettings {
     /// How many registered clients are kept at once. When it is reached, a new registration takes the place of the
     /// oldest client that never obtained a code; when there is none, it is refused. Default 1000.
     pub max_clients: usize,
+    /// The protected resources that may ask about tokens (RFC 7662): client identifier and secret of each. Default none, so
+    /// that nobody may.
+    pub introspection_clients: Vec<(String, Secret)>,
     /// Where the time comes from. Default the machine's clocks.
     pub clock: Arc<dyn Clock>,
 }
@@ -66,6 +69,7 @@ impl Default for DevIdpSettings {
             token_header_type: TokenHeaderType::Jwt,
             access_token_lifetime: Duration::from_secs(300),
             max_clients: 1000,
+            introspection_clients: Vec::new(),
             clock: Arc::new(SystemClock::new()),
         }
     }
@@ -96,6 +100,10 @@ impl DevIdpSettings {
         if self.max_clients == 0 {
             return Err(DevIdpError::NoRoomForClients);
         }
+        let unnamed = |(id, secret): &(String, Secret)| id.is_empty() || secret.secret().is_empty();
+        if self.introspection_clients.iter().any(unnamed) {
+            return Err(DevIdpError::IntrospectionClient);
+        }
         Ok(())
     }
 }
@@ -124,6 +132,7 @@ impl fmt::Debug for DevIdpSettings {
             .field("token_header_type", &self.token_header_type)
             .field("access_token_lifetime", &self.access_token_lifetime)
             .field("max_clients", &self.max_clients)
+            .field("introspection_clients", &self.introspection_clients)
             .finish_non_exhaustive()
     }
 }
@@ -207,6 +216,12 @@ mod tests {
         assert_eq!(code(DevIdpSettings { scopes: scopes(""), ..base() }), Some("devidp.no_scopes"));
         assert_eq!(code(DevIdpSettings { user: String::new(), ..base() }), Some("devidp.user"));
         assert_eq!(code(DevIdpSettings { max_clients: 0, ..base() }), Some("devidp.no_room_for_clients"));
+        for (id, secret) in [("", "hush"), ("resource", "")] {
+            let introspection_clients = vec![(id.to_owned(), Secret::new(secret))];
+            let settings = DevIdpSettings { introspection_clients, ..base() };
+            assert!(!format!("{settings:?}").contains("hush"));
+            assert_eq!(code(settings), Some("devidp.introspection_client"));
+        }
         for seconds in [0, 3601] {
             let access_token_lifetime = Duration::from_secs(seconds);
             assert_eq!(code(DevIdpSettings { access_token_lifetime, ..base() }), Some("devidp.token_lifetime"));

@@ -46,7 +46,7 @@ async fn host_names_of_other_sites_are_refused() {
 #[tokio::test]
 async fn unknown_paths_are_not_found() {
     let server = Server::start(|_| {}).await;
-    for path in ["/nothing", "/token/", "/introspect", "/authorize/../token"] {
+    for path in ["/nothing", "/token/", "/userinfo", "/authorize/../token"] {
         assert_eq!(server.get(path).await.status, StatusCode::NOT_FOUND, "{path}");
     }
 }

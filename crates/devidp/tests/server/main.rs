@@ -5,6 +5,7 @@
 mod authorization;
 mod consent;
 mod flow;
+mod introspection;
 mod listening;
 mod metadata;
 mod registration;

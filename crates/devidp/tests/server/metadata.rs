@@ -37,7 +37,16 @@ async fn metadata_is_in_every_well_known_place() {
                 ["none", "client_secret_basic", "client_secret_post"]
             );
             assert!(metadata.authorization_response_iss_parameter_supported);
-            assert!(metadata.introspection_endpoint.is_none());
+            assert_eq!(metadata.introspection_endpoint.map(String::from), at("introspect"));
+            assert_eq!(
+                metadata.introspection_endpoint_auth_methods_supported.unwrap(),
+                ["client_secret_basic", "client_secret_post"]
+            );
+            assert_eq!(metadata.revocation_endpoint.map(String::from), at("revoke"));
+            assert_eq!(
+                metadata.revocation_endpoint_auth_methods_supported.unwrap(),
+                ["none", "client_secret_basic", "client_secret_post"]
+            );
             assert_eq!(metadata.extra["subject_types_supported"][0], "public");
         }
         assert_eq!(server.get(&format!("{issuer_path}/jwks")).await.status, StatusCode::OK);

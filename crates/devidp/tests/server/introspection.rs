@@ -1,0 +1,149 @@
+//! What resources learn of tokens, and how clients give them up.
+
+use std::time::Duration;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use http::{Method, StatusCode};
+use portcullis_metadata::Secret;
+
+use crate::support::*;
+
+const CLIENT: &str = "http://127.0.0.1:3000/mcp";
+const SECRET: &str = "a secret: 100%";
+const INACTIVE: &str = r#"{"active":false}"#;
+
+async fn server() -> Server {
+    Server::start(|settings| {
+        settings.auto_consent = true;
+        settings.introspection_clients = vec![(CLIENT.to_owned(), Secret::new(SECRET))];
+    })
+    .await
+}
+
+/// A client, and a token that was issued to it.
+async fn issued(server: &Server) -> (String, String) {
+    let (client, verifier) = (server.register().await, verifier());
+    let code = server.code(&client, &verifier).await;
+    let answer = server.token(&exchange(&client, &code, &verifier)).await;
+    (client, answer.json()["access_token"].as_str().unwrap().to_owned())
+}
+
+async fn post(server: &Server, path: &str, form: &[(&str, &str)], authorization: Option<&str>) -> Answer {
+    let headers: Vec<_> = [FORM].into_iter().chain(authorization.map(|value| ("authorization", value))).collect();
+    server.send(Method::POST, path, &headers, &encoded(form)).await
+}
+
+async fn introspect(server: &Server, token: &str) -> Answer {
+    post(server, "/introspect", &[("token", token), ("client_id", CLIENT), ("client_secret", SECRET)], None).await
+}
+
+async fn revoke(server: &Server, client: &str, token: &str) -> Answer {
+    post(server, "/revoke", &[("token", token), ("client_id", client)], None).await
+}
+
+/// A living token is active, with the claims that it has.
+#[tokio::test]
+async fn a_living_token_is_active() {
+    let server = server().await;
+    let (client, token) = issued(&server).await;
+    let answer = introspect(&server, &token).await;
+    assert_eq!((answer.status, answer.header("cache-control")), (StatusCode::OK, Some("no-store")));
+    let said = answer.json();
+    assert_eq!(said["active"], true);
+    assert_eq!((said["iss"].as_str(), said["aud"].as_str()), (Some(&*server.issuer), Some(RESOURCE)));
+    assert_eq!((said["client_id"].as_str(), said["sub"].as_str()), (Some(&*client), Some("alice")));
+    assert_eq!((said["scope"].as_str(), said["token_type"].as_str()), (Some("mcp:tools"), Some("Bearer")));
+    assert_eq!(said["exp"].as_u64().unwrap() - said["iat"].as_u64().unwrap(), 300);
+    assert!(!answer.body.contains(&token));
+}
+
+/// What is no living token of this server is inactive, and nothing more is said.
+#[tokio::test]
+async fn anything_else_is_inactive() {
+    let (server, other) = (server().await, server().await);
+    let (_, token) = issued(&server).await;
+    let (_, foreign) = issued(&other).await;
+    let (signed, _) = token.rsplit_once('.').unwrap();
+    let (other_signed, _) = foreign.rsplit_once('.').unwrap();
+    for bad in ["rubbish", "a.b.c", &foreign, &format!("{signed}."), &token.replace(signed, other_signed)] {
+        let answer = introspect(&server, bad).await;
+        assert_eq!((answer.status, &*answer.body), (StatusCode::OK, INACTIVE), "{bad}");
+    }
+    server.clock.advance(Duration::from_secs(299));
+    assert_eq!(introspect(&server, &token).await.json()["active"], true);
+    server.clock.advance(Duration::from_secs(1));
+    assert_eq!(introspect(&server, &token).await.body, INACTIVE);
+}
+
+/// Only the named resources may ask, by either method and not by both.
+#[tokio::test]
+async fn the_resource_authenticates() {
+    let server = server().await;
+    let (client, token) = issued(&server).await;
+    let basic = |id: &str, secret: &str| format!("Basic {}", STANDARD.encode(format!("{id}:{secret}")));
+    let good = basic("http%3A%2F%2F127.0.0.1%3A3000%2Fmcp", "a+secret%3A+100%25");
+    let (token, named) = (("token", token.as_str()), ("client_id", CLIENT));
+    for form in [&[token][..], &[token, named]] {
+        assert_eq!(post(&server, "/introspect", form, Some(&good)).await.status, StatusCode::OK);
+    }
+    let refused = [
+        (vec![token], None),
+        (vec![token, named], None),
+        (vec![token, named, ("client_secret", "wrong")], None),
+        (vec![token, ("client_id", "somebody"), ("client_secret", SECRET)], None),
+        (vec![token, ("client_id", &client)], None),
+        (vec![token], Some(basic("http%3A%2F%2F127.0.0.1%3A3000%2Fmcp", "wrong"))),
+        (vec![token], Some(basic("somebody", "a+secret%3A+100%25"))),
+        (vec![token], Some("Bearer x".to_owned())),
+    ];
+    for (form, authorization) in refused {
+        let answer = post(&server, "/introspect", &form, authorization.as_deref()).await;
+        assert_eq!((answer.status, &*answer.error()), (StatusCode::UNAUTHORIZED, "invalid_client"), "{form:?}");
+    }
+    for (form, authorization) in [
+        (vec![token, named, ("client_secret", SECRET)], Some(&*good)),
+        (vec![token, ("client_id", "somebody")], Some(&*good)),
+        (vec![named, ("client_secret", SECRET)], None),
+        (vec![token, token, named, ("client_secret", SECRET)], None),
+    ] {
+        let answer = post(&server, "/introspect", &form, authorization).await;
+        assert_eq!((answer.status, &*answer.error()), (StatusCode::BAD_REQUEST, "invalid_request"), "{form:?}");
+    }
+    assert_eq!(server.get("/introspect").await.status, StatusCode::METHOD_NOT_ALLOWED);
+}
+
+/// Without a client that may, nobody may; registered clients may not.
+#[tokio::test]
+async fn nobody_may_ask_by_default() {
+    let server = Server::granting().await;
+    let (_, token) = issued(&server).await;
+    assert_eq!(introspect(&server, &token).await.status, StatusCode::UNAUTHORIZED);
+}
+
+/// A token that its client gives up is inactive from then on, and others are not.
+#[tokio::test]
+async fn a_revoked_token_is_inactive() {
+    let server = server().await;
+    let ((client, token), (_, other)) = (issued(&server).await, issued(&server).await);
+    for _ in 0..2 {
+        let answer = revoke(&server, &client, &token).await;
+        assert_eq!((answer.status, &*answer.body), (StatusCode::OK, ""));
+        assert_eq!(introspect(&server, &token).await.body, INACTIVE);
+    }
+    assert_eq!(introspect(&server, &other).await.json()["active"], true);
+    server.clock.advance(Duration::from_secs(299));
+    assert_eq!(introspect(&server, &token).await.body, INACTIVE);
+}
+
+/// A client gives up its own tokens alone; what is no token is as good as given up.
+#[tokio::test]
+async fn only_the_own_token_is_revoked() {
+    let server = server().await;
+    let ((client, token), (stranger, _)) = (issued(&server).await, issued(&server).await);
+    let answer = revoke(&server, &stranger, &token).await;
+    assert_eq!((answer.status, &*answer.error()), (StatusCode::BAD_REQUEST, "invalid_request"));
+    assert_eq!(revoke(&server, "nobody", &token).await.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(post(&server, "/revoke", &[("client_id", &client)], None).await.status, StatusCode::BAD_REQUEST);
+    assert_eq!(revoke(&server, &client, "rubbish").await.status, StatusCode::OK);
+    assert_eq!(introspect(&server, &token).await.json()["active"], true);
+}
