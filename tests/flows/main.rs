@@ -1,4 +1,5 @@
 //! What clients that mean well do, and exactly what they get.
+#![allow(clippy::unwrap_used, reason = "a scenario fails where something is missing")]
 
 mod cors;
 mod http2;
