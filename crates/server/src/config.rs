@@ -7,7 +7,7 @@ mod secret;
 mod span;
 
 pub(crate) use file::{
-    Authorization, Config, Issuer, Limits, Resource, Route, Rule, Session, Tls, Upstream, Validation,
+    Authorization, Config, IntrospectionAuth, Issuer, Limits, Resource, Route, Rule, Session, Tls, Upstream, Validation,
 };
 pub(crate) use load::{Loaded, Overrides, from_text, load};
 pub(crate) use origin::effective;

@@ -1,5 +1,6 @@
 //! What a configuration means: every value judged and parsed, nothing started yet.
 
+mod introspection;
 mod issuers;
 mod resources;
 #[cfg(test)]
@@ -78,7 +79,7 @@ impl Plan {
             session: session(&config.session)?,
             issuers,
             resources,
-            origins: resources::origins(&config.resource, &base_url)?,
+            origins: resources::origins(&config.resource.iter().collect::<Vec<_>>(), &base_url)?,
             warnings,
         })
     }

@@ -85,8 +85,18 @@ pub(crate) struct Issuer {
     pub(crate) client_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) client_secret: Option<SecretSource>,
+    /// Where the issuer is asked, in place of discovery.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) introspection_endpoint: Option<String>,
+    /// How that client authenticates; as the issuer's metadata says when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) introspection_auth: Option<IntrospectionAuth>,
+    /// Calls that run at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) introspection_in_flight: Option<usize>,
+    /// How long a token counts without another call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) introspection_cache: Option<Span>,
 }
 
 /// How an issuer's tokens are validated.
@@ -99,6 +109,14 @@ pub(crate) enum Validation {
     Introspection,
     #[serde(rename = "jwt+introspection")]
     JwtAndIntrospection,
+}
+
+/// How the service's client authenticates where tokens are introspected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum IntrospectionAuth {
+    Post,
+    Basic,
 }
 
 /// What stands for a token without `sub`.

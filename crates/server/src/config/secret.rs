@@ -1,11 +1,14 @@
 //! Where a secret comes from. The secret itself never stands in the configuration.
 
-use std::{fmt, path::PathBuf};
+use std::{env, fmt, fs, path::PathBuf};
 
+use anyhow::{Context as _, ensure};
+use portcullis_metadata::Secret;
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{self, MapAccess, Visitor},
 };
+use zeroize::Zeroizing;
 
 const FIX: &str =
     "a secret is not written into the configuration; name its source: { env = \"NAME\" } or { file = \"/path\" }";
@@ -14,10 +17,43 @@ const FIX: &str =
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum SecretSource {
-    /// An environment variable.
+    /// An environment variable; one trailing line end is not part of the secret.
     Env(String),
     /// A file; one trailing line end is not part of the secret.
     File(PathBuf),
+}
+
+impl SecretSource {
+    /// Reads the secret.
+    ///
+    /// # Errors
+    /// When the variable is not set, the file cannot be read, or what is there is no text or empty. The message names
+    /// the source and nothing of what it holds.
+    pub(crate) fn read(&self) -> anyhow::Result<Secret> {
+        let text = match self {
+            // The error of a variable that is no text would repeat it.
+            Self::Env(name) => env::var(name).map(Zeroizing::new).map_err(|error| match error {
+                env::VarError::NotPresent => anyhow::anyhow!("the environment variable {name} is not set"),
+                env::VarError::NotUnicode(_) => anyhow::anyhow!("the environment variable {name} is not UTF-8"),
+            })?,
+            Self::File(path) => {
+                let text = fs::read_to_string(path);
+                Zeroizing::new(text.with_context(|| format!("the file {} cannot be read", path.display()))?)
+            }
+        };
+        let secret = text.strip_suffix('\n').map_or(&**text, |text| text.strip_suffix('\r').unwrap_or(text));
+        ensure!(!secret.is_empty(), "{self} is empty");
+        Ok(Secret::new(secret))
+    }
+}
+
+impl fmt::Display for SecretSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Env(name) => write!(f, "the environment variable {name}"),
+            Self::File(path) => write!(f, "the file {}", path.display()),
+        }
+    }
 }
 
 impl<'de> Deserialize<'de> for SecretSource {
@@ -74,6 +110,44 @@ mod tests {
         let error = read(r#""hunter2""#).unwrap_err();
         assert!(error.contains("{ env = \"NAME\" }"), "{error}");
         assert!(!error.contains("hunter2"), "{error}");
+    }
+
+    /// D1, J6: a secret is read from its source, without one line end.
+    #[test]
+    #[expect(clippy::result_large_err, reason = "figment's jail wants its own error")]
+    fn a_secret_is_read_without_its_line_end() {
+        figment::Jail::expect_with(|jail| {
+            for (text, secret) in
+                [("hunter2", "hunter2"), ("hunter2\n", "hunter2"), ("hunter2\r\n", "hunter2"), (" a \n\n", " a \n")]
+            {
+                jail.create_file("secret", text)?;
+                jail.set_env("A_SECRET", text);
+                for source in [SecretSource::File("secret".into()), SecretSource::Env("A_SECRET".to_owned())] {
+                    assert_eq!(source.read().unwrap().secret(), secret, "{text:?}");
+                }
+            }
+            Ok(())
+        });
+    }
+
+    /// J6: a source without a secret is named in one line, and nothing that it holds is repeated.
+    #[test]
+    #[expect(clippy::result_large_err, reason = "figment's jail wants its own error")]
+    fn a_source_without_a_secret_is_named() {
+        figment::Jail::expect_with(|jail| {
+            jail.create_file("empty", "\n")?;
+            jail.set_env("AN_EMPTY_SECRET", "");
+            for (source, named) in [
+                (SecretSource::Env("NO_SUCH_SECRET".to_owned()), "the environment variable NO_SUCH_SECRET is not set"),
+                (SecretSource::Env("AN_EMPTY_SECRET".to_owned()), "the environment variable AN_EMPTY_SECRET is empty"),
+                (SecretSource::File("/nowhere/secret".into()), "the file /nowhere/secret cannot be read: No such file"),
+                (SecretSource::File("empty".into()), "the file empty is empty"),
+            ] {
+                let message = format!("{:#}", source.read().unwrap_err());
+                assert!(message.starts_with(named) && !message.contains('\n'), "{message}");
+            }
+            Ok(())
+        });
     }
 
     #[test]

@@ -9,7 +9,8 @@ use portcullis_metadata::{JwkSet, ResourceUri, is_https_or_loopback_http};
 use portcullis_verifier::{IssuerSettings, KeySource};
 use url::Url;
 
-use crate::config::{Issuer, Validation};
+use super::introspection;
+use crate::config::Issuer;
 
 /// One issuer, and the way to it.
 pub(crate) struct IssuerPlan {
@@ -32,18 +33,8 @@ pub(super) fn plan(configured: &[Issuer]) -> anyhow::Result<Vec<IssuerPlan>> {
 }
 
 fn issuer_plan(issuer: &Issuer) -> anyhow::Result<IssuerPlan> {
-    if issuer.validate != Validation::Jwt {
-        bail!("validate by introspection is not available yet; set validate = \"jwt\"");
-    }
-    for (name, is_set) in [
-        ("client_id", issuer.client_id.is_some()),
-        ("client_secret", issuer.client_secret.is_some()),
-        ("introspection_endpoint", issuer.introspection_endpoint.is_some()),
-    ] {
-        ensure!(!is_set, "{name} is for introspection, which is not available yet; remove it");
-    }
-
     let mut settings = IssuerSettings::new(portcullis_metadata::Issuer::parse(&issuer.issuer)?);
+    settings.validation = introspection::validation(issuer)?;
     settings.algorithms = algorithms(&issuer.algorithms)?;
     settings.keys = keys(issuer)?;
     settings.cooldown = issuer.jwks.cooldown.0;

@@ -111,24 +111,23 @@ fn resource_plan(
         required_scopes: scopes(&resource.required_scopes).context("required_scopes")?,
         routes: resource.route.iter().map(route).collect::<Result<_, _>>()?,
         rules: resource.rule.iter().map(rule).collect::<Result<_, _>>()?,
-        origins: origins([resource], base_url)?,
+        origins: origins(&[resource], base_url)?,
         revisions: revisions(resource.revisions.as_deref())?,
         session_header: session_header(&resource.proto)?,
         upstream: upstream::plan(resource, base_url)?,
     })
 }
 
-/// Whoever one of these resources admits.
-pub(super) fn origins<'a>(
-    resources: impl IntoIterator<Item = &'a Resource>,
-    base_url: &Url,
-) -> anyhow::Result<OriginPolicy> {
+/// Whoever one of these resources admits. A list of origins, be it empty, narrows only where every one has a list.
+pub(super) fn origins(resources: &[&Resource], base_url: &Url) -> anyhow::Result<OriginPolicy> {
     let mut policy = OriginPolicy::for_base_url(base_url)?;
-    for resource in resources {
-        for host in &resource.allowed_hosts {
-            policy = policy.allow_host(host)?;
-        }
-        for origin in resource.allowed_origins.iter().flatten() {
+    for host in resources.iter().flat_map(|resource| &resource.allowed_hosts) {
+        policy = policy.allow_host(host)?;
+    }
+    let lists: Option<Vec<_>> = resources.iter().map(|resource| resource.allowed_origins.as_ref()).collect();
+    if let Some(lists) = lists {
+        policy = policy.only_listed_origins();
+        for origin in lists.into_iter().flatten() {
             policy = policy.allow_origin(origin)?;
         }
     }

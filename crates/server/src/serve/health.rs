@@ -30,6 +30,7 @@ fn describe(issuer: &TrustedIssuer) -> Value {
     let health = issuer.health();
     let (state, reason) = match health {
         IssuerHealth::Usable { .. } => ("usable", None),
+        IssuerHealth::Introspected { reason } => ("introspected", reason),
         IssuerHealth::Stale { reason, .. } => ("stale", reason),
         IssuerHealth::NotYet => ("not asked yet", None),
         IssuerHealth::Failed { reason } => ("failed", Some(reason)),

@@ -1,0 +1,76 @@
+//! `validate` of an `[[issuer]]`: by signature, by asking the issuer, or both.
+
+use anyhow::{Context as _, bail, ensure};
+use portcullis_metadata::is_https_or_loopback_http;
+use portcullis_verifier::{IntrospectionAuthentication, IntrospectionSettings, Validation};
+use url::Url;
+
+use crate::config::{self, IntrospectionAuth, Issuer};
+
+pub(super) fn validation(issuer: &Issuer) -> anyhow::Result<Validation> {
+    Ok(match issuer.validate {
+        config::Validation::Jwt => {
+            refuse_settings(issuer)?;
+            Validation::Jwt
+        }
+        config::Validation::Introspection => {
+            for (name, is_set) in [("jwks_uri", issuer.jwks_uri.is_some()), ("jwks_file", issuer.jwks_file.is_some())] {
+                ensure!(
+                    !is_set,
+                    "{name} is for signatures, which validate = \"introspection\" does not look at; remove it, or set \
+                     validate = \"jwt+introspection\""
+                );
+            }
+            Validation::Introspection(settings(issuer)?)
+        }
+        config::Validation::JwtAndIntrospection => Validation::JwtAndIntrospection(settings(issuer)?),
+    })
+}
+
+/// A setting without effect is a mistake.
+fn refuse_settings(issuer: &Issuer) -> anyhow::Result<()> {
+    for (name, is_set) in [
+        ("client_id", issuer.client_id.is_some()),
+        ("client_secret", issuer.client_secret.is_some()),
+        ("introspection_endpoint", issuer.introspection_endpoint.is_some()),
+        ("introspection_auth", issuer.introspection_auth.is_some()),
+        ("introspection_in_flight", issuer.introspection_in_flight.is_some()),
+        ("introspection_cache", issuer.introspection_cache.is_some()),
+    ] {
+        ensure!(
+            !is_set,
+            "{name} is for introspection; set validate = \"introspection\" or \"jwt+introspection\", or remove it"
+        );
+    }
+    Ok(())
+}
+
+fn settings(issuer: &Issuer) -> anyhow::Result<IntrospectionSettings> {
+    let Some(client_id) = &issuer.client_id else {
+        bail!("introspection needs client_id, the name of this service's own client at the issuer");
+    };
+    let mut settings = IntrospectionSettings::new(client_id.as_str());
+    settings.client_secret =
+        issuer.client_secret.as_ref().map(|source| source.read().context("client_secret")).transpose()?;
+    settings.endpoint = issuer.introspection_endpoint.as_deref().map(endpoint).transpose()?;
+    settings.authentication = issuer.introspection_auth.map(|authentication| match authentication {
+        IntrospectionAuth::Post => IntrospectionAuthentication::Post,
+        IntrospectionAuth::Basic => IntrospectionAuthentication::Basic,
+    });
+    if let Some(most) = issuer.introspection_in_flight {
+        settings.max_in_flight = most;
+    }
+    if let Some(span) = issuer.introspection_cache {
+        settings.remembered_for = span.0;
+    }
+    Ok(settings)
+}
+
+fn endpoint(text: &str) -> anyhow::Result<Url> {
+    let url = Url::parse(text).with_context(|| format!("introspection_endpoint = {text:?} is no URL"))?;
+    ensure!(
+        is_https_or_loopback_http(&url),
+        "introspection_endpoint = \"{url}\" is neither https nor http on loopback"
+    );
+    Ok(url)
+}
