@@ -40,9 +40,9 @@ impl Pool {
         }
     }
 
-    /// Keeps a connection for later if it can be used again, else closes it.
+    /// Keeps an idle connection for later, where any are kept.
     pub(crate) fn put(&self, link: Box<Link>) {
-        if !link.is_idle() || self.max_idle == 0 {
+        if self.max_idle == 0 {
             return;
         }
         let now = self.clock.monotonic();

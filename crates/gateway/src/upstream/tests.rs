@@ -257,6 +257,11 @@ async fn stale_connections_are_not_used() {
     assert!(bench.is_reused(&mut served).await);
     bench.clock.advance(Duration::from_secs(4));
     assert!(!bench.is_reused(&mut served).await);
+
+    let bench = Bench::with(|settings| settings.max_idle = 0).await;
+    let (response, mut served) = bench.first(OK).await;
+    drop(response);
+    assert!(!bench.is_reused(&mut served).await);
 }
 
 /// L1: a kept connection that was closed meanwhile is noticed, and the request goes over a new one.
