@@ -105,7 +105,12 @@ fn same_keys(held: &JwkSet, fetched: &JwkSet) -> bool {
 
 fn report(published: &JwkSet, rejected: &[RejectedKey]) {
     for key in &published.rejected {
-        tracing::warn!(key.id = key.kid.as_deref(), key.failure = key.reason.code(), "a published key is refused: {}", key.reason);
+        tracing::warn!(
+            key.id = key.kid.as_deref(),
+            key.failure = key.reason.code(),
+            "a published key is refused: {}",
+            key.reason
+        );
     }
     for key in rejected {
         tracing::debug!(key.id = key.kid.as_deref(), key.failure = key.reason.code(), "a published key is not taken");
