@@ -4,8 +4,10 @@
 mod cors;
 mod http2;
 mod identity;
+mod introspection;
 mod logging;
 mod metadata;
+mod revocation;
 mod scopes;
 mod section_3;
 mod section_7;

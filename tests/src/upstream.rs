@@ -151,6 +151,17 @@ impl Upstream {
         }
     }
 
+    /// Scheme, host and port of one that listens on a port.
+    ///
+    /// # Panics
+    /// When it listens on a unix socket.
+    pub fn origin(&self) -> String {
+        match &self.place {
+            Place::Tcp(address) => format!("http://{address}"),
+            Place::Unix(_) => panic!("a unix socket has no origin"),
+        }
+    }
+
     /// What reached it so far.
     pub fn recorded(&self) -> Vec<Recorded> {
         self.records.list.lock().unwrap().clone()

@@ -1,0 +1,130 @@
+//! Tokens that their client gives up, at the development authorization server.
+
+use portcullis_devidp::{DevIdp, DevIdpSettings};
+use portcullis_metadata::{PkceVerifier, Secret};
+use portcullis_scenarios::{Answer, Request, Scratch, Site};
+use std::net::SocketAddr;
+
+const SECRET: &str = "hush-hush";
+const REDIRECT: &str = "http://127.0.0.1:4321/callback";
+const ENCODED_REDIRECT: &str = "http%3A%2F%2F127.0.0.1%3A4321%2Fcallback";
+const ENCODED_RESOURCE: &str = "http%3A%2F%2F127.0.0.1%3A3000%2Fmcp";
+
+/// The development authorization server, which grants at once.
+struct Idp {
+    address: SocketAddr,
+    issuer: String,
+}
+
+impl Idp {
+    async fn start() -> Self {
+        let idp = DevIdp::bind(DevIdpSettings {
+            auto_consent: true,
+            introspection_clients: vec![("portcullis".to_owned(), Secret::new(SECRET))],
+            ..DevIdpSettings::default()
+        })
+        .await
+        .unwrap();
+        let (address, issuer) = (idp.address(), idp.issuer().as_str().to_owned());
+        tokio::spawn(idp.serve(std::future::pending()));
+        Self { address, issuer }
+    }
+
+    /// A new client, and a token that was issued to it.
+    async fn issue(&self) -> (String, String) {
+        let metadata = format!(r#"{{"redirect_uris":["{REDIRECT}"],"token_endpoint_auth_method":"none"}}"#);
+        let registered = Request::post("/register", metadata).send(self.address).await;
+        let client = registered.json()["client_id"].as_str().unwrap().to_owned();
+
+        let verifier = PkceVerifier::generate().unwrap();
+        let asked = format!(
+            "/authorize?response_type=code&client_id={client}&redirect_uri={ENCODED_REDIRECT}&code_challenge={}\
+             &code_challenge_method=S256&resource={ENCODED_RESOURCE}&scope=mcp%3Atools",
+            verifier.challenge().as_str()
+        );
+        let granted = Request::new("GET", &asked).send(self.address).await;
+        let location = granted.header("location").unwrap();
+        let code = location.split(['?', '&']).find_map(|pair| pair.strip_prefix("code=")).unwrap();
+        let exchange = format!(
+            "grant_type=authorization_code&client_id={client}&code={code}&code_verifier={}\
+             &redirect_uri={ENCODED_REDIRECT}&resource={ENCODED_RESOURCE}",
+            verifier.secret()
+        );
+        let token = self.post("/token", exchange).await.json()["access_token"].as_str().unwrap().to_owned();
+        (client, token)
+    }
+
+    async fn revoke(&self, client: &str, token: &str) {
+        let answer = self.post("/revoke", format!("client_id={client}&token={token}")).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+    }
+
+    async fn post(&self, path: &str, form: String) -> Answer {
+        let request = Request::new("POST", path).header("Content-Type", "application/x-www-form-urlencoded");
+        request.body(form).send(self.address).await
+    }
+
+    /// A site whose only issuer this is.
+    async fn site(&self, secret: &Scratch, validate: &str, more: &str) -> Site {
+        let (name, secret) = (&self.issuer, secret.as_str());
+        let table = format!(
+            "[[issuer]]\nissuer = \"{name}\"\nvalidate = \"{validate}\"\nclient_id = \"portcullis\"\n\
+             client_secret = {{ file = \"{secret}\" }}\n{more}"
+        );
+        Site::builder()
+            .tables(table)
+            .resource(format!("issuers = [\"{name}\"]\nrequired_scopes = [\"mcp:tools\"]"))
+            .start()
+            .await
+    }
+}
+
+/// C1, D2: everything is found by the issuer's metadata, and a token that its client gives up is refused at once, with
+/// introspection alone and behind the signature.
+#[tokio::test]
+async fn a_revoked_token_is_refused_at_once() {
+    let (idp, secret) = (Idp::start().await, Scratch::file("secret", SECRET));
+    for (validate, more) in [
+        ("introspection", "introspection_cache = \"0s\""),
+        ("introspection", "introspection_cache = \"0s\"\nintrospection_auth = \"basic\""),
+        ("jwt+introspection", "introspection_cache = \"0s\""),
+    ] {
+        let site = idp.site(&secret, validate, more).await;
+        let ((client, token), (_, other)) = (idp.issue().await, idp.issue().await);
+        site.assert_accepted("active", &token).await;
+        site.assert_accepted("active still", &token).await;
+        idp.revoke(&client, &token).await;
+        site.assert_refused([("revoked", token.clone(), "token.inactive")]).await;
+        site.assert_accepted("somebody else's", &other).await;
+        for canary in [SECRET, token.as_str(), other.as_str()] {
+            assert!(!site.portcullis.log().contains(canary), "{canary} is in the log");
+        }
+    }
+}
+
+/// C1: without introspection a token counts until it expires.
+#[tokio::test]
+async fn a_signature_outlives_a_revocation() {
+    let idp = Idp::start().await;
+    let name = &idp.issuer;
+    let site = Site::builder()
+        .tables(format!("[[issuer]]\nissuer = \"{name}\""))
+        .resource(format!("issuers = [\"{name}\"]"))
+        .start()
+        .await;
+    let (client, token) = idp.issue().await;
+    idp.revoke(&client, &token).await;
+    site.assert_accepted("revoked, and nobody was asked", &token).await;
+}
+
+/// D3: a token that was never used before it is revoked is refused with the defaults, too; so is one of another server.
+#[tokio::test]
+async fn the_defaults_refuse_what_is_inactive() {
+    let (idp, secret) = (Idp::start().await, Scratch::file("secret", SECRET));
+    let site = idp.site(&secret, "introspection", "").await;
+    let (client, token) = idp.issue().await;
+    idp.revoke(&client, &token).await;
+    site.assert_refused([("revoked", token, "token.inactive"), ("made up", "abc".to_owned(), "token.inactive")]).await;
+    let (_, foreign) = Idp::start().await.issue().await;
+    site.assert_refused([("another server's", foreign, "token.issuer_unknown")]).await;
+}
