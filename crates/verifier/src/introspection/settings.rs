@@ -12,6 +12,23 @@ const MOST_IN_FLIGHT: usize = 1024;
 const LONGEST_REMEMBERED: Duration = Duration::from_secs(30);
 
 /// How an issuer is asked about its tokens (RFC 7662): as which client, where, and how much.
+///
+/// ```
+/// use portcullis_metadata::{Issuer, Secret};
+/// use portcullis_verifier::{IntrospectionSettings, IssuerSettings, Validation};
+///
+/// let mut introspection = IntrospectionSettings::new("portcullis");
+/// introspection.client_secret = Some(Secret::new("from a file"));
+/// let mut issuer = IssuerSettings::new(Issuer::parse("https://auth.example.com")?);
+/// issuer.validation = Validation::JwtAndIntrospection(introspection.clone());
+/// assert!(issuer.check().is_ok());
+///
+/// // A token never goes over plain http to another machine.
+/// introspection.endpoint = Some("http://auth.example.com/introspect".parse()?);
+/// issuer.validation = Validation::JwtAndIntrospection(introspection);
+/// assert_eq!(issuer.check().unwrap_err().code(), "settings.introspection_endpoint");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct IntrospectionSettings {
     /// The protected resource's own client at the issuer. It is sent with every call.
