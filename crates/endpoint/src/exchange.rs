@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use http::{HeaderMap, Response, StatusCode};
+use portcullis_guard::RequestId;
 use portcullis_session::{EndReason, InUse, Reservation, Session};
 
 use crate::{EndpointBody, respond, session::Sessions};
@@ -29,7 +30,15 @@ impl Exchange {
     }
 
     /// Acts on the inner service's answer, and puts the client's identifier in the place of the backend's.
-    pub(crate) fn finish<B>(self, sessions: &Sessions, mut response: Response<B>) -> Response<EndpointBody<B>> {
+    ///
+    /// Sessions begin and end in a span with the request's id, so that the lines that tell of it have it.
+    pub(crate) fn finish<B>(
+        self,
+        sessions: &Sessions,
+        request_id: &RequestId,
+        mut response: Response<B>,
+    ) -> Response<EndpointBody<B>> {
+        let span = || tracing::info_span!("request", request.id = request_id.as_str()).entered();
         let status = response.status();
         let named = sessions.take(response.headers_mut());
         let mut in_use = None;
@@ -39,6 +48,7 @@ impl Exchange {
                 if status.is_success() {
                     let backend = named.map(|value| value.as_bytes().into()).unwrap_or_default();
                     let session = room.open(backend, version);
+                    let _span = span();
                     tracing::debug!(session = %session.log_hash(), "session opened");
                     sessions.name_to_client(&session, response.headers_mut());
                 }
@@ -46,6 +56,7 @@ impl Exchange {
             Self::In(session) => {
                 let is_ours = named.is_some_and(|value| value.as_bytes() == session.backend());
                 if status == StatusCode::NOT_FOUND && !session.backend().is_empty() {
+                    let _span = span();
                     sessions.store.end(&session, EndReason::TransportClosed);
                 } else if is_ours {
                     sessions.name_to_client(&session, response.headers_mut());
@@ -57,6 +68,7 @@ impl Exchange {
                     || matches!(status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED)
                     || session.backend().is_empty();
                 if gone {
+                    let _span = span();
                     sessions.store.end(&session, EndReason::Deleted);
                     if !status.is_success() {
                         return respond::ended();

@@ -12,7 +12,7 @@ use http::{
 };
 use http_body::Body;
 use pin_project_lite::pin_project;
-use portcullis_guard::Caller;
+use portcullis_guard::{Caller, RequestId};
 use tower_service::Service;
 
 use crate::{
@@ -46,7 +46,7 @@ pin_project! {
         Answer { response: Option<Response<EndpointBody<RB>>> },
         /// The body of a POST is on its way in.
         Reading { #[pin] body: B, held: Option<Held<S>> },
-        Inner { #[pin] future: F, exchange: Option<Exchange> },
+        Inner { #[pin] future: F, exchange: Option<Exchange>, request_id: RequestId },
     }
 }
 
@@ -111,8 +111,9 @@ where
         for framing in [CONTENT_LENGTH, TRANSFER_ENCODING, TRAILER] {
             parts.headers.remove(framing);
         }
+        let request_id = caller.request_id().clone();
         let future = service.call(Admitted::new(parts, body, caller, era));
-        Self::Inner { future, exchange: Some(exchange) }
+        Self::Inner { future, exchange: Some(exchange), request_id }
     }
 
     /// The body is complete.
@@ -142,10 +143,10 @@ where
                     // Polled again after the end, which the contract of `Future` leaves open.
                     None => return Poll::Pending,
                 },
-                StateProj::Inner { future, exchange } => {
+                StateProj::Inner { future, exchange, request_id } => {
                     let response = ready!(future.poll(cx))?;
                     return match exchange.take() {
-                        Some(exchange) => Poll::Ready(Ok(exchange.finish(&this.shared.sessions, response))),
+                        Some(exchange) => Poll::Ready(Ok(exchange.finish(&this.shared.sessions, request_id, response))),
                         None => Poll::Pending,
                     };
                 }
