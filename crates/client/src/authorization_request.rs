@@ -178,6 +178,10 @@ pub(crate) mod tests {
         let state = state(&request);
         assert_eq!(judge(&request, &format!("state={state}")), Err(RedirectError::NoCode));
         assert_eq!(judge(&request, &format!("state={state}&code=a&code=b")), Err(RedirectError::Repeated));
+        for name in ["state", "iss", "error", "error_description", "error_uri"] {
+            let twice = format!("code=a&{name}={state}&{name}={state}");
+            assert_eq!(judge(&request, &twice), Err(RedirectError::Repeated), "{name}");
+        }
         assert_eq!(judge(&request, &format!("state=x&state={state}&code=a")), Err(RedirectError::Repeated));
         // An error beside a code is an error.
         let both = judge(&request, &format!("state={state}&code=a&error=access_denied"));

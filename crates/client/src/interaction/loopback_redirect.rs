@@ -2,7 +2,7 @@ use std::{fmt, net::Ipv4Addr, time::Duration};
 
 use portcullis_discovery::BoxFuture;
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     sync::Mutex,
     task::JoinSet,
@@ -113,7 +113,7 @@ async fn read_redirect(mut stream: TcpStream) -> Option<(TcpStream, RedirectPara
     }
 }
 
-async fn read_head(stream: &mut TcpStream) -> Option<Vec<u8>> {
+async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> Option<Vec<u8>> {
     let mut head = Vec::with_capacity(1024);
     while !head.windows(4).any(|end| end == b"\r\n\r\n") {
         if head.len() >= MAX_HEAD || stream.read_buf(&mut head).await.ok()? == 0 {

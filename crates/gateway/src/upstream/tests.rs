@@ -264,6 +264,25 @@ async fn stale_connections_are_not_used() {
     assert!(!bench.is_reused(&mut served).await);
 }
 
+/// L1: connections that nobody needs any more are closed when another is put beside them.
+#[tokio::test]
+async fn unneeded_connections_are_closed() {
+    let bench = Bench::new().await;
+    let serve = async {
+        let (mut one, mut two) = (bench.accept().await, bench.accept().await);
+        one.answer(OK).await;
+        two.answer(OK).await;
+        (one, two)
+    };
+    let (first, second, (mut unneeded, mut used)) = tokio::join!(post(&bench.upstream), post(&bench.upstream), serve);
+    drop((first, second));
+    for _ in 0..2 {
+        bench.clock.advance(Duration::from_secs(3));
+        assert!(bench.is_reused(&mut used).await);
+    }
+    unneeded.closed().await;
+}
+
 /// L1: a kept connection that was closed meanwhile is noticed, and the request goes over a new one.
 #[tokio::test]
 async fn a_dead_kept_connection_is_replaced() {

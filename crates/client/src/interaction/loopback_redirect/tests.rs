@@ -67,6 +67,17 @@ async fn only_the_right_answer_is_taken() {
     assert_eq!(given.unwrap().code, Some(Secret::new("right")));
 }
 
+/// A request without end is not read without end.
+#[tokio::test]
+async fn a_head_is_bounded() {
+    for (before, read) in [(0, true), (2 * MAX_HEAD, false)] {
+        let head = ["a".repeat(before).as_bytes(), b"GET / HTTP/1.1\r\n\r\n"].concat();
+        let (mut near, mut far) = tokio::io::duplex(4 * MAX_HEAD);
+        far.write_all(&head).await.unwrap();
+        assert_eq!(read_head(&mut near).await, read.then_some(head));
+    }
+}
+
 /// I2: an error of the server is shown as text; one that comes with another issuer is not shown at all.
 #[tokio::test]
 async fn an_error_is_shown_only_from_the_right_issuer() {
