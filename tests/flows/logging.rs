@@ -102,3 +102,17 @@ async fn access_lines() {
         assert_eq!(lines, 1, "one access line a request");
     }
 }
+
+/// J1: what is told of a session beside the access line has the id of the request that it happened in.
+#[tokio::test]
+async fn session_lines_have_the_request_id() {
+    let site = Site::start().await;
+    let token = site.good_token();
+    let opened = site.try_token(&token).await;
+    let session = opened.header("mcp-session-id").unwrap();
+    let deleted = site.send(Request::new("DELETE", Site::ENDPOINT).bearer(&token).session(session)).await;
+    for (message, answer) in [("session opened", &opened), ("session ended", &deleted)] {
+        let line = site.portcullis.logged(message, |line| line["message"] == message).await;
+        assert_eq!(line["span"]["request.id"].as_str(), answer.header("x-request-id"), "{line}");
+    }
+}
