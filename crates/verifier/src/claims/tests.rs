@@ -245,17 +245,21 @@ fn scopes_are_read_in_every_form() {
 /// C13: a token that is bound to its sender is refused as a plain bearer, whatever the binding.
 #[test]
 fn sender_constrained_tokens_are_refused() {
-    for cnf in [
-        json!({ "jkt": "x" }),
-        json!({ "x5t#S256": "x" }),
-        json!({ "kid": "x" }),
-        json!({}),
-        json!("x"),
-        json!(0),
-        json!(null),
-    ] {
+    for cnf in
+        [json!({ "jkt": "x" }), json!({ "x5t#S256": "x" }), json!({ "kid": "x" }), json!({}), json!("x"), json!(0)]
+    {
         refused(json!({ "cnf": cnf }), "token.sender_constrained");
     }
+}
+
+/// C13: so is one whose binding is there and says nothing.
+#[test]
+fn a_binding_of_null_is_a_binding() {
+    let mut with_null: Value = serde_json::from_slice(&claims(json!({}))).unwrap();
+    with_null["cnf"] = Value::Null;
+    let parsed = AccessTokenClaims::parse(with_null.to_string().as_bytes()).unwrap();
+    let judged = judge(parsed, &settings(), &ResourceUri::parse(RESOURCE).unwrap(), UnixTime::from_secs(NOW));
+    assert_eq!(judged.map_err(|error| error.code()).err(), Some("token.sender_constrained"));
 }
 
 #[test]
