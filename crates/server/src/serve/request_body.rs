@@ -1,4 +1,4 @@
-//! A request's body as it comes from the socket: whether it was read to its end, and a bound on its pauses.
+//! A request's body as it comes from the socket: whether it was read to its end, and how long that may take.
 
 use std::{
     io,
@@ -10,12 +10,14 @@ use std::{
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::linger::Unread;
 
 /// How long a client may pause inside a body.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
+/// How long a body may take in all, from its first pause.
+const MAX_TIME: Duration = Duration::from_secs(5 * 60);
 
 pin_project! {
     /// A request's body.
@@ -24,6 +26,7 @@ pin_project! {
         body: B,
         unread: Option<Unread>,
         pause: Option<Pin<Box<Sleep>>>,
+        deadline: Option<Instant>,
     }
 }
 
@@ -33,7 +36,7 @@ impl<B: Body> RequestBody<B> {
         if let Some(unread) = &unread {
             unread.set(!body.is_end_stream());
         }
-        Self { body, unread, pause: None }
+        Self { body, unread, pause: None, deadline: None }
     }
 }
 
@@ -48,7 +51,10 @@ where
         let mut this = self.project();
         let Poll::Ready(frame) = this.body.as_mut().poll_frame(cx) else {
             // The timer is made only for bodies that pause at all.
-            ready!(this.pause.get_or_insert_with(|| Box::pin(sleep(MAX_PAUSE))).as_mut().poll(cx));
+            let now = Instant::now();
+            let deadline = *this.deadline.get_or_insert(now + MAX_TIME);
+            let pause = this.pause.get_or_insert_with(|| Box::pin(sleep_until(deadline.min(now + MAX_PAUSE))));
+            ready!(pause.as_mut().poll(cx));
             return Poll::Ready(Some(Err(io::ErrorKind::TimedOut.into())));
         };
         *this.pause = None;
@@ -92,6 +98,36 @@ mod tests {
         fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
             Poll::Pending
         }
+    }
+
+    /// Sends a byte each time that it is asked twice.
+    struct Drip(bool);
+
+    impl Body for Drip {
+        type Data = Bytes;
+        type Error = io::Error;
+
+        fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+            self.0 = !self.0;
+            if self.0 {
+                let waker = cx.waker().clone();
+                tokio::spawn(async move {
+                    tokio::time::sleep(MAX_PAUSE / 2).await;
+                    waker.wake();
+                });
+                return Poll::Pending;
+            }
+            Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"x")))))
+        }
+    }
+
+    /// F4: a client that sends slowly and never pauses for long does not hold its request for ever either.
+    #[tokio::test(start_paused = true)]
+    async fn the_whole_is_bounded() {
+        let started = Instant::now();
+        let error = RequestBody::new(Drip(false), None).collect().await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(started.elapsed() <= MAX_TIME + MAX_PAUSE, "{:?}", started.elapsed());
     }
 
     /// F4: a client that stops inside a body does not hold its request for ever.
