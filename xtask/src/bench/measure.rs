@@ -47,11 +47,12 @@ async fn measure(options: &Options, programs: &Programs) -> anyhow::Result<()> {
 async fn steps(program: &Path, json: bool) -> anyhow::Result<Value> {
     eprintln!("measuring the steps of a request");
     let mut command = tokio::process::Command::new(program);
-    command.args(json.then_some("--json")).kill_on_drop(true).stdin(Stdio::null()).stderr(Stdio::inherit());
-    if !json {
-        command.stdout(Stdio::inherit());
+    command.args(json.then_some("--json")).kill_on_drop(true).stdin(Stdio::null());
+    if json {
+        command.stdout(Stdio::piped());
     }
-    let output = command.output().await.context("the benchmark of the steps does not start")?;
+    let running = command.spawn().context("the benchmark of the steps does not start")?;
+    let output = running.wait_with_output().await?;
     ensure!(output.status.success(), "the benchmark of the steps failed");
     if json { Ok(serde_json::from_slice(&output.stdout)?) } else { Ok(Value::Null) }
 }
