@@ -22,7 +22,7 @@ use super::{LogFormat, timestamp};
 /// How often gathered lines are written.
 const PERIOD: Duration = Duration::from_millis(100);
 /// Bytes that one slot gathers at most between two writes; further lines are counted and dropped.
-const MAX_GATHERED: usize = 1 << 20;
+const MAX_GATHERED: usize = 4 << 20;
 /// Places to gather in, so that workers do not wait for each other.
 const SLOTS: usize = 16;
 
