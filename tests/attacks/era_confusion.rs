@@ -113,8 +113,11 @@ async fn modern_requests_have_no_session() {
         assert_eq!(site.upstream.last().header("mcp-session-id"), None);
     }
     let request = modern_request(Site::ENDPOINT, "initialize", &json!({})).bearer(&token);
+    let before = site.upstream.recorded().len();
     let answer = site.send(request).await;
+    answer.assert_rpc_error(404, -32601);
     assert_eq!(answer.count("mcp-session-id"), 0, "a modern initialize opens no session: {answer:?}");
+    assert_eq!(site.upstream.recorded().len(), before, "a modern initialize reached the upstream");
 }
 
 /// F5: with modern revisions alone GET and DELETE are 405 after the bearer check, and `initialize` names what is served.

@@ -1,13 +1,11 @@
 //! Release builds of everything that takes part.
 
-use std::{path::PathBuf, process::Stdio};
+use std::path::PathBuf;
 
-use anyhow::{Context as _, bail};
 use clap::Args;
-use serde::Deserialize;
 
 use super::Options;
-use crate::workspace;
+use crate::built;
 
 /// The programs that are measured, or that help.
 #[derive(Args)]
@@ -33,55 +31,19 @@ impl Programs {
 
 /// Builds what the options need. The first path is this tool's own.
 pub(super) fn build(options: &Options) -> anyhow::Result<(PathBuf, Programs)> {
-    let tools = executables(&[
+    let tools = built::build(&[
+        "--release",
         "--package=xtask",
         "--package=portcullis-scenarios",
         "--bin=xtask",
         "--bin=bench_issuer",
         "--bench=micro",
     ])?;
-    let portcullis =
-        if options.micro { None } else { Some(executables(&["--package=portcullis", "--bin=portcullis"])?) };
-    let programs = Programs {
-        portcullis: portcullis.map(|built| named(&built, "portcullis")).transpose()?,
-        issuer: named(&tools, "bench_issuer")?,
-        steps: named(&tools, "micro")?,
+    let portcullis = if options.micro {
+        None
+    } else {
+        Some(built::build(&["--release", "--package=portcullis", "--bin=portcullis"])?.program("portcullis")?)
     };
-    Ok((named(&tools, "xtask")?, programs))
-}
-
-/// What cargo says of each thing that it built.
-#[derive(Deserialize)]
-struct Message {
-    target: Option<Target>,
-    executable: Option<PathBuf>,
-}
-
-#[derive(Deserialize)]
-struct Target {
-    name: String,
-}
-
-/// Builds and lists what came out. Cargo's own progress is shown on standard error.
-fn executables(what: &[&str]) -> anyhow::Result<Vec<Message>> {
-    let output = workspace::cargo(&["build", "--release", "--message-format=json-render-diagnostics"])
-        .args(what)
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cargo build could not be started")?;
-    if !output.status.success() {
-        bail!("cargo build {} failed", what.join(" "));
-    }
-    let messages = output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    messages
-        .map(|line| serde_json::from_slice(line).context("cargo build printed something else than expected"))
-        .collect()
-}
-
-fn named(built: &[Message], name: &str) -> anyhow::Result<PathBuf> {
-    built
-        .iter()
-        .filter(|message| message.target.as_ref().is_some_and(|target| target.name == name))
-        .find_map(|message| message.executable.clone())
-        .with_context(|| format!("cargo build made no {name}"))
+    let programs = Programs { portcullis, issuer: tools.program("bench_issuer")?, steps: tools.program("micro")? };
+    Ok((tools.program("xtask")?, programs))
 }
