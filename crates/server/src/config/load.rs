@@ -13,8 +13,8 @@ use super::Config;
 
 const PREFIX: &str = "PORTCULLIS_";
 
-/// Variables with the prefix that are no configuration.
-const NOT_CONFIGURATION: &[&str] = &["token", "log"];
+/// Variables with the prefix that are no configuration: a client's token, the log filter, and where tests find vectors.
+const NOT_CONFIGURATION: &[&str] = &["token", "log", "vectors"];
 
 /// Values from the command line; they win over file and environment.
 #[derive(Clone, Copy, Debug, Default)]
@@ -152,7 +152,9 @@ mod tests {
     #[test]
     fn variables_that_are_no_configuration_are_left_alone() {
         with(MINIMAL, |jail, load| {
-            jail.set_env("PORTCULLIS_TOKEN", "something");
+            for variable in ["PORTCULLIS_TOKEN", "PORTCULLIS_LOG", "PORTCULLIS_VECTORS"] {
+                jail.set_env(variable, "something");
+            }
             assert!(load().is_ok());
         });
     }
