@@ -57,11 +57,15 @@ async fn metadata() {
 async fn issuers() {
     for (case, issuer, words) in [
         (
-            "introspection",
+            "introspection without a client",
             "validate = \"introspection\"",
-            &["auth.example.com", "introspection", "not available", "validate = \"jwt\""][..],
+            &["auth.example.com", "introspection", "client_id"][..],
         ),
-        ("both", "validate = \"jwt+introspection\"", &["auth.example.com", "introspection", "validate = \"jwt\""]),
+        (
+            "both without a client",
+            "validate = \"jwt+introspection\"",
+            &["auth.example.com", "introspection", "client_id"],
+        ),
         ("an unknown validation", "validate = \"hope\"", &["validate", "hope"]),
         ("no algorithm", "algorithms = []", &["auth.example.com", "algorithm"]),
         ("an unknown algorithm", "algorithms = [\"RS255\"]", &["RS255", "RS256"]),
