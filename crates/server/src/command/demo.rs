@@ -77,7 +77,7 @@ impl fmt::Display for Welcome<'_> {
         let Self { address, issuer, auto_consent } = self;
         let bold = |text: &'static str| text.if_supports_color(Stream::Stdout, |text| text.bold()).to_string();
         let consent = if *auto_consent { " --auto-consent" } else { "" };
-        writeln!(f, "{}          http://{address}{ENDPOINT}", bold("protected MCP server"))?;
+        writeln!(f, "{}              http://{address}{ENDPOINT}", bold("protected MCP server"))?;
         writeln!(f, "{}  {issuer}", bold("development authorization server"))?;
         writeln!(f)?;
         writeln!(f, "{}", bold("Without a token: 401, and a challenge that says where to look"))?;
