@@ -1,8 +1,5 @@
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::HeaderValue;
-use portcullis_metadata::{ClientRegistrationResponse, Issuer, Secret, UnixTime};
-use url::form_urlencoded;
-use zeroize::Zeroizing;
+use portcullis_metadata::{ClientRegistrationResponse, Issuer, Secret, UnixTime, client_secret_basic};
 
 use crate::ClientError;
 
@@ -41,13 +38,7 @@ impl ClientAuthentication {
     /// The `Authorization` header of `client_secret_basic`, both parts form-encoded first (RFC 6749 section 2.3.1).
     pub(crate) fn basic_header(&self, client_id: &str) -> Option<HeaderValue> {
         let Self::SecretBasic(secret) = self else { return None };
-        let encode = |part: &str| -> String { form_urlencoded::byte_serialize(part.as_bytes()).collect() };
-        let pair = Zeroizing::new(format!("{}:{}", encode(client_id), &*Zeroizing::new(encode(secret.secret()))));
-        let text = Zeroizing::new(format!("Basic {}", &*Zeroizing::new(STANDARD.encode(pair.as_bytes()))));
-        // Base64 is visible ASCII, so that this never fails.
-        let mut value = HeaderValue::from_str(&text).ok()?;
-        value.set_sensitive(true);
-        Some(value)
+        client_secret_basic(client_id, secret)
     }
 }
 
@@ -78,6 +69,8 @@ impl Registered {
 
 #[cfg(test)]
 mod tests {
+    use base64::{Engine as _, engine::general_purpose::STANDARD};
+
     use super::*;
 
     fn registered(answer: &str) -> Result<Registered, ClientError> {

@@ -62,6 +62,7 @@ mod challenge;
 mod claims;
 mod client_document;
 mod client_metadata;
+mod client_secret_basic;
 mod clock;
 mod constant_time;
 mod document;
@@ -91,6 +92,7 @@ pub use challenge::{
 pub use claims::{AccessTokenClaims, ClaimsError, unverified_issuer};
 pub use client_document::{ClientDocumentError, ClientIdMetadataDocument, ClientIdUrl};
 pub use client_metadata::ClientMetadata;
+pub use client_secret_basic::client_secret_basic;
 pub use clock::{Clock, SystemClock, UnixTime};
 pub use document::DocumentError;
 pub use introspection::IntrospectionResponse;

@@ -1,11 +1,8 @@
 use std::time::Duration;
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
-use http::{HeaderValue, StatusCode, header};
+use http::{StatusCode, header};
 use portcullis_discovery::{FetchRequest, FetchResponse, UrlPolicy};
-use portcullis_metadata::{AccessToken, IntrospectionResponse, Secret};
-use url::form_urlencoded;
-use zeroize::Zeroizing;
+use portcullis_metadata::{AccessToken, IntrospectionResponse, client_secret_basic};
 
 use super::{Endpoint, IntrospectionAuthentication, IntrospectionSettings, error::CallError};
 
@@ -23,7 +20,9 @@ pub(crate) fn build(
     let mut authorization = None;
     match (&settings.client_secret, endpoint.authentication) {
         (Some(secret), IntrospectionAuthentication::Post) => fields.push(("client_secret", secret.secret())),
-        (Some(secret), IntrospectionAuthentication::Basic) => authorization = basic(&settings.client_id, secret),
+        (Some(secret), IntrospectionAuthentication::Basic) => {
+            authorization = client_secret_basic(&settings.client_id, secret)
+        }
         (None, _) => {}
     }
     let mut request = FetchRequest::post_form(endpoint.url.clone(), fields, policy);
@@ -41,15 +40,4 @@ pub(crate) fn read(answer: &FetchResponse) -> Result<IntrospectionResponse, Call
         return Err(CallError::Status { status: answer.status.as_u16() });
     }
     Ok(IntrospectionResponse::parse(&answer.body)?)
-}
-
-/// The `Authorization` header of `client_secret_basic`, both parts form-encoded first (RFC 6749 section 2.3.1).
-fn basic(client_id: &str, secret: &Secret) -> Option<HeaderValue> {
-    let encode = |part: &str| -> String { form_urlencoded::byte_serialize(part.as_bytes()).collect() };
-    let pair = Zeroizing::new(format!("{}:{}", encode(client_id), &*Zeroizing::new(encode(secret.secret()))));
-    let text = Zeroizing::new(format!("Basic {}", &*Zeroizing::new(STANDARD.encode(pair.as_bytes()))));
-    // Base64 is visible ASCII, so that this never fails.
-    let mut value = HeaderValue::from_str(&text).ok()?;
-    value.set_sensitive(true);
-    Some(value)
 }
