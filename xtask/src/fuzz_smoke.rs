@@ -3,7 +3,6 @@
 //! It finds what lies shallow, in seconds and with the pinned compiler; `fuzz/` has the targets for longer hunts.
 
 mod corpus;
-mod mutation;
 mod replay;
 
 use std::{path::Path, thread};

@@ -8,6 +8,7 @@ mod challenge;
 mod compact_token;
 mod envelope;
 mod metadata_documents;
+mod mutation;
 mod sse;
 mod well_known;
 
@@ -15,6 +16,7 @@ pub use challenge::challenge;
 pub use compact_token::compact_token;
 pub use envelope::envelope;
 pub use metadata_documents::metadata_documents;
+pub use mutation::Mutator;
 pub use sse::sse;
 pub use well_known::well_known;
 

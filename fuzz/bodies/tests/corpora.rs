@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use portcullis_fuzz_bodies::TARGETS;
+use portcullis_fuzz_bodies::{Mutator, TARGETS};
 
 fn corpora() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpora")
@@ -48,51 +48,15 @@ fn corpora_replay() {
 /// B5, C9, F4: nor does one that is cut, joined to another, or changed in a byte or two.
 #[test]
 fn damaged_corpora_replay() {
-    let mut random = Xorshift(0x9E37_79B9_7F4A_7C15);
+    let mut mutator = Mutator::new(0x9E37_79B9_7F4A_7C15);
     for (target, body) in TARGETS {
         let inputs = inputs(target);
         for (path, input) in &inputs {
             println!("{}", path.display());
             for _ in 0..100 {
-                let other = &inputs[random.below(inputs.len())].1;
-                body(&damaged(input, other, &mut random));
+                let other = &inputs[mutator.below(inputs.len())].1;
+                body(&mutator.mutated(input, other));
             }
         }
-    }
-}
-
-fn damaged(input: &[u8], other: &[u8], random: &mut Xorshift) -> Vec<u8> {
-    let mut bytes = input.to_vec();
-    let at = random.below(bytes.len() + 1);
-    match random.below(5) {
-        0 => bytes.truncate(at),
-        1 => bytes.extend_from_slice(&other[random.below(other.len() + 1)..]),
-        2 => bytes.insert(at, random.next() as u8),
-        3 => drop(bytes.splice(at.min(bytes.len() / 2)..at.max(bytes.len() / 2), [])),
-        _ => {
-            for _ in 0..2 {
-                let at = random.below(bytes.len().max(1));
-                if let Some(byte) = bytes.get_mut(at) {
-                    *byte ^= 1 << random.below(8);
-                }
-            }
-        }
-    }
-    bytes
-}
-
-/// Marsaglia's generator: the same damage in every run.
-struct Xorshift(u64);
-
-impl Xorshift {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
     }
 }

@@ -10,9 +10,9 @@ use std::{
 };
 
 use anyhow::Context as _;
-use portcullis_fuzz_bodies::Body;
+use portcullis_fuzz_bodies::{Body, Mutator};
 
-use super::{corpus::Input, mutation::Mutator};
+use super::corpus::Input;
 
 /// Damaged copies of each input.
 const MUTATIONS: usize = 500;

@@ -7,16 +7,16 @@ const TELLING: &[u8] = b"\0\t\n\r \"\\,;:=./%{}[]-0\x7f\x80\xff";
 const MAX_PIECE: usize = 64;
 
 /// A source of damaged copies of inputs.
-pub(super) struct Mutator(Xorshift);
+pub struct Mutator(Xorshift);
 
 impl Mutator {
     /// The same seed gives the same damage.
-    pub(super) fn new(seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
         Self(Xorshift(seed | 1))
     }
 
     /// A copy of `input` with one to three changes; pieces of `other` may be in it.
-    pub(super) fn mutated(&mut self, input: &[u8], other: &[u8]) -> Vec<u8> {
+    pub fn mutated(&mut self, input: &[u8], other: &[u8]) -> Vec<u8> {
         let mut bytes = input.to_vec();
         for _ in 0..=self.0.below(3) {
             self.change(&mut bytes, other);
@@ -25,7 +25,7 @@ impl Mutator {
     }
 
     /// Any number below `bound`, which is not zero.
-    pub(super) fn below(&mut self, bound: usize) -> usize {
+    pub fn below(&mut self, bound: usize) -> usize {
         self.0.below(bound)
     }
 
