@@ -44,10 +44,15 @@ impl AccessLog {
     /// # Errors
     /// When the thread cannot be made.
     pub(crate) fn start(format: LogFormat) -> io::Result<Arc<Self>> {
-        let log = Arc::new(Self { format, slots: Default::default(), dropped: AtomicU64::new(0) });
+        let log = Arc::new(Self::unwritten(format));
         let written = Arc::downgrade(&log);
         thread::Builder::new().name("access-log".to_owned()).spawn(move || write_until_dropped(&written))?;
         Ok(log)
+    }
+
+    /// A log that nobody writes before it is flushed or dropped.
+    pub(crate) fn unwritten(format: LogFormat) -> Self {
+        Self { format, slots: Default::default(), dropped: AtomicU64::new(0) }
     }
 
     /// Writes what has been gathered.
@@ -188,7 +193,7 @@ mod tests {
     use super::*;
 
     fn written(format: LogFormat, path: &str) -> String {
-        let log = AccessLog { format, slots: Default::default(), dropped: AtomicU64::new(0) };
+        let log = AccessLog::unwritten(format);
         log.write(&Line {
             request_id: "an-id",
             time: UnixTime::from_secs(1_800_000_000),
@@ -227,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_full_slot_drops_and_counts() {
-        let log = AccessLog { format: LogFormat::Human, slots: Default::default(), dropped: AtomicU64::new(0) };
+        let log = AccessLog::unwritten(LogFormat::Human);
         log.gather(|out| out.write_all(&vec![b'x'; MAX_GATHERED + 1]));
         log.gather(|out| out.write_all(b"y"));
         assert_eq!(log.dropped.load(Ordering::Relaxed), 1);
