@@ -2,6 +2,12 @@ use crate::Session;
 
 /// What hears of ended sessions, so that transports and streams end with them.
 pub trait SessionObserver: Send + Sync + 'static {
+    /// A session has been opened: called exactly once for each, on the thread that opened it, when it already resolves,
+    /// and with no lock of the store held. Keep it short. Does nothing by default.
+    fn opened(&self, session: &Session) {
+        let _ = session;
+    }
+
     /// A session has ended: called exactly once for each, on the thread that ended it, when it no longer
     /// resolves and its room is free again, and with no lock of the store held. Keep it short.
     fn ended(&self, session: &Session, reason: EndReason);

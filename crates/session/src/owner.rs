@@ -46,6 +46,28 @@ impl<'a> Owner<'a> {
         Encoded { head, texts }
     }
 
+    /// The owner that has this encoding; nobody where it is none.
+    pub(crate) fn decode(encoded: &'a [u8]) -> Self {
+        Self::decoded(encoded).unwrap_or(Self::Nobody)
+    }
+
+    fn decoded(encoded: &'a [u8]) -> Option<Self> {
+        let (head, mut rest) = encoded.split_first_chunk::<25>()?;
+        let mut texts = [""; 3];
+        for (length, text) in head[1..].chunks_exact(8).zip(&mut texts) {
+            let length = usize::try_from(u64::from_le_bytes(length.try_into().ok()?)).ok()?;
+            let (bytes, after) = rest.split_at_checked(length)?;
+            (*text, rest) = (str::from_utf8(bytes).ok()?, after);
+        }
+        let [issuer, subject, client] = texts;
+        match head[0] {
+            1 => Some(Self::Client { issuer, client }),
+            2 => Some(Self::Subject { issuer, subject, client: None }),
+            3 => Some(Self::Subject { issuer, subject, client: Some(client) }),
+            _ => None,
+        }
+    }
+
     /// Whether `encoded` is this owner's encoding. Allocates nothing.
     pub(crate) fn is_encoded_as(self, encoded: &[u8]) -> bool {
         self.encode().parts().into_iter().try_fold(encoded, <[u8]>::strip_prefix).is_some_and(<[u8]>::is_empty)
@@ -108,6 +130,8 @@ mod tests {
             let (one, other) = (build(&one), build(&other));
             prop_assert_eq!(encoded(one) == encoded(other), one == other);
             prop_assert_eq!(one.is_encoded_as(&encoded(other)), one == other);
+            let kept = encoded(one);
+            prop_assert_eq!(Owner::decode(&kept), one);
         }
     }
 }

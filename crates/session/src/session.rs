@@ -87,6 +87,11 @@ impl Session {
         &self.resource
     }
 
+    /// Whose the session is, for logs and audits.
+    pub fn owned_by(&self) -> Owner<'_> {
+        self.owner.as_deref().map_or(Owner::Nobody, Owner::decode)
+    }
+
     /// What logs name the session by: a short keyed hash, from which the identifier cannot be computed.
     pub fn log_hash(&self) -> LogHash {
         LogHash(self.log_hash)

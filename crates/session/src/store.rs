@@ -175,6 +175,7 @@ impl Reservation {
         let record = Record { identifier, random, log_hash, resource, owner, backend, protocol_version };
         let session = Arc::new(Session::new(record, store.clock.monotonic()));
         store.table.insert(random, Arc::clone(&session));
+        store.observer.opened(&session);
         session
     }
 }

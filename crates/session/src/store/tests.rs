@@ -462,3 +462,27 @@ fn a_session_takes_less_than_500_bytes() {
     let each = counted.bytes_current as usize / COUNT;
     assert!(each <= 500, "{each} bytes");
 }
+
+/// Who watches hears of each session when it opens, and whose it is.
+#[test]
+fn openings_are_heard() {
+    struct Openings(Mutex<Vec<(String, bool)>>);
+
+    impl SessionObserver for Openings {
+        fn opened(&self, session: &Session) {
+            self.0.lock().unwrap().push((session.identifier().to_owned(), session.owned_by() == ALICE));
+        }
+
+        fn ended(&self, _: &Session, _: EndReason) {}
+    }
+
+    let openings = Arc::new(Openings(Mutex::default()));
+    let settings = SessionSettings::new(SessionKey::random().unwrap());
+    let store = SessionStore::new(settings, Arc::new(HandClock::default()), openings.clone());
+    let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
+    let hers = store.reserve(&resource, ALICE).unwrap().open(Box::default(), None);
+    let nobodys = store.reserve(&resource, Owner::Nobody).unwrap().open(Box::default(), None);
+    assert_eq!(nobodys.owned_by(), Owner::Nobody);
+    let expected = [(hers.identifier().to_owned(), true), (nobodys.identifier().to_owned(), false)];
+    assert_eq!(*openings.0.lock().unwrap(), expected);
+}
