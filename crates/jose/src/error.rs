@@ -129,6 +129,9 @@ pub enum SigningError {
     /// The signature could not be made.
     #[error("the signature could not be made")]
     Signature,
+    /// What was given is no private key for the algorithm.
+    #[error("the private key cannot be read, or does not fit the algorithm")]
+    Import,
 }
 
 impl SigningError {
@@ -137,6 +140,7 @@ impl SigningError {
         match self {
             Self::Generation => "signing.generation",
             Self::Signature => "signing.signature",
+            Self::Import => "signing.import",
         }
     }
 }

@@ -13,7 +13,8 @@
 //! Claims are nobody's business here: issuer, audience, times and `typ` are still to be judged. A token's own `jku`,
 //! `x5u`, `jwk` and `x5c` are ignored; keys come from the set alone.
 //!
-//! [`SigningKey`] is the other side, for authorization servers in development and for tests.
+//! [`SigningKey`] is the other side, for authorization servers in development, for clients that authenticate with a
+//! key, and for tests. [`DpopKey`] makes a client's DPoP proofs (RFC 9449).
 //!
 //! ```
 //! use portcullis_jose::{Algorithm, AlgorithmSet, Compact, JoseError, KeySet, SigningKey};
@@ -42,6 +43,7 @@
 
 mod algorithm;
 mod compact;
+mod dpop_key;
 mod ed25519;
 mod encoding;
 mod error;
@@ -52,6 +54,7 @@ mod signing_key;
 
 pub use algorithm::{Algorithm, AlgorithmSet};
 pub use compact::Compact;
+pub use dpop_key::{DpopKey, DpopProof};
 pub use error::{JoseError, KeyError, SigningError};
 pub use header::Header;
 pub use key_set::{KeySet, MAX_KEYS, RejectedKey, VerifiedPayload};

@@ -38,6 +38,20 @@ impl SigningKey {
         Ok(Self { algorithm, signer: signer(algorithm, &private)?, kid, public })
     }
 
+    /// Reads a private key from PEM: PKCS #8, or the traditional form of its type.
+    ///
+    /// # Errors
+    /// [`SigningError::Import`] when the text is no private key, or one of another type, curve or size than the
+    /// algorithm needs.
+    pub fn from_pem(algorithm: Algorithm, pem: &str, kid: impl Into<Box<str>>) -> Result<Self, SigningError> {
+        let pair = read_pair(algorithm, pem)?;
+        let private = Zeroizing::new(pair.to_der_private_key());
+        let kid = kid.into();
+        let public = public_jwk(&pair.to_jwk_public_key(), algorithm, &kid);
+        let signer = signer(algorithm, &private).map_err(|_| SigningError::Import)?;
+        Ok(Self { algorithm, signer, kid, public })
+    }
+
     /// The algorithm that it signs with.
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
@@ -99,6 +113,27 @@ fn generate_pair(algorithm: Algorithm) -> Result<Box<dyn KeyPair>, SigningError>
     }
 }
 
+fn read_pair(algorithm: Algorithm, pem: &str) -> Result<Box<dyn KeyPair>, SigningError> {
+    fn boxed<P: KeyPair + 'static, E>(pair: Result<P, E>) -> Result<Box<dyn KeyPair>, SigningError> {
+        pair.map(|pair| Box::new(pair) as Box<dyn KeyPair>).map_err(|_| SigningError::Import)
+    }
+    match algorithm {
+        Algorithm::Rs256
+        | Algorithm::Rs384
+        | Algorithm::Rs512
+        | Algorithm::Ps256
+        | Algorithm::Ps384
+        | Algorithm::Ps512 => match RsaKeyPair::from_pem(pem) {
+            Ok(pair) if pair.key_len() * 8 >= RSA_BITS => boxed(Ok::<_, SigningError>(pair)),
+            _ => Err(SigningError::Import),
+        },
+        Algorithm::Es256 => boxed(EcKeyPair::from_pem(pem, Some(EcCurve::P256))),
+        Algorithm::Es384 => boxed(EcKeyPair::from_pem(pem, Some(EcCurve::P384))),
+        Algorithm::Es512 => boxed(EcKeyPair::from_pem(pem, Some(EcCurve::P521))),
+        Algorithm::EdDsa => boxed(EdKeyPair::from_pem(pem)),
+    }
+}
+
 fn signer(algorithm: Algorithm, private: &[u8]) -> Result<Box<dyn JwsSigner>, SigningError> {
     fn boxed<S: JwsSigner + 'static, E>(signer: Result<S, E>) -> Result<Box<dyn JwsSigner>, SigningError> {
         signer.map(|signer| Box::new(signer) as Box<dyn JwsSigner>).map_err(|_| SigningError::Generation)
@@ -126,4 +161,37 @@ fn public_jwk(pair: &JosekitJwk, algorithm: Algorithm, kid: &str) -> Value {
         }
     }
     public
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A key that was read signs as the one that was written; another type, curve or size is refused.
+    #[test]
+    fn a_key_is_read_from_pem() {
+        let pem = |pair: &dyn KeyPair| String::from_utf8(pair.to_pem_private_key()).unwrap();
+        let p256 = EcKeyPair::generate(EcCurve::P256).unwrap();
+        let (short, traditional) =
+            (RsaKeyPair::generate(1024).unwrap(), String::from_utf8(p256.to_traditional_pem_private_key()).unwrap());
+        for text in [pem(&p256), traditional] {
+            let key = SigningKey::from_pem(Algorithm::Es256, &text, "k").unwrap();
+            assert_eq!(key.public_jwk()["x"], *p256.to_jwk_public_key().parameter("x").unwrap());
+            assert!(key.sign("JWT", b"{}").is_ok());
+            assert_eq!(SigningKey::from_pem(Algorithm::Es384, &text, "k").unwrap_err(), SigningError::Import);
+            assert_eq!(SigningKey::from_pem(Algorithm::Rs256, &text, "k").unwrap_err(), SigningError::Import);
+        }
+        let ed25519 = pem(&EdKeyPair::generate(EdCurve::Ed25519).unwrap());
+        assert!(SigningKey::from_pem(Algorithm::EdDsa, &ed25519, "k").unwrap().sign("JWT", b"{}").is_ok());
+        let rsa = pem(&RsaKeyPair::generate(2048).unwrap());
+        for algorithm in [Algorithm::Rs256, Algorithm::Ps256] {
+            assert!(SigningKey::from_pem(algorithm, &rsa, "k").unwrap().sign("JWT", b"{}").is_ok());
+        }
+        assert_eq!(SigningKey::from_pem(Algorithm::Rs256, &pem(&short), "k").unwrap_err(), SigningError::Import);
+        for text in
+            ["", "-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"]
+        {
+            assert_eq!(SigningKey::from_pem(Algorithm::Es256, text, "k").unwrap_err(), SigningError::Import);
+        }
+    }
 }
