@@ -1,5 +1,6 @@
 //! `portcullis`: OAuth 2.1 in front of MCP-style endpoints.
 
+mod audit;
 mod cli;
 mod command;
 mod config;

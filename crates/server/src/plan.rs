@@ -1,5 +1,6 @@
 //! What a configuration means: every value judged and parsed, nothing started yet.
 
+mod audit;
 mod introspection;
 mod issuers;
 mod resources;
@@ -18,6 +19,7 @@ use url::Url;
 
 use crate::config::{Config, Limits, Session};
 
+pub(crate) use audit::AuditPlan;
 pub(crate) use issuers::IssuerPlan;
 pub(crate) use resources::ResourcePlan;
 pub(crate) use tls::TlsFiles;
@@ -48,6 +50,8 @@ pub(crate) struct Plan {
     pub(crate) resources: Vec<ResourcePlan>,
     /// Which Host and Origin values are answered on paths that belong to no resource.
     pub(crate) origins: OriginPolicy,
+    /// None where no audit trail is kept.
+    pub(crate) audit: Option<AuditPlan>,
     /// What can run but should not stay.
     pub(crate) warnings: Vec<String>,
 }
@@ -80,6 +84,7 @@ impl Plan {
             issuers,
             resources,
             origins: resources::origins(&config.resource.iter().collect::<Vec<_>>(), &base_url)?,
+            audit: config.audit.as_ref().map(audit::plan).transpose()?,
             warnings,
         })
     }

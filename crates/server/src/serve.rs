@@ -10,6 +10,7 @@ mod linger;
 mod request_body;
 mod router;
 mod shutdown;
+mod sinks;
 mod site;
 mod tls;
 mod worker;
@@ -25,15 +26,17 @@ use arc_swap::ArcSwap;
 use portcullis_metadata::SystemClock;
 use tokio::{
     sync::{mpsc, watch},
-    time::{MissedTickBehavior, interval, timeout},
+    time::{Instant, MissedTickBehavior, interval, timeout_at},
 };
 
 use crate::{
+    audit::AuditTrail,
     plan::Plan,
     telemetry::{AccessLog, LogFormat},
 };
 use connection::ConnectionLimits;
 use router::Router;
+use sinks::Sinks;
 use site::Site;
 use tls::Tls;
 use worker::Worker;
@@ -42,6 +45,9 @@ pub(crate) use shutdown::on_signal;
 
 /// How often ended sessions and outdated tokens are looked for.
 const SWEEP: Duration = Duration::from_secs(5);
+
+/// What the audit trail has for its end, even where requests took all the time of a shutdown.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Opens the port.
 ///
@@ -61,7 +67,7 @@ pub(crate) fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
 /// When the plan cannot run.
 pub(crate) fn rehearse(plan: &Plan) -> anyhow::Result<()> {
     let access = Arc::new(AccessLog::unwritten(LogFormat::default()));
-    Site::new(plan, Arc::new(SystemClock::new()), access).map(drop)
+    Site::new(plan, Arc::new(SystemClock::new()), Sinks { access, audit: None }).map(drop)
 }
 
 /// Serves until `shutdown` is true and the requests under way have ended, or their time is up.
@@ -74,11 +80,16 @@ pub(crate) async fn serve(
     plan: Plan,
     listener: TcpListener,
     access: Arc<AccessLog>,
+    audit: Option<AuditTrail>,
     shutdown: watch::Receiver<bool>,
 ) -> anyhow::Result<()> {
     let address = listener.local_addr()?;
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let (site, closing) = Site::new(&plan, Arc::new(SystemClock::new()), Arc::clone(&access))?;
+    if let Some(audit) = &audit {
+        audit.follow_rotation()?;
+    }
+    let sinks = Sinks { access: Arc::clone(&access), audit: audit.as_ref().map(|trail| trail.audit().clone()) };
+    let (site, closing) = Site::new(&plan, Arc::new(SystemClock::new()), sinks)?;
     site.start();
     let tls = plan.tls.as_ref().map(Tls::new).transpose()?;
     if let (Some(tls), Some(files)) = (&tls, &plan.tls) {
@@ -116,9 +127,14 @@ pub(crate) async fn serve(
     tracing::info!(listen.address = %address, workers = plan.workers, "listening");
     accept::run(listener, workers, plan.limits.max_connections, shutdown).await;
     tracing::info!("shutting down: requests under way may end");
-    if timeout(plan.shutdown_timeout, all_done.recv()).await.is_err() {
+    let deadline = Instant::now() + plan.shutdown_timeout;
+    if timeout_at(deadline, all_done.recv()).await.is_err() {
         tracing::warn!(timeout.seconds = plan.shutdown_timeout.as_secs(), "requests still under way are cut off");
     }
     reaper.abort();
+    if let Some(audit) = audit {
+        let left = deadline.saturating_duration_since(Instant::now());
+        audit.finish(left.max(LAST_WORDS)).await;
+    }
     Ok(access.flush(&mut std::io::stderr())?)
 }

@@ -70,6 +70,7 @@ impl FormatTime for Timestamp {
     }
 }
 
-fn timestamp(time: UnixTime) -> impl Display {
+/// How times are written.
+pub(crate) fn timestamp(time: UnixTime) -> impl Display {
     humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_millis(time.as_millis()))
 }

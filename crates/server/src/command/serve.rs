@@ -1,6 +1,11 @@
 //! `portcullis serve`.
 
+use std::sync::Arc;
+
+use portcullis_metadata::SystemClock;
+
 use crate::{
+    audit::AuditTrail,
     cli,
     config::{self, Overrides},
     plan::Plan,
@@ -14,9 +19,11 @@ pub(crate) fn run(arguments: &cli::Serve, format: LogFormat) -> anyhow::Result<(
     for warning in &plan.warnings {
         tracing::warn!("{warning}");
     }
+    let clock = Arc::new(SystemClock::new());
+    let audit = plan.audit.as_ref().map(|audit| AuditTrail::start(audit, plan.workers, clock)).transpose()?;
     let listener = serve::bind(plan.listen)?;
     super::control_runtime()?.block_on(async {
         let shutdown = serve::on_signal()?;
-        serve::serve(plan, listener, AccessLog::start(format)?, shutdown).await
+        serve::serve(plan, listener, AccessLog::start(format)?, audit, shutdown).await
     })
 }

@@ -33,6 +33,8 @@ pub(crate) struct Config {
     pub(crate) session: Session,
     #[serde(default)]
     pub(crate) limits: Limits,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) audit: Option<Audit>,
 }
 
 /// `[tls]`: the files that let the listener speak TLS.
@@ -294,6 +296,42 @@ impl Default for Limits {
             cached_tokens: 10_000,
         }
     }
+}
+
+/// `[audit]`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Audit {
+    pub(crate) target: AuditTarget,
+    /// Bytes of records that wait to be written.
+    #[serde(default = "default_audit_queue")]
+    pub(crate) queue: usize,
+    /// How often is told what was used; only at the end when zero.
+    #[serde(default = "default_usage_interval")]
+    pub(crate) usage_interval: Span,
+    /// Rows of principal, resource and tool that are counted apart.
+    #[serde(default = "default_usage_rows")]
+    pub(crate) usage_rows: usize,
+}
+
+/// Where the audit trail is written to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum AuditTarget {
+    Stdout,
+    File(PathBuf),
+}
+
+fn default_audit_queue() -> usize {
+    64 << 20
+}
+
+fn default_usage_interval() -> Span {
+    Span::secs(5 * 60)
+}
+
+fn default_usage_rows() -> usize {
+    10_000
 }
 
 fn default_listen() -> SocketAddr {

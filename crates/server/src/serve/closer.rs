@@ -11,14 +11,15 @@ use portcullis_session::{EndReason, Session, SessionObserver};
 use tokio::sync::mpsc;
 use tower_service::Service as _;
 
-use crate::demo::DemoService;
+use crate::{audit::Audit, demo::DemoService};
 
 /// Upstream sessions that wait to be ended; beyond it they are left to the upstream's own time-out.
 const WAITING: usize = 1024;
 
-/// Hears of ended sessions and has their upstream told.
+/// Hears of sessions, writes them down, and has the upstream told of those that ended.
 pub(super) struct Closer {
     queue: mpsc::Sender<Over>,
+    audit: Option<Audit>,
 }
 
 /// A session that the upstream still holds.
@@ -37,14 +38,23 @@ pub(super) enum Upstream {
 pub(super) type Upstreams = HashMap<ResourceUri, (HeaderName, Upstream)>;
 
 impl Closer {
-    pub(super) fn new() -> (Self, mpsc::Receiver<Over>) {
+    pub(super) fn new(audit: Option<Audit>) -> (Self, mpsc::Receiver<Over>) {
         let (queue, over) = mpsc::channel(WAITING);
-        (Self { queue }, over)
+        (Self { queue, audit }, over)
     }
 }
 
 impl SessionObserver for Closer {
+    fn opened(&self, session: &Session) {
+        if let Some(audit) = &self.audit {
+            audit.session_opened(session);
+        }
+    }
+
     fn ended(&self, session: &Session, reason: EndReason) {
+        if let Some(audit) = &self.audit {
+            audit.session_ended(session, reason);
+        }
         let hash = session.log_hash();
         tracing::info!(session = %hash, session.reason = reason.as_str(), "session ended");
         // The upstream knows of the others: it was asked to delete them, or forgot them first.
@@ -98,7 +108,7 @@ impl Upstream {
 mod tests {
     use std::{sync::Arc, time::Duration};
 
-    use portcullis_metadata::{Clock, UnixTime};
+    use portcullis_metadata::{Clock, Scopes, UnixTime};
     use portcullis_session::{Owner, SessionKey, SessionSettings, SessionStore};
 
     use super::*;
@@ -116,11 +126,11 @@ mod tests {
     }
 
     fn end(reason: EndReason, backend: &[u8]) -> Option<Box<[u8]>> {
-        let (closer, mut over) = Closer::new();
+        let (closer, mut over) = Closer::new(None);
         let settings = SessionSettings::new(SessionKey::new(0, [7; 16]));
         let store = SessionStore::new(settings, Arc::new(Later), Arc::new(closer));
         let resource = ResourceUri::parse("http://127.0.0.1/mcp").unwrap();
-        let session = store.reserve(&resource, Owner::Nobody).unwrap().open(backend.into(), None);
+        let session = store.reserve(&resource, Owner::Nobody, &Scopes::empty()).unwrap().open(backend.into(), None);
         store.end(&session, reason);
         over.try_recv().ok().map(|over| over.backend)
     }

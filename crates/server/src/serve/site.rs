@@ -18,6 +18,7 @@ use super::{
     backend::{Backend, BackendBody},
     closer::{Closer, Closing, Upstream, Upstreams},
     health::Readiness,
+    sinks::Sinks,
 };
 use crate::{
     config::{Authorization, Limits},
@@ -57,9 +58,9 @@ struct Mount {
 
 impl Site {
     /// Builds it, for the runtime that it is called on. Nothing is asked of anybody before [`start`](Self::start).
-    pub(super) fn new(plan: &Plan, clock: Arc<dyn Clock>, access: Arc<AccessLog>) -> anyhow::Result<(Self, Closing)> {
+    pub(super) fn new(plan: &Plan, clock: Arc<dyn Clock>, sinks: Sinks) -> anyhow::Result<(Self, Closing)> {
         let issuers = trusted_issuers(plan, &clock)?;
-        let (closer, over) = Closer::new();
+        let (closer, over) = Closer::new(sinks.audit.clone());
         let sessions = SessionStore::new(plan.session.clone(), Arc::clone(&clock), Arc::new(closer));
         let shared = Shared {
             limits: &plan.limits,
@@ -67,7 +68,7 @@ impl Site {
             budget: BodyBudget::new(plan.limits.body_budget),
             sessions: sessions.clone(),
             clock: Arc::clone(&clock),
-            access: Arc::clone(&access),
+            sinks: Arc::new(sinks.clone()),
         };
         let mut mounts = Vec::new();
         let mut upstreams = Upstreams::new();
@@ -82,7 +83,7 @@ impl Site {
             };
             upstreams.insert(resource.metadata.resource.clone(), (resource.session_header.clone(), upstream));
         }
-        let site = Self { mounts, issuers, sessions, origins: plan.origins.clone(), clock, access };
+        let site = Self { mounts, issuers, sessions, origins: plan.origins.clone(), clock, access: sinks.access };
         Ok((site, Closing { over, upstreams }))
     }
 
@@ -153,7 +154,7 @@ struct Shared<'a> {
     budget: Arc<BodyBudget>,
     sessions: SessionStore,
     clock: Arc<dyn Clock>,
-    access: Arc<AccessLog>,
+    sinks: Arc<Sinks>,
 }
 
 impl Shared<'_> {
@@ -215,7 +216,7 @@ impl Shared<'_> {
         settings.origins = plan.origins.clone();
         settings.cors = EndpointSettings::cors(&plan.session_header);
         settings.clock = Arc::clone(&self.clock);
-        settings.sink = Arc::clone(&self.access) as _;
+        settings.sink = Arc::clone(&self.sinks) as _;
         Ok(ProtectedResource::new(settings)?)
     }
 

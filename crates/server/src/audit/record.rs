@@ -1,0 +1,187 @@
+//! The lines of the trail. None has room for a token, a header or a query.
+
+use std::{fmt::Display, io::Write as _};
+
+use portcullis_guard::Decision;
+use portcullis_metadata::UnixTime;
+use portcullis_session::{EndReason, Owner, Session};
+
+use super::usage::{Counts, Outcome};
+use crate::telemetry::timestamp;
+
+/// Bytes of a text from outside; what is longer is cut.
+const MAX_TEXT: usize = 256;
+/// Bytes of what names a principal: cut texts of two principals could be the same.
+const MAX_NAME: usize = 1024;
+
+/// Codes that begin so are failures of whoever stands on the other side, no refusals.
+const FAILURES: [&str; 3] = ["upstream.", "inner.", "client."];
+
+/// One decision of guard or endpoint.
+pub(super) struct DecisionRecord<'a>(&'a Decision<'a>);
+
+impl<'a> DecisionRecord<'a> {
+    pub(super) fn new(decision: &'a Decision<'a>) -> Self {
+        Self(decision)
+    }
+
+    pub(super) fn outcome(&self) -> Outcome {
+        match self.0.code {
+            None => Outcome::Allow,
+            Some(code) if FAILURES.iter().any(|failure| code.starts_with(failure)) => Outcome::Fail,
+            Some(_) => Outcome::Deny,
+        }
+    }
+
+    /// The members that say who used what.
+    pub(super) fn write_who(&self, out: &mut Vec<u8>) {
+        let principal = self.0.principal;
+        resource(out, self.0.resource.as_str());
+        principal_members(
+            out,
+            principal.map(|principal| principal.issuer().as_str()),
+            principal.and_then(|principal| principal.subject()),
+            principal.and_then(|principal| principal.client()),
+        );
+    }
+
+    /// The line; `who` is what [`write_who`](Self::write_who) wrote.
+    pub(super) fn write(&self, who: &[u8], out: &mut Vec<u8>) {
+        let decision = self.0;
+        begin(out, decision.time, "decision");
+        text(out, "request.id", decision.request_id.as_str(), MAX_TEXT);
+        out.push(b',');
+        out.extend_from_slice(who);
+        text(out, "http.method", decision.method.as_str(), MAX_TEXT);
+        text(out, "http.path", decision.path, MAX_TEXT);
+        number(out, "http.status", decision.status.as_u16());
+        let (allowed, code) = match self.outcome() {
+            Outcome::Allow => ("allow", "deny.code"),
+            Outcome::Deny => ("deny", "deny.code"),
+            Outcome::Fail => ("fail", "fail.code"),
+        };
+        text(out, "decision", allowed, MAX_TEXT);
+        optional(out, code, decision.code, MAX_TEXT);
+        if let Some(peer) = decision.peer {
+            // Digits, letters, dots and colons: nothing to escape.
+            written(out, format_args!(r#","client.address":"{peer}""#));
+        }
+        number(out, "latency.us", decision.latency.as_micros());
+        end(out);
+    }
+}
+
+/// A session that began or ended.
+pub(super) struct SessionRecord<'a> {
+    pub(super) time: UnixTime,
+    pub(super) session: &'a Session,
+    pub(super) ended: Option<EndReason>,
+}
+
+impl SessionRecord<'_> {
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        let event = if self.ended.is_some() { "session.ended" } else { "session.opened" };
+        begin(out, self.time, event);
+        written(out, format_args!(r#","session":"{}","#, self.session.log_hash()));
+        resource(out, self.session.resource().as_str());
+        match self.session.owned_by() {
+            Owner::Subject { issuer, subject, client } => {
+                principal_members(out, Some(issuer), Some(subject), client);
+            }
+            Owner::Client { issuer, client } => principal_members(out, Some(issuer), None, Some(client)),
+            Owner::Nobody => {}
+        }
+        optional(out, "session.reason", self.ended.map(EndReason::as_str), MAX_TEXT);
+        end(out);
+    }
+}
+
+/// The trail begins.
+pub(super) fn started(out: &mut Vec<u8>, time: UnixTime) {
+    begin(out, time, "audit.started");
+    text(out, "version", env!("CARGO_PKG_VERSION"), MAX_TEXT);
+    end(out);
+}
+
+/// Records are missing here.
+pub(super) fn lost(out: &mut Vec<u8>, time: UnixTime, records: u64) {
+    begin(out, time, "audit.lost");
+    number(out, "audit.lost", records);
+    end(out);
+}
+
+/// The trail ends here, on purpose.
+pub(super) fn stopped(out: &mut Vec<u8>, time: UnixTime, written: u64, lost: u64) {
+    begin(out, time, "audit.stopped");
+    number(out, "audit.records", written);
+    number(out, "audit.lost", lost);
+    end(out);
+}
+
+/// What one principal used of one resource between two moments; without `who` all that had no row of its own.
+pub(super) fn usage(out: &mut Vec<u8>, from: UnixTime, to: UnixTime, who: Option<&[u8]>, counts: Counts) {
+    begin(out, to, "usage");
+    written(out, format_args!(r#","usage.from":"{}","#, timestamp(from)));
+    out.extend_from_slice(who.unwrap_or(br#""usage.other":true"#));
+    number(out, "usage.requests", counts.requests);
+    number(out, "usage.denied", counts.denied);
+    number(out, "usage.failed", counts.failed);
+    end(out);
+}
+
+fn begin(out: &mut Vec<u8>, time: UnixTime, event: &'static str) {
+    written(out, format_args!(r#"{{"timestamp":"{}","event":"{event}""#, timestamp(time)));
+}
+
+fn end(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"}\n");
+}
+
+fn resource(out: &mut Vec<u8>, resource: &str) {
+    out.extend_from_slice(br#""resource":"#);
+    value(out, resource, MAX_NAME);
+}
+
+fn principal_members(out: &mut Vec<u8>, issuer: Option<&str>, subject: Option<&str>, client: Option<&str>) {
+    optional(out, "principal.issuer", issuer, MAX_NAME);
+    optional(out, "principal.subject", subject, MAX_NAME);
+    optional(out, "principal.client", client, MAX_NAME);
+}
+
+fn optional(out: &mut Vec<u8>, name: &'static str, content: Option<&str>, most: usize) {
+    if let Some(content) = content {
+        text(out, name, content, most);
+    }
+}
+
+fn text(out: &mut Vec<u8>, name: &'static str, content: &str, most: usize) {
+    member(out, name);
+    value(out, content, most);
+}
+
+fn number(out: &mut Vec<u8>, name: &'static str, value: impl Display) {
+    member(out, name);
+    written(out, format_args!("{value}"));
+}
+
+fn member(out: &mut Vec<u8>, name: &'static str) {
+    out.extend_from_slice(b",\"");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\":");
+}
+
+/// A JSON string. What is longer than `most` bytes is cut, and ends in an ellipsis.
+fn value(out: &mut Vec<u8>, content: &str, most: usize) {
+    let kept = &content[..content.floor_char_boundary(most)];
+    // Writing to a vector cannot fail.
+    let _ = serde_json::to_writer(&mut *out, kept);
+    if kept.len() < content.len() {
+        out.pop();
+        out.extend_from_slice("…\"".as_bytes());
+    }
+}
+
+fn written(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
+    // Writing to a vector cannot fail.
+    let _ = out.write_fmt(text);
+}

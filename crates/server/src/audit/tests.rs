@@ -1,0 +1,243 @@
+use std::{collections::VecDeque, io, sync::Mutex};
+
+use http::{Method, StatusCode};
+use portcullis_guard::RequestId;
+use portcullis_metadata::{ResourceUri, UnixTime};
+use serde_json::Value;
+
+use super::{sink::Sink, writer::Turn, *};
+use crate::config::AuditTarget;
+
+/// Takes what its script says, then everything.
+#[derive(Clone, Default)]
+struct Scripted(Arc<Mutex<Script>>);
+
+#[derive(Default)]
+struct Script {
+    answers: VecDeque<io::Result<usize>>,
+    /// What each file got, the present one last.
+    files: Vec<Vec<u8>>,
+}
+
+impl Sink for Scripted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut script = self.0.lock().unwrap();
+        let taken = script.answers.pop_front().unwrap_or(Ok(bytes.len()))?.min(bytes.len());
+        if script.files.is_empty() {
+            script.files.push(Vec::new());
+        }
+        script.files.last_mut().unwrap().extend_from_slice(&bytes[..taken]);
+        Ok(taken)
+    }
+
+    fn reopen(&mut self) -> io::Result<()> {
+        self.0.lock().unwrap().files.push(Vec::new());
+        Ok(())
+    }
+}
+
+impl Scripted {
+    fn will(&self, answers: impl IntoIterator<Item = io::Result<usize>>) {
+        self.0.lock().unwrap().answers.extend(answers);
+    }
+
+    fn text(&self, file: usize) -> String {
+        String::from_utf8(self.0.lock().unwrap().files[file].clone()).unwrap()
+    }
+
+    fn records(&self, file: usize) -> Vec<Value> {
+        let text = self.text(file);
+        text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+    }
+
+    fn events(&self) -> Vec<String> {
+        self.records(0).iter().map(|record| record["event"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+#[derive(Default)]
+struct HandClock(AtomicU64);
+
+impl Clock for HandClock {
+    fn unix(&self) -> UnixTime {
+        UnixTime::from_secs(1_800_000_000 + self.0.load(Ordering::SeqCst))
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::from_secs(self.0.load(Ordering::SeqCst))
+    }
+}
+
+struct Bench {
+    audit: Audit,
+    writer: Writer<Scripted>,
+    sink: Scripted,
+    clock: Arc<HandClock>,
+    resource: ResourceUri,
+}
+
+impl Bench {
+    fn new(queue: usize) -> Self {
+        let plan =
+            AuditPlan { target: AuditTarget::Stdout, queue, usage_interval: Duration::from_secs(60), usage_rows: 16 };
+        let clock = Arc::new(HandClock::default());
+        let (audit, sink) = (Audit::new(&plan, 0, clock.clone()), Scripted::default());
+        let writer = Writer::new(Arc::clone(&audit.0), sink.clone(), plan.usage_interval);
+        let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
+        Self { audit, writer, sink, clock, resource }
+    }
+
+    fn decide(&self, path: &str, code: Option<&'static str>) {
+        let request_id = RequestId::generate();
+        self.audit.decided(&Decision {
+            request_id: &request_id,
+            time: self.clock.unix(),
+            method: &Method::POST,
+            path,
+            status: StatusCode::OK,
+            code,
+            principal: None,
+            peer: Some([192, 0, 2, 7].into()),
+            resource: &self.resource,
+            latency: Duration::from_micros(7),
+        });
+    }
+
+    fn finish(&mut self) -> Turn {
+        self.audit.0.finishing.store(true, Ordering::Release);
+        self.writer.turn()
+    }
+}
+
+fn full() -> io::Result<usize> {
+    Err(io::ErrorKind::StorageFull.into())
+}
+
+/// J4: what was decided about which request, when and why, on one line of JSON.
+#[test]
+fn a_decision_is_one_line() {
+    let mut bench = Bench::new(1 << 20);
+    bench.decide("/mcp", None);
+    bench.decide("/mc\"p\n", Some("token.expired"));
+    bench.decide("/mcp", Some("upstream.unreachable"));
+    assert_eq!(bench.writer.turn(), Turn::Pause);
+    let records = bench.sink.records(0);
+    assert_eq!(bench.sink.events(), ["audit.started", "decision", "decision", "decision"]);
+    let decision = &records[2];
+    assert_eq!(decision["timestamp"], "2027-01-15T08:00:00.000Z");
+    assert_eq!(decision["request.id"].as_str().unwrap().len(), 36);
+    assert_eq!(decision["resource"], "https://mcp.example.com/mcp");
+    assert_eq!((&decision["http.method"], &decision["http.path"]), (&"POST".into(), &"/mc\"p\n".into()));
+    assert_eq!((&decision["decision"], &decision["deny.code"]), (&"deny".into(), &"token.expired".into()));
+    assert_eq!((&decision["client.address"], &decision["latency.us"]), (&"192.0.2.7".into(), &7.into()));
+    assert_eq!((&records[1]["decision"], &records[1]["deny.code"]), (&"allow".into(), &Value::Null));
+    assert_eq!((&records[3]["decision"], &records[3]["fail.code"]), (&"fail".into(), &"upstream.unreachable".into()));
+}
+
+/// J4: no text from outside makes a line longer than its bound, or cuts a character in two.
+#[test]
+fn long_texts_are_cut() {
+    let mut bench = Bench::new(1 << 20);
+    bench.decide(&format!("/{}", "é".repeat(100_000)), None);
+    bench.writer.turn();
+    let record = &bench.sink.records(0)[1];
+    let path = record["http.path"].as_str().unwrap();
+    assert!(path.len() < 300 && path.ends_with("é…"), "{path}");
+}
+
+/// J4: a full queue costs records and no waiting; their number stands where they are missing, once the sink takes more.
+#[test]
+fn lost_records_are_counted_and_told_of() {
+    let mut bench = Bench::new(1000);
+    bench.sink.will([full(), full()]);
+    for _ in 0..100 {
+        bench.decide("/mcp", None);
+        assert_eq!(bench.writer.turn(), Turn::Pause);
+        bench.sink.will([full()]);
+    }
+    let kept = bench.audit.0.queue.queued();
+    assert_eq!((bench.audit.written(), kept), (0, 100), "nothing is written, all is counted");
+    bench.sink.0.lock().unwrap().answers.clear();
+    bench.writer.turn();
+    bench.decide("/after", None);
+    bench.writer.turn();
+    let (records, events) = (bench.sink.records(0), bench.sink.events());
+    let marker = events.iter().position(|event| event == "audit.lost").expect("a marker");
+    let lost = records[marker]["audit.lost"].as_u64().unwrap();
+    assert_eq!(events.iter().filter(|event| *event == "decision").count() as u64 + lost, 101);
+    assert!(lost > 50 && bench.audit.lost() == lost, "{lost}");
+    assert_eq!(records[marker + 1]["http.path"], "/after", "it stands where the records are missing");
+
+    assert_eq!(bench.finish(), Turn::End);
+    let last = bench.sink.records(0).pop().unwrap();
+    assert_eq!((&last["event"], &last["audit.lost"]), (&"audit.stopped".into(), &lost.into()));
+    assert_eq!(last["audit.records"], 101 - lost);
+}
+
+/// J4: whatever pieces the sink takes, its lines are whole.
+#[test]
+fn a_sink_that_takes_little_gets_everything() {
+    let mut bench = Bench::new(1 << 20);
+    bench.sink.will((0..2000).map(|number| match number % 3 {
+        0 => Ok(1),
+        1 => Err(io::ErrorKind::Interrupted.into()),
+        _ => Err(io::ErrorKind::WouldBlock.into()),
+    }));
+    for _ in 0..3 {
+        bench.decide("/mcp", None);
+    }
+    for _ in 0..2000 {
+        bench.writer.turn();
+    }
+    assert_eq!(bench.sink.events(), ["audit.started", "decision", "decision", "decision"]);
+}
+
+/// J4: a record that was half written when the file was rotated away is whole in the new one.
+#[test]
+fn a_new_file_begins_with_a_whole_line() {
+    let mut bench = Bench::new(1 << 20);
+    bench.writer.turn();
+    bench.decide("/first", None);
+    bench.decide("/second", None);
+    bench.sink.will([Ok(10), full()]);
+    bench.writer.turn();
+    bench.audit.0.reopen.store(true, Ordering::Release);
+    bench.writer.turn();
+    let paths: Vec<_> = bench.sink.records(1).iter().map(|record| record["http.path"].clone()).collect();
+    assert_eq!(paths, ["/first", "/second"]);
+    assert_eq!(bench.audit.written(), 2);
+}
+
+/// J4: what was used is told in each interval and at the end, also where records were lost.
+#[test]
+fn usage_is_told() {
+    let mut bench = Bench::new(300);
+    for code in [None, None, Some("scope.insufficient"), Some("upstream.unreachable")] {
+        bench.decide("/mcp", code);
+    }
+    bench.clock.0.store(60, Ordering::SeqCst);
+    bench.writer.turn();
+    bench.decide("/mcp", None);
+    assert_eq!(bench.finish(), Turn::End);
+    let usage: Vec<_> = bench.sink.records(0).into_iter().filter(|record| record["event"] == "usage").collect();
+    let counted = |row: &Value| {
+        ["usage.requests", "usage.denied", "usage.failed"].map(|name| row[name].as_u64().unwrap_or(u64::MAX))
+    };
+    assert_eq!(usage.iter().map(counted).collect::<Vec<_>>(), [[4, 1, 1], [1, 0, 0]]);
+    assert_eq!(
+        (&usage[0]["resource"], &usage[0]["timestamp"]),
+        (&"https://mcp.example.com/mcp".into(), &"2027-01-15T08:01:00.000Z".into())
+    );
+    assert_eq!(usage[1]["usage.from"], usage[0]["timestamp"]);
+}
+
+/// J4: a sink that never takes anything again does not keep the end waiting, and what it misses is known.
+#[tokio::test(start_paused = true)]
+async fn the_end_does_not_wait_for_ever() {
+    let Bench { audit, .. } = Bench::new(1 << 20);
+    audit.0.queue.put(|out| out.extend_from_slice(b"{}\n"));
+    let (_never, done) = oneshot::channel();
+    let trail = AuditTrail { audit: audit.clone(), writer: thread::current(), done };
+    trail.finish(Duration::from_secs(10)).await;
+    assert_eq!(audit.0.queue.queued(), 1);
+}

@@ -1,0 +1,23 @@
+//! Who is told what became of requests and sessions.
+
+use std::sync::Arc;
+
+use portcullis_guard::{Decision, DecisionSink};
+
+use crate::{audit::Audit, telemetry::AccessLog};
+
+/// The access log, and the audit trail where one is kept.
+#[derive(Clone)]
+pub(super) struct Sinks {
+    pub(super) access: Arc<AccessLog>,
+    pub(super) audit: Option<Audit>,
+}
+
+impl DecisionSink for Sinks {
+    fn decided(&self, decision: &Decision<'_>) {
+        self.access.decided(decision);
+        if let Some(audit) = &self.audit {
+            audit.decided(decision);
+        }
+    }
+}
