@@ -1,6 +1,7 @@
 //! What goes wrong around the server, and what it says and does then.
 #![allow(clippy::unwrap_used, reason = "a scenario fails where something is missing")]
 
+mod audit;
 mod check;
 mod issuer;
 mod shutdown;

@@ -5,6 +5,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test's tools fail the test")]
 
 mod answer;
+mod audit;
 mod authorization_server;
 mod binary;
 mod connection;
@@ -19,6 +20,7 @@ mod site;
 mod upstream;
 
 pub use answer::Answer;
+pub use audit::audit_records;
 pub use authorization_server::AuthorizationServer;
 pub use binary::binary;
 pub use connection::Connection;

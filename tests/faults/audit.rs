@@ -1,0 +1,128 @@
+//! An audit sink that is slow, full, away or rotated: requests never wait for it, and nothing is lost in silence.
+
+use std::{
+    fs::{self, File},
+    io::{BufRead as _, BufReader},
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
+    process::Command,
+};
+
+use portcullis_scenarios::{INITIALIZE, Request, Scratch, Site, audit_records};
+use serde_json::Value;
+
+async fn site(file: &str) -> Site {
+    let tables = format!("[audit]\ntarget = {{ file = \"{file}\" }}\nqueue = 65536");
+    Site::builder().top("shutdown_timeout = \"2s\"").tables(tables).start().await
+}
+
+fn unauthorized() -> Request {
+    Request::post(Site::ENDPOINT, INITIALIZE)
+}
+
+fn events<'a>(records: &'a [Value], event: &str) -> Vec<&'a Value> {
+    records.iter().filter(|record| record["event"] == event).collect()
+}
+
+/// J4: a named pipe that nobody reads, and that is full then, delays no request; the records that found no room are
+/// counted where they are missing, at the end, and in the log.
+#[tokio::test]
+async fn a_pipe_without_a_reader() {
+    const REQUESTS: usize = 400;
+    let pipe = Scratch::path_for("audit.pipe");
+    assert!(Command::new("mkfifo").arg(pipe.as_str()).status().unwrap().success());
+    let site = site(pipe.as_str()).await;
+    site.portcullis.logged("waits for a reader", |line| line["level"] == "WARN").await;
+    for _ in 0..REQUESTS {
+        site.send(unauthorized()).await.assert_unauthorized();
+    }
+    site.portcullis.logged("audit records are lost from now on", |line| line["level"] == "WARN").await;
+
+    let path = pipe.path().to_owned();
+    let reading = tokio::task::spawn_blocking(move || {
+        let lines = BufReader::new(File::open(path).unwrap()).lines();
+        lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap()).collect::<Vec<_>>()
+    });
+    site.portcullis.logged("audit records were lost", |line| line["audit.lost"].is_u64()).await;
+    site.send(unauthorized()).await.assert_unauthorized();
+    let finished = site.portcullis.stop().await;
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+
+    let records = reading.await.unwrap();
+    let lost: u64 = events(&records, "audit.lost").iter().map(|marker| marker["audit.lost"].as_u64().unwrap()).sum();
+    let decisions = events(&records, "decision").len() as u64;
+    assert!(lost > 0 && decisions > 1, "{lost} lost, {decisions} kept");
+    assert_eq!(decisions + lost, REQUESTS as u64 + 1);
+    let last = records.last().unwrap();
+    assert_eq!((&last["event"], &last["audit.records"]), (&"audit.stopped".into(), &decisions.into()));
+    assert_eq!(last["audit.lost"], lost);
+    let used: u64 = events(&records, "usage").iter().map(|row| row["usage.requests"].as_u64().unwrap()).sum();
+    assert_eq!(used, REQUESTS as u64 + 1, "what was lost is counted all the same");
+    let said = finished.stderr.lines().find(|line| line.contains("complete to its end")).expect("said in the log");
+    assert!(said.contains(&format!("\"audit.lost\":{lost}")), "{said}");
+}
+
+/// J4: a full disk delays no request; what could not be written is told in the log, and the end waits for it no longer
+/// than a shutdown may take.
+#[tokio::test]
+async fn a_full_disk() {
+    let site = site("/dev/full").await;
+    for _ in 0..10 {
+        site.send(unauthorized()).await.assert_unauthorized();
+    }
+    site.portcullis.logged("audit records cannot be written", |line| line["level"] == "ERROR").await;
+    site.send(unauthorized()).await.assert_unauthorized();
+    let finished = site.portcullis.stop().await;
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let said = finished.stderr.lines().find(|line| line.contains("left unwritten")).expect("said in the log");
+    let said: Value = serde_json::from_str(said).unwrap();
+    assert_eq!((&said["level"], &said["audit.unwritten"]), (&"ERROR".into(), &11.into()), "{said}");
+}
+
+/// J4: a file of its owner's own, which is opened anew at SIGHUP, with no record lost or torn, and goes on after a
+/// restart.
+#[tokio::test]
+async fn rotation() {
+    let (file, rotated) = (Scratch::path_for("audit.jsonl"), Scratch::path_for("audit.jsonl.1"));
+    let first = site(file.as_str()).await;
+    let told = |path: &Path| audit_records(path.to_owned(), |record| record["event"] == "decision");
+    first.send(unauthorized()).await;
+    let before = told(file.path()).await;
+    assert_eq!(events(&before, "audit.started").len(), 1);
+    assert_eq!(fs::metadata(file.path()).unwrap().permissions().mode() & 0o777, 0o600);
+
+    fs::rename(file.path(), rotated.path()).unwrap();
+    first.portcullis.signal("HUP").await;
+    first.portcullis.logged("opened anew", |line| line["level"] == "INFO").await;
+    first.send(unauthorized()).await;
+    let after = told(file.path()).await;
+    assert_eq!((events(&before, "decision").len(), events(&after, "decision").len()), (1, 1));
+    assert_ne!(events(&before, "decision")[0]["request.id"], events(&after, "decision")[0]["request.id"]);
+    assert_eq!(first.portcullis.stop().await.code, Some(0));
+    assert_eq!(fs::read_to_string(rotated.path()).unwrap().lines().count(), before.len(), "nothing more");
+
+    // As a crash leaves it: in the middle of a line.
+    let mut torn = fs::read_to_string(file.path()).unwrap();
+    torn.push_str("{\"timestamp\":");
+    fs::write(file.path(), &torn).unwrap();
+    let second = site(file.as_str()).await;
+    assert_eq!(second.portcullis.stop().await.code, Some(0));
+    let text = fs::read_to_string(file.path()).unwrap();
+    let more: Vec<_> = text.strip_prefix(&torn).expect("it goes on").lines().collect();
+    assert!(more[0].is_empty() && more[1].contains("audit.started"), "{more:?}");
+}
+
+/// J4: where the folder of the file is gone, the file that is open goes on.
+#[tokio::test]
+async fn a_folder_that_is_gone() {
+    let folder = Scratch::path_for("audit");
+    fs::create_dir(folder.path()).unwrap();
+    let file = folder.path().join("audit.jsonl");
+    let site = site(file.to_str().unwrap()).await;
+    fs::remove_dir_all(folder.path()).unwrap();
+    site.portcullis.signal("HUP").await;
+    site.portcullis.logged("cannot be opened anew", |line| line["level"] == "ERROR").await;
+    site.send(unauthorized()).await.assert_unauthorized();
+    let finished = site.portcullis.stop().await;
+    assert!(finished.stderr.contains("complete to its end"), "{}", finished.stderr);
+}
