@@ -1,8 +1,6 @@
-use std::sync::Arc;
-
 use http::{HeaderMap, Response, StatusCode};
 use portcullis_guard::RequestId;
-use portcullis_session::{EndReason, InUse, Reservation, Session};
+use portcullis_session::{EndReason, InUse, Reservation, Resolved};
 
 use crate::{EndpointBody, respond, session::Sessions};
 
@@ -15,7 +13,7 @@ pub(crate) enum Exchange {
     /// A request in a session, which is in use until the answer has ended.
     In(InUse),
     /// DELETE.
-    Closing(Arc<Session>),
+    Closing(Resolved),
 }
 
 impl Exchange {
@@ -50,7 +48,7 @@ impl Exchange {
                     let session = room.open(backend, version);
                     let _span = span();
                     tracing::debug!(session = %session.log_hash(), "session opened");
-                    sessions.name_to_client(&session, response.headers_mut());
+                    sessions.name_to_client(&session.identifier(), response.headers_mut());
                 }
             }
             Self::In(session) => {
@@ -58,8 +56,10 @@ impl Exchange {
                 if status == StatusCode::NOT_FOUND && !session.backend().is_empty() {
                     let _span = span();
                     sessions.store.end(&session, EndReason::TransportClosed);
+                } else if let Some(newer) = session.renewed() {
+                    sessions.name_to_client(&newer, response.headers_mut());
                 } else if is_ours {
-                    sessions.name_to_client(&session, response.headers_mut());
+                    sessions.name_to_client(&session.identifier(), response.headers_mut());
                 }
                 in_use = Some(session);
             }

@@ -30,7 +30,7 @@ pub(crate) fn judge_stream(shared: &Shared, parts: &Parts, caller: &Caller) -> R
     let era = Era::Legacy { version: version.or_else(|| negotiated(&session)) };
     let exchange = match parts.method {
         Method::DELETE => Exchange::Closing(session),
-        _ => Exchange::In(shared.sessions.store.hold(session)),
+        _ => Exchange::In(shared.sessions.store.hold(session, session::scopes(caller.principal()))),
     };
     Ok(Admission { era, exchange })
 }
@@ -68,12 +68,13 @@ fn judge_legacy(shared: &Shared, parts: &Parts, caller: &Caller, message: &Messa
     let era = message.era.clone().map_err(Refusal::Era)?;
     shared.rules.judge(envelope.into(), caller.principal()).map_err(Refusal::Scopes)?;
     let asked = envelope.initialize_version().and_then(Revision::parse);
+    let scopes = session::scopes(caller.principal());
     let exchange = match session {
-        Some(session) => Exchange::In(shared.sessions.store.hold(session)),
+        Some(session) => Exchange::In(shared.sessions.store.hold(session, scopes)),
         None => {
             let owner = owner.ok_or(Refusal::NoOwner)?;
             let sessions = &shared.sessions;
-            let room = sessions.store.reserve(&sessions.resource, owner).map_err(Refusal::StoreFull)?;
+            let room = sessions.store.reserve(&sessions.resource, owner, scopes).map_err(Refusal::StoreFull)?;
             Exchange::Opening { room, version: asked.map(|version| version.as_str().into()) }
         }
     };

@@ -1,9 +1,7 @@
-use std::sync::Arc;
-
 use http::{HeaderMap, HeaderName, HeaderValue};
 use portcullis_mcp::header;
-use portcullis_metadata::ResourceUri;
-use portcullis_session::{Owner, Session, SessionStore, Unresolved};
+use portcullis_metadata::{ResourceUri, Scopes};
+use portcullis_session::{Identifier, Owner, Resolved, Session, SessionStore, Unresolved};
 use portcullis_verifier::Principal;
 
 /// Sessions as the endpoint deals with them: one store, one resource, one header.
@@ -51,9 +49,15 @@ pub(crate) fn owner(principal: Option<&Principal>) -> Option<Owner<'_>> {
     }
 }
 
+/// What this principal is allowed to do, as far as its sessions mind.
+pub(crate) fn scopes(principal: Option<&Principal>) -> &Scopes {
+    static NONE: Scopes = Scopes::empty();
+    principal.map_or(&NONE, Principal::scopes)
+}
+
 impl Sessions {
     /// The session that the request names, if it is the owner's.
-    pub(crate) fn resolve(&self, headers: &HeaderMap, owner: Option<Owner<'_>>) -> Result<Arc<Session>, NoSession> {
+    pub(crate) fn resolve(&self, headers: &HeaderMap, owner: Option<Owner<'_>>) -> Result<Resolved, NoSession> {
         let identifier = match header::single(headers, &self.header) {
             Ok(identifier) => identifier.ok_or(NoSession::Missing)?,
             Err(header::Repeated) => return Err(NoSession::Repeated),
@@ -78,9 +82,9 @@ impl Sessions {
         }
     }
 
-    /// Writes the identifier that the client knows the session by.
-    pub(crate) fn name_to_client(&self, session: &Session, headers: &mut HeaderMap) {
-        self.write(session.identifier().as_bytes(), headers);
+    /// Writes the identifier that the client knows the session by from now on.
+    pub(crate) fn name_to_client(&self, identifier: &Identifier, headers: &mut HeaderMap) {
+        self.write(identifier.as_bytes(), headers);
     }
 
     fn write(&self, identifier: &[u8], headers: &mut HeaderMap) {

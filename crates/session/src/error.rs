@@ -46,13 +46,25 @@ impl Unresolved {
     }
 }
 
-/// Why no key could be made.
+/// Why there is no usable key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
     /// The operating system gave no random bytes.
     #[error("the operating system gave no random bytes")]
     NoRandomness,
+    /// The secret has less than 32 bytes.
+    #[error("the secret of a session key has at least 32 bytes")]
+    TooShort,
+    /// The list of keys is empty.
+    #[error("there is no session key")]
+    None,
+    /// The list of keys has more than 16.
+    #[error("there are more than 16 session keys")]
+    TooMany,
+    /// The list of keys has one of them twice.
+    #[error("a session key is there twice")]
+    Repeated,
 }
 
 impl KeyError {
@@ -60,6 +72,10 @@ impl KeyError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::NoRandomness => "session.no_randomness",
+            Self::TooShort => "session.key_too_short",
+            Self::None => "session.no_key",
+            Self::TooMany => "session.too_many_keys",
+            Self::Repeated => "session.key_repeated",
         }
     }
 }

@@ -1,7 +1,9 @@
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use portcullis_metadata::ResourceUri;
+use std::{fmt, ops::Deref};
 
-use crate::{Owner, SessionKey};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use portcullis_metadata::{ResourceUri, Scopes};
+
+use crate::{Owner, SessionKey, SessionKeys};
 
 const RANDOM: usize = 16;
 const TAG: usize = 16;
@@ -12,24 +14,61 @@ const CHARACTERS: usize = 44;
 /// What a session is filed under: the random part of its identifier.
 pub(crate) type Random = [u8; RANDOM];
 
-/// A new identifier's random part, or nothing when the operating system has no random bytes.
-pub(crate) fn random() -> Option<Random> {
-    let mut random = [0; RANDOM];
-    getrandom::fill(&mut random).ok().map(|()| random)
+/// An identifier as a session holds it: random bytes, key epoch and tag.
+#[derive(Clone, Copy)]
+pub(crate) struct Name([u8; BYTES]);
+
+/// An identifier as its owner knows it: 44 characters of base64url. Redacted in `Debug`; keep it out of logs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Identifier([u8; CHARACTERS]);
+
+impl Name {
+    /// A new name, or nothing when the operating system has no random bytes.
+    pub(crate) fn new(key: &SessionKey, resource: &ResourceUri, owner: Owner<'_>) -> Option<Self> {
+        let mut random = [0; RANDOM];
+        getrandom::fill(&mut random).ok()?;
+        Some(Self::build(key, resource, owner, &random))
+    }
+
+    pub(crate) fn build(key: &SessionKey, resource: &ResourceUri, owner: Owner<'_>, random: &Random) -> Self {
+        let mut bytes = [0; BYTES];
+        bytes[..RANDOM].copy_from_slice(random);
+        bytes[RANDOM] = key.epoch();
+        bytes[RANDOM + 1..].copy_from_slice(&tag(key, resource, owner, random).to_le_bytes());
+        Self(bytes)
+    }
+
+    pub(crate) fn random(&self) -> Random {
+        let mut random = [0; RANDOM];
+        random.copy_from_slice(&self.0[..RANDOM]);
+        random
+    }
+
+    pub(crate) fn identifier(&self) -> Identifier {
+        let mut text = [b'A'; CHARACTERS];
+        // It fits exactly.
+        let _ = URL_SAFE_NO_PAD.encode_slice(self.0, &mut text);
+        Identifier(text)
+    }
 }
 
-/// The outward form: base64url of random bytes, key epoch and tag.
-pub(crate) fn build(key: &SessionKey, resource: &ResourceUri, owner: Owner<'_>, random: &Random) -> Box<str> {
-    let mut bytes = [0; BYTES];
-    bytes[..RANDOM].copy_from_slice(random);
-    bytes[RANDOM] = key.epoch();
-    bytes[RANDOM + 1..].copy_from_slice(&tag(key, resource, owner, random).to_le_bytes());
-    URL_SAFE_NO_PAD.encode(bytes).into()
+impl Deref for Identifier {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        str::from_utf8(&self.0).unwrap_or_default()
+    }
 }
 
-/// The random part of an identifier that this key issued to this owner for this resource; nothing for any
+impl fmt::Debug for Identifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Identifier([redacted])")
+    }
+}
+
+/// The random part of an identifier that one of these keys issued to this owner for this resource; nothing for any
 /// other bytes. Allocates nothing.
-pub(crate) fn open(key: &SessionKey, resource: &ResourceUri, owner: Owner<'_>, identifier: &[u8]) -> Option<Random> {
+pub(crate) fn open(keys: &SessionKeys, resource: &ResourceUri, owner: Owner<'_>, identifier: &[u8]) -> Option<Random> {
     if identifier.len() != CHARACTERS {
         return None;
     }
@@ -39,13 +78,19 @@ pub(crate) fn open(key: &SessionKey, resource: &ResourceUri, owner: Owner<'_>, i
     let (&epoch, claimed) = rest.split_first()?;
     let claimed = u128::from_le_bytes(claimed.try_into().ok()?);
     // One comparison of two integers: its time tells nothing about where they differ.
-    (epoch == key.epoch() && claimed == tag(key, resource, owner, random)).then_some(*random)
+    keys.of_epoch(epoch).any(|key| claimed == tag(key, resource, owner, random)).then_some(*random)
 }
 
-/// A short hash for logs, from which nothing of the identifier can be computed. What is hashed is shorter than
-/// anything that is tagged, so that the two never meet.
-pub(crate) fn log_hash(key: &SessionKey, random: &Random) -> u64 {
-    (key.prf(&[b"log", random]) >> 64) as u64
+/// A short hash for logs, from which nothing of the identifier can be computed.
+pub(crate) fn log_hash(marks: &SessionKey, random: &Random) -> u64 {
+    (marks.prf([b"log".as_slice(), random]) >> 64) as u64
+}
+
+/// A short hash by which one set of scopes is told from another.
+pub(crate) fn authorization(marks: &SessionKey, scopes: &Scopes) -> u64 {
+    // No name has a space in it.
+    let names = scopes.iter().flat_map(|name| [name.as_bytes(), b" "]);
+    (marks.prf([b"scopes ".as_slice()].into_iter().chain(names)) >> 64) as u64
 }
 
 fn tag(key: &SessionKey, resource: &ResourceUri, owner: Owner<'_>, random: &Random) -> u128 {
@@ -54,7 +99,7 @@ fn tag(key: &SessionKey, resource: &ResourceUri, owner: Owner<'_>, random: &Rand
     let mut start = [0; RANDOM + 8];
     start[..RANDOM].copy_from_slice(random);
     start[RANDOM..].copy_from_slice(&(resource.len() as u64).to_le_bytes());
-    key.prf(&[&start, resource, head, issuer, subject, client])
+    key.prf([&start, resource, head, issuer, subject, client])
 }
 
 #[cfg(test)]
@@ -67,6 +112,14 @@ mod tests {
 
     fn key() -> SessionKey {
         SessionKey::new(3, *b"0123456789abcdef")
+    }
+
+    fn build(key: &SessionKey, resource: &ResourceUri, owner: Owner<'_>, random: &Random) -> Identifier {
+        Name::build(key, resource, owner, random).identifier()
+    }
+
+    fn open(key: &SessionKey, resource: &ResourceUri, owner: Owner<'_>, identifier: &[u8]) -> Option<Random> {
+        super::open(&key.clone().into(), resource, owner, identifier)
     }
 
     fn resource(text: &str) -> ResourceUri {
@@ -84,8 +137,8 @@ mod tests {
     /// E3: identifiers carry 128 bits of the system's generator.
     #[test]
     fn random_parts_differ() {
-        assert_ne!(random(), random());
-        assert!(random().is_some());
+        let name = || Name::new(&key(), &resource("https://r.example/mcp"), ALICE).unwrap().random();
+        assert_ne!(name(), name());
     }
 
     /// E3: the tag binds resource, owner, key and epoch; what is logged is none of its bytes.
@@ -104,6 +157,45 @@ mod tests {
         assert_eq!(open(&SessionKey::new(3, [0; 16]), &here, ALICE, identifier), None);
         assert_eq!(open(&SessionKey::new(4, *b"0123456789abcdef"), &here, ALICE, identifier), None);
         assert_ne!(log_hash(&key(), &random).to_le_bytes(), random[..8]);
+    }
+
+    /// E10: an identifier verifies under the key that its epoch names and no other one, wherever that stands.
+    #[test]
+    fn the_epoch_names_the_key() {
+        let here = resource("https://r.example/mcp");
+        let (old, new, twin) = (key(), SessionKey::new(4, [4; 16]), SessionKey::new(3, [5; 16]));
+        let list = |keys: &[&SessionKey]| SessionKeys::new(keys.iter().map(|key| (*key).clone())).unwrap();
+        let identifier = build(&old, &here, ALICE, &[7; 16]);
+        let opened = |keys: &SessionKeys, identifier: &str| super::open(keys, &here, ALICE, identifier.as_bytes());
+        for keys in
+            [list(&[&old]), list(&[&new, &old]), list(&[&old, &new]), list(&[&twin, &old]), list(&[&old, &twin])]
+        {
+            assert_eq!(opened(&keys, &identifier), Some([7; 16]));
+        }
+        assert_eq!(opened(&list(&[&new, &twin]), &identifier), None);
+        // The tag of one key under the epoch of another is none.
+        let mut bytes = URL_SAFE_NO_PAD.decode(&*identifier).unwrap();
+        bytes[RANDOM] = new.epoch();
+        assert_eq!(opened(&list(&[&new, &old]), &URL_SAFE_NO_PAD.encode(bytes)), None);
+    }
+
+    /// E8: one set of scopes is told from another, in whatever order a token names them.
+    #[test]
+    fn scopes_are_told_apart() {
+        let of = |text| authorization(&key(), &Scopes::parse(text).unwrap());
+        assert_eq!(of("a b"), of("b  a b"));
+        let different = ["", "a", "b", "ab", "a b", "a b c"].map(of);
+        for (position, one) in different.iter().enumerate() {
+            assert!(!different[..position].contains(one));
+        }
+        assert_ne!(of("a"), authorization(&SessionKey::new(3, [0; 16]), &Scopes::parse("a").unwrap()));
+    }
+
+    /// E3: identifiers do not show where they are printed by mistake.
+    #[test]
+    fn debug_is_redacted() {
+        let identifier = build(&key(), &resource("https://r.example/mcp"), ALICE, &[7; 16]);
+        assert_eq!(format!("{identifier:?}"), "Identifier([redacted])");
     }
 
     proptest! {

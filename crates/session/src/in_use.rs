@@ -1,6 +1,6 @@
 use std::{fmt, ops::Deref, sync::Arc};
 
-use crate::{Session, SessionStore};
+use crate::{Identifier, Resolved, Session, SessionStore};
 
 /// A use of a session that takes time, such as a request or a stream. Made by [`SessionStore::hold`].
 ///
@@ -10,12 +10,26 @@ use crate::{Session, SessionStore};
 pub struct InUse {
     store: SessionStore,
     session: Arc<Session>,
+    /// Which of the session's identifiers the use came with.
+    number: u32,
+    authorization: u64,
 }
 
 impl InUse {
-    pub(crate) fn new(store: SessionStore, session: Arc<Session>) -> Self {
+    pub(crate) fn new(store: SessionStore, resolved: Resolved, authorization: u64) -> Self {
+        let Resolved { session, number } = resolved;
         session.take_into_use();
-        Self { store, session }
+        Self { store, session, number, authorization }
+    }
+
+    /// The identifier that the client has to be told with the answer, because it came with an older one; nothing when
+    /// its own is the newest.
+    ///
+    /// A new one is made when this use has other scopes than the newest identifier was made for, at most once a minute,
+    /// and not before the newest has been used. The older one goes on resolving until 5 min after the new one's first
+    /// use, so that a client that does not learn the new one is not cut off.
+    pub fn renewed(&self) -> Option<Identifier> {
+        self.store.renewed(&self.session, self.number, self.authorization)
     }
 }
 

@@ -8,6 +8,10 @@
 //!   epoch of the key, and a 16-byte tag keyed over resource, owner and random bytes. A wrong tag is refused
 //!   without a look into the table; a right tag that is not in the table names a session that has ended
 //!   ([`Unresolved::Ended`]).
+//! - **Keys** ([`SessionKeys`]) can be rotated while sessions live, and shared by replicas and restarts, so that they
+//!   tell each other's ended identifiers from unknown ones.
+//! - **New identifiers**: when the owner comes with other scopes, the session gets another identifier
+//!   ([`InUse::renewed`]). The old one goes on resolving until 5 min after the new one's first use.
 //! - **Room** is reserved before a session exists ([`SessionStore::reserve`]), so that no more sessions are
 //!   opened than the limits allow, however many callers ask at once. At a limit new sessions are refused; an
 //!   active one is never evicted.
@@ -21,7 +25,7 @@
 //! ```
 //! use std::sync::Arc;
 //!
-//! use portcullis_metadata::{ResourceUri, SystemClock};
+//! use portcullis_metadata::{ResourceUri, Scopes, SystemClock};
 //! use portcullis_session::{EndReason, Owner, SessionKey, SessionSettings, SessionStore, Unresolved};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -31,9 +35,11 @@
 //! let alice = Owner::Subject { issuer: "https://auth.example.com", subject: "alice", client: Some("app") };
 //! let mallory = Owner::Subject { issuer: "https://auth.example.com", subject: "mallory", client: Some("app") };
 //!
-//! let room = store.reserve(&resource, alice)?;
+//! let scopes = Scopes::parse("tools:read")?;
+//! let room = store.reserve(&resource, alice, &scopes)?;
 //! let session = room.open(Box::from(*b"the backend's own id"), None);
-//! let identifier = session.identifier().as_bytes();
+//! let identifier = session.identifier();
+//! let identifier = identifier.as_bytes();
 //!
 //! assert_eq!(store.resolve(&resource, alice, identifier)?.backend(), b"the backend's own id");
 //! assert_eq!(store.resolve(&resource, mallory, identifier).unwrap_err(), Unresolved::Unknown);
@@ -48,18 +54,24 @@ mod error;
 mod identifier;
 mod in_use;
 mod key;
+mod keys;
+mod lineage;
 mod observer;
 mod owner;
+mod resolved;
 mod room;
 mod session;
 mod settings;
 mod store;
 
 pub use error::{KeyError, StoreFull, Unresolved};
+pub use identifier::Identifier;
 pub use in_use::InUse;
 pub use key::SessionKey;
+pub use keys::SessionKeys;
 pub use observer::{EndReason, SessionObserver};
 pub use owner::Owner;
+pub use resolved::Resolved;
 pub use session::{LogHash, Session};
 pub use settings::SessionSettings;
 pub use store::{Reservation, SessionStore};

@@ -1,7 +1,7 @@
 use std::{
     fmt,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
@@ -9,18 +9,26 @@ use std::{
 
 use portcullis_metadata::ResourceUri;
 
-use crate::{EndReason, Owner, identifier::Random};
+use crate::{
+    EndReason, Identifier, Owner,
+    identifier::{Name, Random},
+    lineage::{Lineage, Successor},
+};
 
 /// One session. Redacted in `Debug`, which shows the hash for logs only.
 pub struct Session {
-    identifier: Box<str>,
-    random: Random,
+    /// The identifier that it was opened with.
+    first: Name,
+    /// Those that came after it; most sessions never have any.
+    later: OnceLock<Box<Lineage>>,
+    /// What the caller was allowed to do when it was opened.
+    authorization: u64,
     log_hash: u64,
     resource: ResourceUri,
     /// The owner's encoding; nothing for [`Owner::Nobody`].
     owner: Option<Arc<[u8]>>,
     backend: Box<[u8]>,
-    protocol_version: Option<Box<str>>,
+    protocol_version: OnceLock<Box<str>>,
     /// Milliseconds of the store's monotonic clock.
     opened: u64,
     /// The same of the last use, or [`ENDED`]. One atomic for both, so that a use and an end never both win.
@@ -33,8 +41,8 @@ const ENDED: u64 = u64::MAX;
 
 /// What a session is made of.
 pub(crate) struct Record {
-    pub(crate) identifier: Box<str>,
-    pub(crate) random: Random,
+    pub(crate) name: Name,
+    pub(crate) authorization: u64,
     pub(crate) log_hash: u64,
     pub(crate) resource: ResourceUri,
     pub(crate) owner: Option<Arc<[u8]>>,
@@ -60,16 +68,26 @@ pub(crate) enum Life {
 
 impl Session {
     pub(crate) fn new(record: Record, now: Duration) -> Self {
-        let Record { identifier, random, log_hash, resource, owner, backend, protocol_version } = record;
+        let Record { name, authorization, log_hash, resource, owner, backend, protocol_version } = record;
         let opened = millis(now);
-        let last_used = AtomicU64::new(opened);
-        let in_use = AtomicU32::new(0);
-        Self { identifier, random, log_hash, resource, owner, backend, protocol_version, opened, last_used, in_use }
+        Self {
+            first: name,
+            later: OnceLock::new(),
+            authorization,
+            log_hash,
+            resource,
+            owner,
+            backend,
+            protocol_version: protocol_version.map(OnceLock::from).unwrap_or_default(),
+            opened,
+            last_used: AtomicU64::new(opened),
+            in_use: AtomicU32::new(0),
+        }
     }
 
-    /// The identifier that the owner knows the session by: 44 characters of base64url. Keep it out of logs.
-    pub fn identifier(&self) -> &str {
-        &self.identifier
+    /// The newest identifier that the session was given.
+    pub fn identifier(&self) -> Identifier {
+        self.successor().map_or(self.first, |newest| newest.name).identifier()
     }
 
     /// What the backend knows the session by, as given when it was opened.
@@ -77,9 +95,14 @@ impl Session {
         &self.backend
     }
 
-    /// The protocol version agreed on when the session was opened.
+    /// The protocol version agreed on, as far as it is known.
     pub fn protocol_version(&self) -> Option<&str> {
-        self.protocol_version.as_deref()
+        self.protocol_version.get().map(|version| &**version)
+    }
+
+    /// Records the protocol version agreed on, where it was not known when the session was opened. The first one counts.
+    pub fn set_protocol_version(&self, version: &str) {
+        self.protocol_version.get_or_init(|| version.into());
     }
 
     /// The resource that the session belongs to.
@@ -97,8 +120,42 @@ impl Session {
         LogHash(self.log_hash)
     }
 
-    pub(crate) fn random(&self) -> &Random {
-        &self.random
+    /// What the session is filed under for as long as it lives, be it that its first identifier no longer resolves.
+    pub(crate) fn random(&self) -> Random {
+        self.first.random()
+    }
+
+    pub(crate) fn authorization(&self) -> u64 {
+        self.authorization
+    }
+
+    /// The newest identifier, where it is not the first.
+    pub(crate) fn successor(&self) -> Option<Successor> {
+        self.later.get()?.newest()
+    }
+
+    /// Room for the identifiers after the first.
+    pub(crate) fn later(&self) -> &Lineage {
+        self.later.get_or_init(|| Box::new(Lineage::empty()))
+    }
+
+    /// Forgets the identifiers after the first.
+    pub(crate) fn take_later(&self) -> Vec<Random> {
+        self.later.get().map(|later| later.take()).unwrap_or_default()
+    }
+
+    /// Whether the identifier of this number still resolves; if so, it has been used.
+    pub(crate) fn use_number(&self, number: u32, now: Duration) -> bool {
+        self.later.get().is_none_or(|later| later.use_number(number, millis(now)))
+    }
+
+    /// Whether the identifier of this number no longer resolves.
+    pub(crate) fn is_retired(&self, number: u32, now: Duration) -> bool {
+        self.later.get().is_some_and(|later| later.is_retired(number, millis(now)))
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.last_used.load(Ordering::Acquire) == ENDED
     }
 
     pub(crate) fn owner(&self) -> Option<&Arc<[u8]>> {
@@ -174,7 +231,7 @@ impl Session {
 }
 
 /// Milliseconds, never [`ENDED`].
-fn millis(duration: Duration) -> u64 {
+pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).min(ENDED - 1)
 }
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::SessionKey;
+use crate::SessionKeys;
 
 /// How a [`SessionStore`](crate::SessionStore) behaves.
 #[derive(Clone, Debug)]
@@ -15,18 +15,18 @@ pub struct SessionSettings {
     /// apply to [`Owner::Nobody`](crate::Owner::Nobody).
     pub max_per_owner: usize,
     /// What identifiers are tagged with. Identifiers of any other key are unknown.
-    pub key: SessionKey,
+    pub keys: SessionKeys,
 }
 
 impl SessionSettings {
-    /// The defaults, with this key.
-    pub fn new(key: SessionKey) -> Self {
+    /// The defaults, with these keys.
+    pub fn new(keys: impl Into<SessionKeys>) -> Self {
         Self {
             idle_timeout: Duration::from_secs(30 * 60),
             lifetime: Duration::from_secs(24 * 60 * 60),
             max_total: 100_000,
             max_per_owner: 100,
-            key,
+            keys: keys.into(),
         }
     }
 }
@@ -34,6 +34,7 @@ impl SessionSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SessionKey;
 
     /// E9: 30 minutes idle, 24 hours in all, by default.
     #[test]

@@ -1,13 +1,16 @@
-use std::{fmt, ptr, sync::Arc};
+use std::{fmt, ptr, sync::Arc, time::Duration};
 
+use arc_swap::ArcSwap;
 use dashmap::DashMap;
-use portcullis_metadata::{Clock, ResourceUri};
+use portcullis_metadata::{Clock, ResourceUri, Scopes};
 
 use crate::{
-    EndReason, InUse, Owner, Session, SessionKey, SessionObserver, SessionSettings, StoreFull, Unresolved,
-    identifier::{self, Random},
+    EndReason, Identifier, InUse, Owner, Resolved, Session, SessionKey, SessionKeys, SessionObserver, SessionSettings,
+    StoreFull, Unresolved,
+    identifier::{self, Name, Random},
+    lineage::Successor,
     room::Rooms,
-    session::{Life, Record, Timeouts},
+    session::{Life, Record, Timeouts, millis},
 };
 
 /// The sessions of one process. Cheap to clone; clones share everything.
@@ -18,12 +21,17 @@ use crate::{
 pub struct SessionStore(Arc<Shared>);
 
 struct Shared {
-    key: SessionKey,
+    keys: ArcSwap<SessionKeys>,
+    /// For hashes that are compared and logged here; not replaced together with the keys.
+    marks: SessionKey,
     timeouts: Timeouts,
     clock: Arc<dyn Clock>,
     observer: Arc<dyn SessionObserver>,
     rooms: Rooms,
+    /// Each session under its first identifier, for as long as it lives.
     table: DashMap<Random, Arc<Session>>,
+    /// The sessions that were given a new identifier once more, under each of these, with its number.
+    renewed: DashMap<Random, Resolved>,
 }
 
 /// How many sessions one sweep ends at most, since each end may cost its observer something.
@@ -32,26 +40,35 @@ const SWEEP_BATCH: usize = 1024;
 impl SessionStore {
     /// An empty store.
     pub fn new(settings: SessionSettings, clock: Arc<dyn Clock>, observer: Arc<dyn SessionObserver>) -> Self {
-        let SessionSettings { idle_timeout, lifetime, max_total, max_per_owner, key } = settings;
+        let SessionSettings { idle_timeout, lifetime, max_total, max_per_owner, keys } = settings;
         Self(Arc::new(Shared {
-            key,
+            marks: keys.current().for_marks(),
+            keys: ArcSwap::from_pointee(keys),
             timeouts: Timeouts { idle: idle_timeout, lifetime },
             clock,
             observer,
             rooms: Rooms::new(max_total, max_per_owner),
             table: DashMap::new(),
+            renewed: DashMap::new(),
         }))
     }
 
-    /// Holds room for a session until the reservation is opened or dropped.
+    /// Replaces the keys. Sessions whose identifiers were tagged with a key that is in both lists go on; identifiers of
+    /// a key that no longer is are unknown.
+    pub fn set_keys(&self, keys: SessionKeys) {
+        self.0.keys.store(Arc::new(keys));
+    }
+
+    /// Holds room for a session until the reservation is opened or dropped. `scopes` are what the caller's token allows:
+    /// other ones will get the session a new identifier.
     ///
     /// # Errors
     /// At a limit, or when the operating system gives no random bytes.
-    pub fn reserve(&self, resource: &ResourceUri, owner: Owner<'_>) -> Result<Reservation, StoreFull> {
+    pub fn reserve(&self, resource: &ResourceUri, owner: Owner<'_>, scopes: &Scopes) -> Result<Reservation, StoreFull> {
         let room = Room::take(&self.0, owner)?;
-        let random = identifier::random().ok_or(StoreFull::NoRandomness)?;
-        let identifier = identifier::build(&self.0.key, resource, owner, &random);
-        Ok(Reservation { room, resource: resource.clone(), random, identifier })
+        let name = Name::new(self.0.keys.load().current(), resource, owner).ok_or(StoreFull::NoRandomness)?;
+        let authorization = identifier::authorization(&self.0.marks, scopes);
+        Ok(Reservation { room, resource: resource.clone(), name, authorization })
     }
 
     /// The active session of this identifier, resource and owner; its idle time starts anew. Allocates nothing.
@@ -61,28 +78,30 @@ impl SessionStore {
     /// # Errors
     /// [`Unresolved::Unknown`] for everything that was not issued to this owner for this resource, without any
     /// effect on whosever it is; [`Unresolved::Ended`] for the owner's own identifier when its session has ended.
-    pub fn resolve(
-        &self,
-        resource: &ResourceUri,
-        owner: Owner<'_>,
-        identifier: &[u8],
-    ) -> Result<Arc<Session>, Unresolved> {
-        let random = identifier::open(&self.0.key, resource, owner, identifier).ok_or(Unresolved::Unknown)?;
-        let session = self.0.table.get(&random).map(|held| Arc::clone(&held)).ok_or(Unresolved::Ended)?;
-        if !session.belongs_to(resource, owner) {
+    pub fn resolve(&self, resource: &ResourceUri, owner: Owner<'_>, identifier: &[u8]) -> Result<Resolved, Unresolved> {
+        let random = identifier::open(&self.0.keys.load(), resource, owner, identifier).ok_or(Unresolved::Unknown)?;
+        let resolved = self.0.find(&random).ok_or(Unresolved::Ended)?;
+        if !resolved.belongs_to(resource, owner) {
             return Err(Unresolved::Unknown);
         }
-        if self.touch(&session) { Ok(session) } else { Err(Unresolved::Ended) }
+        let now = self.0.clock.monotonic();
+        let active = resolved.use_number(resolved.number, now) && self.touch_at(&resolved, now);
+        if active { Ok(resolved) } else { Err(Unresolved::Ended) }
     }
 
     /// Keeps a session from going idle for as long as the returned value lives. Its lifetime still ends it.
-    pub fn hold(&self, session: Arc<Session>) -> InUse {
-        InUse::new(self.clone(), session)
+    /// `scopes` are what the caller's token allows; see [`InUse::renewed`].
+    pub fn hold(&self, session: Resolved, scopes: &Scopes) -> InUse {
+        InUse::new(self.clone(), session, identifier::authorization(&self.0.marks, scopes))
     }
 
     /// Counts this moment as a use of the session. Whether it is still active.
     pub(crate) fn touch(&self, session: &Session) -> bool {
-        match session.touch(self.0.clock.monotonic(), self.0.timeouts) {
+        self.touch_at(session, self.0.clock.monotonic())
+    }
+
+    fn touch_at(&self, session: &Session, now: Duration) -> bool {
+        match session.touch(now, self.0.timeouts) {
             Life::Active => true,
             Life::Ended => false,
             Life::JustExpired(reason) => {
@@ -90,6 +109,20 @@ impl SessionStore {
                 false
             }
         }
+    }
+
+    /// See [`InUse::renewed`]. `number` is that of the identifier which the use came with.
+    pub(crate) fn renewed(&self, session: &Arc<Session>, number: u32, authorization: u64) -> Option<Identifier> {
+        let now = millis(self.0.clock.monotonic());
+        let newest = session.successor();
+        if newest.map_or(0, |newest| newest.number) == number {
+            let made_for = newest.map_or(session.authorization(), |newest| newest.authorization);
+            if authorization == made_for || newest.is_some_and(|newest| !newest.may_be_followed(now)) {
+                return None;
+            }
+            self.0.renew(session, number.checked_add(1)?, authorization, now)?;
+        }
+        (!session.has_ended()).then(|| session.identifier())
     }
 
     /// Ends a session; nothing happens when it has ended already or is another store's.
@@ -125,6 +158,7 @@ impl SessionStore {
                 ended += 1;
             }
         }
+        self.0.forget_retired(now);
         ended
     }
 
@@ -140,10 +174,49 @@ impl SessionStore {
 }
 
 impl Shared {
+    fn find(&self, random: &Random) -> Option<Resolved> {
+        match self.table.get(random) {
+            Some(held) => Some(Resolved { session: Arc::clone(&held), number: 0 }),
+            None => self.renewed.get(random).map(|held| held.clone()),
+        }
+    }
+
+    /// Gives a session its next identifier, unless somebody else just did, or it has ended. Nothing when the operating
+    /// system has no random bytes.
+    fn renew(&self, session: &Arc<Session>, number: u32, authorization: u64, now: u64) -> Option<()> {
+        let name = Name::new(self.keys.load().current(), session.resource(), session.owned_by())?;
+        // It resolves before anybody can be told of it, and no lock of the table is taken under the session's.
+        self.renewed.insert(name.random(), Resolved { session: Arc::clone(session), number });
+        let successor = Successor::new(name, number, authorization, now);
+        match session.later().add(successor, now, || !session.has_ended()) {
+            Ok(forgotten) => forgotten.iter().for_each(|random| drop(self.renewed.remove(random))),
+            Err(not_added) => drop(self.renewed.remove(&not_added)),
+        }
+        Some(())
+    }
+
+    /// Forgets identifiers whose successors have long been in use, a bounded number at a time.
+    fn forget_retired(&self, now: Duration) {
+        let retired: Vec<Random> = self
+            .renewed
+            .iter()
+            .filter(|held| held.is_retired(held.number, now))
+            .take(SWEEP_BATCH)
+            .map(|held| *held.key())
+            .collect();
+        for random in &retired {
+            self.renewed.remove(random);
+        }
+    }
+
     /// Whoever takes the session out of the table is the one that tells the observer, after the lock is gone.
     fn remove(&self, session: &Session, reason: EndReason) {
-        if self.table.remove_if(session.random(), |_, held| ptr::eq(&**held, session)).is_some() {
+        if self.table.remove_if(&session.random(), |_, held| ptr::eq(&**held, session)).is_some() {
             session.close();
+            // After it is closed no identifier is added any more.
+            for random in session.take_later() {
+                self.renewed.remove(&random);
+            }
             self.rooms.release(session.owner());
             self.observer.ended(session, reason);
         }
@@ -161,20 +234,20 @@ impl fmt::Debug for SessionStore {
 pub struct Reservation {
     room: Room,
     resource: ResourceUri,
-    random: Random,
-    identifier: Box<str>,
+    name: Name,
+    authorization: u64,
 }
 
 impl Reservation {
     /// Records the session, active from this moment. `backend` is whatever the backend knows it by, opaque here;
-    /// `protocol_version` the one agreed on.
+    /// `protocol_version` the one agreed on, if it is known by now ([`Session::set_protocol_version`]).
     pub fn open(self, backend: Box<[u8]>, protocol_version: Option<Box<str>>) -> Arc<Session> {
-        let Self { room, resource, random, identifier } = self;
+        let Self { room, resource, name, authorization } = self;
         let (store, owner) = room.keep();
-        let log_hash = identifier::log_hash(&store.key, &random);
-        let record = Record { identifier, random, log_hash, resource, owner, backend, protocol_version };
+        let log_hash = identifier::log_hash(&store.marks, &name.random());
+        let record = Record { name, authorization, log_hash, resource, owner, backend, protocol_version };
         let session = Arc::new(Session::new(record, store.clock.monotonic()));
-        store.table.insert(random, Arc::clone(&session));
+        store.table.insert(name.random(), Arc::clone(&session));
         store.observer.opened(&session);
         session
     }

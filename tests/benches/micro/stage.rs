@@ -22,13 +22,14 @@ use portcullis_guard::{
     Authentication, Decision, DecisionSink, Guard, GuardLayer, GuardSettings, ProtectedResource, ScopeJudge,
 };
 use portcullis_metadata::{AccessToken, JwkSet, ProtectedResourceMetadata, ResourceUri, Scopes, SystemClock};
-use portcullis_session::{Owner, Session, SessionKey, SessionSettings, SessionStore};
+use portcullis_session::{Owner, Resolved, Session, SessionKey, SessionSettings, SessionStore};
 use portcullis_testkit::{FakeIssuer, Forge, TokenBuilder};
 use portcullis_verifier::{IssuerSettings, KeySource, Principal, TrustedIssuer, Verifier, VerifierSettings};
 use tower_layer::Layer as _;
 use tower_service::Service;
 
 const RESOURCE: &str = "https://mcp.example.com/mcp";
+const SCOPES: &str = "openid profile mcp:tools";
 const CALLERS: usize = 64;
 const MESSAGE: &str =
     r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}"#;
@@ -95,7 +96,7 @@ impl Stage {
     }
 
     /// The session of the caller whose turn it is.
-    pub(crate) fn resolve(&self, principal: &Principal, turn: usize) -> Arc<Session> {
+    pub(crate) fn resolve(&self, principal: &Principal, turn: usize) -> Resolved {
         let owner = Owner::Subject {
             issuer: principal.issuer().as_str(),
             subject: principal.subject().expect("a subject"),
@@ -142,7 +143,7 @@ fn usual_token(forge: &Forge, number: usize) -> TokenBuilder {
         .token()
         .expires_in(3_600)
         .subject(&format!("5f0d3b1c-7a52-4d0e-9c58-{number:012}"))
-        .scope("openid profile mcp:tools")
+        .scope(SCOPES)
         .claim("azp", "test-client")
         .claim("typ", "Bearer")
         .claim("sid", format!("d2f5a0de-11f3-4c0c-8f5a-{number:012}"))
@@ -153,7 +154,8 @@ impl Caller {
         let token = usual_token(forge, number).sign();
         let subject = format!("5f0d3b1c-7a52-4d0e-9c58-{number:012}");
         let owner = Owner::Subject { issuer: forge.issuer().as_str(), subject: &subject, client: Some("test-client") };
-        let session = store.reserve(resource, owner).expect("room").open(Box::from(*b"backend"), None);
+        let scopes = Scopes::parse(SCOPES).expect("scopes");
+        let session = store.reserve(resource, owner, &scopes).expect("room").open(Box::from(*b"backend"), None);
         Self { authorization: format!("Bearer {token}"), token: AccessToken::new(token), session }
     }
 }
@@ -169,7 +171,7 @@ impl Stack {
             .header(AUTHORIZATION, &caller.authorization)
             .header("content-type", "application/json")
             .header("accept", "application/json, text/event-stream")
-            .header("mcp-session-id", caller.session.identifier())
+            .header("mcp-session-id", &*caller.session.identifier())
             .body(Full::new(Bytes::from_static(MESSAGE.as_bytes())))
             .expect("a request");
         let response = ready(self.0.clone().call(request)).expect("an answer");

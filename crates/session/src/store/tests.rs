@@ -7,9 +7,11 @@ use std::{
     time::Duration,
 };
 
-use portcullis_metadata::{Clock, ResourceUri, UnixTime};
+use portcullis_metadata::{Clock, ResourceUri, Scopes, UnixTime};
 
 use super::*;
+
+mod renewing;
 
 const ISSUER: &str = "https://auth.example.com/realms/prod";
 const ALICE: Owner<'_> = Owner::Subject {
@@ -49,7 +51,7 @@ impl Heard {
 
 impl SessionObserver for Heard {
     fn ended(&self, session: &Session, reason: EndReason) {
-        self.0.lock().unwrap().push((session.identifier().into(), reason));
+        self.0.lock().unwrap().push(((*session.identifier()).into(), reason));
     }
 }
 
@@ -73,12 +75,20 @@ fn bench() -> Bench {
 }
 
 impl Bench {
-    fn open(&self, owner: Owner<'_>) -> Arc<Session> {
-        let backend = Box::from(*b"11111111-2222-3333-4444-555555555555");
-        self.store.reserve(&self.resource, owner).unwrap().open(backend, Some("2025-11-25".into()))
+    fn reserve(&self, owner: Owner<'_>) -> Result<Reservation, StoreFull> {
+        self.store.reserve(&self.resource, owner, &Scopes::empty())
     }
 
-    fn resolve(&self, owner: Owner<'_>, session: &Session) -> Result<Arc<Session>, Unresolved> {
+    fn open(&self, owner: Owner<'_>) -> Arc<Session> {
+        let backend = Box::from(*b"11111111-2222-3333-4444-555555555555");
+        self.reserve(owner).unwrap().open(backend, Some("2025-11-25".into()))
+    }
+
+    fn hold(&self, session: &Arc<Session>) -> InUse {
+        self.store.hold(Resolved { session: Arc::clone(session), number: 0 }, &Scopes::empty())
+    }
+
+    fn resolve(&self, owner: Owner<'_>, session: &Session) -> Result<Resolved, Unresolved> {
         self.store.resolve(&self.resource, owner, session.identifier().as_bytes())
     }
 }
@@ -88,7 +98,7 @@ fn a_session_resolves_to_what_was_opened() {
     let bench = bench();
     let opened = bench.open(ALICE);
     let found = bench.resolve(ALICE, &opened).unwrap();
-    assert!(Arc::ptr_eq(&opened, &found));
+    assert!(Arc::ptr_eq(&opened, &found.clone().into_session()));
     assert_eq!(found.backend(), b"11111111-2222-3333-4444-555555555555");
     assert_eq!(found.protocol_version(), Some("2025-11-25"));
     assert_eq!(found.resource(), &bench.resource);
@@ -99,7 +109,7 @@ fn a_session_resolves_to_what_was_opened() {
 #[test]
 fn rubbish_is_unknown() {
     let bench = bench();
-    let identifier = bench.open(ALICE).identifier().to_owned();
+    let identifier = (*bench.open(ALICE).identifier()).to_owned();
     let longer = format!("{identifier}A");
     let cases: [&[u8]; 8] = [
         b"",
@@ -125,7 +135,7 @@ fn debug_shows_the_hash_only() {
     let shown = format!("{session:?} {:?}", bench.store);
     assert!(shown.contains(&session.log_hash().to_string()));
     assert_eq!(session.log_hash().to_string().len(), 16);
-    assert!(!shown.contains(session.identifier()) && !shown.contains("11111111"));
+    assert!(!shown.contains(&*session.identifier()) && !shown.contains("11111111"));
     assert_ne!(session.log_hash(), bench.open(ALICE).log_hash());
 }
 
@@ -168,7 +178,7 @@ fn other_resource_is_unknown() {
 fn record_is_compared_beside_the_tag() {
     let bench = bench();
     let session = bench.open(ALICE);
-    let forged = identifier::build(&SessionKey::new(1, [5; 16]), &bench.resource, MALLORY, session.random());
+    let forged = Name::build(&SessionKey::new(1, [5; 16]), &bench.resource, MALLORY, &session.random()).identifier();
     let refused = bench.store.resolve(&bench.resource, MALLORY, forged.as_bytes()).unwrap_err();
     assert_eq!(refused, Unresolved::Unknown);
 }
@@ -199,7 +209,7 @@ fn idle_sessions_end_at_resolve() {
     assert!(bench.store.touch(&session));
     bench.clock.advance(Duration::from_secs(30 * 60));
     assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), Unresolved::Ended);
-    assert_eq!(bench.heard.take(), [(session.identifier().into(), EndReason::Idle)]);
+    assert_eq!(bench.heard.take(), [((*session.identifier()).into(), EndReason::Idle)]);
     assert!(!bench.store.touch(&session));
     assert_eq!((bench.store.len(), bench.store.0.rooms.counts()), (0, (0, 0)));
 }
@@ -214,7 +224,7 @@ fn an_ended_session_cannot_be_used_again() {
     assert!(!bench.store.touch(&session));
     bench.clock.advance(Duration::from_secs(24 * 3600));
     assert!(!bench.store.touch(&session));
-    assert_eq!(bench.heard.take(), [(session.identifier().into(), EndReason::Deleted)]);
+    assert_eq!(bench.heard.take(), [((*session.identifier()).into(), EndReason::Deleted)]);
     assert_eq!((bench.store.len(), bench.store.0.rooms.counts()), (0, (0, 0)));
 }
 
@@ -223,7 +233,7 @@ fn an_ended_session_cannot_be_used_again() {
 fn a_session_in_use_does_not_go_idle() {
     let bench = bench();
     let session = bench.open(ALICE);
-    let (stream, request) = (bench.store.hold(session.clone()), bench.store.hold(session.clone()));
+    let (stream, request) = (bench.hold(&session), bench.hold(&session));
     bench.clock.advance(Duration::from_secs(3600));
     assert_eq!(bench.store.sweep(), 0);
     drop(request);
@@ -236,7 +246,7 @@ fn a_session_in_use_does_not_go_idle() {
     assert_eq!(bench.store.sweep(), 0);
     bench.clock.advance(Duration::from_millis(1));
     assert_eq!(bench.store.sweep(), 1);
-    assert_eq!(bench.heard.take(), [(session.identifier().into(), EndReason::Idle)]);
+    assert_eq!(bench.heard.take(), [((*session.identifier()).into(), EndReason::Idle)]);
 }
 
 /// E9: the absolute lifetime ends a session in use all the same, and the end of that use is not a second end.
@@ -244,17 +254,17 @@ fn a_session_in_use_does_not_go_idle() {
 fn a_session_in_use_ends_with_its_lifetime() {
     let bench = bench();
     let session = bench.open(ALICE);
-    let stream = bench.store.hold(session.clone());
+    let stream = bench.hold(&session);
     bench.clock.advance(Duration::from_secs(24 * 3600));
     assert_eq!(bench.store.sweep(), 1);
     drop(stream);
-    assert_eq!(bench.heard.take(), [(session.identifier().into(), EndReason::Lifetime)]);
+    assert_eq!(bench.heard.take(), [((*session.identifier()).into(), EndReason::Lifetime)]);
 
     let session = bench.open(ALICE);
-    let stream = bench.store.hold(session.clone());
+    let stream = bench.hold(&session);
     bench.clock.advance(Duration::from_secs(24 * 3600));
     drop(stream);
-    assert_eq!(bench.heard.take(), [(session.identifier().into(), EndReason::Lifetime)]);
+    assert_eq!(bench.heard.take(), [((*session.identifier()).into(), EndReason::Lifetime)]);
     assert!(bench.store.is_empty());
 }
 
@@ -269,7 +279,7 @@ fn lifetime_ends_at_resolve() {
     }
     bench.clock.advance(Duration::from_secs(20 * 60));
     assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), Unresolved::Ended);
-    assert_eq!(bench.heard.take(), [(session.identifier().into(), EndReason::Lifetime)]);
+    assert_eq!(bench.heard.take(), [((*session.identifier()).into(), EndReason::Lifetime)]);
 }
 
 /// E9: the reaper ends what nobody asks for, and only that.
@@ -281,7 +291,7 @@ fn sweep_ends_expired_sessions() {
     let young = bench.open(MALLORY);
     bench.clock.advance(Duration::from_secs(10 * 60));
     assert_eq!(bench.store.sweep(), 1);
-    assert_eq!(bench.heard.take(), [(old.identifier().into(), EndReason::Idle)]);
+    assert_eq!(bench.heard.take(), [((*old.identifier()).into(), EndReason::Idle)]);
     bench.resolve(MALLORY, &young).unwrap();
     assert_eq!(bench.store.sweep(), 0);
 }
@@ -314,7 +324,7 @@ fn end_is_heard_once() {
     bench.clock.advance(Duration::from_secs(48 * 3600));
     bench.store.sweep();
     assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), Unresolved::Ended);
-    assert_eq!(bench.heard.take(), [(session.identifier().into(), EndReason::Deleted)]);
+    assert_eq!(bench.heard.take(), [((*session.identifier()).into(), EndReason::Deleted)]);
     assert!(other.heard.take().is_empty());
 }
 
@@ -338,7 +348,7 @@ fn observer_is_called_outside_locks() {
             let store = self.0.lock().unwrap().take().unwrap();
             store.end(session, reason);
             assert!(store.is_empty());
-            store.reserve(&self.1, ALICE).unwrap().open(Box::default(), None);
+            store.reserve(&self.1, ALICE, &Scopes::empty()).unwrap().open(Box::default(), None);
         }
     }
     let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
@@ -347,7 +357,7 @@ fn observer_is_called_outside_locks() {
     (settings.max_total, settings.max_per_owner) = (1, 1);
     let store = SessionStore::new(settings, Arc::new(HandClock::default()), observer.clone());
     *observer.0.lock().unwrap() = Some(store.clone());
-    let session = store.reserve(&resource, ALICE).unwrap().open(Box::default(), None);
+    let session = store.reserve(&resource, ALICE, &Scopes::empty()).unwrap().open(Box::default(), None);
     store.end(&session, EndReason::Deleted);
     assert_eq!(store.len(), 1);
 }
@@ -357,11 +367,11 @@ fn observer_is_called_outside_locks() {
 fn limits_count_reservations() {
     let bench = bench_with(|settings| (settings.max_total, settings.max_per_owner) = (3, 2));
     let first = bench.open(ALICE);
-    let held = bench.store.reserve(&bench.resource, ALICE).unwrap();
-    assert_eq!(bench.store.reserve(&bench.resource, ALICE).unwrap_err(), StoreFull::Owner);
+    let held = bench.reserve(ALICE).unwrap();
+    assert_eq!(bench.reserve(ALICE).unwrap_err(), StoreFull::Owner);
     let second = bench.open(MALLORY);
-    assert_eq!(bench.store.reserve(&bench.resource, MALLORY).unwrap_err(), StoreFull::Total);
-    assert_eq!(bench.store.reserve(&bench.resource, Owner::Nobody).unwrap_err(), StoreFull::Total);
+    assert_eq!(bench.reserve(MALLORY).unwrap_err(), StoreFull::Total);
+    assert_eq!(bench.reserve(Owner::Nobody).unwrap_err(), StoreFull::Total);
     drop(held);
     let third = bench.open(ALICE);
     for (owner, session) in [(ALICE, &first), (MALLORY, &second), (ALICE, &third)] {
@@ -378,10 +388,10 @@ fn limits_count_reservations() {
 #[test]
 fn limits_at_their_edges() {
     let bench = bench_with(|settings| (settings.max_total, settings.max_per_owner) = (5, 0));
-    assert_eq!(bench.store.reserve(&bench.resource, ALICE).unwrap_err(), StoreFull::Owner);
+    assert_eq!(bench.reserve(ALICE).unwrap_err(), StoreFull::Owner);
     let open: Vec<_> = (0..5).map(|_| bench.open(Owner::Nobody)).collect();
     bench.resolve(Owner::Nobody, &open[0]).unwrap();
-    assert_eq!(bench.store.reserve(&bench.resource, Owner::Nobody).unwrap_err(), StoreFull::Total);
+    assert_eq!(bench.reserve(Owner::Nobody).unwrap_err(), StoreFull::Total);
     assert_eq!(bench.store.0.rooms.counts(), (5, 0));
 }
 
@@ -400,7 +410,7 @@ fn limits_hold_under_contention() {
                     for round in 0..400 {
                         let number = round % owners.len();
                         let owner = Owner::Subject { issuer: ISSUER, subject: &owners[number], client: None };
-                        if let Ok(room) = bench.store.reserve(&bench.resource, owner) {
+                        if let Ok(room) = bench.reserve(owner) {
                             assert!(bench.store.0.rooms.counts().0 <= 100);
                             if round % 3 == 0 {
                                 drop(room);
@@ -470,7 +480,7 @@ fn openings_are_heard() {
 
     impl SessionObserver for Openings {
         fn opened(&self, session: &Session) {
-            self.0.lock().unwrap().push((session.identifier().to_owned(), session.owned_by() == ALICE));
+            self.0.lock().unwrap().push(((*session.identifier()).to_owned(), session.owned_by() == ALICE));
         }
 
         fn ended(&self, _: &Session, _: EndReason) {}
@@ -480,9 +490,9 @@ fn openings_are_heard() {
     let settings = SessionSettings::new(SessionKey::random().unwrap());
     let store = SessionStore::new(settings, Arc::new(HandClock::default()), openings.clone());
     let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
-    let hers = store.reserve(&resource, ALICE).unwrap().open(Box::default(), None);
-    let nobodys = store.reserve(&resource, Owner::Nobody).unwrap().open(Box::default(), None);
+    let hers = store.reserve(&resource, ALICE, &Scopes::empty()).unwrap().open(Box::default(), None);
+    let nobodys = store.reserve(&resource, Owner::Nobody, &Scopes::empty()).unwrap().open(Box::default(), None);
     assert_eq!(nobodys.owned_by(), Owner::Nobody);
-    let expected = [(hers.identifier().to_owned(), true), (nobodys.identifier().to_owned(), false)];
+    let expected = [((*hers.identifier()).to_owned(), true), ((*nobodys.identifier()).to_owned(), false)];
     assert_eq!(*openings.0.lock().unwrap(), expected);
 }
