@@ -207,6 +207,27 @@ async fn values_out_of_bounds() {
     }
 }
 
+/// J4: an audit trail that cannot be kept is refused before anything is served.
+#[tokio::test]
+async fn audit_trails() {
+    for (case, audit, words) in [
+        ("no target", "queue = 65536", &["audit.target", "missing"][..]),
+        ("an unknown target", "target = \"stderr\"", &["audit.target", "stderr", "did you mean `stdout`?"]),
+        (
+            "a folder that is missing",
+            "target = { file = \"/nowhere/audit.jsonl\" }",
+            &["audit.target", "/nowhere/audit.jsonl", "folder that exists"],
+        ),
+        ("a folder", "target = { file = \"/\" }", &["audit.target", "/ cannot be written to"]),
+        ("a queue of nothing", "target = \"stdout\"\nqueue = 1", &["audit.queue = 1", "65536"]),
+        ("no rows", "target = \"stdout\"\nusage_rows = 0", &["audit.usage_rows = 0"]),
+        ("an interval", "target = \"stdout\"\nusage_interval = \"48h\"", &["audit.usage_interval", "24h"]),
+        ("a key", "target = \"stdout\"\nfile = \"x\"", &["audit.file", "did you mean"]),
+    ] {
+        assert_neither_serves_nor_checks(case, &with("", "", &format!("[audit]\n{audit}")), words).await;
+    }
+}
+
 /// A file that is missing, and one that is no TOML.
 #[tokio::test]
 async fn files() {

@@ -1,6 +1,7 @@
 //! What clients that mean well do, and exactly what they get.
 #![allow(clippy::unwrap_used, reason = "a scenario fails where something is missing")]
 
+mod audit;
 mod cors;
 mod http2;
 mod identity;

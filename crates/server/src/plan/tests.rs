@@ -319,6 +319,7 @@ fn revisions_are_known_ones() {
 fn the_documented_configurations_run() {
     for (name, text) in [
         ("README.md", include_str!("../../../../README.md")),
+        ("docs/audit.md", include_str!("../../../../docs/audit.md")),
         ("docs/configuration.md", include_str!("../../../../docs/configuration.md")),
     ] {
         let blocks: Vec<&str> = text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();

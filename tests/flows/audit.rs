@@ -1,0 +1,121 @@
+//! The audit trail on standard output: who did what, when, and what was decided.
+
+use portcullis_scenarios::{INITIALIZE, Request, Site, call};
+use serde_json::{Value, json};
+
+async fn audited() -> Site {
+    Site::builder().tables("[audit]\ntarget = \"stdout\"").start().await
+}
+
+/// The trail to its end; it is all that is on standard output.
+async fn trail(site: Site) -> Vec<Value> {
+    let finished = site.portcullis.stop().await;
+    let record = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+    finished.stdout.lines().map(record).collect()
+}
+
+fn of<'a>(trail: &'a [Value], event: &str) -> Vec<&'a Value> {
+    trail.iter().filter(|record| record["event"] == event).collect()
+}
+
+/// J1, J4: one record for each decision, with the id that the client got, the principal, the resource, the method, the
+/// decision, its reason and its time.
+#[tokio::test]
+async fn each_decision() {
+    let site = audited().await;
+    let token = site.token().subject("alice").client_id("editor").sign();
+    let poor = site.forge.token().subject("bob").sign();
+    let session = site.open_session(&token).await;
+    let post = |body: String| Request::post("/mcp?key=canary", body);
+    let tool = call(2, "tools/call", &json!({ "name": "add", "arguments": {} }));
+    let mut asked = Vec::new();
+    for (request, decision, code, status, subject) in [
+        (post(tool.clone()).bearer(&token).session(&session), "allow", None, 200, Some("alice")),
+        (post(tool.clone()).bearer(&token).session("unknown"), "deny", Some("session.unknown"), 400, Some("alice")),
+        (post(INITIALIZE.to_owned()).bearer(&poor), "deny", Some("scope.insufficient"), 403, Some("bob")),
+        (post(tool.clone()), "deny", Some("bearer.missing"), 401, None),
+        (post(tool.clone()).bearer("canary"), "deny", Some("token.malformed"), 401, None),
+        (Request::new("OPTIONS", "/mcp"), "deny", Some("bearer.missing"), 401, None),
+        (Request::new("GET", Site::METADATA_PATH), "allow", None, 200, None),
+        (
+            Request::new("GET", "/mcp").header("Origin", "http://a.example"),
+            "deny",
+            Some("origin.not_allowed"),
+            403,
+            None,
+        ),
+    ] {
+        let method = String::from_utf8(request.to_bytes()).unwrap().split(' ').next().unwrap().to_owned();
+        let answer = site.send(request).await;
+        let id = answer.header("x-request-id").expect("an id").to_owned();
+        asked.push((id, method, answer.status, decision, code, status, subject));
+    }
+    let trail = trail(site).await;
+    assert!(!format!("{trail:?}").contains("canary"), "{trail:?}");
+    for (id, method, answered, decision, code, status, subject) in asked {
+        let told: Vec<_> = of(&trail, "decision").into_iter().filter(|record| record["request.id"] == *id).collect();
+        let [record] = told[..] else { panic!("{decision} {code:?}: not one record: {told:?}") };
+        assert_eq!((answered, &record["http.status"]), (status, &status.into()), "{record}");
+        assert_eq!((&record["decision"], record["deny.code"].as_str()), (&decision.into(), code), "{record}");
+        assert_eq!((&record["http.method"], &record["resource"]), (&method.into(), &Site::RESOURCE.into()), "{record}");
+        assert_eq!(record["principal.subject"].as_str(), subject, "{record}");
+        let issuer = subject.map(|_| site_issuer());
+        assert_eq!(record["principal.issuer"].as_str(), issuer, "{record}");
+        assert_eq!(record["principal.client"].as_str().is_some(), subject.is_some(), "{record}");
+        assert!(subject != Some("alice") || record["principal.client"] == "editor", "{record}");
+        assert_eq!(record["client.address"], "127.0.0.1", "{record}");
+        assert!(record["latency.us"].is_u64() && record["timestamp"].as_str().unwrap().ends_with('Z'), "{record}");
+    }
+}
+
+fn site_issuer() -> &'static str {
+    "https://issuer.example"
+}
+
+/// J4: each session that begins or ends is told of with its owner, by a hash and never by its identifier.
+#[tokio::test]
+async fn sessions() {
+    let site = audited().await;
+    let token = site.token().subject("alice").client_id("editor").sign();
+    let session = site.open_session(&token).await;
+    let deleted = site.send(Request::new("DELETE", Site::ENDPOINT).bearer(&token).session(&session)).await;
+    assert!((200..300).contains(&deleted.status), "{deleted:?}");
+    let trail = trail(site).await;
+    let ([opened], [ended]) = (&of(&trail, "session.opened")[..], &of(&trail, "session.ended")[..]) else {
+        panic!("not one of each: {trail:?}")
+    };
+    for record in [opened, ended] {
+        assert_eq!((&record["principal.subject"], &record["principal.client"]), (&"alice".into(), &"editor".into()));
+        assert_eq!((&record["principal.issuer"], &record["resource"]), (&site_issuer().into(), &Site::RESOURCE.into()));
+        assert_eq!(record["session"].as_str().unwrap().len(), 16, "{record}");
+    }
+    assert_eq!(opened["session"], ended["session"]);
+    assert_eq!(ended["session.reason"], "deleted");
+    assert!(!format!("{trail:?}").contains(&session), "{trail:?}");
+}
+
+/// J4: what each principal used is counted, and told at the end at the latest.
+#[tokio::test]
+async fn usage() {
+    let site = audited().await;
+    let (alice, bob) = (site.token().subject("alice").sign(), site.forge.token().subject("bob").sign());
+    for (token, times) in [(&alice, 3), (&bob, 2)] {
+        for _ in 0..times {
+            site.try_token(token).await;
+        }
+    }
+    site.send(Request::post(Site::ENDPOINT, INITIALIZE)).await.assert_unauthorized();
+    let trail = trail(site).await;
+    let used = |subject: Option<&str>| {
+        let rows = of(&trail, "usage");
+        let rows = rows.iter().filter(|row| row["principal.subject"].as_str() == subject);
+        rows.fold((0, 0), |(requests, denied), row| {
+            assert_eq!(row["resource"], Site::RESOURCE);
+            (requests + row["usage.requests"].as_u64().unwrap(), denied + row["usage.denied"].as_u64().unwrap())
+        })
+    };
+    assert_eq!((used(Some("alice")), used(Some("bob")), used(None)), ((3, 0), (2, 2), (1, 1)));
+    assert_eq!(trail.first().unwrap()["event"], "audit.started");
+    assert_eq!(trail.last().unwrap()["event"], "audit.stopped");
+    assert_eq!(trail.last().unwrap()["audit.lost"], 0);
+}
