@@ -1,5 +1,6 @@
 //! What the tests of this workspace are written with: a [`ManualClock`], a [`Forge`] of good and hostile tokens, and a
-//! [`FakeIssuer`] that answers fetches from a script. A dev-dependency only.
+//! [`FakeIssuer`] that answers fetches from a script, and [`Canaries`] that find a secret where it must not be. A
+//! dev-dependency only.
 //!
 //! Everything here panics on misuse, as tests do.
 //!
@@ -19,6 +20,7 @@
 
 #![allow(clippy::expect_used, reason = "a test's tools fail the test")]
 
+mod canary;
 mod clock;
 mod fake_issuer;
 mod forge;
@@ -26,6 +28,7 @@ mod hostile;
 mod keys;
 mod token;
 
+pub use canary::{Canaries, Leak};
 pub use clock::ManualClock;
 pub use fake_issuer::{FakeIssuer, Gate};
 pub use forge::Forge;
