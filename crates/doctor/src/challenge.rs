@@ -1,0 +1,150 @@
+//! The answer to a request without a token (RFC 9110 section 15.5.2, RFC 6750 section 3, RFC 9728 section 5.1).
+
+use http::{StatusCode, header::WWW_AUTHENTICATE};
+use portcullis_discovery::FetchResponse;
+use portcullis_metadata::{BearerChallenge, parse_challenges};
+use url::Url;
+
+use crate::{Finding, Rule, text};
+
+const STATUS: Rule = Rule { id: "challenge.status", source: "RFC 9110 section 15.5.2, RFC 6750 section 3" };
+const HEADER: Rule = Rule { id: "challenge.header", source: "RFC 9110 section 11.6.1" };
+const BEARER: Rule = Rule { id: "challenge.bearer", source: "RFC 6750 section 3" };
+const METADATA: Rule = Rule { id: "challenge.resource_metadata", source: "RFC 9728 section 5.1" };
+const NO_ERROR: Rule = Rule { id: "challenge.no_error", source: "RFC 6750 section 3.1" };
+const SCOPE: Rule = Rule { id: "challenge.scope", source: "MCP 2025-11-25 authorization, scope selection strategy" };
+
+/// Judges the answer, and gives what its challenge says, where it has one.
+pub(crate) fn judge(response: &FetchResponse, findings: &mut Vec<Finding>) -> Option<BearerChallenge> {
+    findings.push(judge_status(response.status));
+    let values: Vec<_> = response.headers.get_all(WWW_AUTHENTICATE).iter().map(|value| value.as_bytes()).collect();
+    if values.is_empty() {
+        if response.status == StatusCode::UNAUTHORIZED {
+            findings.push(Finding::problem(
+                HEADER,
+                "the 401 has no WWW-Authenticate header",
+                "send `WWW-Authenticate: Bearer resource_metadata=\"...\"` with every 401",
+            ));
+        }
+        return None;
+    }
+    let challenges = match parse_challenges(values) {
+        Ok(challenges) => challenges,
+        Err(error) => {
+            findings.push(Finding::problem(
+                HEADER,
+                format!("the WWW-Authenticate header cannot be read: {error}"),
+                "write it as `Bearer name=\"value\", name=\"value\"`",
+            ));
+            return None;
+        }
+    };
+    let Some(challenge) = BearerChallenge::from_challenges(&challenges) else {
+        let schemes = text::list(challenges.iter().map(|challenge| challenge.scheme()));
+        findings.push(Finding::problem(
+            BEARER,
+            format!("no challenge of the scheme Bearer, but of {schemes}"),
+            "add a Bearer challenge",
+        ));
+        return None;
+    };
+    findings.push(Finding::met(BEARER, "there is a Bearer challenge"));
+    findings.push(judge_resource_metadata(&challenge));
+    findings.extend(judge_error(&challenge));
+    findings.push(judge_scope(&challenge));
+    Some(challenge)
+}
+
+fn judge_status(status: StatusCode) -> Finding {
+    if status == StatusCode::UNAUTHORIZED {
+        return Finding::met(STATUS, "a request without a token is answered with 401");
+    }
+    let fix = if status.is_success() {
+        "require a token: whoever finds this URL can use it now"
+    } else if status.is_redirection() {
+        "answer at this URL, or give clients the URL that it redirects to"
+    } else {
+        "answer with 401 and a Bearer challenge before anything else is judged"
+    };
+    Finding::problem(STATUS, format!("a request without a token is answered with {status}, not 401"), fix)
+}
+
+fn judge_resource_metadata(challenge: &BearerChallenge) -> Finding {
+    const FIX: &str = "add resource_metadata=\"<absolute URL of the metadata document>\" to the challenge";
+    match challenge.resource_metadata.as_deref() {
+        None => Finding::warning(METADATA, "the challenge does not say where the resource's metadata is", FIX),
+        Some(named) if Url::parse(named).is_err() => {
+            Finding::problem(METADATA, format!("resource_metadata is no absolute URL: {}", text::quoted(named)), FIX)
+        }
+        Some(_) => Finding::met(METADATA, "the challenge says where the resource's metadata is"),
+    }
+}
+
+fn judge_error(challenge: &BearerChallenge) -> Option<Finding> {
+    let error = challenge.error.as_deref()?;
+    Some(Finding::warning(
+        NO_ERROR,
+        format!("the challenge has error=\"{}\" although no token was sent", text::quoted(error)),
+        "leave the error out where the request has no token: clients may take theirs for refused",
+    ))
+}
+
+fn judge_scope(challenge: &BearerChallenge) -> Finding {
+    match &challenge.scope {
+        Some(scopes) => Finding::met(SCOPE, format!("the challenge asks for: {}", text::list(scopes.iter()))),
+        None => Finding::note(SCOPE, "the challenge names no scope: clients ask for all of scopes_supported"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use http::{HeaderMap, HeaderValue};
+
+    use super::*;
+    use crate::Verdict::{self, Met, Note, Problem, Warning};
+
+    fn judged(status: u16, header: Option<&'static str>) -> Vec<(&'static str, Verdict)> {
+        let headers = header.map(|value| (WWW_AUTHENTICATE, HeaderValue::from_static(value)));
+        let response = FetchResponse {
+            status: StatusCode::from_u16(status).unwrap(),
+            headers: HeaderMap::from_iter(headers),
+            body: Bytes::new(),
+        };
+        let mut findings = Vec::new();
+        judge(&response, &mut findings);
+        findings.into_iter().map(|finding| (finding.rule.id, finding.verdict)).collect()
+    }
+
+    #[test]
+    fn a_good_challenge() {
+        let good = r#"Bearer resource_metadata="https://a.example/.well-known/x", scope="mcp:tools""#;
+        assert_eq!(
+            judged(401, Some(good)),
+            [
+                ("challenge.status", Met),
+                ("challenge.bearer", Met),
+                ("challenge.resource_metadata", Met),
+                ("challenge.scope", Met),
+            ]
+        );
+    }
+
+    #[test]
+    fn each_fault_by_itself() {
+        let of = |status, header, rule| {
+            judged(status, header).into_iter().find(|(id, _)| *id == rule).map(|(_, verdict)| verdict)
+        };
+        for status in [200, 302, 400, 403, 404, 500] {
+            assert_eq!(of(status, None, "challenge.status"), Some(Problem), "{status}");
+            assert_eq!(of(status, None, "challenge.header"), None, "one cause for {status}");
+        }
+        assert_eq!(of(401, None, "challenge.header"), Some(Problem));
+        assert_eq!(of(401, Some("Bearer realm=\"x"), "challenge.header"), Some(Problem));
+        assert_eq!(of(401, Some("Basic realm=\"x\""), "challenge.bearer"), Some(Problem));
+        assert_eq!(of(401, Some("Bearer"), "challenge.resource_metadata"), Some(Warning));
+        assert_eq!(of(401, Some("Bearer resource_metadata=\"/x\""), "challenge.resource_metadata"), Some(Problem));
+        assert_eq!(of(401, Some("Bearer error=\"invalid_token\""), "challenge.no_error"), Some(Warning));
+        assert_eq!(of(401, Some("Bearer"), "challenge.scope"), Some(Note));
+    }
+}

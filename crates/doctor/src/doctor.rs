@@ -1,0 +1,240 @@
+use std::sync::Arc;
+
+use http::{HeaderValue, header::ACCEPT};
+use portcullis_discovery::{Fetch, FetchRequest, UrlPolicy};
+use portcullis_metadata::{
+    AuthorizationServerMetadata, BearerChallenge, Clock, Issuer, ProtectedResourceMetadata, authorization_server_urls,
+    is_https_or_loopback_http, protected_resource_urls,
+};
+use url::Url;
+
+use crate::{
+    Finding, Report, Rule, Step, challenge, cors, issuer, keys, probe,
+    resource::{self, Place},
+    scopes, text, time,
+};
+
+const HTTPS: Rule = Rule { id: "resource.https", source: "RFC 9728 section 2" };
+const SERVERS: Rule = Rule { id: "resource.authorization_servers", source: "RFC 9728 section 2" };
+
+/// How many authorization servers of one resource are examined.
+const MAX_SERVERS: usize = 4;
+
+/// What an MCP client says first. Other resources refuse it for want of a token all the same.
+const HELLO: &str = concat!(
+    r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"#,
+    r#""clientInfo":{"name":"portcullis-doctor","version":""#,
+    env!("CARGO_PKG_VERSION"),
+    r#""}}}"#
+);
+
+/// Examines the authorization chain of protected resources. See the [crate](crate)'s page.
+#[derive(Clone)]
+pub struct Doctor {
+    fetch: Arc<dyn Fetch>,
+    clock: Arc<dyn Clock>,
+    private_addresses: bool,
+}
+
+impl Doctor {
+    /// One that takes the resource's own URL as the operator's, and every URL that a server names as a peer's
+    /// ([`UrlPolicy::peer_of`]): as a careful client does.
+    pub fn new(fetch: Arc<dyn Fetch>, clock: Arc<dyn Clock>) -> Self {
+        Self { fetch, clock, private_addresses: false }
+    }
+
+    /// Lets servers name private addresses too, as they do inside a company's network. Off by default.
+    #[must_use]
+    pub fn allow_private_addresses(mut self, allow: bool) -> Self {
+        self.private_addresses = allow;
+        self
+    }
+
+    /// Walks the chain of the resource at `url`. `tell` hears of each step as soon as it is judged.
+    ///
+    /// It takes at most a few dozen requests, each bounded in time and size; a step that breaks the chain is the last.
+    pub async fn examine(&self, url: &Url, tell: &mut (dyn FnMut(&Step) + Send)) -> Report {
+        let mut examination = Examination {
+            doctor: self,
+            url,
+            policy: self.peer_policy(url),
+            report: Report { resource: text::url(url), steps: Vec::new() },
+            tell,
+        };
+        examination.run().await;
+        examination.report
+    }
+
+    fn peer_policy(&self, url: &Url) -> UrlPolicy {
+        match UrlPolicy::peer_of(url) {
+            UrlPolicy::Peer { loopback_http, private_addresses } => {
+                UrlPolicy::Peer { loopback_http, private_addresses: private_addresses || self.private_addresses }
+            }
+            other => other,
+        }
+    }
+}
+
+impl std::fmt::Debug for Doctor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Doctor").field("private_addresses", &self.private_addresses).finish_non_exhaustive()
+    }
+}
+
+/// One walk.
+struct Examination<'a> {
+    doctor: &'a Doctor,
+    url: &'a Url,
+    policy: UrlPolicy,
+    report: Report,
+    tell: &'a mut (dyn FnMut(&Step) + Send),
+}
+
+impl Examination<'_> {
+    async fn run(&mut self) {
+        let Some(challenge) = self.challenge().await else { return };
+        let Some((from, metadata)) = self.metadata(challenge.as_ref()).await else { return };
+        self.page(from).await;
+        self.servers(challenge.as_ref(), &metadata).await;
+    }
+
+    /// The challenge, if any; nothing when the resource cannot be reached.
+    async fn challenge(&mut self) -> Option<Option<BearerChallenge>> {
+        let mut step = Step::new("a request without a token");
+        if !is_https_or_loopback_http(self.url) {
+            let fix = "serve the resource over https: a token over plain http is anybody's";
+            step.findings.push(Finding::problem(HTTPS, "the URL is neither https nor http to loopback", fix));
+            self.close(step);
+            return None;
+        }
+        let Some(response) = probe::send(&*self.doctor.fetch, self.hello(), &mut step).await else {
+            self.close(step);
+            return None;
+        };
+        let challenge = challenge::judge(&response, &mut step.findings);
+        step.findings.extend(time::judge(&response.headers, self.doctor.clock.unix()));
+        self.close(step);
+        Some(challenge)
+    }
+
+    fn hello(&self) -> FetchRequest {
+        FetchRequest::post_json(self.url.clone(), HELLO, UrlPolicy::Operator)
+            .header(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"))
+    }
+
+    /// What a page of another origin is allowed, from the preflight to the metadata at `from`.
+    async fn page(&mut self, from: Url) {
+        let mut step = Step::new("a page in a browser asks whether it may send a token");
+        let request = cors::preflight(self.url, UrlPolicy::Operator);
+        if let Some(response) = probe::send(&*self.doctor.fetch, request, &mut step).await {
+            step.findings.extend(cors::judge_preflight(&response));
+        }
+        self.close(step);
+
+        let mut step = Step::new("a page in a browser reads the challenge");
+        if let Some(response) = probe::send(&*self.doctor.fetch, cors::from_page(self.hello()), &mut step).await {
+            step.findings.extend(cors::judge_challenge(&response.headers));
+        }
+        self.close(step);
+
+        let mut step = Step::new("a page in a browser reads the metadata");
+        let request = cors::from_page(FetchRequest::get(from, self.policy));
+        if let Some(response) = probe::send(&*self.doctor.fetch, request, &mut step).await {
+            step.findings.push(cors::judge_origin(&response.headers));
+        }
+        self.close(step);
+    }
+
+    /// The metadata that a client comes to first, and where it is.
+    async fn metadata(&mut self, challenge: Option<&BearerChallenge>) -> Option<(Url, ProtectedResourceMetadata)> {
+        let mut found = None;
+        for (place, url) in self.places(challenge) {
+            let mut step = Step::new(place.title());
+            let request = FetchRequest::get(url.clone(), self.policy);
+            let metadata = match probe::send(&*self.doctor.fetch, request, &mut step).await {
+                Some(response) => resource::judge(place, found.is_none(), self.url, &response, &mut step.findings),
+                None => None,
+            };
+            let broken = step.has_problem();
+            self.close(step);
+            if broken {
+                // A client that comes here goes no further.
+                return None;
+            }
+            found = found.or(metadata.map(|metadata| (url, metadata)));
+        }
+        found
+    }
+
+    /// Where clients look, in their order, each place once. The origin's URL is for those who found nothing before.
+    fn places(&self, challenge: Option<&BearerChallenge>) -> Vec<(Place, Url)> {
+        let named = challenge.and_then(|challenge| Url::parse(challenge.resource_metadata.as_deref()?).ok());
+        let mut places = Vec::with_capacity(3);
+        places.extend(named.clone().map(|url| (Place::Challenge, url)));
+        let well_known = protected_resource_urls(self.url);
+        let forms = if well_known.len() == 1 { &[Place::Root][..] } else { &[Place::Path, Place::Root][..] };
+        places.extend(forms.iter().copied().zip(well_known).filter(|(_, url)| Some(url) != named.as_ref()));
+        places
+    }
+
+    async fn servers(&mut self, challenge: Option<&BearerChallenge>, metadata: &ProtectedResourceMetadata) {
+        let named = metadata.authorization_servers.len();
+        if named > MAX_SERVERS {
+            let mut step = Step::new("the authorization servers");
+            let text = format!("the metadata names {named}; the first {MAX_SERVERS} are examined");
+            step.findings.push(Finding::note(SERVERS, text));
+            self.close(step);
+        }
+        for issuer in metadata.authorization_servers.iter().take(MAX_SERVERS) {
+            let Some(server) = self.server(issuer, challenge, metadata).await else { continue };
+            self.keys(&server).await;
+        }
+    }
+
+    async fn server(
+        &mut self,
+        issuer: &Issuer,
+        challenge: Option<&BearerChallenge>,
+        metadata: &ProtectedResourceMetadata,
+    ) -> Option<Box<AuthorizationServerMetadata>> {
+        let places = authorization_server_urls(issuer);
+        let last = places.len().saturating_sub(1);
+        for (index, url) in places.into_iter().enumerate() {
+            let mut step = Step::new(format!("the authorization server {}", text::quoted(issuer.as_str())));
+            let outcome = match probe::send(&*self.doctor.fetch, FetchRequest::get(url, self.policy), &mut step).await {
+                Some(response) => issuer::judge(issuer, &response, index == last, &mut step.findings),
+                None => issuer::Outcome::Broken,
+            };
+            if let issuer::Outcome::Found(server) = &outcome {
+                step.findings.extend(issuer::judge_document(server, self.policy));
+                step.findings.extend(scopes::judge(challenge, metadata, server));
+            }
+            self.close(step);
+            match outcome {
+                issuer::Outcome::Found(server) => return Some(server),
+                issuer::Outcome::Next => {}
+                issuer::Outcome::Broken => return None,
+            }
+        }
+        None
+    }
+
+    async fn keys(&mut self, server: &AuthorizationServerMetadata) {
+        // Without keys, its tokens can be asked about (RFC 7662), which is not ours to judge.
+        let Some(url) = server.jwks_uri.clone() else { return };
+        let mut step = Step::new(format!("the keys of {}", text::quoted(server.issuer.as_str())));
+        let request = FetchRequest::get(url, self.policy);
+        if let Some(response) = probe::send(&*self.doctor.fetch, request, &mut step).await {
+            keys::judge(&response, &mut step.findings);
+        }
+        self.close(step);
+    }
+
+    fn close(&mut self, step: Step) {
+        (self.tell)(&step);
+        self.report.steps.push(step);
+    }
+}
+
+#[cfg(test)]
+mod tests;

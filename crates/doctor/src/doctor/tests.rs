@@ -1,0 +1,238 @@
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use portcullis_discovery::FetchResponse;
+use portcullis_testkit::{FakeIssuer, Forge, ManualClock};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::Verdict;
+
+const RESOURCE: &str = "https://mcp.example.com/mcp";
+const NAMED: &str = "https://mcp.example.com/.well-known/oauth-protected-resource/mcp";
+const ROOT: &str = "https://mcp.example.com/.well-known/oauth-protected-resource";
+const ISSUER: &str = "https://auth.example.com";
+
+struct World {
+    fetch: FakeIssuer,
+    forge: Forge,
+}
+
+impl World {
+    /// A chain without a fault.
+    fn new() -> Self {
+        let world = Self { fetch: FakeIssuer::new(), forge: Forge::new(ISSUER) };
+        world.fetch.publish(&world.forge);
+        world.challenge(401, &format!(r#"Bearer resource_metadata="{NAMED}", scope="mcp:tools""#));
+        let document = json!({
+            "resource": RESOURCE, "authorization_servers": [ISSUER], "scopes_supported": ["mcp:tools"],
+        });
+        world.fetch.answer(NAMED, move |_| Ok(answer(200, &[CORS], &document)));
+        world
+    }
+
+    fn challenge(&self, status: u16, challenge: &str) {
+        let challenge = HeaderValue::from_str(challenge).unwrap();
+        self.fetch.answer(RESOURCE, move |request| {
+            if request.method == http::Method::OPTIONS {
+                return Ok(answer(
+                    204,
+                    &[CORS, (header::ACCESS_CONTROL_ALLOW_HEADERS, "authorization"), ALLOW_POST],
+                    &Value::Null,
+                ));
+            }
+            let mut response = answer(status, &[CORS, EXPOSE], &Value::Null);
+            response.headers.insert(header::WWW_AUTHENTICATE, challenge.clone());
+            Ok(response)
+        });
+    }
+
+    /// Changes members of the issuer's metadata; null takes one away.
+    fn issuer(&self, changes: Value) {
+        let mut document: Value = serde_json::from_str(&self.forge.metadata_json()).unwrap();
+        for (name, value) in changes.as_object().unwrap() {
+            document[name] = value.clone();
+        }
+        document.as_object_mut().unwrap().retain(|_, value| !value.is_null());
+        self.fetch.serve(self.forge.metadata_url(), 200, document.to_string());
+    }
+
+    async fn examine(&self) -> Report {
+        let doctor = Doctor::new(Arc::new(self.fetch.clone()), Arc::new(ManualClock::new()));
+        let mut told = 0;
+        let report = doctor.examine(&Url::parse(RESOURCE).unwrap(), &mut |_| told += 1).await;
+        assert_eq!(told, report.steps.len(), "every step is told");
+        report
+    }
+
+    async fn first_problem(&self) -> &'static str {
+        let report = self.examine().await;
+        assert_eq!(report.count(Verdict::Problem), 1, "one cause, no cascade: {report:#?}");
+        report.first_problem().unwrap().rule.id
+    }
+}
+
+const CORS: (HeaderName, &str) = (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*");
+const EXPOSE: (HeaderName, &str) = (header::ACCESS_CONTROL_EXPOSE_HEADERS, "WWW-Authenticate");
+const ALLOW_POST: (HeaderName, &str) = (header::ACCESS_CONTROL_ALLOW_METHODS, "POST");
+
+fn answer(status: u16, headers: &[(HeaderName, &'static str)], body: &Value) -> FetchResponse {
+    let mut all: HeaderMap =
+        headers.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect();
+    all.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    FetchResponse { status: StatusCode::from_u16(status).unwrap(), headers: all, body: body.to_string().into() }
+}
+
+#[tokio::test]
+async fn a_chain_without_a_fault() {
+    let report = World::new().examine().await;
+    let wrong: Vec<_> = report.findings().filter(|finding| finding.verdict >= Verdict::Warning).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(report.steps.len() >= 6, "{report:#?}");
+    assert!(report.count(Verdict::Met) > 15);
+}
+
+#[tokio::test]
+async fn the_first_cause_at_the_resource() {
+    let world = World::new();
+    world.fetch.fail(RESOURCE);
+    assert_eq!(world.first_problem().await, "connection.reachable");
+    assert_eq!(world.fetch.urls().len(), 1, "nothing is asked after the break");
+
+    let world = World::new();
+    world.fetch.time_out(RESOURCE);
+    assert_eq!(world.first_problem().await, "connection.bounded");
+
+    let world = World::new();
+    world.challenge(403, &format!(r#"Bearer resource_metadata="{NAMED}""#));
+    assert_eq!(world.first_problem().await, "challenge.status");
+}
+
+#[tokio::test]
+async fn the_first_cause_in_the_resources_metadata() {
+    let cases = [
+        (json!({"resource": "https://other.example/mcp", "authorization_servers": [ISSUER]}), "resource.match"),
+        (json!({"resource": RESOURCE}), "resource.document"),
+        (json!({"resource": RESOURCE, "authorization_servers": []}), "resource.document"),
+        (
+            json!({"resource": RESOURCE, "authorization_servers": [ISSUER], "bearer_methods_supported": ["body"]}),
+            "resource.bearer_methods",
+        ),
+        (json!([]), "resource.document"),
+    ];
+    for (document, expected) in cases {
+        let world = World::new();
+        world.fetch.serve(NAMED, 200, document.to_string());
+        assert_eq!(world.first_problem().await, expected, "{document}");
+        assert_eq!(world.fetch.hits(world.forge.metadata_url()), 0, "a client goes no further");
+    }
+    let world = World::new();
+    world.fetch.serve(NAMED, 404, "");
+    assert_eq!(world.first_problem().await, "resource.found");
+}
+
+/// G1: without a place named, the well-known URLs are looked at, path first.
+#[tokio::test]
+async fn the_well_known_urls_stand_in_for_the_challenge() {
+    let world = World::new();
+    world.challenge(401, "Bearer");
+    assert_eq!(world.examine().await.first_problem(), None, "the path form is there");
+    let document = json!({"resource": RESOURCE, "authorization_servers": [ISSUER]});
+    world.fetch.serve(NAMED, 404, "");
+    world.fetch.serve(ROOT, 200, document.to_string());
+    assert_eq!(world.examine().await.first_problem(), None, "the root form is there");
+    world.fetch.serve(NAMED, 500, "");
+    assert_eq!(world.first_problem().await, "resource.found", "the search ends");
+    world.fetch.serve(NAMED, 404, "");
+    world.fetch.serve(ROOT, 404, "");
+    assert_eq!(world.first_problem().await, "resource.found");
+}
+
+#[tokio::test]
+async fn the_first_cause_at_the_issuer() {
+    let cases = [
+        (json!({"issuer": "https://auth.example.com/"}), "issuer.identity"),
+        (json!({"token_endpoint": null}), "issuer.endpoints"),
+        (json!({"authorization_endpoint": "http://auth.example.com/authorize"}), "issuer.endpoints"),
+        (json!({"authorization_endpoint": "https://10.0.0.1/authorize"}), "issuer.endpoints"),
+        (json!({"response_types_supported": ["token"]}), "issuer.response_types"),
+        (json!({"grant_types_supported": ["implicit"]}), "issuer.grant_types"),
+        (json!({"code_challenge_methods_supported": null}), "issuer.pkce"),
+        (json!({"code_challenge_methods_supported": ["plain"]}), "issuer.pkce"),
+        (json!({"registration_endpoint": "https://169.254.169.254/"}), "registration.endpoint"),
+        (json!({"jwks_uri": "https://auth.example.com/nothing"}), "keys.found"),
+    ];
+    for (changes, expected) in cases {
+        let world = World::new();
+        world.issuer(changes.clone());
+        assert_eq!(world.first_problem().await, expected, "{changes}");
+    }
+}
+
+/// G3, G4: every form of the address is tried; a document of another issuer ends the search.
+#[tokio::test]
+async fn each_form_of_the_issuers_address_is_shown() {
+    let world = World::new();
+    world.fetch.serve(world.forge.metadata_url(), 404, "");
+    assert_eq!(world.first_problem().await, "issuer.found");
+    let openid = "https://auth.example.com/.well-known/openid-configuration";
+    assert_eq!(world.fetch.hits(openid), 1);
+
+    world.fetch.serve(openid, 200, world.forge.metadata_json());
+    assert_eq!(world.examine().await.first_problem(), None);
+    world.fetch.serve(world.forge.metadata_url(), 503, "");
+    assert_eq!(world.first_problem().await, "issuer.found");
+}
+
+#[tokio::test]
+async fn keys_are_looked_at_one_by_one() {
+    let world = World::new();
+    let url = world.forge.endpoint("jwks");
+    world.fetch.serve(&url, 200, r#"{"keys":[]}"#);
+    assert_eq!(world.first_problem().await, "keys.usable");
+    world.fetch.serve(&url, 200, "<html>");
+    assert_eq!(world.first_problem().await, "keys.document");
+
+    let mut set: Value = serde_json::from_str(&world.forge.jwks_json()).unwrap();
+    set["keys"].as_array_mut().unwrap().push(json!({"kty": "oct", "kid": "shared", "k": "AAAA"}));
+    world.fetch.serve(&url, 200, set.to_string());
+    let report = world.examine().await;
+    assert_eq!(report.first_problem(), None, "a bad key costs only itself");
+    assert!(report.findings().any(|finding| finding.text.contains("shared is not used: the key is symmetric")));
+}
+
+#[tokio::test]
+async fn scopes_that_nobody_can_grant_are_told() {
+    let world = World::new();
+    world.issuer(json!({"scopes_supported": ["openid"]}));
+    let report = world.examine().await;
+    let finding = report.findings().find(|finding| finding.rule.id == "scopes.known").unwrap();
+    assert_eq!((finding.verdict, finding.text.as_str()), (Verdict::Warning, "the server does not list: mcp:tools"));
+}
+
+/// G6: what a peer names is fetched under the peer's policy, the start under the operator's.
+#[tokio::test]
+async fn a_peer_cannot_send_us_into_the_private_network() {
+    let world = World::new();
+    world.challenge(401, r#"Bearer resource_metadata="https://10.0.0.1/metadata""#);
+    assert_eq!(world.first_problem().await, "connection.public_address");
+
+    let doctor = Doctor::new(Arc::new(world.fetch.clone()), Arc::new(ManualClock::new())).allow_private_addresses(true);
+    let report = doctor.examine(&Url::parse(RESOURCE).unwrap(), &mut |_| ()).await;
+    assert_eq!(report.first_problem().unwrap().rule.id, "resource.found", "it was asked this time");
+    let plain = doctor.examine(&Url::parse("http://mcp.example.com/mcp").unwrap(), &mut |_| ()).await;
+    assert_eq!(plain.first_problem().unwrap().rule.id, "resource.https");
+}
+
+#[tokio::test]
+async fn a_report_is_json_for_machines() {
+    let world = World::new();
+    world.challenge(403, "Bearer");
+    world.fetch.serve(NAMED, 500, "");
+    let report: Value = serde_json::to_value(world.examine().await).unwrap();
+    let step = &report["steps"][0];
+    assert_eq!(report["resource"], RESOURCE);
+    assert_eq!(step["asked"], json!({"method": "POST", "url": RESOURCE}));
+    assert_eq!(step["answered"]["status"], 403);
+    assert_eq!(step["findings"][0]["verdict"], "problem");
+    assert_eq!(step["findings"][0]["rule"]["id"], "challenge.status");
+    assert!(step["findings"][0]["fix"].is_string());
+}

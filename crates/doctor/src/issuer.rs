@@ -1,0 +1,148 @@
+//! An authorization server's metadata (RFC 8414, OpenID Connect Discovery 1.0).
+
+use http::StatusCode;
+use portcullis_discovery::{FetchResponse, UrlPolicy};
+use portcullis_metadata::{AuthorizationServerMetadata, DocumentError, Issuer};
+use url::Url;
+
+use crate::{Finding, Rule, registration, text};
+
+const FOUND: Rule = Rule { id: "issuer.found", source: "RFC 8414 section 3" };
+const DOCUMENT: Rule = Rule { id: "issuer.document", source: "RFC 8414 section 2" };
+const IDENTITY: Rule = Rule { id: "issuer.identity", source: "RFC 8414 section 3.3" };
+const ENDPOINTS: Rule = Rule { id: "issuer.endpoints", source: "RFC 8414 section 2" };
+const CODE: Rule = Rule { id: "issuer.response_types", source: "RFC 8414 section 2" };
+const GRANTS: Rule = Rule { id: "issuer.grant_types", source: "RFC 8414 section 2" };
+const PKCE: Rule = Rule { id: "issuer.pkce", source: "RFC 7636 section 4.2, MCP authorization code protection" };
+const ISS: Rule = Rule { id: "issuer.iss_parameter", source: "RFC 9207 section 3" };
+const PUBLIC: Rule = Rule { id: "issuer.public_clients", source: "RFC 8414 section 2" };
+
+/// What came of one place.
+pub(crate) enum Outcome {
+    /// The document.
+    Found(Box<AuthorizationServerMetadata>),
+    /// A client tries the next place.
+    Next,
+    /// A client gives up.
+    Broken,
+}
+
+/// Judges what one place answered. `last`: there is no place after it.
+pub(crate) fn judge(issuer: &Issuer, response: &FetchResponse, last: bool, findings: &mut Vec<Finding>) -> Outcome {
+    if response.status.is_server_error() {
+        let fix = "let it answer with the document, or with 404 where there is none";
+        findings.push(Finding::problem(FOUND, format!("the place answers {}", response.status), fix));
+        return Outcome::Broken;
+    }
+    let parsed = if response.status == StatusCode::OK {
+        AuthorizationServerMetadata::parse(&response.body)
+    } else {
+        return absent(format!("no document: {}", response.status), last, findings);
+    };
+    match parsed {
+        Ok(metadata) if metadata.issuer == *issuer => {
+            findings.push(Finding::met(IDENTITY, "the document is of this issuer"));
+            Outcome::Found(Box::new(metadata))
+        }
+        Ok(metadata) => {
+            findings.push(Finding::problem(
+                IDENTITY,
+                format!("the document is of another issuer: {}", text::quoted(metadata.issuer.as_str())),
+                "let both be the same text, to the last slash: in the resource's metadata, or at the issuer",
+            ));
+            Outcome::Broken
+        }
+        Err(DocumentError::NotJson) => absent("the answer is no JSON".to_owned(), last, findings),
+        Err(error) => {
+            findings.push(Finding::problem(DOCUMENT, error.to_string(), "mend that member of the document"));
+            Outcome::Broken
+        }
+    }
+}
+
+fn absent(text: String, last: bool, findings: &mut Vec<Finding>) -> Outcome {
+    if last {
+        let fix = "mend the issuer in the resource's metadata, or publish the document at the first of these URLs";
+        findings.push(Finding::problem(FOUND, text, fix));
+        Outcome::Broken
+    } else {
+        findings.push(Finding::note(FOUND, text));
+        Outcome::Next
+    }
+}
+
+/// Judges what the document says of the server's abilities.
+pub(crate) fn judge_document(metadata: &AuthorizationServerMetadata, policy: UrlPolicy) -> Vec<Finding> {
+    let mut findings = vec![
+        judge_endpoint("authorization_endpoint", metadata.authorization_endpoint.as_ref(), policy),
+        judge_endpoint("token_endpoint", metadata.token_endpoint.as_ref(), policy),
+        judge_code(metadata),
+    ];
+    findings.extend(judge_grants(metadata));
+    findings.push(judge_pkce(metadata));
+    findings.extend(registration::judge(metadata, policy));
+    findings.push(judge_public_clients(metadata));
+    findings.push(if metadata.authorization_response_iss_parameter_supported {
+        Finding::met(ISS, "answers name their issuer, which guards against mix-up attacks")
+    } else {
+        Finding::note(ISS, "answers do not name their issuer (`iss`): clients of several servers are open to mix-up")
+    });
+    findings
+}
+
+fn judge_endpoint(member: &'static str, url: Option<&Url>, policy: UrlPolicy) -> Finding {
+    match url {
+        None => Finding::problem(ENDPOINTS, format!("`{member}` is missing"), "add it to the issuer's metadata"),
+        Some(url) => match policy.check(url) {
+            Ok(()) => Finding::met(ENDPOINTS, format!("{member}: {}", text::url(url))),
+            Err(refusal) => Finding::problem(
+                ENDPOINTS,
+                format!("`{member}` cannot be used: {refusal}"),
+                "publish an https URL of a public host",
+            ),
+        },
+    }
+}
+
+fn judge_code(metadata: &AuthorizationServerMetadata) -> Finding {
+    if metadata.response_types_supported.iter().any(|kind| kind == "code") {
+        Finding::met(CODE, "it gives out authorization codes")
+    } else {
+        Finding::problem(CODE, "`response_types_supported` has no `code`", "add `code`: no other type is safe")
+    }
+}
+
+fn judge_grants(metadata: &AuthorizationServerMetadata) -> Option<Finding> {
+    let grants = metadata.grant_types_supported.as_ref()?;
+    if !grants.iter().any(|grant| grant == "authorization_code") {
+        let fix = "allow the grant authorization_code, if people are to log in";
+        return Some(Finding::problem(GRANTS, "`grant_types_supported` has no `authorization_code`", fix));
+    }
+    Some(if grants.iter().any(|grant| grant == "refresh_token") {
+        Finding::met(GRANTS, "it takes authorization codes and refresh tokens")
+    } else {
+        Finding::note(GRANTS, "it gives out no refresh tokens: people log in anew when a token expires")
+    })
+}
+
+fn judge_pkce(metadata: &AuthorizationServerMetadata) -> Finding {
+    let methods = metadata.code_challenge_methods_supported.as_deref().unwrap_or_default();
+    if methods.iter().any(|method| method == "S256") {
+        return Finding::met(PKCE, "it supports PKCE with S256");
+    }
+    let text = if methods.is_empty() { "it does not say that it supports PKCE" } else { "its PKCE has no S256" };
+    Finding::problem(
+        PKCE,
+        text,
+        "list `S256` in code_challenge_methods_supported: MCP clients have to refuse without it",
+    )
+}
+
+fn judge_public_clients(metadata: &AuthorizationServerMetadata) -> Finding {
+    let methods = metadata.token_endpoint_auth_methods_supported.as_deref();
+    if methods.is_some_and(|methods| methods.iter().any(|method| method == "none")) {
+        Finding::met(PUBLIC, "it takes public clients")
+    } else {
+        Finding::note(PUBLIC, "it does not list `none` as client authentication: some clients will want a secret")
+    }
+}

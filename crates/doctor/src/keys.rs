@@ -1,0 +1,47 @@
+//! The keys that an authorization server signs with (RFC 7517).
+
+use http::StatusCode;
+use portcullis_discovery::FetchResponse;
+use portcullis_jose::{Algorithm, KeySet};
+use portcullis_metadata::JwkSet;
+
+use crate::{Finding, Rule, text};
+
+const FOUND: Rule = Rule { id: "keys.found", source: "RFC 8414 section 2" };
+const DOCUMENT: Rule = Rule { id: "keys.document", source: "RFC 7517 section 5" };
+const USABLE: Rule = Rule { id: "keys.usable", source: "RFC 7517 section 4, RFC 8725 section 3.5" };
+
+/// Judges the answer of `jwks_uri`, and gives the keys that can verify.
+pub(crate) fn judge(response: &FetchResponse, findings: &mut Vec<Finding>) -> Option<JwkSet> {
+    if response.status != StatusCode::OK {
+        let text = format!("no keys: {}", response.status);
+        findings.push(Finding::problem(FOUND, text, "serve the keys at jwks_uri, or mend it in the metadata"));
+        return None;
+    }
+    let set = match JwkSet::parse(&response.body) {
+        Ok(set) => set,
+        Err(error) => {
+            findings.push(Finding::problem(DOCUMENT, error.to_string(), "serve a JSON object with the array `keys`"));
+            return None;
+        }
+    };
+    let (keys, rejected) = match KeySet::from_jwks(&set, Algorithm::ALL.into_iter().collect()) {
+        Ok(imported) => imported,
+        Err(error) => {
+            findings.push(Finding::problem(USABLE, error.to_string(), "publish the keys in use, and no others"));
+            return None;
+        }
+    };
+    findings.push(if keys.is_empty() {
+        Finding::problem(USABLE, "no key verifies signatures", "publish the public keys that tokens are signed with")
+    } else {
+        Finding::met(USABLE, format!("keys: {}", text::list(set.keys.iter().filter_map(|key| key.kid.as_deref()))))
+    });
+    let unreadable = set.rejected.iter().map(|key| (key.kid.as_deref(), key.reason.to_string()));
+    let unusable = rejected.iter().map(|key| (key.kid.as_deref(), key.reason.to_string()));
+    for (kid, reason) in unreadable.chain(unusable) {
+        let name = kid.map_or_else(|| "a key without kid".to_owned(), text::quoted);
+        findings.push(Finding::note(USABLE, format!("{name} is not used: {reason}")));
+    }
+    Some(set)
+}

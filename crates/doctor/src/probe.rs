@@ -1,0 +1,62 @@
+//! Sending a request, and saying what went wrong when no answer came.
+
+use portcullis_discovery::{Fetch, FetchError, FetchRequest, FetchResponse, NetworkFailure, Refusal};
+
+use crate::{Answered, Asked, Finding, Rule, Step};
+
+const REACHABLE: Rule = Rule { id: "connection.reachable", source: "RFC 9110 section 7.3" };
+const TLS: Rule = Rule { id: "connection.tls", source: "RFC 6750 section 5.3" };
+const HTTPS: Rule = Rule { id: "connection.https", source: "RFC 6749 section 1.6" };
+const PUBLIC: Rule = Rule { id: "connection.public_address", source: "MCP authorization, security considerations" };
+const BOUNDED: Rule = Rule { id: "connection.bounded", source: "RFC 9110 section 17" };
+
+/// Sends the request and notes both sides in the step. Without an answer, the step says why.
+pub(crate) async fn send(fetch: &dyn Fetch, request: FetchRequest, step: &mut Step) -> Option<FetchResponse> {
+    step.asked = Some(Asked::from(&request));
+    match fetch.fetch(request).await {
+        Ok(response) => {
+            step.answered = Some(Answered::from(&response));
+            Some(response)
+        }
+        Err(error) => {
+            step.findings.push(failure(&error));
+            None
+        }
+    }
+}
+
+fn failure(error: &FetchError) -> Finding {
+    let text = match error {
+        FetchError::Network(network) => match std::error::Error::source(network) {
+            Some(cause) => format!("{network}: {}", innermost(cause)),
+            None => network.to_string(),
+        },
+        other => other.to_string(),
+    };
+    let (rule, fix) = match error {
+        FetchError::Refused(Refusal::Scheme | Refusal::UserInformation) => {
+            (HTTPS, "use an https URL without user information; plain http is for loopback alone")
+        }
+        FetchError::Refused(_) => {
+            (PUBLIC, "clients refuse such addresses from a peer; publish public ones, or allow private ones here")
+        }
+        FetchError::Timeout => (BOUNDED, "let the server answer within seconds"),
+        FetchError::TooLarge { .. } => (BOUNDED, "serve a document of a few kilobytes"),
+        FetchError::Network(network) => match network.failure() {
+            NetworkFailure::Resolve => (REACHABLE, "mend the host's name in the URL, or its DNS records"),
+            NetworkFailure::Tls => (TLS, "serve a certificate that is valid for this name, with its whole chain"),
+            _ => (REACHABLE, "start the server, or mend host and port in the URL"),
+        },
+        _ => (REACHABLE, "mend the set-up of this machine's network"),
+    };
+    Finding::problem(rule, text, fix)
+}
+
+/// The last cause of a chain says most; those before it repeat it.
+fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut last = error;
+    while let Some(cause) = last.source() {
+        last = cause;
+    }
+    crate::text::quoted(&last.to_string())
+}

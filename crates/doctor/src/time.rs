@@ -1,0 +1,61 @@
+//! The difference of the clocks, by the `Date` header.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use http::{HeaderMap, header::DATE};
+use portcullis_metadata::UnixTime;
+
+use crate::{Finding, Rule};
+
+const CLOCK: Rule = Rule { id: "clock.difference", source: "RFC 9110 section 6.6.1, RFC 7519 section 4.1.4" };
+
+/// What the leeway of a token's times usually covers.
+const USUAL_LEEWAY: Duration = Duration::from_secs(60);
+
+/// Compares the server's clock with this machine's. Nothing without a date that can be read.
+pub(crate) fn judge(headers: &HeaderMap, now: UnixTime) -> Option<Finding> {
+    let date = headers.get(DATE)?.to_str().ok()?;
+    let date = httpdate::parse_http_date(date).ok()?;
+    let theirs = UnixTime::from_secs(date.duration_since(UNIX_EPOCH).ok()?.as_secs());
+    let (difference, side) = if theirs > now { (theirs.since(now), "ahead of") } else { (now.since(theirs), "behind") };
+    let seconds = difference.as_secs();
+    Some(if difference <= USUAL_LEEWAY {
+        Finding::met(CLOCK, format!("the clocks differ by {seconds} s at most"))
+    } else {
+        Finding::warning(
+            CLOCK,
+            format!("the server's clock is {seconds} s {side} this machine's"),
+            "set both clocks by NTP: tokens count as expired, or as not valid yet, by such differences",
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+    use crate::Verdict;
+
+    fn verdict(date: &'static str, now: u64) -> Option<Verdict> {
+        let headers = HeaderMap::from_iter([(DATE, HeaderValue::from_static(date))]);
+        judge(&headers, UnixTime::from_secs(now)).map(|finding| finding.verdict)
+    }
+
+    #[test]
+    fn small_differences_are_fine() {
+        const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+        const THEN: u64 = 784_111_777;
+        for (now, expected) in [
+            (THEN, Verdict::Met),
+            (THEN + 60, Verdict::Met),
+            (THEN - 60, Verdict::Met),
+            (THEN + 61, Verdict::Warning),
+            (THEN - 61, Verdict::Warning),
+        ] {
+            assert_eq!(verdict(DATE, now), Some(expected), "{now}");
+        }
+        assert_eq!(verdict("yesterday", THEN), None);
+        assert_eq!(verdict("", THEN), None);
+    }
+}
