@@ -25,24 +25,38 @@ impl NoBearer {
     }
 }
 
-/// The token of the request's only `Authorization: Bearer` header. Nothing is verified here.
-pub(crate) fn unverified_token(headers: &HeaderMap) -> Result<&str, NoBearer> {
-    let mut values = headers.get_all(AUTHORIZATION).iter();
-    let value = values.next().ok_or(NoBearer::Missing)?.as_bytes();
-    if values.next().is_some() {
-        return Err(NoBearer::Repeated);
+/// What the request's only `Authorization: Bearer` header presents. Nothing is verified here.
+#[derive(Clone, Copy)]
+pub(crate) struct Presented<'a>(&'a [u8]);
+
+impl<'a> Presented<'a> {
+    pub(crate) fn read(headers: &'a HeaderMap) -> Result<Self, NoBearer> {
+        let mut values = headers.get_all(AUTHORIZATION).iter();
+        let value = values.next().ok_or(NoBearer::Missing)?.as_bytes();
+        if values.next().is_some() {
+            return Err(NoBearer::Repeated);
+        }
+        let end = value.iter().position(|byte| !is_scheme_byte(*byte)).unwrap_or(value.len());
+        let (scheme, rest) = value.split_at(end);
+        if !scheme.eq_ignore_ascii_case(b"bearer") {
+            return Err(NoBearer::OtherScheme);
+        }
+        let spaces = rest.iter().take_while(|byte| **byte == b' ').count();
+        if spaces == 0 { Err(NoBearer::Malformed) } else { Ok(Self(&rest[spaces..])) }
     }
-    let end = value.iter().position(|byte| !is_scheme_byte(*byte)).unwrap_or(value.len());
-    let (scheme, rest) = value.split_at(end);
-    if !scheme.eq_ignore_ascii_case(b"bearer") {
-        return Err(NoBearer::OtherScheme);
+
+    /// What follows the scheme, whatever it is.
+    pub(crate) fn as_bytes(self) -> &'a [u8] {
+        self.0
     }
-    let spaces = rest.iter().take_while(|byte| **byte == b' ').count();
-    let token = &rest[spaces..];
-    if spaces == 0 || !is_b64token(token) {
-        return Err(NoBearer::Malformed);
+
+    /// The token, if it is one.
+    pub(crate) fn unverified_token(self) -> Result<&'a str, NoBearer> {
+        if !is_b64token(self.0) {
+            return Err(NoBearer::Malformed);
+        }
+        std::str::from_utf8(self.0).map_err(|_| NoBearer::Malformed)
     }
-    std::str::from_utf8(token).map_err(|_| NoBearer::Malformed)
 }
 
 /// Whether the query has a parameter `access_token` (RFC 6750 section 2.3), in any letter case and with any
@@ -57,7 +71,8 @@ pub(crate) fn query_has_token(query: Option<&str>) -> bool {
 }
 
 fn is_scheme_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+    byte.is_ascii_alphanumeric()
+        || matches!(byte, b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'^' | b'_' | b'`' | b'|' | b'~')
 }
 
 /// `1*( ALPHA / DIGIT / "-" / "." / "_" / "~" / "+" / "/" ) *"="`
@@ -82,7 +97,7 @@ mod tests {
     fn one(value: &[u8]) -> Result<String, NoBearer> {
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, HeaderValue::from_bytes(value).unwrap());
-        unverified_token(&headers).map(str::to_owned)
+        Presented::read(&headers).and_then(Presented::unverified_token).map(str::to_owned)
     }
 
     #[test]
@@ -129,9 +144,9 @@ mod tests {
             let mut headers = HeaderMap::new();
             headers.append(AUTHORIZATION, HeaderValue::from_static("Bearer a"));
             headers.append(AUTHORIZATION, HeaderValue::from_static(second));
-            assert_eq!(unverified_token(&headers), Err(NoBearer::Repeated));
+            assert_eq!(Presented::read(&headers).err(), Some(NoBearer::Repeated));
         }
-        assert_eq!(unverified_token(&HeaderMap::new()), Err(NoBearer::Missing));
+        assert_eq!(Presented::read(&HeaderMap::new()).err(), Some(NoBearer::Missing));
     }
 
     /// F9: the parameter is found behind any spelling that a server could read as its name.

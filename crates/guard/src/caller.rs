@@ -1,37 +1,65 @@
-use std::net::SocketAddr;
+use std::{
+    net::SocketAddr,
+    sync::{Arc, OnceLock},
+};
 
 use portcullis_verifier::{Principal, VerifiedToken};
 
-use crate::RequestId;
+use crate::{Operation, RequestId};
 
 /// Who calls: the one thing that the guard puts into the extensions of a request that it hands on.
 ///
 /// Only the guard makes it, so that whoever finds one knows that the request was judged. It never holds the
-/// token.
+/// token. Clones share what is [reported](Self::report_operation) through them.
 #[derive(Clone, Debug)]
-pub struct Caller {
+pub struct Caller(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
     verified: Option<VerifiedToken>,
     request_id: RequestId,
+    operation: OnceLock<Operation>,
+    spared: OnceLock<&'static str>,
 }
 
 impl Caller {
     pub(crate) fn new(verified: Option<VerifiedToken>, request_id: RequestId) -> Self {
-        Self { verified, request_id }
+        Self(Arc::new(Shared { verified, request_id, operation: OnceLock::new(), spared: OnceLock::new() }))
     }
 
     /// Whom the token speaks for; `None` only where authentication is [off](crate::Authentication::Off).
     pub fn principal(&self) -> Option<&Principal> {
-        self.verified.as_ref().map(VerifiedToken::principal)
+        self.verified().map(VerifiedToken::principal)
     }
 
     /// The evidence that the token was verified; `None` only where authentication is off.
     pub fn verified(&self) -> Option<&VerifiedToken> {
-        self.verified.as_ref()
+        self.0.verified.as_ref()
     }
 
     /// The correlation id of this request.
     pub fn request_id(&self) -> &RequestId {
-        &self.request_id
+        &self.0.request_id
+    }
+
+    /// Tells the guard's [`Decision`](crate::Decision) what the request is about, once whoever stands behind the guard
+    /// knows. The first report counts.
+    pub fn report_operation(&self, operation: Operation) {
+        self.0.operation.get_or_init(|| operation);
+    }
+
+    /// Tells the guard's [`Decision`](crate::Decision) that a rule that only reports would have refused the request, and
+    /// the code that it would have had. The first report counts.
+    pub fn report_spared(&self, code: &'static str) {
+        self.0.spared.get_or_init(|| code);
+    }
+
+    pub(crate) fn operation(&self) -> Option<&Operation> {
+        self.0.operation.get()
+    }
+
+    pub(crate) fn spared(&self) -> Option<&'static str> {
+        self.0.spared.get().copied()
     }
 }
 

@@ -4,7 +4,7 @@ use http::{Method, Request, StatusCode, uri::PathAndQuery};
 use portcullis_metadata::{ResourceUri, UnixTime};
 use portcullis_verifier::{Principal, VerifiedToken};
 
-use crate::{Peer, ProtectedResource, RequestId};
+use crate::{Caller, Operation, Peer, ProtectedResource, RequestId};
 
 /// What became of one request, told when the head of its answer is known.
 ///
@@ -24,6 +24,10 @@ pub struct Decision<'a> {
     pub status: StatusCode,
     /// Why the request was refused, as a stable code; `None` when it was not.
     pub code: Option<&'static str>,
+    /// The code of a rule that only reports, and would have refused the request.
+    pub spared: Option<&'static str>,
+    /// What the request is about, where the service behind the guard read its body and said.
+    pub operation: Option<&'a Operation>,
     /// Whom the token speaks for, where one was verified; also when the request was then refused.
     pub principal: Option<&'a Principal>,
     /// The other end's address, where the server set [`Peer`].
@@ -54,6 +58,9 @@ impl DecisionSink for TracingSink {
             resource = decision.resource.as_str(),
             status = decision.status.as_u16(),
             deny.code = decision.code,
+            spared.code = decision.spared,
+            operation = decision.operation.map(Operation::name),
+            operation.target = decision.operation.and_then(Operation::target),
             token.issuer = decision.principal.map(|principal| principal.issuer().as_str()),
             latency_us = u64::try_from(decision.latency.as_micros()).unwrap_or(u64::MAX),
             "request"
@@ -73,8 +80,17 @@ pub(crate) struct Report {
     method: Method,
     path: Option<PathAndQuery>,
     peer: Option<IpAddr>,
-    verified: Option<VerifiedToken>,
+    who: Who,
     told: bool,
+}
+
+/// Whose request it is, as far as that is known.
+enum Who {
+    Nobody,
+    /// A token was verified, and the request refused.
+    Refused(VerifiedToken),
+    /// The request was handed on.
+    Admitted(Caller),
 }
 
 impl Report {
@@ -86,7 +102,7 @@ impl Report {
             method: request.method().clone(),
             path: request.uri().path_and_query().cloned(),
             peer: request.extensions().get::<Peer>().map(|peer| peer.0.ip()),
-            verified: None,
+            who: Who::Nobody,
             told: false,
             resource,
         }
@@ -100,14 +116,23 @@ impl Report {
         &self.request_id
     }
 
-    pub(crate) fn authenticated(&mut self, verified: VerifiedToken) {
-        self.verified = Some(verified);
+    pub(crate) fn refused(&mut self, verified: VerifiedToken) {
+        self.who = Who::Refused(verified);
+    }
+
+    pub(crate) fn admitted(&mut self, caller: Caller) {
+        self.who = Who::Admitted(caller);
     }
 
     pub(crate) fn tell(&mut self, status: StatusCode, code: Option<&'static str>) {
         if std::mem::replace(&mut self.told, true) {
             return;
         }
+        let (principal, caller) = match &self.who {
+            Who::Nobody => (None, None),
+            Who::Refused(verified) => (Some(verified.principal()), None),
+            Who::Admitted(caller) => (caller.principal(), Some(caller)),
+        };
         self.resource.sink.decided(&Decision {
             request_id: &self.request_id,
             time: self.time,
@@ -115,7 +140,9 @@ impl Report {
             path: self.path.as_ref().map_or("", PathAndQuery::path),
             status,
             code,
-            principal: self.verified.as_ref().map(VerifiedToken::principal),
+            spared: caller.and_then(Caller::spared),
+            operation: caller.and_then(Caller::operation),
+            principal,
             peer: self.peer,
             resource: self.resource.resource(),
             latency: self.resource.clock.monotonic().saturating_sub(self.started),

@@ -36,20 +36,19 @@ impl Exchange {
 
     /// Makes a request ready for the inner service.
     pub(crate) fn admit<B>(&mut self, request: &mut Request<B>, verified: Option<VerifiedToken>) {
-        if let Some(verified) = &verified {
-            self.report.authenticated(verified.clone());
-        }
         let request_id = self.request_id().clone();
         let headers = request.headers_mut();
         headers.remove(AUTHORIZATION);
         headers.remove(DPOP);
         headers.insert(X_REQUEST_ID, request_id.to_header_value());
-        request.extensions_mut().insert(Caller::new(verified, request_id));
+        let caller = Caller::new(verified, request_id);
+        request.extensions_mut().insert(caller.clone());
+        self.report.admitted(caller);
     }
 
     pub(crate) fn refuse<B>(&mut self, refusal: &Refusal, verified: Option<VerifiedToken>) -> Response<GuardBody<B>> {
         if let Some(verified) = verified {
-            self.report.authenticated(verified);
+            self.report.refused(verified);
         }
         if matches!(refusal, Refusal::Origin(_)) {
             // A page that may not ask may not read either.

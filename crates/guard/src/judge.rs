@@ -6,7 +6,12 @@ use portcullis_metadata::AccessToken;
 use portcullis_verifier::{VerifiedToken, Verifier, VerifyError};
 
 use crate::{
-    Authentication, ProtectedResource, authorize::NotAuthorized, bearer, cors, metadata::Outcome, respond::Refusal,
+    Authentication, ProtectedResource,
+    authorize::NotAuthorized,
+    bearer::{self, Presented},
+    cors,
+    metadata::Outcome,
+    respond::Refusal,
 };
 
 /// What the guard reads of a request: everything but its body and extensions.
@@ -61,14 +66,15 @@ pub(crate) fn judge(resource: &ProtectedResource, head: Head<'_>) -> Judgement {
     let Authentication::Required(verifier) = &resource.authentication else {
         return if token_in_query { Judgement::Refuse(Refusal::QueryTokenBeside) } else { Judgement::AdmitAnyone };
     };
-    let token = match bearer::unverified_token(head.headers) {
-        Ok(token) => token,
-        Err(_) if token_in_query => return Judgement::Refuse(Refusal::QueryToken),
-        Err(reason) => return Judgement::Refuse(Refusal::NoBearer(reason)),
-    };
-    match verifier.cached(token) {
-        Some(verified) => Judgement::Judged(authorize(resource, head, verified)),
-        None => Judgement::Verify(Arc::clone(verifier), AccessToken::new(token)),
+    let presented = Presented::read(head.headers);
+    // A token that was accepted before needs no second look at its form.
+    if let Some(verified) = presented.ok().and_then(|presented| verifier.cached(presented.as_bytes())) {
+        return Judgement::Judged(authorize(resource, head, verified));
+    }
+    match presented.and_then(Presented::unverified_token) {
+        Ok(token) => Judgement::Verify(Arc::clone(verifier), AccessToken::new(token)),
+        Err(_) if token_in_query => Judgement::Refuse(Refusal::QueryToken),
+        Err(reason) => Judgement::Refuse(Refusal::NoBearer(reason)),
     }
 }
 

@@ -41,19 +41,27 @@ impl RequestId {
     }
 }
 
-/// 128 bits from a keyed hash over a counter. The key is this thread's, drawn from the operating system
-/// once; a call to the system for each request would cost more than all else the guard does.
+/// 128 bits from two counters, scattered. Where they begin is this thread's, drawn from the operating system once; a
+/// call to the system for each request would cost more than all else the guard does.
 fn random_bytes() -> [u8; 16] {
     thread_local! {
-        static KEY: RandomState = RandomState::new();
-        static COUNTER: Cell<u64> = const { Cell::new(0) };
+        static COUNTERS: Cell<[u64; 2]> = Cell::new([0, 1].map(|half: u64| RandomState::new().hash_one(half)));
     }
-    let count = COUNTER.with(|counter| counter.replace(counter.get().wrapping_add(1)));
-    let (high, low) = KEY.with(|key| (key.hash_one((count, 0_u8)), key.hash_one((count, 1_u8))));
+    let [high, low] = COUNTERS.with(|counters| counters.replace(counters.get().map(|count| count.wrapping_add(STEP))));
     let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&high.to_ne_bytes());
-    bytes[8..].copy_from_slice(&low.to_ne_bytes());
+    bytes[..8].copy_from_slice(&scatter(high).to_ne_bytes());
+    bytes[8..].copy_from_slice(&scatter(low).to_ne_bytes());
     bytes
+}
+
+/// The increment of SplitMix64.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The output function of SplitMix64: one to one, so that ids of a thread do not repeat.
+fn scatter(count: u64) -> u64 {
+    let mixed = (count ^ (count >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
 }
 
 impl fmt::Display for RequestId {

@@ -68,10 +68,10 @@ impl Cache {
         })
     }
 
-    pub(crate) fn fingerprint(&self, token: &str) -> Fingerprint {
+    pub(crate) fn fingerprint(&self, token: impl AsRef<[u8]>) -> Fingerprint {
         let mut hasher = SipHasher24::new_with_key(&self.key);
         hasher.write(&self.resource_generation.to_le_bytes());
-        hasher.write(token.as_bytes());
+        hasher.write(token.as_ref());
         Fingerprint(siphasher::sip128::Hasher128::finish128(&hasher).as_u128())
     }
 

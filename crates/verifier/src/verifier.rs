@@ -101,8 +101,10 @@ impl Verifier {
         &self.issuers
     }
 
-    /// The token, if it was verified a short while ago and still counts. Neither waits nor allocates.
-    pub fn cached(&self, token: &str) -> Option<VerifiedToken> {
+    /// The token, if it was verified a short while ago and still counts. Neither waits nor allocates. Any bytes may be
+    /// asked for: those of a token that was accepted are found, and nothing else is.
+    pub fn cached(&self, token: impl AsRef<[u8]>) -> Option<VerifiedToken> {
+        let token = token.as_ref();
         self.check_length(token).ok()?;
         self.recall(self.cache.fingerprint(token))
     }
@@ -115,7 +117,7 @@ impl Verifier {
     /// # Errors
     /// When the token is refused, or cannot be judged since its issuer cannot be asked: see [`VerifyError`].
     pub async fn verify(&self, token: &AccessToken) -> Result<VerifiedToken, VerifyError> {
-        self.check_length(token.secret())?;
+        self.check_length(token.secret().as_bytes())?;
         let fingerprint = self.cache.fingerprint(token.secret());
         if let Some(verified) = self.recall(fingerprint) {
             return Ok(verified);
@@ -143,7 +145,7 @@ impl Verifier {
     }
 
     /// Hashing a token costs time too: one that is too long is not even looked up.
-    fn check_length(&self, token: &str) -> Result<(), JoseError> {
+    fn check_length(&self, token: &[u8]) -> Result<(), JoseError> {
         let limit = self.settings.max_token_bytes;
         if token.len() > limit { Err(JoseError::TooLarge { limit }) } else { Ok(()) }
     }

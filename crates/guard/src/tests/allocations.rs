@@ -29,7 +29,7 @@ async fn judging_a_cached_token_allocates_nothing() {
     assert_eq!(counted.count_total, 0, "{counted:?}");
 }
 
-/// The whole way: one allocation for the request id, the rest for the extension and the headers that are added.
+/// The whole way: allocations for the request id and the extension.
 #[tokio::test]
 async fn admitting_a_cached_token_allocates_little() {
     let setup = Setup::new();
@@ -39,6 +39,6 @@ async fn admitting_a_cached_token_allocates_little() {
     let mut future = None;
     let counted = measure(|| future = Some(guard.call(request)));
     drop(future);
-    // The id; the extension map, its table and the entry; the test service's own list.
-    assert!(counted.count_total <= 5, "{counted:?}");
+    // The id; what the caller's clones share; the extension map, its table and the entry; the test service's own list.
+    assert!(counted.count_total <= 6, "{counted:?}");
 }

@@ -10,7 +10,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::support::{METADATA_PATH, Setup, Told, With, request};
-use crate::{GuardLayer, Peer, RefusalCode};
+use crate::{Caller, GuardLayer, Operation, Peer, RefusalCode};
 
 /// J1, J2: one decision for every request, with the reason code and without the query.
 #[tokio::test]
@@ -44,6 +44,8 @@ async fn every_request_is_told_once() {
             code,
             subject: subject.map(str::to_owned),
             peer: Some("192.0.2.7".to_owned()),
+            operation: None,
+            spared: None,
         };
         assert_eq!(told[position], expected);
         assert_eq!(answer.status.as_u16(), status);
@@ -64,6 +66,27 @@ async fn inner_refusals_are_told() {
     let response = guard.call(request(Method::POST, "/mcp").bearer(&setup.token(""))).await.unwrap();
     assert_eq!((setup.sink.only().status, setup.sink.only().code), (400, Some("session.unknown")));
     assert!(response.extensions().get::<RefusalCode>().is_none());
+}
+
+/// J4: what the inner service says of the request through its caller is told with the decision; the first word counts.
+#[tokio::test]
+async fn what_the_inner_service_reports_is_told() {
+    let setup = Setup::new();
+    let inner = tower::service_fn(async |request: Request<()>| {
+        let caller = request.extensions().get::<Caller>().unwrap().clone();
+        for tool in ["add", "drop"] {
+            caller.report_operation(Operation::new("tools/call", Some(tool)));
+        }
+        for code in ["claim.team", "claim.other"] {
+            caller.report_spared(code);
+        }
+        Ok::<_, std::convert::Infallible>(Response::new(String::new()))
+    });
+    let mut guard = GuardLayer::new(setup.resource()).layer(inner);
+    guard.call(request(Method::POST, "/mcp").bearer(&setup.token(""))).await.unwrap();
+    let told = setup.sink.only();
+    assert_eq!((told.code, told.spared, told.subject.as_deref()), (None, Some("claim.team"), Some("alice")));
+    assert_eq!(told.operation, Some(Operation::new("tools/call", Some("add"))));
 }
 
 #[derive(Clone)]

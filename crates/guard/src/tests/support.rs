@@ -18,8 +18,8 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::{
-    Authentication, Caller, Decision, DecisionSink, Guard, GuardLayer, GuardSettings, PathGlob, ProtectedResource,
-    RouteRule, SettingsError,
+    Authentication, Caller, Decision, DecisionSink, Guard, GuardLayer, GuardSettings, Operation, PathGlob,
+    ProtectedResource, RouteRule, SettingsError,
 };
 
 pub(super) const RESOURCE: &str = "https://api.example.com/mcp";
@@ -45,6 +45,8 @@ pub(super) struct Told {
     pub(super) code: Option<&'static str>,
     pub(super) subject: Option<String>,
     pub(super) peer: Option<String>,
+    pub(super) operation: Option<Operation>,
+    pub(super) spared: Option<&'static str>,
 }
 
 #[derive(Default)]
@@ -60,6 +62,8 @@ impl DecisionSink for Recorder {
             code: decision.code,
             subject: decision.principal.and_then(|principal| principal.subject()).map(str::to_owned),
             peer: decision.peer.map(|peer| peer.to_string()),
+            operation: decision.operation.cloned(),
+            spared: decision.spared,
         });
     }
 }

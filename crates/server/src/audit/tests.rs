@@ -96,6 +96,8 @@ impl Bench {
             path,
             status: StatusCode::OK,
             code,
+            spared: None,
+            operation: None,
             principal: None,
             peer: Some([192, 0, 2, 7].into()),
             resource: &self.resource,
