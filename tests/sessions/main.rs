@@ -1,6 +1,8 @@
 //! The life of sessions, over sockets.
 
 mod ending;
+mod keys;
 mod life;
 mod limits;
 mod off;
+mod renewing;

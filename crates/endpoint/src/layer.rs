@@ -37,6 +37,7 @@ impl EndpointLayer {
             store: settings.sessions,
             resource: settings.resource.resource().clone(),
             header: settings.session_header,
+            ended_status: settings.ended_status,
         };
         let shared = Shared {
             resource: settings.resource,

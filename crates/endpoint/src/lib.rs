@@ -91,6 +91,7 @@ pub use layer::EndpointLayer;
 pub use plain::Plain;
 pub use rules::Rule;
 pub use service::Endpoint;
+pub use session::EndedStatus;
 pub use settings::{EndpointSettings, SettingsError};
 
 #[cfg(test)]

@@ -111,6 +111,10 @@ impl Refused {
                 let busy = rpc(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::InternalError, "Try again later", None);
                 with(busy, RETRY_AFTER, BUDGET_RETRY)
             }
+            Refusal::NoSession(NoSession::Gone) => {
+                rpc(StatusCode::NOT_FOUND, ErrorCode::Legacy, "Session not found", None)
+            }
+            Refusal::NoStream(NoSession::Gone) => text(StatusCode::NOT_FOUND, "Session not found"),
             Refusal::NoSession(_) => {
                 rpc(StatusCode::BAD_REQUEST, ErrorCode::Legacy, "Bad Request: No valid session ID provided", None)
             }

@@ -9,6 +9,20 @@ pub(crate) struct Sessions {
     pub(crate) store: SessionStore,
     pub(crate) resource: ResourceUri,
     pub(crate) header: HeaderName,
+    pub(crate) ended_status: EndedStatus,
+}
+
+/// What the owner of a session is answered that this deployment issued and that has ended.
+///
+/// Anybody else's identifiers, ended or not, are unknown ones under either.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EndedStatus {
+    /// 400, as for an unknown identifier.
+    #[default]
+    BadRequest,
+    /// 404, as MCP 2025-06-18 and 2025-11-25 demand, upon which clients start a new session.
+    NotFound,
 }
 
 /// Why a request has no session that it may use.
@@ -22,6 +36,8 @@ pub(crate) enum NoSession {
     NoOwner,
     /// It names none of the caller's.
     Unresolved(Unresolved),
+    /// It names one that was the caller's and has ended, and the caller is to know that.
+    Gone,
 }
 
 impl NoSession {
@@ -31,6 +47,7 @@ impl NoSession {
             Self::Repeated => "session.repeated",
             Self::NoOwner => "session.no_owner",
             Self::Unresolved(reason) => reason.code(),
+            Self::Gone => Unresolved::Ended.code(),
         }
     }
 }
@@ -63,7 +80,11 @@ impl Sessions {
             Err(header::Repeated) => return Err(NoSession::Repeated),
         };
         let owner = owner.ok_or(NoSession::NoOwner)?;
-        self.store.resolve(&self.resource, owner, identifier.as_bytes()).map_err(NoSession::Unresolved)
+        let tells_ended = self.ended_status == EndedStatus::NotFound;
+        self.store.resolve(&self.resource, owner, identifier.as_bytes()).map_err(|reason| match reason {
+            Unresolved::Ended if tells_ended => NoSession::Gone,
+            reason => NoSession::Unresolved(reason),
+        })
     }
 
     /// Takes every session header off and gives the first value.

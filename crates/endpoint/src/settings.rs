@@ -6,7 +6,7 @@ use portcullis_mcp::{Revisions, header};
 use portcullis_metadata::Scopes;
 use portcullis_session::SessionStore;
 
-use crate::{BodyBudget, Rule};
+use crate::{BodyBudget, EndedStatus, Rule};
 
 /// What an [`EndpointLayer`](crate::EndpointLayer) is made of.
 ///
@@ -36,6 +36,8 @@ pub struct EndpointSettings {
     pub budget: Arc<BodyBudget>,
     /// Where sessions are kept.
     pub sessions: SessionStore,
+    /// What the owner of an ended session is answered. Default: 400.
+    pub ended_status: EndedStatus,
 }
 
 impl EndpointSettings {
@@ -51,6 +53,7 @@ impl EndpointSettings {
             max_depth: 64,
             budget: BodyBudget::new(256 * 1024 * 1024),
             sessions,
+            ended_status: EndedStatus::default(),
         }
     }
 

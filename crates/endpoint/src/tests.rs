@@ -3,6 +3,7 @@
 mod allocations;
 mod bodies;
 mod modern;
+mod renewing;
 mod scopes;
 mod sessions;
 mod world;

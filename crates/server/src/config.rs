@@ -12,4 +12,5 @@ pub(crate) use file::{
 };
 pub(crate) use load::{Loaded, Overrides, from_text, load};
 pub(crate) use origin::effective;
+pub(crate) use secret::SecretSource;
 pub(crate) use span::Span;

@@ -4,6 +4,7 @@ mod audit;
 mod introspection;
 mod issuers;
 mod resources;
+mod sessions;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -14,14 +15,14 @@ use std::{net::SocketAddr, time::Duration};
 use anyhow::{Context as _, bail, ensure};
 use portcullis_guard::OriginPolicy;
 use portcullis_metadata::{is_https_or_loopback_http, is_loopback};
-use portcullis_session::{SessionKey, SessionSettings};
 use url::Url;
 
-use crate::config::{Config, Limits, Session};
+use crate::config::{Config, Limits};
 
 pub(crate) use audit::AuditPlan;
 pub(crate) use issuers::IssuerPlan;
 pub(crate) use resources::ResourcePlan;
+pub(crate) use sessions::{KeySources, SessionPlan};
 pub(crate) use tls::TlsFiles;
 pub(crate) use upstream::UpstreamPlan;
 
@@ -45,7 +46,7 @@ pub(crate) struct Plan {
     /// None where the listener speaks plain HTTP.
     pub(crate) tls: Option<TlsFiles>,
     pub(crate) limits: Limits,
-    pub(crate) session: SessionSettings,
+    pub(crate) session: SessionPlan,
     pub(crate) issuers: Vec<IssuerPlan>,
     pub(crate) resources: Vec<ResourcePlan>,
     /// Which Host and Origin values are answered on paths that belong to no resource.
@@ -80,7 +81,7 @@ impl Plan {
             shutdown_timeout: config.shutdown_timeout.0,
             tls: config.tls.as_ref().map(|files| TlsFiles::new(files, &base_url)).transpose()?,
             limits: config.limits.clone(),
-            session: session(&config.session)?,
+            session: sessions::plan(&config.session)?,
             issuers,
             resources,
             origins: resources::origins(&config.resource.iter().collect::<Vec<_>>(), &base_url)?,
@@ -132,20 +133,4 @@ fn check_limits(limits: &Limits) -> anyhow::Result<()> {
     let seconds = limits.header_timeout.0.as_secs();
     ensure!((1..=600).contains(&seconds), "limits.header_timeout = \"{}\" is outside 1s to 10m", limits.header_timeout);
     Ok(())
-}
-
-fn session(configured: &Session) -> anyhow::Result<SessionSettings> {
-    for (name, span) in [("idle_timeout", configured.idle_timeout), ("lifetime", configured.lifetime)] {
-        ensure!(span.0 >= Duration::from_secs(1), "session.{name} = \"{span}\" is shorter than 1s");
-    }
-    for (name, count) in [("max_total", configured.max_total), ("max_per_owner", configured.max_per_owner)] {
-        ensure!(count > 0, "session.{name} = 0 lets no session open");
-    }
-    let key = SessionKey::random().context("the operating system gave no random bytes")?;
-    let mut settings = SessionSettings::new(key);
-    settings.idle_timeout = configured.idle_timeout.0;
-    settings.lifetime = configured.lifetime.0;
-    settings.max_total = configured.max_total;
-    settings.max_per_owner = configured.max_per_owner;
-    Ok(settings)
 }

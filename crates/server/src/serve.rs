@@ -9,6 +9,7 @@ mod health;
 mod linger;
 mod request_body;
 mod router;
+mod session_keys;
 mod shutdown;
 mod sinks;
 mod site;
@@ -94,6 +95,9 @@ pub(crate) async fn serve(
     let tls = plan.tls.as_ref().map(Tls::new).transpose()?;
     if let (Some(tls), Some(files)) = (&tls, &plan.tls) {
         tokio::spawn(tls.clone().follow(files.clone()));
+    }
+    if let Some(sources) = plan.session.key_sources.clone() {
+        tokio::spawn(session_keys::follow(site.sessions().clone(), sources));
     }
     tokio::spawn(closing.run());
     let site = Arc::new(ArcSwap::from_pointee(site));

@@ -245,6 +245,11 @@ pub(crate) struct Session {
     pub(crate) lifetime: Span,
     pub(crate) max_total: usize,
     pub(crate) max_per_owner: usize,
+    /// What the owner of an ended session is answered: 400 or 404.
+    pub(crate) ended_status: u16,
+    /// What tags identifiers, the key of new ones first; random ones at each start when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) keys: Option<Vec<SecretSource>>,
 }
 
 impl Default for Session {
@@ -254,6 +259,8 @@ impl Default for Session {
             lifetime: Span::secs(24 * 60 * 60),
             max_total: 100_000,
             max_per_owner: 100,
+            ended_status: 400,
+            keys: None,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use portcullis_discovery::HttpFetch;
-use portcullis_endpoint::{BodyBudget, Endpoint, EndpointBody, EndpointLayer, EndpointSettings, Plain};
+use portcullis_endpoint::{BodyBudget, EndedStatus, Endpoint, EndpointBody, EndpointLayer, EndpointSettings, Plain};
 use portcullis_gateway::{HttpUpstream, HttpUpstreamSettings};
 use portcullis_guard::{
     Authentication, Guard, GuardBody, GuardLayer, GuardSettings, OriginPolicy, ProtectedResource, ScopeJudge,
@@ -61,7 +61,7 @@ impl Site {
     pub(super) fn new(plan: &Plan, clock: Arc<dyn Clock>, sinks: Sinks) -> anyhow::Result<(Self, Closing)> {
         let issuers = trusted_issuers(plan, &clock)?;
         let (closer, over) = Closer::new(sinks.audit.clone());
-        let sessions = SessionStore::new(plan.session.clone(), Arc::clone(&clock), Arc::new(closer));
+        let sessions = SessionStore::new(plan.session.settings.clone(), Arc::clone(&clock), Arc::new(closer));
         let shared = Shared {
             limits: &plan.limits,
             workers: plan.workers,
@@ -69,6 +69,7 @@ impl Site {
             sessions: sessions.clone(),
             clock: Arc::clone(&clock),
             sinks: Arc::new(sinks.clone()),
+            ended_status: plan.session.ended_status,
         };
         let mut mounts = Vec::new();
         let mut upstreams = Upstreams::new();
@@ -105,6 +106,10 @@ impl Site {
             endpoint: &mount.endpoint,
             issuers: mount.verifier.as_ref().map_or(&[], |verifier| verifier.issuers()),
         })
+    }
+
+    pub(super) fn sessions(&self) -> &SessionStore {
+        &self.sessions
     }
 
     /// Ends what is over: sessions and cached tokens.
@@ -153,6 +158,7 @@ struct Shared<'a> {
     workers: usize,
     budget: Arc<BodyBudget>,
     sessions: SessionStore,
+    ended_status: EndedStatus,
     clock: Arc<dyn Clock>,
     sinks: Arc<Sinks>,
 }
@@ -222,6 +228,7 @@ impl Shared<'_> {
 
     fn endpoint(&self, plan: &ResourcePlan, resource: &Arc<ProtectedResource>) -> EndpointSettings {
         let mut settings = EndpointSettings::new(Arc::clone(resource), self.sessions.clone());
+        settings.ended_status = self.ended_status;
         settings.required_scopes = plan.required_scopes.clone();
         settings.rules.clone_from(&plan.rules);
         settings.revisions = plan.revisions;

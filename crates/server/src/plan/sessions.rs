@@ -1,0 +1,139 @@
+//! `[session]`: how sessions live, and the keys that tag their identifiers.
+
+use std::{fs, time::Duration, time::SystemTime};
+
+use anyhow::{Context as _, bail, ensure};
+use portcullis_endpoint::EndedStatus;
+use portcullis_session::{SessionKey, SessionKeys, SessionSettings};
+
+use crate::config::{SecretSource, Session};
+
+/// Sessions as configured.
+pub(crate) struct SessionPlan {
+    pub(crate) settings: SessionSettings,
+    pub(crate) ended_status: EndedStatus,
+    /// None where the key is made anew at each start.
+    pub(crate) key_sources: Option<KeySources>,
+}
+
+/// Where the keys come from: environment variables and files with one key a line, the key of new identifiers first.
+#[derive(Clone)]
+pub(crate) struct KeySources(Vec<SecretSource>);
+
+pub(super) fn plan(configured: &Session) -> anyhow::Result<SessionPlan> {
+    for (name, span) in [("idle_timeout", configured.idle_timeout), ("lifetime", configured.lifetime)] {
+        ensure!(span.0 >= Duration::from_secs(1), "session.{name} = \"{span}\" is shorter than 1s");
+    }
+    for (name, count) in [("max_total", configured.max_total), ("max_per_owner", configured.max_per_owner)] {
+        ensure!(count > 0, "session.{name} = 0 lets no session open");
+    }
+    let key_sources = configured.keys.clone().map(KeySources);
+    let keys = match &key_sources {
+        Some(sources) => sources.load()?,
+        None => SessionKey::random().context("the operating system gave no random bytes")?.into(),
+    };
+    let mut settings = SessionSettings::new(keys);
+    settings.idle_timeout = configured.idle_timeout.0;
+    settings.lifetime = configured.lifetime.0;
+    settings.max_total = configured.max_total;
+    settings.max_per_owner = configured.max_per_owner;
+    let ended_status = match configured.ended_status {
+        400 => EndedStatus::BadRequest,
+        404 => EndedStatus::NotFound,
+        other => bail!("session.ended_status = {other} is neither 400 nor 404"),
+    };
+    Ok(SessionPlan { settings, ended_status, key_sources })
+}
+
+impl KeySources {
+    /// Reads the keys.
+    ///
+    /// # Errors
+    /// When a source cannot be read or has no key, a key is too short or there twice, or there are too many. The message
+    /// names the source and the line, and nothing of what stands there.
+    pub(crate) fn load(&self) -> anyhow::Result<SessionKeys> {
+        let mut keys = Vec::new();
+        for source in &self.0 {
+            let text = source.read().context("session.keys")?;
+            let before = keys.len();
+            for (number, line) in text.secret().lines().enumerate() {
+                let line = line.trim();
+                if !line.is_empty() {
+                    let key = SessionKey::derive(line.as_bytes());
+                    keys.push(key.with_context(|| {
+                        let number = number + 1;
+                        format!("session.keys: {source}, line {number}: make one by `openssl rand -base64 32`")
+                    })?);
+                }
+            }
+            ensure!(keys.len() > before, "session.keys: {source} has no key; make one by `openssl rand -base64 32`");
+        }
+        SessionKeys::new(keys).context("session.keys")
+    }
+
+    /// When the files among them were last written: it changes when they do.
+    pub(crate) fn written(&self) -> Vec<Option<SystemTime>> {
+        let modified = |source: &SecretSource| match source {
+            SecretSource::File(file) => fs::metadata(file).and_then(|data| data.modified()).ok(),
+            SecretSource::Env(_) => None,
+        };
+        self.0.iter().map(modified).collect()
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::result_large_err, reason = "figment's jail wants its own error")]
+mod tests {
+    use figment::Jail;
+
+    use super::*;
+
+    const ONE: &str = "one-one-one-one-one-one-one-one-one";
+    const TWO: &str = "two-two-two-two-two-two-two-two-two";
+
+    fn load(files: &[&str]) -> Result<SessionKeys, String> {
+        let mut loaded = Err(String::new());
+        Jail::expect_with(|jail| {
+            let mut sources = Vec::new();
+            for (number, text) in files.iter().enumerate() {
+                jail.create_file(format!("keys-{number}"), text)?;
+                sources.push(SecretSource::File(format!("keys-{number}").into()));
+            }
+            loaded = KeySources(sources).load().map_err(|error| format!("{error:#}"));
+            Ok(())
+        });
+        loaded
+    }
+
+    /// E10: several keys stand in one file or in several, line by line.
+    #[test]
+    fn keys_are_read_line_by_line() {
+        assert!(load(&[ONE]).is_ok());
+        assert!(load(&[&format!("\n{ONE}\r\n\n  {TWO}\n\n")]).is_ok());
+        assert!(load(&[ONE, TWO]).is_ok());
+    }
+
+    /// E10, J6: what is no key is named by its place in one line, and not repeated.
+    #[test]
+    fn unusable_keys_are_named_by_their_place() {
+        for (files, named) in [
+            (&[][..], "session.keys: there is no session key"),
+            (&["\n \n"], "session.keys: the file keys-0 has no key"),
+            (&[ONE, ""], "session.keys: the file keys-1 is empty"),
+            (&[ONE, "hunter2"], "session.keys: the file keys-1, line 1: make one by"),
+            (&[&format!("{ONE}\n\nhunter2\n")], "session.keys: the file keys-0, line 3: make one by"),
+            (&[&ONE[..31]], "session.keys: the file keys-0, line 1"),
+            (&[&format!("{ONE}\n{TWO}\n{ONE}")], "session.keys: a session key is there twice"),
+            (&[ONE, ONE], "session.keys: a session key is there twice"),
+        ] {
+            let message = load(files).unwrap_err();
+            assert!(message.starts_with(named), "{message}");
+            assert!(
+                !message.contains("hunter2") && !message.contains("one-one") && !message.contains('\n'),
+                "{message}"
+            );
+        }
+        let many: String = (0..17).map(|number| format!("{ONE}-{number}\n")).collect();
+        assert!(load(&[&many]).unwrap_err().contains("more than 16"));
+    }
+}
