@@ -1,6 +1,6 @@
 //! Tokens that their client gives up, at the development authorization server.
 
-use portcullis_devidp::{DevIdp, DevIdpSettings};
+use portcullis_devidp::{ClientSettings, DevIdp, DevIdpSettings};
 use portcullis_metadata::{PkceVerifier, Secret};
 use portcullis_scenarios::{Answer, Request, Scratch, Site};
 use std::net::SocketAddr;
@@ -18,9 +18,10 @@ struct Idp {
 
 impl Idp {
     async fn start() -> Self {
+        let resource = ClientSettings::with_secret("portcullis", Secret::new(SECRET));
         let idp = DevIdp::bind(DevIdpSettings {
             auto_consent: true,
-            introspection_clients: vec![("portcullis".to_owned(), Secret::new(SECRET))],
+            clients: vec![ClientSettings { may_introspect: true, ..resource }],
             ..DevIdpSettings::default()
         })
         .await

@@ -1,14 +1,17 @@
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use portcullis_metadata::Issuer;
 
 use crate::{
-    DevIdpSettings,
+    DevIdpError, DevIdpSettings, GrantType, assertion,
+    client_settings::clients,
     clients::{Client, Registered},
     code::IssuedCode,
     consent::Pending,
     keys::Keys,
+    metadata,
+    refresh::Family,
     tables::{Keep, Table},
 };
 
@@ -19,11 +22,20 @@ pub(crate) struct App {
     pub(crate) keys: Keys,
     /// The metadata document (RFC 8414 section 2), the same in all its places.
     pub(crate) metadata: Bytes,
+    /// The clients of the settings.
+    pub(crate) configured: HashMap<Box<str>, Arc<Client>>,
+    /// The clients that registered themselves.
     pub(crate) clients: Table<Registered>,
     pub(crate) codes: Table<IssuedCode>,
     pub(crate) tickets: Table<Pending>,
+    /// The refresh tokens.
+    pub(crate) families: Table<Family>,
     /// The `jti` of each access token that was given up.
     pub(crate) revoked: Table<()>,
+    /// The `sid` of each session that was ended before its time.
+    pub(crate) withdrawn: Table<()>,
+    /// Issuer and `jti` of each assertion that counted.
+    pub(crate) used_assertions: Table<()>,
 }
 
 /// How long a code can be exchanged (RFC 6749 section 4.1.2 recommends 10 minutes at most).
@@ -32,28 +44,45 @@ const CODE_LIFETIME: Duration = Duration::from_secs(60);
 pub(crate) const TICKET_LIFETIME: Duration = Duration::from_secs(600);
 /// How long a client that is not used stays registered.
 const CLIENT_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
-/// How many tokens can be given up at a time. None is forgotten before it expires: a full table takes no more.
-const MAX_REVOKED: usize = 10_000;
-/// How many codes and how many consent pages are remembered at once; the oldest goes first.
+/// How many tokens can be given up, sessions withdrawn and assertions used at a time. None is forgotten before it expires: a
+/// full table takes no more.
+const MAX_SPENT: usize = 10_000;
+/// How many codes, consent pages and sessions with refresh tokens are remembered at once; the oldest goes first.
 const MAX_OPEN: usize = 1000;
 
 impl App {
-    pub(crate) fn new(settings: DevIdpSettings, issuer: Issuer, keys: Keys, metadata: Bytes) -> Self {
-        let clock = &settings.clock;
-        Self {
-            clients: Table::new(settings.max_clients, CLIENT_LIFETIME, Arc::clone(clock)),
-            codes: Table::new(MAX_OPEN, CODE_LIFETIME, Arc::clone(clock)),
-            tickets: Table::new(MAX_OPEN, TICKET_LIFETIME, Arc::clone(clock)),
-            revoked: Table::new(MAX_REVOKED, settings.access_token_lifetime, Arc::clone(clock)),
+    pub(crate) fn new(settings: DevIdpSettings, issuer: Issuer, keys: Keys) -> Result<Self, DevIdpError> {
+        fn table<V>(settings: &DevIdpSettings, capacity: usize, lifetime: Duration) -> Table<V> {
+            Table::new(capacity, lifetime, Arc::clone(&settings.clock))
+        }
+        Ok(Self {
+            clients: table(&settings, settings.max_clients, CLIENT_LIFETIME),
+            codes: table(&settings, MAX_OPEN, CODE_LIFETIME),
+            tickets: table(&settings, MAX_OPEN, TICKET_LIFETIME),
+            families: table(&settings, MAX_OPEN, settings.refresh_token_lifetime),
+            revoked: table(&settings, MAX_SPENT, settings.access_token_lifetime),
+            withdrawn: table(&settings, MAX_SPENT, settings.access_token_lifetime.max(CODE_LIFETIME)),
+            used_assertions: table(&settings, MAX_SPENT, assertion::MAX_LIFETIME),
+            metadata: Bytes::from(metadata::document(&settings, &issuer)),
+            configured: clients(&settings.clients, &settings.scopes)?,
             settings,
             issuer,
             keys,
-            metadata,
-        }
+        })
     }
 
-    /// The client with this identifier, where it is registered.
-    pub(crate) fn client(&self, id: &str) -> Option<Arc<Client>> {
-        self.clients.look_up(id, |row| (Arc::clone(&row.client), Keep::AsItWas))
+    /// The client with this identifier, from wherever it is known. The error is a sentence for a person.
+    pub(crate) async fn client(&self, id: &str) -> Result<Arc<Client>, &'static str> {
+        if let Some(client) = self.configured.get(id) {
+            return Ok(Arc::clone(client));
+        }
+        self.clients.look_up(id, |row| (Arc::clone(&row.client), Keep::AsItWas)).ok_or(
+            "The client is not registered here. Registrations are forgotten when this server restarts, and a day after their last use.",
+        )
+    }
+
+    /// Whether anybody can use a grant type here.
+    pub(crate) fn serves(&self, grant_type: GrantType) -> bool {
+        self.settings.grant_types().contains(&grant_type)
     }
 }

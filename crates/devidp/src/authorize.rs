@@ -2,6 +2,7 @@ use http::{HeaderMap, StatusCode};
 use portcullis_metadata::{PkceChallenge, ResourceUri, Scopes};
 
 use crate::{
+    GrantType,
     app::App,
     clients::Client,
     code, consent,
@@ -35,8 +36,8 @@ pub(crate) enum AuthorizeError {
 }
 
 /// Answers the authorization endpoint: with the consent page, with a code at once, or with an error.
-pub(crate) fn authorize(app: &App, query: &str, headers: &HeaderMap) -> Result<Reply, getrandom::Error> {
-    match AuthorizationRequest::parse(app, &Params::parse(query.as_bytes())) {
+pub(crate) async fn authorize(app: &App, query: &str, headers: &HeaderMap) -> Result<Reply, getrandom::Error> {
+    match AuthorizationRequest::parse(app, &Params::parse(query.as_bytes())).await {
         Ok(request) if app.settings.auto_consent && request.redirect.is_loopback() => {
             let user = request.login_hint.clone().unwrap_or_else(|| app.settings.user.as_str().into());
             let location = code::issue(app, request, user)?;
@@ -68,15 +69,13 @@ pub(crate) fn error_location(app: &App, redirect: &RedirectUri, state: Option<&s
 impl AuthorizationRequest {
     /// Reads a request. Client and redirect URI come first: only when both are right is there anybody to send
     /// an error to.
-    pub(crate) fn parse(app: &App, params: &Params) -> Result<Self, AuthorizeError> {
+    async fn parse(app: &App, params: &Params) -> Result<Self, AuthorizeError> {
         let untrusted = AuthorizeError::Untrusted;
         let client_id = params
             .one("client_id")
             .map_err(|_| untrusted("The request names several clients."))?
             .ok_or(untrusted("The request names no client: client_id is missing."))?;
-        let client = app.client(client_id).ok_or(untrusted(
-            "The client is not registered here. Registrations are forgotten when this server restarts, and a day after their last use.",
-        ))?;
+        let client = app.client(client_id).await.map_err(untrusted)?;
         let asked = params.one("redirect_uri").map_err(|_| untrusted("The request has several redirect URIs."))?;
         let redirect = redirect_of(&client, asked)?;
         let (state, request) = match params.one("state") {
@@ -97,6 +96,10 @@ impl AuthorizationRequest {
         redirect: &RedirectUri,
         state: Option<Box<str>>,
     ) -> Result<Self, OAuthRefusal> {
+        if !client.may_use(GrantType::AuthorizationCode) {
+            let description = "the client is not registered for authorization_code";
+            return Err(OAuthRefusal::new(ErrorName::UnauthorizedClient, description));
+        }
         refuse_what_is_not_done_here(params)?;
         let login_hint = params.one("login_hint")?.filter(|hint| is_user_name(hint));
         Ok(Self {
@@ -105,7 +108,7 @@ impl AuthorizationRequest {
             redirect: redirect.clone(),
             state,
             challenge: challenge_of(params)?,
-            scopes: scopes_of(params, &app.settings.scopes)?,
+            scopes: scopes_of(app, client, params)?,
             resource: resource_of(params, app.settings.default_resource.as_ref())?,
             login_hint: login_hint.map(Box::from),
         })
@@ -154,21 +157,30 @@ fn challenge_of(params: &Params) -> Result<PkceChallenge, OAuthRefusal> {
     PkceChallenge::parse(challenge).map_err(|_| refuse("code_challenge is not the base64url form of a SHA-256 hash"))
 }
 
-/// Grants those of the requested scopes that can be, and all that can be where none is requested
+/// The scope that a client asks for to go on without the person (OpenID Connect Core section 11). It is granted only when it is
+/// asked for, and only to clients that may refresh.
+pub(crate) const OFFLINE_ACCESS: &str = "offline_access";
+
+/// Grants those of the requested scopes that can be, and all of the server's that the client may have where none is requested
 /// (RFC 6749 section 3.3).
-fn scopes_of(params: &Params, supported: &Scopes) -> Result<Scopes, OAuthRefusal> {
+pub(crate) fn scopes_of(app: &App, client: &Client, params: &Params) -> Result<Scopes, OAuthRefusal> {
     let refuse = |description| OAuthRefusal::new(ErrorName::InvalidScope, description);
+    let supported = &app.settings.scopes;
+    let possible = client.scopes.as_ref().map_or_else(|| supported.clone(), |scopes| scopes.intersection(supported));
     let Some(requested) = params.one("scope")? else {
-        return Ok(supported.clone());
+        return Ok(possible);
     };
     let requested =
         Scopes::parse(requested).map_err(|_| refuse("scope has a character that scope names cannot have"))?;
-    let granted = requested.intersection(supported);
+    let mut granted = requested.intersection(&possible);
+    if requested.contains(OFFLINE_ACCESS) && client.may_use(GrantType::RefreshToken) {
+        granted = granted.union(&Scopes::from_names([OFFLINE_ACCESS]).unwrap_or_default());
+    }
     if granted.is_empty() { Err(refuse("none of the requested scopes can be granted")) } else { Ok(granted) }
 }
 
 /// Reads the one resource that the token is for (RFC 8707 section 2).
-fn resource_of(params: &Params, default: Option<&ResourceUri>) -> Result<ResourceUri, OAuthRefusal> {
+pub(crate) fn resource_of(params: &Params, default: Option<&ResourceUri>) -> Result<ResourceUri, OAuthRefusal> {
     let refuse = |description| OAuthRefusal::new(ErrorName::InvalidTarget, description);
     let resource = params.one("resource").map_err(|_| refuse("a token is for one resource only"))?;
     match (resource, default) {

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{HeaderMap, header::AUTHORIZATION};
 use portcullis_metadata::Secret;
@@ -6,69 +8,107 @@ use zeroize::Zeroizing;
 
 use crate::{
     app::App,
-    clients::ClientAuthentication,
+    client_assertion::{self, ClientAssertion},
+    clients::{Client, Credential},
     form::Params,
     oauth_error::{ErrorName, OAuthRefusal},
 };
 
-/// Finds out which client calls the token or the revocation endpoint, and returns its identifier (RFC 6749 section 2.3).
-///
-/// A client must use the method that it registered, and no other beside it.
-pub(crate) fn authenticate(app: &App, headers: &HeaderMap, form: &Params) -> Result<Box<str>, OAuthRefusal> {
-    let in_form = form.one("client_id")?;
-    let secret_in_form = form.one("client_secret")?;
-    let basic = basic_of(headers)?;
-    let failed = |description| OAuthRefusal::new(ErrorName::InvalidClient, description);
-
-    let client_id = match (&basic, in_form) {
-        (Some(basic), Some(id)) if basic.id != id => {
-            return Err(OAuthRefusal::new(ErrorName::InvalidRequest, "the request names two clients"));
-        }
-        (Some(basic), _) => basic.id.as_str(),
-        (None, Some(id)) => id,
-        (None, None) => return Err(failed("no client is named")),
-    };
-    let client = app.client(client_id).ok_or(failed("the client is not registered here"))?;
-    let proven = match (&client.authentication, &basic, secret_in_form) {
-        (_, Some(_), Some(_)) => {
-            let description = "the request authenticates the client in two ways";
-            return Err(OAuthRefusal::new(ErrorName::InvalidRequest, description));
-        }
-        (ClientAuthentication::None, None, None) => true,
-        (ClientAuthentication::SecretBasic(secret), Some(basic), None) => *secret == basic.secret,
-        (ClientAuthentication::SecretPost(secret), None, Some(given)) => *secret == Secret::new(given),
-        _ => return Err(failed("the client did not authenticate by the method that it registered")),
-    };
-    if proven { Ok(client_id.into()) } else { Err(failed("the client secret is wrong")) }
+/// The client that calls, after it proved itself.
+pub(crate) struct Caller {
+    pub(crate) id: Box<str>,
+    pub(crate) client: Arc<Client>,
 }
 
-/// Finds out which protected resource calls the introspection endpoint, by either method, and returns its client
-/// identifier.
-pub(crate) fn authenticate_resource<'a>(
-    app: &'a App,
-    headers: &HeaderMap,
-    form: &Params,
-) -> Result<&'a str, OAuthRefusal> {
-    let refused = |description| OAuthRefusal::new(ErrorName::InvalidClient, description);
-    let (in_form, secret_in_form) = (form.one("client_id")?, form.one("client_secret")?);
-    let basic = basic_of(headers)?;
-    let (id, secret) = match (&basic, in_form, secret_in_form) {
-        (Some(_), _, Some(_)) => {
-            let description = "the request authenticates the client in two ways";
-            return Err(OAuthRefusal::new(ErrorName::InvalidRequest, description));
-        }
-        (Some(basic), Some(id), None) if basic.id != id => {
-            return Err(OAuthRefusal::new(ErrorName::InvalidRequest, "the request names two clients"));
-        }
-        (Some(basic), _, None) => (basic.id.as_str(), basic.secret.clone()),
-        (None, Some(id), Some(secret)) => (id, Secret::new(secret)),
-        (None, _, _) => return Err(refused("the introspection endpoint is for clients that authenticate")),
-    };
-    let known = app.settings.introspection_clients.iter().find(|(known, _)| known == id);
-    match known {
-        Some((id, known)) if *known == secret => Ok(id),
-        _ => Err(refused("no such client may introspect, or its secret is wrong")),
+/// Finds out which client calls the token or the revocation endpoint (RFC 6749 section 2.3).
+///
+/// A client must use the method that it registered, and no other beside it.
+pub(crate) async fn authenticate(app: &App, headers: &HeaderMap, form: &Params) -> Result<Caller, OAuthRefusal> {
+    let presented = Presented::read(headers, form)?;
+    let client = app.client(presented.id()).await.map_err(failed)?;
+    match (&client.credential, &presented) {
+        (Credential::None, Presented::Id(_)) => {}
+        (Credential::SecretBasic(secret), Presented::Basic(basic)) => prove(*secret == basic.secret)?,
+        (Credential::SecretPost(secret), Presented::Post { secret: given, .. }) => prove(secret == given)?,
+        (Credential::Keys(keys), Presented::Assertion(assertion)) => assertion.verify(app, keys)?,
+        _ => return Err(failed("the client did not authenticate by the method that it registered")),
     }
+    Ok(Caller { id: presented.id().into(), client })
+}
+
+/// Finds out which protected resource calls the introspection endpoint, and returns its client identifier. A secret may come
+/// in the header or in the form.
+pub(crate) fn authenticate_resource(app: &App, headers: &HeaderMap, form: &Params) -> Result<Box<str>, OAuthRefusal> {
+    let unknown = failed("no such client may introspect, or its secret is wrong");
+    let presented = Presented::read(headers, form)?;
+    let client = app.configured.get(presented.id()).filter(|client| client.may_introspect).ok_or(unknown)?;
+    match (&client.credential, &presented) {
+        (Credential::Keys(keys), Presented::Assertion(assertion)) => assertion.verify(app, keys)?,
+        (
+            Credential::SecretBasic(secret) | Credential::SecretPost(secret),
+            Presented::Basic(Basic { secret: given, .. }),
+        )
+        | (Credential::SecretBasic(secret) | Credential::SecretPost(secret), Presented::Post { secret: given, .. })
+            if secret == given => {}
+        _ => return Err(unknown),
+    }
+    Ok(presented.id().into())
+}
+
+/// What a request brings to tell who sends it.
+enum Presented<'a> {
+    Id(&'a str),
+    Basic(Basic),
+    Post { id: &'a str, secret: Secret },
+    Assertion(ClientAssertion<'a>),
+}
+
+impl<'a> Presented<'a> {
+    fn read(headers: &HeaderMap, form: &'a Params) -> Result<Self, OAuthRefusal> {
+        let invalid = |description| OAuthRefusal::new(ErrorName::InvalidRequest, description);
+        let (id, secret) = (form.one("client_id")?, form.one("client_secret")?);
+        let assertion = assertion_of(form)?;
+        let basic = basic_of(headers)?;
+        let ways = [basic.is_some(), secret.is_some(), assertion.is_some()];
+        if ways.into_iter().filter(|way| *way).count() > 1 {
+            return Err(invalid("the request authenticates the client in several ways"));
+        }
+        let presented = match (basic, secret, assertion, id) {
+            (Some(basic), ..) => Self::Basic(basic),
+            (_, _, Some(assertion), _) => Self::Assertion(assertion),
+            (_, Some(secret), _, Some(id)) => Self::Post { id, secret: Secret::new(secret) },
+            (_, None, _, Some(id)) => Self::Id(id),
+            _ => return Err(failed("no client is named")),
+        };
+        if id.is_some_and(|id| id != presented.id()) {
+            return Err(invalid("the request names two clients"));
+        }
+        Ok(presented)
+    }
+
+    fn id(&self) -> &str {
+        match self {
+            Self::Id(id) | Self::Post { id, .. } => id,
+            Self::Basic(basic) => &basic.id,
+            Self::Assertion(assertion) => assertion.client_id(),
+        }
+    }
+}
+
+fn assertion_of(form: &Params) -> Result<Option<ClientAssertion<'_>>, OAuthRefusal> {
+    match (form.one("client_assertion_type")?, form.one("client_assertion")?) {
+        (None, None) => Ok(None),
+        (Some(client_assertion::TYPE), Some(assertion)) => ClientAssertion::parse(assertion).map(Some),
+        _ => Err(failed("client_assertion and its client_assertion_type, which ends in :jwt-bearer, go together")),
+    }
+}
+
+fn prove(proven: bool) -> Result<(), OAuthRefusal> {
+    if proven { Ok(()) } else { Err(failed("the client secret is wrong")) }
+}
+
+const fn failed(description: &'static str) -> OAuthRefusal {
+    OAuthRefusal::new(ErrorName::InvalidClient, description)
 }
 
 struct Basic {

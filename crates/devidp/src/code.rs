@@ -6,6 +6,7 @@ use crate::{
     app::App,
     authorize::AuthorizationRequest,
     handle::{Handle, random_text},
+    session,
     tables::Keep,
 };
 
@@ -30,7 +31,7 @@ pub(crate) struct IssuedCode {
 pub(crate) enum CodeError {
     /// It was never issued, or its time is over.
     Unknown,
-    /// It was presented before.
+    /// It was presented before. What it bought is withdrawn (RFC 6749 section 4.1.2).
     Spent,
 }
 
@@ -62,14 +63,20 @@ pub(crate) fn redeem(app: &App, code: &str) -> Result<Arc<Approval>, CodeError> 
     let presented = Handle::parse(code).ok_or(CodeError::Unknown)?;
     let answer = app.codes.look_up(presented.id(), |issued| {
         let answer = if !presented.proves(&issued.handle) {
-            Err(CodeError::Unknown)
+            Err(None)
         } else if issued.spent {
-            Err(CodeError::Spent)
+            Err(Some(Arc::clone(&issued.approval)))
         } else {
             issued.spent = true;
             Ok(Arc::clone(&issued.approval))
         };
         (answer, Keep::AsItWas)
     });
-    answer.unwrap_or(Err(CodeError::Unknown))
+    answer.unwrap_or(Err(None)).map_err(|spent| match spent {
+        None => CodeError::Unknown,
+        Some(approval) => {
+            session::withdraw(app, &approval.session_id);
+            CodeError::Spent
+        }
+    })
 }

@@ -1,5 +1,7 @@
 use std::{io, net::SocketAddr};
 
+use crate::ClientProblem;
+
 /// Why a development authorization server cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -61,9 +63,23 @@ pub enum DevIdpError {
     /// No client could ever register.
     #[error("room for no client at all: set the number of clients to 1 or more")]
     NoRoomForClients,
-    /// A client that may introspect has no name or no secret.
-    #[error("each client that may introspect needs an identifier and a secret")]
-    IntrospectionClient,
+    /// The refresh token lifetime is out of its range.
+    #[error("refresh tokens live from 1 s to 30 days here, not {seconds} s")]
+    RefreshTokenLifetime {
+        /// The lifetime that was asked for, in whole seconds.
+        seconds: u64,
+    },
+    /// The initial access token is empty.
+    #[error("the initial access token is empty: leave it out to let anybody register, or give one")]
+    InitialAccessToken,
+    /// A client of the settings cannot be used.
+    #[error("the client {id:?} is not usable: {problem}")]
+    Client {
+        /// Its identifier.
+        id: String,
+        /// What is wrong with it.
+        problem: ClientProblem,
+    },
     /// A signing key could not be made.
     #[error("cannot make the signing keys")]
     Keys(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -82,7 +98,9 @@ impl DevIdpError {
             Self::User { .. } => "devidp.user",
             Self::TokenLifetime { .. } => "devidp.token_lifetime",
             Self::NoRoomForClients => "devidp.no_room_for_clients",
-            Self::IntrospectionClient => "devidp.introspection_client",
+            Self::RefreshTokenLifetime { .. } => "devidp.refresh_token_lifetime",
+            Self::InitialAccessToken => "devidp.initial_access_token",
+            Self::Client { .. } => "devidp.client",
             Self::Keys(_) => "devidp.keys",
         }
     }

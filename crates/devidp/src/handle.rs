@@ -2,9 +2,10 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use portcullis_metadata::Secret;
 use zeroize::Zeroizing;
 
-/// A reference that is handed out once and proves itself when it comes back: a code or a consent ticket.
+/// A reference that is handed out once and proves itself when it comes back: a code, a refresh token or a consent ticket.
 ///
 /// Its first half finds the record; the whole is then compared in constant time.
+#[derive(Clone)]
 pub(crate) struct Handle(Secret);
 
 const HALF_BYTES: usize = 16;
@@ -15,6 +16,12 @@ impl Handle {
     pub(crate) fn generate() -> Result<Self, getrandom::Error> {
         let (id, secret) = (random_text(HALF_BYTES)?, random_text(HALF_BYTES)?);
         Ok(Self(Secret::new(format!("{}{}", *id, *secret))))
+    }
+
+    /// A new secret for the same record.
+    pub(crate) fn renewed(&self) -> Result<Self, getrandom::Error> {
+        let secret = random_text(HALF_BYTES)?;
+        Ok(Self(Secret::new(format!("{}{}", self.id(), *secret))))
     }
 
     /// Reads one that came back. Nothing is known about it yet but its length.
@@ -63,6 +70,14 @@ mod tests {
         let handle = Handle::generate().unwrap();
         let forged = format!("{}{}", handle.id(), &*random_text(HALF_BYTES).unwrap());
         assert!(!Handle::parse(&forged).unwrap().proves(&handle));
+    }
+
+    #[test]
+    fn a_renewed_handle_finds_the_same_record_and_proves_itself_alone() {
+        let handle = Handle::generate().unwrap();
+        let renewed = handle.renewed().unwrap();
+        assert_eq!(renewed.id(), handle.id());
+        assert!(!renewed.proves(&handle) && !handle.proves(&renewed));
     }
 
     #[test]

@@ -30,7 +30,7 @@ fn answer(app: &App, headers: &HeaderMap, form: &Params) -> Result<Reply, OAuthR
     let token = form.one("token")?.ok_or(missing)?;
     let response =
         issued::read(app, token).filter(|claims| !issued::is_revoked(app, claims)).map(active).unwrap_or_default();
-    tracing::info!(client.id = client_id, token.active = response.active, "introspected a token");
+    tracing::info!(client.id = &*client_id, token.active = response.active, "introspected a token");
     Ok(json_reply(StatusCode::OK, response.to_json()))
 }
 
@@ -50,7 +50,7 @@ fn active(claims: AccessTokenClaims) -> IntrospectionResponse {
         iss: claims.iss,
         username: claims.sub.clone(),
         sub: claims.sub,
-        token_type: Some("Bearer".to_owned()),
+        token_type: Some(if claims.cnf.is_some() { "DPoP" } else { "Bearer" }.to_owned()),
         jti: claims.jti,
         azp: claims.azp,
         cnf: claims.cnf,

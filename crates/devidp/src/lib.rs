@@ -53,14 +53,19 @@
 //! ID tokens that it has are there because OpenID Connect Discovery requires them of every document.
 
 mod app;
+mod assertion;
 mod authorize;
+mod client_assertion;
 mod client_authentication;
+mod client_settings;
 mod clients;
 mod code;
 mod consent;
+mod control;
 mod endpoint;
 mod error;
 mod form;
+mod grant_type;
 mod handle;
 mod introspection;
 mod issued;
@@ -69,16 +74,21 @@ mod metadata;
 mod oauth_error;
 mod page;
 mod redirect;
+mod refresh;
 mod registration;
 mod respond;
 mod revocation;
 mod routes;
 mod server;
+mod session;
 mod settings;
 mod tables;
 mod token;
 mod user;
 
+pub use client_settings::{ClientAuthentication, ClientProblem, ClientSettings};
+pub use control::{Control, OldKeys};
 pub use error::DevIdpError;
+pub use grant_type::GrantType;
 pub use server::DevIdp;
-pub use settings::{DevIdpSettings, SigningAlgorithm, TokenHeaderType};
+pub use settings::{DevIdpSettings, Registration, SigningAlgorithm, TokenHeaderType};

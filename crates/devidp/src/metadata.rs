@@ -1,7 +1,12 @@
 use portcullis_metadata::{AuthorizationServerMetadata, Issuer, PkceChallenge};
 use serde_json::{Map, json};
 
-use crate::{DevIdpSettings, clients::ClientAuthentication, endpoint::Endpoint};
+use crate::{
+    DevIdpSettings, Registration,
+    authorize::OFFLINE_ACCESS,
+    clients::{Credential, assertion_algorithms},
+    endpoint::Endpoint,
+};
 
 /// The metadata document (RFC 8414 section 2). The same document is served as the OpenID Connect discovery document,
 /// and has the members that only that one requires; no ID tokens are issued, and `openid` is no scope here.
@@ -15,21 +20,26 @@ pub(crate) fn document(settings: &DevIdpSettings, issuer: &Issuer) -> Vec<u8> {
     let mut extra = Map::new();
     extra.insert("subject_types_supported".to_owned(), json!(["public"]));
     extra.insert("id_token_signing_alg_values_supported".to_owned(), json!(["RS256"]));
+    let scopes = settings.scopes.iter().filter(|scope| *scope != OFFLINE_ACCESS).chain([OFFLINE_ACCESS]);
+    let algorithms: Vec<_> = assertion_algorithms().iter().map(|algorithm| algorithm.as_str().to_owned()).collect();
     AuthorizationServerMetadata {
         authorization_endpoint: at(Endpoint::Authorize),
         token_endpoint: at(Endpoint::Token),
-        registration_endpoint: at(Endpoint::Register),
+        registration_endpoint: at(Endpoint::Register).filter(|_| settings.registration != Registration::Closed),
         introspection_endpoint: at(Endpoint::Introspect),
         revocation_endpoint: at(Endpoint::Revoke),
         jwks_uri: at(Endpoint::Jwks),
         response_types_supported: names(&["code"]),
         response_modes_supported: Some(names(&["query"])),
-        grant_types_supported: Some(names(&["authorization_code"])),
-        scopes_supported: Some(settings.scopes.iter().map(str::to_owned).collect()),
+        grant_types_supported: Some(settings.grant_types().iter().map(|grant| grant.as_str().to_owned()).collect()),
+        scopes_supported: Some(scopes.map(str::to_owned).collect()),
         code_challenge_methods_supported: Some(names(&[PkceChallenge::METHOD])),
-        token_endpoint_auth_methods_supported: Some(names(&ClientAuthentication::NAMES)),
-        introspection_endpoint_auth_methods_supported: Some(names(&["client_secret_basic", "client_secret_post"])),
-        revocation_endpoint_auth_methods_supported: Some(names(&ClientAuthentication::NAMES)),
+        token_endpoint_auth_methods_supported: Some(names(&Credential::METHODS)),
+        token_endpoint_auth_signing_alg_values_supported: Some(algorithms.clone()),
+        introspection_endpoint_auth_methods_supported: Some(names(&Credential::CONFIDENTIAL_METHODS)),
+        introspection_endpoint_auth_signing_alg_values_supported: Some(algorithms.clone()),
+        revocation_endpoint_auth_methods_supported: Some(names(&Credential::METHODS)),
+        revocation_endpoint_auth_signing_alg_values_supported: Some(algorithms),
         authorization_response_iss_parameter_supported: true,
         extra,
         ..AuthorizationServerMetadata::new(issuer.clone())

@@ -1,11 +1,15 @@
 use std::sync::Arc;
 
-use http::StatusCode;
-use portcullis_metadata::{ClientMetadata, ClientRegistrationRequest, ClientRegistrationResponse, Secret, UnixTime};
+use http::{HeaderMap, StatusCode, header::AUTHORIZATION};
+use portcullis_metadata::{
+    ClientMetadata, ClientRegistrationRequest, ClientRegistrationResponse, JwkSet, Secret, UnixTime,
+};
+use serde_json::Value;
 
 use crate::{
+    GrantType, Registration,
     app::App,
-    clients::{Client, ClientAuthentication, Registered},
+    clients::{Client, Credential, Registered},
     handle::random_text,
     oauth_error::{ErrorName, OAuthRefusal},
     redirect::{RedirectUri, RedirectUriError},
@@ -13,14 +17,13 @@ use crate::{
     tables::Full,
 };
 
-const GRANT_TYPE: &str = "authorization_code";
 const RESPONSE_TYPE: &str = "code";
 const MAX_REDIRECT_URIS: usize = 10;
 const MAX_NAME_CHARS: usize = 100;
 
-/// Answers the registration endpoint (RFC 7591). Anybody may register a client.
-pub(crate) fn register(app: &App, body: &[u8]) -> Reply {
-    registered(app, body).unwrap_or_else(|refusal| {
+/// Answers the registration endpoint (RFC 7591 section 3).
+pub(crate) fn register(app: &App, headers: &HeaderMap, body: &[u8]) -> Reply {
+    may_register(app, headers).and_then(|()| registered(app, body)).unwrap_or_else(|refusal| {
         tracing::info!(
             registration.error = refusal.error.as_str(),
             registration.refused = refusal.description,
@@ -28,6 +31,26 @@ pub(crate) fn register(app: &App, body: &[u8]) -> Reply {
         );
         json_refusal(refusal)
     })
+}
+
+/// Holds the request against what the settings say of who may register.
+fn may_register(app: &App, headers: &HeaderMap) -> Result<(), OAuthRefusal> {
+    let expected = match &app.settings.registration {
+        Registration::Open => return Ok(()),
+        Registration::Closed => {
+            return Err(OAuthRefusal::new(ErrorName::AccessDenied, "nobody can register a client here"));
+        }
+        Registration::WithToken(expected) => expected,
+    };
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let given = values.next().filter(|_| values.next().is_none()).and_then(|value| value.to_str().ok());
+    let given =
+        given.and_then(|value| value.split_once(' ')).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+    if given.is_some_and(|(_, token)| Secret::new(token) == *expected) {
+        return Ok(());
+    }
+    let description = "registration needs the initial access token of this server as a bearer token";
+    Err(OAuthRefusal::new(ErrorName::InvalidToken, description))
 }
 
 /// Reads what matters here. Other members are ignored and not returned, which tells the client that they were not
@@ -38,21 +61,8 @@ fn registered(app: &App, body: &[u8]) -> Result<Reply, OAuthRefusal> {
         .metadata;
     let redirect_uris = redirect_uris_of(&request)?;
     let name = name_of(&request)?;
-    if !names_or_leaves_out(&request.grant_types, GRANT_TYPE) {
-        return Err(invalid("grant_types without authorization_code: there is no other grant type here"));
-    }
-    if !names_or_leaves_out(&request.response_types, RESPONSE_TYPE) {
-        return Err(invalid("response_types without code: there is no other response type here"));
-    }
-    // RFC 7591 section 2: the default is client_secret_basic.
-    let method = request.token_endpoint_auth_method.unwrap_or_else(|| "client_secret_basic".to_owned());
-    let secret = Secret::new(random_text(32)?.as_str());
-    let (authentication, secret) = match method.as_str() {
-        "none" => (ClientAuthentication::None, None),
-        "client_secret_basic" => (ClientAuthentication::SecretBasic(secret.clone()), Some(secret)),
-        "client_secret_post" => (ClientAuthentication::SecretPost(secret.clone()), Some(secret)),
-        _ => return Err(invalid("token_endpoint_auth_method is none, client_secret_basic or client_secret_post")),
-    };
+    let grant_types = grant_types_of(&request)?;
+    let Proof { method, credential, secret, jwks } = Proof::of(&request)?;
 
     let id = random_text(16)?;
     let response = ClientRegistrationResponse {
@@ -65,13 +75,15 @@ fn registered(app: &App, body: &[u8]) -> Result<Reply, OAuthRefusal> {
         metadata: ClientMetadata {
             redirect_uris: request.redirect_uris,
             client_name: name.as_deref().map(str::to_owned),
-            grant_types: vec![GRANT_TYPE.to_owned()],
+            grant_types: grant_types.iter().map(|grant_type| grant_type.as_str().to_owned()).collect(),
             response_types: vec![RESPONSE_TYPE.to_owned()],
-            token_endpoint_auth_method: Some(method),
+            token_endpoint_auth_method: Some(method.to_owned()),
+            jwks,
             ..ClientMetadata::default()
         },
     };
-    let client = Arc::new(Client { name, redirect_uris, authentication });
+    let client = Client { name, redirect_uris, credential, grant_types, scopes: None, may_introspect: false };
+    let client = Arc::new(client);
     let row = Registered { client: Arc::clone(&client), used: false };
     app.clients.insert(&id, row, |row| !row.used).map_err(|Full| {
         let description = "no room for another client: all that are registered are in use";
@@ -86,6 +98,60 @@ fn registered(app: &App, body: &[u8]) -> Result<Reply, OAuthRefusal> {
     Ok(json_reply(StatusCode::CREATED, response.to_json()))
 }
 
+/// How a client is going to prove itself.
+struct Proof {
+    method: &'static str,
+    credential: Credential,
+    secret: Option<Secret>,
+    jwks: Option<Value>,
+}
+
+impl Proof {
+    fn of(request: &ClientMetadata) -> Result<Self, OAuthRefusal> {
+        let secret = || Ok::<_, OAuthRefusal>(Secret::new(random_text(32)?.as_str()));
+        // RFC 7591 section 2: the default is client_secret_basic.
+        match request.token_endpoint_auth_method.as_deref().unwrap_or("client_secret_basic") {
+            "none" => Ok(Self { method: "none", credential: Credential::None, secret: None, jwks: None }),
+            "client_secret_basic" => {
+                let secret = secret()?;
+                let credential = Credential::SecretBasic(secret.clone());
+                Ok(Self { method: "client_secret_basic", credential, secret: Some(secret), jwks: None })
+            }
+            "client_secret_post" => {
+                let secret = secret()?;
+                let credential = Credential::SecretPost(secret.clone());
+                Ok(Self { method: "client_secret_post", credential, secret: Some(secret), jwks: None })
+            }
+            Credential::PRIVATE_KEY_JWT => {
+                let jwks =
+                    request.jwks.as_ref().ok_or(invalid("private_key_jwt needs jwks: jwks_uri is not read here"))?;
+                let credential = keys_of(jwks).ok_or(invalid("jwks holds no usable public key"))?;
+                Ok(Self { method: Credential::PRIVATE_KEY_JWT, credential, secret: None, jwks: Some(jwks.clone()) })
+            }
+            _ => Err(invalid(
+                "token_endpoint_auth_method is none, client_secret_basic, client_secret_post or private_key_jwt",
+            )),
+        }
+    }
+}
+
+/// The keys of a client's metadata.
+pub(crate) fn keys_of(jwks: &Value) -> Option<Credential> {
+    Credential::keys(&JwkSet::parse(jwks.to_string().as_bytes()).ok()?)
+}
+
+/// Those of the grant types asked for that a client which anybody can make may have (RFC 7591 section 2).
+pub(crate) fn grant_types_of(request: &ClientMetadata) -> Result<Vec<GrantType>, OAuthRefusal> {
+    if !names_or_leaves_out(&request.grant_types, GrantType::AuthorizationCode.as_str()) {
+        return Err(invalid("grant_types without authorization_code: other clients are named in the settings"));
+    }
+    if !names_or_leaves_out(&request.response_types, RESPONSE_TYPE) {
+        return Err(invalid("response_types without code: there is no other response type here"));
+    }
+    let refresh = request.grant_types.iter().any(|name| name == GrantType::RefreshToken.as_str());
+    Ok([GrantType::AuthorizationCode].into_iter().chain(refresh.then_some(GrantType::RefreshToken)).collect())
+}
+
 fn names_or_leaves_out(names: &[String], needed: &str) -> bool {
     names.is_empty() || names.iter().any(|name| name == needed)
 }
@@ -94,7 +160,7 @@ const fn invalid(description: &'static str) -> OAuthRefusal {
     OAuthRefusal::new(ErrorName::InvalidClientMetadata, description)
 }
 
-fn redirect_uris_of(request: &ClientMetadata) -> Result<Vec<RedirectUri>, OAuthRefusal> {
+pub(crate) fn redirect_uris_of(request: &ClientMetadata) -> Result<Vec<RedirectUri>, OAuthRefusal> {
     let refuse = |description| OAuthRefusal::new(ErrorName::InvalidRedirectUri, description);
     let texts = &request.redirect_uris;
     if texts.is_empty() || texts.len() > MAX_REDIRECT_URIS {
@@ -104,7 +170,7 @@ fn redirect_uris_of(request: &ClientMetadata) -> Result<Vec<RedirectUri>, OAuthR
     parsed.map_err(|error| refuse(error.description()))
 }
 
-fn name_of(request: &ClientMetadata) -> Result<Option<Box<str>>, OAuthRefusal> {
+pub(crate) fn name_of(request: &ClientMetadata) -> Result<Option<Box<str>>, OAuthRefusal> {
     let Some(name) = request.client_name.as_deref().map(str::trim).filter(|name| !name.is_empty()) else {
         return Ok(None);
     };

@@ -38,10 +38,12 @@ pub(crate) fn json_refusal(refusal: OAuthRefusal) -> Reply {
 pub(crate) fn json_refusal_with(status: StatusCode, refusal: OAuthRefusal) -> Reply {
     let body = OAuthError::new(refusal.error.as_str(), refusal.description).to_json();
     let mut reply = json_reply(status, body);
-    if refusal.error == ErrorName::InvalidClient {
-        let challenge = HeaderValue::from_static("Basic realm=\"portcullis-devidp\"");
-        reply.headers_mut().insert(WWW_AUTHENTICATE, challenge);
-    }
+    let challenge = match refusal.error {
+        ErrorName::InvalidClient => "Basic realm=\"portcullis-devidp\"",
+        ErrorName::InvalidToken => "Bearer realm=\"portcullis-devidp\", error=\"invalid_token\"",
+        _ => return reply,
+    };
+    reply.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
     reply
 }
 

@@ -66,16 +66,16 @@ async fn handle(app: &App, endpoint: Endpoint, request: Request<Incoming>) -> Re
     }
     let page = match endpoint {
         Endpoint::Metadata => return respond::document(app.metadata.clone()),
-        Endpoint::Jwks => return respond::document(app.keys.jwks.clone()),
+        Endpoint::Jwks => return respond::document(app.keys.current().jwks.clone()),
         Endpoint::Register => {
             return match read(&head.headers, "application/json", body).await {
-                Ok(body) => registration::register(app, &body),
+                Ok(body) => registration::register(app, &head.headers, &body),
                 Err(error) => error.as_json(ErrorName::InvalidClientMetadata),
             };
         }
         Endpoint::Token => {
             return match read(&head.headers, "application/x-www-form-urlencoded", body).await {
-                Ok(body) => token::exchange(app, &head.headers, &Params::parse(&body)),
+                Ok(body) => token::exchange(app, &head.headers, &Params::parse(&body)).await,
                 Err(error) => error.as_json(ErrorName::InvalidRequest),
             };
         }
@@ -87,7 +87,7 @@ async fn handle(app: &App, endpoint: Endpoint, request: Request<Incoming>) -> Re
         }
         Endpoint::Revoke => {
             return match read(&head.headers, "application/x-www-form-urlencoded", body).await {
-                Ok(body) => revocation::revoke(app, &head.headers, &Params::parse(&body)),
+                Ok(body) => revocation::revoke(app, &head.headers, &Params::parse(&body)).await,
                 Err(error) => error.as_json(ErrorName::InvalidRequest),
             };
         }
@@ -95,7 +95,7 @@ async fn handle(app: &App, endpoint: Endpoint, request: Request<Incoming>) -> Re
             Ok(body) => consent::decide(app, &head.headers, &Params::parse(&body)),
             Err(error) => respond::page_refusal(error.status(), error.description()),
         },
-        Endpoint::Authorize => authorize::authorize(app, query, &head.headers),
+        Endpoint::Authorize => authorize::authorize(app, query, &head.headers).await,
         Endpoint::Front => respond::page(StatusCode::OK, |nonce| front_page(&app.issuer, nonce)),
     };
     page.unwrap_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR, "The operating system gave no random bytes.\n"))

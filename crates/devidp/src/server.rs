@@ -1,6 +1,5 @@
 use std::{convert::Infallible, fmt, future::Future, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use portcullis_metadata::Issuer;
@@ -10,12 +9,7 @@ use tokio::{
     task::JoinSet,
 };
 
-use crate::{
-    DevIdpError, DevIdpSettings,
-    app::App,
-    keys::{Keys, KeysError},
-    metadata, routes,
-};
+use crate::{Control, DevIdpError, DevIdpSettings, app::App, control, keys::Keys, routes};
 
 const MAX_CONNECTIONS: usize = 256;
 const MAX_HEADER_BYTES: usize = 32 * 1024;
@@ -47,13 +41,15 @@ impl DevIdp {
         let issuer = Issuer::parse(&format!("http://{address}{}", settings.issuer_path))
             .map_err(|_| DevIdpError::IssuerPath { path: settings.issuer_path.clone() })?;
 
-        let keys = tokio::task::spawn_blocking(Keys::generate).await;
-        let keys = match keys {
-            Ok(keys) => keys.map_err(|error: KeysError| DevIdpError::Keys(error.into()))?,
-            Err(error) => return Err(DevIdpError::Keys(error.into())),
-        };
-        let metadata = Bytes::from(metadata::document(&settings, &issuer));
-        Ok(Self { app: Arc::new(App::new(settings, issuer, keys, metadata)), listener, address })
+        let keep = settings.access_token_lifetime;
+        let keys = Keys::new(control::new_pair().await?, keep, Arc::clone(&settings.clock));
+        let keys = keys.map_err(|error| DevIdpError::Keys(error.into()))?;
+        Ok(Self { app: Arc::new(App::new(settings, issuer, keys)?), listener, address })
+    }
+
+    /// A hand on the server, to use while [`serve`](Self::serve) runs.
+    pub fn control(&self) -> Control {
+        Control(Arc::clone(&self.app))
     }
 
     /// The issuer identifier: `http://`, the address, and the issuer path.

@@ -7,7 +7,10 @@ use std::{
 
 use portcullis_metadata::{Clock, ResourceUri, Scopes, Secret, SystemClock};
 
-use crate::{DevIdpError, user::is_user_name};
+use crate::{ClientSettings, DevIdpError, GrantType, user::is_user_name};
+
+/// 30 days.
+const MAX_REFRESH_SECONDS: u64 = 30 * 24 * 60 * 60;
 
 /// What a development authorization server is started with.
 ///
@@ -46,12 +49,15 @@ pub struct DevIdpSettings {
     pub token_header_type: TokenHeaderType,
     /// How long an access token lives. 1 s to 1 h, default 5 min.
     pub access_token_lifetime: Duration,
-    /// How many registered clients are kept at once. When it is reached, a new registration takes the place of the
+    /// How long a refresh token lives when it is not used. 1 s to 30 days, default 24 h.
+    pub refresh_token_lifetime: Duration,
+    /// The clients that are there from the start, among them the protected resources that may introspect. Default none.
+    pub clients: Vec<ClientSettings>,
+    /// Who may register a client (RFC 7591). Default anybody.
+    pub registration: Registration,
+    /// How many clients that registered themselves are kept at once. When it is reached, a new registration takes the place of the
     /// oldest client that never obtained a code; when there is none, it is refused. Default 1000.
     pub max_clients: usize,
-    /// The protected resources that may ask about tokens (RFC 7662): client identifier and secret of each. Default none, so
-    /// that nobody may.
-    pub introspection_clients: Vec<(String, Secret)>,
     /// Where the time comes from. Default the machine's clocks.
     pub clock: Arc<dyn Clock>,
 }
@@ -68,8 +74,10 @@ impl Default for DevIdpSettings {
             signing_algorithm: SigningAlgorithm::Rs256,
             token_header_type: TokenHeaderType::Jwt,
             access_token_lifetime: Duration::from_secs(300),
+            refresh_token_lifetime: Duration::from_secs(24 * 60 * 60),
+            clients: Vec::new(),
+            registration: Registration::Open,
             max_clients: 1000,
-            introspection_clients: Vec::new(),
             clock: Arc::new(SystemClock::new()),
         }
     }
@@ -100,11 +108,19 @@ impl DevIdpSettings {
         if self.max_clients == 0 {
             return Err(DevIdpError::NoRoomForClients);
         }
-        let unnamed = |(id, secret): &(String, Secret)| id.is_empty() || secret.secret().is_empty();
-        if self.introspection_clients.iter().any(unnamed) {
-            return Err(DevIdpError::IntrospectionClient);
+        let seconds = self.refresh_token_lifetime.as_secs();
+        if !(1..=MAX_REFRESH_SECONDS).contains(&seconds) {
+            return Err(DevIdpError::RefreshTokenLifetime { seconds });
+        }
+        if matches!(&self.registration, Registration::WithToken(token) if token.secret().is_empty()) {
+            return Err(DevIdpError::InitialAccessToken);
         }
         Ok(())
+    }
+
+    /// What tokens can be had with here.
+    pub(crate) fn grant_types(&self) -> &'static [GrantType] {
+        &[GrantType::AuthorizationCode, GrantType::RefreshToken, GrantType::ClientCredentials]
     }
 }
 
@@ -132,9 +148,24 @@ impl fmt::Debug for DevIdpSettings {
             .field("token_header_type", &self.token_header_type)
             .field("access_token_lifetime", &self.access_token_lifetime)
             .field("max_clients", &self.max_clients)
-            .field("introspection_clients", &self.introspection_clients)
+            .field("refresh_token_lifetime", &self.refresh_token_lifetime)
+            .field("clients", &self.clients)
+            .field("registration", &self.registration)
             .finish_non_exhaustive()
     }
+}
+
+/// Who may register a client (RFC 7591 section 3).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Registration {
+    /// Anybody.
+    #[default]
+    Open,
+    /// Whoever sends this initial access token as a bearer token.
+    WithToken(Secret),
+    /// Nobody; the metadata names no registration endpoint.
+    Closed,
 }
 
 /// The signature algorithms that the server has a key for (RFC 7518 section 3.1).
@@ -216,11 +247,12 @@ mod tests {
         assert_eq!(code(DevIdpSettings { scopes: scopes(""), ..base() }), Some("devidp.no_scopes"));
         assert_eq!(code(DevIdpSettings { user: String::new(), ..base() }), Some("devidp.user"));
         assert_eq!(code(DevIdpSettings { max_clients: 0, ..base() }), Some("devidp.no_room_for_clients"));
-        for (id, secret) in [("", "hush"), ("resource", "")] {
-            let introspection_clients = vec![(id.to_owned(), Secret::new(secret))];
-            let settings = DevIdpSettings { introspection_clients, ..base() };
-            assert!(!format!("{settings:?}").contains("hush"));
-            assert_eq!(code(settings), Some("devidp.introspection_client"));
+        let registration = Registration::WithToken(Secret::new(""));
+        assert_eq!(code(DevIdpSettings { registration, ..base() }), Some("devidp.initial_access_token"));
+        for days in [0, 31] {
+            let refresh_token_lifetime = Duration::from_secs(days * 24 * 60 * 60);
+            let settings = DevIdpSettings { refresh_token_lifetime, ..base() };
+            assert_eq!(code(settings), Some("devidp.refresh_token_lifetime"));
         }
         for seconds in [0, 3601] {
             let access_token_lifetime = Duration::from_secs(seconds);

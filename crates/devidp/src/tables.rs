@@ -51,19 +51,22 @@ impl<V> Table<V> {
     /// Puts a value in. A full table first forgets what has expired, then the oldest value that `may_go`
     /// lets go.
     pub(crate) fn insert(&self, key: &str, value: V, may_go: impl Fn(&V) -> bool) -> Result<(), Full> {
+        self.put(&mut self.rows(), key, value, may_go)
+    }
+
+    /// Puts a value in only where none lives under this key, and says whether it did. Nothing is put out for it.
+    pub(crate) fn insert_new(&self, key: &str, value: V) -> Result<bool, Full> {
+        let mut rows = self.rows();
         let now = self.clock.monotonic();
-        let Rows { by_key, inserted } = &mut *self.rows();
-        if by_key.len() >= self.capacity {
-            by_key.retain(|_, row| !self.expired(row, now));
+        if rows.by_key.get(key).is_some_and(|row| !self.expired(row, now)) {
+            return Ok(false);
         }
-        if by_key.len() >= self.capacity {
-            let candidates = by_key.iter().filter(|(_, row)| may_go(&row.value));
-            let oldest = candidates.min_by_key(|(_, row)| (row.touched, row.order)).map(|(key, _)| key.clone());
-            by_key.remove(&oldest.ok_or(Full)?);
-        }
-        *inserted += 1;
-        by_key.insert(key.into(), Row { value, touched: now, order: *inserted });
-        Ok(())
+        self.put(&mut rows, key, value, |_| false).map(|()| true)
+    }
+
+    /// Forgets all values that are like this.
+    pub(crate) fn forget(&self, is_like_this: impl Fn(&V) -> bool) {
+        self.rows().by_key.retain(|_, row| !is_like_this(&row.value));
     }
 
     /// Lets `look` at a living value and change it, with the table locked, so that two callers never see
@@ -85,6 +88,22 @@ impl<V> Table<V> {
             }
         }
         Some(answer)
+    }
+
+    fn put(&self, rows: &mut Rows<V>, key: &str, value: V, may_go: impl Fn(&V) -> bool) -> Result<(), Full> {
+        let now = self.clock.monotonic();
+        let Rows { by_key, inserted } = rows;
+        if by_key.len() >= self.capacity {
+            by_key.retain(|_, row| !self.expired(row, now));
+        }
+        if by_key.len() >= self.capacity {
+            let candidates = by_key.iter().filter(|(_, row)| may_go(&row.value));
+            let oldest = candidates.min_by_key(|(_, row)| (row.touched, row.order)).map(|(key, _)| key.clone());
+            by_key.remove(&oldest.ok_or(Full)?);
+        }
+        *inserted += 1;
+        by_key.insert(key.into(), Row { value, touched: now, order: *inserted });
+        Ok(())
     }
 
     fn expired(&self, row: &Row<V>, now: Duration) -> bool {
@@ -156,6 +175,19 @@ mod tests {
         assert_eq!(table.insert("d", 4, |_| false), Err(Full));
         table.insert("d", 4, |value| *value != 1).unwrap();
         assert_eq!(["a", "b", "c", "d"].map(|key| value(&table, key)), [Some(1), None, Some(3), Some(4)]);
+    }
+
+    #[test]
+    fn a_value_is_put_in_once_while_it_lives() {
+        let (table, clock) = table(1);
+        assert_eq!(table.insert_new("a", 1), Ok(true));
+        assert_eq!(table.insert_new("a", 2), Ok(false));
+        assert_eq!(table.insert_new("b", 3), Err(Full));
+        assert_eq!(value(&table, "a"), Some(1));
+        clock.advance(MINUTE);
+        assert_eq!(table.insert_new("a", 4), Ok(true));
+        table.forget(|value| *value == 4);
+        assert_eq!(value(&table, "a"), None);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{Method, StatusCode};
+use portcullis_devidp::ClientSettings;
 use portcullis_metadata::Secret;
 
 use crate::support::*;
@@ -15,7 +16,8 @@ const INACTIVE: &str = r#"{"active":false}"#;
 async fn server() -> Server {
     Server::start(|settings| {
         settings.auto_consent = true;
-        settings.introspection_clients = vec![(CLIENT.to_owned(), Secret::new(SECRET))];
+        let resource = ClientSettings::with_secret(CLIENT, Secret::new(SECRET));
+        settings.clients = vec![ClientSettings { may_introspect: true, ..resource }];
     })
     .await
 }

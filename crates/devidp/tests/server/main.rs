@@ -2,12 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
+mod assertions;
 mod authorization;
+mod clients;
 mod consent;
 mod flow;
 mod introspection;
 mod listening;
 mod metadata;
+mod refresh;
 mod registration;
+mod rotation;
 mod support;
 mod tokens;

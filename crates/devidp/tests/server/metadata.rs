@@ -29,23 +29,26 @@ async fn metadata_is_in_every_well_known_place() {
             assert_eq!(metadata.registration_endpoint.map(String::from), at("register"));
             assert_eq!(metadata.jwks_uri.map(String::from), at("jwks"));
             assert_eq!(metadata.response_types_supported, ["code"]);
-            assert_eq!(metadata.grant_types_supported.unwrap(), ["authorization_code"]);
-            assert_eq!(metadata.scopes_supported.unwrap(), ["mcp:tools"]);
+            assert_eq!(
+                metadata.grant_types_supported.unwrap(),
+                ["authorization_code", "refresh_token", "client_credentials"]
+            );
+            assert_eq!(metadata.scopes_supported.unwrap(), ["mcp:tools", "offline_access"]);
             assert_eq!(metadata.code_challenge_methods_supported.unwrap(), ["S256"]);
             assert_eq!(
                 metadata.token_endpoint_auth_methods_supported.unwrap(),
-                ["none", "client_secret_basic", "client_secret_post"]
+                ["none", "client_secret_basic", "client_secret_post", "private_key_jwt"]
             );
             assert!(metadata.authorization_response_iss_parameter_supported);
             assert_eq!(metadata.introspection_endpoint.map(String::from), at("introspect"));
             assert_eq!(
                 metadata.introspection_endpoint_auth_methods_supported.unwrap(),
-                ["client_secret_basic", "client_secret_post"]
+                ["client_secret_basic", "client_secret_post", "private_key_jwt"]
             );
             assert_eq!(metadata.revocation_endpoint.map(String::from), at("revoke"));
             assert_eq!(
                 metadata.revocation_endpoint_auth_methods_supported.unwrap(),
-                ["none", "client_secret_basic", "client_secret_post"]
+                ["none", "client_secret_basic", "client_secret_post", "private_key_jwt"]
             );
             assert_eq!(metadata.extra["subject_types_supported"][0], "public");
         }

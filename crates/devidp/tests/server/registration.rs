@@ -1,6 +1,8 @@
 //! Open registration and its limits.
 
 use http::{Method, StatusCode};
+use portcullis_devidp::Registration;
+use portcullis_metadata::Secret;
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -12,7 +14,7 @@ async fn a_client_registers() {
     let body = json!({
         "client_name": "Weather Notes",
         "redirect_uris": [REDIRECT, "https://client.example/cb"],
-        "grant_types": ["authorization_code", "refresh_token"],
+        "grant_types": ["authorization_code", "client_credentials", "implicit"],
         "response_types": ["code"],
         "unknown": { "is": "ignored" },
     });
@@ -120,4 +122,37 @@ async fn the_oldest_unused_client_makes_room() {
     let answer = server.register_with(&json!({ "redirect_uris": [REDIRECT] })).await;
     assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(answer.error(), "temporarily_unavailable");
+}
+
+/// K1: with an initial access token, whoever does not bring it registers nobody (RFC 7591 section 3).
+#[tokio::test]
+async fn an_initial_access_token_is_asked_for() {
+    let server = Server::start(|settings| {
+        settings.registration = Registration::WithToken(Secret::new("initial"));
+    })
+    .await;
+    let body = json!({ "redirect_uris": [REDIRECT] }).to_string();
+    let register = async |authorization: &[&str]| {
+        let headers: Vec<_> =
+            [JSON].into_iter().chain(authorization.iter().map(|value| ("authorization", *value))).collect();
+        server.send(Method::POST, "/register", &headers, &body).await
+    };
+    for wrong in [&[][..], &["Bearer wrong"], &["Basic initial"], &["initial"], &["Bearer initial", "Bearer initial"]] {
+        let answer = register(wrong).await;
+        assert_eq!((answer.status, &*answer.error()), (StatusCode::UNAUTHORIZED, "invalid_token"), "{wrong:?}");
+        assert!(answer.header("www-authenticate").unwrap().starts_with("Bearer "));
+    }
+    for right in ["Bearer initial", "bearer initial"] {
+        assert_eq!(register(&[right]).await.status, StatusCode::CREATED);
+    }
+}
+
+/// A closed registration is refused, and not in the metadata.
+#[tokio::test]
+async fn registration_can_be_closed() {
+    let server = Server::start(|settings| settings.registration = Registration::Closed).await;
+    let answer = server.register_with(&json!({ "redirect_uris": [REDIRECT] })).await;
+    assert_eq!((answer.status, &*answer.error()), (StatusCode::FORBIDDEN, "access_denied"));
+    let metadata = server.get("/.well-known/oauth-authorization-server").await.json();
+    assert!(metadata.get("registration_endpoint").is_none());
 }

@@ -2,12 +2,13 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, StatusCode, header::LOCATION};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use portcullis_devidp::{DevIdp, DevIdpSettings};
+use portcullis_devidp::{Control, DevIdp, DevIdpSettings};
 use portcullis_metadata::{PkceChallenge, PkceVerifier};
 use portcullis_testkit::ManualClock;
 use serde_json::{Value, json};
@@ -24,6 +25,7 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) issuer: String,
     pub(crate) clock: Arc<ManualClock>,
+    pub(crate) control: Control,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
 }
@@ -39,6 +41,7 @@ impl Server {
             address: server.address(),
             issuer: server.issuer().as_str().to_owned(),
             clock,
+            control: server.control(),
             stop: Some(stop),
             task: tokio::spawn(server.serve(async {
                 let _ = stopped.await;
@@ -101,6 +104,26 @@ impl Server {
     pub(crate) async fn code(&self, client: &str, verifier: &Pkce) -> String {
         let answer = self.authorize(&request(client, verifier.challenge())).await;
         answer.returned("code").unwrap_or_else(|| panic!("no code: {} {}", answer.status, answer.body))
+    }
+
+    /// Registers a public client that may refresh, and obtains its first tokens.
+    pub(crate) async fn refreshable(&self) -> (String, Value) {
+        let body = json!({
+            "redirect_uris": [REDIRECT],
+            "token_endpoint_auth_method": "none",
+            "grant_types": ["authorization_code", "refresh_token"],
+        });
+        let client = self.register_with(&body).await.json()["client_id"].as_str().unwrap().to_owned();
+        let verifier = verifier();
+        let parameters = changed(&request(&client, verifier.challenge()), "scope", "mcp:tools offline_access");
+        let code = self.authorize(&parameters).await.returned("code").unwrap();
+        let answer = self.token(&exchange(&client, &code, &verifier)).await;
+        assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
+        (client, answer.json())
+    }
+
+    pub(crate) async fn refresh(&self, client: &str, token: &str) -> Answer {
+        self.token(&[("grant_type", "refresh_token"), ("client_id", client), ("refresh_token", token)]).await
     }
 
     pub(crate) async fn token(&self, parameters: &[(&str, &str)]) -> Answer {
@@ -186,6 +209,11 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap()
     }
 
+    /// A member of a JSON answer that is text.
+    pub(crate) fn text(&self, member: &str) -> String {
+        self.json()[member].as_str().unwrap_or_else(|| panic!("no {member}: {}", self.body)).to_owned()
+    }
+
     /// The `error` of a JSON answer.
     pub(crate) fn error(&self) -> String {
         self.json()["error"].as_str().unwrap_or_default().to_owned()
@@ -211,4 +239,10 @@ impl Answer {
     pub(crate) fn cookie(&self) -> String {
         self.header("set-cookie").unwrap().split(';').next().unwrap().to_owned()
     }
+}
+
+/// The claims of a token, not verified.
+pub(crate) fn claims(token: &str) -> Value {
+    let payload = URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap()).unwrap();
+    serde_json::from_slice(&payload).unwrap()
 }

@@ -73,7 +73,8 @@ async fn malformed_requests_are_refused() {
     let twice = |name: &'static str| [good.clone(), vec![(name, "x")]].concat();
     for (parameters, status, error) in [
         (changed(&good, "grant_type", None), 400, "invalid_request"),
-        (changed(&good, "grant_type", "refresh_token"), 400, "unsupported_grant_type"),
+        (changed(&good, "grant_type", "refresh_token"), 400, "unauthorized_client"),
+        (changed(&good, "grant_type", "client_credentials"), 400, "unauthorized_client"),
         (changed(&good, "grant_type", "password"), 400, "unsupported_grant_type"),
         (changed(&good, "code", None), 400, "invalid_request"),
         (changed(&good, "code_verifier", None), 400, "invalid_request"),

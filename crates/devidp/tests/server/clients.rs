@@ -1,0 +1,122 @@
+//! Clients that the settings name.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use http::{Method, StatusCode};
+use portcullis_devidp::{
+    ClientAuthentication, ClientProblem, ClientSettings, DevIdp, DevIdpError, DevIdpSettings, GrantType,
+};
+use portcullis_metadata::{JwkSet, Scopes, Secret};
+
+use crate::support::*;
+
+fn machine() -> ClientSettings {
+    let machine = ClientSettings::with_secret("machine", Secret::new("hush"));
+    ClientSettings { grant_types: vec![GrantType::ClientCredentials], ..machine }
+}
+
+/// K1: a client of the settings obtains a token, within its own redirect URIs, scopes and grant types.
+#[tokio::test]
+async fn a_named_client_goes_through_the_flow() {
+    let desktop = ClientSettings {
+        name: Some("Desktop".to_owned()),
+        redirect_uris: vec!["http://127.0.0.1/callback".to_owned()],
+        grant_types: vec![GrantType::AuthorizationCode],
+        scopes: Some(Scopes::parse("mcp:tools").unwrap()),
+        ..ClientSettings::public("desktop")
+    };
+    let server = Server::start(|settings| {
+        settings.auto_consent = true;
+        settings.scopes = Scopes::parse("mcp:tools mcp:admin").unwrap();
+        settings.clients = vec![desktop, machine()];
+    })
+    .await;
+    let verifier = verifier();
+    let parameters = changed(&request("desktop", verifier.challenge()), "scope", "mcp:admin mcp:tools");
+    let code = server.authorize(&parameters).await.returned("code").unwrap();
+    let answer = server.token(&exchange("desktop", &code, &verifier)).await;
+    assert_eq!(answer.text("scope"), "mcp:tools", "no more than the client may ask for");
+
+    let other = server.authorize(&changed(&parameters, "redirect_uri", "http://127.0.0.1:4321/other")).await;
+    assert_eq!((other.status, other.location()), (StatusCode::BAD_REQUEST, None));
+    let machine = server.authorize(&request("machine", verifier.challenge())).await;
+    assert_eq!((machine.status, machine.location()), (StatusCode::BAD_REQUEST, None), "it has no redirect URI");
+}
+
+/// K1: a client gets a token for itself, with a secret by its own method, and no refresh token.
+#[tokio::test]
+async fn client_credentials_give_a_token_for_the_client() {
+    let post = ClientSettings {
+        id: "poster".to_owned(),
+        authentication: ClientAuthentication::SecretPost(Secret::new("hush")),
+        ..machine()
+    };
+    let server = Server::start(|settings| settings.clients = vec![machine(), post]).await;
+    let form = [("grant_type", "client_credentials"), ("resource", RESOURCE), ("scope", "mcp:tools offline_access")];
+    let send = async |authorization: Option<&str>, form: &[(&str, &str)]| {
+        let headers: Vec<_> = [FORM].into_iter().chain(authorization.map(|value| ("authorization", value))).collect();
+        server.send(Method::POST, "/token", &headers, &encoded(form)).await
+    };
+    let right = format!("Basic {}", STANDARD.encode("machine:hush"));
+    let answer = send(Some(&right), &form).await;
+    assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
+    assert!(answer.json().get("refresh_token").is_none());
+    assert_eq!(answer.text("scope"), "mcp:tools");
+    let claims = claims(&answer.text("access_token"));
+    assert_eq!(
+        (&claims["sub"], &claims["client_id"], &claims["aud"]),
+        (&"machine".into(), &"machine".into(), &RESOURCE.into())
+    );
+
+    let posted = [&form[..], &[("client_id", "poster"), ("client_secret", "hush")]].concat();
+    assert_eq!(send(None, &posted).await.status, StatusCode::OK);
+    let wrong = format!("Basic {}", STANDARD.encode("machine:wrong"));
+    assert_eq!(send(Some(&wrong), &form).await.error(), "invalid_client");
+    assert_eq!(send(None, &changed(&posted, "client_secret", None)).await.error(), "invalid_client");
+    assert_eq!(send(None, &changed(&posted, "resource", None)).await.error(), "invalid_target");
+    assert_eq!(send(None, &changed(&posted, "scope", "mcp:admin")).await.error(), "invalid_scope");
+    let public = server.register().await;
+    let answer = send(None, &[&form[..], &[("client_id", &public)]].concat()).await;
+    assert_eq!(answer.error(), "unauthorized_client");
+}
+
+/// K1: a client that cannot work is refused at start, with the fix.
+#[tokio::test]
+async fn unusable_clients_are_refused_at_start() {
+    let base = || ClientSettings::public("a");
+    let keyless = ClientAuthentication::PrivateKeyJwt(JwkSet::default());
+    for (client, problem, says) in [
+        (ClientSettings { id: String::new(), ..base() }, ClientProblem::NoId, "name one"),
+        (ClientSettings::with_secret("a", Secret::new("")), ClientProblem::EmptySecret, "empty"),
+        (ClientSettings { authentication: keyless, ..base() }, ClientProblem::NoKey, "public key"),
+        (
+            ClientSettings { grant_types: vec![GrantType::AuthorizationCode], ..base() },
+            ClientProblem::NoRedirectUri,
+            "http://127.0.0.1/callback",
+        ),
+        (
+            ClientSettings { grant_types: vec![GrantType::ClientCredentials], ..base() },
+            ClientProblem::PublicMachine,
+            "give it a secret or keys",
+        ),
+        (ClientSettings { may_introspect: true, ..base() }, ClientProblem::PublicResource, "give it a secret or keys"),
+        (
+            ClientSettings { scopes: Some(Scopes::parse("mcp:admin").unwrap()), ..base() },
+            ClientProblem::Scope { scope: "mcp:admin".to_owned() },
+            "add it there or leave it out",
+        ),
+    ] {
+        let settings = DevIdpSettings { clients: vec![client], ..DevIdpSettings::default() };
+        let error = DevIdp::bind(settings).await.unwrap_err();
+        assert_eq!(error.code(), "devidp.client");
+        assert!(error.to_string().contains(says), "{error}");
+        assert!(matches!(error, DevIdpError::Client { problem: found, .. } if found == problem), "{problem:?}");
+    }
+    for uri in ["http://client.example/", "nothing"] {
+        let client = ClientSettings { redirect_uris: vec![uri.to_owned()], ..base() };
+        let error =
+            DevIdp::bind(DevIdpSettings { clients: vec![client], ..DevIdpSettings::default() }).await.unwrap_err();
+        assert!(error.to_string().contains(uri), "{error}");
+    }
+    let twice = DevIdpSettings { clients: vec![base(), base()], ..DevIdpSettings::default() };
+    assert!(DevIdp::bind(twice).await.unwrap_err().to_string().contains("rename one"));
+}
