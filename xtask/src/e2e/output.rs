@@ -1,8 +1,9 @@
 //! What the programs wrote, searched for what must not be there.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{fs, path::Path};
 
 use anyhow::{Context as _, bail, ensure};
+use portcullis_testkit::Canaries;
 
 const PANIC: &str = "panicked at";
 /// Finds that are told; one secret in each line is told often enough by a few.
@@ -12,7 +13,7 @@ const MAX_TOLD: usize = 5;
 ///
 /// # Errors
 /// When one has a panic or a canary in it, or there is none. A canary itself is not told.
-pub(super) fn search(folder: &Path, canaries: &BTreeMap<String, &'static str>) -> anyhow::Result<()> {
+pub(super) fn search(folder: &Path, canaries: &Canaries) -> anyhow::Result<()> {
     let mut finds = Vec::new();
     let mut searched = 0;
     for entry in fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))? {
@@ -33,19 +34,10 @@ pub(super) fn search(folder: &Path, canaries: &BTreeMap<String, &'static str>) -
     Ok(())
 }
 
-fn finds_in(name: &str, text: &str, canaries: &BTreeMap<String, &'static str>) -> Vec<String> {
-    let mut finds = Vec::new();
-    for (number, line) in (1..).zip(text.lines()) {
-        if line.contains(PANIC) {
-            finds.push(format!("{name}:{number}: a panic: {line}"));
-        }
-        for (canary, what) in canaries {
-            if line.contains(canary) {
-                finds.push(format!("{name}:{number}: {what}: {}", line.replace(canary, "[..]")));
-            }
-        }
-    }
-    finds
+fn finds_in(name: &str, text: &str, canaries: &Canaries) -> Vec<String> {
+    let panics = (1..).zip(text.lines()).filter(|(_, line)| line.contains(PANIC));
+    let panics = panics.map(|(number, line)| format!("{name}:{number}: a panic: {line}"));
+    panics.chain(canaries.leaks(text).iter().map(|leak| format!("{name}: {leak}"))).collect()
 }
 
 #[cfg(test)]
@@ -54,12 +46,13 @@ mod tests {
 
     #[test]
     fn panics_and_canaries_are_found_and_canaries_not_told() {
-        let canaries = BTreeMap::from([("abcdefabcdefabcdef".to_owned(), "session identifier")]);
+        let mut canaries = Canaries::default();
+        canaries.add("session identifier", "abcdefabcdefabcdef");
         let text = "listening\nthread 'worker-0' panicked at src/x.rs:1:1\ngot abcdefabcdefabcdef today\n";
         let finds = finds_in("serve.log", text, &canaries);
         assert_eq!(finds.len(), 2);
         assert!(finds[0].starts_with("serve.log:2: a panic"));
-        assert_eq!(finds[1], "serve.log:3: session identifier: got [..] today");
+        assert_eq!(finds[1], "serve.log: line 3: session identifier (raw): got [..] today");
         assert!(finds_in("serve.log", "listening\n", &canaries).is_empty());
     }
 }
