@@ -3,7 +3,7 @@ use std::fmt;
 use portcullis_metadata::{Issuer, OAuthError, PkceChallenge, ResourceUri, Scopes, Secret, check_response_issuer};
 use url::Url;
 
-use crate::{ClientError, RedirectError, RedirectParameters, code_flow::CodeFlow, random};
+use crate::{ClientError, RedirectError, RedirectParameters, code_flow::CodeFlow, dpop::DpopBinding, random};
 
 /// One authorization request (OAuth 2.1 section 4.1.1, RFC 8707 section 2.1), and what its answer is judged by.
 pub struct AuthorizationRequest {
@@ -20,6 +20,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) challenge: &'a PkceChallenge,
     pub(crate) resource: &'a ResourceUri,
     pub(crate) scopes: &'a Scopes,
+    /// The key that the token is to be bound to; the code is then bound to it too (RFC 9449 section 10).
+    pub(crate) binding: Option<&'a DpopBinding>,
 }
 
 impl AuthorizationRequest {
@@ -39,7 +41,10 @@ impl AuthorizationRequest {
         if !asked.scopes.is_empty() {
             url.query_pairs_mut().append_pair("scope", &asked.scopes.to_string());
         }
-        Ok(Self { url, state, issuer: server.issuer.clone(), promises_issuer: server.promises_issuer })
+        if let Some(binding) = asked.binding {
+            url.query_pairs_mut().append_pair("dpop_jkt", binding.key().thumbprint());
+        }
+        Ok(Self { url, state, issuer: server.server.issuer.clone(), promises_issuer: server.promises_issuer })
     }
 
     /// The URL to visit: `https` or loopback `http`, as the URL parser writes it.
@@ -98,8 +103,9 @@ pub(crate) mod tests {
             challenge: &PkceVerifier::generate().unwrap().challenge(),
             resource: &ResourceUri::parse("https://mcp.example.com/mcp").unwrap(),
             scopes: &Scopes::parse("b a").unwrap(),
+            binding: None,
         };
-        AuthorizationRequest::new(&CodeFlow::judge(metadata, UrlPolicy::Operator).unwrap(), &asked).unwrap()
+        AuthorizationRequest::new(&CodeFlow::judge(&metadata, UrlPolicy::Operator).unwrap(), &asked).unwrap()
     }
 
     pub(crate) fn state(request: &AuthorizationRequest) -> String {

@@ -1,62 +1,73 @@
 use std::{
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use portcullis_discovery::{DiscoveredResource, Discovery, Fetch, FetchRequest, UrlPolicy};
-use portcullis_metadata::{BearerChallenge, Clock, Issuer, PkceVerifier, ProtectedResourceMetadata, parse_challenges};
+use http::{HeaderValue, Method, StatusCode, header};
+use portcullis_discovery::{Discovery, DiscoveryError, Fetch, FetchRequest, UrlPolicy};
+use portcullis_metadata::{
+    AuthorizationServerMetadata, BearerChallenge, Clock, Issuer, ProtectedResourceMetadata, ResourceUri, Scopes,
+};
 
 use crate::{
-    AuthorizationRequest, ClientCredentials, ClientError, Interaction, ResourceToken, StartUrl,
-    authorization_request::Asked,
-    code_flow::CodeFlow,
-    credentials::Registered,
-    registration::{self, Registration},
-    selection,
-    token::Purpose,
-    token_request::{self, Grant},
+    AuthorizerSettings, ClientError, CredentialStore, Interaction, MachineGrant, ResourceToken, StartUrl,
+    code_flow::CodeFlow, demand::Demand, dpop::DpopBinding, selection, server::Server,
 };
 
-/// Gets access tokens for protected resources: discovery, registration, authorization code with PKCE.
+mod clients;
+mod code_grant;
+mod machine_grant;
+mod refresh;
+
+/// Gets access tokens for protected resources: discovery, client registration, and a grant.
 ///
-/// Registrations are kept in memory, each for the authorization server that made it; tokens are handed to the caller.
+/// It hands tokens to its caller and keeps none; registrations it keeps in the settings' store. A
+/// [`TokenKeeper`](crate::TokenKeeper) keeps a token for it, and answers a resource's refusals.
 pub struct Authorizer {
     fetch: Arc<dyn Fetch>,
-    interaction: Arc<dyn Interaction>,
     clock: Arc<dyn Clock>,
+    way: Way,
     settings: AuthorizerSettings,
-    registered: Mutex<Vec<Registered>>,
+    /// The authorization server that [`AuthorizerSettings::client`] was offered to.
+    bound: Mutex<Option<Issuer>>,
 }
 
-/// What an [`Authorizer`] may use beside what it finds out.
-#[derive(Clone, Debug)]
-pub struct AuthorizerSettings {
-    /// The name under which the client registers. `Portcullis` by default.
-    pub client_name: String,
-    /// Credentials that were registered before. When there are any, no other authorization server is used.
-    pub credentials: Vec<ClientCredentials>,
-    /// The authorization server to use, of those that the resource lists. By default the first that credentials are
-    /// there for, else the first.
-    pub authorization_server: Option<Issuer>,
-    /// The resource's metadata, for resources that publish none.
-    pub resource_metadata: Option<ProtectedResourceMetadata>,
-    /// Whether what a resource names may be at private addresses. Not by default.
-    pub private_addresses: bool,
+/// On whose behalf.
+enum Way {
+    Person(Arc<dyn Interaction>),
+    Machine(MachineGrant),
 }
 
-/// How many registrations are kept; the oldest goes when there are more.
-const MAX_REGISTERED: usize = 64;
+/// What is known once the resource and one of its authorization servers were asked.
+struct Found {
+    resource: ResourceUri,
+    metadata: AuthorizationServerMetadata,
+    policy: UrlPolicy,
+    /// The scopes to ask for.
+    scopes: Scopes,
+    /// The key that the token has to be bound to, where the resource wants that.
+    binding: Option<Arc<DpopBinding>>,
+}
 
 impl Authorizer {
-    /// An authorizer that keeps no registration yet.
+    /// An authorizer for a person, by the authorization code grant with PKCE.
     pub fn new(
         fetch: Arc<dyn Fetch>,
         interaction: Arc<dyn Interaction>,
         clock: Arc<dyn Clock>,
         settings: AuthorizerSettings,
     ) -> Self {
-        Self { fetch, interaction, clock, settings, registered: Mutex::default() }
+        Self { fetch, clock, way: Way::Person(interaction), settings, bound: Mutex::default() }
+    }
+
+    /// An authorizer for a machine. It registers nowhere: the client comes from the settings.
+    pub fn machine(
+        fetch: Arc<dyn Fetch>,
+        grant: MachineGrant,
+        clock: Arc<dyn Clock>,
+        settings: AuthorizerSettings,
+    ) -> Self {
+        Self { fetch, clock, way: Way::Machine(grant), settings, bound: Mutex::default() }
     }
 
     /// Gets a token for the resource at `start`: asks it without a token, takes its challenge, and goes on as
@@ -65,8 +76,8 @@ impl Authorizer {
     /// # Errors
     /// [`ClientError::NotChallenged`] when it does not answer 401; otherwise as the flow goes.
     pub async fn authorize(&self, start: &StartUrl) -> Result<ResourceToken, ClientError> {
-        let challenge = self.probe(start).await?;
-        self.answer_challenge(start, challenge.as_ref()).await
+        let demand = self.probe(start).await?;
+        self.obtain(start, &demand).await
     }
 
     /// Gets a token for the resource at `start`, which answered 401 with this challenge, or with none that could be
@@ -79,53 +90,19 @@ impl Authorizer {
         start: &StartUrl,
         challenge: Option<&BearerChallenge>,
     ) -> Result<ResourceToken, ClientError> {
-        let policy = self.policy(start);
-        let discovery = Discovery::new(self.fetch.clone(), policy);
-        let DiscoveredResource { metadata, .. } = discovery
-            .protected_resource(start.url(), challenge, self.settings.resource_metadata.as_ref())
-            .await
-            .map_err(ClientError::Discovery)?;
-        let issuer = self.choose(&metadata)?;
-        let server = discovery.authorization_server(issuer).await.map_err(ClientError::Discovery)?;
-        let server = CodeFlow::judge(server, policy)?;
-
-        let challenged = challenge.and_then(|challenge| challenge.scope.as_ref());
-        let scopes = selection::scopes(challenged, &metadata.scopes_supported, &server.scopes_supported);
-        let registration = Registration {
-            client_name: &self.settings.client_name,
-            redirect_uri: self.interaction.redirect_uri(),
-            scopes: &scopes,
-        };
-        let credentials = self.credentials(&server, &registration, policy).await?;
-
-        let verifier = PkceVerifier::generate().map_err(|_| ClientError::NoRandomness)?;
-        let request = AuthorizationRequest::new(
-            &server,
-            &Asked {
-                client_id: &credentials.client_id,
-                redirect_uri: registration.redirect_uri,
-                challenge: &verifier.challenge(),
-                resource: &metadata.resource,
-                scopes: &scopes,
-            },
-        )?;
-        let answer = self.interaction.authorize(&request).await?;
-        let grant = Grant {
-            code: request.judge(&answer)?,
-            verifier,
-            redirect_uri: registration.redirect_uri,
-            resource: &metadata.resource,
-        };
-        let response = token_request::exchange(&*self.fetch, &server, &credentials, grant, policy).await?;
-        let purpose = Purpose { start, issuer: &server.issuer, resource: &metadata.resource, asked: &scopes };
-        ResourceToken::new(response, &purpose, self.clock.unix())
+        self.obtain(start, &Demand::bearer(challenge)).await
     }
 
-    fn policy(&self, start: &StartUrl) -> UrlPolicy {
-        UrlPolicy::Peer { loopback_http: start.is_loopback(), private_addresses: self.settings.private_addresses }
+    pub(crate) async fn obtain(&self, start: &StartUrl, demand: &Demand) -> Result<ResourceToken, ClientError> {
+        let found = self.find(start, demand).await?;
+        match &self.way {
+            Way::Person(interaction) => self.code_grant(&**interaction, start, &found).await,
+            Way::Machine(grant) => self.machine_grant(grant, start, &found).await,
+        }
     }
 
-    async fn probe(&self, start: &StartUrl) -> Result<Option<BearerChallenge>, ClientError> {
+    /// Asks the resource without a token.
+    pub(crate) async fn probe(&self, start: &StartUrl) -> Result<Demand, ClientError> {
         let accept = HeaderValue::from_static("application/json, text/event-stream");
         // The person wrote this URL, so that it may be at a private address.
         let get = FetchRequest::new(Method::GET, start.url().clone(), UrlPolicy::Operator);
@@ -137,7 +114,7 @@ impl Authorizer {
             let answer = self.fetch.open(request).await.map_err(ClientError::Resource)?;
             status = answer.status;
             if status == StatusCode::UNAUTHORIZED {
-                return Ok(bearer_challenge(&answer.headers));
+                return Ok(Demand::of(&answer.headers));
             }
             if !status.is_client_error() {
                 break;
@@ -146,65 +123,102 @@ impl Authorizer {
         Err(ClientError::NotChallenged { status })
     }
 
-    fn choose<'a>(&self, metadata: &'a ProtectedResourceMetadata) -> Result<&'a Issuer, ClientError> {
+    /// Whether the resource still names this authorization server.
+    pub(crate) async fn is_listed(
+        &self,
+        start: &StartUrl,
+        demand: &Demand,
+        issuer: &Issuer,
+    ) -> Result<bool, ClientError> {
+        Ok(self.resource(start, demand).await?.authorization_servers.contains(issuer))
+    }
+
+    pub(crate) fn store(&self) -> &CredentialStore {
+        &self.settings.store
+    }
+
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    /// Whether a refusal is final: the one request that a workload makes is not made again for more.
+    pub(crate) fn is_final(&self) -> bool {
+        matches!(self.way, Way::Machine(MachineGrant::Workload(_)))
+    }
+
+    async fn find(&self, start: &StartUrl, demand: &Demand) -> Result<Found, ClientError> {
+        let ProtectedResourceMetadata {
+            resource,
+            authorization_servers,
+            scopes_supported,
+            dpop_bound_access_tokens_required,
+            ..
+        } = self.resource(start, demand).await?;
+        let issuer = self.choose(&authorization_servers)?;
+        let metadata = self.server(start, issuer).await?;
+        let policy = self.policy(start);
+        let server = Server::judge(&metadata, policy)?;
+
+        let challenged = demand.scopes();
+        let named = match &self.settings.scopes {
+            Some(scopes) => scopes.clone(),
+            None => selection::scopes(challenged, &scopes_supported, &server.scopes_supported),
+        };
+        let must_bind = demand.must_bind() || dpop_bound_access_tokens_required == Some(true);
+        if must_bind && !server.binds_tokens {
+            return Err(ClientError::NoBinding { issuer: server.issuer });
+        }
+        let binds = must_bind || (demand.may_bind() && server.binds_tokens);
+        let binding = if binds { Some(Arc::new(DpopBinding::generate()?)) } else { None };
+        Ok(Found { resource, metadata, policy, scopes: named.union(demand.more()), binding })
+    }
+
+    async fn resource(&self, start: &StartUrl, demand: &Demand) -> Result<ProtectedResourceMetadata, ClientError> {
+        let configured = self.settings.resource_metadata.as_ref();
+        let found = self.discovery(start).protected_resource(start.url(), demand.challenge.as_ref(), configured).await;
+        match found {
+            Ok(found) => Ok(found.metadata),
+            Err(error @ DiscoveryError::NotFound(_)) if self.settings.revision_2025_03_26 => {
+                own_server(start).ok_or(ClientError::Discovery(error))
+            }
+            Err(error) => Err(ClientError::Discovery(error)),
+        }
+    }
+
+    async fn server(&self, start: &StartUrl, issuer: &Issuer) -> Result<AuthorizationServerMetadata, ClientError> {
+        match self.discovery(start).authorization_server(issuer).await {
+            Ok(metadata) => Ok(metadata),
+            Err(DiscoveryError::NotFound(_))
+                if self.settings.revision_2025_03_26 && issuer.url().origin() == start.url().origin() =>
+            {
+                Ok(CodeFlow::unpublished(issuer.clone()))
+            }
+            Err(error) => Err(ClientError::Discovery(error)),
+        }
+    }
+
+    fn choose<'a>(&self, listed: &'a [Issuer]) -> Result<&'a Issuer, ClientError> {
         let bound: Vec<_> = self.settings.credentials.iter().map(|held| held.issuer.clone()).collect();
         let wanted = self.settings.authorization_server.as_ref();
-        selection::server(&metadata.authorization_servers, wanted, &bound, |issuer| {
-            self.registered().iter().any(|held| held.credentials.issuer == *issuer)
-        })
+        selection::server(listed, wanted, &bound, |issuer| self.settings.store.knows(issuer))
     }
 
-    /// Credentials that the caller brought, else ones registered before, else newly registered ones.
-    async fn credentials(
-        &self,
-        server: &CodeFlow,
-        registration: &Registration<'_>,
-        policy: UrlPolicy,
-    ) -> Result<ClientCredentials, ClientError> {
-        if let Some(held) = self.settings.credentials.iter().find(|held| held.issuer == server.issuer) {
-            return Ok(held.clone());
-        }
-        let now = self.clock.unix();
-        let usable = |held: &Registered| {
-            held.credentials.issuer == server.issuer && held.serves(registration.redirect_uri.as_str(), now)
-        };
-        if let Some(held) = self.registered().iter().find(|held| usable(held)) {
-            return Ok(held.credentials.clone());
-        }
-        let registered = registration::register(&*self.fetch, server, registration, policy).await?;
-        let credentials = registered.credentials.clone();
-        let mut held = self.registered();
-        held.retain(|held| held.credentials.issuer != server.issuer);
-        if held.len() == MAX_REGISTERED {
-            held.remove(0);
-        }
-        held.push(registered);
-        Ok(credentials)
+    fn discovery(&self, start: &StartUrl) -> Discovery {
+        Discovery::new(self.fetch.clone(), self.policy(start))
     }
 
-    fn registered(&self) -> std::sync::MutexGuard<'_, Vec<Registered>> {
-        self.registered.lock().unwrap_or_else(PoisonError::into_inner)
+    fn policy(&self, start: &StartUrl) -> UrlPolicy {
+        UrlPolicy::Peer { loopback_http: start.is_loopback(), private_addresses: self.settings.private_addresses }
     }
 }
 
 const PING: &[u8] = br#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#;
 
-/// The first Bearer challenge of an answer. One that cannot be read counts as none: the well-known URLs remain.
-pub(crate) fn bearer_challenge(headers: &HeaderMap) -> Option<BearerChallenge> {
-    let values = headers.get_all(header::WWW_AUTHENTICATE).iter().map(HeaderValue::as_bytes);
-    parse_challenges(values).ok().and_then(|challenges| BearerChallenge::from_challenges(&challenges))
-}
-
-impl Default for AuthorizerSettings {
-    fn default() -> Self {
-        Self {
-            client_name: "Portcullis".into(),
-            credentials: Vec::new(),
-            authorization_server: None,
-            resource_metadata: None,
-            private_addresses: false,
-        }
-    }
+/// What the 2025-03-26 revision takes for granted: the resource's origin is its authorization server.
+fn own_server(start: &StartUrl) -> Option<ProtectedResourceMetadata> {
+    let issuer = Issuer::parse(&start.url().origin().ascii_serialization()).ok()?;
+    let resource = ResourceUri::parse(start.url().as_str()).ok()?;
+    Some(ProtectedResourceMetadata::new(resource, vec![issuer]))
 }
 
 impl fmt::Debug for Authorizer {

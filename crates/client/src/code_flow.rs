@@ -2,17 +2,15 @@ use portcullis_discovery::{Refusal, UrlPolicy};
 use portcullis_metadata::{AuthorizationServerMetadata, Issuer, PkceChallenge};
 use url::Url;
 
+use crate::server::Server;
+
 /// An authorization server that is fit for the authorization code flow with PKCE: what its metadata says, judged.
 #[derive(Clone, Debug)]
 pub(crate) struct CodeFlow {
-    pub(crate) issuer: Issuer,
+    pub(crate) server: Server,
     pub(crate) authorization_endpoint: Url,
-    pub(crate) token_endpoint: Url,
-    pub(crate) registration_endpoint: Option<Url>,
     /// Whether the server promises `iss` in its answers (RFC 9207).
     pub(crate) promises_issuer: bool,
-    pub(crate) scopes_supported: Vec<String>,
-    pub(crate) token_endpoint_auth_methods: Option<Vec<String>>,
 }
 
 /// Why an authorization server cannot be used for the authorization code flow with PKCE.
@@ -52,25 +50,35 @@ impl Unfit {
 impl CodeFlow {
     /// Judges the metadata. The authorization endpoint is judged by `policy` here, since a browser opens it and no
     /// fetcher sees it; the others are judged when they are fetched.
-    pub(crate) fn judge(metadata: AuthorizationServerMetadata, policy: UrlPolicy) -> Result<Self, Unfit> {
+    pub(crate) fn judge(metadata: &AuthorizationServerMetadata, policy: UrlPolicy) -> Result<Self, Unfit> {
         if !metadata.response_types_supported.iter().any(|kind| kind == "code") {
             return Err(Unfit::NoCode);
         }
-        let methods = metadata.code_challenge_methods_supported.unwrap_or_default();
+        let methods = metadata.code_challenge_methods_supported.as_deref().unwrap_or_default();
         if !methods.iter().any(|method| method == PkceChallenge::METHOD) {
             return Err(Unfit::NoPkce);
         }
-        let authorization_endpoint = metadata.authorization_endpoint.ok_or(Unfit::NoAuthorizationEndpoint)?;
+        let authorization_endpoint = metadata.authorization_endpoint.clone().ok_or(Unfit::NoAuthorizationEndpoint)?;
         policy.check(&authorization_endpoint).map_err(Unfit::Endpoint)?;
         Ok(Self {
-            issuer: metadata.issuer,
+            server: Server::judge(metadata, policy)?,
             authorization_endpoint,
-            token_endpoint: metadata.token_endpoint.ok_or(Unfit::NoTokenEndpoint)?,
-            registration_endpoint: metadata.registration_endpoint,
             promises_issuer: metadata.authorization_response_iss_parameter_supported,
-            scopes_supported: metadata.scopes_supported.unwrap_or_default(),
-            token_endpoint_auth_methods: metadata.token_endpoint_auth_methods_supported,
         })
+    }
+
+    /// The server of the 2025-03-26 revision that publishes nothing: endpoints at fixed places of its origin.
+    pub(crate) fn unpublished(issuer: Issuer) -> AuthorizationServerMetadata {
+        let at = |path: &str| issuer.url().join(path).ok();
+        let (authorize, token, register) = (at("/authorize"), at("/token"), at("/register"));
+        let mut metadata = AuthorizationServerMetadata::new(issuer);
+        metadata.authorization_endpoint = authorize;
+        metadata.token_endpoint = token;
+        metadata.registration_endpoint = register;
+        metadata.response_types_supported = vec!["code".into()];
+        // That revision demands PKCE of every server.
+        metadata.code_challenge_methods_supported = Some(vec![PkceChallenge::METHOD.into()]);
+        metadata
     }
 }
 
@@ -87,7 +95,7 @@ mod tests {
         metadata.response_types_supported = vec!["token".into(), "code".into()];
         metadata.code_challenge_methods_supported = Some(vec!["plain".into(), "S256".into()]);
         change(&mut metadata);
-        CodeFlow::judge(metadata, LOOPBACK)
+        CodeFlow::judge(&metadata, LOOPBACK)
     }
 
     /// G7: without S256 in the metadata nothing is authorized.

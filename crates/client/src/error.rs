@@ -2,7 +2,7 @@ use http::StatusCode;
 use portcullis_discovery::{DiscoveryError, FetchError};
 use portcullis_metadata::{DocumentError, Issuer, OAuthError, RegistrationError};
 
-use crate::{InteractionError, RedirectError, StartUrlError, Unfit};
+use crate::{AssertionError, InteractionError, RedirectError, StartUrlError, StoreError, Unfit};
 
 /// Why there is no token. No variant holds a token, a code or a secret.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -35,8 +35,9 @@ pub enum ClientError {
     /// The authorization server is not fit for the flow.
     #[error(transparent)]
     Unfit(#[from] Unfit),
-    /// There are no credentials for the authorization server, and it registers no clients by itself.
-    #[error("the authorization server {issuer} wants a client that was registered before")]
+    /// There are no credentials for the authorization server, it registers no clients by itself, and nobody could be
+    /// asked ([`Interaction::client_details`](crate::Interaction::client_details)).
+    #[error("the authorization server {issuer} wants a client that was registered there; give its client identifier")]
     NoRegistration {
         /// The authorization server.
         issuer: Issuer,
@@ -85,6 +86,21 @@ pub enum ClientError {
         #[source]
         error: DocumentError,
     },
+    /// The resource takes only tokens that are bound to a key, and the authorization server binds none with ES256.
+    #[error("the resource wants tokens that are bound by DPoP, which the authorization server {issuer} does not offer")]
+    NoBinding {
+        /// The authorization server.
+        issuer: Issuer,
+    },
+    /// What stands for the caller in a machine's flow could not be had.
+    #[error(transparent)]
+    Assertion(#[from] AssertionError),
+    /// The credential store cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A proof or an assertion could not be signed.
+    #[error("a proof for the authorization server could not be signed")]
+    Signature,
     /// The operating system gave no random bytes.
     #[error("the system's random number generator does not answer")]
     NoRandomness,
@@ -110,6 +126,10 @@ impl ClientError {
             Self::TokenType => "client.token_type",
             Self::Status { .. } => "client.status",
             Self::Document { .. } => "client.document",
+            Self::NoBinding { .. } => "client.no_binding",
+            Self::Assertion(error) => error.code(),
+            Self::Store(error) => error.code(),
+            Self::Signature => "client.signature",
             Self::NoRandomness => "client.no_randomness",
         }
     }

@@ -1,11 +1,13 @@
 use portcullis_discovery::{BoxFuture, FetchError};
+use portcullis_metadata::Issuer;
 use url::Url;
 
-use crate::{AuthorizationRequest, RedirectParameters};
+use crate::{AuthorizationRequest, ClientDetails, RedirectParameters};
 
 mod auto_consent;
 mod loopback_redirect;
 mod page;
+mod redirect_server;
 
 pub use auto_consent::AutoConsent;
 pub use loopback_redirect::LoopbackRedirect;
@@ -26,6 +28,19 @@ pub trait Interaction: Send + Sync + 'static {
         &'a self,
         request: &'a AuthorizationRequest,
     ) -> BoxFuture<'a, Result<RedirectParameters, InteractionError>>;
+
+    /// Asks for a client that was registered by hand at `issuer`, which registers none by itself. The answer is kept
+    /// for that authorization server. By default there is nobody to ask.
+    ///
+    /// # Errors
+    /// When the person cannot be asked; none is what they have no answer to.
+    fn client_details<'a>(
+        &'a self,
+        issuer: &'a Issuer,
+    ) -> BoxFuture<'a, Result<Option<ClientDetails>, InteractionError>> {
+        let _ = issuer;
+        Box::pin(async { Ok(None) })
+    }
 }
 
 /// Why no answer came from the authorization endpoint.

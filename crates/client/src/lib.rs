@@ -9,8 +9,14 @@
 //! - [`McpClient`] makes MCP calls over Streamable HTTP, of the revisions with sessions and of 2026-07-28, and gets
 //!   itself a token when the endpoint asks for one.
 //!
-//! All I/O goes through [`Fetch`](portcullis_discovery::Fetch), but for the port of `LoopbackRedirect`. Tokens and
-//! registrations live in memory; nothing is written to disk, and nothing is refreshed ahead of time.
+//! - [`TokenKeeper`] keeps a resource's token: it refreshes it ahead of its end, answers refusals, and asks for more
+//!   scopes where they are wanted. [`Operation`] is one request of it, for any HTTP library.
+//! - [`AuthorizeLayer`] does that for any HTTP client that is a tower service.
+//! - [`CredentialStore`] is where tokens and registrations are kept, in memory or in files that their owner alone reads.
+//! - [`MachineGrant`] gets tokens without a person.
+//!
+//! All I/O goes through [`Fetch`](portcullis_discovery::Fetch), but for the port of `LoopbackRedirect` and the files of
+//! a [`CredentialStore`].
 //!
 //! ```
 //! use std::sync::Arc;
@@ -38,28 +44,45 @@
 
 mod authorization_request;
 mod authorizer;
+mod client_key;
 mod code_flow;
 mod credentials;
+mod demand;
+mod dpop;
 mod error;
 mod interaction;
+mod keeper;
+mod machine;
 mod mcp;
 mod random;
 mod redirect;
 mod registration;
 mod selection;
+mod server;
+mod service;
+mod settings;
 mod start_url;
+mod store;
 #[cfg(test)]
 mod testing;
 mod token;
-mod token_request;
+mod token_endpoint;
 
 pub use authorization_request::AuthorizationRequest;
-pub use authorizer::{Authorizer, AuthorizerSettings};
+pub use authorizer::Authorizer;
+pub use client_key::{ClientKey, ClientKeyError};
 pub use code_flow::Unfit;
-pub use credentials::{ClientAuthentication, ClientCredentials};
+pub use credentials::{ClientAuthentication, ClientCredentials, ClientDetails};
 pub use error::ClientError;
 pub use interaction::{AutoConsent, Interaction, InteractionError, LoopbackRedirect};
+pub use keeper::{Operation, SignedOut, TokenKeeper};
+pub use machine::{AssertionError, AssertionSource, EnterpriseIdentity, MachineGrant};
 pub use mcp::{McpClient, McpError, McpSettings, MessageStream, RpcError};
+pub use portcullis_metadata::AccessToken;
 pub use redirect::{RedirectError, RedirectParameters};
+pub use registration::client_document;
+pub use service::{AuthorizeError, AuthorizeLayer, AuthorizeService};
+pub use settings::AuthorizerSettings;
 pub use start_url::{StartUrl, StartUrlError};
+pub use store::{CredentialStore, StoreError};
 pub use token::ResourceToken;

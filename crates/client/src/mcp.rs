@@ -12,7 +12,7 @@ use portcullis_discovery::{Fetch, FetchRequest, OpenResponse, UrlPolicy};
 use portcullis_mcp::{Revision, header as names};
 use serde_json::{Value, json};
 
-use crate::{Authorizer, ResourceToken, StartUrl};
+use crate::{Authorizer, ResourceToken, StartUrl, TokenKeeper};
 
 mod answer;
 mod endpoint;
@@ -29,8 +29,9 @@ use message::Outgoing;
 /// A client of one MCP endpoint over Streamable HTTP, which gets itself a token when the endpoint wants one.
 ///
 /// A token goes to the endpoint's origin alone, in the `Authorization` header of every request, and never across a
-/// redirect. When the endpoint refuses it, it is forgotten, and authorization happens once more for that request;
-/// a second refusal is an error. Requests under way at the same time share one authorization.
+/// redirect. When the endpoint refuses it, authorization happens once more for that request; a second refusal is an
+/// error. When the endpoint wants more scopes, they are asked for, twice at most. Requests under way at the same time
+/// share one authorization. All of that is [`TokenKeeper`]'s.
 pub struct McpClient {
     endpoint: ProtectedEndpoint,
     settings: McpSettings,
@@ -85,7 +86,16 @@ impl McpClient {
         authorizer: Option<Arc<Authorizer>>,
         settings: McpSettings,
     ) -> Self {
-        let endpoint = ProtectedEndpoint::new(start, fetch, authorizer, settings.timeout);
+        let keeper = match authorizer {
+            Some(authorizer) => TokenKeeper::new(start, authorizer),
+            None => TokenKeeper::without(start),
+        };
+        Self::with_keeper(Arc::new(keeper), fetch, settings)
+    }
+
+    /// A client that takes its tokens from a keeper, which others may use too.
+    pub fn with_keeper(keeper: Arc<TokenKeeper>, fetch: Arc<dyn Fetch>, settings: McpSettings) -> Self {
+        let endpoint = ProtectedEndpoint::new(keeper, fetch, settings.timeout);
         Self { endpoint, settings, session: RwLock::default(), next_id: AtomicU64::new(1) }
     }
 
@@ -202,12 +212,12 @@ impl McpClient {
 
     /// The token that is in use, where there is one.
     pub fn token(&self) -> Option<Arc<ResourceToken>> {
-        self.endpoint.token()
+        self.endpoint.keeper().current()
     }
 
     /// Uses a token that was got before. It is sent only if it belongs to the endpoint's origin.
     pub fn set_token(&self, token: Arc<ResourceToken>) {
-        self.endpoint.set_token(token);
+        self.endpoint.keeper().set_current(token);
     }
 
     fn outgoing(&self, id: Option<u64>, method: &str, params: Option<Value>) -> Result<Outgoing, McpError> {

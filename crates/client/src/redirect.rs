@@ -1,7 +1,7 @@
 use std::fmt;
 
 use portcullis_metadata::{OAuthError, ResponseIssuerError, Secret};
-use url::form_urlencoded;
+use url::{Url, form_urlencoded};
 
 /// What an authorization server put into the redirect (RFC 6749 sections 4.1.2 and 4.1.2.1, RFC 9207).
 ///
@@ -39,6 +39,18 @@ impl RedirectParameters {
         }
         Ok(found)
     }
+
+    /// Reads the whole address that a browser ended at, as a person pastes it.
+    ///
+    /// # Errors
+    /// [`RedirectError::Elsewhere`] when it is not the redirect URI with a query; otherwise as [`parse`](Self::parse).
+    pub fn parse_pasted(text: &str, redirect_uri: &Url) -> Result<Self, RedirectError> {
+        let mut pasted = Url::parse(text.trim()).map_err(|_| RedirectError::Elsewhere)?;
+        let query = pasted.query().map(str::to_owned).ok_or(RedirectError::Elsewhere)?;
+        pasted.set_query(None);
+        pasted.set_fragment(None);
+        if pasted == *redirect_uri { Self::parse(&query) } else { Err(RedirectError::Elsewhere) }
+    }
 }
 
 impl fmt::Debug for RedirectParameters {
@@ -63,6 +75,9 @@ pub enum RedirectError {
     /// The authorization server, known by then to be the one asked, reports an error.
     #[error("the authorization server refused: {0}")]
     Denied(OAuthError),
+    /// What was pasted is no answer to the redirect URI.
+    #[error("this is not the address that the browser was sent to at the end")]
+    Elsewhere,
     /// There is neither a code nor an error.
     #[error("the answer has no code")]
     NoCode,
@@ -76,6 +91,7 @@ impl RedirectError {
             Self::State => "redirect.state",
             Self::Issuer(error) => error.code(),
             Self::Denied(_) => "redirect.denied",
+            Self::Elsewhere => "redirect.elsewhere",
             Self::NoCode => "redirect.no_code",
         }
     }

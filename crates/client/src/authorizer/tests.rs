@@ -6,7 +6,8 @@ use url::{Url, form_urlencoded};
 
 use super::*;
 use crate::{
-    ClientAuthentication,
+    ClientAuthentication, ClientCredentials,
+    client_key::tests::PEM,
     testing::{
         ISSUER, METADATA, Network, PRM, Person, REGISTER, RESOURCE, Reply, Still, TOKEN, metadata, prm, well_behaved,
     },
@@ -142,7 +143,7 @@ async fn a_bad_token_response_is_refused() {
     }
 }
 
-/// What a registration says about the client.
+/// H2: what a registration says about the client.
 #[tokio::test]
 async fn a_registration_says_what_it_must() {
     let network = Network::new(well_behaved);
@@ -162,7 +163,7 @@ async fn a_registration_says_what_it_must() {
     );
 }
 
-/// A refused registration is told readably.
+/// H2: a refused registration is told readably.
 #[tokio::test]
 async fn a_refused_registration_is_told() {
     let network = but(|request| {
@@ -173,7 +174,7 @@ async fn a_refused_registration_is_told() {
     assert!(error.to_string().contains("redirect URI"), "{error}");
 }
 
-/// Without credentials and without registration the error says what is missing.
+/// H1: without credentials and without registration the error says what is missing.
 #[tokio::test]
 async fn a_server_without_registration_needs_credentials() {
     let network = but_metadata(|document| drop(document.as_object_mut().unwrap().remove("registration_endpoint")));
@@ -186,7 +187,7 @@ fn held(issuer: &str, authentication: ClientAuthentication) -> AuthorizerSetting
     AuthorizerSettings { credentials, ..AuthorizerSettings::default() }
 }
 
-/// Credentials that the caller brought come first, and are offered to their own issuer alone.
+/// H1, H3, I4: credentials that the caller brought come first, and are offered to their own issuer alone.
 #[tokio::test]
 async fn brought_credentials_are_used_with_their_issuer_alone() {
     let start = StartUrl::parse(RESOURCE).unwrap();
@@ -195,6 +196,8 @@ async fn brought_credentials_are_used_with_their_issuer_alone() {
         ClientAuthentication::None,
         ClientAuthentication::SecretPost(secret()),
         ClientAuthentication::SecretBasic(secret()),
+        ClientAuthentication::Secret(secret()),
+        ClientAuthentication::PrivateKey(crate::ClientKey::from_pem("ES256", PEM, None).unwrap()),
     ] {
         let (network, person) = (Network::new(well_behaved), Person::consents());
         let authorizer = authorizer(&network, &person, held(ISSUER, authentication.clone()));
@@ -209,8 +212,14 @@ async fn brought_credentials_are_used_with_their_issuer_alone() {
             ClientAuthentication::SecretPost(_) => {
                 assert_eq!((basic, fields), (None, (Some("mine".into()), Some("quiet".into()))));
             }
-            ClientAuthentication::SecretBasic(_) => {
+            ClientAuthentication::SecretBasic(_) | ClientAuthentication::Secret(_) => {
                 assert_eq!((basic, fields), (Some(&b"Basic bWluZTpxdWlldA=="[..]), (None, None)));
+            }
+            ClientAuthentication::PrivateKey(_) => {
+                assert_eq!((basic, fields), (None, (Some("mine".into()), None)));
+                let kind = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+                assert_eq!(form(sent)["client_assertion_type"], kind);
+                assert_eq!(form(sent)["client_assertion"].split('.').count(), 3);
             }
         }
     }
@@ -220,7 +229,7 @@ async fn brought_credentials_are_used_with_their_issuer_alone() {
     assert_eq!(network.to(METADATA).len(), 0);
 }
 
-/// A registration is used again at its own issuer until its secret ends.
+/// H3: a registration is used again at its own issuer until its secret ends.
 #[tokio::test]
 async fn a_registration_is_used_again() {
     let start = StartUrl::parse(RESOURCE).unwrap();

@@ -1,11 +1,17 @@
-use std::{fmt, net::Ipv4Addr, time::Duration};
+use std::{
+    fmt,
+    future::pending,
+    net::Ipv4Addr,
+    sync::{Arc, Mutex as StdMutex, PoisonError},
+    time::Duration,
+};
 
 use portcullis_discovery::BoxFuture;
+use sha2::{Digest as _, Sha256};
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
-    sync::Mutex,
-    task::JoinSet,
+    sync::{Mutex, mpsc},
+    task::JoinHandle,
     time::timeout,
 };
 use url::Url;
@@ -13,26 +19,30 @@ use url::Url;
 use super::{
     Interaction, InteractionError,
     page::{page, verdict},
+    redirect_server::{PATH, respond, serve},
 };
-use crate::{AuthorizationRequest, RedirectError, RedirectParameters};
+use crate::{AuthorizationRequest, RedirectError, RedirectParameters, StartUrl};
 
-/// A person with a browser on this machine: the redirect comes back to a port on loopback (RFC 8252 section 7.3).
+/// A person with a browser: the redirect comes back to a port on loopback (RFC 8252 section 7.3), or is pasted.
 ///
 /// The port is bound before anything is opened, and for as long as this value lives. One answer that carries the
-/// request's `state` is accepted; all else that comes is told so and ignored. An answer must come within 5 min.
+/// request's `state` is accepted; all else that comes is told so and ignored, a second answer too. An answer must come
+/// within 5 min.
 pub struct LoopbackRedirect {
-    listener: Mutex<TcpListener>,
     redirect_uri: Url,
     open: Box<dyn Fn(&Url) + Send + Sync>,
+    paste: Option<Box<Paste>>,
     limit: Duration,
+    one_at_a_time: Mutex<()>,
+    waiting: Waiting,
+    server: JoinHandle<()>,
 }
 
-const PATH: &str = "/callback";
-const MAX_HEAD: usize = 16 * 1024;
-/// How long a browser may take to send its request once it is connected.
-const HEAD_LIMIT: Duration = Duration::from_secs(10);
-/// How many connections are read at once; browsers open some that they never use.
-const MAX_CONNECTIONS: usize = 32;
+/// Who waits for an answer now.
+pub(super) type Waiting = Arc<StdMutex<Option<mpsc::Sender<Arrived>>>>;
+/// An answer, and the browser that brought it.
+pub(super) type Arrived = (TcpStream, RedirectParameters);
+type Paste = dyn Fn(Option<RedirectError>) -> BoxFuture<'static, Option<String>> + Send + Sync;
 
 impl LoopbackRedirect {
     /// How long a person has for the sign-in page.
@@ -44,26 +54,61 @@ impl LoopbackRedirect {
     /// # Errors
     /// [`InteractionError::Listen`] when no port can be bound.
     pub async fn bind(open: impl Fn(&Url) + Send + Sync + 'static) -> Result<Self, InteractionError> {
+        Self::bind_to(0, open).await
+    }
+
+    /// Binds this port on `127.0.0.1`, which the client may be registered with.
+    ///
+    /// # Errors
+    /// [`InteractionError::Listen`] when it cannot be bound.
+    pub async fn bind_to(port: u16, open: impl Fn(&Url) + Send + Sync + 'static) -> Result<Self, InteractionError> {
         let failed = |error: std::io::Error| InteractionError::Listen(error.kind());
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(failed)?;
         let port = listener.local_addr().map_err(failed)?.port();
         let redirect_uri = Url::parse(&format!("http://127.0.0.1:{port}{PATH}"))
             .map_err(|_| InteractionError::Listen(std::io::ErrorKind::AddrNotAvailable))?;
-        Ok(Self { listener: Mutex::new(listener), redirect_uri, open: Box::new(open), limit: Self::LIMIT })
+        let waiting = Waiting::default();
+        let server = tokio::spawn(serve(listener, waiting.clone()));
+        let (limit, one_at_a_time) = (Self::LIMIT, Mutex::default());
+        Ok(Self { redirect_uri, open: Box::new(open), paste: None, limit, one_at_a_time, waiting, server })
+    }
+
+    /// Binds the port on `127.0.0.1` that belongs to a resource, the same at each start, so that a registration can be
+    /// used again; a free one where that port is taken.
+    ///
+    /// # Errors
+    /// [`InteractionError::Listen`] when no port can be bound.
+    pub async fn bind_for(
+        start: &StartUrl,
+        open: impl Fn(&Url) + Send + Sync + Clone + 'static,
+    ) -> Result<Self, InteractionError> {
+        match Self::bind_to(port_of(start), open.clone()).await {
+            Ok(bound) => Ok(bound),
+            Err(_) => Self::bind(open).await,
+        }
+    }
+
+    /// Takes the address that the browser ended at from `read` too, for a browser on another machine, which cannot
+    /// reach this port. `read` is called when the wait begins, and again with the reason when what it gave is no
+    /// answer; none means that nothing is pasted any more.
+    #[must_use]
+    pub fn or_pasted(
+        mut self,
+        read: impl Fn(Option<RedirectError>) -> BoxFuture<'static, Option<String>> + Send + Sync + 'static,
+    ) -> Self {
+        self.paste = Some(Box::new(read));
+        self
     }
 
     async fn answer(&self, request: &AuthorizationRequest) -> Result<RedirectParameters, InteractionError> {
-        let listener = self.listener.lock().await;
+        let _one_at_a_time = self.one_at_a_time.lock().await;
+        let (sender, mut arrived) = mpsc::channel(1);
+        let _until_answered = Wait::begin(&self.waiting, sender);
         (self.open)(request.url());
-        let mut readers = JoinSet::new();
+        let mut pasted = self.pasted(None);
         loop {
             tokio::select! {
-                accepted = listener.accept(), if readers.len() < MAX_CONNECTIONS => {
-                    let (stream, _) = accepted.map_err(|error| InteractionError::Listen(error.kind()))?;
-                    readers.spawn(read_redirect(stream));
-                }
-                Some(read) = readers.join_next(), if !readers.is_empty() => {
-                    let Ok(Some((stream, parameters))) = read else { continue };
+                Some((stream, parameters)) = arrived.recv() => {
                     let judged = request.judge(&parameters).map(|_| ());
                     if matches!(judged, Err(RedirectError::State)) {
                         let text = "This answer does not belong to the sign-in that is under way.";
@@ -73,8 +118,50 @@ impl LoopbackRedirect {
                     respond(stream, verdict(&judged)).await;
                     return Ok(parameters);
                 }
+                text = &mut pasted => {
+                    let Some(text) = text else {
+                        pasted = Box::pin(pending());
+                        continue;
+                    };
+                    match RedirectParameters::parse_pasted(&text, &self.redirect_uri) {
+                        Err(error) => pasted = self.pasted(Some(error)),
+                        Ok(parameters) => match request.judge(&parameters) {
+                            Err(error @ RedirectError::State) => pasted = self.pasted(Some(error)),
+                            _ => return Ok(parameters),
+                        },
+                    }
+                }
             }
         }
+    }
+
+    fn pasted(&self, wrong: Option<RedirectError>) -> BoxFuture<'static, Option<String>> {
+        match &self.paste {
+            Some(read) => read(wrong),
+            None => Box::pin(pending()),
+        }
+    }
+}
+
+/// A port between 20000 and 31999: below those that systems give out by themselves.
+fn port_of(start: &StartUrl) -> u16 {
+    let digest = Sha256::digest(start.url().as_str());
+    20_000 + u16::from_be_bytes([digest[0], digest[1]]) % 12_000
+}
+
+/// Ends with the wait, however that ends.
+struct Wait<'a>(&'a Waiting);
+
+impl<'a> Wait<'a> {
+    fn begin(waiting: &'a Waiting, sender: mpsc::Sender<Arrived>) -> Self {
+        *waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
+        Self(waiting)
+    }
+}
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
@@ -93,49 +180,10 @@ impl Interaction for LoopbackRedirect {
     }
 }
 
-/// Reads one request. What is no redirect is answered here and gives nothing.
-async fn read_redirect(mut stream: TcpStream) -> Option<(TcpStream, RedirectParameters)> {
-    let head = timeout(HEAD_LIMIT, read_head(&mut stream)).await.ok()??;
-    let parsed = target(&head).and_then(|target| {
-        let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        (path == PATH).then(|| RedirectParameters::parse(query))
-    });
-    match parsed {
-        Some(Ok(parameters)) => Some((stream, parameters)),
-        Some(Err(_)) => {
-            respond(stream, page("400 Bad Request", "Malformed answer", "The answer cannot be read.")).await;
-            None
-        }
-        None => {
-            respond(stream, page("404 Not Found", "Nothing here", "Only the answer to a sign-in is read here.")).await;
-            None
-        }
+impl Drop for LoopbackRedirect {
+    fn drop(&mut self) {
+        self.server.abort();
     }
-}
-
-async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> Option<Vec<u8>> {
-    let mut head = Vec::with_capacity(1024);
-    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
-        if head.len() >= MAX_HEAD || stream.read_buf(&mut head).await.ok()? == 0 {
-            return None;
-        }
-    }
-    Some(head)
-}
-
-/// The target of a GET request's first line.
-fn target(head: &[u8]) -> Option<&str> {
-    let line = std::str::from_utf8(head.split(|byte| *byte == b'\r').next()?).ok()?;
-    line.strip_prefix("GET ")?.split_once(' ').map(|(target, _)| target)
-}
-
-async fn respond(mut stream: TcpStream, response: String) {
-    // A browser that has gone needs no page.
-    let _ = timeout(HEAD_LIMIT, async {
-        stream.write_all(response.as_bytes()).await?;
-        stream.shutdown().await
-    })
-    .await;
 }
 
 impl fmt::Debug for LoopbackRedirect {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::{McpError, RpcError};
-use crate::authorizer::bearer_challenge;
+use crate::demand::Demand;
 
 /// What bounds the reading of an answer.
 pub(super) struct Limits {
@@ -145,7 +145,7 @@ pub(super) async fn accepted(response: OpenResponse, limits: &Limits) -> Result<
 async fn refusal(response: OpenResponse, limits: &Limits) -> McpError {
     let status = response.status;
     if status == StatusCode::FORBIDDEN
-        && let Some(challenge) = bearer_challenge(&response.headers)
+        && let Some(challenge) = Demand::of(&response.headers).challenge
         && challenge.error.as_deref() == Some("insufficient_scope")
     {
         return McpError::InsufficientScope { needed: challenge.scope.unwrap_or_default() };

@@ -247,8 +247,10 @@ fn token(resource: &str, text: &str) -> Arc<ResourceToken> {
         start: &StartUrl::parse(resource).unwrap(),
         issuer: &Issuer::parse(crate::testing::ISSUER).unwrap(),
         resource: &ResourceUri::parse(resource).unwrap(),
+        client_id: None,
         asked: &Scopes::empty(),
+        binding: None,
     };
     let response = TokenResponse::bearer(AccessToken::new(text));
-    Arc::new(ResourceToken::new(response, &purpose, UnixTime::from_secs(0)).unwrap())
+    Arc::new(ResourceToken::new(response, purpose, UnixTime::from_secs(0)).unwrap())
 }

@@ -1,6 +1,7 @@
 use std::sync::{Arc, mpsc};
 
 use portcullis_metadata::Secret;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::*;
 use crate::authorization_request::tests::{request, state};
@@ -31,7 +32,7 @@ async fn answers(
     (pages, given)
 }
 
-/// The port listens before the browser opens, and the answer leads to a page that says so.
+/// I3: the port listens before the browser opens, and the answer leads to a page that says so.
 #[tokio::test]
 async fn an_answer_is_taken_and_told() {
     let request = request(true);
@@ -49,7 +50,7 @@ async fn an_answer_is_taken_and_told() {
     assert!(page.contains("Content-Security-Policy: default-src 'none'"));
 }
 
-/// What is not the answer is told so, and the wait goes on.
+/// I3: what is not the answer is told so, and the wait goes on.
 #[tokio::test]
 async fn only_the_right_answer_is_taken() {
     let request = request(true);
@@ -67,17 +68,6 @@ async fn only_the_right_answer_is_taken() {
     assert_eq!(given.unwrap().code, Some(Secret::new("right")));
 }
 
-/// A request without end is not read without end.
-#[tokio::test]
-async fn a_head_is_bounded() {
-    for (before, read) in [(0, true), (2 * MAX_HEAD, false)] {
-        let head = ["a".repeat(before).as_bytes(), b"GET / HTTP/1.1\r\n\r\n"].concat();
-        let (mut near, mut far) = tokio::io::duplex(4 * MAX_HEAD);
-        far.write_all(&head).await.unwrap();
-        assert_eq!(read_head(&mut near).await, read.then_some(head));
-    }
-}
-
 /// I2: an error of the server is shown as text; one that comes with another issuer is not shown at all.
 #[tokio::test]
 async fn an_error_is_shown_only_from_the_right_issuer() {
@@ -92,7 +82,7 @@ async fn an_error_is_shown_only_from_the_right_issuer() {
     assert_eq!(request.judge(&given.unwrap()).unwrap_err().code(), "response.issuer_mismatch");
 }
 
-/// After 5 min without an answer the wait ends.
+/// I3: after 5 min without an answer the wait ends.
 #[tokio::test(start_paused = true)]
 async fn nobody_waits_forever() {
     let redirect = LoopbackRedirect::bind(|_| ()).await.unwrap();
@@ -100,4 +90,73 @@ async fn nobody_waits_forever() {
     let given = redirect.authorize(&request(true)).await;
     assert_eq!(given.unwrap_err().code(), "interaction.timed_out");
     assert_eq!(begun.elapsed().as_secs(), 300);
+}
+
+/// I3: one answer is taken; the same redirect again, and another one, are told that nobody waits.
+#[tokio::test]
+async fn an_answer_is_taken_once() {
+    let request = request(true);
+    let redirect = LoopbackRedirect::bind(|_| ()).await.unwrap();
+    let uri = redirect.redirect_uri().clone();
+    let target = format!("/callback?code=c&state={}&iss=https://auth.example.com", state(&request));
+    let (page, given) = tokio::join!(visit(&uri, &target), redirect.authorize(&request));
+    assert!(page.contains("Signed in") && given.is_ok());
+    for target in [target.as_str(), "/callback?code=d&state=other"] {
+        let page = visit(&uri, target).await;
+        assert!(page.starts_with("HTTP/1.1 409") && page.contains("No sign-in is under way"), "{page}");
+    }
+}
+
+/// I3: the address that a browser elsewhere ended at can be pasted; what is no answer is asked for again with the
+/// reason.
+#[tokio::test]
+async fn an_answer_can_be_pasted() {
+    let request = request(true);
+    let (asked, reasons) = mpsc::channel();
+    let asked = std::sync::Mutex::new((asked, Vec::<String>::new()));
+    let asked = Arc::new(asked);
+    let lines = asked.clone();
+    let redirect = LoopbackRedirect::bind(|_| ()).await.unwrap().or_pasted(move |wrong| {
+        let mut asked = asked.lock().unwrap();
+        asked.0.send(wrong.map(|wrong| wrong.code())).unwrap();
+        let line = asked.1.pop();
+        Box::pin(async { line })
+    });
+    let uri = redirect.redirect_uri().clone();
+    let answer = format!("?code=pasted&iss=https://auth.example.com&state={}", state(&request));
+    lines.lock().unwrap().1 = vec![
+        format!(" {uri}{answer}\n"),
+        format!("{uri}?code=c&state=other"),
+        format!("https://evil.example/callback{answer}"),
+        uri.to_string(),
+        "what?".into(),
+    ];
+    let given = redirect.authorize(&request).await.unwrap();
+    assert_eq!(given.code, Some(Secret::new("pasted")));
+    let elsewhere = Some("redirect.elsewhere");
+    assert_eq!(reasons.try_iter().collect::<Vec<_>>(), [None, elsewhere, elsewhere, elsewhere, Some("redirect.state")]);
+}
+
+/// I3: who stops pasting can still answer in the browser.
+#[tokio::test]
+async fn the_end_of_pasting_is_not_the_end() {
+    let request = request(true);
+    let redirect = LoopbackRedirect::bind(|_| ()).await.unwrap().or_pasted(|_| Box::pin(async { None }));
+    let uri = redirect.redirect_uri().clone();
+    let target = format!("/callback?code=c&state={}&iss=https://auth.example.com", state(&request));
+    let (_, given) = tokio::join!(visit(&uri, &target), redirect.authorize(&request));
+    assert_eq!(given.unwrap().code, Some(Secret::new("c")));
+}
+
+/// A resource has a port of its own, and another one where that is taken.
+#[tokio::test]
+async fn a_resource_has_a_port_of_its_own() {
+    let start = StartUrl::parse("https://port-of-its-own.example/mcp").unwrap();
+    let first = LoopbackRedirect::bind_for(&start, |_| ()).await.unwrap();
+    let second = LoopbackRedirect::bind_for(&start, |_| ()).await.unwrap();
+    assert_eq!(first.redirect_uri().port(), Some(port_of(&start)));
+    assert_ne!(second.redirect_uri(), first.redirect_uri());
+    assert!((20_000..32_000).contains(&port_of(&start)));
+    let taken = LoopbackRedirect::bind_to(port_of(&start), |_| ()).await;
+    assert_eq!(taken.unwrap_err().code(), "interaction.listen");
 }

@@ -1,0 +1,127 @@
+use std::sync::PoisonError;
+
+use portcullis_metadata::{ClientIdUrl, Issuer};
+use url::Url;
+
+use super::Authorizer;
+use crate::{
+    ClientAuthentication, ClientCredentials, ClientDetails, ClientError, Interaction,
+    credentials::Registered,
+    registration::{self, Registration},
+    server::Server,
+    store::{ClientEntry, noticed},
+};
+
+/// A client to use, and what to forget when the authorization server does not know it any more.
+pub(super) struct Client {
+    pub(super) credentials: ClientCredentials,
+    kept: Option<Kept>,
+}
+
+/// Where a client is kept that was not brought.
+#[derive(Clone, Copy)]
+enum Kept {
+    Registered,
+    ByHand,
+}
+
+impl Authorizer {
+    /// The client for this authorization server: one that was brought, one that a person named before, the client's
+    /// document, a registration, or what a person says now.
+    pub(super) async fn client(
+        &self,
+        interaction: &dyn Interaction,
+        server: &Server,
+        registration: &Registration<'_>,
+    ) -> Result<Client, ClientError> {
+        if let Some(credentials) = self.brought(&server.issuer)? {
+            return Ok(Client { credentials, kept: None });
+        }
+        let now = self.clock.unix();
+        let by_hand = self.store().lock_client_by_hand(&server.issuer).await?;
+        if let Some(known) = noticed(by_hand.read(&server.issuer))?.filter(|known| known.lives(now)) {
+            return Ok(Client { credentials: known.credentials()?, kept: Some(Kept::ByHand) });
+        }
+        drop(by_hand);
+        if let Some(document) = self.settings.client_document.as_ref().filter(|_| server.takes_client_documents) {
+            return Ok(Client { credentials: documented(&server.issuer, document), kept: None });
+        }
+        let redirect_uri = registration.redirect_uri;
+        let entry = self.store().lock_client(&server.issuer, redirect_uri).await?;
+        let known = noticed(entry.read(&server.issuer))?;
+        if let Some(known) = known.filter(|known| known.serves(redirect_uri.as_str(), now)) {
+            return Ok(Client { credentials: known.credentials()?, kept: Some(Kept::Registered) });
+        }
+        if let Some(endpoint) = &server.registration_endpoint {
+            let registered = registration::register(&*self.fetch, server, endpoint, registration).await?;
+            let credentials = registered.credentials()?;
+            entry.write(&registered)?;
+            return Ok(Client { credentials, kept: Some(Kept::Registered) });
+        }
+        drop(entry);
+        self.ask(interaction, &server.issuer).await
+    }
+
+    /// The client that a token was given to, where it is still known.
+    pub(super) fn client_named(&self, issuer: &Issuer, client_id: &str) -> Result<ClientCredentials, ClientError> {
+        if let Some(brought) = self.brought(issuer)?.filter(|brought| brought.client_id == client_id) {
+            return Ok(brought);
+        }
+        if let Some(document) = self.settings.client_document.as_ref().filter(|it| it.as_str() == client_id) {
+            return Ok(documented(issuer, document));
+        }
+        match self.store().client(issuer, client_id)?.filter(|known| known.lives(self.clock.unix())) {
+            Some(known) => known.credentials(),
+            None => Err(ClientError::NoRegistration { issuer: issuer.clone() }),
+        }
+    }
+
+    /// The client of the settings for this authorization server.
+    pub(super) fn brought(&self, issuer: &Issuer) -> Result<Option<ClientCredentials>, ClientError> {
+        if let Some(held) = self.settings.credentials.iter().find(|held| held.issuer == *issuer) {
+            return Ok(Some(held.clone()));
+        }
+        let Some(client) = &self.settings.client else { return Ok(None) };
+        let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = bound.get_or_insert_with(|| issuer.clone());
+        if first != issuer {
+            return Err(ClientError::ServerNotListed { issuer: first.clone() });
+        }
+        Ok(Some(client.clone().at(issuer.clone())))
+    }
+
+    /// Forgets a client that its authorization server does not know. Says whether there was anything to forget.
+    pub(super) async fn forget(&self, client: &Client, redirect_uri: &Url) -> Result<bool, ClientError> {
+        let issuer = &client.credentials.issuer;
+        let entry: ClientEntry = match client.kept {
+            None => return Ok(false),
+            Some(Kept::Registered) => self.store().lock_client(issuer, redirect_uri).await?,
+            Some(Kept::ByHand) => self.store().lock_client_by_hand(issuer).await?,
+        };
+        // Somebody else may have registered anew by now.
+        if noticed(entry.read(issuer))?.is_some_and(|kept| kept.response.client_id == client.credentials.client_id) {
+            entry.remove()?;
+        }
+        Ok(true)
+    }
+
+    async fn ask(&self, interaction: &dyn Interaction, issuer: &Issuer) -> Result<Client, ClientError> {
+        let Some(details) = interaction.client_details(issuer).await? else {
+            return Err(ClientError::NoRegistration { issuer: issuer.clone() });
+        };
+        let kept = match Registered::by_hand(issuer.clone(), &details) {
+            Some(registered) => {
+                self.store().lock_client_by_hand(issuer).await?.write(&registered)?;
+                Some(Kept::ByHand)
+            }
+            None => None,
+        };
+        Ok(Client { credentials: details.at(issuer.clone()), kept })
+    }
+}
+
+/// The client that its document describes: a public one, since nobody here has a key that is published there.
+fn documented(issuer: &Issuer, document: &ClientIdUrl) -> ClientCredentials {
+    let details = ClientDetails { client_id: document.as_str().to_owned(), authentication: ClientAuthentication::None };
+    details.at(issuer.clone())
+}

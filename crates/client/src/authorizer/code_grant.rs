@@ -1,0 +1,75 @@
+use portcullis_metadata::PkceVerifier;
+
+use super::{Authorizer, Found, clients::Client};
+use crate::{
+    AuthorizationRequest, ClientError, Interaction, ResourceToken, StartUrl, authorization_request::Asked,
+    code_flow::CodeFlow, registration::Registration, token::Purpose, token_endpoint::TokenEndpoint,
+};
+
+impl Authorizer {
+    /// The authorization code grant with PKCE (OAuth 2.1 section 4.1). A client that the server has forgotten is
+    /// registered again, once.
+    pub(super) async fn code_grant(
+        &self,
+        interaction: &dyn Interaction,
+        start: &StartUrl,
+        found: &Found,
+    ) -> Result<ResourceToken, ClientError> {
+        let flow = CodeFlow::judge(&found.metadata, found.policy)?;
+        let registration = Registration {
+            client_name: &self.settings.client_name,
+            redirect_uri: interaction.redirect_uri(),
+            scopes: &found.scopes,
+        };
+        let client = self.client(interaction, &flow.server, &registration).await?;
+        let outcome = self.ask_for_code(interaction, start, found, &flow, &client).await;
+        let Err(ClientError::Token(error)) = &outcome else { return outcome };
+        if error.error != "invalid_client" || !self.forget(&client, registration.redirect_uri).await? {
+            return outcome;
+        }
+        let client = self.client(interaction, &flow.server, &registration).await?;
+        self.ask_for_code(interaction, start, found, &flow, &client).await
+    }
+
+    async fn ask_for_code(
+        &self,
+        interaction: &dyn Interaction,
+        start: &StartUrl,
+        found: &Found,
+        flow: &CodeFlow,
+        client: &Client,
+    ) -> Result<ResourceToken, ClientError> {
+        let credentials = &client.credentials;
+        let verifier = PkceVerifier::generate().map_err(|_| ClientError::NoRandomness)?;
+        let request = AuthorizationRequest::new(
+            flow,
+            &Asked {
+                client_id: &credentials.client_id,
+                redirect_uri: interaction.redirect_uri(),
+                challenge: &verifier.challenge(),
+                resource: &found.resource,
+                scopes: &found.scopes,
+                binding: found.binding.as_deref(),
+            },
+        )?;
+        let answer = interaction.authorize(&request).await?;
+        let fields = vec![
+            ("grant_type", "authorization_code"),
+            ("code", request.judge(&answer)?.secret()),
+            ("redirect_uri", interaction.redirect_uri().as_str()),
+            ("code_verifier", verifier.secret()),
+            ("resource", found.resource.as_str()),
+        ];
+        let endpoint = TokenEndpoint::of(&*self.fetch, &*self.clock, &flow.server);
+        let response = endpoint.token(Some(credentials), &fields, found.binding.as_deref()).await?;
+        let purpose = Purpose {
+            start,
+            issuer: &flow.server.issuer,
+            resource: &found.resource,
+            client_id: Some(&credentials.client_id),
+            asked: &found.scopes,
+            binding: found.binding.clone(),
+        };
+        ResourceToken::new(response, purpose, self.clock.unix())
+    }
+}

@@ -1,0 +1,62 @@
+use http::StatusCode;
+
+use super::Authorizer;
+use crate::{ClientError, ResourceToken, StartUrl, server::Server, token_endpoint::TokenEndpoint};
+
+impl Authorizer {
+    /// Gets the token that takes this one's place (RFC 6749 section 6). It asks for the same scopes and resource.
+    pub(crate) async fn refresh(&self, start: &StartUrl, token: &ResourceToken) -> Result<ResourceToken, ClientError> {
+        let issuer = token.issuer();
+        let no_client = || ClientError::NoRegistration { issuer: issuer.clone() };
+        let (Some(refresh_token), Some(client_id)) = (token.refresh_token(), token.client_id()) else {
+            return Err(no_client());
+        };
+        let client = self.client_named(issuer, client_id)?;
+        let server = Server::judge(&self.server(start, issuer).await?, self.policy(start))?;
+        let fields = vec![
+            ("grant_type", "refresh_token"),
+            ("refresh_token", refresh_token.secret()),
+            ("resource", token.resource().as_str()),
+        ];
+        let endpoint = TokenEndpoint::of(&*self.fetch, &*self.clock, &server);
+        let response = endpoint.token(Some(&client), &fields, token.binding().as_deref()).await?;
+        token.refreshed(response, self.clock.unix())
+    }
+
+    /// Has the authorization server revoke a token, its refresh token first (RFC 7009). Returns false where the server
+    /// revokes none.
+    ///
+    /// # Errors
+    /// When the server cannot be asked, or refuses.
+    pub async fn revoke(&self, start: &StartUrl, token: &ResourceToken) -> Result<bool, ClientError> {
+        let metadata = self.server(start, token.issuer()).await?;
+        let server = Server::judge(&metadata, self.policy(start))?;
+        let Some(url) = &server.revocation_endpoint else { return Ok(false) };
+        let endpoint = TokenEndpoint {
+            fetch: &*self.fetch,
+            clock: &*self.clock,
+            name: "revocation",
+            url,
+            policy: server.policy,
+            issuer: &server.issuer,
+            authentication_methods: metadata
+                .revocation_endpoint_auth_methods_supported
+                .as_deref()
+                .or(server.authentication_methods.as_deref()),
+        };
+        let client = match token.client_id() {
+            Some(client_id) => Some(self.client_named(&server.issuer, client_id)?),
+            None => None,
+        };
+        let refresh_token = token.refresh_token().map(|token| ("refresh_token", token.secret()));
+        let access_token = ("access_token", token.access_token().secret());
+        for (kind, text) in refresh_token.into_iter().chain([access_token]) {
+            let fields = vec![("token", text), ("token_type_hint", kind)];
+            let answer = endpoint.send(client.as_ref(), &fields, None).await?;
+            if answer.status != StatusCode::OK {
+                return Err(endpoint.refusal(&answer));
+            }
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,370 @@
+use std::{
+    fmt,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use portcullis_metadata::{AccessToken, Clock, Scopes, SystemClock};
+use tokio::sync::Mutex;
+
+use crate::{Authorizer, ClientError, ResourceToken, StartUrl, demand::Demand, store::noticed};
+
+mod operation;
+
+pub use operation::Operation;
+
+/// Keeps the token for one resource: from the store, refreshed ahead of its end, got anew when the resource refuses it,
+/// with more scopes when the resource wants more.
+///
+/// Of the requests that find at the same time that there is no token, one gets it and the others wait for it; so do
+/// other processes on the same store. A refreshed token never takes the place of a newer one.
+pub struct TokenKeeper {
+    start: StartUrl,
+    source: Source,
+    held: RwLock<Held>,
+    renewing: Mutex<()>,
+}
+
+/// Where tokens come from.
+enum Source {
+    Authorizer(Arc<Authorizer>),
+    /// The caller has one, which is used in place of a flow.
+    Given(AccessToken),
+    Nothing,
+}
+
+#[derive(Default)]
+struct Held {
+    token: Option<Arc<ResourceToken>>,
+    /// Scopes that were asked for in a step-up, and not granted.
+    refused: Scopes,
+}
+
+/// What became of a sign-out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SignedOut {
+    /// There was no token.
+    WasNot,
+    /// The token is forgotten, and the authorization server revoked it.
+    Revoked,
+    /// The token is forgotten here. The authorization server revokes none, so that it lives until its end.
+    Forgotten,
+}
+
+impl TokenKeeper {
+    /// A keeper that looks into the authorizer's store first.
+    pub fn new(start: StartUrl, authorizer: Arc<Authorizer>) -> Self {
+        Self::from(start, Source::Authorizer(authorizer))
+    }
+
+    /// A keeper of a token that the caller got elsewhere, from the environment for instance. It is sent to the origin
+    /// of `start` alone, as a bearer token, and is never refreshed: when the resource refuses it, that stands.
+    pub fn given(start: StartUrl, token: AccessToken) -> Self {
+        Self::from(start, Source::Given(token))
+    }
+
+    /// A keeper without a token and without a way to get one.
+    pub(crate) fn without(start: StartUrl) -> Self {
+        Self::from(start, Source::Nothing)
+    }
+
+    fn from(start: StartUrl, source: Source) -> Self {
+        Self { start, source, held: RwLock::default(), renewing: Mutex::default() }
+    }
+
+    /// The URL that it keeps the token for.
+    pub fn start(&self) -> &StartUrl {
+        &self.start
+    }
+
+    /// The token that is in use, where there is one. It may be due for a refresh.
+    pub fn current(&self) -> Option<Arc<ResourceToken>> {
+        self.held.read().unwrap_or_else(PoisonError::into_inner).token.clone()
+    }
+
+    /// Uses a token that was got before. It is sent only if it belongs to the resource's origin.
+    pub fn set_current(&self, token: Arc<ResourceToken>) {
+        self.held.write().unwrap_or_else(PoisonError::into_inner).token = Some(token);
+    }
+
+    /// A token to use now: the one in use or the store's, refreshed when it is due. None when there is none that could
+    /// be used without asking a person.
+    ///
+    /// # Errors
+    /// When the store cannot be used, or when a token has ended and its refresh fails for another reason than that the
+    /// authorization server refuses it.
+    pub async fn token(&self) -> Result<Option<Arc<ResourceToken>>, ClientError> {
+        let Source::Authorizer(authorizer) = &self.source else { return Ok(self.current()) };
+        let Some(token) = self.look(authorizer)? else { return Ok(None) };
+        if !token.is_due(authorizer.clock().unix()) {
+            return Ok(Some(token));
+        }
+        let refreshed = {
+            let _one_at_a_time = self.renewing.lock().await;
+            match self.current().filter(|current| !Arc::ptr_eq(current, &token)) {
+                Some(newer) => Ok(Some(newer)),
+                None => self.refresh(authorizer, &token).await,
+            }
+        };
+        let is_over = token.is_over(authorizer.clock().unix());
+        match refreshed {
+            Ok(Some(newer)) => Ok(Some(newer)),
+            Ok(None) => Ok((!is_over).then_some(token)),
+            Err(error) if is_over => Err(error),
+            // It was early, and is tried again at the next use.
+            Err(error) => {
+                tracing::warn!(reason = error.code(), "an access token could not be refreshed ahead of its end");
+                Ok(Some(token))
+            }
+        }
+    }
+
+    /// Gets a new token, whatever there is: asks the resource for its challenge and the person for consent.
+    ///
+    /// # Errors
+    /// As [`Authorizer::authorize`]; [`ClientError::NotChallenged`] also where this keeper cannot get tokens.
+    pub async fn sign_in(&self) -> Result<Arc<ResourceToken>, ClientError> {
+        let Source::Authorizer(authorizer) = &self.source else {
+            return Err(ClientError::NotChallenged { status: http::StatusCode::OK });
+        };
+        let _one_at_a_time = self.renewing.lock().await;
+        let _alone = authorizer.store().lock_sign_in(&self.start).await?;
+        let demand = authorizer.probe(&self.start).await?;
+        let before = self.look(authorizer)?;
+        self.obtain(authorizer, &demand, before.as_deref()).await
+    }
+
+    /// Forgets the token here and in the store, and has the authorization server revoke it where it does that. The
+    /// registration of the client is kept.
+    ///
+    /// # Errors
+    /// When the store cannot be used, and when the revocation fails: the token is forgotten then too.
+    pub async fn sign_out(&self) -> Result<SignedOut, ClientError> {
+        let Source::Authorizer(authorizer) = &self.source else { return Ok(SignedOut::WasNot) };
+        let _one_at_a_time = self.renewing.lock().await;
+        let Some(token) = self.look(authorizer)? else { return Ok(SignedOut::WasNot) };
+        let entry = authorizer.store().lock_token(token.issuer(), token.resource()).await?;
+        let latest = noticed(entry.read())?.map_or(token, Arc::new);
+        entry.remove()?;
+        *self.held.write().unwrap_or_else(PoisonError::into_inner) = Held::default();
+        drop(entry);
+        Ok(if authorizer.revoke(&self.start, &latest).await? { SignedOut::Revoked } else { SignedOut::Forgotten })
+    }
+
+    /// One request, and what to do when the resource refuses it.
+    pub fn operation(self: &Arc<Self>) -> Operation {
+        Operation::new(self.clone())
+    }
+
+    /// The token in use, else the store's first.
+    fn look(&self, authorizer: &Authorizer) -> Result<Option<Arc<ResourceToken>>, ClientError> {
+        if let Some(token) = self.current() {
+            return Ok(Some(token));
+        }
+        let found = self.stored(authorizer, |_| true)?;
+        if let Some(token) = &found {
+            self.set_current(token.clone());
+        }
+        Ok(found)
+    }
+
+    fn stored(
+        &self,
+        authorizer: &Authorizer,
+        wanted: impl Fn(&ResourceToken) -> bool,
+    ) -> Result<Option<Arc<ResourceToken>>, ClientError> {
+        loop {
+            // Each entry that cannot be understood is put aside, so that this ends.
+            if let Some(tokens) = noticed(authorizer.store().tokens(&self.start).map(Some))? {
+                return Ok(tokens.into_iter().find(wanted).map(Arc::new));
+            }
+        }
+    }
+
+    /// A token in place of the one that the resource refused with 401.
+    async fn renew(&self, used: Option<&Arc<ResourceToken>>, demand: &Demand) -> Result<bool, ClientError> {
+        let Source::Authorizer(authorizer) = &self.source else { return Ok(false) };
+        let _one_at_a_time = self.renewing.lock().await;
+        if self.is_replaced(used) {
+            return Ok(true);
+        }
+        if let Some(used) = used.filter(|used| used.refresh_token().is_some())
+            && authorizer.is_listed(&self.start, demand, used.issuer()).await?
+            && self.refresh(authorizer, used).await?.is_some()
+        {
+            return Ok(true);
+        }
+        let _alone = authorizer.store().lock_sign_in(&self.start).await?;
+        let now = authorizer.clock().unix();
+        let is_newer = |token: &ResourceToken| !token.is_over(now) && !used.is_some_and(|used| token.is_same(used));
+        if let Some(newer) = self.stored(authorizer, is_newer)? {
+            self.set_current(newer);
+            return Ok(true);
+        }
+        self.obtain(authorizer, demand, used.map(|used| &**used)).await?;
+        Ok(true)
+    }
+
+    /// A token with more scopes, in place of one that the resource refused with 403. False when there is no use in
+    /// asking: they were refused before, or the token has them.
+    async fn step_up(
+        &self,
+        used: Option<&Arc<ResourceToken>>,
+        demand: &Demand,
+        missing: &Scopes,
+    ) -> Result<bool, ClientError> {
+        let Source::Authorizer(authorizer) = &self.source else { return Ok(false) };
+        let covers = |token: &ResourceToken| token.scopes().is_some_and(|granted| granted.covers(missing));
+        if authorizer.is_final() || used.is_some_and(|used| covers(used)) {
+            return Ok(false);
+        }
+        let _one_at_a_time = self.renewing.lock().await;
+        if self.is_replaced(used) && self.current().is_some_and(|current| covers(&current)) {
+            return Ok(true);
+        }
+        if !self.refused().intersection(missing).is_empty() {
+            return Ok(false);
+        }
+        let _alone = authorizer.store().lock_sign_in(&self.start).await?;
+        let now = authorizer.clock().unix();
+        if let Some(newer) = self.stored(authorizer, |token| !token.is_over(now) && covers(token))? {
+            self.set_current(newer);
+            return Ok(true);
+        }
+        let before = self.current();
+        let demand = demand.and(missing);
+        match self.obtain(authorizer, &demand, before.as_deref()).await {
+            Ok(token) if covers(&token) => Ok(true),
+            Ok(token) => {
+                self.refuse(without(missing, token.scopes()));
+                Ok(false)
+            }
+            Err(error) => {
+                if is_refusal(&error) {
+                    self.refuse(without(missing, before.as_ref().and_then(|before| before.scopes())));
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Asks for a token for what is demanded and what was asked for before, and keeps it.
+    async fn obtain(
+        &self,
+        authorizer: &Authorizer,
+        demand: &Demand,
+        before: Option<&ResourceToken>,
+    ) -> Result<Arc<ResourceToken>, ClientError> {
+        let before_asked = before.map_or_else(Scopes::empty, |before| without(before.asked(), Some(&self.refused())));
+        let demand = demand.and(&before_asked);
+        let token = Arc::new(authorizer.obtain(&self.start, &demand).await?);
+        authorizer.store().lock_token(token.issuer(), token.resource()).await?.write(&token)?;
+        self.set_current(token.clone());
+        if let Some(before) = before.filter(|before| before.issuer() != token.issuer()) {
+            // The resource has another authorization server now.
+            authorizer.store().lock_token(before.issuer(), before.resource()).await?.remove()?;
+        }
+        Ok(token)
+    }
+
+    /// Refreshes a token, or takes the one that another process has refreshed by now. None when the token cannot be
+    /// refreshed, and only a new authorization helps.
+    async fn refresh(
+        &self,
+        authorizer: &Authorizer,
+        token: &Arc<ResourceToken>,
+    ) -> Result<Option<Arc<ResourceToken>>, ClientError> {
+        if token.refresh_token().is_none() {
+            return Ok(None);
+        }
+        let entry = authorizer.store().lock_token(token.issuer(), token.resource()).await?;
+        let stored = noticed(entry.read())?.map(Arc::new).filter(|stored| !stored.is_same(token));
+        if let Some(stored) = &stored
+            && !stored.is_due(authorizer.clock().unix())
+        {
+            self.set_current(stored.clone());
+            return Ok(Some(stored.clone()));
+        }
+        let latest = stored.as_ref().unwrap_or(token);
+        match authorizer.refresh(&self.start, latest).await {
+            Ok(newer) => {
+                let newer = Arc::new(newer);
+                entry.write(&newer)?;
+                self.set_current(newer.clone());
+                Ok(Some(newer))
+            }
+            Err(error) if is_dead(&error) => {
+                entry.remove()?;
+                self.set_current(Arc::new(latest.without_refresh()));
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn is_replaced(&self, used: Option<&Arc<ResourceToken>>) -> bool {
+        match (self.current(), used) {
+            (Some(current), Some(used)) => !Arc::ptr_eq(&current, used),
+            (Some(_), None) => true,
+            (None, _) => false,
+        }
+    }
+
+    /// Takes a token out of use that the resource refuses although it is new.
+    fn forget(&self, token: &Arc<ResourceToken>) {
+        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        if held.token.as_ref().is_some_and(|held| Arc::ptr_eq(held, token)) {
+            held.token = None;
+        }
+    }
+
+    fn refused(&self) -> Scopes {
+        self.held.read().unwrap_or_else(PoisonError::into_inner).refused.clone()
+    }
+
+    fn refuse(&self, scopes: Scopes) {
+        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        held.refused = held.refused.union(&scopes);
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        match &self.source {
+            Source::Authorizer(authorizer) => authorizer.clock().clone(),
+            _ => Arc::new(SystemClock::new()),
+        }
+    }
+}
+
+/// The refresh token will never work again, or not for this client.
+fn is_dead(error: &ClientError) -> bool {
+    match error {
+        ClientError::Token(error) => {
+            matches!(error.error.as_str(), "invalid_grant" | "invalid_client" | "unauthorized_client")
+        }
+        ClientError::NoRegistration { .. } => true,
+        _ => false,
+    }
+}
+
+/// The person or the server does not want to grant the scopes.
+fn is_refusal(error: &ClientError) -> bool {
+    let error = match error {
+        ClientError::Token(error) | ClientError::Redirect(crate::RedirectError::Denied(error)) => error,
+        _ => return false,
+    };
+    matches!(error.error.as_str(), "access_denied" | "invalid_scope")
+}
+
+fn without(scopes: &Scopes, taken: Option<&Scopes>) -> Scopes {
+    let left = scopes.iter().filter(|name| !taken.is_some_and(|taken| taken.contains(name)));
+    // They are names of a set already.
+    Scopes::from_names(left).unwrap_or_default()
+}
+
+impl fmt::Debug for TokenKeeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TokenKeeper").field("token", &self.current()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

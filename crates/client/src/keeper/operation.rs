@@ -1,0 +1,114 @@
+use std::sync::Arc;
+
+use http::{HeaderMap, Method, StatusCode, header};
+use url::Url;
+
+use super::{Source, TokenKeeper};
+use crate::{ClientError, ResourceToken, demand::Demand, token::authorization};
+
+/// One request to the resource, until it is answered for good.
+///
+/// Before the request is sent, [`authorize`](Self::authorize) sets its headers; with its answer
+/// [`again`](Self::again) says whether to send it once more. That is so after a 401 once, after a 403 with
+/// `insufficient_scope` twice, and once more where the resource wants a DPoP nonce.
+///
+/// ```
+/// use http::{HeaderMap, Method, StatusCode};
+/// # use std::sync::Arc;
+/// # use portcullis_client::{ClientError, StartUrl, TokenKeeper};
+/// # async fn send(_: &HeaderMap) -> (StatusCode, HeaderMap) { (StatusCode::OK, HeaderMap::new()) }
+///
+/// async fn get(keeper: &Arc<TokenKeeper>) -> Result<StatusCode, ClientError> {
+///     let url = keeper.start().url().clone();
+///     let mut operation = keeper.operation();
+///     loop {
+///         let mut headers = HeaderMap::new();
+///         operation.authorize(&Method::GET, &url, &mut headers).await?;
+///         let (status, answer) = send(&headers).await;
+///         if !operation.again(status, &answer).await? {
+///             return Ok(status);
+///         }
+///     }
+/// }
+/// # let token = portcullis_client::AccessToken::new("hush");
+/// # let keeper = Arc::new(TokenKeeper::given(StartUrl::parse("https://mcp.example.com/mcp").unwrap(), token));
+/// # assert_eq!(tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(get(&keeper)).unwrap(), 200);
+/// ```
+#[derive(Debug)]
+pub struct Operation {
+    keeper: Arc<TokenKeeper>,
+    used: Option<Arc<ResourceToken>>,
+    url: Option<Url>,
+    renewed: bool,
+    nonce_sent: bool,
+    steps: u32,
+}
+
+/// A request is sent at most three times for its scopes: once as it is, and after each of two step-ups.
+const MAX_STEPS: u32 = 2;
+
+impl Operation {
+    pub(super) fn new(keeper: Arc<TokenKeeper>) -> Self {
+        Self { keeper, used: None, url: None, renewed: false, nonce_sent: false, steps: 0 }
+    }
+
+    /// Sets the `Authorization` header for a request to `url`, and the `DPoP` header where the token is bound to a key.
+    /// Both are removed where there is no token, and where `url` is not of the resource's origin.
+    ///
+    /// Call it again before the request is sent again.
+    ///
+    /// # Errors
+    /// As [`TokenKeeper::token`].
+    pub async fn authorize(&mut self, method: &Method, url: &Url, headers: &mut HeaderMap) -> Result<(), ClientError> {
+        self.url = Some(url.clone());
+        headers.remove(header::AUTHORIZATION);
+        if let Source::Given(token) = &self.keeper.source {
+            if url.origin() == self.keeper.start.url().origin() {
+                headers.extend(authorization("Bearer", token).map(|value| (header::AUTHORIZATION, value)));
+            }
+            return Ok(());
+        }
+        self.used = self.keeper.token().await?;
+        match &self.used {
+            Some(token) => token.authorize(method, url, self.keeper.clock().unix(), headers),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes an answer's status and headers. True when the request is to be sent once more, with new headers; false
+    /// when the answer stands, refusals included. It may take as long as a person does.
+    ///
+    /// # Errors
+    /// When the answer asks for authorization, and that fails.
+    pub async fn again(&mut self, status: StatusCode, headers: &HeaderMap) -> Result<bool, ClientError> {
+        let binding = self.used.as_ref().and_then(|used| used.binding());
+        let nonce_is_new = match (&self.url, binding) {
+            (Some(url), Some(binding)) => binding.learn(url, headers),
+            _ => false,
+        };
+        match status {
+            StatusCode::UNAUTHORIZED => {
+                let demand = Demand::of(headers);
+                if nonce_is_new && demand.wants_nonce() && !self.nonce_sent {
+                    self.nonce_sent = true;
+                    return Ok(true);
+                }
+                if self.renewed {
+                    if let Some(used) = &self.used {
+                        self.keeper.forget(used);
+                    }
+                    return Ok(false);
+                }
+                self.renewed = true;
+                self.keeper.renew(self.used.as_ref(), &demand).await
+            }
+            StatusCode::FORBIDDEN if self.steps < MAX_STEPS => {
+                let demand = Demand::of(headers);
+                let Some(missing) = demand.missing_scopes() else { return Ok(false) };
+                self.steps += 1;
+                self.keeper.step_up(self.used.as_ref(), &demand, missing).await
+            }
+            _ => Ok(false),
+        }
+    }
+}

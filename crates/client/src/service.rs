@@ -1,0 +1,114 @@
+use std::{
+    future::poll_fn,
+    mem,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use http::{Request, Response};
+use portcullis_discovery::BoxFuture;
+use tower_layer::Layer;
+use tower_service::Service;
+use url::Url;
+
+use crate::{ClientError, TokenKeeper};
+
+/// Authorizes the requests of any HTTP client that is a tower service. See [`AuthorizeService`].
+#[derive(Clone, Debug)]
+pub struct AuthorizeLayer {
+    keeper: Arc<TokenKeeper>,
+}
+
+impl AuthorizeLayer {
+    /// A layer for clients of the keeper's resource.
+    pub fn new(keeper: Arc<TokenKeeper>) -> Self {
+        Self { keeper }
+    }
+}
+
+impl<S> Layer<S> for AuthorizeLayer {
+    type Service = AuthorizeService<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        AuthorizeService { keeper: self.keeper.clone(), inner }
+    }
+}
+
+/// Sends each request with the keeper's token, and again where the resource's refusal can be helped: after a 401 once,
+/// after a 403 with `insufficient_scope` twice, as [`Operation`](crate::Operation) says.
+///
+/// A request's URL is absolute. A request to another origin than the resource's goes without a token. Bodies are
+/// cloned, since a request may be sent several times; `Bytes` in `http_body_util::Full` is cheap.
+#[derive(Clone, Debug)]
+pub struct AuthorizeService<S> {
+    keeper: Arc<TokenKeeper>,
+    inner: S,
+}
+
+/// Why a request has no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AuthorizeError<E> {
+    /// The request's URL is not absolute; nothing was sent.
+    #[error("the request's URL is not absolute")]
+    Url,
+    /// The resource asks for authorization, and that failed.
+    #[error("cannot get a token")]
+    Authorization(#[source] ClientError),
+    /// The HTTP client failed.
+    #[error(transparent)]
+    Inner(E),
+}
+
+impl<E> AuthorizeError<E> {
+    /// The stable code, for logs and tests. The HTTP client's own errors have none.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Url => "authorize.url",
+            Self::Authorization(error) => error.code(),
+            Self::Inner(_) => "authorize.inner",
+        }
+    }
+}
+
+impl<S, B, R> Service<Request<B>> for AuthorizeService<S>
+where
+    S: Service<Request<B>, Response = Response<R>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Send,
+    B: Clone + Send + Sync + 'static,
+    R: Send,
+{
+    type Response = Response<R>;
+    type Error = AuthorizeError<S::Error>;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(context).map_err(AuthorizeError::Inner)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        // The one that is ready now is the one to use; its clone is asked for readiness the next time.
+        let fresh = self.inner.clone();
+        let mut inner = mem::replace(&mut self.inner, fresh);
+        let mut operation = self.keeper.operation();
+        Box::pin(async move {
+            let url = Url::parse(&request.uri().to_string()).map_err(|_| AuthorizeError::Url)?;
+            loop {
+                let mut attempt = request.clone();
+                let method = attempt.method().clone();
+                let set = operation.authorize(&method, &url, attempt.headers_mut()).await;
+                set.map_err(AuthorizeError::Authorization)?;
+                let response = inner.call(attempt).await.map_err(AuthorizeError::Inner)?;
+                let again = operation.again(response.status(), response.headers()).await;
+                if !again.map_err(AuthorizeError::Authorization)? {
+                    return Ok(response);
+                }
+                poll_fn(|context| inner.poll_ready(context)).await.map_err(AuthorizeError::Inner)?;
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,196 @@
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use portcullis_discovery::resource_matches;
+use portcullis_metadata::{Issuer, ResourceUri};
+use url::Url;
+
+use crate::{ResourceToken, StartUrl, credentials::Registered};
+
+mod backend;
+mod directory;
+mod error;
+mod memory;
+mod name;
+mod record;
+
+pub use error::StoreError;
+
+use backend::Backend;
+use directory::Directory;
+use memory::Memory;
+use name::Name;
+
+/// Where tokens and registrations are kept: one entry for each authorization server and resource, one for each
+/// authorization server and redirect URI.
+///
+/// An entry is read by anybody who has the store and written only by who holds its lock, so that of two processes that
+/// want to refresh the same token one waits, and then finds the other's. Cheap to clone.
+///
+/// In a directory, each entry is a file that its owner alone can read (mode 0600, in a directory of mode 0700 where
+/// the directory is made here). It is written beside, synced and renamed into place, so that a crash leaves the old
+/// entry or the new one. A file that cannot be understood is renamed, not removed, and reported
+/// ([`StoreError::Corrupted`]); a file that others can read is refused ([`StoreError::Exposed`]). At most 1,000 entries
+/// of one kind are looked at.
+///
+/// What is written is not encrypted: whoever reads the owner's files reads the tokens.
+#[derive(Clone, Debug)]
+pub struct CredentialStore(Arc<Backend>);
+
+/// How long a lock is waited for where only a request is made under it.
+const SHORT: Duration = Duration::from_secs(30);
+/// How long where a person is asked: somewhat longer than a person has.
+const LONG: Duration = Duration::from_secs(6 * 60);
+
+impl CredentialStore {
+    /// A store that is gone with the process, for up to 1,024 entries: the one that was written first goes when there
+    /// are more.
+    pub fn in_memory() -> Self {
+        Self(Arc::new(Backend::Memory(Memory::default())))
+    }
+
+    /// A store in a directory, which is made with the first entry.
+    pub fn at(directory: impl Into<PathBuf>) -> Self {
+        Self(Arc::new(Backend::Directory(Directory::new(directory.into()))))
+    }
+
+    /// The directory of this user for a store: `portcullis` in `$XDG_STATE_HOME`, else in `~/.local/state`, else in
+    /// `%LOCALAPPDATA%`. None where the environment names none.
+    pub fn user_directory() -> Option<PathBuf> {
+        let named = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        named("XDG_STATE_HOME")
+            .or_else(|| named("HOME").map(|home| home.join(".local/state")))
+            .or_else(|| named("LOCALAPPDATA"))
+            .map(|directory| directory.join("portcullis"))
+    }
+
+    /// The tokens that are kept for the resource at `start`, the closest match first, then the latest.
+    ///
+    /// # Errors
+    /// When an entry cannot be read. One that cannot be understood is reported once, and then kept aside.
+    pub fn tokens(&self, start: &StartUrl) -> Result<Vec<ResourceToken>, StoreError> {
+        let mut found = Vec::new();
+        for name in self.0.names(&Name::tokens_of(start.url()))? {
+            let Some(bytes) = self.0.read(&name)? else { continue };
+            match record::token(&bytes) {
+                Some(token) if fits(&token, start) => found.push(token),
+                Some(_) => {}
+                None => return Err(self.0.put_aside(&name)),
+            }
+        }
+        found.sort_by_key(|token| std::cmp::Reverse((token.resource().as_str().len(), token.obtained())));
+        Ok(found)
+    }
+
+    /// Locks the entry of a token.
+    pub(crate) async fn lock_token(&self, issuer: &Issuer, resource: &ResourceUri) -> Result<TokenEntry, StoreError> {
+        Ok(TokenEntry(self.lock(Name::token(issuer, resource), SHORT).await?))
+    }
+
+    /// Locks the signing in to a resource, so that of several processes one asks the person.
+    pub(crate) async fn lock_sign_in(&self, start: &StartUrl) -> Result<Box<dyn Send>, StoreError> {
+        Ok(Box::new(self.lock(Name::sign_in(start.url()), LONG).await?))
+    }
+
+    /// Locks the registering at an authorization server.
+    pub(crate) async fn lock_client(&self, issuer: &Issuer, redirect: &Url) -> Result<ClientEntry, StoreError> {
+        Ok(ClientEntry(self.lock(Name::client(issuer, Some(redirect)), SHORT).await?))
+    }
+
+    /// Locks what a person said about the client.
+    pub(crate) async fn lock_client_by_hand(&self, issuer: &Issuer) -> Result<ClientEntry, StoreError> {
+        Ok(ClientEntry(self.lock(Name::client(issuer, None), SHORT).await?))
+    }
+
+    /// Whether a client is registered at the authorization server.
+    pub(crate) fn knows(&self, issuer: &Issuer) -> bool {
+        self.0.names(&Name::clients_of(issuer)).is_ok_and(|names| !names.is_empty())
+    }
+
+    /// The client of this name that is registered at the authorization server.
+    pub(crate) fn client(&self, issuer: &Issuer, client_id: &str) -> Result<Option<Registered>, StoreError> {
+        for name in self.0.names(&Name::clients_of(issuer))? {
+            let Some(bytes) = self.0.read(&name)? else { continue };
+            match record::client(&bytes) {
+                Some(client) if client.issuer == *issuer && client.response.client_id == client_id => {
+                    return Ok(Some(client));
+                }
+                Some(_) => {}
+                None => return Err(self.0.put_aside(&name)),
+            }
+        }
+        Ok(None)
+    }
+
+    async fn lock(&self, name: Name, limit: Duration) -> Result<Locked, StoreError> {
+        let guard = self.0.lock(&name, limit).await?;
+        Ok(Locked { backend: self.0.clone(), name, _guard: guard })
+    }
+}
+
+/// Takes an entry that was kept aside for none, and says so where warnings are read.
+pub(crate) fn noticed<T>(read: Result<Option<T>, StoreError>) -> Result<Option<T>, StoreError> {
+    match read {
+        Err(error @ StoreError::Corrupted { .. }) => {
+            tracing::warn!(reason = error.code(), "{error}");
+            Ok(None)
+        }
+        other => other,
+    }
+}
+
+/// Of the same origin, and below the resource that the token is for.
+fn fits(token: &ResourceToken, start: &StartUrl) -> bool {
+    *token.origin() == start.url().origin() && resource_matches(token.resource(), start.url())
+}
+
+/// The one who may write an entry now.
+struct Locked {
+    backend: Arc<Backend>,
+    name: Name,
+    _guard: Box<dyn Send>,
+}
+
+impl Locked {
+    fn read<T>(&self, parse: impl Fn(&[u8]) -> Option<T>) -> Result<Option<T>, StoreError> {
+        let Some(bytes) = self.backend.read(&self.name)? else { return Ok(None) };
+        parse(&bytes).map(Some).ok_or_else(|| self.backend.put_aside(&self.name))
+    }
+}
+
+/// A token's entry, locked.
+pub(crate) struct TokenEntry(Locked);
+
+impl TokenEntry {
+    pub(crate) fn read(&self) -> Result<Option<ResourceToken>, StoreError> {
+        self.0.read(record::token)
+    }
+
+    pub(crate) fn write(&self, token: &ResourceToken) -> Result<(), StoreError> {
+        self.0.backend.write(&self.0.name, &record::of_token(token)?)
+    }
+
+    pub(crate) fn remove(&self) -> Result<(), StoreError> {
+        self.0.backend.remove(&self.0.name)
+    }
+}
+
+/// A registration's entry, locked.
+pub(crate) struct ClientEntry(Locked);
+
+impl ClientEntry {
+    pub(crate) fn read(&self, issuer: &Issuer) -> Result<Option<Registered>, StoreError> {
+        // The name is a hash: what the entry says of itself is what counts (H3).
+        Ok(self.0.read(record::client)?.filter(|client| client.issuer == *issuer))
+    }
+
+    pub(crate) fn write(&self, client: &Registered) -> Result<(), StoreError> {
+        self.0.backend.write(&self.0.name, &record::of_client(client)?)
+    }
+
+    pub(crate) fn remove(&self) -> Result<(), StoreError> {
+        self.0.backend.remove(&self.0.name)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions, TryLockError},
+    io::{self, Read as _, Write as _},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use tokio::time::{Instant, sleep};
+use zeroize::Zeroizing;
+
+use super::{Name, StoreError};
+
+/// Entries as files of one directory.
+#[derive(Debug)]
+pub(super) struct Directory {
+    path: PathBuf,
+}
+
+const MAX_ENTRY: usize = 256 * 1024;
+const MAX_ENTRIES: usize = 1000;
+const ENTRY: &str = ".json";
+/// The system wakes nobody when a file lock becomes free, so that it is tried again and again.
+const LOCK_AGAIN: Duration = Duration::from_millis(25);
+
+impl Directory {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    pub(super) fn names(&self, prefix: &str) -> Result<Vec<Name>, StoreError> {
+        let listed = match fs::read_dir(&self.path) {
+            Ok(listed) => listed,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(failed(&self.path, &error)),
+        };
+        let names = listed.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let names = names.filter_map(|name| name.strip_suffix(ENTRY).map(str::to_owned));
+        let mut names: Vec<_> = names.filter(|name| name.starts_with(prefix)).take(MAX_ENTRIES).map(Name).collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    pub(super) fn read(&self, name: &Name) -> Result<Option<Zeroizing<Vec<u8>>>, StoreError> {
+        let path = self.entry(name);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed(&path, &error)),
+        };
+        if is_exposed(&file).map_err(|error| failed(&path, &error))? {
+            return Err(StoreError::Exposed { path });
+        }
+        // All of it at once: a buffer that grows leaves copies of secrets behind.
+        let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_ENTRY + 1));
+        let limit = u64::try_from(MAX_ENTRY + 1).unwrap_or(u64::MAX);
+        file.take(limit).read_to_end(&mut bytes).map_err(|error| failed(&path, &error))?;
+        Ok(Some(bytes))
+    }
+
+    pub(super) fn write(&self, name: &Name, bytes: &[u8]) -> Result<(), StoreError> {
+        if bytes.len() > MAX_ENTRY {
+            return Err(StoreError::TooLarge);
+        }
+        let (path, beside) = (self.entry(name), self.file(name, ".tmp"));
+        let replace = || {
+            // What a writer that was killed has left. Nobody else writes under this lock.
+            match fs::remove_file(&beside) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            let mut file = private(OpenOptions::new().write(true).create_new(true)).open(&beside)?;
+            file.write_all(bytes)?;
+            file.sync_all()?;
+            fs::rename(&beside, &path)?;
+            // Without this a power failure may undo the renaming.
+            File::open(&self.path).and_then(|directory| directory.sync_all()).or_else(unless_unsupported)
+        };
+        replace().map_err(|error| failed(&path, &error))
+    }
+
+    pub(super) fn remove(&self, name: &Name) -> Result<(), StoreError> {
+        let path = self.entry(name);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(&path, &error)),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn put_aside(&self, name: &Name) -> StoreError {
+        let path = self.entry(name);
+        for number in 1..=MAX_ENTRIES {
+            let kept = self.file(name, &format!(".corrupted-{number}"));
+            if kept.exists() {
+                continue;
+            }
+            return match fs::rename(&path, &kept) {
+                Ok(()) => StoreError::Corrupted { path, kept },
+                Err(error) => failed(&path, &error),
+            };
+        }
+        failed(&path, &io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// Locks a file beside the entry, which stays there: one that is removed could be locked by two at once.
+    pub(super) async fn lock(&self, name: &Name, limit: Duration) -> Result<Box<dyn Send>, StoreError> {
+        make(&self.path).map_err(|error| failed(&self.path, &error))?;
+        let path = self.file(name, ".lock");
+        let file = private(OpenOptions::new().write(true).create(true).truncate(false)).open(&path);
+        let file = file.map_err(|error| failed(&path, &error))?;
+        let end = Instant::now() + limit;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Box::new(file)),
+                Err(TryLockError::WouldBlock) if Instant::now() < end => sleep(LOCK_AGAIN).await,
+                Err(TryLockError::WouldBlock) => return Err(StoreError::Busy { path }),
+                Err(TryLockError::Error(error)) => return Err(failed(&path, &error)),
+            }
+        }
+    }
+
+    fn entry(&self, name: &Name) -> PathBuf {
+        self.file(name, ENTRY)
+    }
+
+    fn file(&self, name: &Name, ending: &str) -> PathBuf {
+        self.path.join(format!("{}{ending}", name.0))
+    }
+}
+
+fn failed(path: &Path, error: &io::Error) -> StoreError {
+    StoreError::Io { path: path.to_owned(), kind: error.kind() }
+}
+
+/// Some file systems cannot sync a directory, and Windows cannot open one.
+fn unless_unsupported(error: io::Error) -> io::Result<()> {
+    match error.kind() {
+        io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput => Ok(()),
+        _ => Err(error),
+    }
+}
+
+#[cfg(unix)]
+fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    options.mode(0o600)
+}
+
+/// Elsewhere the user's own directories are closed to others.
+#[cfg(not(unix))]
+fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    options
+}
+
+#[cfg(unix)]
+fn make(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+#[cfg(not(unix))]
+fn make(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).create(path)
+}
+
+#[cfg(unix)]
+fn is_exposed(file: &File) -> io::Result<bool> {
+    use std::os::unix::fs::PermissionsExt as _;
+    Ok(file.metadata()?.permissions().mode() & 0o077 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_exposed(_: &File) -> io::Result<bool> {
+    Ok(false)
+}

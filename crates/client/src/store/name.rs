@@ -1,0 +1,50 @@
+use std::fmt::Write as _;
+
+use portcullis_metadata::{Issuer, ResourceUri};
+use sha2::{Digest as _, Sha256};
+use url::Url;
+
+/// The name of an entry: its kind and hashes, so that no URL becomes part of a path.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Name(pub(super) String);
+
+impl Name {
+    pub(super) fn token(issuer: &Issuer, resource: &ResourceUri) -> Self {
+        let own = hash(&[issuer.as_str(), resource.as_str()]);
+        Self(format!("{}{own}", Self::tokens_of(resource.url())))
+    }
+
+    /// What the names of all tokens for an origin begin with.
+    pub(super) fn tokens_of(url: &Url) -> String {
+        format!("token-{}-", hash(&[&url.origin().ascii_serialization()]))
+    }
+
+    pub(super) fn client(issuer: &Issuer, redirect: Option<&Url>) -> Self {
+        let own = redirect.map_or_else(|| "by-hand".to_owned(), |redirect| hash(&[redirect.as_str()]));
+        Self(format!("{}{own}", Self::clients_of(issuer)))
+    }
+
+    /// What the names of all registrations at an issuer begin with.
+    pub(super) fn clients_of(issuer: &Issuer) -> String {
+        format!("client-{}-", hash(&[issuer.as_str()]))
+    }
+
+    pub(super) fn sign_in(start: &Url) -> Self {
+        Self(format!("sign-in-{}", hash(&[start.as_str()])))
+    }
+}
+
+/// 96 bits are enough to keep entries apart; what an entry says of itself decides.
+fn hash(parts: &[&str]) -> String {
+    let mut digest = Sha256::new();
+    for part in parts {
+        // No part has a line feed.
+        digest.update(part);
+        digest.update("\n");
+    }
+    digest.finalize().iter().take(12).fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

@@ -1,0 +1,136 @@
+//! How entries are written: JSON with a version, every secret in it.
+
+use std::borrow::Cow;
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use portcullis_jose::DpopKey;
+use portcullis_metadata::{AccessToken, ClientRegistrationResponse, Issuer, ResourceUri, Scopes, Secret, UnixTime};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use url::Url;
+use zeroize::Zeroizing;
+
+use super::StoreError;
+use crate::{
+    ResourceToken,
+    credentials::Registered,
+    dpop::DpopBinding,
+    token::{Parts, Scheme},
+};
+
+const VERSION: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+struct TokenRecord<'a> {
+    version: u32,
+    origin: Cow<'a, str>,
+    issuer: Cow<'a, str>,
+    resource: Cow<'a, str>,
+    client_id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    access_token: Cow<'a, str>,
+    #[serde(borrow)]
+    refresh_token: Option<Cow<'a, str>>,
+    asked: String,
+    granted: Option<String>,
+    obtained: u64,
+    expires: Option<u64>,
+    /// The key that the token is bound to, as PKCS #8.
+    #[serde(borrow)]
+    dpop_key: Option<Cow<'a, str>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ClientRecord<'a> {
+    version: u32,
+    issuer: Cow<'a, str>,
+    redirect_uri: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    registration: &'a RawValue,
+}
+
+pub(super) fn of_token(token: &ResourceToken) -> Result<Zeroizing<Vec<u8>>, StoreError> {
+    let parts = token.parts();
+    let dpop_key = match &parts.scheme {
+        Scheme::Bearer => None,
+        Scheme::Dpop(binding) => Some(Zeroizing::new(URL_SAFE_NO_PAD.encode(binding.key().to_pkcs8()))),
+    };
+    written(&TokenRecord {
+        version: VERSION,
+        origin: parts.origin.ascii_serialization().into(),
+        issuer: parts.issuer.as_str().into(),
+        resource: parts.resource.as_str().into(),
+        client_id: parts.client_id.as_deref().map(Cow::from),
+        access_token: parts.access_token.secret().into(),
+        refresh_token: parts.refresh_token.as_ref().map(|token| token.secret().into()),
+        asked: parts.asked.to_string(),
+        granted: parts.granted.as_ref().map(ToString::to_string),
+        obtained: parts.obtained.as_millis(),
+        expires: parts.expires.map(UnixTime::as_millis),
+        dpop_key: dpop_key.as_ref().map(|key| Cow::from(key.as_str())),
+    })
+}
+
+pub(super) fn token(bytes: &[u8]) -> Option<ResourceToken> {
+    let record: TokenRecord<'_> = serde_json::from_slice(bytes).ok()?;
+    if record.version != VERSION {
+        return None;
+    }
+    let scheme = match record.dpop_key {
+        None => Scheme::Bearer,
+        Some(key) => {
+            let key = Zeroizing::new(URL_SAFE_NO_PAD.decode(key.as_bytes()).ok()?);
+            Scheme::Dpop(DpopBinding::new(DpopKey::from_pkcs8(&key).ok()?).into())
+        }
+    };
+    let resource = ResourceUri::parse(&record.resource).ok()?;
+    let origin = Url::parse(&record.origin).ok()?.origin();
+    // A token goes to its resource's origin alone, whatever a file says.
+    if origin != resource.url().origin() || record.access_token.is_empty() {
+        return None;
+    }
+    Some(ResourceToken::from_parts(Parts {
+        access_token: AccessToken::new(&*record.access_token),
+        scheme,
+        refresh_token: record.refresh_token.map(|token| Secret::new(&*token)),
+        origin,
+        issuer: Issuer::parse(&record.issuer).ok()?,
+        resource,
+        client_id: record.client_id.map(Cow::into_owned),
+        asked: Scopes::parse(&record.asked).ok()?,
+        granted: record.granted.as_deref().map(Scopes::parse).transpose().ok()?,
+        obtained: UnixTime::from_millis(record.obtained),
+        expires: record.expires.map(UnixTime::from_millis),
+    }))
+}
+
+pub(super) fn of_client(client: &Registered) -> Result<Zeroizing<Vec<u8>>, StoreError> {
+    let registration = Zeroizing::new(client.response.to_json());
+    let registration = serde_json::from_slice(&registration).map_err(|_| StoreError::TooLarge)?;
+    written(&ClientRecord {
+        version: VERSION,
+        issuer: client.issuer.as_str().into(),
+        redirect_uri: client.redirect_uri.as_deref().map(Cow::from),
+        registration,
+    })
+}
+
+pub(super) fn client(bytes: &[u8]) -> Option<Registered> {
+    let record: ClientRecord<'_> = serde_json::from_slice(bytes).ok()?;
+    if record.version != VERSION {
+        return None;
+    }
+    Some(Registered {
+        issuer: Issuer::parse(&record.issuer).ok()?,
+        redirect_uri: record.redirect_uri.map(Cow::into_owned),
+        response: ClientRegistrationResponse::parse(record.registration.get().as_bytes()).ok()?,
+    })
+}
+
+/// Into a buffer that does not grow, so that no copy of a secret is left behind.
+fn written(record: &impl Serialize) -> Result<Zeroizing<Vec<u8>>, StoreError> {
+    let mut bytes = Zeroizing::new(Vec::with_capacity(512 * 1024));
+    serde_json::to_writer(&mut *bytes, record).map_err(|_| StoreError::TooLarge)?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
