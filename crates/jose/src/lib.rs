@@ -50,6 +50,7 @@ mod error;
 mod header;
 mod key;
 mod key_set;
+mod received_proof;
 mod signing_key;
 
 pub use algorithm::{Algorithm, AlgorithmSet};
@@ -58,4 +59,5 @@ pub use dpop_key::{DpopKey, DpopProof};
 pub use error::{JoseError, KeyError, SigningError};
 pub use header::Header;
 pub use key_set::{KeySet, MAX_KEYS, RejectedKey, VerifiedPayload};
+pub use received_proof::{ProofError, ReceivedProof};
 pub use signing_key::SigningKey;
