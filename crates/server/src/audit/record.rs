@@ -43,6 +43,7 @@ impl<'a> DecisionRecord<'a> {
             principal.and_then(|principal| principal.subject()),
             principal.and_then(|principal| principal.client()),
         );
+        optional(out, "mcp.tool", self.tool(), MAX_TEXT);
     }
 
     /// The line; `who` is what [`write_who`](Self::write_who) wrote.
@@ -52,6 +53,11 @@ impl<'a> DecisionRecord<'a> {
         text(out, "request.id", decision.request_id.as_str(), MAX_TEXT);
         out.push(b',');
         out.extend_from_slice(who);
+        if let Some(operation) = decision.operation {
+            text(out, "mcp.method", operation.name(), MAX_TEXT);
+            let target = operation.target().filter(|_| self.tool().is_none());
+            optional(out, "mcp.target", target, MAX_TEXT);
+        }
         text(out, "http.method", decision.method.as_str(), MAX_TEXT);
         text(out, "http.path", decision.path, MAX_TEXT);
         number(out, "http.status", decision.status.as_u16());
@@ -62,12 +68,18 @@ impl<'a> DecisionRecord<'a> {
         };
         text(out, "decision", allowed, MAX_TEXT);
         optional(out, code, decision.code, MAX_TEXT);
+        optional(out, "spared.code", decision.spared, MAX_TEXT);
         if let Some(peer) = decision.peer {
             // Digits, letters, dots and colons: nothing to escape.
             written(out, format_args!(r#","client.address":"{peer}""#));
         }
         number(out, "latency.us", decision.latency.as_micros());
         end(out);
+    }
+
+    /// The tool that is called.
+    fn tool(&self) -> Option<&str> {
+        self.0.operation.filter(|operation| operation.name() == "tools/call")?.target()
     }
 }
 

@@ -1,7 +1,7 @@
 use std::{collections::VecDeque, io, sync::Mutex};
 
 use http::{Method, StatusCode};
-use portcullis_guard::RequestId;
+use portcullis_guard::{Operation, RequestId};
 use portcullis_metadata::{ResourceUri, UnixTime};
 use serde_json::Value;
 
@@ -88,6 +88,10 @@ impl Bench {
     }
 
     fn decide(&self, path: &str, code: Option<&'static str>) {
+        self.decide_about(path, code, None);
+    }
+
+    fn decide_about(&self, path: &str, code: Option<&'static str>, operation: Option<&Operation>) {
         let request_id = RequestId::generate();
         self.audit.decided(&Decision {
             request_id: &request_id,
@@ -97,7 +101,7 @@ impl Bench {
             status: StatusCode::OK,
             code,
             spared: None,
-            operation: None,
+            operation,
             principal: None,
             peer: Some([192, 0, 2, 7].into()),
             resource: &self.resource,
@@ -134,6 +138,35 @@ fn a_decision_is_one_line() {
     assert_eq!((&decision["client.address"], &decision["latency.us"]), (&"192.0.2.7".into(), &7.into()));
     assert_eq!((&records[1]["decision"], &records[1]["deny.code"]), (&"allow".into(), &Value::Null));
     assert_eq!((&records[3]["decision"], &records[3]["fail.code"]), (&"fail".into(), &"upstream.unreachable".into()));
+}
+
+/// J4: a tool is told and counted by its name; what other methods act on is told alone.
+#[test]
+fn tools_are_told_and_counted() {
+    let mut bench = Bench::new(1 << 20);
+    for (method, target) in [
+        ("tools/call", Some("add")),
+        ("tools/call", Some("add")),
+        ("tools/call", Some("whoami")),
+        ("resources/read", Some("file:///a")),
+        ("tools/list", None),
+    ] {
+        bench.decide_about("/mcp", None, Some(&Operation::new(method, target)));
+    }
+    assert_eq!(bench.finish(), Turn::End);
+    let records = bench.sink.records(0);
+    let told = |record: &Value| {
+        ["mcp.method", "mcp.tool", "mcp.target"].map(|name| record[name].as_str().unwrap_or("-").to_owned())
+    };
+    let decisions: Vec<_> = records.iter().filter(|record| record["event"] == "decision").map(told).collect();
+    assert_eq!(decisions[1], ["tools/call", "add", "-"]);
+    assert_eq!(decisions[3], ["resources/read", "-", "file:///a"]);
+    assert_eq!(decisions[4], ["tools/list", "-", "-"]);
+    let usage = records.iter().filter(|record| record["event"] == "usage");
+    let mut usage: Vec<_> =
+        usage.map(|row| (row["mcp.tool"].as_str(), row["usage.requests"].as_u64().unwrap())).collect();
+    usage.sort_unstable();
+    assert_eq!(usage, [(None, 2), (Some("add"), 2), (Some("whoami"), 1)]);
 }
 
 /// J4: no text from outside makes a line longer than its bound, or cuts a character in two.
