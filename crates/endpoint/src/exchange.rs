@@ -9,7 +9,7 @@ pub(crate) enum Exchange {
     /// A modern request: there is no session, whatever either side says.
     Without,
     /// `initialize`: room is held, and becomes a session when the inner service accepts.
-    Opening { room: Reservation, version: Option<Box<str>> },
+    Opening { room: Reservation, version: Option<&'static str> },
     /// A request in a session, which is in use until the answer has ended.
     In(InUse),
     /// DELETE.
@@ -19,9 +19,8 @@ pub(crate) enum Exchange {
 impl Exchange {
     /// Puts the backend's identifier in the place of the client's.
     pub(crate) fn prepare(&self, sessions: &Sessions, headers: &mut HeaderMap) {
-        sessions.take(headers);
         match self {
-            Self::Without | Self::Opening { .. } => {}
+            Self::Without | Self::Opening { .. } => drop(sessions.take(headers)),
             Self::In(session) => sessions.name_to_backend(session, headers),
             Self::Closing(session) => sessions.name_to_backend(session, headers),
         }

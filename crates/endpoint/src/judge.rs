@@ -7,6 +7,7 @@ use crate::{
     exchange::Exchange,
     layer::Shared,
     message::{Message, check_content_type},
+    operation::operation,
     respond::{Refusal, Refused},
     rules::Subject,
     session,
@@ -38,6 +39,9 @@ pub(crate) fn judge_stream(shared: &Shared, parts: &Parts, caller: &Caller) -> R
 /// Judges a POST whose body is complete.
 pub(crate) fn judge_post(shared: &Shared, parts: &Parts, caller: &Caller, body: &[u8]) -> Result<Admission, Refused> {
     let message = Message::read(body, &parts.headers, shared.limits, shared.revisions);
+    if let Some(operation) = message.envelope.as_ref().ok().and_then(operation) {
+        caller.report_operation(operation);
+    }
     let admission = if message.is_legacy() {
         judge_legacy(shared, parts, caller, &message)
     } else {
@@ -75,7 +79,7 @@ fn judge_legacy(shared: &Shared, parts: &Parts, caller: &Caller, message: &Messa
             let owner = owner.ok_or(Refusal::NoOwner)?;
             let sessions = &shared.sessions;
             let room = sessions.store.reserve(&sessions.resource, owner, scopes).map_err(Refusal::StoreFull)?;
-            Exchange::Opening { room, version: asked.map(|version| version.as_str().into()) }
+            Exchange::Opening { room, version: asked.map(Revision::as_str) }
         }
     };
     let known = match &exchange {

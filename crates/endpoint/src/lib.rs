@@ -75,6 +75,7 @@ mod glob;
 mod judge;
 mod layer;
 mod message;
+mod operation;
 mod plain;
 mod respond;
 mod rules;

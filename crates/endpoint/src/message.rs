@@ -35,16 +35,15 @@ impl<'a> Message<'a> {
 /// Whether the body is said to be JSON in UTF-8, without a further coding: an inner service that honours another
 /// charset or coding would read other text than was judged.
 pub(crate) fn check_content_type(headers: &HeaderMap) -> Result<(), Refusal> {
-    let text = |name| match header::single(headers, name) {
-        Ok(Some(value)) => value.to_str().map(Some).map_err(|_| Refusal::ContentType),
-        Ok(None) => Ok(None),
-        Err(header::Repeated) => Err(Refusal::ContentType),
-    };
-    let json = text(&CONTENT_TYPE)?.is_some_and(is_json);
-    let plain = text(&CONTENT_ENCODING)?.is_none_or(|coding| coding.trim().eq_ignore_ascii_case("identity"));
+    let single = |name| header::single(headers, name).map_err(|header::Repeated| Refusal::ContentType);
+    let json =
+        single(&CONTENT_TYPE)?.is_some_and(|value| value == "application/json" || value.to_str().is_ok_and(is_json));
+    let plain = single(&CONTENT_ENCODING)?
+        .is_none_or(|coding| coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity"));
     if json && plain { Ok(()) } else { Err(Refusal::ContentType) }
 }
 
+/// All spellings, beside the plain one that nearly every request has.
 fn is_json(content_type: &str) -> bool {
     let mut parts = content_type.split(';').map(str::trim);
     let essence = parts.next().is_some_and(|essence| essence.eq_ignore_ascii_case("application/json"));

@@ -89,17 +89,24 @@ impl Sessions {
 
     /// Takes every session header off and gives the first value.
     pub(crate) fn take(&self, headers: &mut HeaderMap) -> Option<HeaderValue> {
-        if self.header != header::SESSION {
-            // Under its usual name an identifier could still reach whoever listens to that.
-            headers.remove(header::SESSION);
-        }
+        self.drop_usual_name(headers);
         headers.remove(&self.header)
     }
 
-    /// Writes the identifier that the backend knows the session by, where it gave one.
+    /// Puts the identifier that the backend knows the session by, where it gave one, in the place of the client's.
     pub(crate) fn name_to_backend(&self, session: &Session, headers: &mut HeaderMap) {
-        if !session.backend().is_empty() {
+        if session.backend().is_empty() {
+            self.take(headers);
+        } else {
+            self.drop_usual_name(headers);
             self.write(session.backend(), headers);
+        }
+    }
+
+    /// Under its usual name an identifier could still reach whoever listens to that.
+    fn drop_usual_name(&self, headers: &mut HeaderMap) {
+        if self.header != header::SESSION {
+            headers.remove(header::SESSION);
         }
     }
 
@@ -109,9 +116,13 @@ impl Sessions {
     }
 
     fn write(&self, identifier: &[u8], headers: &mut HeaderMap) {
-        if let Ok(mut value) = HeaderValue::from_bytes(identifier) {
-            value.set_sensitive(true);
-            headers.insert(self.header.clone(), value);
+        match HeaderValue::from_bytes(identifier) {
+            Ok(mut value) => {
+                value.set_sensitive(true);
+                headers.insert(&self.header, value);
+            }
+            // No identifier holds such bytes; the other side's does not take its place.
+            Err(_) => drop(headers.remove(&self.header)),
         }
     }
 }

@@ -3,7 +3,7 @@ use std::{convert::Infallible, sync::Arc};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
-use portcullis_guard::{Caller, GuardLayer};
+use portcullis_guard::{Caller, GuardLayer, Operation};
 use portcullis_metadata::{BearerChallenge, Scopes, parse_challenges};
 use serde_json::json;
 use tower::{ServiceExt, service_fn};
@@ -35,6 +35,25 @@ impl Answer {
     fn scope(&self) -> String {
         self.challenge().scope.unwrap().to_string()
     }
+}
+
+/// J4: a decision tells the message's method and tool, when it was refused too, and nothing where there was no message.
+#[tokio::test]
+async fn decisions_tell_what_messages_are_about() {
+    let mut world = World::guarded("");
+    world.settings.rules = rules();
+    let identifier = world.initialize().await;
+    assert_eq!(world.told().operation, Some(Operation::new("initialize", None)));
+    let call = |name: &str| request("tools/call", json!({"name": name}));
+    for (message, status) in [(call("add"), 403), (call("admin_drop"), 403), (request("ping", json!({})), 200)] {
+        assert_eq!(world.post(&[(SESSION, &identifier)], &message).await.status, status);
+        let name = message["params"]["name"].as_str();
+        assert_eq!(world.told().operation, Some(Operation::new(message["method"].as_str().unwrap(), name)));
+    }
+    world.post(&[], &call("add")).await;
+    assert_eq!(world.told().operation, Some(Operation::new("tools/call", Some("add"))));
+    world.post(&[(SESSION, &identifier)], &json!([])).await;
+    assert_eq!(world.told().operation, None);
 }
 
 /// B3, B9: one answer names all that the message needs, by every rule that matches, and what is already held.

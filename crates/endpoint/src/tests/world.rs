@@ -13,7 +13,7 @@ use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt, Full};
 use portcullis_guard::{
-    Authentication, Decision, DecisionSink, GuardLayer, GuardSettings, ProtectedResource, ScopeJudge,
+    Authentication, Decision, DecisionSink, GuardLayer, GuardSettings, Operation, ProtectedResource, ScopeJudge,
 };
 use portcullis_jose::{Algorithm, AlgorithmSet};
 use portcullis_mcp::Era;
@@ -49,6 +49,14 @@ pub(super) struct World {
 pub(super) struct Log {
     pub(super) ended: Mutex<Vec<EndReason>>,
     pub(super) decided: Mutex<Vec<(u16, Option<&'static str>)>>,
+    pub(super) told: Mutex<Vec<Told>>,
+}
+
+/// What else was reported of a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Told {
+    pub(super) operation: Option<Operation>,
+    pub(super) spared: Option<&'static str>,
 }
 
 impl SessionObserver for Log {
@@ -62,6 +70,8 @@ struct Sink(Arc<Log>);
 impl DecisionSink for Sink {
     fn decided(&self, decision: &Decision<'_>) {
         self.0.decided.lock().unwrap().push((decision.status.as_u16(), decision.code));
+        let (operation, spared) = (decision.operation.cloned(), decision.spared);
+        self.0.told.lock().unwrap().push(Told { operation, spared });
     }
 }
 
@@ -175,6 +185,11 @@ impl World {
     /// The last request's status and reason.
     pub(super) fn decided(&self) -> (u16, Option<&'static str>) {
         *self.log.decided.lock().unwrap().last().unwrap()
+    }
+
+    /// What else was reported of the last request.
+    pub(super) fn told(&self) -> Told {
+        self.log.told.lock().unwrap().last().unwrap().clone()
     }
 
     pub(super) fn ended(&self) -> Vec<EndReason> {

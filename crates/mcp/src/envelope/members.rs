@@ -257,17 +257,21 @@ impl Visitor<'_> for Key {
     }
 
     fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Name, E> {
-        let find = |same: fn(&str, &str) -> bool| self.0.iter().copied().find(|known| same(name, known));
-        Ok(match find(|name, known| name == known) {
-            Some(known) => Name::Known(known),
-            None => find(looks_alike).map_or(Name::Other, Name::LookAlike),
-        })
+        if let Some(known) = self.0.iter().copied().find(|known| name == *known) {
+            return Ok(Name::Known(known));
+        }
+        let alike = self.0.iter().copied().find(|known| looks_alike(name, known));
+        Ok(alike.map_or(Name::Other, Name::LookAlike))
     }
 }
 
 /// Whether two names are the same to readers that ignore letter case or end a text at a NUL. Go's take the long s
 /// for the letter that it folds to, Java's the two Turkish letters; no known name has a k for the Kelvin sign.
 fn looks_alike(name: &str, known: &str) -> bool {
+    // Neither folding nor a NUL makes a text longer.
+    if name.len() < known.len() {
+        return false;
+    }
     let fold = |c: char| match c {
         '\u{17F}' => 's',
         '\u{130}' | '\u{131}' => 'i',

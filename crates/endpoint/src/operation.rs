@@ -1,0 +1,67 @@
+use std::borrow::Cow;
+
+use portcullis_guard::Operation;
+use portcullis_mcp::Envelope;
+
+/// What a message is about, for the decision that is told of it; `None` for a response.
+pub(crate) fn operation(envelope: &Envelope<'_>) -> Option<Operation> {
+    let method = envelope.method()?;
+    let is_resource = method.get(..10).is_some_and(|start| start.eq_ignore_ascii_case("resources/"));
+    let target = envelope.name().map(|name| if is_resource { without_secrets(name) } else { Cow::Borrowed(name) });
+    Some(Operation::new(method, target.as_deref()))
+}
+
+/// A URI without its query, fragment and user information, which can hold secrets.
+fn without_secrets(uri: &str) -> Cow<'_, str> {
+    let uri = uri.split(['?', '#']).next().unwrap_or_default();
+    let Some((scheme, rest)) = uri.split_once("://") else { return Cow::Borrowed(uri) };
+    let authority = rest.split(['/', '\\']).next().unwrap_or_default();
+    match authority.rsplit_once('@') {
+        Some((information, _)) => Cow::Owned(format!("{scheme}://{}", &rest[information.len() + 1..])),
+        None => Cow::Borrowed(uri),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portcullis_mcp::Limits;
+    use serde_json::json;
+
+    use super::*;
+
+    fn told(method: &str, params: serde_json::Value) -> (String, Option<String>) {
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+        let envelope = Envelope::parse(message.as_bytes(), Limits::default()).unwrap();
+        let operation = operation(&envelope).unwrap();
+        (operation.name().to_owned(), operation.target().map(str::to_owned))
+    }
+
+    /// J4: method and tool are told.
+    #[test]
+    fn messages_are_told_by_method_and_name() {
+        for (method, params, target) in [
+            ("tools/call", json!({"name": "a?b#c://d@e"}), Some("a?b#c://d@e")),
+            ("prompts/get", json!({"name": "greet"}), Some("greet")),
+            ("tools/list", json!({"name": "x"}), None),
+        ] {
+            assert_eq!(told(method, params), (method.to_owned(), target.map(str::to_owned)));
+        }
+        let response = Envelope::parse(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#, Limits::default()).unwrap();
+        assert_eq!(operation(&response), None);
+    }
+
+    /// J2: what of a resource's URI can be a secret is not told, whatever the letter case of the method.
+    #[test]
+    fn secrets_in_uris_are_not_told() {
+        for (uri, target) in [
+            ("file:///a/b", "file:///a/b"),
+            ("https://a.example/b?key=secret", "https://a.example/b"),
+            ("https://a.example/b#secret", "https://a.example/b"),
+            ("https://me:secret@a.example/b@c?d", "https://a.example/b@c"),
+            ("https://me:sec@ret@a.example", "https://a.example"),
+            ("note:1?secret", "note:1"),
+        ] {
+            assert_eq!(told("Resources/Read", json!({"uri": uri})).1.as_deref(), Some(target), "{uri}");
+        }
+    }
+}
