@@ -14,6 +14,7 @@ mod process;
 mod proxy;
 mod report;
 mod rig;
+mod sessions;
 mod upstream;
 
 use std::{net::SocketAddr, os::unix::process::CommandExt as _, process::Command};
@@ -50,9 +51,11 @@ struct Options {
     only_macro: bool,
 }
 
-/// What the release build of this tool is started as.
+/// One part alone, and what the release build of this tool is started as.
 #[derive(Subcommand)]
 enum Part {
+    /// Only sessions: what they take and what finding one costs, from a thousand to a million.
+    Sessions,
     #[command(hide = true)]
     Measure {
         #[command(flatten)]
@@ -70,6 +73,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     match arguments.part {
         None => rebuilt(&arguments.options),
         Some(Part::Measure { options, programs }) => measure::run(&options, &programs),
+        Some(Part::Sessions) => sessions::run(),
         Some(Part::Upstream) => upstream::run(),
         Some(Part::Proxy { upstream }) => proxy::run(upstream),
     }

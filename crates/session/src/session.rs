@@ -28,7 +28,7 @@ pub struct Session {
     /// The owner's encoding; nothing for [`Owner::Nobody`].
     owner: Option<Arc<[u8]>>,
     backend: Box<[u8]>,
-    protocol_version: OnceLock<Box<str>>,
+    protocol_version: OnceLock<&'static str>,
     /// Milliseconds of the store's monotonic clock.
     opened: u64,
     /// The same of the last use, or [`ENDED`]. One atomic for both, so that a use and an end never both win.
@@ -47,7 +47,7 @@ pub(crate) struct Record {
     pub(crate) resource: ResourceUri,
     pub(crate) owner: Option<Arc<[u8]>>,
     pub(crate) backend: Box<[u8]>,
-    pub(crate) protocol_version: Option<Box<str>>,
+    pub(crate) protocol_version: Option<&'static str>,
 }
 
 /// How long sessions may go unused and live.
@@ -96,13 +96,13 @@ impl Session {
     }
 
     /// The protocol version agreed on, as far as it is known.
-    pub fn protocol_version(&self) -> Option<&str> {
-        self.protocol_version.get().map(|version| &**version)
+    pub fn protocol_version(&self) -> Option<&'static str> {
+        self.protocol_version.get().copied()
     }
 
     /// Records the protocol version agreed on, where it was not known when the session was opened. The first one counts.
-    pub fn set_protocol_version(&self, version: &str) {
-        self.protocol_version.get_or_init(|| version.into());
+    pub fn set_protocol_version(&self, version: &'static str) {
+        self.protocol_version.get_or_init(|| version);
     }
 
     /// The resource that the session belongs to.

@@ -241,7 +241,7 @@ pub struct Reservation {
 impl Reservation {
     /// Records the session, active from this moment. `backend` is whatever the backend knows it by, opaque here;
     /// `protocol_version` the one agreed on, if it is known by now ([`Session::set_protocol_version`]).
-    pub fn open(self, backend: Box<[u8]>, protocol_version: Option<Box<str>>) -> Arc<Session> {
+    pub fn open(self, backend: Box<[u8]>, protocol_version: Option<&'static str>) -> Arc<Session> {
         let Self { room, resource, name, authorization } = self;
         let (store, owner) = room.keep();
         let log_hash = identifier::log_hash(&store.marks, &name.random());

@@ -81,7 +81,7 @@ impl Bench {
 
     fn open(&self, owner: Owner<'_>) -> Arc<Session> {
         let backend = Box::from(*b"11111111-2222-3333-4444-555555555555");
-        self.reserve(owner).unwrap().open(backend, Some("2025-11-25".into()))
+        self.reserve(owner).unwrap().open(backend, Some("2025-11-25"))
     }
 
     fn hold(&self, session: &Arc<Session>) -> InUse {

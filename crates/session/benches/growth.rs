@@ -1,0 +1,145 @@
+//! What a session takes, and what finding it costs, as sessions grow from a thousand to a million:
+//! `cargo bench --package portcullis-session`, a line of JSON each, or as part of `cargo xtask bench`.
+//!
+//! Each session has an owner of its own, with names as long as those of real issuers. *Allocated* is what was asked of the
+//! allocator, *resident* what the kernel gave the process for it, the allocator's own losses included.
+#![allow(clippy::expect_used, clippy::print_stdout, missing_docs, reason = "a benchmark")]
+
+use std::{
+    fs,
+    hint::black_box,
+    process::{Command, Stdio},
+    sync::Arc,
+    time::Instant,
+};
+
+use allocation_counter::measure;
+use portcullis_metadata::{ResourceUri, Scopes, SystemClock};
+use portcullis_session::{Identifier, Owner, SessionKey, SessionSettings, SessionStore};
+
+const SIZES: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
+const SIZE: &str = "--size";
+const ISSUER: &str = "https://auth.example.com/realms/prod";
+const CLIENT: &str = "4b0c3f9e-desktop-client";
+/// Sessions that are looked up in turn: few enough to be in the caches of any machine, as the sessions in use are.
+const CALLERS: usize = 64;
+const ROUNDS: usize = 101;
+const LOOKUPS: usize = 2_000;
+
+struct Row {
+    sessions: usize,
+    allocated: usize,
+    resident: usize,
+    lookup: f64,
+    cold_lookup: f64,
+    allocations: u64,
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let Some(size) = arguments.iter().position(|argument| argument == SIZE).and_then(|at| arguments.get(at + 1)) {
+        return println!("{}", grow(size.parse().expect("a number")).json());
+    }
+    // Each in a process of its own: what the allocator keeps of one store would hide what the next one takes.
+    let rows: Vec<String> = SIZES.iter().map(|&sessions| measured_alone(sessions)).collect();
+    if arguments.iter().any(|argument| argument == "--json") {
+        println!("[{}]", rows.join(","));
+    } else {
+        println!("{}", rows.join("\n"));
+    }
+}
+
+fn measured_alone(sessions: usize) -> String {
+    let program = std::env::current_exe().expect("this program");
+    let output = Command::new(program).args([SIZE, &sessions.to_string()]).stderr(Stdio::inherit()).output();
+    let output = output.expect("it starts");
+    assert!(output.status.success(), "{sessions} sessions: {}", output.status);
+    String::from_utf8(output.stdout).expect("text").trim().to_owned()
+}
+
+fn grow(sessions: usize) -> Row {
+    let mut settings = SessionSettings::new(SessionKey::random().expect("random bytes"));
+    settings.max_total = sessions;
+    let store = SessionStore::new(settings, Arc::new(SystemClock::new()), Arc::new(()));
+    let resource = ResourceUri::parse("https://mcp.example.com/mcp").expect("a resource");
+    let scopes = Scopes::parse("mcp:tools").expect("scopes");
+    let mut identifiers: Vec<Option<Identifier>> = vec![None; sessions];
+    // So that the table of identifiers is resident already.
+    identifiers.fill(Some(open(&store, &resource, &scopes, sessions)));
+    let before = resident();
+    let counted = measure(|| {
+        for (number, identifier) in identifiers.iter_mut().enumerate().skip(1) {
+            *identifier = Some(open(&store, &resource, &scopes, number));
+        }
+    });
+    let resident = resident().saturating_sub(before) / sessions;
+    let find = |number: usize| {
+        let subject = subject(number);
+        let identifier = identifiers[number].expect("it was opened");
+        let started = Instant::now();
+        black_box(store.resolve(&resource, owner(&subject), identifier.as_bytes()).expect("a live session"));
+        started.elapsed().as_nanos() as f64
+    };
+    let step = sessions / CALLERS;
+    let callers: Vec<_> = (0..CALLERS)
+        .map(|turn| 1 + turn * step)
+        .map(|number| (subject(number), identifiers[number].expect("it was opened")))
+        .collect();
+    let lookups = || {
+        for turn in 0..LOOKUPS {
+            let (subject, identifier) = &callers[turn % CALLERS];
+            black_box(store.resolve(&resource, owner(subject), identifier.as_bytes()).expect("a live session"));
+        }
+    };
+    let rounds = (0..ROUNDS).map(|_| {
+        let started = Instant::now();
+        lookups();
+        started.elapsed().as_nanos() as f64 / LOOKUPS as f64
+    });
+    let lookup = median(rounds.collect());
+    // A stride without a common divisor: each session once, and hardly one in a cache.
+    let cold = (0..sessions.min(20_000)).map(|turn| find(1 + turn * 7_919 % (sessions - 1)));
+    Row {
+        sessions,
+        allocated: counted.bytes_current as usize / sessions,
+        resident,
+        lookup,
+        cold_lookup: median(cold.collect()),
+        allocations: measure(lookups).count_total,
+    }
+}
+
+fn open(store: &SessionStore, resource: &ResourceUri, scopes: &Scopes, number: usize) -> Identifier {
+    let subject = subject(number);
+    let room = store.reserve(resource, owner(&subject), scopes).expect("room");
+    room.open(Box::from(*b"11111111-2222-3333-4444-555555555555"), Some("2025-11-25")).identifier()
+}
+
+fn subject(number: usize) -> String {
+    format!("f81d4fae-7dec-11d0-a765-{number:012}")
+}
+
+fn owner(subject: &str) -> Owner<'_> {
+    Owner::Subject { issuer: ISSUER, subject, client: Some(CLIENT) }
+}
+
+/// Bytes of this process that are in memory.
+fn resident() -> usize {
+    let status = fs::read_to_string("/proc/self/status").expect("Linux");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("VmRSS");
+    line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") << 10
+}
+
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}
+
+impl Row {
+    fn json(&self) -> String {
+        format!(
+            r#"{{"sessions":{},"allocated_bytes":{},"resident_bytes":{},"lookup_ns":{:.1},"any_lookup_ns":{:.1},"allocations":{}}}"#,
+            self.sessions, self.allocated, self.resident, self.lookup, self.cold_lookup, self.allocations
+        )
+    }
+}
