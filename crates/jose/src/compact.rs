@@ -50,6 +50,11 @@ impl<'a> Compact<'a> {
         &self.payload
     }
 
+    /// The same payload, to keep.
+    pub fn into_unverified_payload(self) -> Vec<u8> {
+        self.payload
+    }
+
     /// The text that was signed: header and payload segments with the dot between them.
     pub(crate) fn signed(&self) -> &[u8] {
         self.signed.as_bytes()

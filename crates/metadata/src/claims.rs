@@ -1,7 +1,13 @@
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::{Audience, DocumentError, Scopes, UnixTime, json::Members};
+
+mod unverified;
+
+pub use unverified::UnverifiedClaims;
 
 /// The claims of an access token (RFC 9068 section 2.2, RFC 7519 section 4.1), with their types checked
 /// and nothing else: no date is judged, no issuer and no audience compared.
@@ -75,16 +81,8 @@ impl ClaimsError {
     }
 }
 
-impl From<DocumentError> for ClaimsError {
-    fn from(error: DocumentError) -> Self {
-        match error {
-            DocumentError::Date { member } => Self::Date { claim: member },
-            DocumentError::Malformed { member } => Self::Scope { claim: member },
-            DocumentError::WrongType { member, .. } => Self::WrongType { claim: member },
-            _ => Self::NotAnObject,
-        }
-    }
-}
+/// The claims with a field that is named as they are, but for `cnf`.
+const FIELDS: [&str; 10] = ["iss", "sub", "aud", "exp", "nbf", "iat", "client_id", "azp", "jti", "typ"];
 
 impl AccessTokenClaims {
     /// Reads the decoded payload of a token.
@@ -93,21 +91,29 @@ impl AccessTokenClaims {
     /// When the payload is not one JSON object with each claim once, or when a claim that has a field has
     /// the wrong type, is no date, or has a malformed scope name.
     pub fn parse(payload: &[u8]) -> Result<Self, ClaimsError> {
-        let mut claims = Members::parse_strict(payload)?;
+        let claims = UnverifiedClaims::parse(payload)?;
+        let scope = claims.scopes()?;
+        let mut extra: Map<String, Value> = serde_json::from_slice(payload).map_err(|_| ClaimsError::NotAnObject)?;
+        extra.retain(|name, _| !FIELDS.contains(&name.as_str()));
+        // The one that was not read is a claim like any other.
+        if extra.remove("scope").is_none() {
+            extra.remove("scp");
+        }
+        let owned = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned);
         Ok(Self {
-            iss: claims.string("iss")?,
-            sub: claims.string("sub")?,
-            aud: audience(&mut claims)?,
-            exp: claims.date("exp")?,
-            nbf: claims.date("nbf")?,
-            iat: claims.date("iat")?,
-            scope: scope(&mut claims)?,
-            client_id: claims.string("client_id")?,
-            azp: claims.string("azp")?,
-            jti: claims.string("jti")?,
-            typ: claims.string("typ")?,
-            cnf: claims.value("cnf"),
-            extra: claims.rest(),
+            iss: owned(claims.iss),
+            sub: owned(claims.sub),
+            aud: claims.aud.map(|entries| Audience::new(entries.iter().map(AsRef::as_ref))),
+            exp: claims.exp,
+            nbf: claims.nbf,
+            iat: claims.iat,
+            scope,
+            client_id: owned(claims.client_id),
+            azp: owned(claims.azp),
+            jti: owned(claims.jti),
+            typ: owned(claims.typ),
+            cnf: extra.remove("cnf"),
+            extra,
         })
     }
 }
@@ -159,6 +165,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::numeric_date;
 
     fn parse(payload: &str) -> Result<AccessTokenClaims, ClaimsError> {
         AccessTokenClaims::parse(payload.as_bytes())
@@ -279,12 +286,96 @@ mod tests {
         }
     }
 
+    /// An object, sound or nearly so, with names that are met again and values that are at odds with them.
+    fn object() -> impl Strategy<Value = String> {
+        let name =
+            prop::sample::select(vec!["sub", "aud", "exp", "scope", "scp", "cnf", "a", "b", "\\u0073ub", "\\u0061"]);
+        let value = prop::sample::select(vec![
+            "\"x\"",
+            "\"\\u0061b\"",
+            "\"\\ud800\"",
+            "null",
+            "true",
+            "1",
+            "-1",
+            "1.5",
+            "1e999",
+            "01",
+            "[]",
+            "[\"x\"]",
+            "[\"x\",1]",
+            "[[\"x\"]]",
+            "{}",
+            "{\"a\":1,\"a\":2}",
+            "{\"a\":[1e999]}",
+            "\"ä\"",
+        ]);
+        prop::collection::vec((name, value), 0..4).prop_map(|members| {
+            let members: Vec<String> = members.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
+            format!("{{{}}}", members.join(","))
+        })
+    }
+
+    fn is_sound(payload: &str, value: &Map<String, Value>) -> bool {
+        let text = |name: &str| value.get(name).is_none_or(Value::is_string);
+        let date = value.get("exp").is_none_or(|exp| numeric_date::parse(exp).is_some());
+        let audience = value.get("aud").is_none_or(|aud| aud.is_string() || aud.is_array());
+        let written = payload.replace("{\"a\":1,\"a\":2}", "0").replace("{\"a\":[1e999]}", "0");
+        text("sub") && date && audience && written.matches("\":").count() == value.len()
+    }
+
+    /// C7: among many claims one that is there twice is found, too.
+    #[test]
+    fn duplicates_among_many_are_refused() {
+        for count in [1, 23, 24, 25, 26, 2000] {
+            let names: Vec<String> = (0..count).map(|number| format!("\"c{}\":0", number * 7919 % 3001)).collect();
+            assert!(parse(&format!("{{{}}}", names.join(","))).is_ok(), "{count}");
+            for repeated in [0, count / 2, count - 1] {
+                let payload = format!("{{{},{}}}", names.join(","), names[repeated]);
+                assert_eq!(parse(&payload), Err(ClaimsError::NotAnObject), "{count} {repeated}");
+            }
+        }
+    }
+
+    /// C7: claims that nobody reads are held to the depth that others are.
+    #[test]
+    fn depth_is_bounded() {
+        let nested = |depth: usize| format!("{{\"a\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
+        assert!(parse(&nested(100)).is_ok());
+        for depth in [128, 10_000, 100_000] {
+            assert_eq!(parse(&nested(depth)), Err(ClaimsError::NotAnObject), "{depth}");
+            assert!(UnverifiedClaims::parse(nested(depth).as_bytes()).is_err(), "{depth}");
+        }
+    }
+
     proptest! {
         /// C7: no payload panics.
         #[test]
         fn no_payload_panics(payload in r#"\{("(exp|iat|nbf|aud|scope)":[-0-9.eE"\[\]a ]{0,12},?){0,3}\}"#) {
             let _ = parse(&payload);
             let _ = unverified_issuer(payload.as_bytes());
+        }
+
+        /// C5, C7: what is taken is what plain serde_json takes, less repetitions, wrong types and absurd dates.
+        #[test]
+        fn readings_agree(payload in object()) {
+            let value: Option<Map<String, Value>> = serde_json::from_str(&payload).ok();
+            let read = UnverifiedClaims::parse(payload.as_bytes());
+            prop_assert_eq!(read.is_ok(), value.as_ref().is_some_and(|value| is_sound(&payload, value)), "{:?}", read);
+            let (Ok(read), Some(value)) = (read, value) else { return Ok(()) };
+            prop_assert_eq!(read.sub.as_deref(), value.get("sub").and_then(Value::as_str));
+            prop_assert_eq!(read.has_cnf, value.contains_key("cnf"));
+            prop_assert_eq!(read.has_other("a"), value.contains_key("a"));
+            let owned = parse(&payload);
+            prop_assert_eq!(owned.clone().map(|owned| owned.scope), read.scopes());
+            if let Ok(owned) = owned {
+                prop_assert_eq!(owned.aud.map(|aud| aud.iter().map(String::from).collect::<Vec<_>>()),
+                    read.aud.map(|aud| aud.into_iter().map(String::from).collect::<Vec<_>>()));
+                for (name, kept) in &owned.extra {
+                    prop_assert_eq!(Some(kept), value.get(name));
+                }
+                prop_assert_eq!(owned.cnf.as_ref(), value.get("cnf"));
+            }
         }
 
         /// C1: whatever the full reading takes, the peek reads the same issuer of it.

@@ -89,7 +89,7 @@ pub use authorization_server::AuthorizationServerMetadata;
 pub use challenge::{
     BearerChallenge, BearerChallengeBuilder, BearerError, Challenge, ChallengeError, parse_challenges,
 };
-pub use claims::{AccessTokenClaims, ClaimsError, unverified_issuer};
+pub use claims::{AccessTokenClaims, ClaimsError, UnverifiedClaims, unverified_issuer};
 pub use client_document::{ClientDocumentError, ClientIdMetadataDocument, ClientIdUrl};
 pub use client_metadata::ClientMetadata;
 pub use client_secret_basic::client_secret_basic;

@@ -11,10 +11,19 @@ const LATEST: u64 = 253_402_300_799;
 /// epoch and the year 9999.
 pub(crate) fn parse(value: &Value) -> Option<UnixTime> {
     let Value::Number(number) = value else { return None };
-    if let Some(secs) = number.as_u64() {
-        return (secs <= LATEST).then(|| UnixTime::from_secs(secs));
+    match number.as_u64() {
+        Some(secs) => from_whole(secs),
+        None => from_fraction(number.as_f64()?),
     }
-    let secs = number.as_f64()?;
+}
+
+/// The same for a number that is a whole one.
+pub(crate) fn from_whole(secs: u64) -> Option<UnixTime> {
+    (secs <= LATEST).then(|| UnixTime::from_secs(secs))
+}
+
+/// The same for a number with a fraction or an exponent.
+pub(crate) fn from_fraction(secs: f64) -> Option<UnixTime> {
     // The comparison is false for NaN, and the range keeps the product below 2^53: the cast is exact.
     (0.0..=LATEST as f64).contains(&secs).then(|| UnixTime::from_millis((secs * 1000.0).round() as u64))
 }

@@ -1,67 +1,121 @@
 //! What the claims of a signed token have to say: issuer, audience, times.
 
-use portcullis_metadata::{AccessTokenClaims, ResourceUri, UnixTime};
+use portcullis_metadata::{IntrospectionResponse, ResourceUri, UnixTime, UnverifiedClaims};
 
-use crate::{IssuerSettings, Principal, VerifyError, kind};
+use crate::{IssuerSettings, Principal, VerifyError, kind, said::Said};
 
-/// Judges the claims of a token whose signature is that of `settings.issuer`.
-pub(crate) fn judge(
-    claims: AccessTokenClaims,
+/// Judges the claims of a token whose signature is that of `settings.issuer`. The principal's claims are still to be
+/// given to it.
+pub(crate) fn judge_token(
+    claims: &UnverifiedClaims<'_>,
     settings: &IssuerSettings,
     resource: &ResourceUri,
     now: UnixTime,
 ) -> Result<Principal, VerifyError> {
-    judge_issuer(&claims, settings)?;
-    kind::judge_claims(&claims)?;
-    judge_audience(&claims, settings, resource)?;
-    let expires = judge_times(&claims, settings, now)?;
+    let expires = judge(&Statement::of_token(claims, settings, resource), settings, now)?;
     Ok(Principal {
         issuer: settings.issuer.clone(),
-        subject: claims.sub.map(Into::into),
-        client: claims.client_id.or(claims.azp).map(Into::into),
-        scopes: claims.scope,
+        subject: claims.sub.as_deref().map(Into::into),
+        client: claims.client_id.as_deref().or(claims.azp.as_deref()).map(Into::into),
+        scopes: claims.scopes()?,
         expires,
-        claims: claims.extra,
+        said: Said::default(),
         subjectless_client: settings.subjectless_client,
     })
 }
 
-/// The issuer was picked by a cheap look at `iss`; here the parsed claim is compared, as text.
-fn judge_issuer(claims: &AccessTokenClaims, settings: &IssuerSettings) -> Result<(), VerifyError> {
-    match claims.iss.as_deref() {
-        Some(iss) if iss == settings.issuer.as_str() => Ok(()),
-        Some(_) => Err(VerifyError::IssuerUnknown),
-        None => Err(VerifyError::IssuerMissing),
+/// What a token's claims say, or its issuer about it, as far as that is judged.
+pub(crate) struct Statement<'a> {
+    pub(crate) iss: Option<&'a str>,
+    /// The claim, not the header's member.
+    pub(crate) typ: Option<&'a str>,
+    /// Whether it has a claim that only other kinds of token carry.
+    pub(crate) tells_another_kind: bool,
+    pub(crate) has_cnf: bool,
+    /// Whether the token is for the resource; none where nobody says for whom it is.
+    pub(crate) is_for_us: Option<bool>,
+    pub(crate) exp: Option<UnixTime>,
+    pub(crate) nbf: Option<UnixTime>,
+    pub(crate) iat: Option<UnixTime>,
+}
+
+impl<'a> Statement<'a> {
+    /// What the claims of a token say.
+    fn of_token(claims: &'a UnverifiedClaims<'_>, settings: &IssuerSettings, resource: &ResourceUri) -> Self {
+        let audience = claims.aud.as_ref();
+        Self {
+            iss: claims.iss.as_deref(),
+            typ: claims.typ.as_deref(),
+            tells_another_kind: kind::TELLING_CLAIMS.iter().any(|name| claims.has_other(name)),
+            has_cnf: claims.has_cnf,
+            is_for_us: audience.map(|entries| entries.iter().any(|entry| names(entry, settings, resource))),
+            exp: claims.exp,
+            nbf: claims.nbf,
+            iat: claims.iat,
+        }
+    }
+
+    /// What an issuer says about a token.
+    pub(crate) fn of_answer(
+        answer: &'a IntrospectionResponse,
+        typ: Option<&'a str>,
+        settings: &IssuerSettings,
+        resource: &ResourceUri,
+    ) -> Self {
+        let audience = answer.aud.as_ref();
+        Self {
+            iss: answer.iss.as_deref(),
+            typ,
+            tells_another_kind: kind::TELLING_CLAIMS.iter().any(|name| answer.extra.contains_key(*name)),
+            has_cnf: answer.cnf.is_some(),
+            is_for_us: audience.map(|entries| entries.iter().any(|entry| names(entry, settings, resource))),
+            exp: answer.exp,
+            nbf: answer.nbf,
+            iat: answer.iat,
+        }
     }
 }
 
-fn judge_audience(
-    claims: &AccessTokenClaims,
+/// Whether an entry of the audience names the resource, by one of its addresses.
+fn names(entry: &str, settings: &IssuerSettings, resource: &ResourceUri) -> bool {
+    resource.matches_audience(entry) || settings.audiences.iter().any(|other| other.matches_audience(entry))
+}
+
+/// Judges what is said of a token that was picked for `settings.issuer`, and gives the token's expiry.
+pub(crate) fn judge(
+    statement: &Statement<'_>,
     settings: &IssuerSettings,
-    resource: &ResourceUri,
-) -> Result<(), VerifyError> {
-    let audience = claims.aud.as_ref().ok_or(VerifyError::AudienceMissing)?;
-    let named = |entry: &str| {
-        resource.matches_audience(entry) || settings.audiences.iter().any(|other| other.matches_audience(entry))
-    };
-    if audience.iter().any(named) { Ok(()) } else { Err(VerifyError::AudienceMismatch) }
+    now: UnixTime,
+) -> Result<UnixTime, VerifyError> {
+    match statement.iss {
+        Some(iss) if iss == settings.issuer.as_str() => {}
+        Some(_) => return Err(VerifyError::IssuerUnknown),
+        None => return Err(VerifyError::IssuerMissing),
+    }
+    kind::judge_claims(statement)?;
+    match statement.is_for_us {
+        Some(true) => {}
+        Some(false) => return Err(VerifyError::AudienceMismatch),
+        None => return Err(VerifyError::AudienceMissing),
+    }
+    judge_times(statement, settings, now)
 }
 
 /// Gives the expiry of a token that is valid now, give or take the leeway (RFC 7519 sections 4.1.4 to 4.1.6).
-fn judge_times(claims: &AccessTokenClaims, settings: &IssuerSettings, now: UnixTime) -> Result<UnixTime, VerifyError> {
+fn judge_times(said: &Statement<'_>, settings: &IssuerSettings, now: UnixTime) -> Result<UnixTime, VerifyError> {
     let leeway = settings.leeway;
-    let expires = claims.exp.ok_or(VerifyError::ExpiryMissing)?;
+    let expires = said.exp.ok_or(VerifyError::ExpiryMissing)?;
     if now >= expires.plus(leeway) {
         return Err(VerifyError::Expired);
     }
-    if claims.nbf.is_some_and(|not_before| not_before > now.plus(leeway)) {
+    if said.nbf.is_some_and(|not_before| not_before > now.plus(leeway)) {
         return Err(VerifyError::NotYetValid);
     }
-    if claims.iat.is_some_and(|issued| issued > now.plus(leeway)) {
+    if said.iat.is_some_and(|issued| issued > now.plus(leeway)) {
         return Err(VerifyError::IssuedInFuture);
     }
     if let Some(longest) = settings.max_lifetime {
-        let issued = claims.iat.ok_or(VerifyError::IssuedAtMissing)?;
+        let issued = said.iat.ok_or(VerifyError::IssuedAtMissing)?;
         if expires.since(issued) > longest {
             return Err(VerifyError::LifetimeTooLong);
         }

@@ -5,18 +5,19 @@ use std::{
 };
 
 use portcullis_discovery::Fetch;
-use portcullis_jose::{Compact, JoseError, VerifiedPayload};
+use portcullis_jose::{Compact, JoseError};
 use portcullis_metadata::{AccessToken, Clock, IntrospectionResponse, Issuer, JwkSet};
 use tokio::{
     runtime::Handle,
     sync::watch,
     task::AbortHandle,
-    time::{Instant, sleep, timeout, timeout_at},
+    time::{sleep, timeout, timeout_at},
 };
 
 use crate::{
     IssuerHealth, IssuerSettings, KeySource, RefreshError, SettingsError, VerifyError,
     cache::MAX_LIFE,
+    deadline::Deadline,
     flight::{AskedBy, Boarding, Flight, Landed, Outcome},
     introspection::Introspection,
     keys::Keys,
@@ -131,7 +132,7 @@ impl TrustedIssuer {
 
     fn health_of_keys(&self, failure: Option<&'static str>) -> IssuerHealth {
         let now = self.clock.monotonic();
-        match self.keys.held() {
+        match &*self.keys.held() {
             None => failure.map_or(IssuerHealth::NotYet, |reason| IssuerHealth::Failed { reason }),
             Some(held) if held.set().is_empty() => IssuerHealth::Failed { reason: "issuer.no_usable_key" },
             Some(held) if held.is_fresh(now) => IssuerHealth::Usable { keys: held.set().len(), age: held.age(now) },
@@ -160,51 +161,49 @@ impl TrustedIssuer {
     pub(crate) async fn introspect(
         self: &Arc<Self>,
         token: &AccessToken,
-        deadline: Instant,
+        deadline: &mut Deadline,
     ) -> Result<Arc<IntrospectionResponse>, VerifyError> {
         let Some(introspection) = &self.introspection else { return Err(self.unavailable()) };
         if !introspection.is_ready()
             && let Some(landed) = self.refresh(AskedBy::Token)
         {
             // Judged by what is known then, whatever the outcome.
-            let _ = timeout_at(deadline, outcome(landed)).await;
+            let _ = timeout_at(deadline.get(), outcome(landed)).await;
         }
         if !introspection.is_ready() {
             return Err(self.unavailable());
         }
-        introspection.ask(token, deadline).await
+        introspection.ask(token, deadline.get()).await
     }
 
     /// Verifies a signature with this issuer's keys and algorithms alone, and says with which state of the keys.
-    /// A key that is not held is asked for, once, until the deadline.
-    pub(crate) async fn verify_signature<'t>(
+    /// A key that is not held is asked for, once, until the deadline. `now` is the clock's monotonic reading.
+    pub(crate) async fn verify_signature(
         self: &Arc<Self>,
-        token: &'t Compact<'_>,
-        deadline: Instant,
-    ) -> Result<(VerifiedPayload<'t>, u64), VerifyError> {
+        token: &Compact<'_>,
+        now: Duration,
+        deadline: &mut Deadline,
+    ) -> Result<u64, VerifyError> {
         let algorithm = token.header().alg();
         if !self.settings.algorithms.contains(algorithm) {
             return Err(JoseError::AlgorithmNotAllowed(algorithm).into());
         }
-        if let Some(verified) = self.verify_with_held(token)? {
+        if let Some(verified) = self.verify_with_held(token, now)? {
             return Ok(verified);
         }
         let renewed = self.renew(deadline).await;
         // Judged again whatever the outcome: another refresh may have landed since the keys were read.
-        match self.verify_with_held(token)? {
+        match self.verify_with_held(token, self.clock.monotonic())? {
             Some(verified) => Ok(verified),
             None => Err(renewed.err().unwrap_or(JoseError::UnknownKey.into())),
         }
     }
 
     /// None when no key that is held and still usable has the token's (kid, alg).
-    fn verify_with_held<'t>(
-        self: &Arc<Self>,
-        token: &'t Compact<'_>,
-    ) -> Result<Option<(VerifiedPayload<'t>, u64)>, VerifyError> {
+    fn verify_with_held(self: &Arc<Self>, token: &Compact<'_>, now: Duration) -> Result<Option<u64>, VerifyError> {
         let generation = self.keys.generation();
-        let now = self.clock.monotonic();
-        let Some(held) = self.keys.held().filter(|held| held.is_usable(now, self.settings.max_stale)) else {
+        let held = self.keys.held();
+        let Some(held) = held.as_ref().filter(|held| held.is_usable(now, self.settings.max_stale)) else {
             return Ok(None);
         };
         if !held.is_fresh(now) {
@@ -212,21 +211,21 @@ impl TrustedIssuer {
             self.refresh(AskedBy::Token);
         }
         match held.set().verify(token) {
-            Ok(payload) => Ok(Some((payload, generation))),
+            Ok(_) => Ok(Some(generation)),
             Err(JoseError::UnknownKey) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
     /// Waits for a refresh of the keys, if one may be started or is under way, until the deadline.
-    async fn renew(self: &Arc<Self>, deadline: Instant) -> Result<(), VerifyError> {
+    async fn renew(self: &Arc<Self>, deadline: &mut Deadline) -> Result<(), VerifyError> {
         if self.source.is_none() {
             return Err(JoseError::UnknownKey.into());
         }
         let Some(landed) = self.refresh(AskedBy::Token) else {
             return Err(if self.knows_all_keys() { JoseError::UnknownKey.into() } else { self.unavailable() });
         };
-        match timeout_at(deadline, outcome(landed)).await {
+        match timeout_at(deadline.get(), outcome(landed)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) | Err(_) => Err(self.unavailable()),
         }
@@ -234,7 +233,7 @@ impl TrustedIssuer {
 
     /// Whether a key that is not held can be taken for one that is not published.
     fn knows_all_keys(&self) -> bool {
-        let fresh = || self.keys.held().is_some_and(|held| held.is_fresh(self.clock.monotonic()));
+        let fresh = || self.keys.held().as_ref().is_some_and(|held| held.is_fresh(self.clock.monotonic()));
         fresh() && matches!(self.flight.last(), Some(Ok(())))
     }
 
@@ -299,7 +298,7 @@ impl TrustedIssuer {
     fn take_over(&self, fetched: Fetched) -> Outcome {
         let now = self.clock.monotonic();
         if self.keys.install(fetched.keys, self.settings.algorithms, now, fetched.max_age)? {
-            let keys = self.keys.held().map_or(0, |held| held.set().len());
+            let keys = self.keys.held().as_ref().map_or(0, |held| held.set().len());
             tracing::info!(token.issuer = %self.settings.issuer, issuer.keys = keys, "issuer keys changed");
         }
         Ok(())
@@ -325,7 +324,7 @@ impl fmt::Debug for TrustedIssuer {
 
 fn hold_for_good(keys: &Keys, given: &JwkSet, settings: &IssuerSettings, now: Duration) -> Result<(), SettingsError> {
     let installed = keys.install(given.clone(), settings.algorithms, now, Duration::MAX);
-    match keys.held() {
+    match &*keys.held() {
         Some(held) if installed.is_ok() && !held.set().is_empty() => Ok(()),
         _ => Err(SettingsError::NoUsableKey { issuer: settings.issuer.clone() }),
     }
@@ -366,7 +365,9 @@ async fn keep_fresh(issuer: Weak<TrustedIssuer>) {
         let wait = match issuer.refresh_now().await {
             Ok(()) => {
                 failures = 0;
-                schedule::refresh_after(issuer.keys.held().map_or(schedule::DEFAULT_MAX_AGE, |held| held.max_age()))
+                schedule::refresh_after(
+                    issuer.keys.held().as_ref().map_or(schedule::DEFAULT_MAX_AGE, |held| held.max_age()),
+                )
             }
             Err(_) => {
                 failures = failures.saturating_add(1);

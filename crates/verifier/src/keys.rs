@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwapOption, Guard};
 use portcullis_jose::{AlgorithmSet, KeyError, KeySet, MAX_KEYS, RejectedKey};
 use portcullis_metadata::JwkSet;
 
@@ -37,8 +37,9 @@ impl Keys {
         self.generation.load(Ordering::Acquire)
     }
 
-    pub(crate) fn held(&self) -> Option<Arc<Held>> {
-        self.held.load_full()
+    /// The keys, for as long as one verification takes.
+    pub(crate) fn held(&self) -> Guard<Option<Arc<Held>>> {
+        self.held.load()
     }
 
     /// Takes a fetched set over. Unchanged keys keep their verifiers and their generation, and only become younger.
@@ -57,7 +58,7 @@ impl Keys {
         if found > MAX_KEYS {
             return Err(KeyError::TooManyKeys { found });
         }
-        if let Some(held) = self.held()
+        if let Some(held) = &*self.held()
             && same_keys(&held.published, &published)
         {
             let (set, published) = (Arc::clone(&held.set), Arc::clone(&held.published));

@@ -1,11 +1,9 @@
 //! Whether a token is an access token that a plain bearer may use (RFC 9068, RFC 8725 section 3.11).
 
-use portcullis_metadata::AccessTokenClaims;
-
-use crate::VerifyError;
+use crate::{VerifyError, claims::Statement};
 
 /// Claims that only other kinds of token carry: ID tokens (OpenID Connect Core 3.3.2.11) and security events (RFC 8417).
-const TELLING_CLAIMS: [&str; 4] = ["at_hash", "c_hash", "s_hash", "events"];
+pub(crate) const TELLING_CLAIMS: [&str; 4] = ["at_hash", "c_hash", "s_hash", "events"];
 /// What Keycloak writes into a `typ` claim of tokens that are for itself or for the client alone.
 const OTHER_KINDS: [&str; 4] = ["ID", "Refresh", "Offline", "Logout"];
 
@@ -28,14 +26,12 @@ fn without_prefix(typ: &str) -> &str {
 }
 
 /// Refuses what the claims show to be another kind of token, and tokens that are bound to their sender.
-pub(crate) fn judge_claims(claims: &AccessTokenClaims) -> Result<(), VerifyError> {
+pub(crate) fn judge_claims(said: &Statement<'_>) -> Result<(), VerifyError> {
     let is_other_kind = |typ: &str| OTHER_KINDS.iter().any(|kind| kind.eq_ignore_ascii_case(typ));
-    if TELLING_CLAIMS.iter().any(|claim| claims.extra.contains_key(*claim))
-        || claims.typ.as_deref().is_some_and(is_other_kind)
-    {
+    if said.tells_another_kind || said.typ.is_some_and(is_other_kind) {
         return Err(VerifyError::NotAnAccessToken);
     }
-    if claims.cnf.is_some() { Err(VerifyError::SenderConstrained) } else { Ok(()) }
+    if said.has_cnf { Err(VerifyError::SenderConstrained) } else { Ok(()) }
 }
 
 #[cfg(test)]

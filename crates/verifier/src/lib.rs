@@ -49,6 +49,7 @@
 
 mod cache;
 mod claims;
+mod deadline;
 mod error;
 mod flight;
 mod health;
@@ -58,6 +59,7 @@ mod keys;
 mod kind;
 mod principal;
 mod refresh_error;
+mod said;
 mod schedule;
 mod server_metadata;
 mod settings;

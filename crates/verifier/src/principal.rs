@@ -3,6 +3,8 @@ use std::fmt;
 use portcullis_metadata::{Issuer, Scopes, UnixTime};
 use serde_json::{Map, Value};
 
+use crate::said::Said;
+
 /// Whom a verified token speaks for, and what it allows.
 ///
 /// It is made by the verifier alone, reached through a [`VerifiedToken`](crate::VerifiedToken), and holds claims,
@@ -13,7 +15,7 @@ pub struct Principal {
     pub(crate) client: Option<Box<str>>,
     pub(crate) scopes: Scopes,
     pub(crate) expires: UnixTime,
-    pub(crate) claims: Map<String, Value>,
+    pub(crate) said: Said,
     pub(crate) subjectless_client: bool,
 }
 
@@ -44,9 +46,26 @@ impl Principal {
         self.expires
     }
 
-    /// The claims that have no accessor of their own, as the issuer signed them or, where it was asked, says them.
+    /// All claims, as the issuer signed them or, where it was asked and signed none, says them.
+    ///
+    /// A signed token's claims are put into this form when they are first asked for, and kept.
     pub fn claims(&self) -> &Map<String, Value> {
-        &self.claims
+        self.said.claims()
+    }
+
+    /// The value of one claim: of its name or, where `path` begins with a slash, of a JSON pointer (RFC 6901) into the
+    /// claims. None when there is none.
+    ///
+    /// ```
+    /// # use portcullis_verifier::Principal;
+    /// /// Whether the caller has a role that Keycloak gave it.
+    /// fn has_role(principal: &Principal, role: &str) -> bool {
+    ///     let roles = principal.claim("/realm_access/roles").and_then(|roles| roles.as_array());
+    ///     roles.is_some_and(|roles| roles.iter().any(|held| held == role))
+    /// }
+    /// ```
+    pub fn claim(&self, path: &str) -> Option<&Value> {
+        self.said.claim(path)
     }
 
     /// Whether this is a client without a subject, at an issuer that is set to let such clients own sessions

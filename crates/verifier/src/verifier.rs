@@ -1,17 +1,18 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use portcullis_jose::{Compact, JoseError};
-use portcullis_metadata::{AccessToken, AccessTokenClaims, Clock, ResourceUri, UnixTime, unverified_issuer};
-use tokio::time::Instant;
+use portcullis_metadata::{AccessToken, Clock, ResourceUri, UnixTime, UnverifiedClaims};
 
 use crate::{
     Principal, SettingsError, TrustedIssuer, Validation, VerifiedToken, VerifyError,
-    cache::{Cache, Fingerprint, KeyState, Now},
-    claims, introspection, kind, shape,
+    cache::{Cache, KeyState, Now},
+    claims,
+    deadline::Deadline,
+    introspection, kind,
+    said::Said,
+    shape,
 };
 
-/// How long one request waits at most, for all that is asked of an issuer on its account.
-const DEADLINE: Duration = Duration::from_secs(5);
 /// How long a token counts that its issuer calls active without saying until when.
 const UNSAID_LIFETIME: Duration = Duration::from_secs(30);
 
@@ -54,11 +55,13 @@ pub struct Verifier {
 /// A token on its way to the one issuer that judges it.
 struct Routed<'a> {
     token: &'a AccessToken,
-    /// None where it is no JWS that could be verified here.
-    jws: Option<Compact<'a>>,
-    position: usize,
     issuer: &'a Arc<TrustedIssuer>,
+    /// When it came.
+    now: Now,
 }
+
+/// Whom a token speaks for, and the state of its issuer's keys that it was judged under.
+type Judged = Result<(Principal, KeyState), VerifyError>;
 
 impl Verifier {
     /// A verifier for one resource and the issuers whose tokens it takes.
@@ -106,7 +109,7 @@ impl Verifier {
     pub fn cached(&self, token: impl AsRef<[u8]>) -> Option<VerifiedToken> {
         let token = token.as_ref();
         self.check_length(token).ok()?;
-        self.recall(self.cache.fingerprint(token))
+        self.cache.get(self.cache.fingerprint(token), self.now(), self.present())
     }
 
     /// Verifies a token, from memory where possible.
@@ -118,18 +121,17 @@ impl Verifier {
     /// When the token is refused, or cannot be judged since its issuer cannot be asked: see [`VerifyError`].
     pub async fn verify(&self, token: &AccessToken) -> Result<VerifiedToken, VerifyError> {
         self.check_length(token.secret().as_bytes())?;
-        let fingerprint = self.cache.fingerprint(token.secret());
-        if let Some(verified) = self.recall(fingerprint) {
+        let (fingerprint, now) = (self.cache.fingerprint(token.secret()), self.now());
+        if let Some(verified) = self.cache.get(fingerprint, now, self.present()) {
             return Ok(verified);
         }
-        let routed = self.route(token)?;
-        let issuer = routed.issuer;
-        let (principal, generation) = self.judge(&routed).await.inspect_err(|error| {
-            tracing::debug!(token.issuer = %issuer.issuer(), deny.code = error.code(), "token refused");
-        })?;
+        let (principal, keys) = match Compact::parse(token.secret(), self.settings.max_token_bytes) {
+            Ok(jws) => self.judge_jws(token, jws, now).await?,
+            Err(error) => self.judge_opaque(token, error, now).await?,
+        };
         let verified = VerifiedToken::new(principal);
-        let keys = KeyState { issuer: routed.position, generation };
-        self.cache.insert(fingerprint, keys, verified.clone(), issuer.remembered_for(), self.now(), self.present());
+        let longest = self.issuers.get(keys.issuer).map_or(Duration::ZERO, |issuer| issuer.remembered_for());
+        self.cache.insert(fingerprint, keys, verified.clone(), longest, now, self.present());
         Ok(verified)
     }
 
@@ -150,78 +152,90 @@ impl Verifier {
         if token.len() > limit { Err(JoseError::TooLarge { limit }) } else { Ok(()) }
     }
 
-    fn recall(&self, fingerprint: Fingerprint) -> Option<VerifiedToken> {
-        self.cache.get(fingerprint, self.now(), self.present())
-    }
-
-    /// The one issuer that the token claims to be from. Nothing of the claim is believed: it says whose keys to try.
-    fn pick(&self, token: &Compact<'_>) -> Result<(usize, &Arc<TrustedIssuer>), VerifyError> {
-        let claimed = unverified_issuer(token.unverified_payload())?.ok_or(VerifyError::IssuerMissing)?;
-        self.issuers
-            .iter()
-            .enumerate()
-            .find(|(_, issuer)| issuer.issuer().as_str() == claimed)
-            .ok_or(VerifyError::IssuerUnknown)
-    }
-
-    /// A JWS goes to the issuer that it names; what is none, to the issuer that is asked about every token.
-    fn route<'a>(&'a self, token: &'a AccessToken) -> Result<Routed<'a>, VerifyError> {
-        match Compact::parse(token.secret(), self.settings.max_token_bytes) {
-            Ok(jws) => {
-                let (position, issuer) = self.pick(&jws)?;
-                Ok(Routed { token, jws: Some(jws), position, issuer })
-            }
-            Err(error) => self
-                .introspected
-                .and_then(|position| Some((position, self.issuers.get(position)?)))
-                .filter(|(_, issuer)| shape::may_be_shown_to(issuer.issuer(), token.secret()))
-                .map(|(position, issuer)| Routed { token, jws: None, position, issuer })
-                .ok_or(error.into()),
+    /// A JWS goes to the issuer that it names, and to no other. Nothing of the claim is believed: it says whose keys to
+    /// try.
+    async fn judge_jws(&self, token: &AccessToken, jws: Compact<'_>, now: Now) -> Judged {
+        let claims = UnverifiedClaims::parse(jws.unverified_payload())?;
+        let claimed = claims.iss.as_deref().ok_or(VerifyError::IssuerMissing)?;
+        let mut known = self.issuers.iter().enumerate();
+        let (position, issuer) =
+            known.find(|(_, issuer)| issuer.issuer().as_str() == claimed).ok_or(VerifyError::IssuerUnknown)?;
+        let routed = Routed { token, issuer, now };
+        let judged = match &issuer.settings().validation {
+            Validation::Introspection(_) => self.ask_about_jws(&routed, &jws).await,
+            Validation::Jwt => self.judge_signed(&routed, &jws, &claims, &mut Deadline::default()).await,
+            Validation::JwtAndIntrospection(_) => self.judge_signed_and_ask(&routed, &jws, &claims).await,
+        };
+        let (mut principal, generation) = judged.inspect_err(|error| refused(issuer, error))?;
+        if issuer.settings().validation.has_signature() {
+            principal.said = Said::in_object(jws.into_unverified_payload());
         }
+        Ok((principal, KeyState { issuer: position, generation }))
     }
 
-    /// Gives whom the token speaks for, and the generation of the keys that it was judged under.
-    async fn judge(&self, routed: &Routed<'_>) -> Result<(Principal, u64), VerifyError> {
-        let deadline = Instant::now() + DEADLINE;
-        match (&routed.issuer.settings().validation, &routed.jws) {
-            (Validation::Jwt, Some(jws)) => self.judge_signed(jws, routed.issuer, deadline).await,
-            (Validation::JwtAndIntrospection(_), Some(jws)) => {
-                let (signed, generation) = self.judge_signed(jws, routed.issuer, deadline).await?;
-                let said = self.judge_answer(routed, deadline, |_| signed.expires).await?;
-                Ok((signed.narrowed_to(&said), generation))
-            }
-            (Validation::Introspection(_), jws) => {
-                let generation = routed.issuer.generation();
-                let typ = jws.as_ref().and_then(|jws| jws.header().typ());
-                kind::judge_type(typ, routed.issuer.settings().require_at_jwt)?;
-                Ok((self.judge_answer(routed, deadline, |now| now.plus(UNSAID_LIFETIME)).await?, generation))
-            }
-            (Validation::Jwt | Validation::JwtAndIntrospection(_), None) => Err(JoseError::Malformed.into()),
-        }
+    /// What is no JWS that could be verified here goes to the issuer that is asked about every token.
+    async fn judge_opaque(&self, token: &AccessToken, error: JoseError, now: Now) -> Judged {
+        let asked = self.introspected.and_then(|position| Some((position, self.issuers.get(position)?)));
+        let (position, issuer) =
+            asked.filter(|(_, issuer)| shape::may_be_shown_to(issuer.issuer(), token.secret())).ok_or(error)?;
+        let judged = self.ask_about_opaque(&Routed { token, issuer, now }).await;
+        let (principal, generation) = judged.inspect_err(|error| refused(issuer, error))?;
+        Ok((principal, KeyState { issuer: position, generation }))
     }
 
+    /// Judges a token by signature and claims, and gives whom it speaks for without its claims, and the generation of
+    /// the keys.
     async fn judge_signed(
         &self,
-        token: &Compact<'_>,
-        issuer: &Arc<TrustedIssuer>,
-        deadline: Instant,
+        routed: &Routed<'_>,
+        jws: &Compact<'_>,
+        claims: &UnverifiedClaims<'_>,
+        deadline: &mut Deadline,
     ) -> Result<(Principal, u64), VerifyError> {
-        let (payload, generation) = issuer.verify_signature(token, deadline).await?;
-        kind::judge_type(token.header().typ(), issuer.settings().require_at_jwt)?;
-        let claims = AccessTokenClaims::parse(payload.bytes())?;
-        let principal = claims::judge(claims, issuer.settings(), &self.settings.resource, self.clock.unix())?;
-        Ok((principal, generation))
+        let (issuer, settings) = (routed.issuer, routed.issuer.settings());
+        let generation = issuer.verify_signature(jws, routed.now.monotonic, deadline).await?;
+        kind::judge_type(jws.header().typ(), settings.require_at_jwt)?;
+        let now = if deadline.is_set() { self.clock.unix() } else { routed.now.unix };
+        Ok((claims::judge_token(claims, settings, &self.settings.resource, now)?, generation))
     }
 
-    async fn judge_answer(
+    async fn judge_signed_and_ask(
         &self,
         routed: &Routed<'_>,
-        deadline: Instant,
+        jws: &Compact<'_>,
+        claims: &UnverifiedClaims<'_>,
+    ) -> Result<(Principal, u64), VerifyError> {
+        let mut deadline = Deadline::default();
+        let (signed, generation) = self.judge_signed(routed, jws, claims, &mut deadline).await?;
+        let answered = self.ask(routed, &mut deadline, |_| signed.expires).await?;
+        Ok((signed.narrowed_to(&answered), generation))
+    }
+
+    async fn ask_about_jws(&self, routed: &Routed<'_>, jws: &Compact<'_>) -> Result<(Principal, u64), VerifyError> {
+        kind::judge_type(jws.header().typ(), routed.issuer.settings().require_at_jwt)?;
+        self.ask_alone(routed).await
+    }
+
+    async fn ask_about_opaque(&self, routed: &Routed<'_>) -> Result<(Principal, u64), VerifyError> {
+        kind::judge_type(None, routed.issuer.settings().require_at_jwt)?;
+        self.ask_alone(routed).await
+    }
+
+    async fn ask_alone(&self, routed: &Routed<'_>) -> Result<(Principal, u64), VerifyError> {
+        let generation = routed.issuer.generation();
+        let unsaid_end = |now: UnixTime| now.plus(UNSAID_LIFETIME);
+        Ok((self.ask(routed, &mut Deadline::default(), unsaid_end).await?, generation))
+    }
+
+    async fn ask(
+        &self,
+        routed: &Routed<'_>,
+        deadline: &mut Deadline,
         unsaid_end: impl FnOnce(UnixTime) -> UnixTime,
     ) -> Result<Principal, VerifyError> {
-        let answer = Arc::unwrap_or_clone(routed.issuer.introspect(routed.token, deadline).await?);
+        let answer = routed.issuer.introspect(routed.token, deadline).await?;
         let now = self.clock.unix();
-        introspection::judge(answer, routed.issuer.settings(), &self.settings.resource, now, unsaid_end(now))
+        introspection::judge(&answer, routed.issuer.settings(), &self.settings.resource, now, unsaid_end(now))
     }
 
     fn now(&self) -> Now {
@@ -232,6 +246,10 @@ impl Verifier {
     fn present(&self) -> impl Fn(usize) -> Option<u64> {
         |issuer| self.issuers.get(issuer).map(|issuer| issuer.generation())
     }
+}
+
+fn refused(issuer: &TrustedIssuer, error: &VerifyError) {
+    tracing::debug!(token.issuer = %issuer.issuer(), deny.code = error.code(), "token refused");
 }
 
 impl fmt::Debug for Verifier {

@@ -5,10 +5,7 @@ use super::ParsedObject;
 use crate::{DocumentError, UnixTime, numeric_date, uri};
 
 /// The members of one JSON object, taken out one by one; what is left over are the unknown ones.
-pub(crate) struct Members {
-    members: Map<String, Value>,
-    null_is_absent: bool,
-}
+pub(crate) struct Members(Map<String, Value>);
 
 impl Members {
     /// Reads a document in which `null` for an optional member means that it is not there, as several
@@ -19,20 +16,15 @@ impl Members {
 
     /// The same for an object that has been read already.
     pub(crate) fn of(members: Map<String, Value>) -> Self {
-        Self { members, null_is_absent: true }
-    }
-
-    /// Reads a document in which `null` is a wrong type like any other.
-    pub(crate) fn parse_strict(document: &[u8]) -> Result<Self, DocumentError> {
-        Ok(Self { members: object(document)?, null_is_absent: false })
+        Self(members)
     }
 
     pub(crate) fn value(&mut self, member: &'static str) -> Option<Value> {
-        self.members.remove(member).filter(|value| !(self.null_is_absent && value.is_null()))
+        self.0.remove(member).filter(|value| !value.is_null())
     }
 
     pub(crate) fn contains(&self, member: &str) -> bool {
-        self.members.contains_key(member)
+        self.0.contains_key(member)
     }
 
     pub(crate) fn string(&mut self, member: &'static str) -> Result<Option<String>, DocumentError> {
@@ -86,7 +78,7 @@ impl Members {
 
     /// The members that nothing has taken.
     pub(crate) fn rest(self) -> Map<String, Value> {
-        self.members
+        self.0
     }
 }
 

@@ -18,7 +18,7 @@ fn token(subject: &str, expires: u64) -> VerifiedToken {
         client: None,
         scopes: Scopes::empty(),
         expires: UnixTime::from_secs(START + expires),
-        claims: serde_json::Map::new(),
+        said: crate::said::Said::default(),
         subjectless_client: false,
     })
 }

@@ -1,12 +1,16 @@
-use portcullis_metadata::{AccessTokenClaims, ClaimsError, IntrospectionResponse, ResourceUri, UnixTime};
+use portcullis_metadata::{ClaimsError, IntrospectionResponse, ResourceUri, UnixTime};
 use serde_json::Value;
 
-use crate::{IssuerSettings, Principal, VerifyError, claims};
+use crate::{
+    IssuerSettings, Principal, VerifyError,
+    claims::{self, Statement},
+    said::Said,
+};
 
 /// Judges what `settings.issuer` says about a token (RFC 7662 section 2.2), by the same rules as the claims of a signed
 /// one, but for two members that may be left out: `iss`, and `exp`, in whose absence the token ends at `unsaid_end`.
 pub(crate) fn judge(
-    answer: IntrospectionResponse,
+    answer: &IntrospectionResponse,
     settings: &IssuerSettings,
     resource: &ResourceUri,
     now: UnixTime,
@@ -19,10 +23,19 @@ pub(crate) fn judge(
         return Err(VerifyError::IssuerMismatch);
     }
     judge_token_type(answer.token_type.as_deref())?;
-    let mut said = claims_of(answer)?;
-    said.iss = Some(settings.issuer.as_str().to_owned());
+    let mut said = Statement::of_answer(answer, typ(answer)?, settings, resource);
+    said.iss.get_or_insert(settings.issuer.as_str());
     said.exp.get_or_insert(unsaid_end);
-    claims::judge(said, settings, resource, now)
+    let expires = claims::judge(&said, settings, now)?;
+    Ok(Principal {
+        issuer: settings.issuer.clone(),
+        subject: answer.sub.as_deref().map(Into::into),
+        client: answer.client_id.as_deref().or(answer.azp.as_deref()).map(Into::into),
+        scopes: answer.scope.clone(),
+        expires,
+        said: Said::in_object(answer.to_json()),
+        subjectless_client: settings.subjectless_client,
+    })
 }
 
 /// Some servers call ID tokens and refresh tokens active, and tell them apart here alone.
@@ -36,29 +49,10 @@ fn judge_token_type(token_type: Option<&str>) -> Result<(), VerifyError> {
     }
 }
 
-fn claims_of(answer: IntrospectionResponse) -> Result<AccessTokenClaims, ClaimsError> {
-    let mut extra = answer.extra;
-    let typ = match extra.remove("typ") {
-        None => None,
-        Some(Value::String(typ)) => Some(typ),
-        Some(_) => return Err(ClaimsError::WrongType { claim: "typ" }),
-    };
-    if let Some(username) = answer.username {
-        extra.insert("username".to_owned(), Value::String(username));
+fn typ(answer: &IntrospectionResponse) -> Result<Option<&str>, ClaimsError> {
+    match answer.extra.get("typ") {
+        None => Ok(None),
+        Some(Value::String(typ)) => Ok(Some(typ)),
+        Some(_) => Err(ClaimsError::WrongType { claim: "typ" }),
     }
-    Ok(AccessTokenClaims {
-        iss: answer.iss,
-        sub: answer.sub,
-        aud: answer.aud,
-        exp: answer.exp,
-        nbf: answer.nbf,
-        iat: answer.iat,
-        scope: answer.scope,
-        client_id: answer.client_id,
-        azp: answer.azp,
-        jti: answer.jti,
-        typ,
-        cnf: answer.cnf,
-        extra,
-    })
 }

@@ -1,0 +1,306 @@
+use std::{borrow::Cow, fmt};
+
+use serde::{
+    Deserializer,
+    de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor},
+};
+
+use super::ClaimsError;
+use crate::{Scopes, UnixTime, numeric_date};
+
+/// So many names are compared with each other faster than sorted.
+const FEW: usize = 24;
+
+/// The claims of an access token, read in one pass and borrowed from the payload.
+///
+/// It takes what [`AccessTokenClaims::parse`](crate::AccessTokenClaims::parse) takes and refuses what that refuses, but
+/// for malformed scope names, which [`scopes`](Self::scopes) refuses. Evidence of nothing: whoever made the payload may
+/// have written anything into it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UnverifiedClaims<'p> {
+    /// Who made the token.
+    pub iss: Option<Cow<'p, str>>,
+    /// Whom it speaks for.
+    pub sub: Option<Cow<'p, str>>,
+    /// For whom it is meant: the strings of `aud`. Its other entries are left out, so that they never match anything.
+    pub aud: Option<Vec<Cow<'p, str>>>,
+    /// When it ends.
+    pub exp: Option<UnixTime>,
+    /// When it begins.
+    pub nbf: Option<UnixTime>,
+    /// When it was made.
+    pub iat: Option<UnixTime>,
+    /// The client that it was given to.
+    pub client_id: Option<Cow<'p, str>>,
+    /// The authorized party: the client, as OpenID providers name it.
+    pub azp: Option<Cow<'p, str>>,
+    /// The token's identifier.
+    pub jti: Option<Cow<'p, str>>,
+    /// What kind of token its maker says it is; not the header member of that name.
+    pub typ: Option<Cow<'p, str>>,
+    /// Whether the token is bound to its sender (RFC 7800), in whatever form: `null` is one.
+    pub has_cnf: bool,
+    scope: Option<Found<'p>>,
+    scp: Option<Found<'p>>,
+    others: Vec<Cow<'p, str>>,
+}
+
+impl<'p> UnverifiedClaims<'p> {
+    /// Reads the decoded payload of a token.
+    ///
+    /// # Errors
+    /// When the payload is not one JSON object with each claim once, or when a claim that has a field has the wrong
+    /// type or is no date.
+    pub fn parse(payload: &'p [u8]) -> Result<Self, ClaimsError> {
+        let text = str::from_utf8(payload).map_err(|_| ClaimsError::NotAnObject)?;
+        let mut reading = Reading::default();
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        deserializer.deserialize_map(&mut reading).map_err(|_| ClaimsError::NotAnObject)?;
+        deserializer.end().map_err(|_| ClaimsError::NotAnObject)?;
+        reading.judge()
+    }
+
+    /// Whether there is a claim of this name that has no field here.
+    pub fn has_other(&self, name: &str) -> bool {
+        self.others.iter().any(|other| other == name)
+    }
+
+    /// What the token allows, read like [`AccessTokenClaims::scope`](crate::AccessTokenClaims::scope).
+    ///
+    /// # Errors
+    /// When the claim is no string and no array of strings, or has a malformed scope name.
+    pub fn scopes(&self) -> Result<Scopes, ClaimsError> {
+        let (claim, found) = match (&self.scope, &self.scp) {
+            (Some(found), _) => ("scope", found),
+            (None, Some(found)) => ("scp", found),
+            (None, None) => return Ok(Scopes::empty()),
+        };
+        let scopes = match found {
+            Found::Text(text) => Scopes::parse(text),
+            Found::Entries { texts, others: false } => Scopes::from_names(texts.iter().map(AsRef::as_ref)),
+            _ => return Err(ClaimsError::WrongType { claim }),
+        };
+        scopes.map_err(|_| ClaimsError::Scope { claim })
+    }
+}
+
+/// The claims as far as they were read, and what is wrong with them.
+#[derive(Default)]
+struct Reading<'p> {
+    known: [Option<Found<'p>>; Claim::COUNT],
+    others: Vec<Cow<'p, str>>,
+}
+
+impl<'p> Reading<'p> {
+    fn judge(mut self) -> Result<UnverifiedClaims<'p>, ClaimsError> {
+        Ok(UnverifiedClaims {
+            iss: self.text(Claim::Iss, "iss")?,
+            sub: self.text(Claim::Sub, "sub")?,
+            aud: self.audience()?,
+            exp: self.date(Claim::Exp, "exp")?,
+            nbf: self.date(Claim::Nbf, "nbf")?,
+            iat: self.date(Claim::Iat, "iat")?,
+            client_id: self.text(Claim::ClientId, "client_id")?,
+            azp: self.text(Claim::Azp, "azp")?,
+            jti: self.text(Claim::Jti, "jti")?,
+            typ: self.text(Claim::Typ, "typ")?,
+            has_cnf: self.take(Claim::Cnf).is_some(),
+            scope: self.take(Claim::Scope),
+            scp: self.take(Claim::Scp),
+            others: self.others,
+        })
+    }
+
+    fn take(&mut self, claim: Claim) -> Option<Found<'p>> {
+        self.known[claim as usize].take()
+    }
+
+    fn text(&mut self, claim: Claim, name: &'static str) -> Result<Option<Cow<'p, str>>, ClaimsError> {
+        match self.take(claim) {
+            None => Ok(None),
+            Some(Found::Text(text)) => Ok(Some(text)),
+            Some(_) => Err(ClaimsError::WrongType { claim: name }),
+        }
+    }
+
+    fn date(&mut self, claim: Claim, name: &'static str) -> Result<Option<UnixTime>, ClaimsError> {
+        let date = match self.take(claim) {
+            None => return Ok(None),
+            Some(Found::Whole(secs)) => numeric_date::from_whole(secs),
+            Some(Found::Fraction(secs)) => numeric_date::from_fraction(secs),
+            Some(_) => None,
+        };
+        date.map(Some).ok_or(ClaimsError::Date { claim: name })
+    }
+
+    fn audience(&mut self) -> Result<Option<Vec<Cow<'p, str>>>, ClaimsError> {
+        match self.take(Claim::Aud) {
+            None => Ok(None),
+            Some(Found::Text(text)) => Ok(Some(vec![text])),
+            Some(Found::Entries { texts, .. }) => Ok(Some(texts)),
+            Some(_) => Err(ClaimsError::WrongType { claim: "aud" }),
+        }
+    }
+}
+
+/// A claim that has a field.
+#[derive(Clone, Copy)]
+enum Claim {
+    Iss,
+    Sub,
+    Aud,
+    Exp,
+    Nbf,
+    Iat,
+    Scope,
+    Scp,
+    ClientId,
+    Azp,
+    Jti,
+    Typ,
+    Cnf,
+}
+
+impl Claim {
+    const COUNT: usize = Self::Cnf as usize + 1;
+
+    fn of(name: &str) -> Option<Self> {
+        Some(match name {
+            "iss" => Self::Iss,
+            "sub" => Self::Sub,
+            "aud" => Self::Aud,
+            "exp" => Self::Exp,
+            "nbf" => Self::Nbf,
+            "iat" => Self::Iat,
+            "scope" => Self::Scope,
+            "scp" => Self::Scp,
+            "client_id" => Self::ClientId,
+            "azp" => Self::Azp,
+            "jti" => Self::Jti,
+            "typ" => Self::Typ,
+            "cnf" => Self::Cnf,
+            _ => return None,
+        })
+    }
+}
+
+impl<'p> Visitor<'p> for &mut Reading<'p> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object with each member once")
+    }
+
+    fn visit_map<A: MapAccess<'p>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(name) = map.next_key_seed(Value::OUTLINE)? {
+            let Found::Text(name) = name else { return Err(A::Error::custom("a name is a string")) };
+            if let Some(claim) = Claim::of(&name) {
+                let found = map.next_value_seed(Value::WHOLE)?;
+                if self.known[claim as usize].replace(found).is_some() {
+                    return Err(A::Error::custom("a claim twice"));
+                }
+            } else {
+                map.next_value_seed(Value::OUTLINE)?;
+                self.others.push(name);
+            }
+        }
+        if has_repetition(&mut self.others) { Err(A::Error::custom("a claim twice")) } else { Ok(()) }
+    }
+}
+
+/// Whether a name occurs twice. Few names are compared as they stand; many are sorted, so that no payload makes this
+/// take long.
+fn has_repetition(names: &mut [Cow<'_, str>]) -> bool {
+    if names.len() > FEW {
+        names.sort_unstable();
+        return names.windows(2).any(|pair| pair[0] == pair[1]);
+    }
+    names.iter().enumerate().any(|(position, name)| names[..position].contains(name))
+}
+
+/// What stands in a claim.
+#[derive(Clone, Debug, PartialEq)]
+enum Found<'p> {
+    Text(Cow<'p, str>),
+    /// An array: its strings, and whether it has other entries.
+    Entries {
+        texts: Vec<Cow<'p, str>>,
+        others: bool,
+    },
+    Whole(u64),
+    Fraction(f64),
+    Other,
+}
+
+/// Reads any JSON value as strictly as one that is kept would be: its escapes, its numbers and its depth.
+struct Value {
+    keeps_entries: bool,
+}
+
+impl Value {
+    const WHOLE: Self = Self { keeps_entries: true };
+    const OUTLINE: Self = Self { keeps_entries: false };
+}
+
+impl<'p> DeserializeSeed<'p> for Value {
+    type Value = Found<'p>;
+
+    fn deserialize<D: Deserializer<'p>>(self, deserializer: D) -> Result<Found<'p>, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'p> Visitor<'p> for Value {
+    type Value = Found<'p>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'p str) -> Result<Found<'p>, E> {
+        Ok(Found::Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Found<'p>, E> {
+        Ok(Found::Text(Cow::Owned(text.into())))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Found<'p>, E> {
+        Ok(Found::Whole(number))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Found<'p>, E> {
+        Ok(u64::try_from(number).map_or(Found::Other, Found::Whole))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Found<'p>, E> {
+        Ok(Found::Fraction(number))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Found<'p>, E> {
+        Ok(Found::Other)
+    }
+
+    fn visit_unit<E>(self) -> Result<Found<'p>, E> {
+        Ok(Found::Other)
+    }
+
+    fn visit_seq<A: SeqAccess<'p>>(self, mut entries: A) -> Result<Found<'p>, A::Error> {
+        let (mut texts, mut others) = (Vec::new(), false);
+        while let Some(entry) = entries.next_element_seed(Self::OUTLINE)? {
+            match entry {
+                Found::Text(text) if self.keeps_entries => texts.push(text),
+                Found::Text(_) => {}
+                _ => others = true,
+            }
+        }
+        Ok(Found::Entries { texts, others })
+    }
+
+    fn visit_map<A: MapAccess<'p>>(self, mut members: A) -> Result<Found<'p>, A::Error> {
+        while members.next_key_seed(Self::OUTLINE)?.is_some() {
+            members.next_value_seed(Self::OUTLINE)?;
+        }
+        Ok(Found::Other)
+    }
+}
