@@ -1,14 +1,17 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use portcullis_metadata::Issuer;
+use portcullis_discovery::{Fetch, FetchSettings, HttpFetch, UrlPolicy};
+use portcullis_metadata::{ClientIdUrl, Issuer};
 
 use crate::{
-    DevIdpError, DevIdpSettings, GrantType, assertion,
+    DevIdpError, DevIdpSettings, DocumentFetch, GrantType, assertion,
+    client_document::ClientDocuments,
     client_settings::clients,
     clients::{Client, Registered},
     code::IssuedCode,
     consent::Pending,
+    dpop::{self, Nonces},
     keys::Keys,
     metadata,
     refresh::Family,
@@ -26,6 +29,8 @@ pub(crate) struct App {
     pub(crate) configured: HashMap<Box<str>, Arc<Client>>,
     /// The clients that registered themselves.
     pub(crate) clients: Table<Registered>,
+    /// The clients that publish what they are, where that is taken.
+    pub(crate) documents: Option<ClientDocuments>,
     pub(crate) codes: Table<IssuedCode>,
     pub(crate) tickets: Table<Pending>,
     /// The refresh tokens.
@@ -36,6 +41,9 @@ pub(crate) struct App {
     pub(crate) withdrawn: Table<()>,
     /// Issuer and `jti` of each assertion that counted.
     pub(crate) used_assertions: Table<()>,
+    /// Key and `jti` of each DPoP proof that counted.
+    pub(crate) used_proofs: Table<()>,
+    pub(crate) nonces: Nonces,
 }
 
 /// How long a code can be exchanged (RFC 6749 section 4.1.2 recommends 10 minutes at most).
@@ -44,7 +52,7 @@ const CODE_LIFETIME: Duration = Duration::from_secs(60);
 pub(crate) const TICKET_LIFETIME: Duration = Duration::from_secs(600);
 /// How long a client that is not used stays registered.
 const CLIENT_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
-/// How many tokens can be given up, sessions withdrawn and assertions used at a time. None is forgotten before it expires: a
+/// How many tokens can be given up, sessions withdrawn, and assertions and proofs used at a time. None is forgotten before it expires: a
 /// full table takes no more.
 const MAX_SPENT: usize = 10_000;
 /// How many codes, consent pages and sessions with refresh tokens are remembered at once; the oldest goes first.
@@ -57,12 +65,15 @@ impl App {
         }
         Ok(Self {
             clients: table(&settings, settings.max_clients, CLIENT_LIFETIME),
+            documents: documents(&settings, &issuer)?,
             codes: table(&settings, MAX_OPEN, CODE_LIFETIME),
             tickets: table(&settings, MAX_OPEN, TICKET_LIFETIME),
             families: table(&settings, MAX_OPEN, settings.refresh_token_lifetime),
             revoked: table(&settings, MAX_SPENT, settings.access_token_lifetime),
             withdrawn: table(&settings, MAX_SPENT, settings.access_token_lifetime.max(CODE_LIFETIME)),
             used_assertions: table(&settings, MAX_SPENT, assertion::MAX_LIFETIME),
+            used_proofs: table(&settings, MAX_SPENT, dpop::REMEMBERED),
+            nonces: Nonces::new(Arc::clone(&settings.clock)).map_err(|error| DevIdpError::Keys(error.into()))?,
             metadata: Bytes::from(metadata::document(&settings, &issuer)),
             configured: clients(&settings.clients, &settings.scopes)?,
             settings,
@@ -76,6 +87,9 @@ impl App {
         if let Some(client) = self.configured.get(id) {
             return Ok(Arc::clone(client));
         }
+        if let (Some(documents), Ok(url)) = (&self.documents, ClientIdUrl::parse_or_loopback_http(id)) {
+            return documents.client(&url).await;
+        }
         self.clients.look_up(id, |row| (Arc::clone(&row.client), Keep::AsItWas)).ok_or(
             "The client is not registered here. Registrations are forgotten when this server restarts, and a day after their last use.",
         )
@@ -85,4 +99,15 @@ impl App {
     pub(crate) fn serves(&self, grant_type: GrantType) -> bool {
         self.settings.grant_types().contains(&grant_type)
     }
+}
+
+fn documents(settings: &DevIdpSettings, issuer: &Issuer) -> Result<Option<ClientDocuments>, DevIdpError> {
+    let fetch: Arc<dyn Fetch> = match &settings.client_documents {
+        DocumentFetch::Off => return Ok(None),
+        DocumentFetch::With(fetch) => Arc::clone(fetch),
+        DocumentFetch::Http => Arc::new(HttpFetch::new(FetchSettings::default()).map_err(DevIdpError::Fetch)?),
+    };
+    // The issuer is loopback, so that loopback documents are fine and private addresses are not.
+    let policy = UrlPolicy::peer_of(issuer.url());
+    Ok(Some(ClientDocuments::new(fetch, policy, Arc::clone(&settings.clock))))
 }

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use http::{HeaderMap, StatusCode};
 use portcullis_metadata::{PkceChallenge, ResourceUri, Scopes};
 
@@ -6,6 +8,7 @@ use crate::{
     app::App,
     clients::Client,
     code, consent,
+    dpop::{self, Thumbprint},
     form::Params,
     oauth_error::{ErrorName, OAuthRefusal},
     redirect::RedirectUri,
@@ -17,7 +20,7 @@ use crate::{
 #[derive(Clone)]
 pub(crate) struct AuthorizationRequest {
     pub(crate) client_id: Box<str>,
-    pub(crate) client_name: Option<Box<str>>,
+    pub(crate) client: Arc<Client>,
     pub(crate) redirect: RedirectUri,
     pub(crate) state: Option<Box<str>>,
     pub(crate) challenge: PkceChallenge,
@@ -25,6 +28,8 @@ pub(crate) struct AuthorizationRequest {
     pub(crate) scopes: Scopes,
     pub(crate) resource: ResourceUri,
     pub(crate) login_hint: Option<Box<str>>,
+    /// The key that the code is for (RFC 9449 section 10).
+    pub(crate) key: Option<Thumbprint>,
 }
 
 /// Why a request cannot be granted, and who may know.
@@ -92,7 +97,7 @@ impl AuthorizationRequest {
         app: &App,
         params: &Params,
         client_id: &str,
-        client: &Client,
+        client: &Arc<Client>,
         redirect: &RedirectUri,
         state: Option<Box<str>>,
     ) -> Result<Self, OAuthRefusal> {
@@ -104,13 +109,14 @@ impl AuthorizationRequest {
         let login_hint = params.one("login_hint")?.filter(|hint| is_user_name(hint));
         Ok(Self {
             client_id: client_id.into(),
-            client_name: client.name.clone(),
+            client: Arc::clone(client),
             redirect: redirect.clone(),
             state,
             challenge: challenge_of(params)?,
             scopes: scopes_of(app, client, params)?,
             resource: resource_of(params, app.settings.default_resource.as_ref())?,
             login_hint: login_hint.map(Box::from),
+            key: key_of(params)?,
         })
     }
 }
@@ -155,6 +161,13 @@ fn challenge_of(params: &Params) -> Result<PkceChallenge, OAuthRefusal> {
         return Err(refuse("PKCE is required with S256: code_challenge_method must say so"));
     }
     PkceChallenge::parse(challenge).map_err(|_| refuse("code_challenge is not the base64url form of a SHA-256 hash"))
+}
+
+/// The key that the code is bound to, where the client binds it.
+fn key_of(params: &Params) -> Result<Option<Thumbprint>, OAuthRefusal> {
+    let Some(text) = params.one("dpop_jkt")? else { return Ok(None) };
+    let refused = OAuthRefusal::new(ErrorName::InvalidRequest, "dpop_jkt is not the base64url form of a SHA-256 hash");
+    dpop::parse_thumbprint(text).map(Some).ok_or(refused)
 }
 
 /// The scope that a client asks for to go on without the person (OpenID Connect Core section 11). It is granted only when it is

@@ -143,6 +143,7 @@ impl ClientSettings {
             grant_types: self.grant_types.clone(),
             scopes: self.scopes.clone(),
             may_introspect: self.may_introspect,
+            is_document: false,
         };
         match () {
             () if self.id.is_empty() => Err(ClientProblem::NoId),

@@ -14,6 +14,8 @@ pub(crate) struct Client {
     /// The scopes that it may ask for, where they are fewer than those of the server.
     pub(crate) scopes: Option<Scopes>,
     pub(crate) may_introspect: bool,
+    /// Whether its identifier is the address of the document that all this is from.
+    pub(crate) is_document: bool,
 }
 
 /// How a client proves itself at the token endpoint (RFC 7591 section 2).

@@ -80,6 +80,9 @@ pub enum DevIdpError {
         /// What is wrong with it.
         problem: ClientProblem,
     },
+    /// What fetches the documents of clients cannot be set up.
+    #[error("cannot set up what fetches the documents of clients")]
+    Fetch(#[source] portcullis_discovery::FetchError),
     /// A signing key could not be made.
     #[error("cannot make the signing keys")]
     Keys(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -101,6 +104,7 @@ impl DevIdpError {
             Self::RefreshTokenLifetime { .. } => "devidp.refresh_token_lifetime",
             Self::InitialAccessToken => "devidp.initial_access_token",
             Self::Client { .. } => "devidp.client",
+            Self::Fetch(_) => "devidp.fetch",
             Self::Keys(_) => "devidp.keys",
         }
     }

@@ -2,7 +2,7 @@ use portcullis_metadata::{AuthorizationServerMetadata, Issuer, PkceChallenge};
 use serde_json::{Map, json};
 
 use crate::{
-    DevIdpSettings, Registration,
+    DevIdpSettings, DocumentFetch, Registration,
     authorize::OFFLINE_ACCESS,
     clients::{Credential, assertion_algorithms},
     endpoint::Endpoint,
@@ -20,8 +20,9 @@ pub(crate) fn document(settings: &DevIdpSettings, issuer: &Issuer) -> Vec<u8> {
     let mut extra = Map::new();
     extra.insert("subject_types_supported".to_owned(), json!(["public"]));
     extra.insert("id_token_signing_alg_values_supported".to_owned(), json!(["RS256"]));
-    let scopes = settings.scopes.iter().filter(|scope| *scope != OFFLINE_ACCESS).chain([OFFLINE_ACCESS]);
     let algorithms: Vec<_> = assertion_algorithms().iter().map(|algorithm| algorithm.as_str().to_owned()).collect();
+    extra.insert("dpop_signing_alg_values_supported".to_owned(), json!(algorithms));
+    let scopes = settings.scopes.iter().filter(|scope| *scope != OFFLINE_ACCESS).chain([OFFLINE_ACCESS]);
     AuthorizationServerMetadata {
         authorization_endpoint: at(Endpoint::Authorize),
         token_endpoint: at(Endpoint::Token),
@@ -41,6 +42,7 @@ pub(crate) fn document(settings: &DevIdpSettings, issuer: &Issuer) -> Vec<u8> {
         revocation_endpoint_auth_methods_supported: Some(names(&Credential::METHODS)),
         revocation_endpoint_auth_signing_alg_values_supported: Some(algorithms),
         authorization_response_iss_parameter_supported: true,
+        client_id_metadata_document_supported: !matches!(settings.client_documents, DocumentFetch::Off),
         extra,
         ..AuthorizationServerMetadata::new(issuer.clone())
     }

@@ -19,11 +19,11 @@ pub(crate) struct ConsentPage<'a> {
 
 impl ConsentPage<'_> {
     pub(crate) fn html(&self, nonce: &str) -> String {
-        let client = Escaped(self.request.client_name.as_deref().unwrap_or("An application without a name"));
+        let client = Escaped(self.request.client.name.as_deref().unwrap_or("An application without a name"));
         let place = if self.request.redirect.is_loopback() { "on this computer" } else { "on another machine" };
         let body = format!(
             r#"<h1>Allow <bdi>{client}</bdi> to act for you?</h1>
-<p class="soft">The application chose this name. It is not verified.</p>
+<p class="soft">{named_by}</p>
 <form method="post" action="{action}">
 <dl>
 <div><dt>It asks for</dt><dd><ul>{scopes}</ul></dd></div>
@@ -39,6 +39,7 @@ impl ConsentPage<'_> {
 <button name="decision" value="deny" formnovalidate>Deny</button>
 </div>
 </form>"#,
+            named_by = NamedBy(self.request),
             action = Escaped(self.action),
             scopes = ScopeItems(self.request),
             resource = Escaped(self.request.resource.as_str()),
@@ -96,6 +97,20 @@ fn whole(title: &str, body: &str, nonce: &str) -> String {
 </html>
 "#
     )
+}
+
+/// Who says what the application is called.
+struct NamedBy<'a>(&'a AuthorizationRequest);
+
+impl fmt::Display for NamedBy<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(request) = self;
+        if request.client.is_document {
+            write!(f, "It is what <code>{}</code> says it is called.", Escaped(&request.client_id))
+        } else {
+            f.write_str("The application chose this name. It is not verified.")
+        }
+    }
 }
 
 struct ScopeItems<'a>(&'a AuthorizationRequest);

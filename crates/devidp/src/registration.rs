@@ -82,7 +82,15 @@ fn registered(app: &App, body: &[u8]) -> Result<Reply, OAuthRefusal> {
             ..ClientMetadata::default()
         },
     };
-    let client = Client { name, redirect_uris, credential, grant_types, scopes: None, may_introspect: false };
+    let client = Client {
+        name,
+        redirect_uris,
+        credential,
+        grant_types,
+        scopes: None,
+        may_introspect: false,
+        is_document: false,
+    };
     let client = Arc::new(client);
     let row = Registered { client: Arc::clone(&client), used: false };
     app.clients.insert(&id, row, |row| !row.used).map_err(|Full| {

@@ -52,7 +52,7 @@ pub(crate) async fn answer(app: &App, request: Request<Incoming>) -> Reply {
     if endpoint.is_for_scripts() {
         let headers = reply.headers_mut();
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("www-authenticate"));
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("www-authenticate, dpop-nonce"));
     }
     tracing::debug!(http.method = %method, ?endpoint, http.status = reply.status().as_u16(), "answered");
     reply

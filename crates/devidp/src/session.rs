@@ -1,6 +1,6 @@
 use portcullis_metadata::{AccessTokenClaims, ResourceUri, Scopes, UnixTime};
 
-use crate::{app::App, code::Approval, tables::Keep};
+use crate::{app::App, code::Approval, dpop::Thumbprint, tables::Keep};
 
 /// What one approval goes on to allow for as long as it is refreshed: who allowed what to whom. Access tokens name it in `sid`.
 #[derive(Clone)]
@@ -12,12 +12,12 @@ pub(crate) struct Session {
     pub(crate) auth_time: UnixTime,
     pub(crate) scopes: Scopes,
     pub(crate) resource: ResourceUri,
-    /// The thumbprint of the key that its refresh tokens are bound to (RFC 9449 section 5).
-    pub(crate) key: Option<Box<str>>,
+    /// The key that its refresh tokens are bound to: those of public clients (RFC 9449 section 5).
+    pub(crate) key: Option<Thumbprint>,
 }
 
 impl Session {
-    pub(crate) fn of(approval: &Approval, key: Option<Box<str>>) -> Self {
+    pub(crate) fn of(approval: &Approval, key: Option<Thumbprint>) -> Self {
         Self {
             id: approval.session_id.clone(),
             client_id: approval.request.client_id.clone(),

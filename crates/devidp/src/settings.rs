@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use portcullis_discovery::Fetch;
 use portcullis_metadata::{Clock, ResourceUri, Scopes, Secret, SystemClock};
 
 use crate::{ClientSettings, DevIdpError, GrantType, user::is_user_name};
@@ -49,12 +50,17 @@ pub struct DevIdpSettings {
     pub token_header_type: TokenHeaderType,
     /// How long an access token lives. 1 s to 1 h, default 5 min.
     pub access_token_lifetime: Duration,
+    /// Whether DPoP proofs need a nonce of this server (RFC 9449 section 8): a request without it is answered with
+    /// `use_dpop_nonce` and the nonce. Default `false`.
+    pub dpop_nonces: bool,
     /// How long a refresh token lives when it is not used. 1 s to 30 days, default 24 h.
     pub refresh_token_lifetime: Duration,
     /// The clients that are there from the start, among them the protected resources that may introspect. Default none.
     pub clients: Vec<ClientSettings>,
     /// Who may register a client (RFC 7591). Default anybody.
     pub registration: Registration,
+    /// How documents of clients are fetched whose identifier is a URL. Default over HTTP.
+    pub client_documents: DocumentFetch,
     /// How many clients that registered themselves are kept at once. When it is reached, a new registration takes the place of the
     /// oldest client that never obtained a code; when there is none, it is refused. Default 1000.
     pub max_clients: usize,
@@ -74,9 +80,11 @@ impl Default for DevIdpSettings {
             signing_algorithm: SigningAlgorithm::Rs256,
             token_header_type: TokenHeaderType::Jwt,
             access_token_lifetime: Duration::from_secs(300),
+            dpop_nonces: false,
             refresh_token_lifetime: Duration::from_secs(24 * 60 * 60),
             clients: Vec::new(),
             registration: Registration::Open,
+            client_documents: DocumentFetch::Http,
             max_clients: 1000,
             clock: Arc::new(SystemClock::new()),
         }
@@ -148,9 +156,11 @@ impl fmt::Debug for DevIdpSettings {
             .field("token_header_type", &self.token_header_type)
             .field("access_token_lifetime", &self.access_token_lifetime)
             .field("max_clients", &self.max_clients)
+            .field("dpop_nonces", &self.dpop_nonces)
             .field("refresh_token_lifetime", &self.refresh_token_lifetime)
             .field("clients", &self.clients)
             .field("registration", &self.registration)
+            .field("client_documents", &self.client_documents)
             .finish_non_exhaustive()
     }
 }
@@ -166,6 +176,33 @@ pub enum Registration {
     WithToken(Secret),
     /// Nobody; the metadata names no registration endpoint.
     Closed,
+}
+
+/// How client ID metadata documents are fetched (draft-ietf-oauth-client-id-metadata-document).
+///
+/// The identifier is an `https` URL, or `http` to a loopback host. Names that resolve to private addresses are refused, redirects are not
+/// followed, and a document has at most 16 KiB and 5 s. It counts for the `max-age` of its answer, at most 5 min, and for 1 min
+/// where the answer says nothing; 100 are remembered.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub enum DocumentFetch {
+    /// Over HTTP.
+    #[default]
+    Http,
+    /// By this fetcher, which judges addresses itself.
+    With(Arc<dyn Fetch>),
+    /// Not at all, and the metadata says so.
+    Off,
+}
+
+impl fmt::Debug for DocumentFetch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Http => "Http",
+            Self::With(_) => "With(..)",
+            Self::Off => "Off",
+        })
+    }
 }
 
 /// The signature algorithms that the server has a key for (RFC 7518 section 3.1).

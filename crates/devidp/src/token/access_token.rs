@@ -50,7 +50,7 @@ pub(super) fn sign(
         iss: app.issuer.as_str(),
         aud: session.resource.as_str(),
         sub: &session.subject,
-        typ: "Bearer",
+        typ: if key.is_some() { "DPoP" } else { "Bearer" },
         azp: &session.client_id,
         client_id: &session.client_id,
         sid: &session.id,

@@ -2,17 +2,16 @@ use crate::{
     GrantType,
     app::App,
     authorize::OFFLINE_ACCESS,
-    client_authentication::Caller,
     code::{self, CodeError},
-    form::Params,
     oauth_error::{ErrorName, OAuthRefusal},
     refresh,
     session::Session,
-    token::{Issued, access_token, wrong_target},
+    token::{Issued, TokenRequest, access_token, wrong_target},
 };
 
 /// Exchanges a code (RFC 6749 section 4.1.3, RFC 7636 section 4.5).
-pub(super) fn exchange(app: &App, caller: &Caller, form: &Params) -> Result<Issued, OAuthRefusal> {
+pub(super) fn exchange(app: &App, asked: &TokenRequest<'_>) -> Result<Issued, OAuthRefusal> {
+    let TokenRequest { caller, form, key } = asked;
     let missing = |description| OAuthRefusal::new(ErrorName::InvalidRequest, description);
     let invalid = |description| OAuthRefusal::new(ErrorName::InvalidGrant, description);
     let code = form.one("code")?.ok_or(missing("code is missing"))?;
@@ -41,11 +40,14 @@ pub(super) fn exchange(app: &App, caller: &Caller, form: &Params) -> Result<Issu
     if resource.is_some_and(|resource| resource != request.resource.as_str()) {
         return Err(wrong_target());
     }
-    let session = Session::of(&approval, None);
+    if request.key.is_some() && request.key != *key {
+        return Err(invalid("the code is bound to a key that no DPoP proof shows"));
+    }
+    let session = Session::of(&approval, key.clone().filter(|_| caller.client.credential.is_public()));
     let refreshable = session.scopes.contains(OFFLINE_ACCESS) && caller.client.may_use(GrantType::RefreshToken);
     let refresh_token = refreshable.then(|| refresh::begin(app, &session)).transpose()?;
     Ok(Issued {
-        access_token: access_token::sign(app, &session, &session.scopes, None)?,
+        access_token: access_token::sign(app, &session, &session.scopes, key.as_deref())?,
         scopes: session.scopes,
         refresh_token,
     })

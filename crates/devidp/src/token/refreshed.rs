@@ -2,16 +2,15 @@ use portcullis_metadata::Scopes;
 
 use crate::{
     app::App,
-    client_authentication::Caller,
-    form::Params,
     oauth_error::{ErrorName, OAuthRefusal},
     refresh,
     session::Session,
-    token::{Issued, access_token, wrong_target},
+    token::{Issued, TokenRequest, access_token, wrong_target},
 };
 
 /// Gives a new access token and the next refresh token for a refresh token (RFC 6749 section 6, OAuth 2.1).
-pub(super) fn refresh(app: &App, caller: &Caller, form: &Params) -> Result<Issued, OAuthRefusal> {
+pub(super) fn refresh(app: &App, asked: &TokenRequest<'_>) -> Result<Issued, OAuthRefusal> {
+    let TokenRequest { caller, form, key } = asked;
     let missing = OAuthRefusal::new(ErrorName::InvalidRequest, "refresh_token is missing");
     let presented = form.one("refresh_token")?.ok_or(missing)?;
     let requested = form.one("scope")?.map(Scopes::parse).transpose();
@@ -20,8 +19,10 @@ pub(super) fn refresh(app: &App, caller: &Caller, form: &Params) -> Result<Issue
 
     let judge = |session: &Session| {
         if session.client_id != caller.id {
-            let description = "the refresh token was issued to another client";
-            return Err(OAuthRefusal::new(ErrorName::InvalidGrant, description));
+            return Err(grant("the refresh token was issued to another client"));
+        }
+        if session.key.is_some() && session.key != *key {
+            return Err(grant("the refresh token is bound to a key that no DPoP proof shows"));
         }
         if resource.is_some_and(|resource| resource != session.resource.as_str()) {
             return Err(wrong_target());
@@ -37,10 +38,14 @@ pub(super) fn refresh(app: &App, caller: &Caller, form: &Params) -> Result<Issue
     // Less for this access token; the session keeps what it was granted.
     let scopes = requested.unwrap_or_else(|| session.scopes.clone());
     Ok(Issued {
-        access_token: access_token::sign(app, &session, &scopes, None)?,
+        access_token: access_token::sign(app, &session, &scopes, key.as_deref())?,
         scopes,
         refresh_token: Some(refresh_token),
     })
+}
+
+const fn grant(description: &'static str) -> OAuthRefusal {
+    OAuthRefusal::new(ErrorName::InvalidGrant, description)
 }
 
 const fn scope(description: &'static str) -> OAuthRefusal {

@@ -6,6 +6,8 @@ mod assertions;
 mod authorization;
 mod clients;
 mod consent;
+mod documents;
+mod dpop;
 mod flow;
 mod introspection;
 mod listening;
