@@ -228,4 +228,6 @@ impl fmt::Debug for Authorizer {
 }
 
 #[cfg(test)]
+mod machine_tests;
+#[cfg(test)]
 mod tests;

@@ -184,7 +184,7 @@ impl TokenKeeper {
     async fn renew(&self, used: Option<&Arc<ResourceToken>>, demand: &Demand) -> Result<bool, ClientError> {
         let Source::Authorizer(authorizer) = &self.source else { return Ok(false) };
         let _one_at_a_time = self.renewing.lock().await;
-        if self.is_replaced(used) {
+        if self.is_replaced(authorizer, used) {
             return Ok(true);
         }
         if let Some(used) = used.filter(|used| used.refresh_token().is_some())
@@ -218,7 +218,7 @@ impl TokenKeeper {
             return Ok(false);
         }
         let _one_at_a_time = self.renewing.lock().await;
-        if self.is_replaced(used) && self.current().is_some_and(|current| covers(&current)) {
+        if self.is_replaced(authorizer, used) && self.current().is_some_and(|current| covers(&current)) {
             return Ok(true);
         }
         if !self.refused().intersection(missing).is_empty() {
@@ -301,12 +301,11 @@ impl TokenKeeper {
         }
     }
 
-    fn is_replaced(&self, used: Option<&Arc<ResourceToken>>) -> bool {
-        match (self.current(), used) {
-            (Some(current), Some(used)) => !Arc::ptr_eq(&current, used),
-            (Some(_), None) => true,
-            (None, _) => false,
-        }
+    /// Whether there is another token by now, one that has not ended.
+    fn is_replaced(&self, authorizer: &Authorizer, used: Option<&Arc<ResourceToken>>) -> bool {
+        let now = authorizer.clock().unix();
+        self.current()
+            .is_some_and(|current| !current.is_over(now) && !used.is_some_and(|used| Arc::ptr_eq(&current, used)))
     }
 
     /// Takes a token out of use that the resource refuses although it is new.

@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc, Mutex,
-    atomic::{AtomicUsize, Ordering},
+    atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
 use bytes::Bytes;
@@ -194,6 +194,58 @@ impl Interaction for Person {
             Ok(answer)
         })
     }
+}
+
+/// A clock that is moved by hand, and begins where [`Still`] stands.
+pub(crate) struct ByHand(AtomicU64);
+
+impl ByHand {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self(AtomicU64::new(1_000)))
+    }
+
+    pub(crate) fn set(&self, secs: u64) {
+        self.0.store(secs, Ordering::Relaxed);
+    }
+}
+
+impl Clock for ByHand {
+    fn unix(&self) -> UnixTime {
+        UnixTime::from_secs(self.0.load(Ordering::Relaxed))
+    }
+
+    fn monotonic(&self) -> std::time::Duration {
+        std::time::Duration::ZERO
+    }
+}
+
+/// A directory of a test's own, gone with it.
+pub(crate) struct Scratch(std::path::PathBuf);
+
+impl Scratch {
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("portcullis-client-{}-{number}", std::process::id()));
+        // What a test of the same number has left that was killed.
+        let _ = std::fs::remove_dir_all(&path);
+        Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &std::path::Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The fields of a form.
+pub(crate) fn form(request: &FetchRequest) -> std::collections::HashMap<String, String> {
+    url::form_urlencoded::parse(&request.body).into_owned().collect()
 }
 
 /// A clock that stands still.

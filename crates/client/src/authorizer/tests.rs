@@ -2,14 +2,15 @@ use std::collections::HashMap;
 
 use http::HeaderValue;
 use portcullis_metadata::{PkceChallenge, Secret, UnixTime};
-use url::{Url, form_urlencoded};
+use url::Url;
 
 use super::*;
 use crate::{
     ClientAuthentication, ClientCredentials,
     client_key::tests::PEM,
     testing::{
-        ISSUER, METADATA, Network, PRM, Person, REGISTER, RESOURCE, Reply, Still, TOKEN, metadata, prm, well_behaved,
+        ISSUER, METADATA, Network, PRM, Person, REGISTER, RESOURCE, Reply, Still, TOKEN, form, metadata, prm,
+        well_behaved,
     },
 };
 
@@ -35,10 +36,6 @@ fn but_metadata(change: impl Fn(&mut serde_json::Value) + Send + Sync + 'static)
             Reply::json(200, document)
         })
     })
-}
-
-fn form(request: &FetchRequest) -> HashMap<String, String> {
-    form_urlencoded::parse(&request.body).into_owned().collect()
 }
 
 fn query(url: &Url) -> HashMap<String, String> {
@@ -285,5 +282,150 @@ async fn an_unreadable_challenge_counts_as_none() {
             (request.url.as_str() == RESOURCE).then(|| Reply::status(401).header(header::WWW_AUTHENTICATE, value))
         });
         assert!(run(&network, &Person::consents()).await.is_ok(), "{value}");
+    }
+}
+
+const DOCUMENT: &str = "https://client.example/client.json";
+
+fn with_document() -> AuthorizerSettings {
+    let client_document = Some(portcullis_metadata::ClientIdUrl::parse(DOCUMENT).unwrap());
+    AuthorizerSettings { client_document, ..AuthorizerSettings::default() }
+}
+
+/// H1: brought credentials, then the client's document where the server takes documents, then a registration.
+#[tokio::test]
+async fn registration_goes_by_priority() {
+    let start = StartUrl::parse(RESOURCE).unwrap();
+    let takes = || but_metadata(|document| document["client_id_metadata_document_supported"] = true.into());
+    let brought = || held(ISSUER, ClientAuthentication::None);
+    let both = || AuthorizerSettings { credentials: brought().credentials, ..with_document() };
+    let unbound = crate::ClientDetails { client_id: "mine".into(), authentication: ClientAuthentication::None };
+    let unbound = || AuthorizerSettings { client: Some(unbound.clone()), ..with_document() };
+    for (network, settings, client_id, registrations) in [
+        (takes(), both(), "mine", 0),
+        (takes(), unbound(), "mine", 0),
+        (takes(), with_document(), DOCUMENT, 0),
+        (Network::new(well_behaved), with_document(), "registered", 1),
+        (takes(), AuthorizerSettings::default(), "registered", 1),
+    ] {
+        let person = Person::consents();
+        let token = authorizer(&network, &person, settings).authorize(&start).await.unwrap();
+        assert_eq!(
+            (token.client_id(), query(&person.last_visit())["client_id"].as_str()),
+            (Some(client_id), client_id)
+        );
+        assert_eq!(form(&network.to(TOKEN)[0])["client_id"], client_id);
+        assert_eq!(network.to(REGISTER).len(), registrations);
+    }
+}
+
+/// The document of a client is one that our own reader takes.
+#[test]
+fn a_client_document_describes_a_public_client() {
+    let url = || portcullis_metadata::ClientIdUrl::parse(DOCUMENT).unwrap();
+    let redirect = Url::parse("http://127.0.0.1/callback").unwrap();
+    let document = crate::client_document(url(), "Mine", [&redirect]);
+    let read = portcullis_metadata::ClientIdMetadataDocument::parse(&document.to_json(), &url()).unwrap();
+    assert_eq!(read, document);
+    let said: serde_json::Value = serde_json::from_slice(&document.to_json()).unwrap();
+    assert_eq!(
+        said,
+        serde_json::json!({
+            "client_id": DOCUMENT, "client_name": "Mine", "redirect_uris": ["http://127.0.0.1/callback"],
+            "grant_types": ["authorization_code", "refresh_token"], "response_types": ["code"],
+            "token_endpoint_auth_method": "none", "application_type": "native",
+        })
+    );
+    let web = Url::parse("https://client.example/callback").unwrap();
+    let web = crate::client_document(url(), "Mine", [&web]);
+    assert_eq!(web.metadata.application_type.as_deref(), Some("web"));
+}
+
+/// A person who is asked for the client, and answers with one or with nothing.
+struct Knows(Arc<Person>, Option<crate::ClientDetails>, std::sync::atomic::AtomicUsize);
+
+impl Interaction for Knows {
+    fn redirect_uri(&self) -> &Url {
+        self.0.redirect_uri()
+    }
+
+    fn authorize<'a>(
+        &'a self,
+        request: &'a crate::AuthorizationRequest,
+    ) -> portcullis_discovery::BoxFuture<'a, Result<crate::RedirectParameters, crate::InteractionError>> {
+        self.0.authorize(request)
+    }
+
+    fn client_details<'a>(
+        &'a self,
+        issuer: &'a Issuer,
+    ) -> portcullis_discovery::BoxFuture<'a, Result<Option<crate::ClientDetails>, crate::InteractionError>> {
+        assert_eq!(issuer.as_str(), ISSUER);
+        self.2.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Box::pin(async { Ok(self.1.clone()) })
+    }
+}
+
+/// H1, H3: with no way to register, the person is asked, once for each server; without an answer the error says so.
+#[tokio::test]
+async fn a_person_is_asked_for_the_client() {
+    let start = StartUrl::parse(RESOURCE).unwrap();
+    let network = || but_metadata(|document| drop(document.as_object_mut().unwrap().remove("registration_endpoint")));
+    let ask = |details| Arc::new(Knows(Person::consents(), details, std::sync::atomic::AtomicUsize::new(0)));
+    let authentication = ClientAuthentication::Secret(Secret::new("quiet"));
+    let details = crate::ClientDetails { client_id: "typed".into(), authentication };
+
+    let (person, network_of_first) = (ask(Some(details)), network());
+    let settings = AuthorizerSettings::default();
+    for _ in 0..2 {
+        // The store outlives the authorizer.
+        let authorizer = Authorizer::new(network_of_first.clone(), person.clone(), Arc::new(Still), settings.clone());
+        let token = authorizer.authorize(&start).await.unwrap();
+        assert_eq!(token.client_id(), Some("typed"));
+    }
+    assert_eq!(person.2.load(std::sync::atomic::Ordering::Relaxed), 1);
+    let sent = network_of_first.to(TOKEN);
+    assert!(sent.iter().all(|request| request.headers[header::AUTHORIZATION] == "Basic dHlwZWQ6cXVpZXQ="));
+
+    let nobody = Authorizer::new(network(), ask(None), Arc::new(Still), AuthorizerSettings::default());
+    assert_eq!(nobody.authorize(&start).await.unwrap_err().code(), "client.no_registration");
+}
+
+/// The scopes of the settings take the place of those that the challenge names.
+#[tokio::test]
+async fn the_caller_may_name_the_scopes() {
+    let (network, person) = (Network::new(well_behaved), Person::consents());
+    let scopes = Some(Scopes::parse("mine only").unwrap());
+    let settings = AuthorizerSettings { scopes, ..AuthorizerSettings::default() };
+    authorizer(&network, &person, settings).authorize(&StartUrl::parse(RESOURCE).unwrap()).await.unwrap();
+    assert_eq!(query(&person.last_visit())["scope"], "mine only");
+}
+
+/// Where the caller allows it, a resource without metadata is its own authorization server, with or without metadata
+/// of that.
+#[tokio::test]
+async fn the_oldest_revision_is_an_option() {
+    const OWN: &str = "https://mcp.example.com";
+    let start = StartUrl::parse(RESOURCE).unwrap();
+    for publishes in [true, false] {
+        let network = Network::new(move |request| match request.url.as_str() {
+            RESOURCE => Some(Reply::status(401)),
+            "https://mcp.example.com/.well-known/oauth-authorization-server" if publishes => {
+                Some(Reply::json(200, metadata().to_string().replace("https://auth.example.com", OWN)))
+            }
+            "https://mcp.example.com/register" => Some(Reply::json(201, r#"{"client_id":"own"}"#)),
+            "https://mcp.example.com/token" => {
+                Some(Reply::json(200, r#"{"access_token":"hush","token_type":"Bearer"}"#))
+            }
+            _ => Some(Reply::status(404)),
+        });
+        let person = Person::answers(|state| format!("code=c&state={state}&iss=https://mcp.example.com"));
+        let refused = authorizer(&network, &person, AuthorizerSettings::default()).authorize(&start).await;
+        assert_eq!(refused.unwrap_err().code(), "discovery.not_found");
+        let settings = AuthorizerSettings { revision_2025_03_26: true, ..AuthorizerSettings::default() };
+        let token = authorizer(&network, &person, settings).authorize(&start).await.unwrap();
+        assert_eq!((token.issuer().as_str(), token.resource().as_str()), (OWN, RESOURCE));
+        assert!(person.last_visit().as_str().starts_with("https://mcp.example.com/authorize?"));
+        assert_eq!(query(&person.last_visit())["code_challenge_method"], "S256");
     }
 }

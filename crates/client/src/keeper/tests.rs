@@ -1,1 +1,486 @@
+use std::sync::{
+    Mutex as StdMutex,
+    atomic::{AtomicBool, AtomicU32, Ordering},
+};
 
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use portcullis_discovery::FetchRequest;
+use portcullis_metadata::{Issuer, Secret};
+use url::Url;
+
+use super::*;
+use crate::{
+    AuthorizerSettings, ClientAuthentication, ClientDetails, CredentialStore, MachineGrant,
+    testing::{
+        ByHand, METADATA, Network, PRM, Person, REGISTER, RESOURCE, Reply, Scratch, TOKEN, form, metadata, prm,
+        well_behaved,
+    },
+};
+
+/// An authorization server that counts, rotates, and refuses what it does not know.
+#[derive(Default)]
+struct Issuing {
+    issued: AtomicU32,
+    refreshes: AtomicU32,
+    /// The one refresh token that works.
+    live: StdMutex<Option<String>>,
+    down: AtomicBool,
+    /// What it grants, whatever is asked.
+    grants: StdMutex<Option<String>>,
+    asked: StdMutex<Vec<String>>,
+}
+
+impl Issuing {
+    fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    fn network(self: &Arc<Self>) -> Arc<Network> {
+        let server = self.clone();
+        Network::new(move |request| match request.url.as_str() {
+            TOKEN => Some(server.token(request)),
+            _ => well_behaved(request),
+        })
+    }
+
+    fn token(&self, request: &FetchRequest) -> Reply {
+        let form = form(request);
+        let mut live = self.live.lock().unwrap();
+        if form["grant_type"] == "refresh_token" {
+            self.refreshes.fetch_add(1, Ordering::Relaxed);
+            if self.down.load(Ordering::Relaxed) {
+                return Reply::status(503);
+            }
+            assert_eq!((form["resource"].as_str(), form["client_id"].as_str()), (RESOURCE, "registered"));
+            if live.as_ref() != Some(&form["refresh_token"]) {
+                return Reply::json(400, r#"{"error":"invalid_grant"}"#);
+            }
+        }
+        let number = self.issued.fetch_add(1, Ordering::Relaxed) + 1;
+        *live = Some(format!("r{number}"));
+        let mut answer = serde_json::json!({
+            "access_token": format!("t{number}"), "token_type": "Bearer", "expires_in": 300,
+            "refresh_token": format!("r{number}"),
+        });
+        if let Some(scope) = &*self.grants.lock().unwrap() {
+            answer["scope"] = scope.as_str().into();
+        }
+        Reply::json(200, answer)
+    }
+
+    fn counts(&self) -> (u32, u32) {
+        (self.issued.load(Ordering::Relaxed), self.refreshes.load(Ordering::Relaxed))
+    }
+}
+
+struct Scene {
+    server: Arc<Issuing>,
+    network: Arc<Network>,
+    person: Arc<Person>,
+    clock: Arc<ByHand>,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let server = Issuing::new();
+        let network = server.network();
+        Self { server, network, person: Person::consents(), clock: ByHand::new() }
+    }
+
+    fn keeper(&self, store: CredentialStore) -> Arc<TokenKeeper> {
+        let settings = AuthorizerSettings { store, ..AuthorizerSettings::default() };
+        let authorizer = Authorizer::new(self.network.clone(), self.person.clone(), self.clock.clone(), settings);
+        Arc::new(TokenKeeper::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)))
+    }
+}
+
+async fn text(keeper: &TokenKeeper) -> Option<String> {
+    keeper.token().await.unwrap().map(|token| token.access_token().secret().to_owned())
+}
+
+/// I5: a token is refreshed ahead of its end, and the refresh token that came with it is the next one to use.
+#[tokio::test]
+async fn a_token_is_refreshed_ahead() {
+    let scene = Scene::new();
+    let keeper = scene.keeper(CredentialStore::in_memory());
+    assert_eq!(text(&keeper).await, None);
+    keeper.sign_in().await.unwrap();
+    for (now, token, counts) in [
+        (1_000, "t1", (1, 0)),
+        (1_239, "t1", (1, 0)),
+        (1_240, "t2", (2, 1)),
+        (1_300, "t2", (2, 1)),
+        (1_480, "t3", (3, 2)),
+        // Long over: the refresh token lives on.
+        (9_000, "t4", (4, 3)),
+    ] {
+        scene.clock.set(now);
+        assert_eq!(text(&keeper).await.as_deref(), Some(token), "{now}");
+        assert_eq!(scene.server.counts(), counts, "{now}");
+    }
+    assert_eq!(scene.person.visits(), 1);
+}
+
+/// I5: of many who want a token at once, one refreshes it.
+#[tokio::test]
+async fn one_refreshes_for_all() {
+    let scene = Scene::new();
+    let keeper = scene.keeper(CredentialStore::in_memory());
+    keeper.sign_in().await.unwrap();
+    scene.clock.set(1_250);
+    let all = (0..8).map(|_| {
+        let keeper = keeper.clone();
+        tokio::spawn(async move { text(&keeper).await })
+    });
+    for one in all.collect::<Vec<_>>() {
+        assert_eq!(one.await.unwrap().as_deref(), Some("t2"));
+    }
+    assert_eq!(scene.server.counts(), (2, 1));
+}
+
+/// I5: of two that share nothing but the files, one refreshes, and the other has the newer token and does not write
+/// over it.
+#[tokio::test]
+async fn one_refreshes_for_all_processes() {
+    let (scene, scratch) = (Scene::new(), Scratch::new());
+    let first = scene.keeper(CredentialStore::at(scratch.path()));
+    first.sign_in().await.unwrap();
+    let second = scene.keeper(CredentialStore::at(scratch.path()));
+    assert_eq!(text(&second).await.as_deref(), Some("t1"));
+    scene.clock.set(1_250);
+    let (one, other) = tokio::join!(text(&first), text(&second));
+    assert_eq!((one.as_deref(), other.as_deref()), (Some("t2"), Some("t2")));
+    assert_eq!(scene.server.counts(), (2, 1));
+    // The next to refresh does it with what the other got.
+    scene.clock.set(1_500);
+    assert_eq!(text(&second).await.as_deref(), Some("t3"));
+    assert_eq!(text(&first).await.as_deref(), Some("t3"));
+    assert_eq!((scene.server.counts(), scene.person.visits()), ((3, 2), 1));
+}
+
+/// I5: a refresh that fails early is no failure; after the end it is, and the credentials are kept.
+#[tokio::test]
+async fn an_early_refresh_may_fail() {
+    let scene = Scene::new();
+    let keeper = scene.keeper(CredentialStore::in_memory());
+    keeper.sign_in().await.unwrap();
+    scene.server.down.store(true, Ordering::Relaxed);
+    scene.clock.set(1_250);
+    assert_eq!(text(&keeper).await.as_deref(), Some("t1"));
+    scene.clock.set(1_300);
+    assert_eq!(keeper.token().await.unwrap_err().code(), "client.status");
+    scene.server.down.store(false, Ordering::Relaxed);
+    assert_eq!(text(&keeper).await.as_deref(), Some("t2"));
+}
+
+/// I5: a refresh token that the server does not take any more is forgotten, and the person is asked anew.
+#[tokio::test]
+async fn a_dead_refresh_token_leads_to_a_new_authorization() {
+    let (scene, scratch) = (Scene::new(), Scratch::new());
+    let keeper = scene.keeper(CredentialStore::at(scratch.path()));
+    keeper.sign_in().await.unwrap();
+    *scene.server.live.lock().unwrap() = None;
+    scene.clock.set(1_400);
+    assert_eq!(text(&keeper).await, None);
+    assert_eq!(scene.server.counts(), (1, 1));
+    let mut operation = keeper.operation();
+    assert_eq!(send(&mut operation).await, None);
+    assert!(operation.again(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
+    assert_eq!(send(&mut operation).await.as_deref(), Some("Bearer t2"));
+    assert_eq!((scene.server.counts(), scene.person.visits()), ((2, 1), 2));
+    assert_eq!(text(&scene.keeper(CredentialStore::at(scratch.path()))).await.as_deref(), Some("t2"));
+}
+
+async fn send(operation: &mut Operation) -> Option<String> {
+    let mut headers = HeaderMap::from_iter([(header::AUTHORIZATION, HeaderValue::from_static("Basic other"))]);
+    operation.authorize(&Method::GET, &Url::parse(RESOURCE).unwrap(), &mut headers).await.unwrap();
+    headers.get(header::AUTHORIZATION).map(|value| value.to_str().unwrap().to_owned())
+}
+
+/// The headers of a refusal, with these parameters of its challenge.
+fn refusal(parameters: &str) -> HeaderMap {
+    let value = format!(r#"Bearer realm="mcp", resource_metadata="{PRM}"{parameters}"#);
+    HeaderMap::from_iter([(header::WWW_AUTHENTICATE, HeaderValue::from_str(&value).unwrap())])
+}
+
+fn few(scopes: &str) -> HeaderMap {
+    refusal(&format!(r#", error="insufficient_scope", scope="{scopes}""#))
+}
+
+/// I5: a 401 to a token that should have lived is answered by a refresh; a second one in a row stands.
+#[tokio::test]
+async fn a_401_is_helped_once() {
+    let scene = Scene::new();
+    let keeper = scene.keeper(CredentialStore::in_memory());
+    keeper.sign_in().await.unwrap();
+    let mut operation = keeper.operation();
+    assert_eq!(send(&mut operation).await.as_deref(), Some("Bearer t1"));
+    assert!(operation.again(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
+    assert_eq!(send(&mut operation).await.as_deref(), Some("Bearer t2"));
+    assert!(!operation.again(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
+    assert_eq!((scene.server.counts(), scene.person.visits()), ((2, 1), 1));
+    for status in [StatusCode::OK, StatusCode::FORBIDDEN, StatusCode::NOT_FOUND] {
+        assert!(!operation.again(status, &refusal("")).await.unwrap());
+    }
+}
+
+/// I5: who was refused with a token that another has replaced by now takes the newer one.
+#[tokio::test]
+async fn a_replaced_token_is_not_replaced_again() {
+    let (scene, scratch) = (Scene::new(), Scratch::new());
+    let (first, second) =
+        (scene.keeper(CredentialStore::at(scratch.path())), scene.keeper(CredentialStore::at(scratch.path())));
+    first.sign_in().await.unwrap();
+    let (mut one, mut same, mut other) = (first.operation(), first.operation(), second.operation());
+    for operation in [&mut one, &mut same, &mut other] {
+        assert_eq!(send(operation).await.as_deref(), Some("Bearer t1"));
+    }
+    for operation in [&mut one, &mut same, &mut other] {
+        assert!(operation.again(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
+        assert_eq!(send(operation).await.as_deref(), Some("Bearer t2"));
+    }
+    assert_eq!(scene.server.counts(), (2, 1));
+}
+
+/// Of several that start at once without a token, one asks the person.
+#[tokio::test]
+async fn one_asks_for_all_processes() {
+    let (scene, scratch) = (Scene::new(), Scratch::new());
+    let keepers: Vec<_> = (0..3).map(|_| scene.keeper(CredentialStore::at(scratch.path()))).collect();
+    let all = keepers.into_iter().map(|keeper| {
+        tokio::spawn(async move {
+            let mut operation = keeper.operation();
+            assert_eq!(send(&mut operation).await, None);
+            assert!(operation.again(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
+            send(&mut operation).await
+        })
+    });
+    for one in all.collect::<Vec<_>>() {
+        assert_eq!(one.await.unwrap().as_deref(), Some("Bearer t1"));
+    }
+    assert_eq!((scene.person.visits(), scene.network.to(REGISTER).len()), (1, 1));
+}
+
+fn asked(person: &Person) -> String {
+    let visit = person.last_visit();
+    let scope = visit.query_pairs().find(|(name, _)| name == "scope");
+    scope.map(|(_, value)| value.into_owned()).unwrap_or_default()
+}
+
+/// I6: more scopes are asked for together with those asked before, twice at most for one operation.
+#[tokio::test]
+async fn a_step_up_asks_for_all_scopes() {
+    let scene = Scene::new();
+    let keeper = scene.keeper(CredentialStore::in_memory());
+    keeper.sign_in().await.unwrap();
+    assert_eq!(asked(&scene.person), "mcp:tools");
+    let mut operation = keeper.operation();
+    for (missing, again, visits, all) in [
+        ("files:read", true, 2, "files:read mcp:tools"),
+        ("files:write", true, 3, "files:read files:write mcp:tools"),
+        ("more", false, 3, "files:read files:write mcp:tools"),
+    ] {
+        send(&mut operation).await;
+        assert_eq!(operation.again(StatusCode::FORBIDDEN, &few(missing)).await.unwrap(), again, "{missing}");
+        assert_eq!((scene.person.visits(), asked(&scene.person).as_str()), (visits, all));
+    }
+    // What was granted since serves the next operation; what a token has is not asked for again.
+    let mut next = keeper.operation();
+    assert_eq!(send(&mut next).await.as_deref(), Some("Bearer t3"));
+    assert!(!next.again(StatusCode::FORBIDDEN, &few("files:read")).await.unwrap());
+    assert!(next.again(StatusCode::FORBIDDEN, &few("more")).await.unwrap());
+    assert_eq!(scene.person.visits(), 4);
+    for other in [refusal(r#", error="insufficient_scope""#), refusal(r#", scope="x""#), HeaderMap::new()] {
+        assert!(!keeper.operation().again(StatusCode::FORBIDDEN, &other).await.unwrap());
+    }
+}
+
+/// I6: scopes that were not granted are not asked for again, neither alone nor with others.
+#[tokio::test]
+async fn refused_scopes_are_remembered() {
+    let scene = Scene::new();
+    let keeper = scene.keeper(CredentialStore::in_memory());
+    keeper.sign_in().await.unwrap();
+    *scene.server.grants.lock().unwrap() = Some("mcp:tools".into());
+    for _ in 0..2 {
+        let mut operation = keeper.operation();
+        send(&mut operation).await;
+        assert!(!operation.again(StatusCode::FORBIDDEN, &few("admin")).await.unwrap());
+        assert_eq!(scene.person.visits(), 2);
+    }
+    *scene.server.grants.lock().unwrap() = None;
+    let mut operation = keeper.operation();
+    send(&mut operation).await;
+    assert!(operation.again(StatusCode::FORBIDDEN, &few("files:read")).await.unwrap());
+    assert_eq!(asked(&scene.person), "files:read mcp:tools");
+}
+
+/// I6: a person who says no is told so once; the token that there is stays in use.
+#[tokio::test]
+async fn a_denied_step_up_keeps_the_token() {
+    let mut scene = Scene::new();
+    let denies = Arc::new(AtomicBool::new(false));
+    let says = denies.clone();
+    scene.person = Person::answers(move |state| {
+        let said = if says.load(Ordering::Relaxed) { "error=access_denied" } else { "code=the-code" };
+        format!("{said}&state={state}&iss=https%3A%2F%2Fauth.example.com")
+    });
+    let keeper = scene.keeper(CredentialStore::in_memory());
+    keeper.sign_in().await.unwrap();
+    denies.store(true, Ordering::Relaxed);
+    let mut operation = keeper.operation();
+    send(&mut operation).await;
+    let denied = operation.again(StatusCode::FORBIDDEN, &few("admin")).await.unwrap_err();
+    assert_eq!(denied.code(), "redirect.denied");
+    let mut next = keeper.operation();
+    assert_eq!(send(&mut next).await.as_deref(), Some("Bearer t1"));
+    assert!(!next.again(StatusCode::FORBIDDEN, &few("admin")).await.unwrap());
+    assert_eq!(scene.person.visits(), 2);
+}
+
+/// I10: a token that the caller has takes the place of every flow; it goes to its origin alone, and a refusal stands.
+#[tokio::test]
+async fn a_given_token_takes_the_place_of_a_flow() {
+    let start = StartUrl::parse(RESOURCE).unwrap();
+    let keeper = Arc::new(TokenKeeper::given(start, AccessToken::new("given")));
+    let mut operation = keeper.operation();
+    assert_eq!(send(&mut operation).await.as_deref(), Some("Bearer given"));
+    assert!(!operation.again(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
+    assert!(!operation.again(StatusCode::FORBIDDEN, &few("a")).await.unwrap());
+    for elsewhere in ["https://evil.example/mcp", "http://mcp.example.com/mcp"] {
+        let mut headers = HeaderMap::new();
+        operation.authorize(&Method::GET, &Url::parse(elsewhere).unwrap(), &mut headers).await.unwrap();
+        assert!(headers.is_empty(), "{elsewhere}");
+    }
+    assert!(keeper.current().is_none() && keeper.token().await.unwrap().is_none());
+    assert!(!format!("{keeper:?}").contains("given"));
+}
+
+/// H3: when the resource names another authorization server, the client registers there, shows it nothing of the first,
+/// and forgets the first one's token.
+#[tokio::test]
+async fn another_server_means_another_registration() {
+    const OTHER: &str = "https://other.example";
+    let (scratch, moved) = (Scratch::new(), Arc::new(AtomicBool::new(false)));
+    let mut scene = Scene::new();
+    let (server, has_moved) = (scene.server.clone(), moved.clone());
+    scene.network = Network::new(move |request| match request.url.as_str() {
+        PRM if has_moved.load(Ordering::Relaxed) => {
+            let mut document = prm(RESOURCE);
+            document["authorization_servers"] = serde_json::json!([OTHER]);
+            Some(Reply::json(200, document))
+        }
+        TOKEN => Some(server.token(request)),
+        "https://other.example/.well-known/oauth-authorization-server" => {
+            let text = metadata().to_string().replace("https://auth.example.com", OTHER);
+            Some(Reply::json(200, text.replace("\"authorization_response_iss_parameter_supported\":true,", "")))
+        }
+        "https://other.example/register" => Some(Reply::json(201, r#"{"client_id":"there"}"#)),
+        "https://other.example/token" => {
+            assert_eq!(form(request)["client_id"], "there");
+            Some(Reply::json(200, r#"{"access_token":"other","token_type":"Bearer"}"#))
+        }
+        _ => well_behaved(request),
+    });
+    let has_moved = moved.clone();
+    scene.person = Person::answers(move |state| {
+        let issuer = if has_moved.load(Ordering::Relaxed) { OTHER } else { "https://auth.example.com" };
+        format!("code=the-code&state={state}&iss={issuer}")
+    });
+    let keeper = scene.keeper(CredentialStore::at(scratch.path()));
+    keeper.sign_in().await.unwrap();
+    moved.store(true, Ordering::Relaxed);
+    let mut operation = keeper.operation();
+    send(&mut operation).await;
+    assert!(operation.again(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
+    assert_eq!(send(&mut operation).await.as_deref(), Some("Bearer other"));
+    // The first server's refresh token went nowhere.
+    assert_eq!(scene.server.counts(), (1, 0));
+    let left = CredentialStore::at(scratch.path()).tokens(keeper.start()).unwrap();
+    assert_eq!(left.iter().map(|token| token.issuer().as_str()).collect::<Vec<_>>(), [OTHER]);
+}
+
+/// A client that the server has forgotten is registered again, once; one that was brought is not.
+#[tokio::test]
+async fn a_forgotten_client_is_registered_again() {
+    for (knows_second, outcome, registrations) in [(true, Ok(()), 2), (false, Err("client.token"), 2)] {
+        let registered = Arc::new(AtomicU32::new(0));
+        let mut scene = Scene::new();
+        scene.network = Network::new(move |request| match request.url.as_str() {
+            REGISTER => {
+                let number = registered.fetch_add(1, Ordering::Relaxed) + 1;
+                Some(Reply::json(201, format!(r#"{{"client_id":"c{number}"}}"#)))
+            }
+            TOKEN if form(request)["client_id"] == "c2" && knows_second => well_behaved(request),
+            TOKEN => Some(Reply::json(401, r#"{"error":"invalid_client"}"#)),
+            _ => well_behaved(request),
+        });
+        let keeper = scene.keeper(CredentialStore::in_memory());
+        assert_eq!(keeper.sign_in().await.map(|_| ()).map_err(|error| error.code()), outcome);
+        assert_eq!(scene.network.to(REGISTER).len(), registrations);
+    }
+}
+
+/// A sign-out forgets the token here and revokes both tokens there; the registration stays.
+#[tokio::test]
+async fn a_sign_out_revokes() {
+    const REVOKE: &str = "https://auth.example.com/revoke";
+    for (endpoint, outcome) in [(true, SignedOut::Revoked), (false, SignedOut::Forgotten)] {
+        let mut scene = Scene::new();
+        let server = scene.server.clone();
+        scene.network = Network::new(move |request| match request.url.as_str() {
+            METADATA if endpoint => {
+                let mut document = metadata();
+                document["revocation_endpoint"] = REVOKE.into();
+                Some(Reply::json(200, document))
+            }
+            REVOKE => Some(Reply::status(200)),
+            TOKEN => Some(server.token(request)),
+            _ => well_behaved(request),
+        });
+        let store = CredentialStore::in_memory();
+        let keeper = scene.keeper(store.clone());
+        assert_eq!(keeper.sign_out().await.unwrap(), SignedOut::WasNot);
+        keeper.sign_in().await.unwrap();
+        assert_eq!(keeper.sign_out().await.unwrap(), outcome);
+        assert!(text(&keeper).await.is_none() && store.tokens(keeper.start()).unwrap().is_empty());
+        assert!(store.knows(&Issuer::parse("https://auth.example.com").unwrap()));
+        let revoked: Vec<_> = scene.network.to(REVOKE).iter().map(|request| form(request)["token"].clone()).collect();
+        assert_eq!(revoked, if endpoint { vec!["r1", "t1"] } else { vec![] });
+    }
+}
+
+/// I7: a damaged entry does not stop a sign-in.
+#[tokio::test]
+async fn a_damaged_entry_is_no_token() {
+    let (scene, scratch) = (Scene::new(), Scratch::new());
+    scene.keeper(CredentialStore::at(scratch.path())).sign_in().await.unwrap();
+    for entry in std::fs::read_dir(scratch.path()).unwrap() {
+        std::fs::write(entry.unwrap().path(), "{").unwrap();
+    }
+    let keeper = scene.keeper(CredentialStore::at(scratch.path()));
+    assert_eq!(text(&keeper).await, None);
+    keeper.sign_in().await.unwrap();
+    assert_eq!(text(&scene.keeper(CredentialStore::at(scratch.path()))).await.as_deref(), Some("t2"));
+    let kept = std::fs::read_dir(scratch.path()).unwrap();
+    let kept = kept.filter(|entry| entry.as_ref().unwrap().path().display().to_string().contains("corrupted"));
+    assert_eq!(kept.count(), 2);
+}
+
+/// I8: a workload's one request is not made again for more scopes.
+#[tokio::test]
+async fn a_workload_does_not_step_up() {
+    let scene = Scene::new();
+    let settings = AuthorizerSettings {
+        client: Some(ClientDetails { client_id: "w".into(), authentication: ClientAuthentication::None }),
+        ..AuthorizerSettings::default()
+    };
+    let grant = MachineGrant::Workload(Arc::new(Secret::new("assertion")));
+    let authorizer = Authorizer::machine(scene.network.clone(), grant, scene.clock.clone(), settings);
+    let keeper = Arc::new(TokenKeeper::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)));
+    let mut operation = keeper.operation();
+    send(&mut operation).await;
+    assert!(operation.again(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
+    assert!(!operation.again(StatusCode::FORBIDDEN, &few("more")).await.unwrap());
+    assert_eq!(scene.network.to(TOKEN).len(), 1);
+}

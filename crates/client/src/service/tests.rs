@@ -1,1 +1,101 @@
+use std::{convert::Infallible, sync::Mutex};
 
+use http::{HeaderValue, StatusCode, header};
+use portcullis_metadata::AccessToken;
+
+use super::*;
+use crate::{
+    Authorizer, AuthorizerSettings, StartUrl,
+    testing::{Network, Person, RESOURCE, Still, well_behaved},
+};
+
+/// An HTTP client that answers by script and keeps the `Authorization` headers it saw.
+#[derive(Clone, Default)]
+struct Client(Arc<Mutex<(Vec<Response<()>>, Vec<Option<HeaderValue>>)>>);
+
+impl Client {
+    fn new(answers: impl IntoIterator<Item = (u16, &'static str)>) -> Self {
+        let mut answers: Vec<_> = answers
+            .into_iter()
+            .map(|(status, challenge)| {
+                let mut response = Response::new(());
+                *response.status_mut() = StatusCode::from_u16(status).unwrap();
+                if !challenge.is_empty() {
+                    response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+                }
+                response
+            })
+            .collect();
+        answers.reverse();
+        Self(Arc::new(Mutex::new((answers, Vec::new()))))
+    }
+
+    fn seen(&self) -> Vec<String> {
+        let held = self.0.lock().unwrap();
+        held.1.iter().map(|value| value.as_ref().map_or("none", |value| value.to_str().unwrap()).to_owned()).collect()
+    }
+}
+
+impl Service<Request<&'static str>> for Client {
+    type Response = Response<()>;
+    type Error = Infallible;
+    type Future = std::future::Ready<Result<Response<()>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<&'static str>) -> Self::Future {
+        assert_eq!(*request.body(), "body");
+        let mut held = self.0.lock().unwrap();
+        held.1.push(request.headers().get(header::AUTHORIZATION).cloned());
+        std::future::ready(Ok(held.0.pop().unwrap()))
+    }
+}
+
+fn keeper(person: &Arc<Person>) -> Arc<TokenKeeper> {
+    let network = Network::new(well_behaved);
+    let authorizer = Authorizer::new(network, person.clone(), Arc::new(Still), AuthorizerSettings::default());
+    Arc::new(TokenKeeper::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)))
+}
+
+fn request(url: &str) -> Request<&'static str> {
+    Request::post(url).body("body").unwrap()
+}
+
+const FEW: &str = r#"Bearer error="insufficient_scope", scope="more""#;
+
+/// I6: a request is sent again after a 401 and after a 403, body and all.
+#[tokio::test]
+async fn a_refusal_is_helped() {
+    let (client, person) = (Client::new([(401, "Bearer"), (403, FEW), (200, "")]), Person::consents());
+    let mut service = AuthorizeLayer::new(keeper(&person)).layer(client.clone());
+    assert_eq!(service.call(request(RESOURCE)).await.unwrap().status(), 200);
+    assert_eq!(client.seen(), ["none", "Bearer hush", "Bearer hush"]);
+    assert_eq!(person.visits(), 2);
+}
+
+/// What cannot be helped is the answer; what goes wrong is the error.
+#[tokio::test]
+async fn a_refusal_that_stands_is_the_answer() {
+    let (client, person) = (Client::new([(401, "Bearer"), (401, "Bearer"), (403, "")]), Person::consents());
+    let mut service = AuthorizeLayer::new(keeper(&person)).layer(client.clone());
+    assert_eq!(service.call(request(RESOURCE)).await.unwrap().status(), 401);
+    assert_eq!(service.call(request(RESOURCE)).await.unwrap().status(), 403);
+
+    let denies = Person::answers(|state| format!("error=access_denied&state={state}&iss=https://auth.example.com"));
+    let mut service = AuthorizeLayer::new(keeper(&denies)).layer(Client::new([(401, "Bearer")]));
+    assert_eq!(service.call(request(RESOURCE)).await.unwrap_err().code(), "redirect.denied");
+    assert_eq!(service.call(request("/relative")).await.unwrap_err().code(), "authorize.url");
+}
+
+/// I9: a request to another origin goes without the token.
+#[tokio::test]
+async fn the_token_stays_with_its_origin() {
+    let client = Client::new([(200, ""), (200, "")]);
+    let keeper = TokenKeeper::given(StartUrl::parse(RESOURCE).unwrap(), AccessToken::new("hush"));
+    let mut service = AuthorizeLayer::new(Arc::new(keeper)).layer(client.clone());
+    service.call(request(RESOURCE)).await.unwrap();
+    service.call(request("https://evil.example/mcp")).await.unwrap();
+    assert_eq!(client.seen(), ["Bearer hush", "none"]);
+}
