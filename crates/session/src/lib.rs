@@ -74,4 +74,4 @@ pub use owner::Owner;
 pub use resolved::Resolved;
 pub use session::{LogHash, Session};
 pub use settings::SessionSettings;
-pub use store::{Reservation, SessionStore};
+pub use store::{HeldRoom, Reservation, SessionStore};

@@ -24,6 +24,8 @@ impl SessionObserver for () {
 pub enum EndReason {
     /// The owner asked for it.
     Deleted,
+    /// The owner asked for it, and the backend did not confirm that its side has ended: it may have to be asked again.
+    DeleteFailed,
     /// The transport behind it closed.
     TransportClosed,
     /// Nobody used it for [`SessionSettings::idle_timeout`](crate::SessionSettings::idle_timeout).
@@ -39,6 +41,7 @@ impl EndReason {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Deleted => "deleted",
+            Self::DeleteFailed => "delete_failed",
             Self::TransportClosed => "transport_closed",
             Self::Idle => "idle",
             Self::Lifetime => "lifetime",

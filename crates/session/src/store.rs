@@ -1,4 +1,11 @@
-use std::{fmt, ptr, sync::Arc, time::Duration};
+use std::{
+    fmt, ptr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use arc_swap::ArcSwap;
 use dashmap::DashMap;
@@ -232,13 +239,19 @@ impl fmt::Debug for SessionStore {
 /// Room for one session, given back when dropped. Made by [`SessionStore::reserve`].
 #[must_use = "dropping a reservation gives its room back"]
 pub struct Reservation {
-    room: Room,
+    room: Arc<Room>,
     resource: ResourceUri,
     name: Name,
     authorization: u64,
 }
 
 impl Reservation {
+    /// Keeps the room taken beyond the reservation: for whoever goes on with the opening when nobody waits for it any
+    /// more.
+    pub fn held_room(&self) -> HeldRoom {
+        HeldRoom { _room: Arc::clone(&self.room) }
+    }
+
     /// Records the session, active from this moment. `backend` is whatever the backend knows it by, opaque here;
     /// `protocol_version` the one agreed on, if it is known by now ([`Session::set_protocol_version`]).
     pub fn open(self, backend: Box<[u8]>, protocol_version: Option<&'static str>) -> Arc<Session> {
@@ -259,29 +272,42 @@ impl fmt::Debug for Reservation {
     }
 }
 
+/// Keeps a reservation's room taken while it lives, unless a session was opened in it. Made by
+/// [`Reservation::held_room`].
+#[derive(Clone)]
+pub struct HeldRoom {
+    _room: Arc<Room>,
+}
+
+impl fmt::Debug for HeldRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HeldRoom").finish_non_exhaustive()
+    }
+}
+
 /// One taken place.
 struct Room {
     store: Arc<Shared>,
     owner: Option<Arc<[u8]>>,
-    kept: bool,
+    kept: AtomicBool,
 }
 
 impl Room {
-    fn take(store: &Arc<Shared>, owner: Owner<'_>) -> Result<Self, StoreFull> {
+    fn take(store: &Arc<Shared>, owner: Owner<'_>) -> Result<Arc<Self>, StoreFull> {
         let owner = store.rooms.take(owner)?;
-        Ok(Self { store: Arc::clone(store), owner, kept: false })
+        Ok(Arc::new(Self { store: Arc::clone(store), owner, kept: AtomicBool::new(false) }))
     }
 
     /// The place now belongs to a session.
-    fn keep(mut self) -> (Arc<Shared>, Option<Arc<[u8]>>) {
-        self.kept = true;
-        (Arc::clone(&self.store), self.owner.take())
+    fn keep(&self) -> (Arc<Shared>, Option<Arc<[u8]>>) {
+        self.kept.store(true, Ordering::Release);
+        (Arc::clone(&self.store), self.owner.clone())
     }
 }
 
 impl Drop for Room {
     fn drop(&mut self) {
-        if !self.kept {
+        if !*self.kept.get_mut() {
             self.store.rooms.release(self.owner.as_ref());
         }
     }

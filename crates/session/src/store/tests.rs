@@ -384,6 +384,24 @@ fn limits_count_reservations() {
     assert_eq!(bench.store.0.rooms.counts(), (0, 0));
 }
 
+/// E2, E9: a held room counts after its reservation is gone, and no longer than that; nor twice when a session opens in it.
+#[test]
+fn a_held_room_counts() {
+    let bench = bench_with(|settings| settings.max_total = 1);
+    let reservation = bench.reserve(ALICE).unwrap();
+    let held = reservation.held_room();
+    drop(reservation);
+    assert_eq!(bench.reserve(MALLORY).unwrap_err(), StoreFull::Total);
+    drop(held);
+    let reservation = bench.reserve(ALICE).unwrap();
+    let held = reservation.held_room();
+    let session = reservation.open(Box::default(), None);
+    drop(held);
+    assert_eq!(bench.store.0.rooms.counts(), (1, 1));
+    bench.store.end(&session, EndReason::Deleted);
+    assert_eq!(bench.store.0.rooms.counts(), (0, 0));
+}
+
 /// E9: no limit per owner holds for sessions without an owner, and none is left behind by refusals.
 #[test]
 fn limits_at_their_edges() {
