@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a scenario fails where something is missing")]
 
 mod audit;
+mod canary;
 mod cors;
 mod http2;
 mod identity;

@@ -32,17 +32,26 @@ impl Log {
     /// The first line that has this text, is JSON, and is wanted, once it is there. `None` when the program ended
     /// without it.
     pub(crate) async fn wait(&self, text: &str, wanted: impl Fn(&Value) -> bool) -> Option<Value> {
+        self.find(|line| {
+            let line = line.contains(text).then(|| serde_json::from_str(line).ok())??;
+            wanted(&line).then_some(line)
+        })
+        .await
+    }
+
+    /// What is found in the first line that has it, once that is there. `None` when the program ended without it.
+    pub(crate) async fn find<T>(&self, found: impl Fn(&str) -> Option<T>) -> Option<T> {
         let mut count = self.count.clone();
         let mut seen = 0;
         loop {
-            let found = {
+            let first = {
                 let lines = self.lines.lock().unwrap();
-                let fresh = lines[seen..].iter().filter(|line| line.contains(text));
+                let first = lines[seen..].iter().find_map(|line| found(line));
                 seen = lines.len();
-                fresh.filter_map(|line| serde_json::from_str(line).ok()).find(&wanted)
+                first
             };
-            if found.is_some() {
-                return found;
+            if first.is_some() {
+                return first;
             }
             if count.wait_for(|count| *count > seen).await.is_err() {
                 return None;

@@ -34,8 +34,16 @@ impl Portcullis {
     /// # Panics
     /// When it does not listen in time.
     pub async fn serve(configuration: &str) -> Self {
+        Self::serve_logging(configuration, "json").await
+    }
+
+    /// The same, with its log in this form.
+    ///
+    /// # Panics
+    /// When it does not listen in time.
+    pub async fn serve_logging(configuration: &str, format: &str) -> Self {
         let file = Scratch::file("portcullis.toml", configuration);
-        let mut started = Self::start(&["serve", "--config", file.as_str()]).await;
+        let mut started = Self::start_logging(&["serve", "--config", file.as_str()], format).await;
         started._configuration = Some(file);
         started
     }
@@ -45,8 +53,12 @@ impl Portcullis {
     /// # Panics
     /// When it does not listen in time.
     pub async fn start(arguments: &[&str]) -> Self {
+        Self::start_logging(arguments, "json").await
+    }
+
+    async fn start_logging(arguments: &[&str], format: &str) -> Self {
         let mut child = command(arguments)
-            .args(["--log-format", "json"])
+            .args(["--log-format", format])
             .env("PORTCULLIS_LOG", "trace")
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -54,10 +66,8 @@ impl Portcullis {
             .expect("the program starts");
         let log = Log::read(child.stderr.take().expect("standard error is piped"));
         let output = Log::read(child.stdout.take().expect("standard output is piped"));
-        let listening =
-            timeout(PATIENCE, log.wait("listening", |line| line["message"] == "listening")).await.ok().flatten();
-        let listening = listening.unwrap_or_else(|| panic!("it does not listen:\n{}", log.text()));
-        let address = listening["listen.address"].as_str().and_then(|text| text.parse().ok()).expect("an address");
+        let address = timeout(PATIENCE, log.find(listening_at)).await.ok().flatten();
+        let address = address.unwrap_or_else(|| panic!("it does not listen:\n{}", log.text()));
         Self { child, address, log, output, _configuration: None }
     }
 
@@ -136,6 +146,16 @@ impl Portcullis {
         line.unwrap_or_else(|| panic!("no such line with {text:?}:\n{}", self.log.text()))
     }
 
+    /// The first log line, in any form, that has all these texts. It waits for the line to be written.
+    ///
+    /// # Panics
+    /// When there is none in time.
+    pub async fn logged_line(&self, texts: &[&str]) -> String {
+        let all = |line: &str| texts.iter().all(|text| line.contains(text)).then(|| line.to_owned());
+        let line = timeout(PATIENCE, self.log.find(all)).await.ok().flatten();
+        line.unwrap_or_else(|| panic!("no line with {texts:?}:\n{}", self.log.text()))
+    }
+
     /// Everything that it has logged so far.
     pub fn log(&self) -> String {
         self.log.text()
@@ -181,6 +201,14 @@ impl Drop for Portcullis {
             panic!("the program panicked:\n{log}");
         }
     }
+}
+
+/// The address in the line that says that it listens, in either form of the log.
+fn listening_at(line: &str) -> Option<SocketAddr> {
+    let (_, rest) = line.split_once("listening").filter(|_| line.contains("listen.address"))?;
+    let (_, address) = rest.split_once("listen.address")?;
+    let address = address.trim_start_matches(['"', ':', '=']);
+    address.split(['"', ' ']).next()?.parse().ok()
 }
 
 /// The program with these arguments, and with nothing of it configured by this process's environment.

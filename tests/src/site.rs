@@ -27,6 +27,7 @@ pub struct SiteBuilder {
     issuer: String,
     resource: Option<String>,
     tables: String,
+    log_format: Option<&'static str>,
 }
 
 impl SiteBuilder {
@@ -72,6 +73,13 @@ impl SiteBuilder {
         self
     }
 
+    /// The form of the program's log; `json` by default, which is what everything that waits for a log line reads.
+    #[must_use]
+    pub fn log_format(mut self, format: &'static str) -> Self {
+        self.log_format = Some(format);
+        self
+    }
+
     /// Starts it.
     ///
     /// # Panics
@@ -110,7 +118,8 @@ impl SiteBuilder {
             resource = self.resource.as_deref().unwrap_or(Site::SCOPED),
             tables = self.tables,
         );
-        Site { portcullis: Portcullis::serve(&configuration).await, forge, upstream, _keys: keys }
+        let portcullis = Portcullis::serve_logging(&configuration, self.log_format.unwrap_or("json")).await;
+        Site { portcullis, forge, upstream, _keys: keys }
     }
 }
 
