@@ -4,6 +4,7 @@
 mod audit;
 mod canary;
 mod cors;
+mod doctor;
 mod http2;
 mod identity;
 mod introspection;

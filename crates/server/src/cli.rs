@@ -33,6 +33,11 @@ pub(crate) enum Command {
     Idp(Idp),
     /// Get a token for a protected MCP server and call one method of it.
     Call(Call),
+    /// Examine the authorization chain of any MCP server, or other protected resource, step by step.
+    ///
+    /// Exits with 0 when clients that keep to the standards get through, with 1 when there are problems, and with 2 when
+    /// it could not run. No credentials are sent, and nothing is registered.
+    Doctor(Doctor),
     /// Print a completion script for a shell.
     Completions {
         /// The shell to complete for.
@@ -100,6 +105,21 @@ pub(crate) struct Call {
     /// Speak revision 2026-07-28, without a session, in place of 2025-11-25.
     #[arg(long)]
     pub(crate) modern: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct Doctor {
+    /// The protected resource, such as `https://mcp.example.com/mcp`.
+    pub(crate) url: String,
+    /// Print JSON, for machines.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Follow URLs that servers name into private networks too.
+    #[arg(long)]
+    pub(crate) allow_private: bool,
+    /// A PEM file of certificates to trust for the resource itself, beside the machine's own.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca_file: Option<PathBuf>,
 }
 
 #[cfg(test)]

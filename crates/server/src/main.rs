@@ -18,18 +18,21 @@ use cli::{Cli, Command};
 fn main() -> ExitCode {
     let Cli { log_format, command } = Cli::parse();
     let outcome = telemetry::start(log_format).and_then(|()| match command {
-        Command::Serve(arguments) => command::serve::run(&arguments, log_format),
-        Command::Demo(arguments) => command::demo::run(&arguments, log_format),
-        Command::Check(arguments) => command::check::run(&arguments),
-        Command::Idp(arguments) => command::idp::run(&arguments),
-        Command::Call(arguments) => command::call::run(&arguments),
-        Command::Completions { shell } => command::completions::run(shell),
+        Command::Serve(arguments) => done(command::serve::run(&arguments, log_format)),
+        Command::Demo(arguments) => done(command::demo::run(&arguments, log_format)),
+        Command::Check(arguments) => done(command::check::run(&arguments)),
+        Command::Idp(arguments) => done(command::idp::run(&arguments)),
+        Command::Call(arguments) => done(command::call::run(&arguments)),
+        Command::Doctor(arguments) => Ok(command::doctor::run(&arguments)),
+        Command::Completions { shell } => done(command::completions::run(shell)),
     });
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            command::report(&error);
-            ExitCode::FAILURE
-        }
-    }
+    outcome.unwrap_or_else(|error| {
+        command::report(&error);
+        ExitCode::FAILURE
+    })
+}
+
+/// The exit code of a command that knows no other than success.
+fn done(outcome: anyhow::Result<()>) -> anyhow::Result<ExitCode> {
+    outcome.map(|()| ExitCode::SUCCESS)
 }
