@@ -3,6 +3,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use bytes::Bytes;
 use portcullis_discovery::{Fetch, FetchSettings, HttpFetch, UrlPolicy};
 use portcullis_metadata::{ClientIdUrl, Issuer};
+use tokio::sync::watch;
 
 use crate::{
     DevIdpError, DevIdpSettings, DocumentFetch, GrantType, assertion,
@@ -12,6 +13,7 @@ use crate::{
     code::IssuedCode,
     consent::Pending,
     dpop::{self, Nonces},
+    faults::Faults,
     keys::Keys,
     metadata,
     refresh::Family,
@@ -44,6 +46,9 @@ pub(crate) struct App {
     /// Key and `jti` of each DPoP proof that counted.
     pub(crate) used_proofs: Table<()>,
     pub(crate) nonces: Nonces,
+    pub(crate) faults: Faults,
+    /// Says to all that waits that the server stops.
+    pub(crate) stop: watch::Sender<bool>,
 }
 
 /// How long a code can be exchanged (RFC 6749 section 4.1.2 recommends 10 minutes at most).
@@ -63,7 +68,11 @@ impl App {
         fn table<V>(settings: &DevIdpSettings, capacity: usize, lifetime: Duration) -> Table<V> {
             Table::new(capacity, lifetime, Arc::clone(&settings.clock))
         }
+        let faults = Faults::default();
+        settings.faults.iter().try_for_each(|fault| faults.inject(fault.clone())).map_err(DevIdpError::Fault)?;
         Ok(Self {
+            faults,
+            stop: watch::Sender::new(false),
             clients: table(&settings, settings.max_clients, CLIENT_LIFETIME),
             documents: documents(&settings, &issuer)?,
             codes: table(&settings, MAX_OPEN, CODE_LIFETIME),

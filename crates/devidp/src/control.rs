@@ -1,7 +1,7 @@
 use std::{fmt, sync::Arc};
 
 use crate::{
-    DevIdpError,
+    DevIdpError, Fault, FaultProblem,
     app::App,
     keys::{KeyPair, KeysError},
 };
@@ -22,6 +22,24 @@ pub enum OldKeys {
 }
 
 impl Control {
+    /// Lets a fault strike the requests to come, after those that wait at the same place.
+    ///
+    /// # Errors
+    /// When the fault makes no sense, or 100 wait already.
+    pub fn inject(&self, fault: Fault) -> Result<(), FaultProblem> {
+        self.0.faults.inject(fault)
+    }
+
+    /// How many faults are still to strike.
+    pub fn pending_faults(&self) -> usize {
+        self.0.faults.len()
+    }
+
+    /// Forgets all faults that wait. One that strikes already is not stopped.
+    pub fn clear_faults(&self) {
+        self.0.faults.clear();
+    }
+
     /// Replaces the signing keys by new ones, which takes a noticeable part of a second.
     ///
     /// # Errors

@@ -18,11 +18,24 @@ pub(crate) enum Endpoint {
     Introspect,
     /// Where clients give tokens up.
     Revoke,
+    /// Where tests have the signing keys replaced.
+    RotateKeys,
+    /// Where tests script faults.
+    Faults,
 }
 
 impl Endpoint {
-    const NAMED: [Self; 7] =
-        [Self::Jwks, Self::Register, Self::Authorize, Self::Consent, Self::Token, Self::Introspect, Self::Revoke];
+    const NAMED: [Self; 9] = [
+        Self::Jwks,
+        Self::Register,
+        Self::Authorize,
+        Self::Consent,
+        Self::Token,
+        Self::Introspect,
+        Self::Revoke,
+        Self::RotateKeys,
+        Self::Faults,
+    ];
 
     /// What a path names. Paths are compared as they are, without decoding.
     pub(crate) fn find(path: &str, issuer: &Issuer, issuer_path: &str) -> Option<Self> {
@@ -48,6 +61,8 @@ impl Endpoint {
             Self::Token => "token",
             Self::Introspect => "introspect",
             Self::Revoke => "revoke",
+            Self::RotateKeys => "admin/rotate",
+            Self::Faults => "admin/faults",
         };
         format!("{issuer_path}/{name}")
     }
@@ -57,8 +72,16 @@ impl Endpoint {
         match self {
             Self::Front | Self::Metadata | Self::Jwks => &[Method::GET, Method::HEAD],
             Self::Authorize => &[Method::GET],
-            Self::Register | Self::Consent | Self::Token | Self::Introspect | Self::Revoke => &[Method::POST],
+            Self::Register | Self::Consent | Self::Token | Self::Introspect | Self::Revoke | Self::RotateKeys => {
+                &[Method::POST]
+            }
+            Self::Faults => &[Method::POST, Method::DELETE],
         }
+    }
+
+    /// Whether it is there for tests alone, where the settings have it.
+    pub(crate) const fn is_admin(self) -> bool {
+        matches!(self, Self::RotateKeys | Self::Faults)
     }
 
     /// Whether scripts of other origins may use it. Pages that act for a person are not among these, nor is what only

@@ -1,6 +1,6 @@
 use std::{io, net::SocketAddr};
 
-use crate::ClientProblem;
+use crate::{ClientProblem, FaultProblem};
 
 /// Why a development authorization server cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -83,6 +83,9 @@ pub enum DevIdpError {
     /// What fetches the documents of clients cannot be set up.
     #[error("cannot set up what fetches the documents of clients")]
     Fetch(#[source] portcullis_discovery::FetchError),
+    /// A scripted fault makes no sense.
+    #[error("a scripted fault is not usable: {0}")]
+    Fault(FaultProblem),
     /// A signing key could not be made.
     #[error("cannot make the signing keys")]
     Keys(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -105,6 +108,7 @@ impl DevIdpError {
             Self::InitialAccessToken => "devidp.initial_access_token",
             Self::Client { .. } => "devidp.client",
             Self::Fetch(_) => "devidp.fetch",
+            Self::Fault(_) => "devidp.fault",
             Self::Keys(_) => "devidp.keys",
         }
     }

@@ -52,6 +52,7 @@
 //! No refresh tokens, ID tokens, pushed requests or TLS. The metadata says so by leaving them out; the two members about
 //! ID tokens that it has are there because OpenID Connect Discovery requires them of every document.
 
+mod admin;
 mod app;
 mod assertion;
 mod authorize;
@@ -66,6 +67,7 @@ mod control;
 mod dpop;
 mod endpoint;
 mod error;
+mod faults;
 mod form;
 mod grant_type;
 mod handle;
@@ -91,6 +93,7 @@ mod user;
 pub use client_settings::{ClientAuthentication, ClientProblem, ClientSettings};
 pub use control::{Control, OldKeys};
 pub use error::DevIdpError;
+pub use faults::{Fault, FaultKind, FaultPoint, FaultProblem};
 pub use grant_type::GrantType;
 pub use server::DevIdp;
 pub use settings::{DevIdpSettings, DocumentFetch, Registration, SigningAlgorithm, TokenHeaderType};

@@ -6,10 +6,12 @@ use http::{
         WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
     },
 };
-use http_body_util::Full;
-use portcullis_metadata::OAuthError;
+use http_body_util::{BodyExt, Full};
+use portcullis_metadata::{Issuer, OAuthError};
+use url::form_urlencoded;
 
 use crate::{
+    faults::WRONG_ISSUER,
     handle::random_text,
     oauth_error::{ErrorName, OAuthRefusal},
     page::refusal_page,
@@ -83,6 +85,25 @@ pub(crate) fn redirect(status: StatusCode, location: &str) -> Reply {
 /// A short text for a developer.
 pub(crate) fn plain(status: StatusCode, text: &'static str) -> Reply {
     guarded(status, Bytes::from_static(text.as_bytes()), "text/plain; charset=utf-8")
+}
+
+/// The same answer with another issuer in it: in its redirect, or in its body.
+pub(crate) async fn with_wrong_issuer(issuer: &Issuer, reply: Reply) -> Reply {
+    let (mut head, body) = reply.into_parts();
+    // The body is whole already.
+    let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    let encoded = |issuer: &str| form_urlencoded::byte_serialize(issuer.as_bytes()).collect::<String>();
+    let location = head.headers.get(LOCATION).and_then(|location| location.to_str().ok());
+    let location = location.map(|location| {
+        let (right, wrong) = (encoded(issuer.as_str()), encoded(WRONG_ISSUER));
+        location.replace(&format!("iss={right}"), &format!("iss={wrong}"))
+    });
+    if let Some(location) = location.and_then(|location| HeaderValue::try_from(location).ok()) {
+        head.headers.insert(LOCATION, location);
+    }
+    let member = |issuer: &str| format!("\"issuer\":{}", serde_json::Value::from(issuer));
+    let text = String::from_utf8_lossy(&body).replace(&member(issuer.as_str()), &member(WRONG_ISSUER));
+    Response::from_parts(head, Full::new(Bytes::from(text)))
 }
 
 /// Adds a cookie to an answer. `cookie` is visible ASCII and spaces.

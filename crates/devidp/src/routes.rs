@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{
@@ -14,9 +14,11 @@ use portcullis_metadata::is_loopback;
 use url::Url;
 
 use crate::{
+    admin,
     app::App,
     authorize, consent,
     endpoint::Endpoint,
+    faults::{self, Struck},
     form::Params,
     introspection,
     oauth_error::{ErrorName, OAuthRefusal},
@@ -26,22 +28,36 @@ use crate::{
     revocation, token,
 };
 
+const JSON: &str = "application/json";
+const FORM: &str = "application/x-www-form-urlencoded";
 const MAX_QUERY: usize = 8 * 1024;
 const MAX_BODY: usize = 16 * 1024;
 const BODY_TIME: Duration = Duration::from_secs(10);
 
+/// A connection that ends without an answer, on purpose. hyper closes it for any error.
+#[derive(Debug, thiserror::Error)]
+#[error("a scripted fault")]
+pub(crate) struct Cut;
+
 /// Answers a request.
-pub(crate) async fn answer(app: &App, request: Request<Incoming>) -> Reply {
+pub(crate) async fn answer(app: &Arc<App>, request: Request<Incoming>) -> Result<Reply, Cut> {
     // A page of another site that has its name point to loopback would otherwise count as ours (DNS rebinding).
     if !is_for_loopback(&request) {
-        return plain(StatusCode::FORBIDDEN, "This server answers to loopback host names only.\n");
+        return Ok(plain(StatusCode::FORBIDDEN, "This server answers to loopback host names only.\n"));
     }
-    let Some(endpoint) = Endpoint::find(request.uri().path(), &app.issuer, &app.settings.issuer_path) else {
-        return plain(StatusCode::NOT_FOUND, "There is nothing here. This is a development authorization server.\n");
+    let endpoint = Endpoint::find(request.uri().path(), &app.issuer, &app.settings.issuer_path);
+    let Some(endpoint) = endpoint.filter(|endpoint| app.settings.admin || !endpoint.is_admin()) else {
+        let text = "There is nothing here. This is a development authorization server.\n";
+        return Ok(plain(StatusCode::NOT_FOUND, text));
     };
     let method = request.method().clone();
     let mut reply = if endpoint.methods().contains(&method) {
-        handle(app, endpoint, request).await
+        match faults::strike(app, endpoint).await {
+            Struck::Not => handle(app, endpoint, request).await,
+            Struck::Issuer => respond::with_wrong_issuer(&app.issuer, handle(app, endpoint, request).await).await,
+            Struck::Answered(reply) => reply,
+            Struck::Cut => return Err(Cut),
+        }
     } else if method == Method::OPTIONS && endpoint.is_for_scripts() {
         preflight(endpoint)
     } else {
@@ -55,10 +71,10 @@ pub(crate) async fn answer(app: &App, request: Request<Incoming>) -> Reply {
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("www-authenticate, dpop-nonce"));
     }
     tracing::debug!(http.method = %method, ?endpoint, http.status = reply.status().as_u16(), "answered");
-    reply
+    Ok(reply)
 }
 
-async fn handle(app: &App, endpoint: Endpoint, request: Request<Incoming>) -> Reply {
+async fn handle(app: &Arc<App>, endpoint: Endpoint, request: Request<Incoming>) -> Reply {
     let (head, body) = request.into_parts();
     let query = head.uri.query().unwrap_or_default();
     if query.len() > MAX_QUERY {
@@ -68,30 +84,36 @@ async fn handle(app: &App, endpoint: Endpoint, request: Request<Incoming>) -> Re
         Endpoint::Metadata => return respond::document(app.metadata.clone()),
         Endpoint::Jwks => return respond::document(app.keys.current().jwks.clone()),
         Endpoint::Register => {
-            return match read(&head.headers, "application/json", body).await {
+            return match read(&head.headers, JSON, body).await {
                 Ok(body) => registration::register(app, &head.headers, &body),
                 Err(error) => error.as_json(ErrorName::InvalidClientMetadata),
             };
         }
-        Endpoint::Token => {
-            return match read(&head.headers, "application/x-www-form-urlencoded", body).await {
-                Ok(body) => token::exchange(app, &head.headers, &Params::parse(&body)).await,
-                Err(error) => error.as_json(ErrorName::InvalidRequest),
+        Endpoint::Token | Endpoint::Introspect | Endpoint::Revoke => {
+            let form = match read(&head.headers, FORM, body).await {
+                Ok(body) => Params::parse(&body),
+                Err(error) => return error.as_json(ErrorName::InvalidRequest),
+            };
+            return match endpoint {
+                Endpoint::Token => token::exchange(app, &head.headers, &form).await,
+                Endpoint::Introspect => introspection::introspect(app, &head.headers, &form),
+                _ => revocation::revoke(app, &head.headers, &form).await,
             };
         }
-        Endpoint::Introspect => {
-            return match read(&head.headers, "application/x-www-form-urlencoded", body).await {
-                Ok(body) => introspection::introspect(app, &head.headers, &Params::parse(&body)),
-                Err(error) => error.as_json(ErrorName::InvalidRequest),
+        Endpoint::RotateKeys | Endpoint::Faults => {
+            if !admin::is_from_a_program(&head.headers) {
+                return plain(StatusCode::FORBIDDEN, "Pages in a browser may not do this.\n");
+            }
+            let body = match head.method {
+                Method::DELETE => Ok(Bytes::new()),
+                _ => read(&head.headers, JSON, body).await,
+            };
+            return match body {
+                Ok(body) => admin::answer(app, endpoint, &head.method, &body).await,
+                Err(error) => plain(error.status(), error.description()),
             };
         }
-        Endpoint::Revoke => {
-            return match read(&head.headers, "application/x-www-form-urlencoded", body).await {
-                Ok(body) => revocation::revoke(app, &head.headers, &Params::parse(&body)).await,
-                Err(error) => error.as_json(ErrorName::InvalidRequest),
-            };
-        }
-        Endpoint::Consent => match read(&head.headers, "application/x-www-form-urlencoded", body).await {
+        Endpoint::Consent => match read(&head.headers, FORM, body).await {
             Ok(body) => consent::decide(app, &head.headers, &Params::parse(&body)),
             Err(error) => respond::page_refusal(error.status(), error.description()),
         },
@@ -125,6 +147,7 @@ fn methods_of(endpoint: Endpoint) -> HeaderValue {
     HeaderValue::from_static(match endpoint.methods() {
         [Method::GET, Method::HEAD] => "GET, HEAD",
         [Method::GET] => "GET",
+        [Method::POST, Method::DELETE] => "POST, DELETE",
         _ => "POST",
     })
 }
@@ -164,7 +187,7 @@ impl BodyError {
 
     fn description(&self) -> &'static str {
         match self {
-            Self::WrongType("application/json") => "the content type is application/json",
+            Self::WrongType(JSON) => "the content type is application/json",
             Self::WrongType(_) => "the content type is application/x-www-form-urlencoded",
             Self::TooLarge => "the body is larger than 16 KiB",
             Self::TooSlow => "the body took longer than 10 seconds",

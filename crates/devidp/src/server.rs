@@ -1,11 +1,11 @@
-use std::{convert::Infallible, fmt, future::Future, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+use std::{fmt, future::Future, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use portcullis_metadata::Issuer;
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    sync::{OwnedSemaphorePermit, Semaphore},
     task::JoinSet,
 };
 
@@ -69,7 +69,6 @@ impl DevIdp {
         let Self { app, listener, address } = self;
         tracing::info!(issuer = app.issuer.as_str(), %address, "development authorization server is listening");
         let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-        let (stop, stopped) = watch::channel(false);
         let mut connections = JoinSet::new();
         let mut shutdown = pin!(shutdown);
         loop {
@@ -77,12 +76,12 @@ impl DevIdp {
                 () = &mut shutdown => break,
                 Some(_) = connections.join_next() => {}
                 (stream, permit) = accept(&listener, &room) => {
-                    connections.spawn(connection(Arc::clone(&app), stream, stopped.clone(), permit));
+                    connections.spawn(connection(Arc::clone(&app), stream, permit));
                 }
             }
         }
         drop(listener);
-        stop.send_replace(true);
+        app.stop.send_replace(true);
         let drained = async { while connections.join_next().await.is_some() {} };
         if tokio::time::timeout(DRAIN_TIME, drained).await.is_err() {
             tracing::warn!("cut off requests that did not finish in time");
@@ -113,15 +112,11 @@ async fn accept(listener: &TcpListener, room: &Arc<Semaphore>) -> (TcpStream, Op
     }
 }
 
-async fn connection(
-    app: Arc<App>,
-    stream: TcpStream,
-    mut stopped: watch::Receiver<bool>,
-    _room: Option<OwnedSemaphorePermit>,
-) {
+async fn connection(app: Arc<App>, stream: TcpStream, _room: Option<OwnedSemaphorePermit>) {
+    let mut stopped = app.stop.subscribe();
     let service = service_fn(|request| {
         let app = Arc::clone(&app);
-        async move { Ok::<_, Infallible>(routes::answer(&app, request).await) }
+        async move { routes::answer(&app, request).await }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -8,7 +8,7 @@ use std::{
 use portcullis_discovery::Fetch;
 use portcullis_metadata::{Clock, ResourceUri, Scopes, Secret, SystemClock};
 
-use crate::{ClientSettings, DevIdpError, GrantType, user::is_user_name};
+use crate::{ClientSettings, DevIdpError, Fault, GrantType, user::is_user_name};
 
 /// 30 days.
 const MAX_REFRESH_SECONDS: u64 = 30 * 24 * 60 * 60;
@@ -64,6 +64,11 @@ pub struct DevIdpSettings {
     /// How many clients that registered themselves are kept at once. When it is reached, a new registration takes the place of the
     /// oldest client that never obtained a code; when there is none, it is refused. Default 1000.
     pub max_clients: usize,
+    /// What goes wrong on purpose, from the start. Default nothing.
+    pub faults: Vec<Fault>,
+    /// Whether programs on this machine may rotate the keys and script faults, at `admin/rotate` and `admin/faults`.
+    /// Pages in a browser may not. Default `false`.
+    pub admin: bool,
     /// Where the time comes from. Default the machine's clocks.
     pub clock: Arc<dyn Clock>,
 }
@@ -86,6 +91,8 @@ impl Default for DevIdpSettings {
             registration: Registration::Open,
             client_documents: DocumentFetch::Http,
             max_clients: 1000,
+            faults: Vec::new(),
+            admin: false,
             clock: Arc::new(SystemClock::new()),
         }
     }
@@ -161,6 +168,8 @@ impl fmt::Debug for DevIdpSettings {
             .field("clients", &self.clients)
             .field("registration", &self.registration)
             .field("client_documents", &self.client_documents)
+            .field("faults", &self.faults)
+            .field("admin", &self.admin)
             .finish_non_exhaustive()
     }
 }

@@ -8,6 +8,7 @@ mod clients;
 mod consent;
 mod documents;
 mod dpop;
+mod faults;
 mod flow;
 mod introspection;
 mod listening;

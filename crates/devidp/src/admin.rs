@@ -1,0 +1,122 @@
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode, header::ORIGIN};
+use http_body_util::Full;
+use serde::Deserialize;
+
+use crate::{
+    Control, Fault, FaultKind, FaultPoint, OldKeys,
+    app::App,
+    endpoint::Endpoint,
+    respond::{Reply, plain},
+};
+
+/// Whether a program sends this request, and no page in a browser: a browser says so in one of these headers. What is
+/// not `GET` without a body needs a preflight from a page of another site besides, which is not answered here.
+pub(crate) fn is_from_a_program(headers: &HeaderMap) -> bool {
+    ["sec-fetch-site", "sec-fetch-mode"].iter().all(|name| !headers.contains_key(*name))
+        && !headers.contains_key(ORIGIN)
+}
+
+/// Answers the endpoints that tests steer a running server with.
+pub(crate) async fn answer(app: &Arc<App>, endpoint: Endpoint, method: &Method, body: &[u8]) -> Reply {
+    let control = Control(Arc::clone(app));
+    match (endpoint, method) {
+        (Endpoint::RotateKeys, _) => match read(body).map(|Rotation { old_keys }| old_keys.unwrap_or_default()) {
+            Err(refusal) => refusal,
+            Ok(old_keys) => match control.rotate_keys(old_keys.into()).await {
+                Ok(()) => done(),
+                Err(_) => plain(StatusCode::INTERNAL_SERVER_ERROR, "No key could be made.\n"),
+            },
+        },
+        (_, &Method::DELETE) => {
+            control.clear_faults();
+            done()
+        }
+        _ => match read(body).and_then(FaultRequest::fault) {
+            Err(refusal) => refusal,
+            Ok(fault) => match control.inject(fault) {
+                Ok(()) => done(),
+                Err(problem) => refused(&problem.to_string()),
+            },
+        },
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rotation {
+    old_keys: Option<OldKeysName>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum OldKeysName {
+    #[default]
+    Keep,
+    Withdraw,
+}
+
+impl From<OldKeysName> for OldKeys {
+    fn from(name: OldKeysName) -> Self {
+        match name {
+            OldKeysName::Keep => Self::Keep,
+            OldKeysName::Withdraw => Self::Withdraw,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FaultRequest {
+    at: String,
+    kind: FaultName,
+    status: Option<u16>,
+    delay_ms: Option<u64>,
+    times: Option<NonZeroU32>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum FaultName {
+    Delay,
+    Status,
+    Garbage,
+    Hang,
+    WrongIssuer,
+    Drop,
+}
+
+impl FaultRequest {
+    fn fault(self) -> Result<Fault, Reply> {
+        let at = FaultPoint::parse(&self.at)
+            .ok_or_else(|| refused("at is metadata, jwks, register, authorize, token, introspect or revoke"))?;
+        let kind = match (self.kind, self.status, self.delay_ms) {
+            (FaultName::Delay, None, Some(delay)) => FaultKind::Delay(Duration::from_millis(delay)),
+            (FaultName::Status, Some(status), None) => {
+                FaultKind::Status(StatusCode::from_u16(status).map_err(|_| refused("status is no HTTP status"))?)
+            }
+            (FaultName::Garbage, None, None) => FaultKind::Garbage,
+            (FaultName::Hang, None, None) => FaultKind::Hang,
+            (FaultName::WrongIssuer, None, None) => FaultKind::WrongIssuer,
+            (FaultName::Drop, None, None) => FaultKind::Drop,
+            _ => return Err(refused("delay needs delay_ms, status needs status, and the others need neither")),
+        };
+        Ok(Fault { at, kind, times: self.times })
+    }
+}
+
+fn read<'de, T: Deserialize<'de>>(body: &'de [u8]) -> Result<T, Reply> {
+    serde_json::from_slice(body).map_err(|error| refused(&error.to_string()))
+}
+
+fn refused(reason: &str) -> Reply {
+    let mut reply = plain(StatusCode::BAD_REQUEST, "");
+    *reply.body_mut() = Full::new(Bytes::from(format!("{reason}\n")));
+    reply
+}
+
+fn done() -> Reply {
+    plain(StatusCode::NO_CONTENT, "")
+}

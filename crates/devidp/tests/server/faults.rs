@@ -1,0 +1,219 @@
+//! What goes wrong on purpose.
+
+use std::{
+    num::NonZeroU32,
+    time::{Duration, Instant},
+};
+
+use http::{Method, StatusCode};
+use http_body_util::Empty;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use portcullis_devidp::{DevIdp, DevIdpSettings, Fault, FaultKind, FaultPoint, FaultProblem};
+use tokio::net::TcpStream;
+
+use crate::support::*;
+
+fn fault(at: FaultPoint, kind: FaultKind, times: u32) -> Fault {
+    Fault { at, kind, times: NonZeroU32::new(times) }
+}
+
+/// Sends a request, and says whether anything was answered.
+async fn is_answered(server: &Server, path: &str) -> bool {
+    let stream = TcpStream::connect(server.address).await.unwrap();
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    let request = http::Request::get(path).header("host", server.address.to_string());
+    sender.send_request(request.body(Empty::<bytes::Bytes>::new()).unwrap()).await.is_ok()
+}
+
+/// K1: faults strike in their order, as often as they say, at their place alone.
+#[tokio::test]
+async fn faults_strike_in_order_and_run_out() {
+    let server = Server::start(|settings| {
+        settings.faults = vec![fault(FaultPoint::Jwks, FaultKind::Status(StatusCode::SERVICE_UNAVAILABLE), 2)];
+    })
+    .await;
+    server.control.inject(fault(FaultPoint::Jwks, FaultKind::Garbage, 1)).unwrap();
+    let metadata = "/.well-known/oauth-authorization-server";
+    assert_eq!(server.get(metadata).await.status, StatusCode::OK);
+    for _ in 0..2 {
+        assert_eq!(server.get("/jwks").await.status, StatusCode::SERVICE_UNAVAILABLE);
+    }
+    let garbage = server.get("/jwks").await;
+    assert_eq!((garbage.status, garbage.header("content-type")), (StatusCode::OK, Some("application/json")));
+    assert!(serde_json::from_str::<serde_json::Value>(&garbage.body).is_err());
+    assert!(server.get("/jwks").await.json()["keys"].is_array());
+
+    // Without a number it strikes until it is cleared.
+    let forever = Fault { times: None, ..fault(FaultPoint::Token, FaultKind::Status(StatusCode::IM_A_TEAPOT), 1) };
+    server.control.inject(forever).unwrap();
+    for _ in 0..3 {
+        assert_eq!(server.token(&[]).await.status, StatusCode::IM_A_TEAPOT);
+    }
+    server.control.clear_faults();
+    assert_eq!(server.token(&[]).await.error(), "invalid_request");
+}
+
+/// K1: a dropped connection has no answer; a delayed one has its own, later.
+#[tokio::test]
+async fn answers_are_dropped_and_delayed() {
+    let server = Server::start(|_| {}).await;
+    server.control.inject(fault(FaultPoint::Jwks, FaultKind::Drop, 1)).unwrap();
+    assert!(!is_answered(&server, "/jwks").await);
+    assert!(is_answered(&server, "/jwks").await);
+    let delay = Duration::from_millis(30);
+    server.control.inject(fault(FaultPoint::Jwks, FaultKind::Delay(delay), 1)).unwrap();
+    let asked = Instant::now();
+    assert!(server.get("/jwks").await.json()["keys"].is_array());
+    assert!(asked.elapsed() >= delay);
+}
+
+/// K1: a request that hangs is let go when the server stops.
+#[tokio::test]
+async fn a_hanging_request_ends_with_the_server() {
+    let server = Server::start(|_| {}).await;
+    server.control.inject(fault(FaultPoint::Jwks, FaultKind::Hang, 1)).unwrap();
+    let stream = TcpStream::connect(server.address).await.unwrap();
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    let request = http::Request::get("/jwks").header("host", server.address.to_string());
+    let hanging = tokio::spawn(sender.send_request(request.body(Empty::<bytes::Bytes>::new()).unwrap()));
+    // The next request is answered, so that the fault is taken and holds only its own.
+    while server.control.pending_faults() > 0 {
+        tokio::task::yield_now().await;
+    }
+    assert!(is_answered(&server, "/jwks").await);
+    assert!(!hanging.is_finished());
+    server.shut_down().await;
+    assert!(hanging.await.unwrap().is_err());
+}
+
+/// K1: another issuer stands in metadata and in the redirect, and nowhere else.
+#[tokio::test]
+async fn another_issuer_can_stand_in_answers() {
+    let server = Server::granting().await;
+    for at in [FaultPoint::Metadata, FaultPoint::Authorize] {
+        server.control.inject(fault(at, FaultKind::WrongIssuer, 1)).unwrap();
+    }
+    let wrong = "https://wrong-issuer.example";
+    let metadata = server.get("/.well-known/openid-configuration").await.json();
+    assert_eq!(metadata["issuer"], wrong);
+    assert_eq!(metadata["token_endpoint"], format!("{}/token", server.issuer));
+    let (client, verifier) = (server.register().await, verifier());
+    let parameters = request(&client, verifier.challenge());
+    let struck = server.authorize(&parameters).await;
+    assert_eq!(struck.returned("iss").as_deref(), Some(wrong));
+    assert_eq!(struck.returned("state").as_deref(), Some("a state & more"));
+    assert_eq!(server.authorize(&parameters).await.returned("iss").as_deref(), Some(&*server.issuer));
+    assert_eq!(server.get("/.well-known/openid-configuration").await.json()["issuer"], server.issuer);
+}
+
+/// A fault that makes no sense is refused, at start too, and no more than 100 wait.
+#[tokio::test]
+async fn senseless_faults_are_refused() {
+    let server = Server::start(|_| {}).await;
+    for (refused, problem) in [
+        (fault(FaultPoint::Jwks, FaultKind::Status(StatusCode::OK), 1), FaultProblem::Status),
+        (fault(FaultPoint::Jwks, FaultKind::Delay(Duration::from_secs(61)), 1), FaultProblem::Delay),
+        (fault(FaultPoint::Token, FaultKind::WrongIssuer, 1), FaultProblem::NoIssuer),
+    ] {
+        assert_eq!(server.control.inject(refused.clone()), Err(problem));
+        let settings = DevIdpSettings { faults: vec![refused], ..DevIdpSettings::default() };
+        assert_eq!(DevIdp::bind(settings).await.unwrap_err().code(), "devidp.fault");
+    }
+    let good = fault(FaultPoint::Jwks, FaultKind::Garbage, 1);
+    for _ in 0..100 {
+        server.control.inject(good.clone()).unwrap();
+    }
+    assert_eq!(server.control.inject(good), Err(FaultProblem::TooMany));
+}
+
+async fn admin(server: &Server, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    server.send(method, path, headers, body).await
+}
+
+/// K1: a program on this machine rotates keys and scripts faults over HTTP.
+#[tokio::test]
+async fn a_program_steers_a_running_server() {
+    let server = Server::start(|settings| settings.admin = true).await;
+    let kids = async || {
+        let keys = server.get("/jwks").await.json()["keys"].as_array().unwrap().clone();
+        keys.into_iter().map(|key| key["kid"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let first = kids().await;
+    let answer = admin(&server, Method::POST, "/admin/rotate", &[JSON], "{}").await;
+    assert_eq!(answer.status, StatusCode::NO_CONTENT);
+    let second = kids().await;
+    assert_eq!(second[2..], first);
+    let answer = admin(&server, Method::POST, "/admin/rotate", &[JSON], r#"{"old_keys":"withdraw"}"#).await;
+    assert_eq!(answer.status, StatusCode::NO_CONTENT);
+    let third = kids().await;
+    assert!(third.len() == 2 && third.iter().all(|kid| !second.contains(kid)));
+
+    let fault = r#"{"at":"token","kind":"status","status":503,"times":1}"#;
+    let answer = admin(&server, Method::POST, "/admin/faults", &[JSON], fault).await;
+    assert_eq!(answer.status, StatusCode::NO_CONTENT);
+    assert_eq!(server.token(&[]).await.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(server.token(&[]).await.status, StatusCode::BAD_REQUEST);
+    let forever = r#"{"at":"jwks","kind":"garbage"}"#;
+    admin(&server, Method::POST, "/admin/faults", &[JSON], forever).await;
+    assert_eq!(admin(&server, Method::DELETE, "/admin/faults", &[], "").await.status, StatusCode::NO_CONTENT);
+    assert_eq!(kids().await, third);
+
+    for bad in [
+        "",
+        "[]",
+        r#"{"at":"token"}"#,
+        r#"{"at":"consent","kind":"drop"}"#,
+        r#"{"at":"token","kind":"explode"}"#,
+        r#"{"at":"token","kind":"status"}"#,
+        r#"{"at":"token","kind":"status","status":200}"#,
+        r#"{"at":"token","kind":"status","status":99}"#,
+        r#"{"at":"token","kind":"drop","status":500}"#,
+        r#"{"at":"token","kind":"drop","times":0}"#,
+        r#"{"at":"token","kind":"delay","delay_ms":60001}"#,
+        r#"{"at":"token","kind":"drop","more":1}"#,
+    ] {
+        let answer = admin(&server, Method::POST, "/admin/faults", &[JSON], bad).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{bad}");
+        assert!(!answer.body.is_empty());
+    }
+    for bad in ["", r#"{"old_keys":"burn"}"#] {
+        let answer = admin(&server, Method::POST, "/admin/rotate", &[JSON], bad).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{bad}");
+    }
+    assert_eq!(kids().await, third);
+}
+
+/// K1: no page in a browser steers it, and nobody where the settings do not have it.
+#[tokio::test]
+async fn pages_and_strangers_steer_nothing() {
+    let server = Server::start(|settings| settings.admin = true).await;
+    let origin = format!("http://{}", server.address);
+    let before = server.get("/jwks").await.body;
+    for browser in
+        [("origin", &*origin), ("origin", "null"), ("sec-fetch-site", "same-origin"), ("sec-fetch-mode", "cors")]
+    {
+        let answer = admin(&server, Method::POST, "/admin/rotate", &[JSON, browser], "{}").await;
+        assert_eq!(answer.status, StatusCode::FORBIDDEN, "{browser:?}");
+        let answer = admin(&server, Method::DELETE, "/admin/faults", &[browser], "").await;
+        assert_eq!(answer.status, StatusCode::FORBIDDEN, "{browser:?}");
+    }
+    let simple = [FORM, ("content-type", "text/plain")];
+    for simple in simple {
+        let answer = admin(&server, Method::POST, "/admin/rotate", &[simple], "{}").await;
+        assert_eq!(answer.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
+    }
+    let preflight = admin(&server, Method::OPTIONS, "/admin/rotate", &[("origin", "https://client.example")], "").await;
+    assert_eq!(preflight.status, StatusCode::METHOD_NOT_ALLOWED);
+    assert!(preflight.header("access-control-allow-origin").is_none());
+    let rebound = admin(&server, Method::POST, "/admin/rotate", &[JSON, ("host", "evil.example")], "{}").await;
+    assert_eq!(rebound.status, StatusCode::FORBIDDEN);
+    assert_eq!(server.get("/jwks").await.body, before);
+
+    let without = Server::start(|_| {}).await;
+    for path in ["/admin/rotate", "/admin/faults"] {
+        assert_eq!(admin(&without, Method::POST, path, &[JSON], "{}").await.status, StatusCode::NOT_FOUND);
+    }
+}
