@@ -41,14 +41,17 @@ pub(crate) struct Statement<'a> {
 
 impl<'a> Statement<'a> {
     /// What the claims of a token say.
-    fn of_token(claims: &'a UnverifiedClaims<'_>, settings: &IssuerSettings, resource: &ResourceUri) -> Self {
-        let audience = claims.aud.as_ref();
+    pub(crate) fn of_token(
+        claims: &'a UnverifiedClaims<'_>,
+        settings: &IssuerSettings,
+        resource: &ResourceUri,
+    ) -> Self {
         Self {
             iss: claims.iss.as_deref(),
             typ: claims.typ.as_deref(),
             tells_another_kind: kind::TELLING_CLAIMS.iter().any(|name| claims.has_other(name)),
             has_cnf: claims.has_cnf,
-            is_for_us: audience.map(|entries| entries.iter().any(|entry| names(entry, settings, resource))),
+            is_for_us: claims.audience().map(|mut entries| entries.any(|entry| names(entry, settings, resource))),
             exp: claims.exp,
             nbf: claims.nbf,
             iat: claims.iat,
@@ -87,22 +90,34 @@ pub(crate) fn judge(
     settings: &IssuerSettings,
     now: UnixTime,
 ) -> Result<UnixTime, VerifyError> {
-    match statement.iss {
-        Some(iss) if iss == settings.issuer.as_str() => {}
-        Some(_) => return Err(VerifyError::IssuerUnknown),
-        None => return Err(VerifyError::IssuerMissing),
-    }
+    judge_issuer(statement, settings)?;
     kind::judge_claims(statement)?;
-    match statement.is_for_us {
-        Some(true) => {}
-        Some(false) => return Err(VerifyError::AudienceMismatch),
-        None => return Err(VerifyError::AudienceMissing),
-    }
+    judge_audience(statement)?;
     judge_times(statement, settings, now)
 }
 
+pub(crate) fn judge_issuer(said: &Statement<'_>, settings: &IssuerSettings) -> Result<(), VerifyError> {
+    match said.iss {
+        Some(iss) if iss == settings.issuer.as_str() => Ok(()),
+        Some(_) => Err(VerifyError::IssuerUnknown),
+        None => Err(VerifyError::IssuerMissing),
+    }
+}
+
+pub(crate) fn judge_audience(said: &Statement<'_>) -> Result<(), VerifyError> {
+    match said.is_for_us {
+        Some(true) => Ok(()),
+        Some(false) => Err(VerifyError::AudienceMismatch),
+        None => Err(VerifyError::AudienceMissing),
+    }
+}
+
 /// Gives the expiry of a token that is valid now, give or take the leeway (RFC 7519 sections 4.1.4 to 4.1.6).
-fn judge_times(said: &Statement<'_>, settings: &IssuerSettings, now: UnixTime) -> Result<UnixTime, VerifyError> {
+pub(crate) fn judge_times(
+    said: &Statement<'_>,
+    settings: &IssuerSettings,
+    now: UnixTime,
+) -> Result<UnixTime, VerifyError> {
     let leeway = settings.leeway;
     let expires = said.exp.ok_or(VerifyError::ExpiryMissing)?;
     if now >= expires.plus(leeway) {

@@ -51,6 +51,7 @@ mod cache;
 mod claims;
 mod deadline;
 mod error;
+mod explanation;
 mod flight;
 mod health;
 mod introspection;
@@ -69,6 +70,7 @@ mod token;
 mod verifier;
 
 pub use error::VerifyError;
+pub use explanation::{Judgement, TokenRule};
 pub use health::IssuerHealth;
 pub use introspection::{IntrospectionAuthentication, IntrospectionSettings};
 pub use issuer::TrustedIssuer;

@@ -104,6 +104,14 @@ impl Verifier {
         &self.issuers
     }
 
+    pub(crate) fn max_token_bytes(&self) -> usize {
+        self.settings.max_token_bytes
+    }
+
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
     /// The token, if it was verified a short while ago and still counts. Neither waits nor allocates. Any bytes may be
     /// asked for: those of a token that was accepted are found, and nothing else is.
     pub fn cached(&self, token: impl AsRef<[u8]>) -> Option<VerifiedToken> {
