@@ -17,7 +17,7 @@ use portcullis_guard::OriginPolicy;
 use portcullis_metadata::{is_https_or_loopback_http, is_loopback};
 use url::Url;
 
-use crate::config::{Config, Limits};
+use crate::config::{Config, Limits, Span};
 
 pub(crate) use audit::AuditPlan;
 pub(crate) use issuers::IssuerPlan;
@@ -129,8 +129,13 @@ fn check_limits(limits: &Limits) -> anyhow::Result<()> {
     within("max_connections", limits.max_connections, 1, 1_000_000)?;
     within("max_headers", limits.max_headers, 16, 10_000)?;
     within("max_streams", limits.max_streams as usize, 1, 10_000)?;
+    within("max_resets", limits.max_resets, 1, 10_000)?;
     within("cached_tokens", limits.cached_tokens, 16, 10_000_000)?;
-    let seconds = limits.header_timeout.0.as_secs();
-    ensure!((1..=600).contains(&seconds), "limits.header_timeout = \"{}\" is outside 1s to 10m", limits.header_timeout);
-    Ok(())
+    let lasts = |name: &str, span: Span, high: Span| {
+        ensure!((Span::secs(1)..=high).contains(&span), "limits.{name} = \"{span}\" is outside 1s to {high}");
+        Ok(())
+    };
+    lasts("header_timeout", limits.header_timeout, Span::secs(600))?;
+    lasts("body_pause", limits.body_pause, Span::secs(600))?;
+    lasts("body_timeout", limits.body_timeout, Span::secs(60 * 60))
 }

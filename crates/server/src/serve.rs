@@ -36,6 +36,7 @@ use crate::{
     telemetry::{AccessLog, LogFormat},
 };
 use connection::ConnectionLimits;
+use request_body::BodyTimes;
 use router::Router;
 use sinks::Sinks;
 use site::Site;
@@ -106,7 +107,9 @@ pub(crate) async fn serve(
         max_head: plan.max_head(),
         max_headers: plan.limits.max_headers,
         idle: plan.limits.header_timeout.0,
+        body: BodyTimes { pause: plan.limits.body_pause.0, whole: plan.limits.body_timeout.0 },
         max_streams: plan.limits.max_streams,
+        max_resets: plan.limits.max_resets,
     };
     let (done, mut all_done) = mpsc::channel(1);
     let workers = (0..plan.workers)

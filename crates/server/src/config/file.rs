@@ -283,8 +283,14 @@ pub(crate) struct Limits {
     pub(crate) max_headers: usize,
     /// Time for a request's head to arrive, and for a connection to stay idle.
     pub(crate) header_timeout: Span,
+    /// How long a client may pause inside a body.
+    pub(crate) body_pause: Span,
+    /// How long a body may take in all, from its first pause.
+    pub(crate) body_timeout: Span,
     /// HTTP/2 streams open at once on one connection.
     pub(crate) max_streams: u32,
+    /// HTTP/2 streams that a client may open and reset, before anything is done for them, on one connection.
+    pub(crate) max_resets: usize,
     /// Tokens held in the verified-token cache, for each resource.
     pub(crate) cached_tokens: usize,
 }
@@ -299,7 +305,10 @@ impl Default for Limits {
             max_connections: 10_000,
             max_headers: 100,
             header_timeout: Span::secs(30),
+            body_pause: Span::secs(30),
+            body_timeout: Span::secs(5 * 60),
             max_streams: 100,
+            max_resets: 20,
             cached_tokens: 10_000,
         }
     }

@@ -1,12 +1,16 @@
 //! `[session]`: how sessions live, and the keys that tag their identifiers.
 
-use std::{fs, time::Duration, time::SystemTime};
+use std::{fs, time::SystemTime};
 
 use anyhow::{Context as _, bail, ensure};
 use portcullis_endpoint::EndedStatus;
 use portcullis_session::{SessionKey, SessionKeys, SessionSettings};
 
-use crate::config::{SecretSource, Session};
+use crate::config::{SecretSource, Session, Span};
+
+/// What a session's idle time and lifetime may be.
+const SHORTEST: Span = Span::secs(1);
+const LONGEST: Span = Span::secs(30 * 24 * 60 * 60);
 
 /// Sessions as configured.
 pub(crate) struct SessionPlan {
@@ -22,10 +26,12 @@ pub(crate) struct KeySources(Vec<SecretSource>);
 
 pub(super) fn plan(configured: &Session) -> anyhow::Result<SessionPlan> {
     for (name, span) in [("idle_timeout", configured.idle_timeout), ("lifetime", configured.lifetime)] {
-        ensure!(span.0 >= Duration::from_secs(1), "session.{name} = \"{span}\" is shorter than 1s");
+        ensure!((SHORTEST..=LONGEST).contains(&span), "session.{name} = \"{span}\" is outside {SHORTEST} to {LONGEST}");
     }
-    for (name, count) in [("max_total", configured.max_total), ("max_per_owner", configured.max_per_owner)] {
-        ensure!(count > 0, "session.{name} = 0 lets no session open");
+    for (name, count, most) in
+        [("max_total", configured.max_total, 10_000_000), ("max_per_owner", configured.max_per_owner, 1_000_000)]
+    {
+        ensure!((1..=most).contains(&count), "session.{name} = {count} is outside 1 to {most}");
     }
     let key_sources = configured.keys.clone().map(KeySources);
     let keys = match &key_sources {

@@ -19,7 +19,7 @@ use tokio::{
 use super::{
     activity::{Activity, Counted},
     linger::{Linger, Unread},
-    request_body::RequestBody,
+    request_body::{BodyTimes, RequestBody},
 };
 
 /// What answers the requests of a connection.
@@ -42,13 +42,17 @@ pub(super) struct ConnectionLimits {
     pub(super) max_headers: usize,
     /// Time for a request's head to arrive, counted from the end of the one before.
     pub(super) idle: Duration,
+    /// Time for a request's body.
+    pub(super) body: BodyTimes,
     /// HTTP/2 streams open at once.
     pub(super) max_streams: u32,
+    /// HTTP/2 streams that the peer opened and reset, and errors that it caused, before the connection is closed
+    /// (CVE-2023-44487 and its kin).
+    pub(super) max_resets: usize,
 }
 
-/// HTTP/2 streams that the peer opened and reset, and errors that it caused, before the connection is closed
-/// (CVE-2023-44487 and its kin).
-const MAX_RESETS: usize = 20;
+/// Bytes of an answer that wait for an HTTP/2 peer that does not read, for each stream.
+const HTTP2_UNREAD: usize = 64 << 10;
 
 /// Header fields up to which hyper keeps them off the heap; it is its own default.
 const HEADERS_ON_STACK: usize = 100;
@@ -74,8 +78,9 @@ pub(super) fn protocol(limits: ConnectionLimits) -> auto::Builder<TokioExecutor>
         .timer(TokioTimer::new())
         .max_header_list_size(u32::try_from(limits.max_head).unwrap_or(u32::MAX))
         .max_concurrent_streams(limits.max_streams)
-        .max_pending_accept_reset_streams(MAX_RESETS)
-        .max_local_error_reset_streams(MAX_RESETS)
+        .max_pending_accept_reset_streams(limits.max_resets)
+        .max_local_error_reset_streams(limits.max_resets)
+        .max_send_buf_size(HTTP2_UNREAD)
         .keep_alive_interval(HTTP2_PING);
     builder
 }
@@ -108,7 +113,7 @@ pub(super) async fn serve<S, A>(
             };
             let answer = answer.clone();
             async move {
-                let request = request.map(|body| RequestBody::new(body, unread));
+                let request = request.map(|body| RequestBody::new(body, unread, limits.body));
                 let response = answer.answer(request, peer).await;
                 Ok::<_, Infallible>(response.map(|body| Counted::new(body, in_flight)))
             }
@@ -155,8 +160,14 @@ mod tests {
 
     use super::*;
 
-    const LIMITS: ConnectionLimits =
-        ConnectionLimits { max_head: 32 << 10, max_headers: 100, idle: Duration::from_secs(30), max_streams: 100 };
+    const LIMITS: ConnectionLimits = ConnectionLimits {
+        max_head: 32 << 10,
+        max_headers: 100,
+        idle: Duration::from_secs(30),
+        body: BodyTimes { pause: Duration::from_secs(30), whole: Duration::from_secs(300) },
+        max_streams: 100,
+        max_resets: 20,
+    };
 
     /// Answers each request when a permit is there.
     #[derive(Clone)]

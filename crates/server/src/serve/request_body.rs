@@ -14,10 +14,14 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::linger::Unread;
 
-/// How long a client may pause inside a body.
-const MAX_PAUSE: Duration = Duration::from_secs(30);
-/// How long a body may take in all, from its first pause.
-const MAX_TIME: Duration = Duration::from_secs(5 * 60);
+/// How long a body may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BodyTimes {
+    /// A pause inside it.
+    pub(super) pause: Duration,
+    /// The whole of it, from its first pause.
+    pub(super) whole: Duration,
+}
 
 pin_project! {
     /// A request's body.
@@ -25,6 +29,7 @@ pin_project! {
         #[pin]
         body: B,
         unread: Option<Unread>,
+        times: BodyTimes,
         pause: Option<Pin<Box<Sleep>>>,
         deadline: Option<Instant>,
     }
@@ -32,11 +37,11 @@ pin_project! {
 
 impl<B: Body> RequestBody<B> {
     /// `unread` is given on HTTP/1.1 alone: there the body's rest stands between two requests.
-    pub(super) fn new(body: B, unread: Option<Unread>) -> Self {
+    pub(super) fn new(body: B, unread: Option<Unread>, times: BodyTimes) -> Self {
         if let Some(unread) = &unread {
             unread.set(!body.is_end_stream());
         }
-        Self { body, unread, pause: None, deadline: None }
+        Self { body, unread, times, pause: None, deadline: None }
     }
 }
 
@@ -52,8 +57,8 @@ where
         let Poll::Ready(frame) = this.body.as_mut().poll_frame(cx) else {
             // The timer is made only for bodies that pause at all.
             let now = Instant::now();
-            let deadline = *this.deadline.get_or_insert(now + MAX_TIME);
-            let pause = this.pause.get_or_insert_with(|| Box::pin(sleep_until(deadline.min(now + MAX_PAUSE))));
+            let deadline = *this.deadline.get_or_insert(now + this.times.whole);
+            let pause = this.pause.get_or_insert_with(|| Box::pin(sleep_until(deadline.min(now + this.times.pause))));
             ready!(pause.as_mut().poll(cx));
             return Poll::Ready(Some(Err(io::ErrorKind::TimedOut.into())));
         };
@@ -80,10 +85,12 @@ mod tests {
     use super::*;
     use http_body_util::{BodyExt as _, Full};
 
+    const TIMES: BodyTimes = BodyTimes { pause: Duration::from_secs(30), whole: Duration::from_secs(300) };
+
     #[tokio::test]
     async fn a_body_is_unread_until_its_end() {
         let unread = Unread::default();
-        let body = RequestBody::new(Full::from("rest"), Some(unread.clone()));
+        let body = RequestBody::new(Full::from("rest"), Some(unread.clone()), TIMES);
         assert!(unread.is_set());
         assert_eq!(body.collect().await.unwrap().to_bytes(), "rest");
         assert!(!unread.is_set());
@@ -112,7 +119,7 @@ mod tests {
             if self.0 {
                 let waker = cx.waker().clone();
                 tokio::spawn(async move {
-                    tokio::time::sleep(MAX_PAUSE / 2).await;
+                    tokio::time::sleep(TIMES.pause / 2).await;
                     waker.wake();
                 });
                 return Poll::Pending;
@@ -125,15 +132,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_whole_is_bounded() {
         let started = Instant::now();
-        let error = RequestBody::new(Drip(false), None).collect().await.unwrap_err();
+        let error = RequestBody::new(Drip(false), None, TIMES).collect().await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        assert!(started.elapsed() <= MAX_TIME + MAX_PAUSE, "{:?}", started.elapsed());
+        assert!(started.elapsed() <= TIMES.whole + TIMES.pause, "{:?}", started.elapsed());
     }
 
     /// F4: a client that stops inside a body does not hold its request for ever.
     #[tokio::test(start_paused = true)]
     async fn a_pause_is_bounded() {
-        let error = RequestBody::new(Stalled, None).collect().await.unwrap_err();
+        let error = RequestBody::new(Stalled, None, TIMES).collect().await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 }
