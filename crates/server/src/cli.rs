@@ -1,10 +1,13 @@
 //! The command line.
 
+mod idp;
+
 use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
+pub(crate) use self::idp::{Algorithm as IdpAlgorithm, Idp};
 use crate::telemetry::LogFormat;
 
 /// OAuth 2.1 in front of MCP-style endpoints.
@@ -29,7 +32,7 @@ pub(crate) enum Command {
     Demo(Demo),
     /// Judge a configuration, and show every value with its origin.
     Check(Check),
-    /// Start the development authorization server alone.
+    #[command(after_long_help = idp::MORE)]
     Idp(Idp),
     /// Get a token for a protected MCP server and call one method of it.
     Call(Call),
@@ -73,16 +76,6 @@ pub(crate) struct Demo {
     /// Where the development authorization server listens.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9000")]
     pub(crate) idp_listen: SocketAddr,
-    /// Grant every authorization request without asking, as the user alice.
-    #[arg(long)]
-    pub(crate) auto_consent: bool,
-}
-
-#[derive(Args)]
-pub(crate) struct Idp {
-    /// Where to listen; loopback only.
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9000")]
-    pub(crate) listen: SocketAddr,
     /// Grant every authorization request without asking, as the user alice.
     #[arg(long)]
     pub(crate) auto_consent: bool,

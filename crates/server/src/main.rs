@@ -21,7 +21,7 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => done(command::serve::run(&arguments, log_format)),
         Command::Demo(arguments) => done(command::demo::run(&arguments, log_format)),
         Command::Check(arguments) => done(command::check::run(&arguments)),
-        Command::Idp(arguments) => done(command::idp::run(&arguments)),
+        Command::Idp(arguments) => done(command::idp::run(arguments)),
         Command::Call(arguments) => done(command::call::run(&arguments)),
         Command::Doctor(arguments) => Ok(command::doctor::run(&arguments)),
         Command::Completions { shell } => done(command::completions::run(shell)),

@@ -1,0 +1,97 @@
+//! The command line of `portcullis idp`.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use clap::{Args, ValueEnum};
+
+/// Start the development authorization server alone.
+///
+/// Anybody gets a token from it, under any name, so that it listens on loopback only. It speaks OAuth 2.1: metadata, registration, client
+/// ID metadata documents, the code flow with PKCE and a consent page, refresh tokens (for clients that ask for `offline_access`), client
+/// credentials, DPoP, introspection and revocation. Everything is forgotten when it stops.
+#[derive(Args)]
+pub(crate) struct Idp {
+    /// Where to listen; loopback only.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9000")]
+    pub(crate) listen: SocketAddr,
+    /// The path of the issuer, such as `/realms/dev`; none by default.
+    #[arg(long, value_name = "PATH", default_value = "", hide_default_value = true)]
+    pub(crate) issuer_path: String,
+    /// Grant every authorization request without asking, as the user that `--user` names.
+    #[arg(long)]
+    pub(crate) auto_consent: bool,
+    /// The user name that the consent page proposes.
+    #[arg(long, value_name = "NAME", default_value = "alice")]
+    pub(crate) user: String,
+    /// A scope that can be granted; may be repeated.
+    #[arg(long = "scope", value_name = "SCOPE", default_value = "mcp:tools")]
+    pub(crate) scopes: Vec<String>,
+    /// The resource of tokens whose request names none; without it, such requests are refused.
+    #[arg(long, value_name = "URL")]
+    pub(crate) default_resource: Option<String>,
+    /// What access tokens are signed with.
+    #[arg(long, value_enum, value_name = "ALGORITHM", default_value = "RS256")]
+    pub(crate) algorithm: Algorithm,
+    /// Write `at+jwt` into the header of access tokens, in place of `JWT`.
+    #[arg(long)]
+    pub(crate) at_jwt: bool,
+    /// How long an access token lives, 1s to 1h.
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = humantime::parse_duration)]
+    pub(crate) token_lifetime: Duration,
+    /// Clients that are there from the start, among them the resources that may introspect (TOML); see below.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) clients: Option<PathBuf>,
+    /// Let only those register a client who send the token in this file as a bearer token.
+    #[arg(long, value_name = "FILE", conflicts_with = "no_registration")]
+    pub(crate) initial_access_token_file: Option<PathBuf>,
+    /// Let nobody register a client.
+    #[arg(long)]
+    pub(crate) no_registration: bool,
+    /// Take no client identifiers that are URLs of client ID metadata documents.
+    #[arg(long)]
+    pub(crate) no_client_documents: bool,
+    /// Ask for a nonce in DPoP proofs.
+    #[arg(long)]
+    pub(crate) dpop_nonces: bool,
+    /// Serve `POST /admin/rotate` and `POST` and `DELETE /admin/faults`, for tests; see below.
+    #[arg(long)]
+    pub(crate) admin: bool,
+}
+
+/// A signature algorithm.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum Algorithm {
+    /// RSA with SHA-256.
+    #[value(name = "RS256")]
+    Rs256,
+    /// ECDSA on P-256.
+    #[value(name = "ES256")]
+    Es256,
+}
+
+/// What `--help` says after the options.
+pub(crate) const MORE: &str = r#"The file of --clients:
+  [[client]]                                 # a protected resource that introspects
+  id = "portcullis"
+  secret = { env = "IDP_SECRET" }            # or { file = "/path" }
+  introspect = true
+
+  [[client]]                                 # a desktop client
+  id = "desktop"
+  redirect_uris = ["http://127.0.0.1/callback"]
+  # name, scopes, grant_types (default: authorization_code and refresh_token with redirect URIs, else none),
+  # auth_method (default: none; client_secret_basic with a secret; private_key_jwt with jwks_file)
+
+  [[client]]                                 # a machine
+  id = "nightly"
+  jwks_file = "nightly-public.json"
+  grant_types = ["client_credentials"]
+
+With --admin, as JSON and from programs only:
+  curl -X POST  http://127.0.0.1:9000/admin/rotate -H 'Content-Type: application/json' -d '{"old_keys":"keep"}'
+                old_keys: keep (published while their tokens live) or withdraw (gone at once)
+  curl -X POST  http://127.0.0.1:9000/admin/faults -H 'Content-Type: application/json' \
+                -d '{"at":"token","kind":"status","status":503,"times":2}'
+                at: metadata, jwks, register, authorize, token, introspect, revoke
+                kind: status (status), delay (delay_ms), garbage, hang, drop, wrong_issuer; times: how often, else always
+  curl -X DELETE http://127.0.0.1:9000/admin/faults"#;
