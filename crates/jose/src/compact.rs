@@ -1,5 +1,7 @@
 use std::fmt;
 
+use memchr::memchr_iter;
+
 use crate::{Header, JoseError, encoding};
 
 /// Headers up to this size are decoded on the stack.
@@ -13,8 +15,8 @@ const SMALL_HEADER: usize = 1024;
 pub struct Compact<'a> {
     header: Header,
     payload: Vec<u8>,
-    signed: &'a str,
-    signature: &'a str,
+    signed: &'a [u8],
+    signature: &'a [u8],
 }
 
 impl<'a> Compact<'a> {
@@ -26,12 +28,16 @@ impl<'a> Compact<'a> {
         if token.len() > max_len {
             return Err(JoseError::TooLarge { limit: max_len });
         }
-        let (signed, signature) = match token.bytes().filter(|byte| *byte == b'.').count() {
-            2 => token.rsplit_once('.').ok_or(JoseError::Malformed)?,
-            4 => return Err(JoseError::Encrypted),
+        let token = token.as_bytes();
+        let mut dots = memchr_iter(b'.', token);
+        let (Some(first), Some(second)) = (dots.next(), dots.next()) else { return Err(JoseError::Malformed) };
+        match dots.count() {
+            0 => {}
+            2 => return Err(JoseError::Encrypted),
             _ => return Err(JoseError::Malformed),
-        };
-        let (header, payload) = signed.split_once('.').ok_or(JoseError::Malformed)?;
+        }
+        let (signed, signature) = (&token[..second], &token[second + 1..]);
+        let (header, payload) = (&signed[..first], &signed[first + 1..]);
         if signature.is_empty() {
             return Err(JoseError::Malformed);
         }
@@ -57,16 +63,16 @@ impl<'a> Compact<'a> {
 
     /// The text that was signed: header and payload segments with the dot between them.
     pub(crate) fn signed(&self) -> &[u8] {
-        self.signed.as_bytes()
+        self.signed
     }
 
     /// The signature's segment, not decoded.
-    pub(crate) fn signature(&self) -> &str {
+    pub(crate) fn signature(&self) -> &[u8] {
         self.signature
     }
 }
 
-fn parse_header(segment: &str) -> Result<Header, JoseError> {
+fn parse_header(segment: &[u8]) -> Result<Header, JoseError> {
     let length = encoding::decoded_len(segment.len()).ok_or(JoseError::Malformed)?;
     if length <= SMALL_HEADER {
         let mut buffer = [0; SMALL_HEADER];

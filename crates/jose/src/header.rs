@@ -84,22 +84,25 @@ impl<'de> Visitor<'de> for &mut Members<'de> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let mut seen = [const { Cow::Borrowed("") }; MAX_MEMBERS];
         let mut count = 0;
+        let mut others = Vec::new();
         while let Some(name) = map.next_key_seed(Text)? {
-            self.repeated |= seen.iter().take(count).any(|held| *held == name);
             match &*name {
-                "alg" => self.alg = Some(map.next_value_seed(Text)?),
-                "kid" => self.kid = Some(map.next_value_seed(Text)?.into()),
-                "typ" => self.typ = Some(map.next_value_seed(Text)?.into()),
+                "alg" => self.repeated |= self.alg.replace(map.next_value_seed(Text)?).is_some(),
+                "kid" => self.repeated |= self.kid.replace(map.next_value_seed(Text)?.into()).is_some(),
+                "typ" => self.repeated |= self.typ.replace(map.next_value_seed(Text)?.into()).is_some(),
                 other => {
                     self.extension |= matches!(other, "crit" | "b64");
                     self.encrypted |= other == "enc";
                     map.next_value::<IgnoredAny>()?;
+                    self.repeated |= others.contains(&name);
+                    others.push(name);
                 }
             }
-            *seen.get_mut(count).ok_or_else(|| A::Error::custom("too many members"))? = name;
             count += 1;
+            if count > MAX_MEMBERS {
+                return Err(A::Error::custom("too many members"));
+            }
         }
         Ok(())
     }

@@ -52,7 +52,7 @@ impl VerifyingKey {
     }
 
     /// Whether the base64url text is this key's signature of the message.
-    pub(crate) fn verifies(&self, message: &[u8], signature: &str) -> bool {
+    pub(crate) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         if encoding::decoded_len(signature.len()) != Some(self.signature_len) {
             return false;
         }

@@ -8,11 +8,11 @@ use portcullis_metadata::JwkSet;
 use serde_json::json;
 
 /// Verifying with a key that was imported once allocates nothing, but for the DER form of ECDSA signatures that
-/// the library beneath builds.
+/// the library beneath builds, longer by a byte or two for some signatures.
 #[test]
 fn verifying() {
     for (algorithm, at_most) in
-        [(Algorithm::Rs256, 0), (Algorithm::Ps256, 0), (Algorithm::EdDsa, 0), (Algorithm::Es256, 7)]
+        [(Algorithm::Rs256, 0), (Algorithm::Ps256, 0), (Algorithm::EdDsa, 0), (Algorithm::Es256, 8)]
     {
         let (keys, token) = published(algorithm);
         let compact = Compact::parse(&token, 4096).unwrap();

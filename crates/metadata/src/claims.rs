@@ -101,9 +101,9 @@ impl AccessTokenClaims {
         }
         let owned = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned);
         Ok(Self {
+            aud: claims.audience().map(Audience::new),
             iss: owned(claims.iss),
             sub: owned(claims.sub),
-            aud: claims.aud.map(|entries| Audience::new(entries.iter().map(AsRef::as_ref))),
             exp: claims.exp,
             nbf: claims.nbf,
             iat: claims.iat,
@@ -369,8 +369,7 @@ mod tests {
             let owned = parse(&payload);
             prop_assert_eq!(owned.clone().map(|owned| owned.scope), read.scopes());
             if let Ok(owned) = owned {
-                prop_assert_eq!(owned.aud.map(|aud| aud.iter().map(String::from).collect::<Vec<_>>()),
-                    read.aud.map(|aud| aud.into_iter().map(String::from).collect::<Vec<_>>()));
+                prop_assert_eq!(&owned.aud, &read.audience().map(Audience::new));
                 for (name, kept) in &owned.extra {
                     prop_assert_eq!(Some(kept), value.get(name));
                 }

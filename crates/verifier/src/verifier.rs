@@ -1,7 +1,9 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
 use portcullis_jose::{Compact, JoseError};
-use portcullis_metadata::{AccessToken, Clock, ResourceUri, UnixTime, UnverifiedClaims};
+use portcullis_metadata::{
+    AccessToken, ClaimsError, Clock, ResourceUri, UnixTime, UnverifiedClaims, unverified_issuer,
+};
 
 use crate::{
     Principal, SettingsError, TrustedIssuer, Validation, VerifiedToken, VerifyError,
@@ -163,22 +165,34 @@ impl Verifier {
     /// A JWS goes to the issuer that it names, and to no other. Nothing of the claim is believed: it says whose keys to
     /// try.
     async fn judge_jws(&self, token: &AccessToken, jws: Compact<'_>, now: Now) -> Judged {
-        let claims = UnverifiedClaims::parse(jws.unverified_payload())?;
-        let claimed = claims.iss.as_deref().ok_or(VerifyError::IssuerMissing)?;
-        let mut known = self.issuers.iter().enumerate();
-        let (position, issuer) =
-            known.find(|(_, issuer)| issuer.issuer().as_str() == claimed).ok_or(VerifyError::IssuerUnknown)?;
+        let claims = UnverifiedClaims::parse(jws.unverified_payload());
+        let (position, issuer) = self.pick(&jws, &claims)?;
         let routed = Routed { token, issuer, now };
         let judged = match &issuer.settings().validation {
             Validation::Introspection(_) => self.ask_about_jws(&routed, &jws).await,
-            Validation::Jwt => self.judge_signed(&routed, &jws, &claims, &mut Deadline::default()).await,
-            Validation::JwtAndIntrospection(_) => self.judge_signed_and_ask(&routed, &jws, &claims).await,
+            Validation::Jwt => self.judge_signed(&routed, &jws, &claims?, &mut Deadline::default()).await,
+            Validation::JwtAndIntrospection(_) => self.judge_signed_and_ask(&routed, &jws, &claims?).await,
         };
         let (mut principal, generation) = judged.inspect_err(|error| refused(issuer, error))?;
         if issuer.settings().validation.has_signature() {
             principal.said = Said::in_object(jws.into_unverified_payload());
         }
         Ok((principal, KeyState { issuer: position, generation }))
+    }
+
+    /// The one issuer that a JWS claims to be from, also where its other claims are malformed.
+    fn pick(
+        &self,
+        jws: &Compact<'_>,
+        claims: &Result<UnverifiedClaims<'_>, ClaimsError>,
+    ) -> Result<(usize, &Arc<TrustedIssuer>), VerifyError> {
+        let claimed = match claims {
+            Ok(claims) => claims.iss.as_deref().map(Cow::Borrowed),
+            Err(_) => unverified_issuer(jws.unverified_payload())?.map(Cow::Owned),
+        };
+        let claimed = claimed.ok_or(VerifyError::IssuerMissing)?;
+        let mut known = self.issuers.iter().enumerate();
+        known.find(|(_, issuer)| issuer.issuer().as_str() == claimed).ok_or(VerifyError::IssuerUnknown)
     }
 
     /// What is no JWS that could be verified here goes to the issuer that is asked about every token.

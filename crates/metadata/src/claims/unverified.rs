@@ -1,4 +1,4 @@
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, slice};
 
 use serde::{
     Deserializer,
@@ -22,8 +22,6 @@ pub struct UnverifiedClaims<'p> {
     pub iss: Option<Cow<'p, str>>,
     /// Whom it speaks for.
     pub sub: Option<Cow<'p, str>>,
-    /// For whom it is meant: the strings of `aud`. Its other entries are left out, so that they never match anything.
-    pub aud: Option<Vec<Cow<'p, str>>>,
     /// When it ends.
     pub exp: Option<UnixTime>,
     /// When it begins.
@@ -40,6 +38,7 @@ pub struct UnverifiedClaims<'p> {
     pub typ: Option<Cow<'p, str>>,
     /// Whether the token is bound to its sender (RFC 7800), in whatever form: `null` is one.
     pub has_cnf: bool,
+    aud: Option<Found<'p>>,
     scope: Option<Found<'p>>,
     scp: Option<Found<'p>>,
     others: Vec<Cow<'p, str>>,
@@ -58,6 +57,12 @@ impl<'p> UnverifiedClaims<'p> {
         deserializer.deserialize_map(&mut reading).map_err(|_| ClaimsError::NotAnObject)?;
         deserializer.end().map_err(|_| ClaimsError::NotAnObject)?;
         reading.judge()
+    }
+
+    /// For whom it is meant: the strings of `aud`, none where there is no such claim. Entries that are no strings are
+    /// left out, so that they never match anything.
+    pub fn audience(&self) -> Option<impl Iterator<Item = &str>> {
+        self.aud.as_ref().map(|found| found.texts().iter().map(AsRef::as_ref))
     }
 
     /// Whether there is a claim of this name that has no field here.
@@ -133,11 +138,10 @@ impl<'p> Reading<'p> {
         date.map(Some).ok_or(ClaimsError::Date { claim: name })
     }
 
-    fn audience(&mut self) -> Result<Option<Vec<Cow<'p, str>>>, ClaimsError> {
+    fn audience(&mut self) -> Result<Option<Found<'p>>, ClaimsError> {
         match self.take(Claim::Aud) {
             None => Ok(None),
-            Some(Found::Text(text)) => Ok(Some(vec![text])),
-            Some(Found::Entries { texts, .. }) => Ok(Some(texts)),
+            Some(found @ (Found::Text(_) | Found::Entries { .. })) => Ok(Some(found)),
             Some(_) => Err(ClaimsError::WrongType { claim: "aud" }),
         }
     }
@@ -230,6 +234,16 @@ enum Found<'p> {
     Whole(u64),
     Fraction(f64),
     Other,
+}
+
+impl<'p> Found<'p> {
+    fn texts(&self) -> &[Cow<'p, str>] {
+        match self {
+            Self::Text(text) => slice::from_ref(text),
+            Self::Entries { texts, .. } => texts,
+            _ => &[],
+        }
+    }
 }
 
 /// Reads any JSON value as strictly as one that is kept would be: its escapes, its numbers and its depth.

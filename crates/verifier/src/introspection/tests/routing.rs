@@ -74,6 +74,16 @@ async fn its_own_tokens_are_the_issuers_to_judge() {
     assert_eq!(calls(&bench), 3);
 }
 
+/// C1: so are its claims: what would refuse a token that is verified here says nothing where the issuer is asked.
+#[tokio::test(start_paused = true)]
+async fn claims_are_the_issuers_to_judge() {
+    let bench = bench();
+    for (claim, value) in [("sub", json!(7)), ("aud", json!(7)), ("exp", json!("soon")), ("scope", json!([7]))] {
+        assert_eq!(bench.refusal(&bench.forge.token().claim(claim, value).sign()).await, None, "{claim}");
+    }
+    assert_eq!(calls(&bench), 4);
+}
+
 /// C4: the header's type is judged where it can be read, and `at+jwt` can be required of an issuer that is asked.
 #[tokio::test(start_paused = true)]
 async fn header_types_are_judged() {
