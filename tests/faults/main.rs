@@ -4,6 +4,7 @@
 mod audit;
 mod check;
 mod issuer;
+mod keys;
 mod shutdown;
 mod start;
 mod upstream;

@@ -1,0 +1,239 @@
+//! The address of an issuer's keys in every state that it should not be in: nothing but a good set of keys is taken, the
+//! one that was taken last serves on, and a good one is taken as soon as it is there.
+
+use std::sync::{
+    Arc, Mutex, OnceLock,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use bytes::Bytes;
+use http::Response;
+use portcullis_metadata::SystemClock;
+use portcullis_scenarios::{INITIALIZE, Recorded, Reply, Request, Site, Trickle, Upstream};
+use portcullis_testkit::Forge;
+use tokio::{sync::mpsc::UnboundedSender, task::JoinSet, time::timeout};
+
+const JSON: (&str, &str) = ("content-type", "application/json");
+
+/// What stands where the keys are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keys {
+    Good,
+    /// The good ones, called something else than they are.
+    AsText,
+    Broken,
+    Html,
+    Redirected,
+    Endless,
+    Stuck,
+    TooMany,
+    Empty,
+}
+
+/// An issuer whose keys are published as a scenario says.
+struct Publisher {
+    forge: Arc<Forge>,
+    keys: Arc<Mutex<Keys>>,
+    hits: Arc<AtomicUsize>,
+    _server: Upstream,
+}
+
+impl Publisher {
+    async fn start(keys: Keys) -> Self {
+        let (forge, keys) = (Arc::new(OnceLock::<Arc<Forge>>::new()), Arc::new(Mutex::new(keys)));
+        let (hits, held) = (Arc::new(AtomicUsize::new(0)), Mutex::new(Vec::new()));
+        let (known, published, counted) = (Arc::clone(&forge), Arc::clone(&keys), Arc::clone(&hits));
+        let script = move |request: &Recorded| {
+            let forge = known.get()?;
+            if request.target == forge.metadata_url().path() {
+                return Some(Upstream::answer(200, &[JSON], forge.metadata_json()));
+            }
+            if request.target != forge.endpoint("jwks").path() {
+                return Some(Upstream::answer(
+                    if request.target == "/moved" { 200 } else { 404 },
+                    &[JSON],
+                    forge.jwks_json(),
+                ));
+            }
+            counted.fetch_add(1, Ordering::SeqCst);
+            Some(publish(forge, *published.lock().unwrap(), &held))
+        };
+        let server = Upstream::scripted(script).await;
+        let made = Forge::new(&server.origin()).with_resource(Site::RESOURCE).with_clock(SystemClock::new());
+        let forge = Arc::clone(forge.get_or_init(|| Arc::new(made)));
+        Self { forge, keys, hits, _server: server }
+    }
+
+    fn publish(&self, keys: Keys) {
+        *self.keys.lock().unwrap() = keys;
+    }
+
+    fn hits(&self) -> usize {
+        self.hits.load(Ordering::SeqCst)
+    }
+
+    async fn site(&self, cooldown: &str) -> Site {
+        let name = self.forge.issuer().as_str();
+        let table = format!("[[issuer]]\nissuer = \"{name}\"\njwks = {{ cooldown = \"{cooldown}\" }}");
+        Site::builder().tables(table).resource(format!("issuers = [\"{name}\"]")).start().await
+    }
+}
+
+fn publish(forge: &Forge, keys: Keys, held: &Mutex<Vec<UnboundedSender<Bytes>>>) -> Response<Reply> {
+    match keys {
+        Keys::Good => Upstream::answer(200, &[JSON], forge.jwks_json()),
+        Keys::AsText => Upstream::answer(200, &[("content-type", "text/plain")], forge.jwks_json()),
+        Keys::Broken => Upstream::answer(503, &[JSON], forge.jwks_json()),
+        Keys::Html => Upstream::answer(200, &[("content-type", "text/html")], "<html>keys</html>"),
+        Keys::Redirected => Upstream::answer(302, &[JSON, ("location", "/moved")], forge.jwks_json()),
+        Keys::Endless | Keys::Stuck => {
+            let (sender, body) = Trickle::new();
+            sender.send("{\"keys\":[".into()).unwrap();
+            for _ in 0..if keys == Keys::Endless { 64 } else { 0 } {
+                sender.send(vec![b' '; 8 << 10].into()).unwrap();
+            }
+            // Neither of them ends by itself.
+            held.lock().unwrap().push(sender);
+            Upstream::trickle(200, &[JSON], body)
+        }
+        Keys::TooMany => {
+            let set: serde_json::Value = serde_json::from_str(&forge.jwks_json()).unwrap();
+            let one = set["keys"][0].to_string();
+            let all = (0..10_000).map(|number| one.replace("\"kid\":\"", &format!("\"kid\":\"{number}-")));
+            let all = [one.clone()].into_iter().chain(all).collect::<Vec<_>>().join(",");
+            Upstream::answer(200, &[JSON], format!("{{\"keys\":[{all}]}}"))
+        }
+        Keys::Empty => Upstream::answer(200, &[JSON], "{}"),
+    }
+}
+
+const FAULTS: [Keys; 7] =
+    [Keys::Broken, Keys::Html, Keys::Redirected, Keys::Endless, Keys::Stuck, Keys::TooMany, Keys::Empty];
+
+/// Tries a token until it is accepted: whatever keeps it out now passes.
+async fn accepted_at_last(site: &Site, token: &str, case: &str) {
+    let tried = async {
+        while site.try_token(token).await.status != 200 {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(std::time::Duration::from_secs(20), tried).await.unwrap_or_else(|_| panic!("{case}: it stays refused"));
+}
+
+/// Runs a scenario for each of these at once.
+async fn for_each<F>(faults: impl IntoIterator<Item = Keys>, scenario: impl Fn(Keys) -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let mut running = JoinSet::new();
+    for fault in faults {
+        running.spawn(scenario(fault));
+    }
+    while let Some(ended) = running.join_next().await {
+        if let Err(error) = ended {
+            std::panic::resume_unwind(error.into_panic());
+        }
+    }
+}
+
+/// B2, C10: nothing that is no good set of keys is taken at start; tokens are 401 without `error` and with
+/// `Retry-After` until there is one, and good then.
+#[tokio::test]
+async fn from_the_start() {
+    for_each(FAULTS, |fault| async move {
+        let issuer = Publisher::start(fault).await;
+        let site = issuer.site("1s").await;
+        let token = issuer.forge.token().sign();
+        let answer = site.try_token(&token).await;
+        assert_eq!(answer.assert_unauthorized(), None, "{fault:?}: {answer:?}");
+        let seconds = answer.header("retry-after").and_then(|value| value.parse::<u32>().ok());
+        assert!(seconds.is_some_and(|seconds| seconds > 0), "{fault:?}: {answer:?}");
+        site.portcullis.assert_denied(&answer, "issuer.unavailable").await;
+        let told = site.portcullis.logged("cannot fetch issuer keys", |line| line["level"] == "WARN").await;
+        assert!(told["issuer.failure"].is_string(), "{fault:?}: {told}");
+        assert_eq!(site.send(Request::new("GET", "/readyz")).await.status, 503, "{fault:?}");
+
+        issuer.publish(Keys::Good);
+        accepted_at_last(&site, &token, &format!("{fault:?}")).await;
+        assert_eq!(site.send(Request::new("GET", "/readyz")).await.status, 200, "{fault:?}");
+    })
+    .await;
+}
+
+/// C10: keys that were fetched once serve on through every fault, for tokens that were never seen before, too; the first
+/// token of a new key is accepted when the new keys are there.
+#[tokio::test]
+async fn later_on() {
+    for_each(FAULTS, |fault| async move {
+        let issuer = Publisher::start(Keys::Good).await;
+        let site = issuer.site("1s").await;
+        let old = issuer.forge.key();
+        accepted_at_last(&site, &issuer.forge.token().sign(), &format!("{fault:?}, at first")).await;
+
+        issuer.publish(fault);
+        issuer.forge.rotate();
+        let new = issuer.forge.token().sign();
+        // Whatever is answered while the keys are asked for, it is no entrance.
+        let answer = site.try_token(&new).await;
+        assert_eq!(answer.status, 401, "{fault:?}: {answer:?}");
+        site.portcullis.logged("cannot fetch issuer keys", |line| line["level"] == "WARN").await;
+        for number in 0..3 {
+            let token = issuer.forge.token().claim("number", number).signed_by(Arc::clone(&old)).sign();
+            site.assert_accepted(&format!("{fault:?}: the old key"), &token).await;
+        }
+        issuer.publish(Keys::Good);
+        accepted_at_last(&site, &new, &format!("{fault:?}, at last")).await;
+        let token = issuer.forge.token().claim("number", 9).signed_by(old).sign();
+        site.assert_refused([(format!("{fault:?}: the withdrawn key"), token, "token.key_unknown")]).await;
+    })
+    .await;
+}
+
+/// C10: a good set is taken whatever its `Content-Type` says: many issuers say something else.
+#[tokio::test]
+async fn another_content_type() {
+    let issuer = Publisher::start(Keys::AsText).await;
+    let site = issuer.site("30s").await;
+    accepted_at_last(&site, &issuer.forge.token().sign(), "as text").await;
+}
+
+/// C10: a flood of tokens with unknown keys, from many clients at once, causes one fetch in the cooldown and no more, and
+/// good tokens are accepted meanwhile.
+#[tokio::test]
+async fn a_flood_of_unknown_keys() {
+    let issuer = Publisher::start(Keys::Good).await;
+    let site = issuer.site("10m").await;
+    let good = issuer.forge.token().sign();
+    accepted_at_last(&site, &good, "at first").await;
+    assert_eq!(issuer.hits(), 1);
+    let mut flood = JoinSet::new();
+    for client in 0..20 {
+        let tokens: Vec<_> =
+            (0..10).map(|number| issuer.forge.token().kid(&format!("unknown-{client}-{number}")).sign()).collect();
+        let address = site.portcullis.address();
+        flood.spawn(async move {
+            for token in tokens {
+                let answer = Request::post(Site::ENDPOINT, INITIALIZE).bearer(&token).send(address).await;
+                assert_eq!(answer.status, 401, "{answer:?}");
+            }
+        });
+    }
+    while let Some(ended) = flood.join_next().await {
+        ended.unwrap();
+    }
+    assert_eq!(issuer.hits(), 2, "one fetch for 200 tokens of 20 clients");
+    site.assert_accepted("meanwhile", &issuer.forge.token().claim("number", 1).sign()).await;
+}
+
+/// C10: after the cooldown the first token of a really new key is accepted, however many unknown ones came before.
+#[tokio::test]
+async fn a_new_key_behind_a_flood() {
+    let issuer = Publisher::start(Keys::Good).await;
+    let site = issuer.site("1s").await;
+    accepted_at_last(&site, &issuer.forge.token().sign(), "at first").await;
+    for number in 0..20 {
+        site.try_token(&issuer.forge.token().kid(&format!("unknown-{number}")).sign()).await;
+    }
+    issuer.forge.rotate();
+    accepted_at_last(&site, &issuer.forge.token().sign(), "the new key").await;
+}
