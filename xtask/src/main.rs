@@ -5,6 +5,7 @@ mod bench;
 mod built;
 mod checklist;
 mod ci;
+mod conformance;
 mod e2e;
 mod fuzz_smoke;
 mod layers;
@@ -35,6 +36,11 @@ enum Chore {
     },
     /// Walk the whole flow through the real programs, from the first 401 to the end of a session.
     E2e(e2e::Arguments),
+    /// Run the public MCP conformance suite.
+    Conformance {
+        #[command(subcommand)]
+        part: conformance::Part,
+    },
     /// Replay the committed fuzz corpora, and small damage to them, through every fuzz target.
     FuzzSmoke,
     /// Measure CPU time and throughput of a protected request, against nginx as a bare reverse proxy.
@@ -47,6 +53,7 @@ fn main() -> anyhow::Result<()> {
         Chore::Layers => layers::run(),
         Chore::Requirements { check } => requirements::run(check),
         Chore::E2e(arguments) => e2e::run(&arguments),
+        Chore::Conformance { part } => conformance::run(&part),
         Chore::FuzzSmoke => fuzz_smoke::run(),
         Chore::Bench(arguments) => bench::run(arguments),
     }

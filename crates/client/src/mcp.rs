@@ -191,7 +191,8 @@ impl McpClient {
         answer::stream(answer, &self.limits()).await
     }
 
-    /// Ends the legacy session, on both sides. A server that lets no client end its session (405) is no error.
+    /// Ends the legacy session, on both sides. A server that lets no client end its session (405) is no error; one that
+    /// keeps none is not asked.
     ///
     /// # Errors
     /// [`McpError::NotInRevision`] under 2026-07-28; otherwise when the exchange fails. The session is forgotten either
@@ -199,6 +200,9 @@ impl McpClient {
     pub async fn delete(&self) -> Result<(), McpError> {
         let session = self.legacy_session()?;
         *self.session.write().unwrap_or_else(PoisonError::into_inner) = None;
+        if session.identifier.is_none() {
+            return Ok(());
+        }
         let request = || {
             let request = FetchRequest::new(Method::DELETE, self.endpoint.url().clone(), UrlPolicy::Operator);
             self.with_session(request, &session)

@@ -27,7 +27,6 @@ struct Issuing {
     down: AtomicBool,
     /// What it grants, whatever is asked.
     grants: StdMutex<Option<String>>,
-    asked: StdMutex<Vec<String>>,
 }
 
 impl Issuing {

@@ -11,7 +11,9 @@ use crate::{
 
 /// An HTTP client that answers by script and keeps the `Authorization` headers it saw.
 #[derive(Clone, Default)]
-struct Client(Arc<Mutex<(Vec<Response<()>>, Vec<Option<HeaderValue>>)>>);
+struct Client(Arc<Mutex<Script>>);
+
+type Script = (Vec<Response<()>>, Vec<Option<HeaderValue>>);
 
 impl Client {
     fn new(answers: impl IntoIterator<Item = (u16, &'static str)>) -> Self {

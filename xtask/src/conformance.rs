@@ -1,0 +1,30 @@
+//! `cargo xtask conformance`: the public MCP conformance suite against this project's own parts.
+//!
+//! Node and the suite come from npm at pinned versions, into `target/conformance`.
+
+mod client;
+mod driver;
+mod report;
+mod suite;
+
+use clap::Subcommand;
+
+/// Which side is judged.
+#[derive(Subcommand)]
+pub(crate) enum Part {
+    /// The client library: every client scenario of each revision, run singly and judged strictly.
+    Client(client::Arguments),
+    /// What the suite starts as the client.
+    #[command(hide = true)]
+    Driver {
+        /// The server to talk to.
+        url: String,
+    },
+}
+
+pub(crate) fn run(part: &Part) -> anyhow::Result<()> {
+    match part {
+        Part::Client(arguments) => client::run(arguments),
+        Part::Driver { url } => driver::run(url),
+    }
+}

@@ -1,0 +1,103 @@
+//! `cargo xtask conformance client`: the client scenarios.
+
+use std::env;
+
+use anyhow::{Context as _, ensure};
+use clap::Args;
+
+use super::{
+    report::{Verdict, judge},
+    suite::Suite,
+};
+
+/// What to run.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Only scenarios whose name contains this.
+    #[arg(long)]
+    only: Option<String>,
+}
+
+/// A run of several scenarios, by the revision whose wire is spoken.
+struct Run {
+    title: &'static str,
+    revision: &'static str,
+    scenarios: Vec<String>,
+    /// Whether the suite has to be told to run what it does not count for the revision.
+    force: bool,
+}
+
+const OLD: &str = "2025-11-25";
+const NEW: &str = "2026-07-28";
+const EXTENSIONS: [&str; 6] = [
+    "auth/client-credentials-jwt",
+    "auth/client-credentials-basic",
+    "auth/enterprise-managed-authorization",
+    "auth/dpop",
+    "auth/dpop-nonce",
+    "auth/wif-jwt-bearer",
+];
+const BACK_COMPATIBILITY: [&str; 2] =
+    ["auth/2025-03-26-oauth-metadata-backcompat", "auth/2025-03-26-oauth-endpoint-fallback"];
+
+/// Scenarios that a client passes by refusing, each with how it has to refuse.
+const REFUSALS: [(&str, &str); 7] = [
+    ("auth/resource-mismatch", "discovery.resource_mismatch"),
+    ("auth/scope-retry-limit", "mcp.insufficient_scope"),
+    ("auth/iss-supported-missing", "response.issuer_missing"),
+    ("auth/iss-wrong-issuer", "response.issuer_mismatch"),
+    ("auth/iss-unexpected", "response.issuer_mismatch"),
+    ("auth/iss-normalized", "response.issuer_mismatch"),
+    ("auth/metadata-issuer-mismatch", "discovery.issuer_mismatch"),
+];
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let suite = Suite::install()?;
+    let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let runs = [
+        Run { title: "required", revision: OLD, scenarios: suite.required(OLD, "Client scenarios")?, force: false },
+        Run { title: "required", revision: NEW, scenarios: suite.required(NEW, "Client scenarios")?, force: false },
+        Run { title: "extensions", revision: OLD, scenarios: names(&EXTENSIONS), force: true },
+        Run { title: "extensions", revision: NEW, scenarios: names(&EXTENSIONS), force: true },
+        Run { title: "back-compatibility", revision: "2025-03-26", scenarios: names(&BACK_COMPATIBILITY), force: true },
+    ];
+    let mut faulty = 0;
+    for run in &runs {
+        faulty += run.all(&suite, arguments)?;
+    }
+    ensure!(faulty == 0, "{faulty} scenarios did not pass");
+    Ok(())
+}
+
+impl Run {
+    /// Runs the scenarios one by one, and says how many did not pass.
+    fn all(&self, suite: &Suite, arguments: &Arguments) -> anyhow::Result<usize> {
+        let wanted = |scenario: &&String| arguments.only.as_ref().is_none_or(|only| scenario.contains(only.as_str()));
+        let mut verdicts = Vec::new();
+        for scenario in self.scenarios.iter().filter(wanted) {
+            let verdict = self.one(suite, scenario)?;
+            println!("  {} {}", if verdict.faults.is_empty() { "pass" } else { "FAIL" }, verdict.scenario);
+            verdict.faults.iter().for_each(|fault| println!("       {fault}"));
+            verdicts.push(verdict);
+        }
+        let faulty = verdicts.iter().filter(|verdict| !verdict.faults.is_empty()).count();
+        println!("{} {}: {}/{}", self.revision, self.title, verdicts.len() - faulty, verdicts.len());
+        Ok(faulty)
+    }
+
+    fn one(&self, suite: &Suite, scenario: &str) -> anyhow::Result<Verdict> {
+        let results = suite.results(&format!("{}/{}", self.revision, scenario.replace('/', "-")))?;
+        let this = env::current_exe()?;
+        let command = format!("{} conformance driver", this.display());
+        let (folder, timeout) = (results.to_str().context("the path of the results is no text")?, "20000");
+        let mut parameters = vec!["client", "--command", &command, "--scenario", scenario, "--timeout", timeout];
+        parameters.extend(["--spec-version", self.revision, "--output-dir", folder]);
+        if self.force {
+            parameters.push("--force");
+        }
+        let output = suite.run(&parameters)?;
+        let refusal = REFUSALS.iter().find(|(name, _)| *name == scenario);
+        let expected = refusal.map_or("ok", |(_, code)| code);
+        Ok(judge(scenario, &results, output.status.success(), expected))
+    }
+}

@@ -1,0 +1,63 @@
+//! The client that the suite starts: `portcullis-client`, as any program would use it.
+//!
+//! It reads the wire to speak from `MCP_CONFORMANCE_PROTOCOL_VERSION`, and from the scenario and its context only which
+//! credentials it has. It makes the same calls in every scenario.
+
+mod credentials;
+
+use std::{env, process, sync::Arc};
+
+use anyhow::Context as _;
+use portcullis_client::{Authorizer, AutoConsent, McpClient, McpError, McpSettings, StartUrl};
+use portcullis_discovery::{Fetch, FetchSettings, HttpFetch};
+use portcullis_mcp::Revision;
+use portcullis_metadata::SystemClock;
+use serde_json::{Value, json};
+
+use super::report::OUTCOME;
+
+pub(crate) fn run(url: &str) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let outcome = runtime.block_on(drive(url));
+    let code = match &outcome {
+        Ok(()) => "ok".to_owned(),
+        Err(error) => error.downcast_ref::<McpError>().map_or_else(|| "another error".into(), |it| it.code().into()),
+    };
+    if let Err(error) = outcome {
+        eprintln!("{error:#}");
+    }
+    eprintln!("{OUTCOME}{code}");
+    process::exit(i32::from(code != "ok"));
+}
+
+async fn drive(url: &str) -> anyhow::Result<()> {
+    let version = env::var("MCP_CONFORMANCE_PROTOCOL_VERSION").context("the suite names no protocol version")?;
+    // Older wires are negotiated down to by the server.
+    let revision = Revision::parse(&version).unwrap_or(Revision::V2025_11_25);
+    let context = env::var("MCP_CONFORMANCE_CONTEXT").unwrap_or_else(|_| "{}".into());
+    let context: Value = serde_json::from_str(&context)?;
+
+    let fetch: Arc<dyn Fetch> = Arc::new(HttpFetch::new(FetchSettings::default())?);
+    let clock = Arc::new(SystemClock::new());
+    let settings = credentials::settings(&context, revision)?;
+    let authorizer = match credentials::grant(&context)? {
+        Some(grant) => Authorizer::machine(fetch.clone(), grant, clock, settings),
+        None => Authorizer::new(fetch.clone(), Arc::new(AutoConsent::new(fetch.clone())), clock, settings),
+    };
+    let settings = McpSettings { revision, ..McpSettings::default() };
+    let client = McpClient::new(StartUrl::parse(url)?, fetch, Some(Arc::new(authorizer)), settings);
+    client.initialize().await?;
+    let tools = client.call("tools/list", None).await?;
+    for tool in tools["tools"].as_array().into_iter().flatten() {
+        let params = json!({ "name": tool["name"], "arguments": { "a": 2, "b": 3 } });
+        match client.call("tools/call", Some(params)).await {
+            // What a tool answers is its own affair.
+            Ok(_) | Err(McpError::Rpc(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if !revision.is_modern() {
+        client.delete().await?;
+    }
+    Ok(())
+}

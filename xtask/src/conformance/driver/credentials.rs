@@ -1,0 +1,72 @@
+//! Which credentials a scenario gives.
+
+use std::{env, sync::Arc};
+
+use anyhow::Context as _;
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use portcullis_client::{
+    AuthorizerSettings, ClientAuthentication, ClientDetails, ClientKey, EnterpriseIdentity, MachineGrant,
+};
+use portcullis_mcp::Revision;
+use portcullis_metadata::{ClientIdUrl, Issuer, Secret};
+use serde_json::Value;
+use url::Url;
+
+/// The suite takes this for the address of the client's document, which nobody fetches.
+const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
+
+pub(super) fn settings(context: &Value, revision: Revision) -> anyhow::Result<AuthorizerSettings> {
+    let text = |name: &str| context[name].as_str();
+    let client = match text("client_id") {
+        None => None,
+        Some(client_id) => {
+            let authentication = match (text("private_key_pem"), text("client_secret")) {
+                (Some(pem), _) => {
+                    let algorithm = text("signing_algorithm").unwrap_or("ES256");
+                    ClientAuthentication::PrivateKey(ClientKey::from_pem(algorithm, pem, None)?)
+                }
+                (None, Some(secret)) => ClientAuthentication::Secret(Secret::new(secret)),
+                (None, None) => ClientAuthentication::None,
+            };
+            Some(ClientDetails { client_id: client_id.to_owned(), authentication })
+        }
+    };
+    Ok(AuthorizerSettings {
+        client_name: "Portcullis conformance driver".into(),
+        client,
+        client_document: Some(ClientIdUrl::parse(DOCUMENT)?),
+        authorization_server: text("valid_jwt").map(audience).transpose()?,
+        revision_2025_03_26: !revision.is_modern(),
+        ..AuthorizerSettings::default()
+    })
+}
+
+/// The grant of a machine, where the scenario is about one.
+pub(super) fn grant(context: &Value) -> anyhow::Result<Option<MachineGrant>> {
+    let text = |name: &str| context[name].as_str();
+    if let Some(assertion) = text("valid_jwt") {
+        return Ok(Some(MachineGrant::Workload(Arc::new(Secret::new(assertion)))));
+    }
+    if let Some(id_token) = text("idp_id_token") {
+        let needed = |name: &'static str| text(name).context(name);
+        return Ok(Some(MachineGrant::Enterprise(EnterpriseIdentity {
+            token_endpoint: Url::parse(needed("idp_token_endpoint")?)?,
+            issuer: Issuer::parse(needed("idp_issuer")?)?,
+            client: ClientDetails {
+                client_id: needed("idp_client_id")?.to_owned(),
+                authentication: ClientAuthentication::None,
+            },
+            id_token: Arc::new(Secret::new(id_token)),
+        })));
+    }
+    // A client with a secret may be a person's too: the name alone says which.
+    let is_machine = env::var("MCP_CONFORMANCE_SCENARIO").is_ok_and(|name| name.contains("client-credentials"));
+    Ok(is_machine.then_some(MachineGrant::ClientCredentials))
+}
+
+/// A workload's assertion is presented to nobody but its audience.
+fn audience(assertion: &str) -> anyhow::Result<Issuer> {
+    let claims = assertion.split('.').nth(1).context("the assertion is no JWT")?;
+    let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims)?)?;
+    Ok(Issuer::parse(claims["aud"].as_str().context("the assertion has no audience")?)?)
+}

@@ -1,0 +1,51 @@
+//! What one scenario came to.
+
+use std::{fs, path::Path};
+
+use serde::Deserialize;
+
+use super::suite;
+
+/// A scenario, judged.
+pub(crate) struct Verdict {
+    pub(crate) scenario: String,
+    /// Why it did not pass; empty when it did.
+    pub(crate) faults: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Check {
+    id: String,
+    status: String,
+    error_message: Option<String>,
+    description: Option<String>,
+}
+
+/// The last line that the driver writes.
+pub(crate) const OUTCOME: &str = "outcome: ";
+
+/// Reads a scenario's results strictly: a failed check, a warning, another exit of the client than the one expected, or
+/// no checks at all is a fault. `says` is the suite's own word on the run.
+pub(crate) fn judge(scenario: &str, results: &Path, says: bool, expected: &str) -> Verdict {
+    let mut faults = Vec::new();
+    let read = |name| suite::find(results, name).and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
+    let checks: Vec<Check> = serde_json::from_str(&read("checks.json")).unwrap_or_default();
+    if !checks.iter().any(|check| check.status == "SUCCESS") {
+        faults.push("nothing was checked".to_owned());
+    }
+    for check in checks.iter().filter(|check| matches!(check.status.as_str(), "FAILURE" | "WARNING")) {
+        let text = check.error_message.as_deref().or(check.description.as_deref()).unwrap_or_default();
+        faults.push(format!("{}: {}: {text}", check.status, check.id));
+    }
+    let said = read("stderr.txt");
+    let outcome = said.lines().rev().find_map(|line| line.strip_prefix(OUTCOME)).unwrap_or("none").to_owned();
+    if outcome != expected {
+        let detail = said.lines().filter(|line| !line.starts_with(OUTCOME)).collect::<Vec<_>>().join(" / ");
+        faults.push(format!("the client ended with {outcome}, not with {expected}: {detail}"));
+    }
+    if !says && faults.is_empty() {
+        faults.push("the suite says that it failed".to_owned());
+    }
+    Verdict { scenario: scenario.to_owned(), faults }
+}
