@@ -27,7 +27,7 @@ pub(crate) fn judge_stream(shared: &Shared, parts: &Parts, caller: &Caller) -> R
     let owner = session::owner(caller.principal());
     let session = shared.sessions.resolve(&parts.headers, owner).map_err(Refusal::NoStream)?;
     let version = legacy_version(&parts.headers, shared.revisions).map_err(Refusal::StreamVersion)?;
-    shared.rules.judge(Subject::default(), caller.principal()).map_err(Refusal::Scopes)?;
+    shared.rules.judge(Subject::default(), caller).map_err(Refusal::NotAllowed)?;
     let era = Era::Legacy { version: version.or_else(|| negotiated(&session)) };
     let exchange = match parts.method {
         Method::DELETE => Exchange::Closing(session),
@@ -57,7 +57,7 @@ fn judge_modern(shared: &Shared, parts: &Parts, caller: &Caller, message: &Messa
     check_content_type(&parts.headers)?;
     let era = message.era.clone().map_err(Refusal::Era)?;
     let envelope = message.envelope.as_ref().map_err(|error| Refusal::Message(*error))?;
-    shared.rules.judge(envelope.into(), caller.principal()).map_err(Refusal::Scopes)?;
+    shared.rules.judge(envelope.into(), caller).map_err(Refusal::NotAllowed)?;
     Ok(Admission { era, exchange: Exchange::Without })
 }
 
@@ -70,7 +70,7 @@ fn judge_legacy(shared: &Shared, parts: &Parts, caller: &Caller, message: &Messa
     check_content_type(&parts.headers)?;
     let envelope = message.envelope.as_ref().map_err(|error| Refusal::Message(*error))?;
     let era = message.era.clone().map_err(Refusal::Era)?;
-    shared.rules.judge(envelope.into(), caller.principal()).map_err(Refusal::Scopes)?;
+    shared.rules.judge(envelope.into(), caller).map_err(Refusal::NotAllowed)?;
     let asked = envelope.initialize_version().and_then(Revision::parse);
     let scopes = session::scopes(caller.principal());
     let exchange = match session {

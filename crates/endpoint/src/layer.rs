@@ -40,8 +40,8 @@ impl EndpointLayer {
             ended_status: settings.ended_status,
         };
         let shared = Shared {
+            rules: Rules::new(settings.required_scopes, settings.resource.scope_implications().clone(), settings.rules),
             resource: settings.resource,
-            rules: Rules::new(settings.required_scopes, settings.rules),
             revisions: settings.revisions,
             sessions,
             limits: Limits { max_depth: settings.max_depth },

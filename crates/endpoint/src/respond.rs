@@ -8,7 +8,11 @@ use portcullis_mcp::{EnvelopeError, EraError, ErrorCode, error_body};
 use portcullis_session::StoreFull;
 use serde_json::{Value, value::RawValue};
 
-use crate::{EndpointBody, rules::Missing, session::NoSession};
+use crate::{
+    EndpointBody,
+    rules::{Missing, NotAllowed},
+    session::NoSession,
+};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -45,8 +49,8 @@ pub(crate) enum Refusal {
     Message(EnvelopeError),
     /// The message follows the rules of no revision that is served.
     Era(EraError),
-    /// The token is good and lacks scopes.
-    Scopes(Missing),
+    /// The token is good, and does not allow what is asked for.
+    NotAllowed(NotAllowed),
     /// The token is good, and has nobody in it who could own a session.
     NoOwner,
     /// There is no room for another session.
@@ -79,7 +83,9 @@ impl Refusal {
             Self::ContentType => "body.content_type",
             Self::Message(error) => error.code(),
             Self::Era(error) | Self::StreamVersion(error) => error.code(),
-            Self::Scopes(_) => "scope.insufficient",
+            Self::NotAllowed(NotAllowed::Claims(unmet)) => unmet.code(),
+            Self::NotAllowed(NotAllowed::Scopes(_)) => "scope.insufficient",
+            Self::NotAllowed(NotAllowed::Limited(_)) => "limit.tool",
             Self::NoOwner => "session.no_owner",
             Self::StoreFull(reason) => reason.code(),
         }
@@ -131,10 +137,20 @@ impl Refused {
             Refusal::Era(error) => {
                 json_rpc(error.status(), error.rpc_code(), &error.to_string(), id, error.data().as_ref())
             }
-            Refusal::Scopes(Missing { needed, granted }) => {
+            // Without a challenge: no other scopes would help.
+            Refusal::NotAllowed(NotAllowed::Claims(_)) => {
+                const BODY: &str =
+                    r#"{"error":"access_denied","error_description":"The access token does not allow this request"}"#;
+                plain(StatusCode::FORBIDDEN, JSON, Bytes::from_static(BODY.as_bytes()))
+            }
+            Refusal::NotAllowed(NotAllowed::Scopes(Missing { needed, granted })) => {
                 const BODY: &str = r#"{"error":"insufficient_scope","error_description":"The access token lacks scopes that this request needs"}"#;
                 let response = plain(StatusCode::FORBIDDEN, JSON, Bytes::from_static(BODY.as_bytes()));
                 with(response, WWW_AUTHENTICATE, challenges.insufficient_scope(needed, granted))
+            }
+            Refusal::NotAllowed(NotAllowed::Limited(limited)) => {
+                let busy = rpc(StatusCode::TOO_MANY_REQUESTS, ErrorCode::InternalError, "Try again later", id);
+                with(busy, RETRY_AFTER, HeaderValue::from(limited.retry_after_secs()))
             }
             Refusal::NoOwner => {
                 rpc(StatusCode::FORBIDDEN, ErrorCode::InvalidRequest, "This token cannot open a session", id)

@@ -1,10 +1,13 @@
+use std::sync::Arc;
+
+use portcullis_guard::{Caller, ClaimRule, ClaimUnmet, Limited, Limiter, ScopeImplications};
 use portcullis_mcp::Envelope;
 use portcullis_metadata::Scopes;
 use portcullis_verifier::Principal;
 
 use crate::NameGlob;
 
-/// Scopes that some messages need beside those that every request needs. All rules that match count together.
+/// What some messages need beside what every request needs. All rules that match count together.
 #[derive(Clone, Debug, Default)]
 pub struct Rule {
     /// The methods it counts for, such as `tools/*`; `None` means every request, streams and responses too.
@@ -12,8 +15,12 @@ pub struct Rule {
     /// The names it counts for: of a tool or prompt, or the URI of a resource. `None` means all, and those messages
     /// that name nothing.
     pub name: Option<NameGlob>,
-    /// What those messages need.
+    /// The scopes that those messages need.
     pub scopes: Scopes,
+    /// What the token's claims have to say for them, all of it.
+    pub claims: Vec<ClaimRule>,
+    /// How many of them may come of each principal, once nothing else speaks against them. `None`: any number.
+    pub limit: Option<Arc<Limiter>>,
 }
 
 /// What a request is about, as far as rules look at it.
@@ -29,12 +36,24 @@ impl<'a> From<&'a Envelope<'_>> for Subject<'a> {
     }
 }
 
-/// The scopes that requests need, by what they are about.
+/// What requests need, by what they are about.
 pub(crate) struct Rules {
     required: Scopes,
+    implications: ScopeImplications,
     rules: Vec<Rule>,
     /// All scopes that the endpoint speaks of.
     named: Scopes,
+}
+
+/// Why a principal may not do what it asks for.
+#[derive(Debug)]
+pub(crate) enum NotAllowed {
+    /// Its claims are not what they have to be.
+    Claims(ClaimUnmet),
+    /// It lacks scopes.
+    Scopes(Missing),
+    /// It asks too often.
+    Limited(Limited),
 }
 
 /// Scopes are missing.
@@ -47,22 +66,47 @@ pub(crate) struct Missing {
 }
 
 impl Rules {
-    pub(crate) fn new(required: Scopes, rules: Vec<Rule>) -> Self {
+    pub(crate) fn new(required: Scopes, implications: ScopeImplications, rules: Vec<Rule>) -> Self {
         let named = rules.iter().fold(required.clone(), |named, rule| named.union(&rule.scopes));
-        Self { required, rules, named }
+        Self { required, implications, rules, named }
     }
 
-    /// Whether the principal's scopes are enough; without a principal, where authentication is off, they are.
-    /// Where they are, nothing is allocated.
-    pub(crate) fn judge(&self, subject: Subject<'_>, principal: Option<&Principal>) -> Result<(), Missing> {
-        let Some(principal) = principal else { return Ok(()) };
-        let granted = principal.scopes();
-        let matching = || self.rules.iter().filter(|rule| rule.counts_for(subject));
-        if granted.covers(&self.required) && matching().all(|rule| granted.covers(&rule.scopes)) {
-            return Ok(());
+    /// Whether the principal's claims and scopes are enough, and it does not ask too often; without a principal, where
+    /// authentication is off, only the latter. Claims come first: nobody is sent for scopes that would not help. Where
+    /// nothing is asked of claims, and the scopes are enough, nothing is allocated.
+    pub(crate) fn judge(&self, subject: Subject<'_>, caller: &Caller) -> Result<(), NotAllowed> {
+        let principal = caller.principal();
+        if let Some(principal) = principal {
+            self.judge_principal(subject, principal, caller)?;
         }
-        let needed = matching().fold(self.required.clone(), |needed, rule| needed.union(&rule.scopes));
-        Err(Missing { needed: needed.union(&granted.intersection(&self.named)), granted: granted.clone() })
+        let limiters = self.matching(subject).filter_map(|rule| rule.limit.as_ref());
+        limiters
+            .map(|limiter| limiter.check_principal(principal))
+            .collect::<Result<_, _>>()
+            .map_err(NotAllowed::Limited)
+    }
+
+    fn judge_principal(&self, subject: Subject<'_>, principal: &Principal, caller: &Caller) -> Result<(), NotAllowed> {
+        let matching = || self.matching(subject);
+        let claims = ClaimRule::judge_all(matching().flat_map(|rule| &rule.claims), principal);
+        if let Some(unmet) = claims.refused {
+            return Err(NotAllowed::Claims(unmet));
+        }
+        let granted = principal.scopes();
+        let covers = |needed| self.implications.covers(granted, needed);
+        if !covers(&self.required) || !matching().all(|rule| covers(&rule.scopes)) {
+            let needed = matching().fold(self.required.clone(), |needed, rule| needed.union(&rule.scopes));
+            let needed = needed.union(&granted.intersection(&self.named));
+            return Err(NotAllowed::Scopes(Missing { needed, granted: granted.clone() }));
+        }
+        if let Some(unmet) = claims.spared {
+            caller.report_spared(unmet.code());
+        }
+        Ok(())
+    }
+
+    fn matching<'a>(&'a self, subject: Subject<'a>) -> impl Iterator<Item = &'a Rule> {
+        self.rules.iter().filter(move |rule| rule.counts_for(subject))
     }
 }
 

@@ -3,15 +3,23 @@ use portcullis_metadata::Scopes;
 use portcullis_verifier::Principal;
 
 use crate::{
-    RouteRule, ScopeJudge,
+    ClaimRule, ClaimUnmet, RouteRule, ScopeImplications, ScopeJudge,
     path_glob::{AmbiguousPath, PlainPath},
 };
 
-/// The scopes that requests need, by route.
+/// What requests need: claims, and scopes by route.
 pub(crate) struct Rules {
-    required: Scopes,
-    judged_by: ScopeJudge,
-    routes: Vec<RouteRule>,
+    pub(crate) required: Scopes,
+    pub(crate) judged_by: ScopeJudge,
+    pub(crate) implications: ScopeImplications,
+    pub(crate) claims: Vec<ClaimRule>,
+    pub(crate) routes: Vec<RouteRule>,
+}
+
+/// A principal may do what it asks for.
+pub(crate) struct Authorized {
+    /// Why a rule would have refused it that only reports.
+    pub(crate) spared: Option<ClaimUnmet>,
 }
 
 /// Why a principal may not do what it asks for.
@@ -19,26 +27,37 @@ pub(crate) struct Rules {
 pub(crate) enum NotAuthorized {
     /// No rule can judge the path.
     AmbiguousPath,
+    /// Its claims are not what they have to be.
+    Claims(ClaimUnmet),
     /// Scopes are missing; `needed` is all that the request needs.
     Scopes { needed: Scopes },
 }
 
 impl Rules {
-    pub(crate) fn new(required: Scopes, judged_by: ScopeJudge, routes: Vec<RouteRule>) -> Self {
-        Self { required, judged_by, routes }
+    /// Whether this principal's claims and scopes are enough. Claims come first: nobody is sent for scopes that would not
+    /// help. Where nothing is asked of claims, and the path has no percent-encoded characters, nothing is allocated.
+    pub(crate) fn judge(
+        &self,
+        method: &Method,
+        path: &str,
+        principal: &Principal,
+    ) -> Result<Authorized, NotAuthorized> {
+        let claims = ClaimRule::judge_all(&self.claims, principal);
+        match claims.refused {
+            Some(unmet) => Err(NotAuthorized::Claims(unmet)),
+            None => self.judge_scopes(method, path, principal.scopes()).map(|()| Authorized { spared: claims.spared }),
+        }
     }
 
-    /// Whether this principal's scopes are enough. Where they are, nothing is allocated (but for a path with
-    /// percent-encoded characters).
-    pub(crate) fn judge(&self, method: &Method, path: &str, principal: &Principal) -> Result<(), NotAuthorized> {
-        let granted = principal.scopes();
-        let enough = self.judged_by == ScopeJudge::Inner || granted.covers(&self.required);
+    fn judge_scopes(&self, method: &Method, path: &str, granted: &Scopes) -> Result<(), NotAuthorized> {
+        let covers = |needed| self.implications.covers(granted, needed);
+        let enough = self.judged_by == ScopeJudge::Inner || covers(&self.required);
         if self.routes.is_empty() {
             return if enough { Ok(()) } else { Err(NotAuthorized::Scopes { needed: self.required.clone() }) };
         }
         let path = PlainPath::parse(path).map_err(|AmbiguousPath| NotAuthorized::AmbiguousPath)?;
         let matching = || self.routes.iter().filter(|rule| rule.counts_for(method, &path));
-        if enough && matching().all(|rule| granted.covers(&rule.scopes)) {
+        if enough && matching().all(|rule| covers(&rule.scopes)) {
             return Ok(());
         }
         // All that it takes, so that the client has to ask for scopes only once.

@@ -30,7 +30,8 @@ pub struct Decision<'a> {
     pub operation: Option<&'a Operation>,
     /// Whom the token speaks for, where one was verified; also when the request was then refused.
     pub principal: Option<&'a Principal>,
-    /// The other end's address, where the server set [`Peer`].
+    /// The client's address, where the server set [`Peer`]: the connection's other end or, where that is one of the
+    /// [trusted proxies](crate::TrustedProxies), whom it was called by.
     pub peer: Option<IpAddr>,
     /// The resource that was asked for.
     pub resource: &'a ResourceUri,
@@ -101,7 +102,10 @@ impl Report {
             started: resource.clock.monotonic(),
             method: request.method().clone(),
             path: request.uri().path_and_query().cloned(),
-            peer: request.extensions().get::<Peer>().map(|peer| peer.0.ip()),
+            peer: request
+                .extensions()
+                .get()
+                .map(|Peer(peer)| resource.trusted_proxies.client(*peer, request.headers())),
             who: Who::Nobody,
             told: false,
             resource,
@@ -114,6 +118,10 @@ impl Report {
 
     pub(crate) fn request_id(&self) -> &RequestId {
         &self.request_id
+    }
+
+    pub(crate) fn peer(&self) -> Option<IpAddr> {
+        self.peer
     }
 
     pub(crate) fn refused(&mut self, verified: VerifiedToken) {

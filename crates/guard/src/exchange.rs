@@ -5,9 +5,10 @@ use http::{HeaderMap, HeaderName, Request, Response, StatusCode, header::AUTHORI
 use portcullis_verifier::VerifiedToken;
 
 use crate::{
-    Caller, GuardBody, ProtectedResource, RefusalCode, RequestId,
+    Caller, ClaimUnmet, GuardBody, ProtectedResource, RefusalCode, RequestId,
     cors::{self, Reader},
     decision::Report,
+    judge::Head,
     request_id::X_REQUEST_ID,
     respond::Refusal,
 };
@@ -34,14 +35,27 @@ impl Exchange {
         self.report.request_id()
     }
 
+    /// What the guard reads of a request.
+    pub(crate) fn head<'a, B>(&self, request: &'a Request<B>) -> Head<'a> {
+        Head::new(request, self.report.peer())
+    }
+
     /// Makes a request ready for the inner service.
-    pub(crate) fn admit<B>(&mut self, request: &mut Request<B>, verified: Option<VerifiedToken>) {
+    pub(crate) fn admit<B>(
+        &mut self,
+        request: &mut Request<B>,
+        verified: Option<VerifiedToken>,
+        spared: Option<ClaimUnmet>,
+    ) {
         let request_id = self.request_id().clone();
         let headers = request.headers_mut();
         headers.remove(AUTHORIZATION);
         headers.remove(DPOP);
         headers.insert(X_REQUEST_ID, request_id.to_header_value());
         let caller = Caller::new(verified, request_id);
+        if let Some(unmet) = spared {
+            caller.report_spared(unmet.code());
+        }
         request.extensions_mut().insert(caller.clone());
         self.report.admitted(caller);
     }

@@ -12,7 +12,7 @@ use crate::{
     GuardBody,
     authenticate::Verification,
     exchange::Exchange,
-    judge::{Admission, Head, judge_verified},
+    judge::{Admission, judge_verified},
 };
 
 pin_project! {
@@ -110,9 +110,9 @@ where
     S: Service<Request<B>, Response = Response<RB>>,
 {
     let Held { mut service, mut request } = held;
-    match judge_verified(exchange.resource(), Head::from(&request), verified) {
-        Admission::Admit(verified) => {
-            exchange.admit(&mut request, Some(verified));
+    match judge_verified(exchange.resource(), exchange.head(&request), verified) {
+        Admission::Admit { verified, spared } => {
+            exchange.admit(&mut request, Some(verified), spared);
             State::Inner { future: service.call(request) }
         }
         Admission::Refuse(refusal, verified) => State::Answer { response: Some(exchange.refuse(&refusal, verified)) },

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, Uri, Version};
@@ -6,26 +6,33 @@ use portcullis_metadata::AccessToken;
 use portcullis_verifier::{VerifiedToken, Verifier, VerifyError};
 
 use crate::{
-    Authentication, ProtectedResource,
-    authorize::NotAuthorized,
+    Authentication, ClaimUnmet, ProtectedResource,
+    authorize::{Authorized, NotAuthorized},
     bearer::{self, Presented},
     cors,
     metadata::Outcome,
     respond::Refusal,
 };
 
-/// What the guard reads of a request: everything but its body and extensions.
+/// What the guard reads of a request: everything but its body, and the client's address.
 #[derive(Clone, Copy)]
 pub(crate) struct Head<'a> {
     method: &'a Method,
     uri: &'a Uri,
     version: Version,
     headers: &'a HeaderMap,
+    client: Option<IpAddr>,
 }
 
-impl<'a, B> From<&'a Request<B>> for Head<'a> {
-    fn from(request: &'a Request<B>) -> Self {
-        Self { method: request.method(), uri: request.uri(), version: request.version(), headers: request.headers() }
+impl<'a> Head<'a> {
+    pub(crate) fn new<B>(request: &'a Request<B>, client: Option<IpAddr>) -> Self {
+        Self {
+            method: request.method(),
+            uri: request.uri(),
+            version: request.version(),
+            headers: request.headers(),
+            client,
+        }
     }
 }
 
@@ -45,8 +52,8 @@ pub(crate) enum Judgement {
 
 /// What to do with a request whose token was judged.
 pub(crate) enum Admission {
-    /// Hand it on.
-    Admit(VerifiedToken),
+    /// Hand it on; `spared` says why a rule would have refused it that only reports.
+    Admit { verified: VerifiedToken, spared: Option<ClaimUnmet> },
     /// Refuse it, although the token may be good.
     Refuse(Refusal, Option<VerifiedToken>),
 }
@@ -61,6 +68,11 @@ pub(crate) fn judge(resource: &ProtectedResource, head: Head<'_>) -> Judgement {
     }
     if cors::is_preflight(head.method, head.headers) {
         return Judgement::Answer(resource.cors.preflight(head.headers));
+    }
+    if let Some(limiter) = &resource.limits.address
+        && let Err(limited) = limiter.check_address(head.client)
+    {
+        return Judgement::Refuse(Refusal::Limited { code: "limit.address", limited });
     }
     let token_in_query = bearer::query_has_token(head.uri.query());
     let Authentication::Required(verifier) = &resource.authentication else {
@@ -109,8 +121,14 @@ fn authorize(resource: &ProtectedResource, head: Head<'_>, verified: VerifiedTok
     if bearer::query_has_token(head.uri.query()) {
         return Admission::Refuse(Refusal::QueryTokenBeside, Some(verified));
     }
+    if let Some(limiter) = &resource.limits.principal
+        && let Err(limited) = limiter.check_principal(Some(verified.principal()))
+    {
+        return Admission::Refuse(Refusal::Limited { code: "limit.principal", limited }, Some(verified));
+    }
     let refusal = match resource.rules.judge(head.method, head.uri.path(), verified.principal()) {
-        Ok(()) => return Admission::Admit(verified),
+        Ok(Authorized { spared }) => return Admission::Admit { verified, spared },
+        Err(NotAuthorized::Claims(unmet)) => Refusal::Claims(unmet),
         Err(NotAuthorized::AmbiguousPath) => Refusal::AmbiguousPath,
         Err(NotAuthorized::Scopes { needed }) => {
             Refusal::InsufficientScope { needed, granted: verified.principal().scopes().clone() }

@@ -11,7 +11,7 @@ use crate::{
     GuardBody, ProtectedResource, authenticate,
     exchange::Exchange,
     future::GuardFuture,
-    judge::{Admission, Head, Judgement, judge},
+    judge::{Admission, Judgement, judge},
 };
 
 /// Puts a service behind a [`ProtectedResource`].
@@ -57,13 +57,13 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let mut exchange = Exchange::start(Arc::clone(&self.resource), &request);
-        match judge(&self.resource, Head::from(&request)) {
+        match judge(&self.resource, exchange.head(&request)) {
             Judgement::AdmitAnyone => {
-                exchange.admit(&mut request, None);
+                exchange.admit(&mut request, None, None);
                 GuardFuture::inner(exchange, self.inner.call(request))
             }
-            Judgement::Judged(Admission::Admit(verified)) => {
-                exchange.admit(&mut request, Some(verified));
+            Judgement::Judged(Admission::Admit { verified, spared }) => {
+                exchange.admit(&mut request, Some(verified), spared);
                 GuardFuture::inner(exchange, self.inner.call(request))
             }
             Judgement::Judged(Admission::Refuse(refusal, verified)) => {

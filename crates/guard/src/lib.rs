@@ -7,16 +7,18 @@
 //! 1. It gets a [`RequestId`]; an inbound `X-Request-Id` counts for nothing.
 //! 2. `Host` and `Origin` are judged by the [`OriginPolicy`]: 400 or 403.
 //! 3. The metadata document is served, and CORS preflights are answered, to anybody.
-//! 4. There has to be exactly one `Authorization: Bearer`, and the verifier has to accept its token: 401 with a
+//! 4. Not more requests than the [limits](GuardLimits) say may come from an address: 429.
+//! 5. There has to be exactly one `Authorization: Bearer`, and the verifier has to accept its token: 401 with a
 //!    challenge that names the document. A token in the query is never read.
-//! 5. The token has to have the scopes that the resource and its [routes](RouteRule) need: 403.
+//! 6. Nor may there be more of one principal: 429. The token's claims have to be what the [rules](ClaimRule) want: 403. It has to have the scopes that the resource
+//!    and its [routes](RouteRule) need, be it through [broader ones](ScopeImplications): 403 with a challenge.
 //!
 //! The service behind it sees what is left: requests without `Authorization` and `DPoP`, with one [`Caller`] in
 //! their extensions. Whatever happens, a [`DecisionSink`] is told once. A token that was verified a short while
 //! ago costs no allocation, no boxed future, and one lock for the time of a table probe to judge.
 //!
 //! Clients get generic words and the correlation id; the reason code goes to the sink. Not done here: TLS,
-//! limits on bodies and rates, and whatever the message in a body needs.
+//! limits on bodies and connections, and whatever the message in a body needs.
 //!
 //! # Example
 //!
@@ -76,12 +78,15 @@ mod bearer;
 mod body;
 mod caller;
 mod challenges;
+mod claim_rule;
+mod client_address;
 mod cors;
 mod decision;
 mod exchange;
 mod future;
 mod judge;
 mod layer;
+mod limit;
 mod metadata;
 mod operation;
 mod origin;
@@ -89,19 +94,24 @@ mod path_glob;
 mod request_id;
 mod resource;
 mod respond;
+mod scope_implications;
 mod settings;
 
 pub use body::GuardBody;
 pub use caller::{Caller, Peer, RefusalCode};
 pub use challenges::Challenges;
+pub use claim_rule::{ClaimRule, ClaimRuleError, ClaimTest, ClaimUnmet, ClaimsJudged};
+pub use client_address::{NetworkError, ProxyHeader, TrustedProxies};
 pub use decision::{Decision, DecisionSink, TracingSink};
 pub use future::GuardFuture;
 pub use layer::{Guard, GuardLayer};
+pub use limit::{GuardLimits, Limited, Limiter, Rate, RateError};
 pub use operation::Operation;
 pub use origin::{OriginPolicy, OriginPolicyError, OriginRefused};
 pub use path_glob::{PathGlob, PathGlobError};
 pub use request_id::RequestId;
 pub use resource::ProtectedResource;
+pub use scope_implications::ScopeImplications;
 pub use settings::{Authentication, CorsSettings, GuardSettings, RouteRule, ScopeJudge, SettingsError};
 
 #[cfg(test)]

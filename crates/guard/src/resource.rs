@@ -6,8 +6,8 @@ use portcullis_metadata::{
 use url::Url;
 
 use crate::{
-    Authentication, Challenges, DecisionSink, GuardSettings, OriginPolicy, SettingsError, authorize::Rules, cors::Cors,
-    metadata::Document,
+    Authentication, Challenges, DecisionSink, GuardLimits, GuardSettings, OriginPolicy, ScopeImplications,
+    SettingsError, TrustedProxies, authorize::Rules, cors::Cors, metadata::Document,
 };
 
 /// A resource and all that the guard answers for it, prepared once: documents, challenges, header values.
@@ -19,6 +19,8 @@ pub struct ProtectedResource {
     pub(crate) document: Document,
     pub(crate) authentication: Authentication,
     pub(crate) rules: Rules,
+    pub(crate) limits: GuardLimits,
+    pub(crate) trusted_proxies: TrustedProxies,
     pub(crate) origins: OriginPolicy,
     pub(crate) cors: Cors,
     pub(crate) clock: Arc<dyn Clock>,
@@ -28,7 +30,7 @@ pub struct ProtectedResource {
 impl ProtectedResource {
     /// Judges the settings and prepares everything that repeats.
     ///
-    /// Where authentication is off, a warning is logged, and required scopes and routes count for nothing.
+    /// Where authentication is off, a warning is logged, and required scopes, routes and claim rules count for nothing.
     ///
     /// # Errors
     /// When the resource is plain `http` outside loopback; metadata or verifier are for another resource; the
@@ -45,10 +47,18 @@ impl ProtectedResource {
         Ok(Arc::new(Self {
             document: Document::new(&metadata, metadata_url.path(), settings.root_metadata),
             challenges: Challenges::new(&settings.realm, metadata_url, &settings.required_scopes, named),
-            rules: Rules::new(settings.required_scopes, settings.scopes_judged_by, settings.routes),
+            rules: Rules {
+                required: settings.required_scopes,
+                judged_by: settings.scopes_judged_by,
+                implications: settings.scope_implications,
+                claims: settings.claims,
+                routes: settings.routes,
+            },
             cors: Cors::new(&settings.cors, &settings.origins),
             resource: settings.resource,
             authentication: settings.authentication,
+            limits: settings.limits,
+            trusted_proxies: settings.trusted_proxies,
             origins: settings.origins,
             clock: settings.clock,
             sink: settings.sink,
@@ -63,6 +73,11 @@ impl ProtectedResource {
     /// The resource's challenges, for a service behind the guard that judges scopes itself.
     pub fn challenges(&self) -> &Challenges {
         &self.challenges
+    }
+
+    /// Which scopes stand for others at this resource, for a service behind the guard that judges scopes itself.
+    pub fn scope_implications(&self) -> &ScopeImplications {
+        &self.rules.implications
     }
 
     /// The path that the metadata document is served at (RFC 9728 section 3.1); every challenge names it.
@@ -109,14 +124,18 @@ fn check(settings: &GuardSettings) -> Result<Scopes, SettingsError> {
         supported = supported.union(&scope);
     }
     let routes = settings.routes.iter().fold(Scopes::empty(), |all, rule| all.union(&rule.scopes));
-    for (place, scopes) in
-        [("scopes_supported", &supported), ("required_scopes", &settings.required_scopes), ("a route", &routes)]
-    {
+    let implied = settings.scope_implications.names();
+    for (place, scopes) in [
+        ("scopes_supported", &supported),
+        ("required_scopes", &settings.required_scopes),
+        ("a route", &routes),
+        ("the implied scopes", implied),
+    ] {
         if scopes.contains("offline_access") {
             return Err(SettingsError::OfflineAccess(place));
         }
     }
-    Ok(supported.union(&settings.required_scopes).union(&routes))
+    Ok(supported.union(&settings.required_scopes).union(&routes).union(implied))
 }
 
 /// A member by which the document promises that tokens are bound to their sender.

@@ -7,7 +7,7 @@ use http::{
 };
 use portcullis_metadata::Scopes;
 
-use crate::{Challenges, OriginRefused, bearer::NoBearer};
+use crate::{Challenges, ClaimUnmet, Limited, OriginRefused, bearer::NoBearer};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
@@ -32,8 +32,12 @@ pub(crate) enum Refusal {
     TokenRejected { code: &'static str },
     /// The token could not be judged now.
     Unavailable { code: &'static str, retry_after: Option<Duration> },
+    /// Too many requests came.
+    Limited { code: &'static str, limited: Limited },
     /// No rule can judge the path.
     AmbiguousPath,
+    /// The token is good, and its claims are not what they have to be.
+    Claims(ClaimUnmet),
     /// The token is good and lacks scopes.
     InsufficientScope { needed: Scopes, granted: Scopes },
 }
@@ -47,8 +51,9 @@ impl Refusal {
             Self::NoMetadata => "metadata.none",
             Self::NoBearer(reason) => reason.code(),
             Self::QueryToken | Self::QueryTokenBeside => "bearer.in_query",
-            Self::TokenRejected { code } | Self::Unavailable { code, .. } => code,
+            Self::TokenRejected { code } | Self::Unavailable { code, .. } | Self::Limited { code, .. } => code,
             Self::AmbiguousPath => "path.ambiguous",
+            Self::Claims(unmet) => unmet.code(),
             Self::InsufficientScope { .. } => "scope.insufficient",
         }
     }
@@ -83,7 +88,20 @@ impl Refusal {
                 response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(whole_seconds(wait)));
                 response
             }
+            Self::Limited { limited, .. } => {
+                let mut response = plain(
+                    StatusCode::TOO_MANY_REQUESTS,
+                    r#"{"error":"too_many_requests","error_description":"Try again later"}"#,
+                );
+                response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(limited.retry_after_secs()));
+                response
+            }
             Self::QueryTokenBeside | Self::AmbiguousPath => bad_request(),
+            // Without a challenge: no other scopes would help.
+            Self::Claims(_) => plain(
+                StatusCode::FORBIDDEN,
+                r#"{"error":"access_denied","error_description":"The access token does not allow this request"}"#,
+            ),
             Self::InsufficientScope { needed, granted } => {
                 let mut response = plain(
                     StatusCode::FORBIDDEN,
@@ -120,6 +138,6 @@ fn plain(status: StatusCode, body: &'static str) -> Response<Option<Bytes>> {
 }
 
 /// Rounded up, at least one.
-fn whole_seconds(wait: Duration) -> u64 {
+pub(crate) fn whole_seconds(wait: Duration) -> u64 {
     wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)).max(1)
 }

@@ -4,7 +4,10 @@ use http::{HeaderName, Method};
 use portcullis_metadata::{Clock, ProtectedResourceMetadata, ResourceUri, Scopes, SystemClock};
 use portcullis_verifier::Verifier;
 
-use crate::{DecisionSink, OriginPolicy, OriginPolicyError, PathGlob, TracingSink};
+use crate::{
+    ClaimRule, DecisionSink, GuardLimits, OriginPolicy, OriginPolicyError, PathGlob, ScopeImplications, TracingSink,
+    TrustedProxies,
+};
 
 /// What a [`ProtectedResource`](crate::ProtectedResource) is made of.
 ///
@@ -27,8 +30,16 @@ pub struct GuardSettings {
     pub required_scopes: Scopes,
     /// Who judges `required_scopes`. Default: the guard.
     pub scopes_judged_by: ScopeJudge,
+    /// Which scopes stand for others, wherever scopes are judged. Default: none.
+    pub scope_implications: ScopeImplications,
+    /// What a token's claims have to say, all of it. Default: nothing.
+    pub claims: Vec<ClaimRule>,
     /// Scopes that single routes need beside them. Default: none.
     pub routes: Vec<RouteRule>,
+    /// How many requests may come. Default: any number.
+    pub limits: GuardLimits,
+    /// Whose word on the client's address is taken. Default: nobody's, so that it is the [`Peer`](crate::Peer)'s.
+    pub trusted_proxies: TrustedProxies,
     /// Which `Host` and `Origin` values are answered. Default: the policy of the resource's URL.
     pub origins: OriginPolicy,
     /// What pages of other origins may do and read.
@@ -55,7 +66,11 @@ impl GuardSettings {
             authentication,
             required_scopes: Scopes::empty(),
             scopes_judged_by: ScopeJudge::Guard,
+            scope_implications: ScopeImplications::default(),
+            claims: Vec::new(),
             routes: Vec::new(),
+            limits: GuardLimits::default(),
+            trusted_proxies: TrustedProxies::default(),
             cors: CorsSettings::default(),
             clock: Arc::new(SystemClock::new()),
             sink: Arc::new(TracingSink),

@@ -1,9 +1,11 @@
 mod allocations;
 mod authentication;
 mod authorization;
+mod claims;
 mod cross_origin;
 mod decisions;
 mod document;
+mod limits;
 mod off;
 mod properties;
 mod secrecy;

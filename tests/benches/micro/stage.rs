@@ -70,6 +70,7 @@ impl Stage {
                 method: Some(NameGlob::parse("tools/call").expect("a pattern")),
                 name: Some(NameGlob::parse("admin_*").expect("a pattern")),
                 scopes: Scopes::parse("mcp:admin").expect("scopes"),
+                ..Rule::default()
             },
             runtime: tokio::runtime::Builder::new_current_thread().build().expect("a runtime"),
             callers,

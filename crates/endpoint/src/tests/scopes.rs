@@ -1,9 +1,9 @@
-use std::{convert::Infallible, sync::Arc};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
-use portcullis_guard::{Caller, GuardLayer, Operation};
+use portcullis_guard::{Caller, ClaimRule, ClaimTest, GuardLayer, Limiter, Operation, Rate, ScopeImplications};
 use portcullis_metadata::{BearerChallenge, Scopes, parse_challenges};
 use serde_json::json;
 use tower::{ServiceExt, service_fn};
@@ -14,7 +14,7 @@ use crate::{AdmittedBody, EndpointLayer, EndpointSettings, NameGlob, Plain, Rule
 
 fn rule(method: Option<&str>, name: Option<&str>, scopes: &str) -> Rule {
     let glob = |pattern: &str| NameGlob::parse(pattern).unwrap();
-    Rule { method: method.map(glob), name: name.map(glob), scopes: Scopes::parse(scopes).unwrap() }
+    Rule { method: method.map(glob), name: name.map(glob), scopes: Scopes::parse(scopes).unwrap(), ..Rule::default() }
 }
 
 fn rules() -> Vec<Rule> {
@@ -220,4 +220,102 @@ async fn a_plain_service_finds_the_principal() {
     let response = guarded.oneshot(request).await.unwrap();
     let body = http_body_util::BodyExt::collect(response.into_body()).await.unwrap().to_bytes();
     assert_eq!(body, "alice");
+}
+
+/// B7: what the guard's resource says of broader scopes counts for the endpoint's scopes, too.
+#[tokio::test]
+async fn broader_scopes_are_enough() {
+    let mut world = World::guarded_with("base", |guard| {
+        let implied = Scopes::parse("base tools").unwrap();
+        guard.scope_implications = ScopeImplications::new([("operator", implied)]).unwrap();
+    });
+    world.settings.rules = rules();
+    world.comes_with(&world.forge.token().scope("operator"));
+    let identifier = world.initialize().await;
+    for (name, status) in [("add", 200), ("admin_drop", 403)] {
+        let answer = world.post(&[(SESSION, &identifier)], &request("tools/call", json!({"name": name}))).await;
+        assert_eq!(answer.status, status, "{name}");
+        if status == 403 {
+            assert_eq!(answer.scope(), "admin base operator tools");
+        }
+    }
+}
+
+/// C14: a rule's claims count for the messages that it is for, before scopes; in report-only mode they are told alone.
+#[tokio::test]
+async fn claims_are_wanted_by_rules() {
+    let mut world = World::guarded("base");
+    let team = ClaimRule::new("team", ClaimTest::OneOf(vec!["blue".to_owned()])).unwrap();
+    let org = ClaimRule::new("org", ClaimTest::Present).unwrap().report_only();
+    world.settings.rules = vec![
+        Rule { claims: vec![team], ..rule(Some("tools/call"), Some("admin_*"), "admin") },
+        Rule { claims: vec![org], ..rule(Some("tools/*"), None, "") },
+    ];
+    let token = |scopes: &str, team: &str| world.forge.token().scope(scopes).claim("team", team);
+    let (blue, red, poor) = (token("base admin", "blue"), token("base admin", "red"), token("base", "red"));
+    let identifier = world.initialize().await;
+    for (token, name, decided, spared) in [
+        (&blue, "admin_drop", (200, None), Some("claim.missing")),
+        (&red, "admin_drop", (403, Some("claim.mismatch")), None),
+        (&red, "add", (200, None), Some("claim.missing")),
+        (&poor, "admin_drop", (403, Some("claim.mismatch")), None),
+        (&poor, "add", (200, None), Some("claim.missing")),
+    ] {
+        world.comes_with(token);
+        let answer = world.post(&[(SESSION, &identifier)], &request("tools/call", json!({"name": name}))).await;
+        assert_eq!((world.decided(), world.told().spared), (decided, spared), "{name}");
+        if answer.status == 403 {
+            assert!(!answer.headers.contains_key("www-authenticate"));
+            assert_eq!(answer.json()["error"], "access_denied");
+        }
+    }
+    let answer = world.post(&[(SESSION, &identifier)], &request("ping", json!({}))).await;
+    assert_eq!((answer.status, world.told().spared), (200, None));
+}
+
+/// J5: messages that a rule matches are limited for each principal, once nothing else speaks against them, and the answer
+/// is one of JSON-RPC.
+#[tokio::test]
+async fn tools_are_limited() {
+    let mut world = World::guarded("base");
+    let rate = Rate::new(2, Duration::from_secs(60)).unwrap();
+    let limit = Some(Limiter::new(rate, 100, Arc::new(world.clock.clone())));
+    world.settings.rules = vec![Rule { limit, ..rule(Some("tools/call"), Some("slow_*"), "") }];
+    let identifier = world.initialize().await;
+    let call = |name: &str| request("tools/call", json!({"name": name}));
+    for (name, expected) in [
+        ("slow_one", (200, None)),
+        ("slow_two", (200, None)),
+        ("add", (200, None)),
+        ("slow_one", (429, Some("limit.tool"))),
+        ("add", (200, None)),
+    ] {
+        let answer = world.post(&[(SESSION, &identifier)], &call(name)).await;
+        assert_eq!(world.decided(), expected, "{name}");
+        if answer.status == 429 {
+            assert_eq!(answer.header("retry-after"), Some("30"));
+            assert_eq!((&answer.json()["error"]["code"], &answer.json()["id"]), (&json!(-32603), &json!(7)));
+        }
+    }
+    world.comes_with(&world.forge.token().subject("bob").scope(""));
+    world.post(&[], &initialize()).await;
+    assert_eq!(world.decided().0, 403, "what is refused otherwise does not count");
+    world.comes_with(&world.forge.token().subject("bob").scope("base"));
+    let identifier = world.initialize().await;
+    assert_eq!(world.post(&[(SESSION, &identifier)], &call("slow_one")).await.status, 200);
+    world.clock.advance(Duration::from_secs(30));
+    assert_eq!(world.post(&[(SESSION, &identifier)], &call("slow_one")).await.status, 200);
+}
+
+/// J5: where authentication is off, all callers count together.
+#[tokio::test]
+async fn tools_are_limited_without_principals() {
+    let mut world = World::open();
+    let rate = Rate::new(1, Duration::from_secs(60)).unwrap();
+    let limit = Some(Limiter::new(rate, 100, Arc::new(world.clock.clone())));
+    world.settings.rules = vec![Rule { limit, ..rule(Some("ping"), None, "unheard") }];
+    let sessions = [world.initialize().await, world.initialize().await];
+    for (identifier, status) in sessions.iter().zip([200, 429]) {
+        assert_eq!(world.post(&[(SESSION, identifier)], &request("ping", json!({}))).await.status, status);
+    }
 }

@@ -78,20 +78,29 @@ impl DecisionSink for Sink {
 impl World {
     /// Tokens are required, and the scopes as well.
     pub(super) fn guarded(required_scopes: &str) -> Self {
-        Self::new(Some(required_scopes), |_| {})
+        Self::guarded_with(required_scopes, |_| {})
+    }
+
+    /// The same, with other settings of the guard.
+    pub(super) fn guarded_with(required_scopes: &str, change: impl FnOnce(&mut GuardSettings)) -> Self {
+        Self::new(Some(required_scopes), |_| {}, change)
     }
 
     /// Tokens are required; the issuer is set otherwise.
     pub(super) fn guarded_by(change: impl FnOnce(&mut IssuerSettings)) -> Self {
-        Self::new(Some(""), change)
+        Self::new(Some(""), change, |_| {})
     }
 
     /// Authentication is off.
     pub(super) fn open() -> Self {
-        Self::new(None, |_| {})
+        Self::new(None, |_| {}, |_| {})
     }
 
-    fn new(required_scopes: Option<&str>, change: impl FnOnce(&mut IssuerSettings)) -> Self {
+    fn new(
+        required_scopes: Option<&str>,
+        change: impl FnOnce(&mut IssuerSettings),
+        change_guard: impl FnOnce(&mut GuardSettings),
+    ) -> Self {
         let clock = ManualClock::new();
         let forge = Forge::new("https://issuer.example").with_algorithm(Algorithm::Es256).with_clock(clock.clone());
         let resource = ResourceUri::parse(Forge::RESOURCE).unwrap();
@@ -108,6 +117,7 @@ impl World {
         guard.cors = EndpointSettings::cors(&portcullis_mcp::header::SESSION);
         guard.clock = Arc::new(clock.clone());
         guard.sink = Arc::new(Sink(Arc::clone(&log)));
+        change_guard(&mut guard);
         let sessions = SessionStore::new(
             SessionSettings { max_per_owner: 2, ..SessionSettings::new(SessionKey::new(0, [7; 16])) },
             Arc::new(clock.clone()),

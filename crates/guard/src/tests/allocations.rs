@@ -21,10 +21,10 @@ async fn judging_a_cached_token_allocates_nothing() {
     let request = judged(&setup);
     let first = GuardLayer::new(resource.clone()).layer(setup.inner.clone()).call(request.clone()).await.unwrap();
     assert_eq!(first.status(), 200);
-    let head = Head::from(&request);
+    let head = Head::new(&request, None);
     let counted = measure(|| {
         let judgement = judge(&resource, head);
-        assert!(matches!(judgement, Judgement::Judged(Admission::Admit(_))));
+        assert!(matches!(judgement, Judgement::Judged(Admission::Admit { .. })));
     });
     assert_eq!(counted.count_total, 0, "{counted:?}");
 }

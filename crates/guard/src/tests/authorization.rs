@@ -1,7 +1,8 @@
 use http::{Method, StatusCode};
+use portcullis_metadata::Scopes;
 
 use super::support::{METADATA_URL, Setup, With, pairs, request};
-use crate::ScopeJudge;
+use crate::{ScopeImplications, ScopeJudge, SettingsError};
 
 /// B3: too few scopes are a 403 that names all that is needed, joined with the granted ones that the resource names.
 #[tokio::test]
@@ -122,4 +123,30 @@ async fn the_inner_service_may_judge() {
     assert_eq!(answer.challenge().param("scope"), Some("base"));
     let answer = setup.send(request(Method::POST, "/admin").bearer(&setup.token(""))).await;
     assert_eq!(answer.challenge().param("scope"), Some("admin base"));
+}
+
+/// B7: a broader scope counts as those that it implies, for the resource and for routes, and a challenge keeps it.
+#[tokio::test]
+async fn broader_scopes_are_enough() {
+    let mut setup = Setup::new().require("tools").route(&[], "/reports/**", "reports");
+    let scopes = |names| Scopes::parse(names).unwrap();
+    setup.settings.scope_implications =
+        ScopeImplications::new([("admin", scopes("operator")), ("operator", scopes("tools reports"))]).unwrap();
+    for (path, granted, challenged) in [
+        ("/", "admin", None),
+        ("/reports/1", "admin", None),
+        ("/reports/1", "operator", None),
+        ("/reports/1", "tools", Some("reports tools")),
+        ("/reports/1", "foreign reports", Some("reports tools")),
+    ] {
+        let answer = setup.send(request(Method::GET, path).bearer(&setup.token(granted))).await;
+        let challenge = (answer.status == StatusCode::FORBIDDEN).then(|| answer.challenge());
+        let scope = challenge.as_ref().map(|challenge| challenge.param("scope").unwrap());
+        assert_eq!(scope, challenged, "{path} {granted}");
+    }
+    setup.settings.required_scopes = scopes("tools other");
+    let answer = setup.send(request(Method::GET, "/").bearer(&setup.token("admin"))).await;
+    assert_eq!(answer.challenge().param("scope"), Some("admin other tools"));
+    setup.settings.scope_implications = ScopeImplications::new([("offline_access", scopes("tools"))]).unwrap();
+    assert_eq!(setup.refused(), SettingsError::OfflineAccess("the implied scopes"));
 }

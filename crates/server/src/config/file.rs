@@ -169,6 +169,12 @@ pub(crate) struct Resource {
     pub(crate) scopes_supported: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) required_scopes: Vec<String>,
+    /// Scopes that stand for others: broader ones, and what each implies.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) scope_implies: BTreeMap<String, Vec<String>>,
+    /// What the claims of every token have to say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) claim: Vec<Claim>,
     /// The protocol revisions served; all known ones when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) revisions: Option<Vec<String>>,
@@ -213,7 +219,25 @@ pub(crate) enum Upstream {
     Unix(String),
 }
 
-/// `[[resource.rule]]`: scopes for JSON-RPC methods, and for tools, prompts and resources by name.
+/// `[[resource.claim]]`, and `claims` of a rule: what a token's claims have to say. The claim has to be there when nothing
+/// else is said of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Claim {
+    /// The claim's name, or a JSON pointer into the claims.
+    pub(crate) claim: String,
+    /// The values that it may have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) one_of: Option<Vec<String>>,
+    /// What may stand behind its last `@`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) domain: Option<Vec<String>>,
+    /// Refuses nothing, and tells what it would have refused.
+    #[serde(default)]
+    pub(crate) report_only: bool,
+}
+
+/// `[[resource.rule]]`: scopes and claims for JSON-RPC methods, and for tools, prompts and resources by name.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Rule {
@@ -222,7 +246,10 @@ pub(crate) struct Rule {
     /// A glob over the tool's, prompt's or resource's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) scopes: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) claims: Vec<Claim>,
 }
 
 /// `[[resource.route]]`: scopes for HTTP methods and paths.

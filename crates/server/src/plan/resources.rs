@@ -1,9 +1,11 @@
 //! `[[resource]]`: the endpoints, and what each asks of a request.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context as _, bail, ensure};
 use http::{HeaderName, Method};
 use portcullis_endpoint::{NameGlob, Rule};
-use portcullis_guard::{OriginPolicy, PathGlob, RouteRule};
+use portcullis_guard::{ClaimRule, ClaimTest, OriginPolicy, PathGlob, RouteRule, ScopeImplications};
 use portcullis_mcp::{Revision, Revisions};
 use portcullis_metadata::{ProtectedResourceMetadata, ResourceUri, Scopes};
 use url::Url;
@@ -26,6 +28,8 @@ pub(crate) struct ResourcePlan {
     /// Whether it answers at the root form of the metadata address, too.
     pub(crate) root_metadata: bool,
     pub(crate) required_scopes: Scopes,
+    pub(crate) scope_implications: ScopeImplications,
+    pub(crate) claims: Vec<ClaimRule>,
     pub(crate) routes: Vec<RouteRule>,
     pub(crate) rules: Vec<Rule>,
     pub(crate) origins: OriginPolicy,
@@ -109,6 +113,8 @@ fn resource_plan(
         metadata,
         root_metadata: alone || resource.default,
         required_scopes: scopes(&resource.required_scopes).context("required_scopes")?,
+        scope_implications: implications(&resource.scope_implies).context("scope_implies")?,
+        claims: claims(&resource.claim)?,
         routes: resource.route.iter().map(route).collect::<Result<_, _>>()?,
         rules: resource.rule.iter().map(rule).collect::<Result<_, _>>()?,
         origins: origins(&[resource], base_url)?,
@@ -197,11 +203,37 @@ fn route(route: &config::Route) -> anyhow::Result<RouteRule> {
 
 fn rule(rule: &config::Rule) -> anyhow::Result<Rule> {
     let glob = |text: &str| NameGlob::parse(text).with_context(|| format!("rule has the pattern {text:?}"));
+    ensure!(
+        !rule.scopes.is_empty() || !rule.claims.is_empty(),
+        "the rule for {:?} asks for nothing; give it scopes or claims",
+        rule.method
+    );
     Ok(Rule {
         method: Some(glob(&rule.method)?),
         name: rule.name.as_deref().map(glob).transpose()?,
         scopes: scopes(&rule.scopes).context("rule.scopes")?,
+        claims: claims(&rule.claims).with_context(|| format!("the rule for {:?}", rule.method))?,
     })
+}
+
+fn implications(implies: &BTreeMap<String, Vec<String>>) -> anyhow::Result<ScopeImplications> {
+    let pairs = implies.iter().map(|(broad, narrow)| Ok((broad.as_str(), scopes(narrow)?)));
+    Ok(ScopeImplications::new(pairs.collect::<anyhow::Result<Vec<_>>>()?)?)
+}
+
+fn claims(claims: &[config::Claim]) -> anyhow::Result<Vec<ClaimRule>> {
+    claims.iter().map(|rule| claim(rule).with_context(|| format!("claim = {:?}", rule.claim))).collect()
+}
+
+fn claim(rule: &config::Claim) -> anyhow::Result<ClaimRule> {
+    let test = match (&rule.one_of, &rule.domain) {
+        (None, None) => ClaimTest::Present,
+        (Some(values), None) => ClaimTest::OneOf(values.clone()),
+        (None, Some(domains)) => ClaimTest::Domain(domains.clone()),
+        (Some(_), Some(_)) => bail!("a claim rule has one_of or domain; write two rules to want both"),
+    };
+    let wanted = ClaimRule::new(&rule.claim, test)?;
+    Ok(if rule.report_only { wanted.report_only() } else { wanted })
 }
 
 fn revisions(names: Option<&[String]>) -> anyhow::Result<Revisions> {

@@ -1,3 +1,6 @@
+use portcullis_guard::{ClaimRule, ClaimTest};
+use portcullis_metadata::Scopes;
+
 mod limits;
 
 use super::*;
@@ -95,6 +98,55 @@ fn offline_access_is_refused() {
     );
     let rule = with("[[resource.rule]]\nmethod = \"tools/call\"\nscopes = [\"offline_access\"]");
     assert!(format!("{:#}", judge(&rule).err().expect("refused")).contains("offline_access"));
+}
+
+/// B7: broader scopes and what they imply come from the configuration, and have to be scopes.
+#[test]
+fn implied_scopes_are_configurable() {
+    let implies = |table: &str| format!("scope_implies = {table}\nrequired_scopes");
+    let plan = judge(&GOOD.replace("required_scopes", &implies(r#"{ "mcp:admin" = ["mcp:tools"] }"#))).unwrap();
+    let (admin, tools) = (Scopes::parse("mcp:admin").unwrap(), Scopes::parse("mcp:tools").unwrap());
+    assert!(plan.resources[0].scope_implications.covers(&admin, &tools));
+    for table in [r#"{ "a b" = ["c"] }"#, r#"{ "a" = ["b c"] }"#, r#"{ "a" = ["offline_access"] }"#] {
+        let message = error("required_scopes", &implies(table));
+        assert!(message.contains("scope"), "{message}");
+    }
+}
+
+/// C14: claim rules are for a resource, and for some of its messages.
+#[test]
+fn claim_rules_are_configurable() {
+    let more = r#"
+[[resource.claim]]
+claim = "/realm_access/roles"
+one_of = ["mcp-user"]
+
+[[resource.claim]]
+claim = "org"
+report_only = true
+
+[[resource.rule]]
+method = "tools/call"
+claims = [{ claim = "email", domain = ["example.com"] }]
+"#;
+    let plan = judge(&with(more)).unwrap();
+    let roles = ClaimRule::new("/realm_access/roles", ClaimTest::OneOf(vec!["mcp-user".to_owned()])).unwrap();
+    let org = ClaimRule::new("org", ClaimTest::Present).unwrap().report_only();
+    assert_eq!(plan.resources[0].claims, [roles, org]);
+    let email = ClaimRule::new("email", ClaimTest::Domain(vec!["example.com".to_owned()])).unwrap();
+    assert_eq!(plan.resources[0].rules[0].claims, [email]);
+    for (bad, named) in [
+        ("claim = \"a\"\none_of = [\"b\"]\ndomain = [\"c\"]", "two rules"),
+        ("claim = \"\"", "names a claim"),
+        ("claim = \"a\"\none_of = []", "at least one value"),
+        ("claim = \"a\"\ndomain = [\"@c\"]", "without `@`"),
+        ("claim = \"a\"\nequals = \"b\"", "equals"),
+    ] {
+        let message = format!("{:#}", judge(&with(&format!("[[resource.claim]]\n{bad}"))).err().unwrap());
+        assert!(message.contains(named), "{bad}: {message}");
+    }
+    let idle = judge(&with("[[resource.rule]]\nmethod = \"tools/call\"")).err().unwrap();
+    assert!(format!("{idle:#}").contains("asks for nothing"), "{idle:#}");
 }
 
 /// B9: catch-all scopes are warned of, wherever they are asked for.

@@ -218,6 +218,8 @@ impl Shared<'_> {
         settings.root_metadata = plan.root_metadata;
         settings.required_scopes = plan.required_scopes.clone();
         settings.scopes_judged_by = ScopeJudge::Inner;
+        settings.scope_implications = plan.scope_implications.clone();
+        settings.claims.clone_from(&plan.claims);
         settings.routes.clone_from(&plan.routes);
         settings.origins = plan.origins.clone();
         settings.cors = EndpointSettings::cors(&plan.session_header);

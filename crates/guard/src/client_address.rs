@@ -1,0 +1,212 @@
+use std::net::{IpAddr, SocketAddr};
+
+use http::{HeaderMap, HeaderName, header::FORWARDED};
+use ipnet::IpNet;
+
+/// How many hops are looked at; more are not to be told apart from an attack.
+const MAX_HOPS: usize = 32;
+
+/// The proxies whose word on the client's address is taken.
+///
+/// Such a proxy appends to one header the address that it was called from. The client's address is the last one there
+/// that belongs to no trusted proxy. Whatever stands before it is the client's own invention, and so are the header of
+/// any other peer, and the other of the two headers.
+#[derive(Clone, Debug, Default)]
+pub struct TrustedProxies {
+    networks: Vec<IpNet>,
+    header: ProxyHeader,
+}
+
+/// The header in which trusted proxies say whom they were called by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProxyHeader {
+    /// `X-Forwarded-For`: addresses in a list.
+    #[default]
+    XForwardedFor,
+    /// `Forwarded` (RFC 7239), of which `for` is read.
+    Forwarded,
+}
+
+/// A text is no address and no network such as `10.0.0.0/8`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no address and no network such as `10.0.0.0/8`")]
+pub struct NetworkError(String);
+
+impl NetworkError {
+    /// The stable code.
+    pub const fn code(&self) -> &'static str {
+        "settings.network"
+    }
+}
+
+impl TrustedProxies {
+    /// Trusts the proxies of these addresses and networks.
+    ///
+    /// # Errors
+    /// When a text is neither.
+    pub fn new<'a>(networks: impl IntoIterator<Item = &'a str>, header: ProxyHeader) -> Result<Self, NetworkError> {
+        let parse = |text: &str| text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+        let networks = networks.into_iter().map(|text| parse(text).map_err(|_| NetworkError(text.to_owned())));
+        Ok(Self { networks: networks.collect::<Result<_, _>>()?, header })
+    }
+
+    /// The address of the client that a request came from: the peer's, unless that is a trusted proxy. It is the peer's,
+    /// too, where a trusted proxy says nothing that could be read.
+    pub(crate) fn client(&self, peer: SocketAddr, headers: &HeaderMap) -> IpAddr {
+        let peer = peer.ip().to_canonical();
+        if !self.trusts(peer) {
+            return peer;
+        }
+        let mut client = peer;
+        for value in headers.get_all(self.header.name()).iter().rev().take(MAX_HOPS) {
+            let Ok(text) = value.to_str() else { return peer };
+            for hop in text.rsplit(',').take(MAX_HOPS) {
+                let Some(address) = self.header.address(hop.trim()) else { return peer };
+                client = address.to_canonical();
+                if !self.trusts(client) {
+                    return client;
+                }
+            }
+        }
+        client
+    }
+
+    fn trusts(&self, address: IpAddr) -> bool {
+        self.networks.iter().any(|network| network.contains(&address))
+    }
+}
+
+impl ProxyHeader {
+    fn name(self) -> HeaderName {
+        match self {
+            Self::XForwardedFor => HeaderName::from_static("x-forwarded-for"),
+            Self::Forwarded => FORWARDED,
+        }
+    }
+
+    /// The address in one element of the header's list. An element that was cut at a comma inside quotes has none.
+    fn address(self, element: &str) -> Option<IpAddr> {
+        match self {
+            Self::XForwardedFor => node(element),
+            Self::Forwarded => {
+                let mut nodes = element.split(';').filter_map(|pair| {
+                    let (name, value) = pair.split_once('=')?;
+                    name.trim().eq_ignore_ascii_case("for").then(|| value.trim())
+                });
+                let value = nodes.next().filter(|_| nodes.next().is_none())?;
+                node(value.strip_prefix('"').map_or(Some(value), |quoted| quoted.strip_suffix('"'))?)
+            }
+        }
+    }
+}
+
+/// An address with or without a port: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]`, `[2001:db8::1]:80`.
+fn node(text: &str) -> Option<IpAddr> {
+    let with_port = || text.parse::<SocketAddr>().ok().map(|address| address.ip());
+    let in_brackets = || text.strip_prefix('[')?.strip_suffix(']')?.parse().ok().map(IpAddr::V6);
+    text.parse().ok().or_else(with_port).or_else(in_brackets)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn client(proxies: &TrustedProxies, peer: &str, values: &[&str]) -> String {
+        let mut headers = HeaderMap::new();
+        // The other header is the client's own.
+        for name in [HeaderName::from_static("x-forwarded-for"), FORWARDED] {
+            if name != proxies.header.name() {
+                headers.insert(name, HeaderValue::from_static("for=203.0.113.9"));
+            }
+        }
+        for value in values {
+            headers.append(proxies.header.name(), HeaderValue::from_bytes(value.as_bytes()).unwrap());
+        }
+        proxies.client(SocketAddr::new(peer.parse().unwrap(), 1234), &headers).to_string()
+    }
+
+    fn trusting(header: ProxyHeader) -> TrustedProxies {
+        TrustedProxies::new(["10.0.0.0/8", "192.0.2.7", "2001:db8:aa::/48"], header).unwrap()
+    }
+
+    /// J5: only trusted proxies are believed, and of what they pass on only what they added themselves.
+    #[test]
+    fn the_last_untrusted_address_is_the_client() {
+        let proxies = trusting(ProxyHeader::XForwardedFor);
+        for (peer, values, expected) in [
+            ("203.0.113.1", &["198.51.100.1"][..], "203.0.113.1"),
+            ("10.1.2.3", &[], "10.1.2.3"),
+            ("10.1.2.3", &["198.51.100.1"], "198.51.100.1"),
+            ("::ffff:10.1.2.3", &["::ffff:198.51.100.1"], "198.51.100.1"),
+            ("10.1.2.3", &["1.1.1.1, 198.51.100.1"], "198.51.100.1"),
+            ("10.1.2.3", &["1.1.1.1, 198.51.100.1, 192.0.2.7,10.9.9.9"], "198.51.100.1"),
+            ("10.1.2.3", &["1.1.1.1", "198.51.100.1", "10.9.9.9"], "198.51.100.1"),
+            ("10.1.2.3", &["10.4.4.4, 10.5.5.5"], "10.4.4.4"),
+            ("2001:db8:aa::1", &["2001:db8:bb::1"], "2001:db8:bb::1"),
+            ("10.1.2.3", &["[2001:db8:bb::1]:80"], "2001:db8:bb::1"),
+            ("10.1.2.3", &["[2001:db8:bb::1]"], "2001:db8:bb::1"),
+            ("10.1.2.3", &["198.51.100.1:8080"], "198.51.100.1"),
+        ] {
+            assert_eq!(client(&proxies, peer, values), expected, "{peer} {values:?}");
+        }
+    }
+
+    /// J5: what cannot be read leaves the proxy's own address; garbage before the client's address counts for nothing.
+    #[test]
+    fn unreadable_words_count_for_nothing() {
+        let proxies = trusting(ProxyHeader::XForwardedFor);
+        for value in ["", "unknown", "198.51.100.1,", "a, 10.9.9.9", "1.2.3", "1.2.3.4:99999", "[10.0.0.1]", "\u{e9}"] {
+            assert_eq!(client(&proxies, "10.1.2.3", &[value]), "10.1.2.3", "{value}");
+        }
+        assert_eq!(client(&proxies, "10.1.2.3", &["\u{e9}", "garbage, 198.51.100.1"]), "198.51.100.1");
+        let long = ["10.9.9.9"; 100].join(",");
+        assert_eq!(client(&proxies, "10.1.2.3", &[&format!("198.51.100.1,{long}")]), "10.9.9.9");
+    }
+
+    /// J5: the same from `Forwarded`, whose other parameters count for nothing.
+    #[test]
+    fn the_standard_header() {
+        let proxies = trusting(ProxyHeader::Forwarded);
+        for (value, expected) in [
+            ("for=198.51.100.1", "198.51.100.1"),
+            ("For=\"198.51.100.1:80\"; proto=https;by=10.0.0.1", "198.51.100.1"),
+            ("for=1.1.1.1, by=x;for=\"[2001:db8:bb::1]:4711\";host=a", "2001:db8:bb::1"),
+            ("for=198.51.100.1, for=10.9.9.9", "198.51.100.1"),
+            ("for=unknown", "10.1.2.3"),
+            ("for=_hidden", "10.1.2.3"),
+            ("proto=https", "10.1.2.3"),
+            ("for=198.51.100.1;for=198.51.100.2", "10.1.2.3"),
+            ("for=\"198.51.100.1", "10.1.2.3"),
+            ("by=\"a,for=198.51.100.1\"", "10.1.2.3"),
+        ] {
+            assert_eq!(client(&proxies, "10.1.2.3", &[value]), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn networks_are_parsed() {
+        for good in ["10.0.0.0/8", "10.1.2.3", "::1", "2001:db8::/32"] {
+            assert!(TrustedProxies::new([good], ProxyHeader::default()).is_ok(), "{good}");
+        }
+        for bad in ["", "10.0.0.0/33", "example.com", "10.0.0"] {
+            assert_eq!(
+                TrustedProxies::new([bad], ProxyHeader::default()).unwrap_err(),
+                NetworkError(bad.to_owned()),
+                "{bad}"
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_header_panics(values in prop::collection::vec("[0-9a-f.:,;=\"\\[\\] for]{0,40}", 0..4)) {
+            for header in [ProxyHeader::XForwardedFor, ProxyHeader::Forwarded] {
+                let values: Vec<_> = values.iter().map(String::as_str).collect();
+                client(&trusting(header), "10.1.2.3", &values);
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+use std::{
+    array,
+    collections::HashMap,
+    hash::{BuildHasherDefault, Hasher},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use governor::{nanos::Nanos, state::StateStore};
+use portcullis_metadata::Clock;
+
+/// More parts than workers, so that two rarely meet at a lock.
+const PARTS: usize = 16;
+/// How often a full part is searched for those that have nothing used up.
+const SEARCH_EVERY: Duration = Duration::from_secs(1);
+
+/// A keyed hash of whoever is counted. Two with the same one count together.
+pub(super) type Key = u64;
+
+/// What everybody has used up: for each key the moment at which that is nothing any more.
+pub(super) struct Table {
+    parts: [Mutex<Part>; PARTS],
+    /// How many one part holds.
+    room: usize,
+    clock: Arc<dyn Clock>,
+    /// Moments are counted from here.
+    started: Duration,
+}
+
+#[derive(Default)]
+struct Part {
+    counts: HashMap<Key, Nanos, BuildHasherDefault<Hashed>>,
+    /// The count of all who find no room.
+    common: Option<Nanos>,
+    next_search: Duration,
+}
+
+impl Table {
+    pub(super) fn new(capacity: usize, clock: Arc<dyn Clock>) -> Self {
+        let started = clock.monotonic();
+        Self { parts: array::from_fn(|_| Mutex::default()), room: capacity / PARTS, clock, started }
+    }
+
+    /// Whether a part has room for one more, those that have nothing used up forgotten.
+    fn makes_room(&self, part: &mut Part) -> bool {
+        if part.counts.len() < self.room {
+            return true;
+        }
+        let now = self.clock.monotonic().saturating_sub(self.started);
+        if now >= part.next_search {
+            part.next_search = now.saturating_add(SEARCH_EVERY);
+            part.counts.retain(|_, free| Duration::from(*free) > now);
+        }
+        part.counts.len() < self.room
+    }
+}
+
+impl StateStore for Table {
+    type Key = Key;
+
+    fn measure_and_replace<T, F, E>(&self, key: &Key, measure: F) -> Result<T, E>
+    where
+        F: Fn(Option<Nanos>) -> Result<(T, Nanos), E>,
+    {
+        // The map takes the low bits, the part the high ones.
+        let part = &self.parts[(key >> (Key::BITS - PARTS.ilog2())) as usize];
+        let mut part = part.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = part.counts.get_mut(key) {
+            let (outcome, next) = measure(Some(*count))?;
+            *count = next;
+            return Ok(outcome);
+        }
+        if self.makes_room(&mut part) {
+            let (outcome, next) = measure(None)?;
+            part.counts.insert(*key, next);
+            return Ok(outcome);
+        }
+        let (outcome, next) = measure(part.common)?;
+        part.common = Some(next);
+        Ok(outcome)
+    }
+}
+
+/// Keys are hashes already.
+#[derive(Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        // The map looks at the highest bits, too, which all keys of a part share.
+        self.0.rotate_left(PARTS.ilog2())
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, key: u64) {
+        self.0 = key;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portcullis_testkit::ManualClock;
+
+    use super::*;
+
+    fn held(table: &Table) -> usize {
+        table.parts.iter().map(|part| part.lock().unwrap().counts.len()).sum()
+    }
+
+    /// Counts all of these keys, with something used up until the given moment.
+    fn count(table: &Table, keys: impl Iterator<Item = Key>, until: Duration) {
+        for key in keys {
+            table.measure_and_replace(&(key << 60 | key), |_| Ok::<_, ()>(((), until.into()))).unwrap();
+        }
+    }
+
+    /// J5: the table never holds more than its capacity; a full part is searched once a second, and forgets those that
+    /// have nothing used up.
+    #[test]
+    fn the_table_is_bounded() {
+        let clock = ManualClock::new();
+        let table = Table::new(64, Arc::new(clock.clone()));
+        count(&table, 0..1000, Duration::from_secs(10));
+        assert_eq!(held(&table), 64);
+        clock.advance(Duration::from_secs(9));
+        count(&table, 1000..2000, Duration::from_millis(9_500));
+        assert_eq!(held(&table), 64);
+        assert!(table.parts[0].lock().unwrap().counts.contains_key(&0), "what is used up stays");
+        clock.advance(Duration::from_secs(1));
+        count(&table, 2000..2001, Duration::from_secs(20));
+        let part = &table.parts[0].lock().unwrap().counts;
+        assert!(part.len() == 1 && part.contains_key(&2000), "what is free makes room: {part:?}");
+    }
+
+    /// J5: a refused request counts nothing, neither of somebody who is known nor of newcomers.
+    #[test]
+    fn refusals_count_nothing() {
+        let table = Table::new(0, Arc::new(ManualClock::new()));
+        assert_eq!(table.measure_and_replace(&1, |_| Err::<((), Nanos), _>("no")), Err("no"));
+        let table = Table::new(64, Arc::new(ManualClock::new()));
+        assert_eq!(table.measure_and_replace(&1, |_| Err::<((), Nanos), _>("no")), Err("no"));
+        assert_eq!(held(&table), 0);
+    }
+}

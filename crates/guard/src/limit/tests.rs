@@ -1,0 +1,108 @@
+use std::net::IpAddr;
+
+use portcullis_testkit::ManualClock;
+
+use super::*;
+
+fn rate(requests: u32, secs: u64) -> Rate {
+    Rate::new(requests, Duration::from_secs(secs)).unwrap()
+}
+
+fn limiter(rate: Rate, capacity: usize) -> (ManualClock, Arc<Limiter>) {
+    let clock = ManualClock::new();
+    (clock.clone(), Limiter::new(rate, capacity, Arc::new(clock)))
+}
+
+fn address(text: &str) -> Option<IpAddr> {
+    Some(text.parse().unwrap())
+}
+
+/// How many of these requests come through.
+fn passing(limiter: &Limiter, address: Option<IpAddr>, requests: usize) -> usize {
+    (0..requests).filter(|_| limiter.check_address(address).is_ok()).count()
+}
+
+/// J5: all of a rate may come at once; then they come back one by one, and the wait is told.
+#[test]
+fn a_rate_is_used_up_and_comes_back() {
+    let (clock, limiter) = limiter(rate(6, 60), 100);
+    let one = address("192.0.2.1");
+    assert_eq!(passing(&limiter, one, 10), 6);
+    assert_eq!(limiter.check_address(one), Err(Limited { retry_after: Duration::from_secs(10) }));
+    clock.advance(Duration::from_secs(4));
+    assert_eq!(limiter.check_address(one), Err(Limited { retry_after: Duration::from_secs(6) }));
+    clock.advance(Duration::from_secs(6));
+    assert_eq!(passing(&limiter, one, 10), 1);
+    clock.advance(Duration::from_secs(20));
+    assert_eq!(passing(&limiter, one, 10), 2);
+    clock.advance(Duration::from_secs(6000));
+    assert_eq!(passing(&limiter, one, 10), 6);
+}
+
+/// J5: addresses count apart, IPv6 ones by their first 64 bits, IPv4 ones the same however they are written.
+#[test]
+fn addresses_count_apart() {
+    let (_, limiter) = limiter(rate(1, 60), 100);
+    for (text, passes) in [
+        ("192.0.2.1", true),
+        ("192.0.2.2", true),
+        ("::ffff:192.0.2.1", false),
+        ("2001:db8:0:1::1", true),
+        ("2001:db8:0:1:ffff:ffff:ffff:ffff", false),
+        ("2001:db8:0:2::1", true),
+    ] {
+        assert_eq!(limiter.check_address(address(text)).is_ok(), passes, "{text}");
+    }
+    assert_eq!(passing(&limiter, None, 2), 1);
+}
+
+/// J5: a flood of addresses neither makes the table grow nor pushes out what others have used up, and is limited itself.
+#[test]
+fn a_flood_of_addresses_is_bounded() {
+    let (clock, limiter) = limiter(rate(2, 3600), 64);
+    let flood = |limiter: &Limiter, network: u8| {
+        let addresses = (0..5000_u32).map(|number| IpAddr::from([10, network, (number >> 8) as u8, number as u8]));
+        addresses.filter(|address| limiter.check_address(Some(*address)).is_ok()).count()
+    };
+    let early = address("192.0.2.1");
+    assert_eq!(passing(&limiter, early, 3), 2);
+    // Each part holds four, and shares two more requests among all who find no room.
+    let most = 64 + 16 * 2;
+    assert!((64..=most).contains(&flood(&limiter, 1)));
+    assert!(flood(&limiter, 2) <= most);
+    assert_eq!(passing(&limiter, early, 3), 0);
+    // Once they have nothing used up any more, they make room.
+    clock.advance(Duration::from_secs(7200));
+    assert!((64..=most).contains(&flood(&limiter, 3)));
+}
+
+#[test]
+fn a_table_without_room_still_limits() {
+    let (_, limiter) = limiter(rate(2, 60), 0);
+    assert_eq!(passing(&limiter, address("192.0.2.1"), 10), 2);
+}
+
+/// J5: counting somebody who is known allocates nothing.
+#[test]
+fn a_check_allocates_nothing() {
+    let (_, limiter) = limiter(rate(100, 60), 1000);
+    limiter.check_address(address("192.0.2.1")).unwrap();
+    let counted = allocation_counter::measure(|| limiter.check_address(address("192.0.2.1")).unwrap());
+    assert_eq!(counted.count_total, 0);
+}
+
+#[test]
+fn rates_have_a_range() {
+    for (requests, per, error) in [
+        (0, Duration::from_secs(1), RateError::Requests),
+        (1_000_001, Duration::from_secs(1), RateError::Requests),
+        (1, Duration::from_millis(999), RateError::Per),
+        (1, Duration::from_secs(24 * 60 * 60 + 1), RateError::Per),
+    ] {
+        assert_eq!(Rate::new(requests, per), Err(error), "{requests} {per:?}");
+    }
+    for (requests, secs) in [(1, 86_400), (1_000_000, 1), (1_000_000, 86_400), (1, 1)] {
+        let (_, limiter) = limiter(rate(requests, secs), 100);
+        assert!(limiter.check_address(address("192.0.2.1")).is_ok());
+    }
+}

@@ -1,0 +1,142 @@
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::support::{Setup, With, request};
+use crate::{ClaimRule, ClaimRuleError, ClaimTest};
+
+fn one_of(claim: &str, values: &[&str]) -> ClaimRule {
+    let values = values.iter().map(|value| (*value).to_owned()).collect();
+    ClaimRule::new(claim, ClaimTest::OneOf(values)).unwrap()
+}
+
+fn domain(claim: &str, domains: &[&str]) -> ClaimRule {
+    let domains = domains.iter().map(|domain| (*domain).to_owned()).collect();
+    ClaimRule::new(claim, ClaimTest::Domain(domains)).unwrap()
+}
+
+fn present(claim: &str) -> ClaimRule {
+    ClaimRule::new(claim, ClaimTest::Present).unwrap()
+}
+
+/// The status that these rules answer a token of these claims with, the reason, and what was only reported.
+async fn judged(rules: &[ClaimRule], claims: &[(&str, Value)]) -> (u16, Option<&'static str>, Option<&'static str>) {
+    let mut setup = Setup::new();
+    setup.settings.claims = rules.to_vec();
+    let token = claims.iter().fold(setup.forge.token(), |token, (name, value)| token.claim(*name, value.clone()));
+    let answer = setup.send(request(Method::POST, "/mcp").bearer(&token.sign())).await;
+    let told = setup.sink.only();
+    assert_eq!(answer.status.as_u16(), told.status);
+    (told.status, told.code, told.spared)
+}
+
+/// C14: groups, roles and client lists: one of the listed values, exactly, be the claim a value or a list, by name or
+/// JSON pointer.
+#[tokio::test]
+async fn listed_values() {
+    let groups = one_of("groups", &["staff", "7", "true"]);
+    let roles = one_of("/realm_access/roles", &["mcp-user"]);
+    let client = one_of("azp", &["agent"]);
+    for (rule, name, value, code) in [
+        (&groups, "groups", json!("staff"), None),
+        (&groups, "groups", json!(["other", "staff"]), None),
+        (&groups, "groups", json!(7), None),
+        (&groups, "groups", json!(true), None),
+        (&groups, "groups", json!("Staff"), Some("claim.mismatch")),
+        (&groups, "groups", json!("staff "), Some("claim.mismatch")),
+        (&groups, "groups", json!("staff other"), Some("claim.mismatch")),
+        (&groups, "groups", json!([]), Some("claim.mismatch")),
+        (&groups, "groups", json!([["staff"]]), Some("claim.mismatch")),
+        (&groups, "groups", json!({"staff": true}), Some("claim.mismatch")),
+        (&groups, "groups", json!(false), Some("claim.mismatch")),
+        (&groups, "groups", json!(null), Some("claim.missing")),
+        (&groups, "Groups", json!("staff"), Some("claim.missing")),
+        (&roles, "realm_access", json!({"roles": ["mcp-user"]}), None),
+        (&roles, "realm_access", json!({"roles": ["mcp-users"]}), Some("claim.mismatch")),
+        (&roles, "realm_access", json!(["mcp-user"]), Some("claim.missing")),
+        (&client, "azp", json!("agent"), None),
+        (&client, "azp", json!("agents"), Some("claim.mismatch")),
+    ] {
+        let status = if code.is_none() { 200 } else { 403 };
+        assert_eq!(
+            judged(std::slice::from_ref(rule), &[(name, value.clone())]).await,
+            (status, code, None),
+            "{name} {value}"
+        );
+    }
+}
+
+/// C14: an email's domain, in any letter case, and neither a domain below it nor one that ends alike.
+#[tokio::test]
+async fn domains() {
+    let rule = domain("email", &["example.com", "example.org"]);
+    for (email, code) in [
+        (json!("a@example.com"), None),
+        (json!("a@b@EXAMPLE.org"), None),
+        (json!(["a@else.example", "a@example.com"]), None),
+        (json!("a@sub.example.com"), Some("claim.mismatch")),
+        (json!("a@notexample.com"), Some("claim.mismatch")),
+        (json!("a@example.com@evil.example"), Some("claim.mismatch")),
+        (json!("a@example.com "), Some("claim.mismatch")),
+        (json!("example.com"), Some("claim.mismatch")),
+        (json!(""), Some("claim.mismatch")),
+        (json!(1), Some("claim.mismatch")),
+    ] {
+        let status = if code.is_none() { 200 } else { 403 };
+        assert_eq!(
+            judged(std::slice::from_ref(&rule), &[("email", email.clone())]).await,
+            (status, code, None),
+            "{email}"
+        );
+    }
+}
+
+/// C14: every rule has to be met, one that only reports refuses nothing, and the decision says what each would do.
+#[tokio::test]
+async fn rules_that_only_report() {
+    let (team, org) = (one_of("team", &["a"]), present("org"));
+    let (trial, trial_org) = (team.clone().report_only(), org.clone().report_only());
+    let (good, bad) = (("team", json!("a")), ("team", json!("b")));
+    let org_claim = ("org", json!(false));
+    for (rules, claims, expected) in [
+        (vec![team.clone(), org.clone()], vec![good.clone(), org_claim.clone()], (200, None, None)),
+        (vec![team.clone(), org.clone()], vec![good.clone()], (403, Some("claim.missing"), None)),
+        (vec![team.clone(), org.clone()], vec![bad.clone()], (403, Some("claim.mismatch"), None)),
+        (vec![trial.clone()], vec![good.clone()], (200, None, None)),
+        (vec![trial.clone(), trial_org], vec![bad.clone()], (200, None, Some("claim.mismatch"))),
+        (vec![trial.clone(), org], vec![bad.clone()], (403, Some("claim.missing"), None)),
+        (vec![trial, team], vec![bad], (403, Some("claim.mismatch"), None)),
+    ] {
+        assert_eq!(judged(&rules, &claims).await, expected, "{rules:?} {claims:?}");
+    }
+}
+
+/// C14: the refusal is generic, sends nobody for scopes, and comes before the question of scopes.
+#[tokio::test]
+async fn refused_claims_bring_no_challenge() {
+    let mut setup = Setup::new().require("read");
+    setup.settings.claims = vec![present("org")];
+    let answer = setup.send(request(Method::POST, "/mcp").bearer(&setup.token(""))).await;
+    assert_eq!((answer.status, answer.header("www-authenticate")), (StatusCode::FORBIDDEN, None));
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    assert!(answer.body.contains("access_denied") && !answer.body.contains("org"), "{}", answer.body);
+    assert_eq!(setup.sink.only().subject.as_deref(), Some("alice"));
+    assert_eq!(setup.inner.count(), 0);
+}
+
+#[test]
+fn rules_that_mean_nothing_are_refused() {
+    let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+    for (claim, test, error) in [
+        ("", ClaimTest::Present, ClaimRuleError::NoClaim),
+        ("/a~b", ClaimTest::Present, ClaimRuleError::Pointer),
+        ("/a~", ClaimTest::Present, ClaimRuleError::Pointer),
+        ("a", ClaimTest::OneOf(vec![]), ClaimRuleError::NoValue),
+        ("a", ClaimTest::OneOf(texts(&["b", ""])), ClaimRuleError::NoValue),
+        ("a", ClaimTest::Domain(texts(&[""])), ClaimRuleError::NoValue),
+        ("a", ClaimTest::Domain(texts(&["a@b.example"])), ClaimRuleError::Domain),
+    ] {
+        assert_eq!(ClaimRule::new(claim, test), Err(error), "{claim}");
+    }
+    assert!(ClaimRule::new("/a~0b~1c", ClaimTest::Present).is_ok());
+    assert!(ClaimRule::new("a~b", ClaimTest::Present).is_ok());
+}
