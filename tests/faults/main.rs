@@ -3,6 +3,7 @@
 
 mod audit;
 mod check;
+mod floods;
 mod issuer;
 mod keys;
 mod shutdown;

@@ -1,0 +1,201 @@
+//! Clients that take what they can: connections, heads that never end, streams, resets, answers that nobody reads. Each
+//! has its bound, and everybody else is served meanwhile.
+
+use std::fs;
+
+use bytes::Bytes;
+use portcullis_scenarios::{Connection, Portcullis, Recorded, Request, Site, Trickle, Upstream};
+
+const MIB: usize = 1 << 20;
+
+/// Bytes of memory that the program holds.
+fn resident(portcullis: &Portcullis) -> usize {
+    let status = fs::read_to_string(format!("/proc/{}/status", portcullis.id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a resident size");
+    line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
+}
+
+async fn limited(limits: &str) -> Site {
+    Site::builder().tables(format!("[limits]\n{limits}")).start().await
+}
+
+/// F4: at the limit of connections new ones wait, and are served when one of the others closes.
+#[tokio::test]
+async fn connections() {
+    let site = limited("max_connections = 2").await;
+    let address = site.portcullis.address();
+    let healthy = Request::new("GET", "/healthz");
+    let (mut first, mut second) = (Connection::open(address).await, Connection::open(address).await);
+    for connection in [&mut first, &mut second] {
+        assert_eq!(connection.send(&healthy).await.status, 200);
+    }
+    // The kernel takes it; nobody reads it yet.
+    let mut third = Connection::open(address).await;
+    third.write(&healthy.to_bytes()).await;
+    for _ in 0..3 {
+        assert_eq!(first.send(&healthy).await.status, 200, "those that are in are served");
+    }
+    let lines = || site.portcullis.log().lines().filter(|line| line.contains("/healthz")).count();
+    let id = first.send(&healthy).await.header("x-request-id").unwrap().to_owned();
+    site.portcullis.logged_line(&[&id]).await;
+    assert_eq!(lines(), 6, "the third is not served");
+    drop(second);
+    assert_eq!(third.answer().await.expect("an answer").status, 200);
+}
+
+/// F4: a head that does not come to its end in time costs its connection, however steadily it comes.
+#[tokio::test]
+async fn heads_that_never_end() {
+    let site = limited("header_timeout = \"1s\"").await;
+    let mut slow = Connection::open(site.portcullis.address()).await;
+    slow.write(b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n").await;
+    let mut written = 0;
+    let ended = tokio::select! {
+        rest = async { slow.rest().await } => rest,
+        () = async {
+            // The other connection shows that time passes for everybody else as ever.
+            loop {
+                assert_eq!(site.send(Request::new("GET", "/healthz")).await.status, 200);
+                written += 1;
+            }
+        } => unreachable!(),
+    };
+    assert!(ended.is_empty() || ended.starts_with(b"HTTP/1.1 4"), "{}", String::from_utf8_lossy(&ended));
+    assert!(written > 0);
+}
+
+/// F4: a body that pauses for too long is refused, and costs its connection.
+#[tokio::test]
+async fn bodies_that_pause() {
+    let site = limited("body_pause = \"1s\"").await;
+    let mut slow = Connection::open(site.portcullis.address()).await;
+    let token = site.good_token();
+    let head = Request::post(Site::ENDPOINT, "").bearer(&token).header("Content-Length", "1000");
+    slow.write(&[&head.to_bytes()[..], b"{\"jsonrpc\":"].concat()).await;
+    let answer = slow.answer().await.expect("an answer");
+    assert_eq!(answer.status, 400, "{answer:?}");
+    site.portcullis.assert_denied(&answer, "body.broken").await;
+    slow.assert_closed().await;
+    assert_eq!(site.upstream.count(), 0);
+}
+
+/// F4: a flood of connections with half a head each holds what the heads are, and no more.
+#[tokio::test]
+async fn half_heads_hold_little() {
+    const CONNECTIONS: usize = 500;
+    let site = Site::start().await;
+    let address = site.portcullis.address();
+    assert_eq!(site.send(Request::new("GET", "/healthz")).await.status, 200);
+    let before = resident(&site.portcullis);
+    let half = format!("POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Long: {}", "x".repeat(16 << 10));
+    let mut flood = Vec::new();
+    for _ in 0..CONNECTIONS {
+        let mut connection = Connection::open(address).await;
+        connection.write(half.as_bytes()).await;
+        flood.push(connection);
+    }
+    for _ in 0..50 {
+        site.assert_accepted("meanwhile", &site.good_token()).await;
+    }
+    let grown = resident(&site.portcullis).saturating_sub(before);
+    assert!(grown < CONNECTIONS * (64 << 10), "{} KiB a connection", grown / CONNECTIONS / 1024);
+}
+
+/// F4: clients that do not read their answers hold back the upstream, not memory.
+#[tokio::test]
+async fn answers_that_nobody_reads() {
+    const CLIENTS: usize = 20;
+    let piece = Bytes::from(vec![b'x'; MIB]);
+    let script = move |request: &Recorded| {
+        let (sender, body) = Trickle::new();
+        // The pieces are all the same one: they cost this process nothing.
+        (0..64).for_each(|_| sender.send(piece.clone()).unwrap());
+        request.header("x-large").map(|_| Upstream::trickle(200, &[("content-type", "text/event-stream")], body))
+    };
+    let site = Site::builder().upstream(Upstream::scripted(script).await).start().await;
+    let token = site.good_token();
+    let session = site.open_session(&token).await;
+    let before = resident(&site.portcullis);
+    let large = Request::new("GET", Site::ENDPOINT).bearer(&token).session(&session).header("X-Large", "yes");
+    let mut clients = Vec::new();
+    for _ in 0..CLIENTS {
+        let mut client = Connection::open(site.portcullis.address()).await;
+        client.write(&large.to_bytes()).await;
+        assert_eq!(client.head().await.expect("a head").status, 200);
+        clients.push(client);
+    }
+    for _ in 0..50 {
+        site.assert_accepted("meanwhile", &token).await;
+    }
+    let grown = resident(&site.portcullis).saturating_sub(before);
+    assert!(grown < CLIENTS * 2 * MIB, "{} KiB a client, of 64 MiB each", grown / CLIENTS / 1024);
+}
+
+/// A frame of HTTP/2 (RFC 9113 section 4.1).
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// The frames in these bytes: kind, stream and payload of each.
+fn frames(mut bytes: &[u8]) -> Vec<(u8, u32, &[u8])> {
+    let mut frames = Vec::new();
+    while let Some((head, rest)) = bytes.split_first_chunk::<9>() {
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+        let Some((payload, rest)) = rest.split_at_checked(length) else { break };
+        frames.push((head[3], u32::from_be_bytes([head[5], head[6], head[7], head[8]]), payload));
+        bytes = rest;
+    }
+    frames
+}
+
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const GOAWAY: u8 = 7;
+
+/// A client's preface, and then so many requests, each reset at once or not.
+fn requests(count: u32, reset: bool) -> Vec<u8> {
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    bytes.extend(frame(SETTINGS, 0, 0, &[]));
+    // GET, http, the path `/`, and `:authority: 127.0.0.1` (RFC 7541 appendix A).
+    let head = [&[0x82, 0x86, 0x84, 0x41, 9], &b"127.0.0.1"[..]].concat();
+    for number in 0..count {
+        let stream = 1 + 2 * number;
+        bytes.extend(frame(HEADERS, 0x05, stream, &head));
+        if reset {
+            bytes.extend(frame(RST_STREAM, 0, stream, &8_u32.to_be_bytes()));
+        }
+    }
+    bytes
+}
+
+/// F4: streams that are opened and reset over and over cost the connection (CVE-2023-44487).
+#[tokio::test]
+async fn rapid_resets() {
+    let site = limited("max_resets = 5\nheader_timeout = \"5m\"").await;
+    let mut client = Connection::open(site.portcullis.address()).await;
+    client.write(&requests(500, true)).await;
+    let rest = client.rest().await;
+    let frames = frames(&rest);
+    let farewell = frames.iter().find(|(kind, ..)| *kind == GOAWAY).unwrap_or_else(|| panic!("no GOAWAY: {frames:?}"));
+    assert_eq!(farewell.2[4..8], 11_u32.to_be_bytes(), "ENHANCE_YOUR_CALM");
+    assert_eq!(site.send(Request::new("GET", "/healthz")).await.status, 200);
+}
+
+/// F4: an HTTP/2 client is told how many streams it may have, and more are refused.
+#[tokio::test]
+async fn streams() {
+    let site = limited("max_streams = 7\nheader_timeout = \"1s\"").await;
+    let mut client = Connection::open(site.portcullis.address()).await;
+    client.write(&requests(20, false)).await;
+    let rest = client.rest().await;
+    let frames = frames(&rest);
+    let settings = frames.iter().find(|(kind, _, payload)| *kind == SETTINGS && !payload.is_empty()).expect("settings");
+    let streams = settings.2.chunks_exact(6).find(|setting| setting[..2] == [0, 3]).expect("a number of streams");
+    assert_eq!(streams[2..], 7_u32.to_be_bytes());
+    let refused: Vec<_> = frames.iter().filter(|(kind, ..)| *kind == RST_STREAM).collect();
+    assert!(!refused.is_empty() && refused.iter().all(|(.., code)| **code == 7_u32.to_be_bytes()), "{refused:?}");
+    let answered = frames.iter().filter(|(kind, ..)| *kind == HEADERS).count();
+    assert!(answered >= 7 && answered + refused.len() == 20, "{answered} answered, {} refused", refused.len());
+}
