@@ -19,13 +19,14 @@ use tokio::{
 use url::{Url, form_urlencoded};
 
 use super::{
-    expect,
-    site::SCOPE,
-    visitor::Visitor,
+    expect, keycloak,
+    visitor::{SignIn, Visitor},
     wire::{Exchange, Wire},
 };
 
 const CLIENT_NAME: &str = "Portcullis end-to-end walk";
+/// What the challenge names, and what gets a refresh token that lasts, since both authorization servers have that.
+const ASKED: &str = "mcp:tools offline_access";
 const REDIRECT_URI: &str = "http://127.0.0.1/callback";
 
 /// One authorization, under way.
@@ -89,7 +90,7 @@ impl<'a> Authorization<'a> {
 
     /// The authorization request has all that it needs, and so has the redirect that answers it.
     pub(super) async fn consent(&self, registered: Registered) -> anyhow::Result<()> {
-        let Registered { client_id, asked: Asked { mut url, answer } } = registered;
+        let Registered { client_id, asked: Asked { url, answer } } = registered;
         let request = parameters(url.query());
         let endpoint = self.visitor.endpoint.as_str();
         for (name, expected) in [
@@ -98,7 +99,7 @@ impl<'a> Authorization<'a> {
             ("redirect_uri", REDIRECT_URI),
             ("code_challenge_method", "S256"),
             ("resource", endpoint),
-            ("scope", SCOPE),
+            ("scope", ASKED),
         ] {
             expect::equal(name, Some(expected), request.get(name).map(String::as_str))?;
         }
@@ -107,10 +108,7 @@ impl<'a> Authorization<'a> {
         let state = request.get("state").filter(|state| state.len() >= 16);
         expect::that(state.is_some(), "state", "at least 16 characters", state)?;
 
-        url.query_pairs_mut().append_pair("login_hint", self.user);
-        let redirect = self.visitor.get(url).await?;
-        expect::equal("status of the authorization endpoint", StatusCode::FOUND, redirect.status)?;
-        let location = Url::parse(expect::header(&redirect.headers, header::LOCATION.as_str()))?;
+        let location = self.sign_in(url).await?;
         let place = location.as_str().split('?').next();
         expect::equal("place of the redirect", Some(REDIRECT_URI), place)?;
         let given = parameters(location.query());
@@ -121,6 +119,19 @@ impl<'a> Authorization<'a> {
 
         let given = RedirectParameters::parse(location.query().unwrap_or_default())?;
         answer.send(given).ok().context("expected a client that waits for the code, got none")
+    }
+
+    /// Visits the authorization endpoint as the user, and gives the redirect.
+    async fn sign_in(&self, mut url: Url) -> anyhow::Result<Url> {
+        match self.visitor.sign_in {
+            SignIn::Hint => {
+                url.query_pairs_mut().append_pair("login_hint", self.user);
+                let redirect = self.visitor.get(url).await?;
+                expect::equal("status of the authorization endpoint", StatusCode::FOUND, redirect.status)?;
+                Ok(Url::parse(expect::header(&redirect.headers, header::LOCATION.as_str()))?)
+            }
+            SignIn::Pages => keycloak::sign_in(&self.visitor.wire, &url, REDIRECT_URI, self.user).await,
+        }
     }
 
     /// The client exchanges the code. The token is for the resource, and has the claims that it should.
@@ -157,9 +168,14 @@ impl<'a> Authorization<'a> {
         let audience: Vec<_> = claims.aud.iter().flat_map(|audience| audience.iter()).collect();
         expect::equal("aud", vec![self.visitor.endpoint.as_str()], audience)?;
         expect::equal("iss", Some(self.visitor.issuer.as_str()), claims.iss.as_deref())?;
-        expect::equal("sub", Some(self.user), claims.sub.as_deref())?;
-        expect::equal("scope", SCOPE, claims.scope.to_string())?;
+        expect::that(claims.sub.is_some(), "sub", "one", &claims.sub)?;
+        expect::equal("scope", ASKED, claims.scope.to_string())?;
         let payload: Value = serde_json::from_slice(&payload)?;
+        let user = match self.visitor.sign_in {
+            SignIn::Hint => "sub",
+            SignIn::Pages => "preferred_username",
+        };
+        expect::equal(user, self.user, &payload[user])?;
         for name in ["exp", "iat", "auth_time"] {
             expect::that(payload[name].is_number(), name, "a number", &payload[name])?;
         }

@@ -1,6 +1,7 @@
 //! From the first 401 to the authorization server's metadata.
 
 use http::{HeaderMap, Method, StatusCode, header};
+use portcullis_discovery::FetchResponse;
 use portcullis_metadata::{
     AuthorizationServerMetadata, BearerChallenge, ProtectedResourceMetadata, authorization_server_urls,
     parse_challenges, protected_resource_urls,
@@ -41,16 +42,22 @@ pub(super) async fn resource_metadata(visitor: &Visitor, challenge: &BearerChall
 pub(super) async fn server_metadata(visitor: &Visitor) -> anyhow::Result<()> {
     for url in authorization_server_urls(&visitor.issuer) {
         let answer = visitor.get(url.clone()).await?;
-        let document = expect::json(&format!("metadata at {}", url.path()), StatusCode::OK, &answer)?;
-        expect::equal("issuer", visitor.issuer.as_str(), &document["issuer"])?;
-        let metadata = AuthorizationServerMetadata::parse(&answer.body)?;
-        let is_complete = metadata.authorization_endpoint.is_some()
-            && metadata.token_endpoint.is_some()
-            && metadata.registration_endpoint.is_some();
-        expect::that(is_complete, "endpoints", "authorization, token and registration", &metadata)?;
-        let offers_code = metadata.response_types_supported.iter().any(|kind| kind == "code");
-        expect::that(offers_code, "response_types_supported", "code", &metadata.response_types_supported)?;
+        is_server_metadata(visitor, &format!("metadata at {}", url.path()), &answer)?;
     }
+    Ok(())
+}
+
+/// The answer is the metadata of the visitor's issuer, with all that a client needs.
+pub(super) fn is_server_metadata(visitor: &Visitor, what: &str, answer: &FetchResponse) -> anyhow::Result<()> {
+    let document = expect::json(what, StatusCode::OK, answer)?;
+    expect::equal("issuer", visitor.issuer.as_str(), &document["issuer"])?;
+    let metadata = AuthorizationServerMetadata::parse(&answer.body)?;
+    let is_complete = metadata.authorization_endpoint.is_some()
+        && metadata.token_endpoint.is_some()
+        && metadata.registration_endpoint.is_some();
+    expect::that(is_complete, "endpoints", "authorization, token and registration", &metadata)?;
+    let offers_code = metadata.response_types_supported.iter().any(|kind| kind == "code");
+    expect::that(offers_code, "response_types_supported", "code", &metadata.response_types_supported)?;
     Ok(())
 }
 

@@ -5,7 +5,8 @@ use std::{fs, path::Path};
 use anyhow::{Context as _, bail, ensure};
 use portcullis_testkit::Canaries;
 
-const PANIC: &str = "panicked at";
+/// What every panic of a Rust program says.
+pub(super) const PANIC: &str = "panicked at";
 /// Finds that are told; one secret in each line is told often enough by a few.
 const MAX_TOLD: usize = 5;
 

@@ -9,11 +9,14 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::time::sleep;
 
 /// How often a program is looked at while something is awaited of it.
 const PERIOD: Duration = Duration::from_millis(5);
+
+/// How many lines tell why a program ended.
+const LAST_LINES: usize = 8;
 
 /// A running program. Its whole process group is killed when this is dropped.
 pub(super) struct Program {
@@ -57,17 +60,38 @@ impl Program {
         }
     }
 
+    /// Waits for a line in which `find` finds something, whether it has ended or not.
+    pub(super) async fn wrote<T>(&self, find: impl Fn(&str) -> Option<T>) -> T {
+        loop {
+            if let Some(found) = self.written().lines().find_map(&find) {
+                return found;
+            }
+            sleep(PERIOD).await;
+        }
+    }
+
+    /// Fails when it has ended.
+    pub(super) fn expect_running(&mut self) -> anyhow::Result<()> {
+        match self.child.try_wait()? {
+            None => Ok(()),
+            Some(status) => bail!("{} ended with {status}; its last lines are:\n{}", self.name, self.last_lines()),
+        }
+    }
+
+    /// The end of what it has written so far.
+    pub(super) fn last_lines(&self) -> String {
+        let written = self.written();
+        let lines: Vec<_> = written.trim_end().lines().collect();
+        lines[lines.len().saturating_sub(LAST_LINES)..].join("\n")
+    }
+
     /// What it has written so far.
     pub(super) fn written(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.output).unwrap_or_default()).into_owned()
     }
 
-    /// Sends SIGTERM and waits for the end.
-    pub(super) async fn stop(&mut self) -> anyhow::Result<ExitStatus> {
-        if let Some(status) = self.child.try_wait()? {
-            bail!("{} had ended before, with {status}", self.name);
-        }
-        self.signal(Signal::TERM);
+    /// Waits for its end.
+    pub(super) async fn ended(&mut self) -> anyhow::Result<ExitStatus> {
         loop {
             if let Some(status) = self.child.try_wait()? {
                 return Ok(status);
@@ -76,9 +100,39 @@ impl Program {
         }
     }
 
+    /// Sends SIGTERM to its group and waits until nothing of it is left.
+    pub(super) async fn stop(&mut self) -> anyhow::Result<ExitStatus> {
+        self.end(Signal::TERM).await
+    }
+
+    /// Sends SIGKILL to its group and waits until nothing of it is left.
+    pub(super) async fn kill(&mut self) -> anyhow::Result<ExitStatus> {
+        self.end(Signal::KILL).await
+    }
+
+    async fn end(&mut self, signal: Signal) -> anyhow::Result<ExitStatus> {
+        if let Some(status) = self.child.try_wait()? {
+            bail!("{} had ended before, with {status}", self.name);
+        }
+        self.signal(signal);
+        loop {
+            // The number of a group is nobody else's while one of its processes lives.
+            if let Some(status) = self.child.try_wait()?
+                && test_kill_process_group(self.group()).is_err()
+            {
+                return Ok(status);
+            }
+            sleep(PERIOD).await;
+        }
+    }
+
+    fn group(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
     fn signal(&self, signal: Signal) {
         // A group that is gone needs no signal.
-        let _ = kill_process_group(Pid::from_child(&self.child), signal);
+        let _ = kill_process_group(self.group(), signal);
     }
 }
 

@@ -10,16 +10,16 @@ use tokio::time::timeout;
 
 use crate::checklist::{Checklist, Outcome, Unit};
 
-/// How long one step may take. Each takes milliseconds, so that this is long even on a busy machine; it is shorter
-/// than the 10 s after which a shutdown cuts requests off, which would not be in order here.
-const LIMIT: Duration = Duration::from_secs(8);
-
 /// The steps so far.
-pub(super) struct Progress(Checklist);
+pub(super) struct Progress {
+    list: Checklist,
+    limit: Duration,
+}
 
 impl Progress {
-    pub(super) fn new() -> Self {
-        Self(Checklist::new(Unit::Milliseconds))
+    /// Steps that may each take this long.
+    pub(super) fn new(unit: Unit, limit: Duration) -> Self {
+        Self { list: Checklist::new(unit), limit }
     }
 
     /// Runs a step, and prints how it went.
@@ -28,11 +28,21 @@ impl Progress {
         name: &'static str,
         step: impl Future<Output = anyhow::Result<T>>,
     ) -> anyhow::Result<T> {
+        self.step_within(self.limit, name, step).await
+    }
+
+    /// Runs a step that may take another time, and prints how it went.
+    pub(super) async fn step_within<T>(
+        &mut self,
+        limit: Duration,
+        name: &'static str,
+        step: impl Future<Output = anyhow::Result<T>>,
+    ) -> anyhow::Result<T> {
         let started = Instant::now();
-        let result = timeout(LIMIT, step).await;
-        let result = result.unwrap_or_else(|_| Err(anyhow!("expected an end within {LIMIT:?}, got none")));
+        let result = timeout(limit, step).await;
+        let result = result.unwrap_or_else(|_| Err(anyhow!("expected an end within {limit:?}, got none")));
         let outcome = if result.is_ok() { Outcome::Passed } else { Outcome::Failed };
-        println!("{}", self.0.add(name, outcome, started.elapsed()));
+        println!("{}", self.list.add(name, outcome, started.elapsed()));
         if let Err(error) = &result {
             println!("        {error:#}");
         }
@@ -41,6 +51,6 @@ impl Progress {
 
     /// All steps below each other.
     pub(super) fn table(&self) -> String {
-        self.0.table()
+        self.list.table()
     }
 }

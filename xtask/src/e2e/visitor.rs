@@ -1,6 +1,6 @@
 //! Who walks: where things are, and requests that no well-behaved client would send.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use portcullis_client::{ResourceToken, StartUrl};
@@ -9,7 +9,7 @@ use portcullis_metadata::Issuer;
 use serde_json::Value;
 use url::Url;
 
-use super::{canary, expect, output, site::Site, wire::Wire};
+use super::{expect, wire::Wire};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const TOOLS: &str = r#"{"jsonrpc":"2.0","id":7,"method":"tools/list"}"#;
@@ -20,16 +20,22 @@ pub(super) struct Visitor {
     pub(super) issuer: Issuer,
     pub(super) start: StartUrl,
     pub(super) wire: Arc<Wire>,
+    pub(super) sign_in: SignIn,
+}
+
+/// How a user signs in, and how tokens then name the user.
+#[derive(Clone, Copy)]
+pub(super) enum SignIn {
+    /// By the name in `login_hint`, which is the subject.
+    Hint,
+    /// By Keycloak's pages; the subject is of Keycloak's choice.
+    Pages,
 }
 
 impl Visitor {
-    pub(super) fn new(site: &Site) -> anyhow::Result<Self> {
-        Ok(Self {
-            endpoint: site.endpoint.clone(),
-            issuer: site.issuer.clone(),
-            start: StartUrl::new(site.endpoint.clone())?,
-            wire: Arc::new(Wire::new()?),
-        })
+    pub(super) fn new(endpoint: &Url, issuer: &Issuer, wire: Arc<Wire>, sign_in: SignIn) -> anyhow::Result<Self> {
+        let start = StartUrl::new(endpoint.clone())?;
+        Ok(Self { endpoint: endpoint.clone(), issuer: issuer.clone(), start, wire, sign_in })
     }
 
     pub(super) async fn get(&self, url: Url) -> anyhow::Result<FetchResponse> {
@@ -91,10 +97,5 @@ impl Visitor {
 
     pub(super) fn authorization(&self, token: &ResourceToken) -> Option<HeaderValue> {
         token.authorization_for(&self.endpoint)
-    }
-
-    /// Searches what the programs wrote for panics, and for every secret of this walk.
-    pub(super) async fn search_output(&self, folder: &Path) -> anyhow::Result<()> {
-        output::search(folder, &canary::canaries(&self.wire.exchanges()))
     }
 }

@@ -1,6 +1,9 @@
 //! All requests of a walk go through here, and are remembered with their answers.
 
-use std::sync::{Mutex, PoisonError};
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
@@ -23,12 +26,14 @@ pub(super) struct Exchange {
 /// A fetcher that remembers.
 pub(super) struct Wire {
     fetch: HttpFetch,
+    patience: Duration,
     exchanges: Mutex<Vec<Exchange>>,
 }
 
 impl Wire {
-    pub(super) fn new() -> Result<Self, FetchError> {
-        Ok(Self { fetch: HttpFetch::new(Default::default())?, exchanges: Mutex::default() })
+    /// Waits for each answer this long.
+    pub(super) fn new(patience: Duration) -> Result<Self, FetchError> {
+        Ok(Self { fetch: HttpFetch::new(Default::default())?, patience, exchanges: Mutex::default() })
     }
 
     /// All exchanges so far.
@@ -61,7 +66,8 @@ impl Wire {
 }
 
 impl Fetch for Wire {
-    fn fetch(&self, request: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
+    fn fetch(&self, mut request: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
+        request.timeout = self.patience;
         Box::pin(async move {
             let answer = self.fetch.fetch(request.clone()).await?;
             self.keep(request, answer.status, &answer.headers, &answer.body);
@@ -69,7 +75,8 @@ impl Fetch for Wire {
         })
     }
 
-    fn open(&self, request: FetchRequest) -> BoxFuture<'_, Result<OpenResponse, FetchError>> {
+    fn open(&self, mut request: FetchRequest) -> BoxFuture<'_, Result<OpenResponse, FetchError>> {
+        request.timeout = self.patience;
         Box::pin(async move {
             let answer = self.fetch.open(request.clone()).await?;
             self.keep(request, answer.status, &answer.headers, &Bytes::new());

@@ -1,0 +1,78 @@
+//! `cargo xtask e2e --idp keycloak`: the real program against a real Keycloak.
+
+mod admin;
+mod browser;
+mod distribution;
+mod form;
+mod guide;
+mod instance;
+mod load;
+mod places;
+mod request;
+mod scenarios;
+mod servers;
+mod stage;
+mod tokens;
+mod upstream;
+
+use std::{path::Path, time::Duration};
+
+use url::Url;
+
+use super::{canary, output, progress::Progress, wire::Wire};
+use scenarios::{introspection, login, outage, rotation, withdrawal};
+use stage::{Ready, Stage};
+
+/// How long one step may take. Keycloak's password hash alone takes seconds on a busy machine.
+pub(super) const LIMIT: Duration = Duration::from_secs(60);
+/// How long the servers may take to start, and to end.
+const SERVERS_LIMIT: Duration = Duration::from_secs(30);
+/// What is written within a walk is searched in this time.
+const SEARCH_LIMIT: Duration = Duration::from_secs(60);
+
+/// Prepares, starts, walks through all scenarios, and ends. A scenario that fails does not keep the others from
+/// being tried.
+pub(super) async fn whole(
+    program: &Path,
+    target: &Path,
+    folder: &Path,
+    ready_within: Duration,
+    progress: &mut Progress,
+) -> anyhow::Result<()> {
+    let built = distribution::prepared(target, ready_within, progress).await?;
+    let ready = Ready::start(&built, folder);
+    let ready = progress.step_within(ready_within, "Keycloak starts, with the realms of tests/idp", ready).await?;
+    let stage = ready.with_servers(program, folder, ready_within);
+    let mut stage = progress.step_within(SERVERS_LIMIT, "a server of each setup starts", stage).await?;
+
+    let walked = [
+        login::run(&stage, progress).await,
+        scenarios::tokens::run(&stage, progress).await,
+        introspection::run(&stage, progress).await,
+        withdrawal::run(&stage, progress).await,
+        rotation::run(&stage, progress).await,
+        scenarios::guide::run(&stage, progress).await,
+        outage::run(&mut stage, progress).await,
+    ];
+    let stopped =
+        progress.step_within(SERVERS_LIMIT, "SIGTERM ends the servers with exit code 0", stage.servers.stop());
+    let stopped = stopped.await;
+    // A walk that failed may have left it stopped.
+    let ended = if stage.keycloak.is_running() {
+        progress.step_within(SERVERS_LIMIT, "Keycloak ends", stage.keycloak.stop()).await
+    } else {
+        Ok(())
+    };
+    let searched = search(&stage, folder);
+    let searched = progress.step_within(SEARCH_LIMIT, "no panic and no secret in what they wrote", searched).await;
+    walked.into_iter().chain([stopped, ended, searched]).collect()
+}
+
+/// Visits an authorization URL as a user of the realms' files, and gives the redirect.
+pub(super) async fn sign_in(wire: &Wire, url: &Url, redirect_uri: &str, user: &str) -> anyhow::Result<Url> {
+    Ok(browser::sign_in(wire, url, redirect_uri, user, &tokens::password(user)).await?.location)
+}
+
+async fn search(stage: &Stage, folder: &Path) -> anyhow::Result<()> {
+    output::search(folder, &canary::canaries(&stage.wire.exchanges()))
+}

@@ -1,0 +1,61 @@
+//! Forms in a page: where they go, and what they send.
+
+use std::collections::BTreeMap;
+
+/// A form.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Form {
+    pub(super) action: String,
+    /// What its named fields and buttons hold.
+    pub(super) fields: BTreeMap<String, String>,
+}
+
+/// The forms of a page.
+///
+/// This reads the pages of one known server. It is no reader of HTML: it knows no comments, scripts or nesting.
+pub(super) fn forms(page: &str) -> Vec<Form> {
+    let mut forms: Vec<Form> = Vec::new();
+    for tag in page.split('<').skip(1).filter_map(|rest| rest.split_once('>')).map(|(tag, _)| tag) {
+        let attribute = |name| attribute(tag, name);
+        match tag.split_ascii_whitespace().next() {
+            Some("form") => {
+                forms.push(Form { action: attribute("action").unwrap_or_default(), fields: BTreeMap::new() });
+            }
+            Some("input" | "button") => {
+                if let (Some(form), Some(name)) = (forms.last_mut(), attribute("name")) {
+                    form.fields.insert(name, attribute("value").unwrap_or_default());
+                }
+            }
+            _ => {}
+        }
+    }
+    forms
+}
+
+fn attribute(tag: &str, name: &str) -> Option<String> {
+    let start = tag.find(&format!(" {name}=\"")).or_else(|| tag.find(&format!("\n{name}=\"")))?;
+    let value = &tag[start + name.len() + 3..];
+    Some(unescaped(value.split('"').next()?))
+}
+
+fn unescaped(text: &str) -> String {
+    text.replace("&#x2F;", "/").replace("&#39;", "'").replace("&quot;", "\"").replace("&amp;", "&")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_form_is_read_with_its_fields() {
+        let page = r#"<body><input name="outside"><form id="f" action="/go?a=1&amp;b=2" method="post">
+            <input name="username" type="text"/><input type="hidden" name="code" value="x &amp; y">
+            <button name="accept" value="Yes">Yes</button></form>"#;
+        let forms = forms(page);
+        assert_eq!(forms.len(), 1);
+        assert_eq!(forms[0].action, "/go?a=1&b=2");
+        let fields: Vec<_> = forms[0].fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(fields, [("accept", "Yes"), ("code", "x & y"), ("username", "")]);
+        assert!(super::forms("no form").is_empty());
+    }
+}
