@@ -1,4 +1,4 @@
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use memchr::memchr_iter;
 
@@ -13,7 +13,8 @@ const SMALL_HEADER: usize = 1024;
 /// unused bits and no whitespace, a [`Header`] that was judged. Nothing here says who made it: hand it to
 /// [`KeySet::verify`](crate::KeySet::verify).
 pub struct Compact<'a> {
-    header: Header,
+    header: Cow<'a, Header>,
+    header_segment: &'a [u8],
     payload: Vec<u8>,
     signed: &'a [u8],
     signature: &'a [u8],
@@ -25,6 +26,14 @@ impl<'a> Compact<'a> {
     /// # Errors
     /// [`JoseError::TooLarge`] before anything is read; then for whatever is no signed token with an acceptable header.
     pub fn parse(token: &'a str, max_len: usize) -> Result<Self, JoseError> {
+        Self::parse_knowing(token, max_len, None)
+    }
+
+    /// The same. A token whose header's text is that of the known one gets that header, and it is not read again.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn parse_knowing(token: &'a str, max_len: usize, known: Option<&'a KnownHeader>) -> Result<Self, JoseError> {
         if token.len() > max_len {
             return Err(JoseError::TooLarge { limit: max_len });
         }
@@ -37,13 +46,16 @@ impl<'a> Compact<'a> {
             _ => return Err(JoseError::Malformed),
         }
         let (signed, signature) = (&token[..second], &token[second + 1..]);
-        let (header, payload) = (&signed[..first], &signed[first + 1..]);
+        let (header_segment, payload) = (&signed[..first], &signed[first + 1..]);
         if signature.is_empty() {
             return Err(JoseError::Malformed);
         }
-        let header = parse_header(header)?;
+        let header = match known {
+            Some(known) if *known.segment == *header_segment => Cow::Borrowed(&known.header),
+            _ => Cow::Owned(parse_header(header_segment)?),
+        };
         let payload = encoding::decode(payload).ok_or(JoseError::Malformed)?;
-        Ok(Self { header, payload, signed, signature })
+        Ok(Self { header, header_segment, payload, signed, signature })
     }
 
     /// The header.
@@ -69,6 +81,32 @@ impl<'a> Compact<'a> {
     /// The signature's segment, not decoded.
     pub(crate) fn signature(&self) -> &[u8] {
         self.signature
+    }
+}
+
+/// A header that was read, and its text in the token: an issuer writes the same one into all tokens that it signs with
+/// one key. What it says depends on that text alone, so that reading it once is enough.
+pub struct KnownHeader {
+    segment: Box<[u8]>,
+    header: Header,
+}
+
+impl KnownHeader {
+    /// The header of a token.
+    pub fn of(token: &Compact<'_>) -> Self {
+        Self { segment: token.header_segment.into(), header: token.header().clone() }
+    }
+
+    /// Whether the token has this header.
+    pub fn is_that_of(&self, token: &str) -> bool {
+        token.as_bytes().strip_prefix(&*self.segment).is_some_and(|rest| rest.first() == Some(&b'.'))
+    }
+}
+
+/// Shows the header as it was read.
+impl fmt::Debug for KnownHeader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("KnownHeader").field(&self.header).finish()
     }
 }
 

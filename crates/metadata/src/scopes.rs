@@ -1,8 +1,13 @@
 use std::{fmt, sync::Arc};
 
+/// So many names are sorted on the stack.
+const FEW: usize = 16;
+
 /// A set of OAuth scope names (RFC 6749 section 3.3), sorted and without repetition. Cheap to clone.
+///
+/// The names stand in one text, separated by single spaces: a set is small, and read far more often than it is made.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
-pub struct Scopes(Option<Arc<[Box<str>]>>);
+pub struct Scopes(Option<Arc<str>>);
 
 /// Why a text is no scope list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,11 +46,20 @@ impl Scopes {
     /// # Errors
     /// When a name is empty or has a character that RFC 6749 section 3.3 does not allow.
     pub fn from_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, ScopesError> {
-        let names: Vec<Box<str>> = names
-            .into_iter()
-            .map(|name| if is_scope_name(name) { Ok(name.into()) } else { Err(ScopesError::InvalidName) })
-            .collect::<Result<_, _>>()?;
-        Ok(Self::from_sorted(names))
+        let mut names =
+            names.into_iter().map(|name| if is_scope_name(name) { Ok(name) } else { Err(ScopesError::InvalidName) });
+        let mut few = [""; FEW];
+        let mut count = 0;
+        for slot in &mut few {
+            let Some(name) = names.next().transpose()? else { return Ok(Self::of(&mut few[..count])) };
+            *slot = name;
+            count += 1;
+        }
+        let mut many = few.to_vec();
+        for name in names {
+            many.push(name?);
+        }
+        Ok(Self::of(&mut many))
     }
 
     /// Whether the set has no name.
@@ -55,33 +69,47 @@ impl Scopes {
 
     /// The names, sorted.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().flat_map(|names| names.iter()).map(|name| &**name)
+        self.0.iter().flat_map(|names| names.split(' '))
     }
 
     /// Whether `name` is in the set. Scope names are case-sensitive.
     pub fn contains(&self, name: &str) -> bool {
-        self.0.as_ref().is_some_and(|names| names.binary_search_by(|held| (**held).cmp(name)).is_ok())
+        self.iter().any(|held| held == name)
     }
 
     /// Whether every name of `needed` is in this set. Allocates nothing.
     pub fn covers(&self, needed: &Self) -> bool {
-        needed.iter().all(|name| self.contains(name))
+        // Both are sorted: what was passed over once is needed no more.
+        let mut held = self.iter();
+        needed.iter().all(|name| held.any(|held| held == name))
     }
 
     /// The names in either set.
     pub fn union(&self, other: &Self) -> Self {
-        Self::from_sorted(self.iter().chain(other.iter()).map(Box::from).collect())
+        Self::of(&mut self.iter().chain(other.iter()).collect::<Vec<_>>())
     }
 
     /// The names in both sets.
     pub fn intersection(&self, other: &Self) -> Self {
-        Self::from_sorted(self.iter().filter(|name| other.contains(name)).map(Box::from).collect())
+        Self::of(&mut self.iter().filter(|name| other.contains(name)).collect::<Vec<_>>())
     }
 
-    fn from_sorted(mut names: Vec<Box<str>>) -> Self {
+    /// The set of some sound names.
+    fn of(names: &mut [&str]) -> Self {
         names.sort_unstable();
-        names.dedup();
-        if names.is_empty() { Self(None) } else { Self(Some(names.into())) }
+        let mut text = String::with_capacity(names.iter().map(|name| name.len() + 1).sum());
+        let mut last = "";
+        for name in names {
+            if *name == last {
+                continue;
+            }
+            if !text.is_empty() {
+                text.push(' ');
+            }
+            text.push_str(name);
+            last = name;
+        }
+        if text.is_empty() { Self(None) } else { Self(Some(text.into())) }
     }
 }
 
@@ -92,13 +120,7 @@ fn is_scope_name(name: &str) -> bool {
 /// The names, separated by single spaces: the form of the `scope` parameter.
 impl fmt::Display for Scopes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (position, name) in self.iter().enumerate() {
-            if position > 0 {
-                f.write_str(" ")?;
-            }
-            f.write_str(name)?;
-        }
-        Ok(())
+        f.write_str(self.0.as_deref().unwrap_or_default())
     }
 }
 
@@ -134,6 +156,23 @@ mod tests {
         assert!(!scopes("a").covers(&scopes("A")));
         assert!(!scopes("mcp:tools").covers(&scopes("mcp")));
         assert!(!Scopes::empty().covers(&scopes("a")));
+    }
+
+    /// B9: however many names there are, in whatever order.
+    #[test]
+    fn large_sets_are_sets() {
+        for count in [1, 15, 16, 17, 18, 300] {
+            let names: Vec<String> = (0..count).map(|number| format!("s{}", number * 37 % 301)).collect();
+            let twice = Scopes::from_names(names.iter().chain(&names).map(String::as_str)).unwrap();
+            assert_eq!(twice.iter().count(), count);
+            assert!(names.iter().all(|name| twice.contains(name)));
+            assert!(twice.covers(&Scopes::from_names(names.iter().rev().map(String::as_str)).unwrap()));
+            assert!(!twice.covers(&Scopes::from_names(names.iter().map(String::as_str).chain(["t"])).unwrap()));
+            let halved = Scopes::from_names(names[..count / 2].iter().map(String::as_str)).unwrap();
+            assert!(twice.covers(&halved) && !halved.covers(&twice));
+        }
+        let bad = (0..20).map(|number| if number == 18 { "a b" } else { "a" });
+        assert_eq!(Scopes::from_names(bad), Err(ScopesError::InvalidName));
     }
 
     #[test]

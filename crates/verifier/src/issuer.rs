@@ -4,8 +4,9 @@ use std::{
     time::Duration,
 };
 
+use arc_swap::ArcSwapOption;
 use portcullis_discovery::Fetch;
-use portcullis_jose::{Compact, JoseError};
+use portcullis_jose::{Compact, JoseError, KnownHeader};
 use portcullis_metadata::{AccessToken, Clock, IntrospectionResponse, Issuer, JwkSet};
 use tokio::{
     runtime::Handle,
@@ -50,6 +51,8 @@ pub struct TrustedIssuer {
     clock: Arc<dyn Clock>,
     control: Handle,
     refresher: OnceLock<AbortHandle>,
+    /// That of the last token that was verified and had another one than before.
+    usual_header: ArcSwapOption<KnownHeader>,
 }
 
 impl TrustedIssuer {
@@ -84,8 +87,8 @@ impl TrustedIssuer {
                 None
             }
         };
-        let (flight, refresher) = (Flight::default(), OnceLock::new());
-        Ok(Arc::new(Self { settings, keys, source, introspection, flight, clock, control, refresher }))
+        let (flight, refresher, usual_header) = (Flight::default(), OnceLock::new(), ArcSwapOption::empty());
+        Ok(Arc::new(Self { settings, keys, source, introspection, flight, clock, control, refresher, usual_header }))
     }
 
     /// The issuer.
@@ -150,6 +153,17 @@ impl TrustedIssuer {
     /// The state of the keys, which cached tokens are compared with.
     pub(crate) fn generation(&self) -> u64 {
         self.keys.generation()
+    }
+
+    /// The header that this issuer's tokens usually have, if it is the token's.
+    pub(crate) fn known_header(&self, token: &str) -> Option<Arc<KnownHeader>> {
+        let usual = self.usual_header.load();
+        usual.as_ref().filter(|header| header.is_that_of(token)).cloned()
+    }
+
+    /// Takes the header of a token that this issuer has signed for the usual one.
+    pub(crate) fn learn_header(&self, token: &Compact<'_>) {
+        self.usual_header.store(Some(Arc::new(KnownHeader::of(token))));
     }
 
     /// How long a token of this issuer counts at most, after it was verified.

@@ -135,8 +135,10 @@ impl Verifier {
         if let Some(verified) = self.cache.get(fingerprint, now, self.present()) {
             return Ok(verified);
         }
-        let (principal, keys) = match Compact::parse(token.secret(), self.settings.max_token_bytes) {
-            Ok(jws) => self.judge_jws(token, jws, now).await?,
+        let known = self.issuers.iter().find_map(|issuer| issuer.known_header(token.secret()));
+        let parsed = Compact::parse_knowing(token.secret(), self.settings.max_token_bytes, known.as_deref());
+        let (principal, keys) = match parsed {
+            Ok(jws) => self.judge_jws(token, jws, known.is_some(), now).await?,
             Err(error) => self.judge_opaque(token, error, now).await?,
         };
         let verified = VerifiedToken::new(principal);
@@ -164,7 +166,7 @@ impl Verifier {
 
     /// A JWS goes to the issuer that it names, and to no other. Nothing of the claim is believed: it says whose keys to
     /// try.
-    async fn judge_jws(&self, token: &AccessToken, jws: Compact<'_>, now: Now) -> Judged {
+    async fn judge_jws(&self, token: &AccessToken, jws: Compact<'_>, is_known: bool, now: Now) -> Judged {
         let claims = UnverifiedClaims::parse(jws.unverified_payload());
         let (position, issuer) = self.pick(&jws, &claims)?;
         let routed = Routed { token, issuer, now };
@@ -175,6 +177,9 @@ impl Verifier {
         };
         let (mut principal, generation) = judged.inspect_err(|error| refused(issuer, error))?;
         if issuer.settings().validation.has_signature() {
+            if !is_known {
+                issuer.learn_header(&jws);
+            }
             principal.said = Said::in_object(jws.into_unverified_payload());
         }
         Ok((principal, KeyState { issuer: position, generation }))

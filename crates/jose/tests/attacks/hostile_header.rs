@@ -1,6 +1,6 @@
 use std::sync::LazyLock;
 
-use portcullis_jose::{Algorithm, Compact, JoseError, KeySet, SigningKey};
+use portcullis_jose::{Algorithm, Compact, JoseError, KeySet, KnownHeader, SigningKey};
 use serde_json::json;
 
 use crate::support::{PAYLOAD, key, published, verify};
@@ -18,6 +18,39 @@ fn token(header: impl AsRef<[u8]>) -> String {
 
 fn refused(header: impl AsRef<[u8]>, expected: JoseError) {
     assert_eq!(verify(&keys(), &token(&header)), Err(expected), "{}", String::from_utf8_lossy(header.as_ref()));
+}
+
+/// C2: a header that is known stands in for exactly its own text: whatever else a token begins with is read, and
+/// refused as ever.
+#[test]
+fn near_a_known_header() {
+    let good = token(r#"{"alg":"ES256","kid":"ec"}"#);
+    let known = KnownHeader::of(&Compact::parse(&good, 4096).unwrap());
+    let parse = |token: &str| Compact::parse_knowing(token, 4096, Some(&known)).map(|read| read.header().clone());
+    assert!(known.is_that_of(&good));
+    assert_eq!(parse(&good).unwrap().kid(), Some("ec"));
+    let (segment, rest) = good.split_once('.').unwrap();
+    for near in [
+        format!("{segment}A.{rest}"),
+        format!("{}.{rest}", &segment[..segment.len() - 1]),
+        format!(".{segment}.{rest}"),
+        segment.to_owned(),
+        format!("A{segment}.{rest}"),
+        String::new(),
+    ] {
+        assert!(!known.is_that_of(&near), "{near}");
+        assert!(parse(&near).is_err(), "{near}");
+    }
+    let other = token(r#"{"alg":"ES256","kid":"ed"}"#);
+    assert!(!known.is_that_of(&other));
+    assert_eq!(parse(&other).unwrap().kid(), Some("ed"));
+    for (header, error) in [
+        (r#"{"alg":"ES256","kid":"ec","crit":[]}"#, JoseError::Extension),
+        (r#"{"alg":"none","kid":"ec"}"#, JoseError::UnsupportedAlgorithm),
+    ] {
+        assert_eq!(parse(&token(header)), Err(error), "{header}");
+    }
+    assert_eq!(parse(&format!("{segment}..")), Err(JoseError::Malformed));
 }
 
 /// C2: `crit` is refused in any form, the empty array that the library beneath lets through included.
