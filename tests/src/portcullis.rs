@@ -1,7 +1,11 @@
-use std::{net::SocketAddr, process::Stdio};
+use std::{
+    net::SocketAddr,
+    process::{Output, Stdio},
+};
 
 use serde_json::Value;
 use tokio::{
+    io::AsyncWriteExt as _,
     process::{Child, Command},
     time::timeout,
 };
@@ -26,6 +30,16 @@ pub struct Finished {
     pub stdout: String,
     /// Its standard error.
     pub stderr: String,
+}
+
+impl From<Output> for Finished {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
 }
 
 impl Portcullis {
@@ -85,12 +99,21 @@ impl Portcullis {
     /// When it does not end in time.
     pub async fn run_with(arguments: &[&str], environment: &[(&str, &str)]) -> Finished {
         let output = command(arguments).envs(environment.iter().copied()).output();
-        let output = timeout(PATIENCE, output).await.expect("it ends by itself").expect("it starts");
-        Finished {
-            code: output.status.code(),
-            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
+        Finished::from(timeout(PATIENCE, output).await.expect("it ends by itself").expect("it starts"))
+    }
+
+    /// Runs the program until it ends by itself, with this on its standard input.
+    ///
+    /// # Panics
+    /// When it does not end in time.
+    pub async fn run_fed(arguments: &[&str], input: &str) -> Finished {
+        let mut command = command(arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        let mut stdin = child.stdin.take().expect("standard input is piped");
+        stdin.write_all(input.as_bytes()).await.expect("it reads");
+        drop(stdin);
+        Finished::from(timeout(PATIENCE, child.wait_with_output()).await.expect("it ends by itself").expect("it ran"))
     }
 
     /// Where it listens.

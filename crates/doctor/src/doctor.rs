@@ -3,8 +3,8 @@ use std::sync::Arc;
 use http::{HeaderValue, header::ACCEPT};
 use portcullis_discovery::{Fetch, FetchRequest, UrlPolicy};
 use portcullis_metadata::{
-    AuthorizationServerMetadata, BearerChallenge, Clock, Issuer, ProtectedResourceMetadata, authorization_server_urls,
-    is_https_or_loopback_http, protected_resource_urls,
+    AccessToken, AuthorizationServerMetadata, BearerChallenge, Clock, Issuer, JwkSet, ProtectedResourceMetadata,
+    authorization_server_urls, is_https_or_loopback_http, protected_resource_urls,
 };
 use url::Url;
 
@@ -12,6 +12,7 @@ use crate::{
     Finding, Report, Rule, Step, challenge, cors, issuer, keys, probe,
     resource::{self, Place},
     scopes, text, time,
+    token::Chain,
 };
 
 const HTTPS: Rule = Rule { id: "resource.https", source: "RFC 9728 section 2" };
@@ -53,7 +54,15 @@ impl Doctor {
     /// Walks the chain of the resource at `url`. `tell` hears of each step as soon as it is judged.
     ///
     /// It takes at most a few dozen requests, each bounded in time and size; a step that breaks the chain is the last.
-    pub async fn examine(&self, url: &Url, tell: &mut (dyn FnMut(&Step) + Send)) -> Report {
+    ///
+    /// With a token, two more steps judge it by every rule, and send it through a guard that is set up as the chain says.
+    /// The token goes nowhere. Runs on a tokio runtime.
+    pub async fn examine(
+        &self,
+        url: &Url,
+        token: Option<&AccessToken>,
+        tell: &mut (dyn FnMut(&Step) + Send),
+    ) -> Report {
         let mut examination = Examination {
             doctor: self,
             url,
@@ -61,7 +70,7 @@ impl Doctor {
             report: Report { resource: text::url(url), steps: Vec::new() },
             tell,
         };
-        examination.run().await;
+        examination.run(token).await;
         examination.report
     }
 
@@ -91,11 +100,18 @@ struct Examination<'a> {
 }
 
 impl Examination<'_> {
-    async fn run(&mut self) {
+    async fn run(&mut self, token: Option<&AccessToken>) {
         let Some(challenge) = self.challenge().await else { return };
         let Some((from, metadata)) = self.metadata(challenge.as_ref()).await else { return };
         self.page(from).await;
-        self.servers(challenge.as_ref(), &metadata).await;
+        let keys = self.servers(challenge.as_ref(), &metadata).await;
+        if let Some(token) = token {
+            let needed = challenge.and_then(|challenge| challenge.scope).unwrap_or_default();
+            let chain = Chain { metadata, needed, keys };
+            for step in chain.explain(token, &self.doctor.fetch, &self.doctor.clock).await {
+                self.close(step);
+            }
+        }
     }
 
     /// The challenge, if any; nothing when the resource cannot be reached.
@@ -177,7 +193,13 @@ impl Examination<'_> {
         places
     }
 
-    async fn servers(&mut self, challenge: Option<&BearerChallenge>, metadata: &ProtectedResourceMetadata) {
+    /// The issuers that can be used, with their keys.
+    async fn servers(
+        &mut self,
+        challenge: Option<&BearerChallenge>,
+        metadata: &ProtectedResourceMetadata,
+    ) -> Vec<(Issuer, JwkSet)> {
+        let mut usable = Vec::new();
         let named = metadata.authorization_servers.len();
         if named > MAX_SERVERS {
             let mut step = Step::new("the authorization servers");
@@ -187,8 +209,9 @@ impl Examination<'_> {
         }
         for issuer in metadata.authorization_servers.iter().take(MAX_SERVERS) {
             let Some(server) = self.server(issuer, challenge, metadata).await else { continue };
-            self.keys(&server).await;
+            usable.extend(self.keys(&server).await.map(|keys| (issuer.clone(), keys)));
         }
+        usable
     }
 
     async fn server(
@@ -219,15 +242,15 @@ impl Examination<'_> {
         None
     }
 
-    async fn keys(&mut self, server: &AuthorizationServerMetadata) {
+    async fn keys(&mut self, server: &AuthorizationServerMetadata) -> Option<JwkSet> {
         // Without keys, its tokens can be asked about (RFC 7662), which is not ours to judge.
-        let Some(url) = server.jwks_uri.clone() else { return };
+        let url = server.jwks_uri.clone()?;
         let mut step = Step::new(format!("the keys of {}", text::quoted(server.issuer.as_str())));
         let request = FetchRequest::get(url, self.policy);
-        if let Some(response) = probe::send(&*self.doctor.fetch, request, &mut step).await {
-            keys::judge(&response, &mut step.findings);
-        }
+        let response = probe::send(&*self.doctor.fetch, request, &mut step).await;
+        let keys = response.and_then(|response| keys::judge(&response, &mut step.findings));
         self.close(step);
+        keys
     }
 
     fn close(&mut self, step: Step) {

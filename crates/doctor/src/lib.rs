@@ -6,6 +6,8 @@
 //! Each [`Step`] says what was asked, what came back, and its [`Finding`]s. A step that breaks the chain is the last one:
 //! the first cause is reported, never a cascade.
 //!
+//! With a token, it also judges that by every rule, and says what a guard of the resource would answer.
+//!
 //! It sends no credentials, registers nothing and authorizes nobody.
 //!
 //! ```
@@ -22,7 +24,7 @@
 //! // `fetch` is any `portcullis_discovery::Fetch`, such as its `HttpFetch`.
 //! let doctor = Doctor::new(Arc::new(fetch), Arc::new(SystemClock::new()));
 //! let resource = Url::parse("https://mcp.example.com/mcp")?;
-//! let report = doctor.examine(&resource, &mut |step| eprintln!("{}", step.title)).await;
+//! let report = doctor.examine(&resource, None, &mut |step| eprintln!("{}", step.title)).await;
 //!
 //! // Nothing is there: the first cause is that the resource asks for no token.
 //! let first = report.first_problem().ok_or("a problem")?;
@@ -44,6 +46,7 @@ mod resource;
 mod scopes;
 mod text;
 mod time;
+mod token;
 
 pub use doctor::Doctor;
 pub use report::{Answered, Asked, Finding, Report, Rule, Step, Verdict};

@@ -72,11 +72,17 @@ pub struct Step {
     pub answered: Option<Answered>,
     /// What was found, in the order in which it was judged.
     pub findings: Vec<Finding>,
+    /// Whether the step is about a token, not about the chain.
+    pub of_token: bool,
 }
 
 impl Step {
     pub(crate) fn new(title: impl Into<String>) -> Self {
-        Self { title: title.into(), asked: None, answered: None, findings: Vec::new() }
+        Self { title: title.into(), asked: None, answered: None, findings: Vec::new(), of_token: false }
+    }
+
+    pub(crate) fn of_token(title: impl Into<String>) -> Self {
+        Self { of_token: true, ..Self::new(title) }
     }
 
     /// Whether a rule is broken in a way that clients fail at.

@@ -14,6 +14,11 @@ pub(crate) fn quoted(text: &str) -> String {
     shown
 }
 
+/// As [`quoted`], for texts that are longer by nature.
+pub(crate) fn line(text: &str) -> String {
+    text.chars().take(10 * SHOWN).flat_map(shown_char).collect()
+}
+
 /// A URL without query, fragment and user information.
 pub(crate) fn url(url: &Url) -> String {
     let mut shown = url.clone();

@@ -41,6 +41,11 @@ pub(crate) enum Command {
     /// Exits with 0 when clients that keep to the standards get through, with 1 when there are problems, and with 2 when
     /// it could not run. No credentials are sent, and nothing is registered.
     Doctor(Doctor),
+    /// Judge an access token by every rule of a protected resource, and say what its guard would answer.
+    ///
+    /// The token is read from standard input, so that it stays out of the shell's history. It is sent nowhere.
+    /// Exit codes as for `doctor`.
+    ExplainToken(Examination),
     /// Print a completion script for a shell.
     Completions {
         /// The shell to complete for.
@@ -102,6 +107,15 @@ pub(crate) struct Call {
 
 #[derive(Args)]
 pub(crate) struct Doctor {
+    #[command(flatten)]
+    pub(crate) examination: Examination,
+    /// Judge an access token too, read from standard input.
+    #[arg(long)]
+    pub(crate) token: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct Examination {
     /// The protected resource, such as `https://mcp.example.com/mcp`.
     pub(crate) url: String,
     /// Print JSON, for machines.

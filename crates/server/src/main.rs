@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         Command::Idp(arguments) => done(command::idp::run(arguments)),
         Command::Call(arguments) => done(command::call::run(&arguments)),
         Command::Doctor(arguments) => Ok(command::doctor::run(&arguments)),
+        Command::ExplainToken(arguments) => Ok(command::doctor::explain_token(&arguments)),
         Command::Completions { shell } => done(command::completions::run(shell)),
     });
     outcome.unwrap_or_else(|error| {

@@ -56,9 +56,13 @@ impl World {
     }
 
     async fn examine(&self) -> Report {
+        self.examine_with(None).await
+    }
+
+    async fn examine_with(&self, token: Option<&AccessToken>) -> Report {
         let doctor = Doctor::new(Arc::new(self.fetch.clone()), Arc::new(ManualClock::new()));
         let mut told = 0;
-        let report = doctor.examine(&Url::parse(RESOURCE).unwrap(), &mut |_| told += 1).await;
+        let report = doctor.examine(&Url::parse(RESOURCE).unwrap(), token, &mut |_| told += 1).await;
         assert_eq!(told, report.steps.len(), "every step is told");
         report
     }
@@ -216,9 +220,9 @@ async fn a_peer_cannot_send_us_into_the_private_network() {
     assert_eq!(world.first_problem().await, "connection.public_address");
 
     let doctor = Doctor::new(Arc::new(world.fetch.clone()), Arc::new(ManualClock::new())).allow_private_addresses(true);
-    let report = doctor.examine(&Url::parse(RESOURCE).unwrap(), &mut |_| ()).await;
+    let report = doctor.examine(&Url::parse(RESOURCE).unwrap(), None, &mut |_| ()).await;
     assert_eq!(report.first_problem().unwrap().rule.id, "resource.found", "it was asked this time");
-    let plain = doctor.examine(&Url::parse("http://mcp.example.com/mcp").unwrap(), &mut |_| ()).await;
+    let plain = doctor.examine(&Url::parse("http://mcp.example.com/mcp").unwrap(), None, &mut |_| ()).await;
     assert_eq!(plain.first_problem().unwrap().rule.id, "resource.https");
 }
 
@@ -235,4 +239,43 @@ async fn a_report_is_json_for_machines() {
     assert_eq!(step["findings"][0]["verdict"], "problem");
     assert_eq!(step["findings"][0]["rule"]["id"], "challenge.status");
     assert!(step["findings"][0]["fix"].is_string());
+}
+
+async fn broken(world: &World, token: String) -> Vec<String> {
+    let report = world.examine_with(Some(&AccessToken::new(token))).await;
+    let steps = &report.steps[report.steps.len() - 2..];
+    let problems = steps.iter().flat_map(|step| &step.findings).filter(|finding| finding.verdict == Verdict::Problem);
+    let mut told: Vec<_> = problems.map(|finding| finding.rule.id.to_owned()).collect();
+    told.push(steps[1].answered.as_ref().map(|answered| answered.status.to_string()).unwrap_or_default());
+    told
+}
+
+#[tokio::test]
+async fn a_token_is_judged_by_every_rule() {
+    let world = World::new();
+    let good = || world.forge.token().audience(RESOURCE).scope("mcp:tools");
+    assert_eq!(broken(&world, good().sign()).await, ["200 OK"]);
+    assert_eq!(broken(&world, good().scope("other").sign()).await, ["token.scopes", "403 Forbidden"]);
+    let many = good().audience("https://other.example/").expires_in(-600).claim("at_hash", "x").sign();
+    assert_eq!(broken(&world, many).await, ["token.kind", "token.audience", "token.times", "401 Unauthorized"]);
+    let other = good().issuer("https://other.example").sign();
+    assert_eq!(broken(&world, other).await, ["token.issuer", "401 Unauthorized"]);
+    assert_eq!(
+        broken(&world, portcullis_testkit::flip_signature(&good().sign())).await,
+        ["token.signature", "401 Unauthorized"]
+    );
+    assert_eq!(broken(&world, "opaque".to_owned()).await, ["401 Unauthorized"]);
+    assert_eq!(broken(&world, "a\nb".to_owned()).await, ["token.answer", ""]);
+}
+
+#[tokio::test]
+async fn a_report_never_shows_the_token() {
+    let world = World::new();
+    let token = world.forge.token().audience(RESOURCE).sign();
+    let report = world.examine_with(Some(&AccessToken::new(token.as_str()))).await;
+    let json = serde_json::to_string(&report).unwrap();
+    assert!(token.split('.').all(|segment| !json.contains(segment)), "{json}");
+    assert!(json.contains("aud: https://mcp.example.com/mcp"), "{json}");
+    let asked = world.fetch.urls().into_iter().flat_map(|url| world.fetch.requests(url));
+    assert!(asked.into_iter().all(|request| !request.headers.contains_key(header::AUTHORIZATION)));
 }

@@ -1,12 +1,18 @@
 //! `portcullis doctor URL`: which step of the authorization chain fails, and why.
 
-use std::{io, process::ExitCode, sync::Arc};
+use std::{
+    io::{self, IsTerminal as _, Read as _},
+    process::ExitCode,
+    sync::Arc,
+};
 
+use anyhow::Context as _;
 use owo_colors::{OwoColorize as _, Stream};
 use portcullis_discovery::{FetchSettings, HttpFetch};
-use portcullis_doctor::{Doctor, Finding, Report, Step, Verdict};
-use portcullis_metadata::SystemClock;
+use portcullis_doctor::{Answered, Doctor, Finding, Report, Step, Verdict};
+use portcullis_metadata::{AccessToken, SystemClock};
 use url::Url;
+use zeroize::Zeroizing;
 
 use crate::cli;
 
@@ -14,8 +20,24 @@ use crate::cli;
 const PROBLEMS: u8 = 1;
 const NOT_RUN: u8 = 2;
 
+/// More is no token; the examination refuses it long before.
+const MAX_TOKEN_BYTES: u64 = 64 * 1024;
+
 pub(crate) fn run(arguments: &cli::Doctor) -> ExitCode {
-    match examine(arguments) {
+    exit_code(
+        arguments.token.then(read_token).transpose().and_then(|token| examine(&arguments.examination, token, |_| true)),
+    )
+}
+
+/// `portcullis explain-token URL`: the same walk, of which only what breaks it and the token's steps are shown.
+pub(crate) fn explain_token(arguments: &cli::Examination) -> ExitCode {
+    exit_code(
+        read_token().and_then(|token| examine(arguments, Some(token), |step| step.of_token || step.has_problem())),
+    )
+}
+
+fn exit_code(examined: anyhow::Result<Report>) -> ExitCode {
+    match examined {
         Ok(report) if report.first_problem().is_none() => ExitCode::SUCCESS,
         Ok(_) => ExitCode::from(PROBLEMS),
         Err(error) => {
@@ -25,20 +47,38 @@ pub(crate) fn run(arguments: &cli::Doctor) -> ExitCode {
     }
 }
 
-fn examine(arguments: &cli::Doctor) -> anyhow::Result<Report> {
+/// The token on standard input.
+fn read_token() -> anyhow::Result<AccessToken> {
+    let input = io::stdin();
+    if input.is_terminal() {
+        super::tell("paste the token and end it with a new line and Ctrl-D");
+    }
+    let mut token = Zeroizing::new(String::new());
+    input.lock().take(MAX_TOKEN_BYTES).read_to_string(&mut token).context("no token on standard input")?;
+    let token = token.trim();
+    let token = token.strip_prefix("Bearer ").unwrap_or(token).trim();
+    anyhow::ensure!(!token.is_empty(), "no token on standard input");
+    Ok(AccessToken::new(token))
+}
+
+fn examine(
+    arguments: &cli::Examination,
+    token: Option<AccessToken>,
+    shown: fn(&Step) -> bool,
+) -> anyhow::Result<Report> {
     let url = Url::parse(&arguments.url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
     let url = url.ok_or_else(|| anyhow::anyhow!("URL is no http or https URL: {:?}", arguments.url))?;
     let fetch = HttpFetch::new(FetchSettings { ca_file: arguments.ca_file.clone(), ..FetchSettings::default() })?;
-    let doctor = Doctor::new(Arc::new(fetch), Arc::new(SystemClock::new()))
-        .allow_private_addresses(arguments.allow_private);
+    let doctor =
+        Doctor::new(Arc::new(fetch), Arc::new(SystemClock::new())).allow_private_addresses(arguments.allow_private);
 
     let mut printed = Ok(());
     let mut tell = |step: &Step| {
-        if !arguments.json && printed.is_ok() {
+        if !arguments.json && printed.is_ok() && shown(step) {
             printed = print_step(step);
         }
     };
-    let report = super::control_runtime()?.block_on(doctor.examine(&url, &mut tell));
+    let report = super::control_runtime()?.block_on(doctor.examine(&url, token.as_ref(), &mut tell));
     printed?;
     if arguments.json {
         super::print(serde_json::to_string_pretty(&report)?)?;
@@ -51,17 +91,20 @@ fn examine(arguments: &cli::Doctor) -> anyhow::Result<Report> {
 fn print_step(step: &Step) -> io::Result<()> {
     super::print(step.title.if_supports_color(Stream::Stdout, |text| text.bold()))?;
     if let Some(asked) = &step.asked {
-        let answer = match &step.answered {
-            Some(answered) => match &answered.content_type {
-                Some(content_type) => format!("{} {content_type}", answered.status),
-                None => answered.status.to_string(),
-            },
-            None => "no answer".to_owned(),
-        };
-        let exchange = format!("  {} {} -> {answer}", asked.method, asked.url);
+        let exchange = format!("  {} {} -> {}", asked.method, asked.url, answer(step.answered.as_ref()));
         super::print(exchange.if_supports_color(Stream::Stdout, |text| text.dimmed()))?;
+    } else if step.answered.is_some() {
+        super::print(format_args!("  {}", answer(step.answered.as_ref())))?;
     }
     step.findings.iter().try_for_each(print_finding)
+}
+
+fn answer(answered: Option<&Answered>) -> String {
+    match answered {
+        Some(Answered { status, content_type: Some(content_type) }) => format!("{status} {content_type}"),
+        Some(Answered { status, content_type: None }) => status.to_string(),
+        None => "no answer".to_owned(),
+    }
 }
 
 fn print_finding(finding: &Finding) -> io::Result<()> {
@@ -91,6 +134,6 @@ fn print_summary(report: &Report) -> io::Result<()> {
     super::print(format_args!("\n{met} rules met, {warnings} warnings, {problems} problems"))?;
     match report.first_problem() {
         Some(first) => super::print(format_args!("mend first: {} ({})", first.text, first.rule.source)),
-        None => super::print("clients that keep to the standards get as far as the authorization server's login"),
+        None => Ok(()),
     }
 }
