@@ -47,6 +47,13 @@ impl UpstreamBody {
             pool.put(link);
         }
     }
+
+    /// Closes the connection where it was not given back: it is of no further use.
+    fn close(&mut self) {
+        if let Kind::Streamed { source, .. } = &mut self.0 {
+            *source = None;
+        }
+    }
 }
 
 impl Body for UpstreamBody {
@@ -55,27 +62,23 @@ impl Body for UpstreamBody {
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, UpstreamBodyError>>> {
         let this = self.get_mut();
-        if let Kind::Streamed { source: Some((link, _)), .. } = &mut this.0 {
-            link.drive(cx);
-            this.give_back_if_idle();
-        }
-        match &mut this.0 {
-            Kind::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
-            Kind::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-            Kind::Streamed { incoming, source } => {
-                let frame = ready!(Pin::new(incoming).poll_frame(cx));
-                match frame.map(|frame| frame.map(Frame::into_data)) {
-                    Some(Ok(Ok(data))) => Poll::Ready(Some(Ok(Frame::data(data)))),
-                    // Trailers are the last frame.
-                    Some(Ok(Err(_))) | None => {
-                        *source = None;
-                        Poll::Ready(None)
-                    }
-                    Some(Err(error)) => {
-                        *source = None;
-                        Poll::Ready(Some(Err(UpstreamBodyError::Broken(error.into()))))
-                    }
-                }
+        let frame = match &mut this.0 {
+            Kind::Whole(bytes) if bytes.is_empty() => return Poll::Ready(None),
+            Kind::Whole(bytes) => return Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Kind::Streamed { incoming, source: Some((link, _)) } => ready!(link.poll_frame(incoming, cx)),
+            Kind::Streamed { incoming, source: None } => ready!(Pin::new(incoming).poll_frame(cx)),
+        };
+        this.give_back_if_idle();
+        match frame.map(|frame| frame.map(Frame::into_data)) {
+            Some(Ok(Ok(data))) => Poll::Ready(Some(Ok(Frame::data(data)))),
+            // Trailers are the last frame.
+            Some(Ok(Err(_))) | None => {
+                this.close();
+                Poll::Ready(None)
+            }
+            Some(Err(error)) => {
+                this.close();
+                Poll::Ready(Some(Err(UpstreamBodyError::Broken(error.into()))))
             }
         }
     }

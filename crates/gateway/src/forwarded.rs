@@ -1,4 +1,7 @@
-use std::net::IpAddr;
+use std::{
+    net::IpAddr,
+    sync::{Mutex, PoisonError},
+};
 
 use http::{HeaderMap, HeaderName, HeaderValue, header::FORWARDED};
 use url::Url;
@@ -20,6 +23,18 @@ pub(crate) struct PublicAddress {
     host: HeaderValue,
     /// The end of `Forwarded`.
     rest: Box<str>,
+    /// Clients come back: what was said of an address last, at a place that its bits choose.
+    said: Mutex<[Option<Said>; PLACES]>,
+}
+
+const PLACES: usize = 16;
+
+/// What is said of one client's address.
+#[derive(Clone)]
+struct Said {
+    address: IpAddr,
+    forwarded: HeaderValue,
+    x_forwarded_for: HeaderValue,
 }
 
 impl PublicAddress {
@@ -32,30 +47,54 @@ impl PublicAddress {
             proto: HeaderValue::from_str(scheme).map_err(|_| SettingsError::PublicUrl)?,
             host: HeaderValue::from_str(host).map_err(|_| SettingsError::PublicUrl)?,
             rest: format!(";host=\"{host}\";proto={scheme}").into(),
+            said: Mutex::default(),
         })
     }
 
     /// Says in `headers` where the request came from and where it was sent to.
     pub(crate) fn add(&self, headers: &mut HeaderMap, peer: Option<IpAddr>) {
-        let address = peer.map(|peer| peer.to_canonical().to_string());
-        if let Ok(value) = HeaderValue::try_from(self.forwarded(address.as_deref())) {
-            headers.insert(FORWARDED, value);
-        }
-        if let Some(Ok(value)) = address.map(HeaderValue::try_from) {
-            headers.insert(X_FORWARDED_FOR, value);
+        match peer {
+            Some(peer) => {
+                if let Some(Said { forwarded, x_forwarded_for, .. }) = self.said(peer) {
+                    headers.insert(FORWARDED, forwarded);
+                    headers.insert(X_FORWARDED_FOR, x_forwarded_for);
+                }
+            }
+            None => drop(self.forwarded("unknown").map(|value| headers.insert(FORWARDED, value))),
         }
         headers.insert(X_FORWARDED_PROTO, self.proto.clone());
         headers.insert(X_FORWARDED_HOST, self.host.clone());
     }
 
-    fn forwarded(&self, address: Option<&str>) -> String {
-        let [before, address, after] = match address {
-            // A colon makes it an IPv6 address, which stands in brackets and so in quotes (RFC 7239 section 6).
-            Some(address) if address.contains(':') => ["for=\"[", address, "]\""],
-            Some(address) => ["for=", address, ""],
-            None => ["for=", "unknown", ""],
+    fn said(&self, peer: IpAddr) -> Option<Said> {
+        let place = match peer {
+            IpAddr::V4(address) => address.to_bits() as usize,
+            IpAddr::V6(address) => address.to_bits() as usize,
+        } % PLACES;
+        let mut places = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        match &places[place] {
+            Some(said) if said.address == peer => Some(said.clone()),
+            _ => {
+                let said = self.say(peer)?;
+                places[place] = Some(said.clone());
+                Some(said)
+            }
+        }
+    }
+
+    fn say(&self, peer: IpAddr) -> Option<Said> {
+        let address = peer.to_canonical();
+        let text = address.to_string();
+        let forwarded = match address {
+            IpAddr::V4(_) => self.forwarded(&text),
+            // An IPv6 address stands in brackets and so in quotes (RFC 7239 section 6).
+            IpAddr::V6(_) => self.forwarded(&format!("\"[{text}]\"")),
         };
-        [before, address, after, &self.rest].concat()
+        Some(Said { address: peer, forwarded: forwarded?, x_forwarded_for: text.try_into().ok()? })
+    }
+
+    fn forwarded(&self, node: &str) -> Option<HeaderValue> {
+        format!("for={node}{}", self.rest).try_into().ok()
     }
 }
 
@@ -64,8 +103,12 @@ mod tests {
     use super::*;
 
     fn said(public: &str, peer: Option<&str>) -> [Option<String>; 4] {
-        let mut headers = HeaderMap::new();
         let public = PublicAddress::new(&Url::parse(public).unwrap()).unwrap();
+        said_again(&public, peer)
+    }
+
+    fn said_again(public: &PublicAddress, peer: Option<&str>) -> [Option<String>; 4] {
+        let mut headers = HeaderMap::new();
         public.add(&mut headers, peer.map(|peer| peer.parse().unwrap()));
         [FORWARDED, X_FORWARDED_FOR, X_FORWARDED_PROTO, X_FORWARDED_HOST]
             .map(|name| headers.get(name).map(|value| value.to_str().unwrap().to_owned()))
@@ -88,6 +131,18 @@ mod tests {
 
         let [forwarded, address, ..] = said("http://localhost", None);
         assert_eq!((forwarded.unwrap().split(';').next(), address), (Some("for=unknown"), None));
+    }
+
+    /// L2: addresses that share a place are never taken for each other.
+    #[test]
+    fn each_client_has_its_own_address() {
+        let public = PublicAddress::new(&Url::parse("http://localhost").unwrap()).unwrap();
+        for _ in 0..2 {
+            for peer in ["192.0.2.7", "192.0.2.23", "2001:db8::7", "::ffff:192.0.2.7", "192.0.2.7"] {
+                let expected = peer.trim_start_matches("::ffff:");
+                assert_eq!(said_again(&public, Some(peer))[1].as_deref(), Some(expected));
+            }
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use portcullis_metadata::Scopes;
 use portcullis_verifier::Principal;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// A header that tells the upstream something about the caller.
 ///
@@ -54,6 +54,18 @@ impl IdentityHeader {
     }
 }
 
+/// Claims, read only where a header asks for one.
+pub(crate) trait Claims {
+    /// By its name, or by a JSON pointer.
+    fn claim(&self, path: &str) -> Option<&Value>;
+}
+
+impl Claims for Principal {
+    fn claim(&self, path: &str) -> Option<&Value> {
+        self.claim(path)
+    }
+}
+
 /// What is known of a caller.
 #[derive(Clone, Copy)]
 pub(crate) struct Identity<'a> {
@@ -61,7 +73,9 @@ pub(crate) struct Identity<'a> {
     pub(crate) subject: Option<&'a str>,
     pub(crate) client: Option<&'a str>,
     pub(crate) scopes: &'a Scopes,
-    pub(crate) claims: &'a Map<String, Value>,
+    pub(crate) claims: &'a (dyn Claims + Sync),
+    /// Beside which the headers are kept once they are made.
+    pub(crate) principal: Option<&'a Principal>,
 }
 
 impl<'a> From<&'a Principal> for Identity<'a> {
@@ -71,18 +85,42 @@ impl<'a> From<&'a Principal> for Identity<'a> {
             subject: principal.subject(),
             client: principal.client(),
             scopes: principal.scopes(),
-            claims: principal.claims(),
+            claims: principal,
+            principal: Some(principal),
         }
     }
 }
 
 /// Says in `headers` who calls, in place of whatever they said before.
 pub(crate) fn add(headers: &mut HeaderMap, identity: Identity<'_>, wanted: &[IdentityHeader]) {
-    for IdentityHeader { name, source } in wanted {
-        if let Some(value) = value(identity, source).and_then(|text| HeaderValue::from_str(&text).ok()) {
-            headers.insert(name, value);
-        }
+    let kept = identity.principal.and_then(|principal| principal.derived(|_| Said::new(identity, wanted)));
+    match kept {
+        Some(said) if *said.wanted == *wanted => headers.extend(said.headers.iter().cloned()),
+        // Another upstream of the resource, or of its configuration before a reload, was first and wants others.
+        _ => headers.extend(said(identity, wanted)),
     }
+}
+
+/// What is said of one principal, made once and kept beside it.
+struct Said {
+    wanted: Box<[IdentityHeader]>,
+    headers: Box<[(HeaderName, HeaderValue)]>,
+}
+
+impl Said {
+    fn new(identity: Identity<'_>, wanted: &[IdentityHeader]) -> Self {
+        Self { wanted: wanted.into(), headers: said(identity, wanted).collect() }
+    }
+}
+
+fn said<'a>(
+    identity: Identity<'a>,
+    wanted: &'a [IdentityHeader],
+) -> impl Iterator<Item = (HeaderName, HeaderValue)> + use<'a> {
+    wanted.iter().filter_map(move |IdentityHeader { name, source }| {
+        let text = value(identity, source)?;
+        Some((name.clone(), HeaderValue::from_str(&text).ok()?))
+    })
 }
 
 fn value<'a>(identity: Identity<'a>, source: &IdentitySource) -> Option<Cow<'a, str>> {
@@ -92,7 +130,7 @@ fn value<'a>(identity: Identity<'a>, source: &IdentitySource) -> Option<Cow<'a, 
         IdentitySource::Client => identity.client.map(encode),
         IdentitySource::Scope if identity.scopes.is_empty() => None,
         IdentitySource::Scope => Some(joined(identity.scopes.iter().map(encode)).into()),
-        IdentitySource::Claim(path) => find(identity.claims, path).and_then(claim),
+        IdentitySource::Claim(path) => identity.claims.claim(path).and_then(claim),
     }
 }
 
@@ -105,12 +143,6 @@ fn encode(text: &str) -> Cow<'_, str> {
         return text.into();
     }
     utf8_percent_encode(text, UNSAFE).into()
-}
-
-fn find<'a>(claims: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
-    let Some(pointer) = path.strip_prefix('/') else { return claims.get(path) };
-    let (first, rest) = pointer.find('/').map_or((pointer, ""), |at| pointer.split_at(at));
-    claims.get(&first.replace("~1", "/").replace("~0", "~"))?.pointer(rest)
 }
 
 fn claim(value: &Value) -> Option<Cow<'_, str>> {
@@ -148,6 +180,12 @@ mod tests {
 
     use super::*;
 
+    impl Claims for Value {
+        fn claim(&self, path: &str) -> Option<&Value> {
+            if path.starts_with('/') { self.pointer(path) } else { self.get(path) }
+        }
+    }
+
     fn says(source: IdentitySource, claims: &Value) -> Option<String> {
         let scopes = Scopes::parse("mcp:tools a%b").unwrap();
         let identity = Identity {
@@ -155,7 +193,8 @@ mod tests {
             subject: Some("Zoë\r\nX-Admin: 1"),
             client: None,
             scopes: &scopes,
-            claims: claims.as_object().unwrap(),
+            claims,
+            principal: None,
         };
         let mut headers = HeaderMap::new();
         let name = HeaderName::from_static("x-says");

@@ -1,19 +1,25 @@
+mod wakeups;
+
 use std::{
-    future::{Future, poll_fn},
-    pin::{Pin, pin},
-    task::{Context, Poll},
+    pin::Pin,
+    task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
 use hyper::{
-    body::Incoming,
-    client::conn::http1::{self, Connection, SendRequest},
+    body::{Body, Frame, Incoming},
+    client::conn::{
+        TrySendError,
+        http1::{Builder, Connection, SendRequest},
+    },
 };
 use hyper_util::rt::TokioIo;
+use pin_project_lite::pin_project;
 
 use crate::stream::Stream;
+use wakeups::Wakeups;
 
 pub(crate) type Outbound = Request<Full<Bytes>>;
 
@@ -21,9 +27,9 @@ pub(crate) type Outbound = Request<Full<Bytes>>;
 /// and the socket. Dropping it closes the connection.
 pub(crate) struct Link {
     sender: SendRequest<Full<Bytes>>,
-    connection: Connection<TokioIo<Stream>, Full<Bytes>>,
-    /// The connection has come to its end, and is not to be polled again.
-    ended: bool,
+    /// None when it has come to its end: dropped at once, it gives back a request that it did not take.
+    connection: Option<Connection<TokioIo<Stream>, Full<Bytes>>>,
+    wakeups: Wakeups,
 }
 
 /// Why a request got no answer.
@@ -36,38 +42,86 @@ pub(crate) enum SendError {
 
 impl Link {
     pub(crate) async fn new(stream: Stream) -> hyper::Result<Self> {
-        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-        Ok(Self { sender, connection, ended: false })
+        // Head and body leave in one plain write: most bodies are so small that copying them costs less than a
+        // vectored one.
+        let (sender, connection) = Builder::new().writev(false).handshake(TokioIo::new(stream)).await?;
+        Ok(Self { sender, connection: Some(connection), wakeups: Wakeups::new() })
     }
 
     /// Sends a request and waits for the head of its answer.
-    pub(crate) async fn send(&mut self, request: Outbound) -> Result<Response<Incoming>, SendError> {
-        let mut answer = pin!(self.sender.try_send_request(request));
-        let (connection, ended) = (&mut self.connection, &mut self.ended);
-        let sent = poll_fn(|cx| {
-            drive(connection, ended, cx);
-            answer.as_mut().poll(cx)
-        });
-        sent.await.map_err(|mut error| match error.take_message() {
-            Some(request) => SendError::NotSent(Box::new(request), error.into_error()),
-            None => SendError::Broken(error.into_error()),
+    pub(crate) fn send(
+        mut self: Box<Self>,
+        request: Outbound,
+    ) -> impl Future<Output = Result<(Response<Incoming>, Box<Self>), SendError>> + Send {
+        Sending { answer: self.sender.try_send_request(request), link: Some(self) }
+    }
+
+    /// The next frame of the answer's body.
+    pub(crate) fn poll_frame(
+        &mut self,
+        incoming: &mut Incoming,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
+        let connection = &mut self.connection;
+        self.wakeups.poll(cx, |cx| {
+            drive(connection, cx);
+            Pin::new(&mut *incoming).poll_frame(cx)
         })
     }
 
-    /// Reads and writes what can be read and written now.
-    pub(crate) fn drive(&mut self, cx: &mut Context<'_>) {
-        drive(&mut self.connection, &mut self.ended, cx);
+    /// Whether the last answer is read to its end and another request may follow, as far as was noticed yet.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.connection.is_some() && self.sender.is_ready()
     }
 
-    /// Whether the last answer is read to its end and another request may follow.
-    pub(crate) fn is_idle(&self) -> bool {
-        !self.ended && self.sender.is_ready()
+    /// Nobody waits for anything from it for now.
+    pub(crate) fn rest(&self) {
+        self.wakeups.forget_task();
     }
 }
 
-fn drive(connection: &mut Connection<TokioIo<Stream>, Full<Bytes>>, ended: &mut bool, cx: &mut Context<'_>) {
+pin_project! {
+    /// A request and the connection that it goes over. It holds the request once and not, as an `async` block would,
+    /// at each of the places where it passes.
+    struct Sending<F> {
+        #[pin]
+        answer: F,
+        // Until the answer is there.
+        link: Option<Box<Link>>,
+    }
+}
+
+impl<F> Future for Sending<F>
+where
+    F: Future<Output = Result<Response<Incoming>, TrySendError<Outbound>>>,
+{
+    type Output = Result<(Response<Incoming>, Box<Link>), SendError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        // Polled again after the end, which the contract of `Future` leaves open.
+        let Some(link) = this.link else { return Poll::Pending };
+        let connection = &mut link.connection;
+        let answered = ready!(link.wakeups.poll(cx, |cx| {
+            drive(connection, cx);
+            this.answer.as_mut().poll(cx)
+        }));
+        let Some(link) = this.link.take() else { return Poll::Pending };
+        Poll::Ready(match answered {
+            Ok(response) => Ok((response, link)),
+            Err(mut error) => Err(match error.take_message() {
+                Some(request) => SendError::NotSent(Box::new(request), error.into_error()),
+                None => SendError::Broken(error.into_error()),
+            }),
+        })
+    }
+}
+
+fn drive(connection: &mut Option<Connection<TokioIo<Stream>, Full<Bytes>>>, cx: &mut Context<'_>) {
     // What ended the connection is told to the request, or to the body that waits for more.
-    if !*ended && let Poll::Ready(_) = Pin::new(connection).poll(cx) {
-        *ended = true;
+    if let Some(open) = connection
+        && let Poll::Ready(_) = Pin::new(open).poll(cx)
+    {
+        *connection = None;
     }
 }

@@ -1,7 +1,6 @@
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, PoisonError},
-    task::Context,
     time::Duration,
 };
 
@@ -11,7 +10,7 @@ use crate::link::Link;
 
 /// The unused connections of one worker, at most `max_idle`, the longest unused first.
 ///
-/// No task watches them: that one was closed by its other end is noticed when it is taken.
+/// No task watches them: that one was closed by its other end is noticed when it is used.
 pub(crate) struct Pool {
     idle: Mutex<VecDeque<Parked>>,
     max_idle: usize,
@@ -29,31 +28,8 @@ impl Pool {
         Self { idle: Mutex::default(), max_idle, max_age, clock }
     }
 
-    /// The connection that was used last and is still open, if any.
-    pub(crate) fn take(&self, cx: &mut Context<'_>) -> Option<Box<Link>> {
-        loop {
-            let mut link = self.pop()?;
-            link.drive(cx);
-            if link.is_idle() {
-                return Some(link);
-            }
-        }
-    }
-
-    /// Keeps an idle connection for later, where any are kept.
-    pub(crate) fn put(&self, link: Box<Link>) {
-        if self.max_idle == 0 {
-            return;
-        }
-        let now = self.clock.monotonic();
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        while idle.front().is_some_and(|oldest| idle.len() >= self.max_idle || self.is_too_old(oldest, now)) {
-            idle.pop_front();
-        }
-        idle.push_back(Parked { link, since: now });
-    }
-
-    fn pop(&self) -> Option<Box<Link>> {
+    /// The connection that was used last, if any. Whether it is still open shows when it is used.
+    pub(crate) fn take(&self) -> Option<Box<Link>> {
         let now = self.clock.monotonic();
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let newest = idle.pop_back()?;
@@ -63,6 +39,20 @@ impl Pool {
             return None;
         }
         Some(newest.link)
+    }
+
+    /// Keeps an idle connection for later, where any are kept.
+    pub(crate) fn put(&self, link: Box<Link>) {
+        if self.max_idle == 0 {
+            return;
+        }
+        link.rest();
+        let now = self.clock.monotonic();
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        while idle.front().is_some_and(|oldest| idle.len() >= self.max_idle || self.is_too_old(oldest, now)) {
+            idle.pop_front();
+        }
+        idle.push_back(Parked { link, since: now });
     }
 
     fn is_too_old(&self, parked: &Parked, now: Duration) -> bool {

@@ -13,7 +13,7 @@ use crate::{
     IdentityHeader, SettingsError,
     address::Target,
     forwarded::{PublicAddress, is_forwarded},
-    hop_by_hop::{is_hop_by_hop, remove_where},
+    hop_by_hop::is_hop_by_hop,
     identity::{self, Identity},
     query, trace_context,
 };
@@ -69,27 +69,43 @@ impl RequestRules {
     /// The request that the upstream gets.
     pub(crate) fn apply(&self, inbound: Inbound<'_>, target: &Target) -> Request<Full<Bytes>> {
         let Inbound { method, version, query, mut headers, body, identity, request_id, peer } = inbound;
-        // Everything is removed before anything is added: no inbound header can name one of ours away.
         header::remove_connection_options(&mut headers);
-        remove_where(&mut headers, |name| self.is_dropped(name));
-        trace_context::retain_valid(&mut headers);
-
-        headers.reserve(MOST_ADDED + self.foreign_names.len());
-        headers.insert(HOST, target.host.clone());
-        headers.insert(X_REQUEST_ID, request_id);
-        headers.append(VIA, via(version));
+        let mut onward = HeaderMap::with_capacity(headers.len() + MOST_ADDED + self.foreign_names.len());
+        self.pass_on(headers, &mut onward);
+        // Everything inbound is judged before anything is added: no inbound header can name one of ours away.
+        onward.insert(HOST, target.host.clone());
+        onward.insert(X_REQUEST_ID, request_id);
+        onward.append(VIA, via(version));
         if let Some(identity) = identity {
-            identity::add(&mut headers, identity, &self.identity);
+            identity::add(&mut onward, identity, &self.identity);
         }
         if let Some(public) = &self.public {
-            public.add(&mut headers, peer);
+            public.add(&mut onward, peer);
         }
 
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
         *request.uri_mut() = target.uri(query.map(query::without_token).as_deref());
-        *request.headers_mut() = headers;
+        *request.headers_mut() = onward;
         request
+    }
+
+    /// Moves the headers over that the upstream gets as they came.
+    fn pass_on(&self, headers: HeaderMap, onward: &mut HeaderMap) {
+        let is_traced = trace_context::is_valid(&headers);
+        let mut passed = None;
+        for (name, value) in headers {
+            // A name stands before the first of its values only.
+            if let Some(name) = name {
+                passed = Some(name).filter(|name| match name.as_str() {
+                    "traceparent" | "tracestate" => is_traced,
+                    name => !self.is_dropped(name),
+                });
+            }
+            if let Some(name) = &passed {
+                onward.append(name.clone(), value);
+            }
+        }
     }
 
     fn is_dropped(&self, name: &str) -> bool {
@@ -102,6 +118,8 @@ impl RequestRules {
                 "authorization" | "proxy-authorization" | "dpop" => true,
                 // The body is framed anew, and waited for no longer.
                 "content-length" | "expect" => true,
+                // Said anew.
+                "host" | "x-request-id" => true,
                 _ if name == COOKIE => !self.cookies,
                 _ => self.foreign_names.iter().any(|foreign| foreign == name),
             }

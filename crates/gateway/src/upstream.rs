@@ -1,15 +1,15 @@
 use std::{
     convert::Infallible,
     fmt,
-    future::poll_fn,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
 use http::{HeaderValue, Method, Response};
 use hyper::body::Incoming;
+use pin_project_lite::pin_project;
 use portcullis_endpoint::Admitted;
 use portcullis_guard::Peer;
 use portcullis_metadata::Clock;
@@ -114,19 +114,43 @@ impl HttpUpstream {
         let (method, request_id) = (inbound.method.clone(), inbound.request_id.clone());
         let request = self.0.rules.apply(inbound, &self.0.target);
         let shared = Arc::clone(&self.0);
-        Box::pin(async move {
-            Ok(shared.exchange(request).await.unwrap_or_else(|failure| refuse(&failure, &method, &request_id)))
-        })
+        let exchange = match shared.pool.take() {
+            Some(link) => Exchange::Kept { sending: link.send(request), shared },
+            None => Exchange::Other { exchange: Box::pin(shared.over_another(request)) },
+        };
+        match self.0.head_timeout {
+            None => Box::pin(Answer { exchange, method, request_id }),
+            Some(limit) => {
+                let exchange =
+                    async move { timeout(limit, exchange).await.unwrap_or_else(|_| Err(Failure::HeadTimeout)) };
+                Box::pin(Answer { exchange, method, request_id })
+            }
+        }
     }
 }
 
 impl Shared {
-    async fn exchange(&self, request: Outbound) -> Result<Response<UpstreamBody>, Failure> {
-        let answered = self.send(request);
-        let (response, link) = match self.head_timeout {
-            Some(limit) => timeout(limit, answered).await.map_err(|_| Failure::HeadTimeout)??,
-            None => answered.await?,
-        };
+    /// Sends a request over whatever connection takes it: a kept one, or a new one.
+    async fn over_another(self: Arc<Self>, mut request: Outbound) -> Result<Response<UpstreamBody>, Failure> {
+        while let Some(link) = self.pool.take() {
+            match link.send(request).await {
+                Ok((response, link)) => return self.judge(response, link),
+                Err(SendError::NotSent(unsent, _)) => request = *unsent,
+                Err(SendError::Broken(error)) => return Err(Failure::NoAnswer(error.into())),
+            }
+        }
+        match self.connect().await?.send(request).await {
+            Ok((response, link)) => self.judge(response, link),
+            Err(SendError::NotSent(_, error) | SendError::Broken(error)) => Err(Failure::NoAnswer(error.into())),
+        }
+    }
+
+    /// What the client gets of the upstream's answer.
+    fn judge(
+        self: &Arc<Self>,
+        response: Response<Incoming>,
+        link: Box<Link>,
+    ) -> Result<Response<UpstreamBody>, Failure> {
         let (mut parts, incoming) = response.into_parts();
         let body = UpstreamBody::streamed(incoming, link, Arc::clone(&self.pool));
         answer::judge(parts.status)?;
@@ -137,26 +161,66 @@ impl Shared {
         Ok(response)
     }
 
-    /// Sends the request over a kept connection, or over a new one when there is none that takes it.
-    async fn send(&self, mut request: Outbound) -> Result<(Response<Incoming>, Box<Link>), Failure> {
-        while let Some(mut link) = poll_fn(|cx| Poll::Ready(self.pool.take(cx))).await {
-            match link.send(request).await {
-                Ok(response) => return Ok((response, link)),
-                Err(SendError::NotSent(unsent, _)) => request = *unsent,
-                Err(SendError::Broken(error)) => return Err(Failure::NoAnswer(error.into())),
-            }
-        }
-        let mut link = self.connect().await?;
-        match link.send(request).await {
-            Ok(response) => Ok((response, link)),
-            Err(SendError::NotSent(_, error) | SendError::Broken(error)) => Err(Failure::NoAnswer(error.into())),
-        }
-    }
-
     async fn connect(&self) -> Result<Box<Link>, Failure> {
         let connecting = timeout(self.connect_timeout, stream::connect(&self.target.endpoint));
         let stream = connecting.await.map_err(|_| Failure::ConnectTimeout)?.map_err(Failure::Unreachable)?;
         Link::new(stream).await.map(Box::new).map_err(|error| Failure::NoAnswer(error.into()))
+    }
+}
+
+pin_project! {
+    /// One request and its answer.
+    #[project = ExchangeProj]
+    enum Exchange<S> {
+        /// Over a connection that was kept: what nearly every request takes, and so not boxed.
+        Kept { #[pin] sending: S, shared: Arc<Shared> },
+        Other { exchange: OtherExchange },
+    }
+}
+
+type OtherExchange = Pin<Box<dyn Future<Output = Result<Response<UpstreamBody>, Failure>> + Send>>;
+
+impl<S> Future for Exchange<S>
+where
+    S: Future<Output = Result<(Response<Incoming>, Box<Link>), SendError>>,
+{
+    type Output = Result<Response<UpstreamBody>, Failure>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        loop {
+            let other = match self.as_mut().project() {
+                ExchangeProj::Other { exchange } => return exchange.as_mut().poll(cx),
+                ExchangeProj::Kept { sending, shared } => match ready!(sending.poll(cx)) {
+                    Ok((response, link)) => return Poll::Ready(shared.judge(response, link)),
+                    Err(SendError::Broken(error)) => return Poll::Ready(Err(Failure::NoAnswer(error.into()))),
+                    Err(SendError::NotSent(unsent, _)) => Arc::clone(shared).over_another(*unsent),
+                },
+            };
+            self.set(Self::Other { exchange: Box::pin(other) });
+        }
+    }
+}
+
+pin_project! {
+    /// An exchange whose failure becomes an answer.
+    struct Answer<E> {
+        #[pin]
+        exchange: E,
+        method: Method,
+        request_id: HeaderValue,
+    }
+}
+
+impl<E> Future for Answer<E>
+where
+    E: Future<Output = Result<Response<UpstreamBody>, Failure>>,
+{
+    type Output = Result<Response<UpstreamBody>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let answered = ready!(this.exchange.poll(cx));
+        Poll::Ready(Ok(answered.unwrap_or_else(|failure| refuse(&failure, this.method, this.request_id))))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use portcullis_metadata::{IntrospectionResponse, ResourceUri, UnixTime, UnverifiedClaims};
 
-use crate::{IssuerSettings, Principal, VerifyError, kind, said::Said};
+use crate::{IssuerSettings, Principal, VerifyError, kind, principal::Derived, said::Said};
 
 /// Judges the claims of a token whose signature is that of `settings.issuer`. The principal's claims are still to be
 /// given to it.
@@ -21,6 +21,7 @@ pub(crate) fn judge_token(
         expires,
         said: Said::default(),
         subjectless_client: settings.subjectless_client,
+        derived: Derived::new(),
     })
 }
 

@@ -1,4 +1,4 @@
-use std::fmt;
+use std::{any::Any, fmt, sync::OnceLock};
 
 use portcullis_metadata::{Issuer, Scopes, UnixTime};
 use serde_json::{Map, Value};
@@ -17,7 +17,11 @@ pub struct Principal {
     pub(crate) expires: UnixTime,
     pub(crate) said: Said,
     pub(crate) subjectless_client: bool,
+    pub(crate) derived: Derived,
 }
+
+/// Room for what a later stage makes of a principal.
+pub(crate) type Derived = OnceLock<Box<dyn Any + Send + Sync>>;
 
 impl Principal {
     /// The issuer that the token was verified for. Subjects of different issuers are never the same.
@@ -73,6 +77,13 @@ impl Principal {
     pub fn may_own_sessions_as_client(&self) -> bool {
         self.subjectless_client && self.subject.is_none() && self.client.is_some()
     }
+
+    /// What a later stage makes of this principal, such as headers that say who calls: made at the first call, and
+    /// kept beside the principal for every request with the same token. There is room for one such value; `None` when
+    /// it is taken by a value of another type.
+    pub fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce(&Self) -> T) -> Option<&T> {
+        self.derived.get_or_init(|| Box::new(make(self))).downcast_ref()
+    }
 }
 
 impl Principal {
@@ -83,6 +94,7 @@ impl Principal {
             self.scopes = self.scopes.intersection(&said.scopes);
         }
         self.expires = self.expires.min(said.expires);
+        self.derived = Derived::new();
         self
     }
 }

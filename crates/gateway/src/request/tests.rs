@@ -1,6 +1,6 @@
 use http_body_util::BodyExt;
 use portcullis_metadata::Scopes;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::*;
 use crate::{Address, IdentitySource};
@@ -135,13 +135,13 @@ fn what_is_added() {
     let public = Url::parse("https://mcp.example.com/mcp").unwrap();
     let rules = RequestRules::new(IdentityHeader::defaults(), Some(&public), false).unwrap();
     let scopes = Scopes::parse("mcp:tools mcp:admin").unwrap();
-    let claims: Map<String, Value> = Map::new();
     let identity = Identity {
         issuer: "https://auth.example.com",
         subject: Some("alice"),
         client: Some("app"),
         scopes: &scopes,
-        claims: &claims,
+        claims: &Value::Null,
+        principal: None,
     };
     let forged = headers(&[
         ("connection", "x-portcullis-subject, x-request-id, host, via, x-forwarded-for, forwarded"),

@@ -1,28 +1,31 @@
 //! One line a request, gathered in memory and written in batches by a thread of its own.
 
+mod line;
+
 use std::{
     cell::Cell,
     io::{self, Write},
     mem,
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     thread,
     time::Duration,
 };
 
-use http::{Method, StatusCode};
 use portcullis_guard::{Decision, DecisionSink};
-use portcullis_metadata::UnixTime;
-use portcullis_verifier::Principal;
 
 use super::{LogFormat, timestamp};
+
+pub(crate) use line::Line;
 
 /// How often gathered lines are written.
 const PERIOD: Duration = Duration::from_millis(100);
 /// Bytes that one slot gathers at most between two writes; further lines are counted and dropped.
 const MAX_GATHERED: usize = 4 << 20;
+/// Bytes of a slot's buffer that are kept for the next lines.
+const MAX_KEPT: usize = 1 << 20;
 /// Places to gather in, so that workers do not wait for each other.
 const SLOTS: usize = 16;
 
@@ -35,6 +38,8 @@ static NEXT_SLOT: AtomicUsize = AtomicUsize::new(0);
 pub(crate) struct AccessLog {
     format: LogFormat,
     slots: [Mutex<Vec<u8>>; SLOTS],
+    /// Takes the place of a slot's buffer while that is written, so that gathering seldom allocates.
+    spare: Mutex<Vec<u8>>,
     dropped: AtomicU64,
 }
 
@@ -52,14 +57,18 @@ impl AccessLog {
 
     /// A log that nobody writes before it is flushed or dropped.
     pub(crate) fn unwritten(format: LogFormat) -> Self {
-        Self { format, slots: Default::default(), dropped: AtomicU64::new(0) }
+        Self { format, slots: Default::default(), spare: Mutex::default(), dropped: AtomicU64::new(0) }
     }
 
     /// Writes what has been gathered.
     pub(crate) fn flush(&self, out: &mut impl Write) -> io::Result<()> {
+        let mut spare = lock(&self.spare);
         for slot in &self.slots {
-            let gathered = mem::take(&mut *slot.lock().unwrap_or_else(PoisonError::into_inner));
-            out.write_all(&gathered)?;
+            mem::swap(&mut *lock(slot), &mut *spare);
+            let written = out.write_all(&spare);
+            spare.clear();
+            spare.shrink_to(MAX_KEPT);
+            written?;
         }
         match self.dropped.swap(0, Ordering::Relaxed) {
             0 => Ok(()),
@@ -78,20 +87,23 @@ impl AccessLog {
         });
     }
 
-    fn gather(&self, line: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) {
+    fn gather(&self, line: impl FnOnce(&mut Vec<u8>)) {
         let slot = SLOT.with(|slot| {
             let number = slot.get().unwrap_or_else(|| NEXT_SLOT.fetch_add(1, Ordering::Relaxed) % SLOTS);
             slot.set(Some(number));
             number
         });
-        let mut gathered = self.slots[slot].lock().unwrap_or_else(PoisonError::into_inner);
+        let mut gathered = lock(&self.slots[slot]);
         if gathered.len() > MAX_GATHERED {
             self.dropped.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        // Writing to a vector cannot fail.
-        let _ = line(&mut gathered);
+        line(&mut gathered);
     }
+}
+
+fn lock(buffer: &Mutex<Vec<u8>>) -> MutexGuard<'_, Vec<u8>> {
+    buffer.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn write_until_dropped(log: &Weak<AccessLog>) {
@@ -109,19 +121,6 @@ impl Drop for AccessLog {
     }
 }
 
-/// What one line tells. It has no room for headers, queries and tokens.
-pub(crate) struct Line<'a> {
-    pub(crate) request_id: &'a str,
-    pub(crate) time: UnixTime,
-    pub(crate) method: &'a Method,
-    pub(crate) path: &'a str,
-    pub(crate) status: StatusCode,
-    /// The reason of a refusal.
-    pub(crate) code: Option<&'static str>,
-    pub(crate) principal: Option<&'a Principal>,
-    pub(crate) latency: Duration,
-}
-
 impl DecisionSink for AccessLog {
     fn decided(&self, decision: &Decision<'_>) {
         self.write(&Line {
@@ -137,59 +136,11 @@ impl DecisionSink for AccessLog {
     }
 }
 
-impl Line<'_> {
-    fn human(&self, out: &mut Vec<u8>) -> io::Result<()> {
-        write!(
-            out,
-            "{}  INFO request request.id={} http.method={} http.path={} http.status={} latency.us={}",
-            timestamp(self.time),
-            self.request_id,
-            self.method,
-            self.path,
-            self.status.as_u16(),
-            self.latency.as_micros(),
-        )?;
-        for (name, value) in self.optional() {
-            if let Some(value) = value {
-                write!(out, " {name}=")?;
-                serde_json::to_writer(&mut *out, value)?;
-            }
-        }
-        out.write_all(b"\n")
-    }
-
-    fn json(&self, out: &mut Vec<u8>) -> io::Result<()> {
-        write!(
-            out,
-            r#"{{"timestamp":"{}","level":"INFO","message":"request","request.id":"{}","http.method":"{}","http.path":"#,
-            timestamp(self.time),
-            self.request_id,
-            self.method,
-        )?;
-        serde_json::to_writer(&mut *out, self.path)?;
-        write!(out, r#","http.status":{},"latency.us":{}"#, self.status.as_u16(), self.latency.as_micros())?;
-        for (name, value) in self.optional() {
-            if let Some(value) = value {
-                write!(out, r#","{name}":"#)?;
-                serde_json::to_writer(&mut *out, value)?;
-            }
-        }
-        out.write_all(b"}\n")
-    }
-
-    fn optional(&self) -> [(&'static str, Option<&str>); 4] {
-        let principal = self.principal;
-        [
-            ("deny.code", self.code),
-            ("principal.issuer", principal.map(|principal| principal.issuer().as_str())),
-            ("principal.subject", principal.and_then(Principal::subject)),
-            ("principal.client", principal.and_then(Principal::client)),
-        ]
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use http::{Method, StatusCode};
+    use portcullis_metadata::UnixTime;
+
     use super::*;
 
     fn written(format: LogFormat, path: &str) -> String {
@@ -233,8 +184,8 @@ mod tests {
     #[test]
     fn a_full_slot_drops_and_counts() {
         let log = AccessLog::unwritten(LogFormat::Human);
-        log.gather(|out| out.write_all(&vec![b'x'; MAX_GATHERED + 1]));
-        log.gather(|out| out.write_all(b"y"));
+        log.gather(|out| out.resize(MAX_GATHERED + 1, b'x'));
+        log.gather(|out| out.push(b'y'));
         assert_eq!(log.dropped.load(Ordering::Relaxed), 1);
         let mut out = Vec::new();
         log.flush(&mut out).unwrap();

@@ -3,7 +3,7 @@ use std::cell::Cell;
 use portcullis_metadata::{Issuer, Scopes};
 
 use super::*;
-use crate::Principal;
+use crate::{Principal, principal::Derived};
 
 const START: u64 = 1_767_225_600;
 
@@ -20,6 +20,7 @@ fn token(subject: &str, expires: u64) -> VerifiedToken {
         expires: UnixTime::from_secs(START + expires),
         said: crate::said::Said::default(),
         subjectless_client: false,
+        derived: Derived::new(),
     })
 }
 

@@ -4,6 +4,7 @@ use serde_json::Value;
 use crate::{
     IssuerSettings, Principal, VerifyError,
     claims::{self, Statement},
+    principal::Derived,
     said::Said,
 };
 
@@ -35,6 +36,7 @@ pub(crate) fn judge(
         expires,
         said: Said::in_object(answer.to_json()),
         subjectless_client: settings.subjectless_client,
+        derived: Derived::new(),
     })
 }
 
