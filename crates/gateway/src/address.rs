@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use http::{HeaderValue, Uri};
 use url::{Host, Url};
 
-use crate::SettingsError;
+use crate::{SettingsError, query};
 
 /// Where an HTTP upstream listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,11 +57,15 @@ impl Target {
         Ok(Self { endpoint, host, path, query, uri })
     }
 
-    /// What is asked for: this address's path and query, and behind them the request's own query.
+    /// What is asked for: this address's path and query, and behind them the request's own query, without parameters
+    /// that this address has: of a repeated one servers take the first, or the last.
     pub(crate) fn uri(&self, query: Option<&str>) -> Uri {
         let Some(query) = query.filter(|query| !query.is_empty()) else { return self.uri.clone() };
         let joined = match &self.query {
-            Some(own) => origin_form(&self.path, Some(&format!("{own}&{query}"))),
+            Some(own) => match query::without_those_of(query, own) {
+                rest if rest.is_empty() => return self.uri.clone(),
+                rest => origin_form(&self.path, Some(&format!("{own}&{rest}"))),
+            },
             None => origin_form(&self.path, Some(query)),
         };
         joined.unwrap_or_else(|| self.uri.clone())
@@ -120,6 +124,8 @@ mod tests {
         let keyed = target("http://localhost/mcp?k=v").unwrap();
         assert_eq!(keyed.uri(None), "/mcp?k=v");
         assert_eq!(keyed.uri(Some("a=1")), "/mcp?k=v&a=1");
+        assert_eq!(keyed.uri(Some("a=1&k=evil")), "/mcp?k=v&a=1");
+        assert_eq!(keyed.uri(Some("k=evil")), "/mcp?k=v");
     }
 
     /// L1: an https upstream is refused at construction, with a line that says so.

@@ -1,20 +1,37 @@
 use std::borrow::Cow;
 
-use percent_encoding::percent_decode;
+use portcullis_guard::{PARAMETER_SEPARATORS, is_access_token, parameter_name};
 
 /// A query without its `access_token` parameters, however they are spelled; all else stays as it is.
 pub(crate) fn without_token(query: &str) -> Cow<'_, str> {
-    if !query.split('&').any(is_token) {
-        return query.into();
-    }
-    let kept: Vec<&str> = query.split('&').filter(|pair| !is_token(pair)).collect();
-    kept.join("&").into()
+    without(query, is_access_token)
 }
 
-fn is_token(pair: &str) -> bool {
-    let name = pair.split('=').next().unwrap_or_default().replace('+', " ");
-    let decoded = Cow::from(percent_decode(name.as_bytes()));
-    decoded.trim_ascii().eq_ignore_ascii_case(b"access_token")
+/// A query without the parameters that another query has, however they are spelled.
+pub(crate) fn without_those_of<'a>(query: &'a str, other: &str) -> Cow<'a, str> {
+    without(query, |parameter| {
+        let name = parameter_name(parameter);
+        other.split(PARAMETER_SEPARATORS).any(|theirs| parameter_name(theirs).eq_ignore_ascii_case(&name))
+    })
+}
+
+fn without(query: &str, is_dropped: impl Fn(&str) -> bool) -> Cow<'_, str> {
+    if !query.split(PARAMETER_SEPARATORS).any(&is_dropped) {
+        return query.into();
+    }
+    let mut kept = String::with_capacity(query.len());
+    let mut ends_in_separator = false;
+    for piece in query.split_inclusive(PARAMETER_SEPARATORS) {
+        let parameter = piece.strip_suffix(PARAMETER_SEPARATORS).unwrap_or(piece);
+        if !is_dropped(parameter) {
+            kept.push_str(piece);
+            ends_in_separator = parameter.len() < piece.len();
+        }
+    }
+    if ends_in_separator && !query.ends_with(PARAMETER_SEPARATORS) {
+        kept.pop();
+    }
+    kept.into()
 }
 
 #[cfg(test)]
@@ -30,6 +47,9 @@ mod tests {
             ("access_token=x", ""),
             ("access_token", ""),
             ("a=1&access_token=x&b=2", "a=1&b=2"),
+            ("a=1;access_token=x;b=2", "a=1;b=2"),
+            ("a=1&b=2;access_token=x", "a=1&b=2"),
+            ("a=1&access_token=x;", "a=1&"),
             ("Access_Token=x&a", "a"),
             ("%61ccess%5Ftoken=x&a=%61ccess_token", "a=%61ccess_token"),
             ("+access_token=x", ""),
@@ -38,6 +58,21 @@ mod tests {
         ];
         for (query, expected) in cases {
             assert_eq!(without_token(query), expected, "{query}");
+        }
+    }
+
+    /// L1: what an operator wrote into the upstream's address cannot be said again by a client.
+    #[test]
+    fn the_parameters_of_another_query_are_taken_out() {
+        for (query, expected) in [
+            ("a=1", "a=1"),
+            ("key=evil&a=1", "a=1"),
+            ("a=1&k%65y=evil", "a=1"),
+            ("a=1;KEY=evil", "a=1"),
+            ("key&tenant=x", ""),
+            ("keys=1", "keys=1"),
+        ] {
+            assert_eq!(without_those_of(query, "key=v&tenant=t"), expected, "{query}");
         }
     }
 }

@@ -8,9 +8,10 @@ use portcullis_verifier::{VerifiedToken, Verifier, VerifyError};
 use crate::{
     Authentication, ClaimUnmet, ProtectedResource,
     authorize::{Authorized, NotAuthorized},
-    bearer::{self, Presented},
+    bearer::Presented,
     cors,
     metadata::Outcome,
+    query,
     respond::Refusal,
 };
 
@@ -74,7 +75,7 @@ pub(crate) fn judge(resource: &ProtectedResource, head: Head<'_>) -> Judgement {
     {
         return Judgement::Refuse(Refusal::Limited { code: "limit.address", limited });
     }
-    let token_in_query = bearer::query_has_token(head.uri.query());
+    let token_in_query = query::has_access_token(head.uri.query());
     let Authentication::Required(verifier) = &resource.authentication else {
         return if token_in_query { Judgement::Refuse(Refusal::QueryTokenBeside) } else { Judgement::AdmitAnyone };
     };
@@ -98,7 +99,7 @@ pub(crate) fn judge_verified(
 ) -> Admission {
     let refusal = match verified {
         Ok(verified) => return authorize(resource, head, verified),
-        Err(_) if bearer::query_has_token(head.uri.query()) => Refusal::QueryToken,
+        Err(_) if query::has_access_token(head.uri.query()) => Refusal::QueryToken,
         Err(error) if error.is_unavailable() => {
             Refusal::Unavailable { code: error.code(), retry_after: error.retry_after() }
         }
@@ -118,7 +119,7 @@ fn judge_metadata(resource: &ProtectedResource, head: Head<'_>) -> Judgement {
 }
 
 fn authorize(resource: &ProtectedResource, head: Head<'_>, verified: VerifiedToken) -> Admission {
-    if bearer::query_has_token(head.uri.query()) {
+    if query::has_access_token(head.uri.query()) {
         return Admission::Refuse(Refusal::QueryTokenBeside, Some(verified));
     }
     if let Some(limiter) = &resource.limits.principal
