@@ -11,6 +11,7 @@ use portcullis_metadata::{Clock, ResourceUri, Scopes, UnixTime};
 
 use super::*;
 
+mod model;
 mod renewing;
 
 const ISSUER: &str = "https://auth.example.com/realms/prod";
