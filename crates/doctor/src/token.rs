@@ -1,0 +1,218 @@
+//! A token, by every rule of the resource's chain, and what a guard would answer to it.
+
+use std::{convert::Infallible, sync::Arc};
+
+use http::{
+    HeaderValue, Request, Response,
+    header::{AUTHORIZATION, HOST, WWW_AUTHENTICATE},
+};
+use portcullis_discovery::Fetch;
+use portcullis_guard::{Authentication, GuardLayer, GuardSettings, ProtectedResource};
+use portcullis_jose::{Algorithm, Compact};
+use portcullis_metadata::{
+    AccessToken, AccessTokenClaims, Clock, Issuer, JwkSet, ProtectedResourceMetadata, Scopes, UnixTime,
+};
+use portcullis_verifier::{
+    IssuerSettings, Judgement, KeySource, TokenRule, TrustedIssuer, Verifier, VerifierSettings, VerifyError,
+};
+use tower::{Layer as _, ServiceExt as _, service_fn};
+
+use crate::{Answered, Finding, Rule, Step, text};
+
+const SHOWN: Rule = Rule { id: "token.shown", source: "RFC 9068 section 2" };
+const OPAQUE: Rule = Rule { id: "token.opaque", source: "RFC 7662 section 2" };
+const SCOPES: Rule = Rule { id: "token.scopes", source: "RFC 6750 section 3.1" };
+const ANSWER: Rule = Rule { id: "token.answer", source: "RFC 6750 section 3.1" };
+const SETTINGS: Rule = Rule { id: "token.settings", source: "RFC 9728 section 2" };
+
+/// Longer tokens are not looked at.
+const MAX_TOKEN: usize = 16 * 1024;
+
+/// What the chain says, as far as a token is judged by it.
+pub(crate) struct Chain {
+    pub(crate) metadata: ProtectedResourceMetadata,
+    pub(crate) needed: Scopes,
+    /// The issuers whose keys were found.
+    pub(crate) keys: Vec<(Issuer, JwkSet)>,
+}
+
+impl Chain {
+    /// Judges the token by every rule.
+    pub(crate) async fn explain(
+        &self,
+        token: &AccessToken,
+        fetch: &Arc<dyn Fetch>,
+        clock: &Arc<dyn Clock>,
+    ) -> [Step; 2] {
+        let mut rules = Step::of_token("the token, rule by rule");
+        let mut answer = Step::of_token("what a guard of this resource would answer");
+        match self.verifier(fetch, clock) {
+            Ok(verifier) => {
+                rules.findings = self.judge(token, &verifier, clock.unix()).await;
+                self.ask_guard(token, verifier, &mut answer).await;
+            }
+            Err(finding) => rules.findings.push(finding),
+        }
+        [rules, answer]
+    }
+
+    /// Keys as they are published now, all algorithms: which of them a server allows is not to be seen from here.
+    fn verifier(&self, fetch: &Arc<dyn Fetch>, clock: &Arc<dyn Clock>) -> Result<Arc<Verifier>, Finding> {
+        let unusable = |error: &dyn std::fmt::Display| {
+            Finding::problem(SETTINGS, error.to_string(), "mend the resource's metadata")
+        };
+        let trusted = self.keys.iter().map(|(issuer, keys)| {
+            let mut settings = IssuerSettings::new(issuer.clone());
+            settings.algorithms = Algorithm::ALL.into_iter().collect();
+            settings.keys = KeySource::Fixed(keys.clone());
+            TrustedIssuer::new(settings, Arc::clone(fetch), Arc::clone(clock), tokio::runtime::Handle::current())
+        });
+        let trusted = trusted.collect::<Result<Vec<_>, _>>().map_err(|error| unusable(&error))?;
+        Verifier::new(VerifierSettings::new(self.metadata.resource.clone()), trusted, Arc::clone(clock))
+            .map_err(|error| unusable(&error))
+    }
+
+    async fn judge(&self, token: &AccessToken, verifier: &Verifier, now: UnixTime) -> Vec<Finding> {
+        let shown = Shown::of(token);
+        let judgements = verifier.explain(token).await;
+        if shown.is_none() && matches!(judgements.as_slice(), [Judgement { rule: TokenRule::Form, outcome: Err(_) }]) {
+            let text = "it is no JWT: only its issuer can say what it is good for, by introspection";
+            return vec![Finding::note(OPAQUE, text)];
+        }
+        let mut findings: Vec<_> = shown.iter().flat_map(|shown| shown.findings(now)).collect();
+        findings.extend(judgements.into_iter().map(finding));
+        findings.extend(shown.map(|shown| self.judge_scopes(&shown.claims.scope)));
+        findings
+    }
+
+    fn judge_scopes(&self, granted: &Scopes) -> Finding {
+        if granted.covers(&self.needed) {
+            return Finding::met(SCOPES, "it has the scopes that the challenge asks for");
+        }
+        let missing = self.needed.iter().filter(|scope| !granted.contains(scope));
+        Finding::problem(
+            SCOPES,
+            format!("it lacks: {}", text::list(missing)),
+            "ask for these scopes, or let the authorization server grant them to the client",
+        )
+    }
+
+    /// Sends the token through a real guard that is set up as the chain says.
+    async fn ask_guard(&self, token: &AccessToken, verifier: Arc<Verifier>, step: &mut Step) {
+        let resource = self.metadata.resource.url().clone();
+        let guard =
+            GuardSettings::new(self.metadata.clone(), Authentication::Required(verifier)).and_then(|settings| {
+                let mut settings = settings;
+                settings.required_scopes = self.needed.clone();
+                ProtectedResource::new(settings)
+            });
+        let guard = match guard {
+            Ok(guard) => guard,
+            Err(error) => return step.findings.push(Finding::note(ANSWER, error.to_string())),
+        };
+        let admitted = service_fn(async |_: Request<String>| Ok::<_, Infallible>(Response::new(String::new())));
+        let mut request = Request::new(String::new());
+        *request.method_mut() = http::Method::POST;
+        if let Ok(path) = resource.path().parse() {
+            *request.uri_mut() = path;
+        }
+        let host = HeaderValue::from_str(resource.authority()).unwrap_or(HeaderValue::from_static("localhost"));
+        request.headers_mut().insert(HOST, host);
+        let Ok(bearer) = HeaderValue::from_str(&format!("Bearer {}", token.secret())) else {
+            let text = "it cannot be sent: a header cannot carry its characters";
+            return step.findings.push(Finding::problem(
+                ANSWER,
+                text,
+                "copy the token anew, all of it and nothing else",
+            ));
+        };
+        request.headers_mut().insert(AUTHORIZATION, bearer);
+        let Ok(response) = GuardLayer::new(guard).layer(admitted).oneshot(request).await;
+
+        step.answered = Some(Answered { status: response.status(), content_type: None });
+        let challenge = response.headers().get(WWW_AUTHENTICATE);
+        step.findings.push(match challenge {
+            None if response.status().is_success() => Finding::met(ANSWER, "it lets the request through"),
+            None => Finding::note(ANSWER, format!("it answers {}", response.status())),
+            Some(challenge) => Finding::note(
+                ANSWER,
+                format!("WWW-Authenticate: {}", text::line(&String::from_utf8_lossy(challenge.as_bytes()))),
+            ),
+        });
+    }
+}
+
+/// What the token says of itself, unverified.
+struct Shown {
+    header: String,
+    claims: AccessTokenClaims,
+}
+
+impl Shown {
+    fn of(token: &AccessToken) -> Option<Self> {
+        let jws = Compact::parse(token.secret(), MAX_TOKEN).ok()?;
+        let header = jws.header();
+        let (kid, typ) = (header.kid().unwrap_or("none"), header.typ().unwrap_or("none"));
+        let header = format!("alg {}, kid {}, typ {}", header.alg(), text::quoted(kid), text::quoted(typ));
+        Some(Self { header, claims: AccessTokenClaims::parse(jws.unverified_payload()).ok()? })
+    }
+
+    fn findings(&self, now: UnixTime) -> Vec<Finding> {
+        let claims = &self.claims;
+        let said = |name: &str, value: Option<String>| {
+            Finding::note(SHOWN, format!("{name}: {}", value.unwrap_or("none".into())))
+        };
+        let quoted = |value: &Option<String>| value.as_deref().map(text::quoted);
+        vec![
+            said("header", Some(self.header.clone())),
+            said("iss", quoted(&claims.iss)),
+            said("sub", quoted(&claims.sub)),
+            said("aud", claims.aud.as_ref().map(|audience| text::list(audience.iter()))),
+            said("client", quoted(&claims.client_id).or_else(|| quoted(&claims.azp))),
+            said("scope", Some(text::list(claims.scope.iter())).filter(|scopes| !scopes.is_empty())),
+            said("exp", claims.exp.map(|exp| distance(exp, now))),
+        ]
+    }
+}
+
+fn distance(exp: UnixTime, now: UnixTime) -> String {
+    if exp > now {
+        format!("{} ({} s from now)", exp.as_secs(), exp.since(now).as_secs())
+    } else {
+        format!("{} ({} s ago)", exp.as_secs(), now.since(exp).as_secs())
+    }
+}
+
+fn finding(judgement: Judgement) -> Finding {
+    let (id, source) = judgement.rule.id_and_source();
+    let rule = Rule { id, source };
+    match judgement.outcome {
+        Ok(()) => Finding::met(rule, kept(judgement.rule)),
+        Err(error) => Finding::problem(rule, error.to_string(), fix(judgement.rule, &error)),
+    }
+}
+
+fn kept(rule: TokenRule) -> &'static str {
+    match rule {
+        TokenRule::Form => "it is a signed token with well-formed claims",
+        TokenRule::Issuer => "its issuer is one of the resource's",
+        TokenRule::Signature => "its signature is the issuer's",
+        TokenRule::Type => "its type is that of an access token",
+        TokenRule::Kind => "its claims are those of an access token",
+        TokenRule::Audience => "it is for this resource",
+        TokenRule::Times => "it is valid now",
+        _ => "it is kept",
+    }
+}
+
+fn fix(rule: TokenRule, error: &VerifyError) -> &'static str {
+    match rule {
+        TokenRule::Issuer => "get a token from an issuer that the resource's metadata names, written the same way",
+        TokenRule::Signature => "publish the signing key at the issuer's jwks_uri, with the token's kid and alg",
+        TokenRule::Type | TokenRule::Kind => "send the access token: not the ID token, nor the refresh token",
+        TokenRule::Audience => "ask for the token with `resource` set to this resource, or map its URL into `aud`",
+        TokenRule::Times if matches!(error, VerifyError::Expired) => "get a new token; refresh ahead of expiry",
+        TokenRule::Times => "set the clocks of issuer and resource by NTP",
+        _ => "copy the token anew, all of it and nothing else",
+    }
+}
