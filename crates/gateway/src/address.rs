@@ -1,15 +1,17 @@
 use std::path::PathBuf;
 
 use http::{HeaderValue, Uri};
+use rustls::pki_types::ServerName;
+use tokio_rustls::TlsConnector;
 use url::{Host, Url};
 
-use crate::{SettingsError, query};
+use crate::{SettingsError, UpstreamTrust, query};
 
 /// Where an HTTP upstream listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Address {
-    /// An `http` URL: host and port are connected to, path and query are asked for. A name is resolved anew for
+    /// An `http` or `https` URL: host and port are connected to, path and query are asked for. A name is resolved anew for
     /// each connection.
     Tcp(Url),
     /// A unix socket.
@@ -33,22 +35,28 @@ pub(crate) struct Target {
 /// What to connect to.
 pub(crate) enum Endpoint {
     Tcp(Host<String>, u16),
+    Tls { host: Host<String>, port: u16, name: ServerName<'static>, connector: TlsConnector },
     Unix(PathBuf),
 }
 
-const HTTP_PORT: u16 = 80;
-
 impl Target {
-    pub(crate) fn new(address: Address) -> Result<Self, SettingsError> {
+    /// `trust` is for `https` addresses alone.
+    pub(crate) fn new(address: Address, trust: Option<UpstreamTrust>) -> Result<Self, SettingsError> {
         let (url, socket) = match address {
             Address::Tcp(url) => (url, None),
             Address::Unix { .. } if cfg!(not(unix)) => return Err(SettingsError::NoUnixSockets),
             Address::Unix { path, uri } => (uri, Some(path)),
         };
         let host = check(&url)?.to_owned();
-        let endpoint = match socket {
-            None => Endpoint::Tcp(host, url.port().unwrap_or(HTTP_PORT)),
-            Some(path) => Endpoint::Unix(path),
+        let port = url.port_or_known_default().ok_or(SettingsError::AddressScheme)?;
+        let endpoint = match (socket, url.scheme()) {
+            (None, "http") => Endpoint::Tcp(host, port),
+            (None, "https") => {
+                let UpstreamTrust(config) = trust.ok_or(SettingsError::AddressTls)?;
+                Endpoint::Tls { name: server_name(&host)?, host, port, connector: TlsConnector::from(config) }
+            }
+            (Some(path), "http") => Endpoint::Unix(path),
+            _ => return Err(SettingsError::AddressScheme),
         };
         let authority = url.authority();
         let host = HeaderValue::from_str(authority).map_err(|_| SettingsError::AddressWithoutHost)?;
@@ -73,11 +81,6 @@ impl Target {
 }
 
 fn check(url: &Url) -> Result<Host<&str>, SettingsError> {
-    match url.scheme() {
-        "http" => {}
-        "https" => return Err(SettingsError::AddressTls),
-        _ => return Err(SettingsError::AddressScheme),
-    }
     if !url.username().is_empty() || url.password().is_some() {
         return Err(SettingsError::AddressUserInformation);
     }
@@ -85,6 +88,15 @@ fn check(url: &Url) -> Result<Host<&str>, SettingsError> {
         return Err(SettingsError::AddressFragment);
     }
     url.host().ok_or(SettingsError::AddressWithoutHost)
+}
+
+/// Whom the upstream's certificate has to name.
+fn server_name(host: &Host<String>) -> Result<ServerName<'static>, SettingsError> {
+    match host {
+        Host::Domain(name) => ServerName::try_from(name.clone()).map_err(|_| SettingsError::AddressWithoutHost),
+        Host::Ipv4(address) => Ok(ServerName::IpAddress((*address).into())),
+        Host::Ipv6(address) => Ok(ServerName::IpAddress((*address).into())),
+    }
 }
 
 fn origin_form(path: &str, query: Option<&str>) -> Option<Uri> {
@@ -99,7 +111,7 @@ mod tests {
     use super::*;
 
     fn target(url: &str) -> Result<Target, SettingsError> {
-        Target::new(Address::Tcp(Url::parse(url).unwrap()))
+        Target::new(Address::Tcp(Url::parse(url).unwrap()), None)
     }
 
     fn refused(url: &str) -> SettingsError {
@@ -128,12 +140,13 @@ mod tests {
         assert_eq!(keyed.uri(Some("k=evil")), "/mcp?k=v");
     }
 
-    /// L1: an https upstream is refused at construction, with a line that says so.
+    /// L1: an https upstream is never used without certificates to judge it by.
     #[test]
-    fn tls_is_refused_clearly() {
-        let error = refused("https://upstream.example/mcp");
-        assert_eq!(error, SettingsError::AddressTls);
-        assert!(error.to_string().contains("TLS"), "{error}");
+    fn addresses_that_cannot_be_used_are_refused() {
+        assert_eq!(refused("https://upstream.example/mcp"), SettingsError::AddressTls);
+        let uri = Url::parse("https://localhost/mcp").unwrap();
+        let socket = Address::Unix { path: "/run/mcp.sock".into(), uri };
+        assert_eq!(Target::new(socket, None).err(), Some(SettingsError::AddressScheme));
         assert_eq!(refused("ftp://upstream.example/"), SettingsError::AddressScheme);
         assert_eq!(refused("http://user:secret@upstream.example/"), SettingsError::AddressUserInformation);
         assert_eq!(refused("http://upstream.example/#x"), SettingsError::AddressFragment);

@@ -4,11 +4,11 @@ use http::HeaderName;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingsError {
-    /// The address is `https`.
-    #[error("TLS to an upstream is not supported yet: give an http address, or a unix socket")]
+    /// The address is `https`, and nothing says which certificates are trusted.
+    #[error("an https upstream needs certificates that it is judged by")]
     AddressTls,
-    /// The address is neither `http` nor `https`.
-    #[error("an upstream's address is an http URL")]
+    /// The address is neither `http` nor `https`, or an `https` one for a unix socket.
+    #[error("an upstream's address is an http or https URL, that of a unix socket an http URL")]
     AddressScheme,
     /// The address has no host that fits into a `Host` header.
     #[error("an upstream's address has a host")]
@@ -25,6 +25,15 @@ pub enum SettingsError {
     /// The address is a unix socket where there are none.
     #[error("this platform has no unix sockets")]
     NoUnixSockets,
+    /// There is no certificate to judge an upstream by.
+    #[error("there is no certificate in it")]
+    TrustEmpty,
+    /// A certificate to judge an upstream by cannot be used.
+    #[error("it has a certificate that cannot be used, or is no PEM text")]
+    TrustInvalid,
+    /// The certificates that this machine trusts cannot be had.
+    #[error("this machine's trusted certificates cannot be used; install them (Debian: ca-certificates)")]
+    TrustOfMachine,
     /// The public URL has no host, or is neither `http` nor `https`.
     #[error("the public URL is an http or https URL with a host")]
     PublicUrl,
@@ -47,6 +56,9 @@ impl SettingsError {
             Self::AddressFragment => "upstream.address_fragment",
             Self::AddressPath => "upstream.address_path",
             Self::NoUnixSockets => "upstream.no_unix_sockets",
+            Self::TrustEmpty => "upstream.trust_empty",
+            Self::TrustInvalid => "upstream.trust_invalid",
+            Self::TrustOfMachine => "upstream.trust_of_machine",
             Self::PublicUrl => "upstream.public_url",
             Self::IdentityHeader(_) => "upstream.identity_header",
             Self::IdentityHeaderTwice(_) => "upstream.identity_header_twice",

@@ -14,6 +14,8 @@ use crate::UpstreamBody;
 pub(crate) enum Failure {
     #[error("the upstream cannot be reached")]
     Unreachable(#[source] io::Error),
+    #[error("the upstream is not whom its certificate should show, or does not speak TLS")]
+    Tls(#[source] io::Error),
     #[error("connecting to the upstream took too long")]
     ConnectTimeout,
     #[error("the upstream took too long to answer")]
@@ -31,6 +33,7 @@ impl Failure {
     pub(crate) fn code(&self) -> &'static str {
         match self {
             Self::Unreachable(_) => "upstream.unreachable",
+            Self::Tls(_) => "upstream.tls",
             Self::ConnectTimeout => "upstream.connect_timeout",
             Self::HeadTimeout => "upstream.head_timeout",
             Self::NoAnswer(_) => "upstream.no_answer",
@@ -42,7 +45,7 @@ impl Failure {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::ConnectTimeout | Self::HeadTimeout => StatusCode::GATEWAY_TIMEOUT,
-            Self::Unreachable(_) | Self::NoAnswer(_) | Self::Unauthorized | Self::SwitchingProtocols => {
+            Self::Unreachable(_) | Self::Tls(_) | Self::NoAnswer(_) | Self::Unauthorized | Self::SwitchingProtocols => {
                 StatusCode::BAD_GATEWAY
             }
         }

@@ -27,6 +27,7 @@
 //! fn is_for_admitted_requests(_: impl Service<Admitted>) {}
 //! is_for_admitted_requests(upstream);
 //!
+//! // An https upstream is judged by certificates that are named.
 //! let tls = HttpUpstreamSettings::new(Address::Tcp("https://upstream.example/mcp".parse()?));
 //! assert_eq!(HttpUpstream::new(tls, clock).unwrap_err(), SettingsError::AddressTls);
 //! # Ok(())
@@ -49,6 +50,7 @@ mod request;
 mod settings;
 mod stream;
 mod trace_context;
+mod trust;
 mod upstream;
 
 pub use address::Address;
@@ -56,4 +58,5 @@ pub use body::UpstreamBody;
 pub use error::{SettingsError, UpstreamBodyError};
 pub use identity::{IdentityHeader, IdentitySource};
 pub use settings::HttpUpstreamSettings;
+pub use trust::UpstreamTrust;
 pub use upstream::HttpUpstream;

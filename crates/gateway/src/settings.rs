@@ -2,13 +2,15 @@ use std::time::Duration;
 
 use url::Url;
 
-use crate::{Address, IdentityHeader};
+use crate::{Address, IdentityHeader, UpstreamTrust};
 
 /// How an [`HttpUpstream`](crate::HttpUpstream) behaves.
 #[derive(Clone, Debug)]
 pub struct HttpUpstreamSettings {
     /// Where the upstream listens.
     pub address: Address,
+    /// The certificates that the upstream is judged by; an `https` address needs them. None by default.
+    pub trust: Option<UpstreamTrust>,
     /// The headers that tell the upstream who calls; [`IdentityHeader::defaults`] by default. Inbound headers of
     /// these names, and all that begin with `X-Portcullis-`, never reach the upstream.
     pub identity: Vec<IdentityHeader>,
@@ -35,6 +37,7 @@ impl HttpUpstreamSettings {
     pub fn new(address: Address) -> Self {
         Self {
             address,
+            trust: None,
             identity: IdentityHeader::defaults(),
             public_url: None,
             cookies: false,

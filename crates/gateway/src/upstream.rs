@@ -28,7 +28,7 @@ use crate::{
     stream,
 };
 
-/// An HTTP/1.1 server behind the gateway, over TCP or a unix socket.
+/// An HTTP/1.1 server behind the gateway, over TCP, TLS or a unix socket.
 ///
 /// It keeps its own connections, which belong to the runtime that they were made on: make one instance for each
 /// worker. Clones share the connections.
@@ -42,7 +42,7 @@ use crate::{
 ///   W3C trace context is passed on;
 /// - answers are streamed, never gathered. An upstream's 401 or 407 becomes 502, and no challenge of it is
 ///   passed on;
-/// - an upstream that cannot be reached or does not answer is a 502, one that is too slow a 504, with a generic
+/// - an upstream that cannot be reached, shows a wrong certificate or does not answer is a 502, one that is too slow a 504, with a generic
 ///   text and a [`RefusalCode`](portcullis_guard::RefusalCode) in the answer's extensions;
 /// - a request is sent again only when not a byte of it was written, because the kept connection that it was meant
 ///   for had been closed.
@@ -88,10 +88,12 @@ impl HttpUpstream {
     /// An upstream without connections yet. `clock` tells how long connections have been unused.
     ///
     /// # Errors
-    /// When the address is not usable (`https` is not supported yet), or a header may not carry identity.
+    /// When the address is not usable, it is `https` and there are no certificates to judge it by, or a header may not
+    /// carry identity.
     pub fn new(settings: HttpUpstreamSettings, clock: Arc<dyn Clock>) -> Result<Self, SettingsError> {
         let HttpUpstreamSettings {
             address,
+            trust,
             identity,
             public_url,
             cookies,
@@ -101,7 +103,7 @@ impl HttpUpstream {
             max_idle_age,
         } = settings;
         Ok(Self(Arc::new(Shared {
-            target: Target::new(address)?,
+            target: Target::new(address, trust)?,
             rules: RequestRules::new(identity, public_url.as_ref(), cookies)?,
             cookies,
             connect_timeout,
@@ -163,7 +165,7 @@ impl Shared {
 
     async fn connect(&self) -> Result<Box<Link>, Failure> {
         let connecting = timeout(self.connect_timeout, stream::connect(&self.target.endpoint));
-        let stream = connecting.await.map_err(|_| Failure::ConnectTimeout)?.map_err(Failure::Unreachable)?;
+        let stream = connecting.await.map_err(|_| Failure::ConnectTimeout)??;
         Link::new(stream).await.map(Box::new).map_err(|error| Failure::NoAnswer(error.into()))
     }
 }

@@ -6,7 +6,7 @@ use super::*;
 use crate::{Address, IdentitySource};
 
 fn target() -> Target {
-    Target::new(Address::Tcp(Url::parse("http://upstream.internal:8000/mcp").unwrap())).unwrap()
+    Target::new(Address::Tcp(Url::parse("http://upstream.internal:8000/mcp").unwrap()), None).unwrap()
 }
 
 fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
