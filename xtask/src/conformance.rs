@@ -2,6 +2,7 @@
 //!
 //! Node and the suite come from npm at pinned versions, into `target/conformance`.
 
+mod authorization;
 mod client;
 mod driver;
 mod report;
@@ -14,6 +15,8 @@ use clap::Subcommand;
 pub(crate) enum Part {
     /// The client library: every client scenario of each revision, run singly and judged strictly.
     Client(client::Arguments),
+    /// The development authorization server: the authorization server scenarios, judged strictly.
+    Authorization,
     /// What the suite starts as the client.
     #[command(hide = true)]
     Driver {
@@ -25,6 +28,7 @@ pub(crate) enum Part {
 pub(crate) fn run(part: &Part) -> anyhow::Result<()> {
     match part {
         Part::Client(arguments) => client::run(arguments),
+        Part::Authorization => authorization::run(),
         Part::Driver { url } => driver::run(url),
     }
 }

@@ -4,6 +4,7 @@
 //! credentials it has. It makes the same calls in every scenario.
 
 mod credentials;
+mod person;
 
 use std::{env, process, sync::Arc};
 
@@ -46,10 +47,18 @@ async fn drive(url: &str) -> anyhow::Result<()> {
     };
     let settings = McpSettings { revision, ..McpSettings::default() };
     let client = McpClient::new(StartUrl::parse(url)?, fetch, Some(Arc::new(authorizer)), settings);
+    let client = Arc::new(client.answering(Arc::new(person::Agreeable)));
     client.initialize().await?;
+    // Not every server has a stream of its own.
+    if let Ok(stream) = client.open_stream().await {
+        let client = client.clone();
+        tokio::spawn(async move { client.answer_stream(stream, &mut |_| ()).await });
+    }
     let tools = client.call("tools/list", None).await?;
     for tool in tools["tools"].as_array().into_iter().flatten() {
-        let params = json!({ "name": tool["name"], "arguments": { "a": 2, "b": 3 } });
+        let given = context["toolCalls"].as_array().into_iter().flatten().find(|call| call["name"] == tool["name"]);
+        let arguments = given.map_or_else(|| json!({ "a": 2, "b": 3 }), |call| call["arguments"].clone());
+        let params = json!({ "name": tool["name"], "arguments": arguments });
         match client.call("tools/call", Some(params)).await {
             // What a tool answers is its own affair.
             Ok(_) | Err(McpError::Rpc(_)) => {}

@@ -44,11 +44,17 @@ impl Suite {
 
     /// Runs it with these arguments, and captures what it says.
     pub(crate) fn run(&self, arguments: &[&str]) -> anyhow::Result<Output> {
-        let node = self.folder.join("node_modules/node/bin/node");
+        let mut command = self.command(arguments);
+        let program = command.get_program().to_owned();
+        command.output().with_context(|| format!("{} could not be started", program.display()))
+    }
+
+    /// The suite's program with these arguments, to be started.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let program = self.folder.join("node_modules/@modelcontextprotocol/conformance/dist/index.js");
-        let mut command = Command::new(&node);
+        let mut command = Command::new(self.folder.join("node_modules/node/bin/node"));
         command.arg(program).args(arguments).current_dir(&self.folder);
-        command.output().with_context(|| format!("{} could not be started", node.display()))
+        command
     }
 
     /// The scenarios under one heading of what a revision requires.
