@@ -77,7 +77,7 @@ pub use error::ClientError;
 pub use interaction::{AutoConsent, Interaction, InteractionError, LoopbackRedirect};
 pub use keeper::{Operation, SignedOut, TokenKeeper};
 pub use machine::{AssertionError, AssertionSource, EnterpriseIdentity, MachineGrant};
-pub use mcp::{McpClient, McpError, McpSettings, MessageStream, RpcError};
+pub use mcp::{McpClient, McpError, McpSettings, MessageStream, RpcError, ServerRequests};
 pub use portcullis_metadata::AccessToken;
 pub use redirect::{RedirectError, RedirectParameters};
 pub use registration::client_document;

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use portcullis_discovery::{Fetch, FetchRequest, OpenResponse, UrlPolicy};
 use portcullis_mcp::{Revision, header as names};
 use serde_json::{Value, json};
@@ -15,16 +15,21 @@ use serde_json::{Value, json};
 use crate::{Authorizer, ResourceToken, StartUrl, TokenKeeper};
 
 mod answer;
+mod call;
 mod endpoint;
 mod error;
+mod input;
 mod message;
+mod tool_headers;
 
 pub use answer::MessageStream;
 pub use error::{McpError, RpcError};
+pub use input::ServerRequests;
 
 use answer::Answer;
 use endpoint::ProtectedEndpoint;
 use message::Outgoing;
+use tool_headers::ToolHeaders;
 
 /// A client of one MCP endpoint over Streamable HTTP, which gets itself a token when the endpoint wants one.
 ///
@@ -37,6 +42,8 @@ pub struct McpClient {
     settings: McpSettings,
     session: RwLock<Option<Session>>,
     next_id: AtomicU64,
+    tools: ToolHeaders,
+    requests: Option<Arc<dyn ServerRequests>>,
 }
 
 /// How an [`McpClient`] speaks.
@@ -96,7 +103,15 @@ impl McpClient {
     /// A client that takes its tokens from a keeper, which others may use too.
     pub fn with_keeper(keeper: Arc<TokenKeeper>, fetch: Arc<dyn Fetch>, settings: McpSettings) -> Self {
         let endpoint = ProtectedEndpoint::new(keeper, fetch, settings.timeout);
-        Self { endpoint, settings, session: RwLock::default(), next_id: AtomicU64::new(1) }
+        let (session, next_id, tools) = (RwLock::default(), AtomicU64::new(1), ToolHeaders::default());
+        Self { endpoint, settings, session, next_id, tools, requests: None }
+    }
+
+    /// The same client, which declares the capabilities of `requests` and has it answer what the server asks in the
+    /// course of a call.
+    #[must_use]
+    pub fn answering(self, requests: Arc<dyn ServerRequests>) -> Self {
+        Self { requests: Some(requests), ..self }
     }
 
     /// Begins: the handshake of the legacy revisions (`initialize`, then `notifications/initialized`), whose result it
@@ -111,12 +126,12 @@ impl McpClient {
         *self.session.write().unwrap_or_else(PoisonError::into_inner) = None;
         let params = json!({
             "protocolVersion": self.settings.revision.as_str(),
-            "capabilities": {},
+            "capabilities": self.capabilities(),
             "clientInfo": self.client_info(),
         });
         let message = Outgoing::request(self.id(), "initialize", Some(params));
         let (head, answer) = self.post(&message).await?;
-        let result = answer.result(&mut |_| ()).await?;
+        let result = self.result(answer, &mut |_| ()).await?;
         let revision = result
             .get("protocolVersion")
             .and_then(Value::as_str)
@@ -127,32 +142,6 @@ impl McpClient {
         *self.session.write().unwrap_or_else(PoisonError::into_inner) = Some(session);
         self.notify("notifications/initialized", None).await?;
         Ok(Some(result))
-    }
-
-    /// Calls a method and returns its result. Messages that the server sends before it are passed over.
-    ///
-    /// # Errors
-    /// [`McpError::Rpc`] for an error that the server reports; otherwise when the exchange fails.
-    pub async fn call(&self, method: &str, params: Option<Value>) -> Result<Value, McpError> {
-        self.call_observed(method, params, &mut |_| ()).await
-    }
-
-    /// Calls a method, shows each message that the server sends before the result to `observe` as it arrives, and
-    /// returns the result.
-    ///
-    /// Requests of the server are shown too, and are not answered.
-    ///
-    /// # Errors
-    /// As [`call`](Self::call).
-    pub async fn call_observed(
-        &self,
-        method: &str,
-        params: Option<Value>,
-        observe: &mut (dyn FnMut(Value) + Send),
-    ) -> Result<Value, McpError> {
-        let message = self.outgoing(Some(self.id()), method, params)?;
-        let (_, answer) = self.post(&message).await?;
-        answer.result(observe).await
     }
 
     /// Calls a method and hands over all messages of its answer one by one, the response included. For answers that
@@ -171,9 +160,7 @@ impl McpClient {
     /// When the exchange fails or the server does not accept it.
     pub async fn notify(&self, method: &str, params: Option<Value>) -> Result<(), McpError> {
         let message = self.outgoing(None, method, params)?;
-        let answer = self.endpoint.send(|| self.post_request(&message)).await?;
-        self.keep_session(&answer);
-        answer::accepted(answer, &self.limits()).await
+        self.send(&message).await
     }
 
     /// Opens the stream on which a legacy server sends messages of its own accord.
@@ -226,7 +213,11 @@ impl McpClient {
 
     fn outgoing(&self, id: Option<u64>, method: &str, params: Option<Value>) -> Result<Outgoing, McpError> {
         if self.settings.revision.is_modern() {
-            return Outgoing::modern(id, method, params, self.settings.revision, self.client_info());
+            let mirrored = if method == "tools/call" { self.tools.of_call(params.as_ref()) } else { HeaderMap::new() };
+            let mut message =
+                Outgoing::modern(id, method, params, self.settings.revision, self.client_info(), self.capabilities())?;
+            message.add(mirrored);
+            return Ok(message);
         }
         Ok(match id {
             Some(id) => Outgoing::request(id, method, params),
@@ -283,6 +274,10 @@ impl McpClient {
 
     fn client_info(&self) -> Value {
         json!({ "name": self.settings.client_name, "version": self.settings.client_version })
+    }
+
+    fn capabilities(&self) -> Value {
+        self.requests.as_ref().map_or_else(|| json!({}), |requests| requests.capabilities())
     }
 
     fn limits(&self) -> answer::Limits {

@@ -29,6 +29,16 @@ pub struct MessageStream {
     body: Option<Box<dyn BodyStream>>,
     decoder: Decoder,
     ready: VecDeque<Value>,
+    last_event: Option<String>,
+    retry: Option<u64>,
+}
+
+/// What came on a stream.
+pub(super) enum Step {
+    /// The response's result.
+    Result(Value),
+    /// Anything before it.
+    Before(Value),
 }
 
 impl MessageStream {
@@ -52,7 +62,12 @@ impl MessageStream {
             };
             match self.decoder.push(&piece) {
                 Ok(events) => {
-                    for event in events.iter().filter(|event| !event.data.is_empty()) {
+                    for event in events {
+                        self.last_event = event.id.or(self.last_event.take());
+                        self.retry = event.retry.or(self.retry);
+                        if event.data.is_empty() {
+                            continue;
+                        }
                         match serde_json::from_str(&event.data) {
                             Ok(message) => self.ready.push_back(message),
                             Err(_) => return self.fail(McpError::Answer),
@@ -65,11 +80,13 @@ impl MessageStream {
     }
 
     fn of(body: Box<dyn BodyStream>, limits: &Limits) -> Self {
-        Self { body: Some(body), decoder: Decoder::new(limits.max_message), ready: VecDeque::new() }
+        let (decoder, ready) = (Decoder::new(limits.max_message), VecDeque::new());
+        Self { body: Some(body), decoder, ready, last_event: None, retry: None }
     }
 
     fn one(message: Value) -> Self {
-        Self { body: None, decoder: Decoder::new(0), ready: VecDeque::from([message]) }
+        let (decoder, ready) = (Decoder::new(0), VecDeque::from([message]));
+        Self { body: None, decoder, ready, last_event: None, retry: None }
     }
 
     fn fail(&mut self, error: McpError) -> Result<Option<Value>, McpError> {
@@ -80,19 +97,28 @@ impl MessageStream {
 }
 
 impl Answer {
-    /// Reads up to the response and returns its result; what comes before is shown to `observe`.
-    pub(super) async fn result(mut self, observe: &mut (dyn FnMut(Value) + Send)) -> Result<Value, McpError> {
-        while let Some(mut message) = self.messages.next().await? {
-            if !self.is_response(&message) {
-                observe(message);
-                continue;
-            }
-            if let Some(result) = message.get_mut("result") {
-                return Ok(result.take());
-            }
-            return Err(RpcError::of(&message, self.status).map_or(McpError::Answer, McpError::Rpc));
+    /// The next step up to the response, or none when the stream ends before it.
+    pub(super) async fn step(&mut self) -> Result<Option<Step>, McpError> {
+        let Some(mut message) = self.messages.next().await? else { return Ok(None) };
+        if !self.is_response(&message) {
+            return Ok(Some(Step::Before(message)));
         }
-        Err(McpError::Ended)
+        if let Some(result) = message.get_mut("result") {
+            return Ok(Some(Step::Result(result.take())));
+        }
+        Err(RpcError::of(&message, self.status).map_or(McpError::Answer, McpError::Rpc))
+    }
+
+    /// Where a stream that has ended can be resumed, and after how many milliseconds.
+    pub(super) fn resumable(&self) -> Option<(&str, Option<u64>)> {
+        Some((self.messages.last_event.as_deref()?, self.messages.retry))
+    }
+
+    /// Goes on with the stream that resumes the one that ended.
+    pub(super) fn resume(&mut self, mut messages: MessageStream) {
+        messages.last_event = self.messages.last_event.take();
+        messages.retry = self.messages.retry;
+        self.messages = messages;
     }
 
     /// A response names the request, but an error may come without a name (JSON-RPC 2.0 section 5).

@@ -63,6 +63,9 @@ pub enum McpError {
     /// The handshake has not been made.
     #[error("there is no session yet")]
     NotInitialized,
+    /// The server went on asking for input.
+    #[error("the server asks for input again and again")]
+    Rounds,
     /// Parameters are an object, or there are none.
     #[error("the parameters are not an object")]
     Params,
@@ -86,6 +89,7 @@ impl McpError {
             Self::Revision => "mcp.revision",
             Self::NotInRevision => "mcp.not_in_revision",
             Self::NotInitialized => "mcp.not_initialized",
+            Self::Rounds => "mcp.rounds",
             Self::Params => "mcp.params",
         }
     }

@@ -31,6 +31,7 @@ impl Outgoing {
         params: Option<Value>,
         revision: Revision,
         client_info: Value,
+        capabilities: Value,
     ) -> Result<Self, McpError> {
         let mut params = match params {
             None => Map::new(),
@@ -41,7 +42,7 @@ impl Outgoing {
         let meta = meta.as_object_mut().ok_or(McpError::Params)?;
         meta.insert(meta::PROTOCOL_VERSION.into(), revision.as_str().into());
         meta.insert(meta::CLIENT_INFO.into(), client_info);
-        meta.entry(meta::CLIENT_CAPABILITIES).or_insert_with(|| json!({}));
+        meta.entry(meta::CLIENT_CAPABILITIES).or_insert(capabilities);
 
         let mut headers = HeaderMap::new();
         headers.insert(header::PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str()));
@@ -51,6 +52,21 @@ impl Outgoing {
             headers.insert(header::NAME, encode_mirrored(name));
         }
         Ok(Self { id, body: body(id, method, Some(params.into())), headers })
+    }
+
+    /// A response to a request of the server's.
+    pub(super) fn response(id: Value, outcome: Result<Value, (i64, &str)>) -> Self {
+        let mut message = json!({ "jsonrpc": "2.0", "id": id });
+        match outcome {
+            Ok(result) => message["result"] = result,
+            Err((code, text)) => message["error"] = json!({ "code": code, "message": text }),
+        }
+        Self { id: None, body: message.to_string().into_bytes(), headers: HeaderMap::new() }
+    }
+
+    /// Adds headers that mirror more of it.
+    pub(super) fn add(&mut self, headers: HeaderMap) {
+        self.headers.extend(headers);
     }
 
     pub(super) fn id(&self) -> Option<u64> {
@@ -84,7 +100,14 @@ mod tests {
     use super::*;
 
     fn modern(method: &str, params: Option<Value>) -> Result<Outgoing, McpError> {
-        Outgoing::modern(Some(7), method, params, Revision::V2026_07_28, json!({ "name": "t", "version": "1" }))
+        Outgoing::modern(
+            Some(7),
+            method,
+            params,
+            Revision::V2026_07_28,
+            json!({ "name": "t", "version": "1" }),
+            json!({}),
+        )
     }
 
     /// F5: what this client sends is what the endpoint's classifier takes for modern.

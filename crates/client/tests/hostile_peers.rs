@@ -1,0 +1,341 @@
+//! Peers that want the client to do what it must not: over real sockets, with the fetcher that everybody uses.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+};
+
+use portcullis_client::{
+    Authorizer, AuthorizerSettings, AutoConsent, ClientError, LoopbackRedirect, ResourceToken, StartUrl,
+};
+use portcullis_discovery::{Fetch, FetchRequest, FetchSettings, HttpFetch, UrlPolicy};
+use portcullis_metadata::SystemClock;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+use url::Url;
+
+/// What to send for a path: a whole response, and bytes to send without end after it.
+type Answer = (Vec<u8>, &'static [u8]);
+type Answers = Arc<Mutex<HashMap<String, Answer>>>;
+
+/// A site on loopback that is resource and authorization server in one, well-behaved but for what a test changes.
+struct Site {
+    base: String,
+    answers: Answers,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+const PRM: &str = "/.well-known/oauth-protected-resource/mcp";
+const METADATA: &str = "/.well-known/oauth-authorization-server";
+
+fn json(body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}").into()
+}
+
+fn redirect(location: &str) -> Vec<u8> {
+    format!("HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n").into()
+}
+
+impl Site {
+    async fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let site = Self { base, answers: Answers::default(), asked: Arc::default() };
+        let base = &site.base;
+        let challenge = format!("Bearer resource_metadata=\"{base}{PRM}\"");
+        site.challenge(&challenge);
+        site.json(PRM, &format!(r#"{{"resource":"{base}/mcp","authorization_servers":["{base}"]}}"#));
+        site.json(METADATA, &site.metadata());
+        site.json("/register", r#"{"client_id":"c"}"#);
+        site.json("/token", r#"{"access_token":"hush","token_type":"Bearer"}"#);
+        let (answers, asked) = (site.answers.clone(), site.asked.clone());
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(serve(stream, answers.clone(), asked.clone()));
+            }
+        });
+        site
+    }
+
+    fn metadata(&self) -> String {
+        let base = &self.base;
+        format!(
+            r#"{{"issuer":"{base}","authorization_endpoint":"{base}/authorize","token_endpoint":"{base}/token",
+            "registration_endpoint":"{base}/register","response_types_supported":["code"],
+            "code_challenge_methods_supported":["S256"],"authorization_response_iss_parameter_supported":true}}"#
+        )
+    }
+
+    fn challenge(&self, value: &str) {
+        let answer = format!("HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: {value}\r\nContent-Length: 0\r\n\r\n");
+        self.put("/mcp", answer.into(), b"");
+    }
+
+    fn json(&self, path: &str, body: &str) {
+        self.put(path, json(body), b"");
+    }
+
+    fn put(&self, path: &str, answer: Vec<u8>, more: &'static [u8]) {
+        self.answers.lock().unwrap().insert(path.to_owned(), (answer, more));
+    }
+
+    /// Changes the server's metadata.
+    fn change(&self, from: &str, to: &str) {
+        let changed = self.metadata().replace(from, to);
+        assert_ne!(changed, self.metadata());
+        self.json(METADATA, &changed);
+    }
+
+    fn was_asked(&self, path: &str) -> bool {
+        self.asked.lock().unwrap().iter().any(|asked| asked == path)
+    }
+
+    fn start(&self) -> StartUrl {
+        StartUrl::parse(&format!("{}/mcp", self.base)).unwrap()
+    }
+
+    /// A sign-in whose redirect is made of the state by `answer`, in the place of a person.
+    async fn sign_in(
+        &self,
+        answer: impl Fn(&str) -> String + Send + Sync + 'static,
+    ) -> Result<ResourceToken, ClientError> {
+        let opened = Arc::new(Mutex::new(Vec::new()));
+        let seen = opened.clone();
+        let browser = LoopbackRedirect::bind(move |url| {
+            seen.lock().unwrap().push(url.clone());
+            let value = |name| url.query_pairs().find(|(found, _)| found == name).unwrap().1.into_owned();
+            let target = format!("{}?{}", value("redirect_uri"), answer(&value("state")));
+            tokio::spawn(async move {
+                fetcher().fetch(FetchRequest::get(Url::parse(&target).unwrap(), UrlPolicy::Operator)).await
+            });
+        });
+        let interaction = Arc::new(browser.await.unwrap());
+        let outcome = self.authorize(interaction).await;
+        // Whatever else goes wrong: a browser opens nothing but what may be opened.
+        assert!(opened.lock().unwrap().iter().all(|url| url.as_str().starts_with(&self.base)));
+        outcome
+    }
+
+    async fn authorize(
+        &self,
+        interaction: Arc<dyn portcullis_client::Interaction>,
+    ) -> Result<ResourceToken, ClientError> {
+        let settings = AuthorizerSettings::default();
+        Authorizer::new(fetcher(), interaction, Arc::new(SystemClock::new()), settings).authorize(&self.start()).await
+    }
+
+    /// What a well-behaved redirect says.
+    fn consent(&self) -> impl Fn(&str) -> String + Send + Sync + 'static {
+        let base = self.base.clone();
+        move |state| format!("code=the-code&state={state}&iss={base}")
+    }
+
+    async fn code_of(&self) -> &'static str {
+        let outcome = self.sign_in(self.consent()).await;
+        let error = outcome.err().map(|error| (error.code(), format!("{error} {error:?}")));
+        let (code, shown) = error.unwrap_or(("fine", String::new()));
+        assert!(!shown.contains("hush"), "{shown}");
+        code
+    }
+}
+
+async fn serve(mut stream: TcpStream, answers: Answers, asked: Arc<Mutex<Vec<String>>>) -> std::io::Result<()> {
+    loop {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await?);
+        }
+        let head = String::from_utf8_lossy(&head).into_owned();
+        let length =
+            head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
+        let mut body = vec![0; length.unwrap_or(0)];
+        stream.read_exact(&mut body).await?;
+        let target = head.split(' ').nth(1).unwrap_or("");
+        let path = target.split('?').next().unwrap_or("").to_owned();
+        asked.lock().unwrap().push(path.clone());
+        let answer = answers.lock().unwrap().get(&path).cloned();
+        let missing = || (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_vec(), &b""[..]);
+        let (answer, more) = answer.unwrap_or_else(missing);
+        stream.write_all(&answer).await?;
+        while !more.is_empty() {
+            stream.write_all(more).await?;
+        }
+    }
+}
+
+fn fetcher() -> Arc<HttpFetch> {
+    Arc::new(HttpFetch::new(FetchSettings::default()).unwrap())
+}
+
+#[tokio::test]
+async fn a_well_behaved_site_is_fine() {
+    let site = Site::new().await;
+    assert_eq!(site.code_of().await, "fine");
+    assert!(site.was_asked("/token"));
+}
+
+/// G6: metadata that points at private, link-local and cloud addresses, in every place, is not followed.
+#[tokio::test]
+async fn metadata_does_not_lead_into_private_networks() {
+    for host in ["10.0.0.1", "192.168.1.1", "169.254.169.254", "[fd00:ec2::254]", "[::ffff:10.0.0.1]", "100.64.0.1"] {
+        let site = Site::new().await;
+        site.challenge(&format!("Bearer resource_metadata=\"https://{host}/meta\""));
+        assert_eq!(site.code_of().await, "fetch.refused.address", "{host}");
+
+        let site = Site::new().await;
+        let base = &site.base;
+        site.json(PRM, &format!(r#"{{"resource":"{base}/mcp","authorization_servers":["https://{host}"]}}"#));
+        assert_eq!(site.code_of().await, "fetch.refused.address", "{host}");
+
+        for (member, code) in [
+            ("token_endpoint", "fetch.refused.address"),
+            ("registration_endpoint", "fetch.refused.address"),
+            ("authorization_endpoint", "server.unsafe_endpoint"),
+        ] {
+            let site = Site::new().await;
+            let from = format!("\"{member}\":\"{}", site.base);
+            site.change(&from, &format!("\"{member}\":\"https://{host}"));
+            assert_eq!(site.code_of().await, code, "{member} {host}");
+        }
+    }
+}
+
+/// G6, I3: endpoints over plain http elsewhere, and addresses that are no web pages, are neither asked nor opened.
+#[tokio::test]
+async fn only_safe_endpoints_are_used() {
+    for (member, url, code) in [
+        ("token_endpoint", "http://auth.example.com/token", "fetch.refused.scheme"),
+        ("registration_endpoint", "http://auth.example.com/register", "fetch.refused.scheme"),
+        ("authorization_endpoint", "http://auth.example.com/authorize", "server.unsafe_endpoint"),
+        ("authorization_endpoint", "https://user@auth.example.com/authorize", "server.unsafe_endpoint"),
+        ("authorization_endpoint", "javascript:alert(1)", "discovery.document"),
+        ("authorization_endpoint", "file:///etc/passwd", "discovery.document"),
+        ("authorization_endpoint", "vscode://open?x", "discovery.document"),
+        ("token_endpoint", "file:///etc/passwd", "discovery.document"),
+    ] {
+        let site = Site::new().await;
+        let path = match member {
+            "token_endpoint" => "/token",
+            "registration_endpoint" => "/register",
+            _ => "/authorize",
+        };
+        let from = format!("\"{member}\":\"{}{path}\"", site.base);
+        site.change(&from, &format!("\"{member}\":\"{url}\""));
+        assert_eq!(site.code_of().await, code, "{member} {url}");
+    }
+}
+
+/// G6: redirects are not followed, wherever they lead.
+#[tokio::test]
+async fn redirects_are_not_followed() {
+    for to in ["https://10.0.0.1/", "/elsewhere"] {
+        let site = Site::new().await;
+        site.put("/mcp", redirect(to), b"");
+        assert_eq!(site.code_of().await, "client.not_challenged");
+        for (path, code) in [
+            (PRM, "discovery.not_found"),
+            (METADATA, "discovery.not_found"),
+            ("/register", "client.status"),
+            ("/token", "client.status"),
+        ] {
+            let site = Site::new().await;
+            site.put(path, redirect(to), b"");
+            assert_eq!(site.code_of().await, code, "{path}");
+            assert!(!site.was_asked("/elsewhere"));
+        }
+    }
+}
+
+/// G2, G4: documents of another resource and of another issuer are refused, near misses too.
+#[tokio::test]
+async fn anothers_documents_are_refused() {
+    let site = Site::new().await;
+    let base = &site.base;
+    for resource in ["https://mcp.example.com/mcp", &format!("{base}/other"), &format!("{base}/mcp-2")] {
+        site.json(PRM, &format!(r#"{{"resource":"{resource}","authorization_servers":["{base}"]}}"#));
+        assert_eq!(site.code_of().await, "discovery.resource_mismatch", "{resource}");
+    }
+    for issuer in ["https://auth.example.com", &format!("{base}/"), &base.to_uppercase().replace("HTTP", "http")] {
+        let site = Site::new().await;
+        let from = format!("\"issuer\":\"{}\"", site.base);
+        let issuer = issuer.replace(base.as_str(), &site.base);
+        // A host of digits has no upper case.
+        if issuer != site.base {
+            site.change(&from, &format!("\"issuer\":\"{issuer}\""));
+            assert_eq!(site.code_of().await, "discovery.issuer_mismatch", "{issuer}");
+        }
+        assert!(!site.was_asked("/token"));
+    }
+}
+
+/// Bodies without end, bodies that say they are small once unpacked, and members of other types end in an error.
+#[tokio::test]
+async fn odd_bodies_are_bounded() {
+    let endless = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99999999999\r\n\r\n".to_vec();
+    let unmeasured = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n".to_vec();
+    // A gzip header: nothing is unpacked, so that nothing can unpack to gigabytes.
+    let packed =
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 10\r\n\r\n\x1f\x8b\x08\0\0\0\0\0\0\x03".to_vec();
+    for path in [PRM, METADATA, "/register", "/token"] {
+        for (answer, more) in [(&endless, &b"{\"a\":\"aaaaaaaaaaaaaaaa"[..]), (&unmeasured, &[b' '; 4096])] {
+            let site = Site::new().await;
+            site.put(path, answer.clone(), more);
+            assert_eq!(site.code_of().await, "fetch.too_large", "{path}");
+        }
+        let site = Site::new().await;
+        site.put(path, packed.clone(), b"");
+        let code = if path.starts_with("/.well-known") { "discovery.not_found" } else { "client.document" };
+        assert_eq!(site.code_of().await, code, "{path}");
+
+        for body in ["[]", "7", "null", r#"{"resource":7,"issuer":[],"client_id":{},"access_token":true}"#] {
+            let site = Site::new().await;
+            site.json(path, body);
+            let code = if path.starts_with("/.well-known") { "discovery.document" } else { "client.document" };
+            assert_eq!(site.code_of().await, code, "{path} {body}");
+        }
+    }
+}
+
+/// A challenge of 10 MB ends in an error or is passed over, and is never kept whole.
+#[tokio::test]
+async fn a_giant_challenge_is_bounded() {
+    let site = Site::new().await;
+    site.challenge(&format!("Bearer realm=\"{}\"", "a".repeat(10 * 1024 * 1024)));
+    assert_eq!(site.code_of().await, "fetch.interrupted");
+    assert!(!site.was_asked(METADATA));
+}
+
+/// I2: a code of another server, a wrong or missing issuer and a wrong state send the code nowhere.
+#[tokio::test]
+async fn a_mixed_up_answer_sends_the_code_nowhere() {
+    type Mixed = fn(&str, &str) -> String;
+    let answers: [(Mixed, &str); 5] = [
+        (|state, _| format!("code=theirs&state={state}&iss=https://evil.example"), "response.issuer_mismatch"),
+        (|state, base| format!("code=theirs&state={state}&iss={base}/"), "response.issuer_mismatch"),
+        (|state, _| format!("code=theirs&state={state}"), "response.issuer_missing"),
+        (|state, _| format!("error=server_error&state={state}&iss=https://evil.example"), "response.issuer_mismatch"),
+        (|state, base| format!("state={state}&iss={base}"), "redirect.no_code"),
+    ];
+    for (answer, code) in answers {
+        let site = Site::new().await;
+        let base = site.base.clone();
+        let outcome = site.sign_in(move |state| answer(state, &base)).await;
+        assert_eq!(outcome.unwrap_err().code(), code);
+        assert!(!site.was_asked("/token"));
+    }
+    // By a server that consents by itself, the state is judged too.
+    let site = Site::new().await;
+    let base = site.base.clone();
+    site.put("/authorize", redirect(&format!("http://127.0.0.1/callback?code=c&state=other&iss={base}")), b"");
+    let outcome = site.authorize(Arc::new(AutoConsent::new(fetcher()))).await;
+    assert_eq!(outcome.unwrap_err().code(), "redirect.state");
+    site.put("/authorize", redirect("javascript:alert(1)"), b"");
+    let outcome = site.authorize(Arc::new(AutoConsent::new(fetcher()))).await;
+    assert_eq!(outcome.unwrap_err().code(), "interaction.redirected_elsewhere");
+    assert!(!site.was_asked("/token"));
+}
