@@ -52,20 +52,27 @@ async fn requests_under_way_finish() {
     }
 }
 
-/// F4: a request that does not finish in time is cut off; the program ends all the same, with 0.
+/// F4, J4: a request that does not finish in time is cut off and told of; the program ends all the same, with 0.
 #[tokio::test]
 async fn the_limit() {
     let (_answering, body) = Trickle::new();
     let body = std::sync::Mutex::new(Some(body));
     let script = move |_: &Recorded| Some(Upstream::trickle(200, &[], body.lock().unwrap().take()?));
-    let site =
-        Site::builder().upstream(Upstream::scripted(script).await).top("shutdown_timeout = \"1s\"").start().await;
+    let site = Site::builder()
+        .upstream(Upstream::scripted(script).await)
+        .top("shutdown_timeout = \"1s\"")
+        .tables("[audit]\ntarget = \"stdout\"")
+        .start()
+        .await;
     let mut busy = Connection::open(site.portcullis.address()).await;
     busy.write(&Request::post(Site::ENDPOINT, INITIALIZE).bearer(&site.good_token()).to_bytes()).await;
     site.upstream.reached(1).await;
     let finished = site.portcullis.stop().await;
     assert_eq!(finished.code, Some(0), "{}", finished.stderr);
     assert!(finished.stderr.contains("cut off"), "{}", finished.stderr);
+    let decisions: Vec<_> = finished.stdout.lines().filter(|line| line.contains("\"event\":\"decision\"")).collect();
+    assert_eq!(decisions.len(), 1, "{}", finished.stdout);
+    assert!(finished.stdout.lines().last().is_some_and(|line| line.contains("audit.stopped")), "{}", finished.stdout);
 }
 
 /// F4: without requests it ends at once, `demo` and `idp` too.

@@ -64,6 +64,9 @@ async fn each_decision() {
         assert_eq!(record["principal.client"].as_str().is_some(), subject.is_some(), "{record}");
         assert!(subject != Some("alice") || record["principal.client"] == "editor", "{record}");
         assert_eq!(record["client.address"], "127.0.0.1", "{record}");
+        let posts = record["http.method"] == "POST" && record["principal.subject"].is_string();
+        assert_eq!(record["mcp.method"].is_string(), posts, "{record}");
+        assert_eq!(record["mcp.tool"] == "add", record["mcp.method"] == "tools/call", "{record}");
         assert!(record["latency.us"].is_u64() && record["timestamp"].as_str().unwrap().ends_with('Z'), "{record}");
     }
 }

@@ -27,7 +27,7 @@ use arc_swap::ArcSwap;
 use portcullis_metadata::SystemClock;
 use tokio::{
     sync::{mpsc, watch},
-    time::{Instant, MissedTickBehavior, interval, timeout_at},
+    time::{Instant, MissedTickBehavior, interval, timeout, timeout_at},
 };
 
 use crate::{
@@ -41,14 +41,14 @@ use router::Router;
 use sinks::Sinks;
 use site::Site;
 use tls::Tls;
-use worker::Worker;
+use worker::{Ending, Worker};
 
 pub(crate) use shutdown::on_signal;
 
 /// How often ended sessions and outdated tokens are looked for.
 const SWEEP: Duration = Duration::from_secs(5);
 
-/// What the audit trail has for its end, even where requests took all the time of a shutdown.
+/// What requests that are cut off, and then the audit trail, have to tell of their end.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Opens the port.
@@ -112,10 +112,12 @@ pub(crate) async fn serve(
         max_resets: plan.limits.max_resets,
     };
     let (done, mut all_done) = mpsc::channel(1);
+    let (cut, cut_off) = watch::channel(false);
+    let ending = Ending { shutdown: shutdown.clone(), cut_off };
     let workers = (0..plan.workers)
         .map(|number| {
             let router = Router::new(Arc::clone(&site), number, limits.max_headers);
-            Worker::start(format!("worker-{number}"), router, tls.clone(), limits, shutdown.clone(), done.clone())
+            Worker::start(format!("worker-{number}"), router, tls.clone(), limits, ending.clone(), done.clone())
         })
         .collect::<Result<Vec<_>, _>>()
         .context("a worker cannot be started")?;
@@ -137,6 +139,9 @@ pub(crate) async fn serve(
     let deadline = Instant::now() + plan.shutdown_timeout;
     if timeout_at(deadline, all_done.recv()).await.is_err() {
         tracing::warn!(timeout.seconds = plan.shutdown_timeout.as_secs(), "requests still under way are cut off");
+        cut.send_replace(true);
+        // Each of them is told of before it is gone; a worker that is stuck is not waited for.
+        let _ = timeout(LAST_WORDS, all_done.recv()).await;
     }
     reaper.abort();
     if let Some(audit) = audit {

@@ -28,6 +28,15 @@ pub(super) struct Accepted {
     pub(super) permit: OwnedSemaphorePermit,
 }
 
+/// How a worker learns that it is to end.
+#[derive(Clone)]
+pub(super) struct Ending {
+    /// Requests under way may end, and none begins.
+    pub(super) shutdown: watch::Receiver<bool>,
+    /// Nothing is waited for any longer.
+    pub(super) cut_off: watch::Receiver<bool>,
+}
+
 /// The accept loop's end of a worker.
 pub(super) struct Worker {
     inbox: mpsc::Sender<Accepted>,
@@ -44,7 +53,7 @@ impl Worker {
         answer: A,
         tls: Option<Tls>,
         limits: ConnectionLimits,
-        shutdown: watch::Receiver<bool>,
+        ending: Ending,
         done: mpsc::Sender<()>,
     ) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -52,7 +61,9 @@ impl Worker {
         let load = Arc::new(AtomicUsize::new(0));
         let worker = Self { inbox, load: Arc::clone(&load) };
         thread::Builder::new().name(name).spawn(move || {
-            runtime.block_on(run(accepted, answer, tls, limits, shutdown, load, done));
+            runtime.block_on(run(accepted, answer, tls, limits, ending, load));
+            // What was cut off ends with the runtime, and is told of before the worker counts as done.
+            drop((runtime, done));
         })?;
         Ok(worker)
     }
@@ -75,9 +86,8 @@ async fn run<A: Answer>(
     answer: A,
     tls: Option<Tls>,
     limits: ConnectionLimits,
-    shutdown: watch::Receiver<bool>,
+    Ending { shutdown, mut cut_off }: Ending,
     load: Arc<AtomicUsize>,
-    done: mpsc::Sender<()>,
 ) {
     let protocol = Arc::new(connection::protocol(limits));
     let mut connections = tokio::task::JoinSet::new();
@@ -109,8 +119,12 @@ async fn run<A: Answer>(
             Some(_) = connections.join_next() => {}
         }
     }
-    while connections.join_next().await.is_some() {}
-    drop(done);
+    loop {
+        tokio::select! {
+            ended = connections.join_next() => if ended.is_none() { return },
+            Ok(_) = cut_off.wait_for(|cut_off| *cut_off) => return connections.shutdown().await,
+        }
+    }
 }
 
 struct Counted(Arc<AtomicUsize>);
