@@ -7,8 +7,8 @@ mod secret;
 mod span;
 
 pub(crate) use file::{
-    Audit, AuditTarget, Authorization, Claim, Config, IntrospectionAuth, Issuer, Limits, Resource, Route, Rule,
-    Session, Tls, Upstream, Validation,
+    Audit, AuditTarget, Authorization, Claim, Config, ForwardedHeader, IntrospectionAuth, Issuer, Limits, RateLimit,
+    Resource, Route, Rule, Session, Tls, Upstream, Validation,
 };
 pub(crate) use load::{Loaded, Overrides, from_text, load};
 pub(crate) use origin::effective;

@@ -3,6 +3,7 @@
 mod audit;
 mod introspection;
 mod issuers;
+mod rates;
 mod resources;
 mod sessions;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use crate::config::{Config, Limits, Span};
 
 pub(crate) use audit::AuditPlan;
 pub(crate) use issuers::IssuerPlan;
+pub(crate) use rates::RatesPlan;
 pub(crate) use resources::ResourcePlan;
 pub(crate) use sessions::{KeySources, SessionPlan};
 pub(crate) use tls::TlsFiles;
@@ -46,6 +48,7 @@ pub(crate) struct Plan {
     /// None where the listener speaks plain HTTP.
     pub(crate) tls: Option<TlsFiles>,
     pub(crate) limits: Limits,
+    pub(crate) rates: RatesPlan,
     pub(crate) session: SessionPlan,
     pub(crate) issuers: Vec<IssuerPlan>,
     pub(crate) resources: Vec<ResourcePlan>,
@@ -81,6 +84,7 @@ impl Plan {
             shutdown_timeout: config.shutdown_timeout.0,
             tls: config.tls.as_ref().map(|files| TlsFiles::new(files, &base_url)).transpose()?,
             limits: config.limits.clone(),
+            rates: rates::plan(config)?,
             session: sessions::plan(&config.session)?,
             issuers,
             resources,

@@ -24,6 +24,12 @@ pub(crate) struct Config {
     /// Lets `auth = "none"` go together with a listener that is not on loopback.
     #[serde(default)]
     pub(crate) dangerous_allow_unauthenticated_network: bool,
+    /// Proxies in front whose word on the client's address is taken: addresses and networks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) trusted_proxies: Vec<String>,
+    /// The header in which they say it.
+    #[serde(default)]
+    pub(crate) trusted_proxy_header: ForwardedHeader,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tls: Option<Tls>,
     #[serde(default)]
@@ -35,6 +41,15 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) audit: Option<Audit>,
+}
+
+/// The header in which a proxy says whom it was called by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum ForwardedHeader {
+    #[default]
+    #[serde(rename = "X-Forwarded-For")]
+    XForwardedFor,
+    Forwarded,
 }
 
 /// `[tls]`: the files that let the listener speak TLS.
@@ -250,6 +265,9 @@ pub(crate) struct Rule {
     pub(crate) scopes: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) claims: Vec<Claim>,
+    /// How many such messages may come of each principal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) limit: Option<RateLimit>,
 }
 
 /// `[[resource.route]]`: scopes for HTTP methods and paths.
@@ -320,6 +338,22 @@ pub(crate) struct Limits {
     pub(crate) max_resets: usize,
     /// Tokens held in the verified-token cache, for each resource.
     pub(crate) cached_tokens: usize,
+    /// Requests of each client address, before their token is looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) per_address: Option<RateLimit>,
+    /// Requests of each principal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) per_principal: Option<RateLimit>,
+    /// How many addresses, and how many principals, are counted apart.
+    pub(crate) rate_entries: usize,
+}
+
+/// So many requests in so long a time.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RateLimit {
+    pub(crate) requests: u32,
+    pub(crate) per: Span,
 }
 
 impl Default for Limits {
@@ -337,6 +371,9 @@ impl Default for Limits {
             max_streams: 100,
             max_resets: 20,
             cached_tokens: 10_000,
+            per_address: None,
+            per_principal: None,
+            rate_entries: 100_000,
         }
     }
 }

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, bail, ensure};
 use http::{HeaderName, Method};
 use portcullis_endpoint::{NameGlob, Rule};
-use portcullis_guard::{ClaimRule, ClaimTest, OriginPolicy, PathGlob, RouteRule, ScopeImplications};
+use portcullis_guard::{ClaimRule, ClaimTest, OriginPolicy, PathGlob, Rate, RouteRule, ScopeImplications};
 use portcullis_mcp::{Revision, Revisions};
 use portcullis_metadata::{ProtectedResourceMetadata, ResourceUri, Scopes};
 use url::Url;
 
-use super::{IssuerPlan, RESERVED_PATHS, UpstreamPlan, upstream};
+use super::{IssuerPlan, RESERVED_PATHS, UpstreamPlan, rates, upstream};
 use crate::config::{self, Authorization, Config, Resource};
 
 /// Scope names that stand for everything: nobody can tell what a token with them may do.
@@ -32,6 +32,8 @@ pub(crate) struct ResourcePlan {
     pub(crate) claims: Vec<ClaimRule>,
     pub(crate) routes: Vec<RouteRule>,
     pub(crate) rules: Vec<Rule>,
+    /// How often the messages of each rule may come.
+    pub(crate) rates: Vec<Option<Rate>>,
     pub(crate) origins: OriginPolicy,
     pub(crate) revisions: Revisions,
     pub(crate) session_header: HeaderName,
@@ -117,6 +119,13 @@ fn resource_plan(
         claims: claims(&resource.claim)?,
         routes: resource.route.iter().map(route).collect::<Result<_, _>>()?,
         rules: resource.rule.iter().map(rule).collect::<Result<_, _>>()?,
+        rates: resource
+            .rule
+            .iter()
+            .map(|rule| {
+                rates::rate(rule.limit.as_ref()).with_context(|| format!("the limit of the rule for {:?}", rule.method))
+            })
+            .collect::<Result<_, _>>()?,
         origins: origins(&[resource], base_url)?,
         revisions: revisions(resource.revisions.as_deref())?,
         session_header: session_header(&resource.proto)?,
@@ -204,8 +213,8 @@ fn route(route: &config::Route) -> anyhow::Result<RouteRule> {
 fn rule(rule: &config::Rule) -> anyhow::Result<Rule> {
     let glob = |text: &str| NameGlob::parse(text).with_context(|| format!("rule has the pattern {text:?}"));
     ensure!(
-        !rule.scopes.is_empty() || !rule.claims.is_empty(),
-        "the rule for {:?} asks for nothing; give it scopes or claims",
+        !rule.scopes.is_empty() || !rule.claims.is_empty() || rule.limit.is_some(),
+        "the rule for {:?} asks for nothing; give it scopes, claims or a limit",
         rule.method
     );
     Ok(Rule {
@@ -213,6 +222,7 @@ fn rule(rule: &config::Rule) -> anyhow::Result<Rule> {
         name: rule.name.as_deref().map(glob).transpose()?,
         scopes: scopes(&rule.scopes).context("rule.scopes")?,
         claims: claims(&rule.claims).with_context(|| format!("the rule for {:?}", rule.method))?,
+        limit: None,
     })
 }
 

@@ -1,4 +1,6 @@
-use portcullis_guard::{ClaimRule, ClaimTest};
+use std::time::Duration;
+
+use portcullis_guard::{ClaimRule, ClaimTest, Rate};
 use portcullis_metadata::Scopes;
 
 mod limits;
@@ -147,6 +149,38 @@ claims = [{ claim = "email", domain = ["example.com"] }]
     }
     let idle = judge(&with("[[resource.rule]]\nmethod = \"tools/call\"")).err().unwrap();
     assert!(format!("{idle:#}").contains("asks for nothing"), "{idle:#}");
+}
+
+/// J5: limits by address, principal and message, and the proxies whose word counts.
+#[test]
+fn rate_limits_are_configurable() {
+    assert!(judge(GOOD).unwrap().rates.per_address.is_none(), "none by default");
+    let more = r#"
+[[resource.rule]]
+method = "tools/call"
+name = "slow_*"
+limit = { requests = 10, per = "1m" }
+
+[limits]
+per_address = { requests = 600, per = "1m" }
+per_principal = { requests = 300, per = "1m" }
+"#;
+    let proxies = "trusted_proxies = [\"10.0.0.0/8\", \"::1\"]\ntrusted_proxy_header = \"Forwarded\"\n";
+    let plan = judge(&format!("{proxies}{GOOD}\n{more}")).unwrap();
+    let rate = |requests| Some(Rate::new(requests, Duration::from_secs(60)).unwrap());
+    assert_eq!((plan.rates.per_address, plan.rates.per_principal), (rate(600), rate(300)));
+    assert_eq!(plan.resources[0].rates, [rate(10)]);
+    for (bad, named) in [
+        ("[limits]\nper_address = { requests = 0, per = \"1m\" }", "limits.per_address"),
+        ("[limits]\nper_principal = { requests = 1, per = \"1ms\" }", "limits.per_principal"),
+        ("[limits]\nrate_entries = 1", "limits.rate_entries"),
+        ("[[resource.rule]]\nmethod = \"a\"\nlimit = { requests = 0, per = \"1m\" }", "the rule for \"a\""),
+    ] {
+        let message = format!("{:#}", judge(&with(bad)).err().unwrap());
+        assert!(message.contains(named), "{bad}: {message}");
+    }
+    let message = format!("{:#}", judge(&format!("trusted_proxies = [\"proxy\"]\n{GOOD}")).err().unwrap());
+    assert!(message.contains("trusted_proxies") && message.contains("`proxy`"), "{message}");
 }
 
 /// B9: catch-all scopes are warned of, wherever they are asked for.

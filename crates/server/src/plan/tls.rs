@@ -22,6 +22,15 @@ use crate::config;
 pub(crate) struct TlsFiles {
     certificates: PathBuf,
     key: PathBuf,
+    first: Loaded,
+}
+
+/// What is in them.
+#[derive(Clone, Debug)]
+pub(crate) struct Loaded {
+    pub(crate) certificate: Arc<CertifiedKey>,
+    /// When they were written last, as it was before they were read.
+    pub(crate) written: Written,
 }
 
 /// When the two files were last written.
@@ -35,30 +44,43 @@ impl TlsFiles {
             base_url.scheme() == "https",
             "[tls] is set, and base_url = \"{base_url}\" is plain http; clients see https then, so write that"
         );
-        let files = Self { certificates: configured.certificates.clone(), key: configured.key.clone() };
-        files.load()?;
-        Ok(files)
+        let config::Tls { certificates, key } = configured;
+        Ok(Self { certificates: certificates.clone(), key: key.clone(), first: load(certificates, key)? })
     }
 
-    /// Reads the certificates and their key.
+    /// What was in them at the start.
+    pub(crate) fn first(&self) -> &Loaded {
+        &self.first
+    }
+
+    /// Reads them again.
     ///
     /// # Errors
     /// When a file cannot be read, has nothing of its kind, or the key is not the certificate's.
-    pub(crate) fn load(&self) -> anyhow::Result<Arc<CertifiedKey>> {
-        let certificates = read(&self.certificates, "tls.certificates", |text| {
-            CertificateDer::pem_slice_iter(text).collect::<Result<Vec<_>, _>>()
-        })?;
-        ensure!(!certificates.is_empty(), "tls.certificates = {} has no certificate", self.certificates.display());
-        let key = read(&self.key, "tls.key", PrivateKeyDer::from_pem_slice)?;
-        CertifiedKey::from_der(certificates, key, &ring::default_provider()).map(Arc::new).with_context(|| {
-            format!("tls.key = {} is not the key of {}", self.key.display(), self.certificates.display())
-        })
+    pub(crate) fn load(&self) -> anyhow::Result<Loaded> {
+        load(&self.certificates, &self.key)
     }
 
     /// When the files were last written: it changes when they do.
     pub(crate) fn written(&self) -> Written {
-        [&self.certificates, &self.key].map(|file| fs::metadata(file).and_then(|data| data.modified()).ok())
+        written(&self.certificates, &self.key)
     }
+}
+
+fn load(certificates: &Path, key: &Path) -> anyhow::Result<Loaded> {
+    let written = written(certificates, key);
+    let chain = read(certificates, "tls.certificates", |text| {
+        CertificateDer::pem_slice_iter(text).collect::<Result<Vec<_>, _>>()
+    })?;
+    ensure!(!chain.is_empty(), "tls.certificates = {} has no certificate", certificates.display());
+    let private = read(key, "tls.key", PrivateKeyDer::from_pem_slice)?;
+    let certificate = CertifiedKey::from_der(chain, private, &ring::default_provider())
+        .with_context(|| format!("tls.key = {} is not the key of {}", key.display(), certificates.display()))?;
+    Ok(Loaded { certificate: Arc::new(certificate), written })
+}
+
+fn written(certificates: &Path, key: &Path) -> Written {
+    [certificates, key].map(|file| fs::metadata(file).and_then(|data| data.modified()).ok())
 }
 
 fn read<T, E>(file: &Path, name: &str, parse: impl FnOnce(&[u8]) -> Result<T, E>) -> anyhow::Result<T>

@@ -1,10 +1,12 @@
 //! `resource.upstream`: what an admitted request is handed to.
 
-use std::sync::Arc;
+use std::{fs, path::Path, sync::Arc};
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use http::HeaderName;
-use portcullis_gateway::{Address, HttpUpstream, HttpUpstreamSettings, IdentityHeader, IdentitySource};
+use portcullis_gateway::{
+    Address, HttpUpstream, HttpUpstreamSettings, IdentityHeader, IdentitySource, UpstreamTrust,
+};
 use portcullis_metadata::SystemClock;
 use url::Url;
 
@@ -33,7 +35,16 @@ pub(super) fn plan(resource: &Resource, base_url: &Url) -> anyhow::Result<Upstre
             Address::Unix { path: path.into(), uri: uri.with_context(|| format!("upstream.unix = {socket:?}"))? }
         }
     };
+    let is_tls = matches!(&address, Address::Tcp(url) if url.scheme() == "https");
     let mut settings = HttpUpstreamSettings::new(address);
+    settings.trust = match (&resource.upstream_ca_file, is_tls) {
+        (Some(file), true) => Some(own_trust(file)?),
+        (Some(file), false) => {
+            bail!("upstream_ca_file = {} is set, and the upstream is not https", file.display());
+        }
+        (None, true) => Some(UpstreamTrust::of_machine().context("upstream")?),
+        (None, false) => None,
+    };
     settings.public_url = Some(base_url.clone());
     settings.cookies = resource.forward_cookies;
     if let Some(headers) = &resource.identity_headers {
@@ -42,6 +53,12 @@ pub(super) fn plan(resource: &Resource, base_url: &Url) -> anyhow::Result<Upstre
     // Made once here for its judgement; each worker makes its own.
     HttpUpstream::new(settings.clone(), Arc::new(SystemClock::new())).context("upstream")?;
     Ok(UpstreamPlan::Http(Box::new(settings)))
+}
+
+fn own_trust(file: &Path) -> anyhow::Result<UpstreamTrust> {
+    let pem = fs::read(file).with_context(|| format!("upstream_ca_file = {} cannot be read", file.display()))?;
+    UpstreamTrust::of_certificates(&pem)
+        .with_context(|| format!("upstream_ca_file = {} cannot be used", file.display()))
 }
 
 fn identity(name: &str, claim: &str) -> anyhow::Result<IdentityHeader> {

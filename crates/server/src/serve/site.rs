@@ -7,7 +7,8 @@ use portcullis_discovery::HttpFetch;
 use portcullis_endpoint::{BodyBudget, EndedStatus, Endpoint, EndpointBody, EndpointLayer, EndpointSettings, Plain};
 use portcullis_gateway::{HttpUpstream, HttpUpstreamSettings};
 use portcullis_guard::{
-    Authentication, Guard, GuardBody, GuardLayer, GuardSettings, OriginPolicy, ProtectedResource, ScopeJudge,
+    Authentication, Guard, GuardBody, GuardLayer, GuardLimits, GuardSettings, Limiter, OriginPolicy, ProtectedResource,
+    Rate, ScopeJudge,
 };
 use portcullis_metadata::Clock;
 use portcullis_session::SessionStore;
@@ -23,7 +24,7 @@ use super::{
 use crate::{
     config::{Authorization, Limits},
     demo::{self, DemoService},
-    plan::{Plan, ResourcePlan, UpstreamPlan},
+    plan::{Plan, RatesPlan, ResourcePlan, UpstreamPlan},
     telemetry::AccessLog,
 };
 
@@ -64,6 +65,8 @@ impl Site {
         let sessions = SessionStore::new(plan.session.settings.clone(), Arc::clone(&clock), Arc::new(closer));
         let shared = Shared {
             limits: &plan.limits,
+            rates: &plan.rates,
+            guard_limits: guard_limits(&plan.rates, &clock),
             workers: plan.workers,
             budget: BodyBudget::new(plan.limits.body_budget),
             sessions: sessions.clone(),
@@ -152,9 +155,17 @@ fn trusted_issuers(plan: &Plan, clock: &Arc<dyn Clock>) -> anyhow::Result<Vec<Ar
         .collect()
 }
 
+/// One limit for all resources, so that nobody gets more by going to several.
+fn guard_limits(rates: &RatesPlan, clock: &Arc<dyn Clock>) -> GuardLimits {
+    let limiter = |rate: Option<Rate>| rate.map(|rate| Limiter::new(rate, rates.entries, Arc::clone(clock)));
+    GuardLimits { address: limiter(rates.per_address), principal: limiter(rates.per_principal) }
+}
+
 /// What all endpoints share.
 struct Shared<'a> {
     limits: &'a Limits,
+    rates: &'a RatesPlan,
+    guard_limits: GuardLimits,
     workers: usize,
     budget: Arc<BodyBudget>,
     sessions: SessionStore,
@@ -223,6 +234,8 @@ impl Shared<'_> {
         settings.routes.clone_from(&plan.routes);
         settings.origins = plan.origins.clone();
         settings.cors = EndpointSettings::cors(&plan.session_header);
+        settings.limits = self.guard_limits.clone();
+        settings.trusted_proxies = self.rates.proxies.clone();
         settings.clock = Arc::clone(&self.clock);
         settings.sink = Arc::clone(&self.sinks) as _;
         Ok(ProtectedResource::new(settings)?)
@@ -233,6 +246,9 @@ impl Shared<'_> {
         settings.ended_status = self.ended_status;
         settings.required_scopes = plan.required_scopes.clone();
         settings.rules.clone_from(&plan.rules);
+        for (rule, rate) in settings.rules.iter_mut().zip(&plan.rates) {
+            rule.limit = rate.map(|rate| Limiter::new(rate, self.rates.entries, Arc::clone(&self.clock)));
+        }
         settings.revisions = plan.revisions;
         settings.session_header = plan.session_header.clone();
         settings.max_body = self.limits.max_body;

@@ -34,10 +34,12 @@ pub(super) struct Tls {
 struct Current(ArcSwap<CertifiedKey>);
 
 impl Tls {
+    /// With what was in the files at the start.
+    ///
     /// # Errors
-    /// When the files cannot be used.
+    /// When the protocol cannot be set up.
     pub(super) fn new(files: &TlsFiles) -> anyhow::Result<Self> {
-        let current = Arc::new(Current(ArcSwap::new(files.load()?)));
+        let current = Arc::new(Current(ArcSwap::new(Arc::clone(&files.first().certificate))));
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
@@ -59,7 +61,7 @@ impl Tls {
 
     /// Follows the files: looks at them now and then, and at every SIGHUP. Files that cannot be used change nothing.
     pub(super) async fn follow(self, files: TlsFiles) {
-        let mut written = files.written();
+        let mut written = files.first().written;
         let mut period = interval(LOOK);
         period.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
@@ -73,13 +75,16 @@ impl Tls {
                 continue;
             }
             match files.load() {
-                Ok(certificate) => {
-                    self.current.0.store(certificate);
+                Ok(loaded) => {
+                    self.current.0.store(loaded.certificate);
+                    written = loaded.written;
                     tracing::info!("the certificate was replaced");
                 }
-                Err(error) => tracing::error!("the certificate stays as it was: {error:#}"),
+                Err(error) => {
+                    written = now;
+                    tracing::error!("the certificate stays as it was: {error:#}");
+                }
             }
-            written = now;
         }
     }
 }

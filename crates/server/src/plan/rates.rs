@@ -1,0 +1,39 @@
+//! How many requests may come, and whose address counts.
+
+use anyhow::{Context as _, ensure};
+use portcullis_guard::{ProxyHeader, Rate, TrustedProxies};
+
+use crate::config::{self, Config, ForwardedHeader};
+
+/// The limits that hold for all resources together.
+pub(crate) struct RatesPlan {
+    pub(crate) per_address: Option<Rate>,
+    pub(crate) per_principal: Option<Rate>,
+    /// How many addresses, and principals, each limit counts apart.
+    pub(crate) entries: usize,
+    pub(crate) proxies: TrustedProxies,
+}
+
+pub(super) fn plan(config: &Config) -> anyhow::Result<RatesPlan> {
+    let limits = &config.limits;
+    let header = match config.trusted_proxy_header {
+        ForwardedHeader::XForwardedFor => ProxyHeader::XForwardedFor,
+        ForwardedHeader::Forwarded => ProxyHeader::Forwarded,
+    };
+    let proxies = config.trusted_proxies.iter().map(String::as_str);
+    ensure!(
+        (1_000..=10_000_000).contains(&limits.rate_entries),
+        "limits.rate_entries = {} is outside 1000 to 10000000",
+        limits.rate_entries
+    );
+    Ok(RatesPlan {
+        per_address: rate(limits.per_address.as_ref()).context("limits.per_address")?,
+        per_principal: rate(limits.per_principal.as_ref()).context("limits.per_principal")?,
+        entries: limits.rate_entries,
+        proxies: TrustedProxies::new(proxies, header).context("trusted_proxies")?,
+    })
+}
+
+pub(super) fn rate(rate: Option<&config::RateLimit>) -> anyhow::Result<Option<Rate>> {
+    Ok(rate.map(|rate| Rate::new(rate.requests, rate.per.0)).transpose()?)
+}
