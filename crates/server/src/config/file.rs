@@ -201,6 +201,9 @@ pub(crate) struct Resource {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) allowed_origins: Option<Vec<String>>,
     pub(crate) upstream: Upstream,
+    /// PEM certificates that an `https` upstream is judged by, in place of the machine's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) upstream_ca_file: Option<PathBuf>,
     /// Headers that carry the principal to the upstream: header name to claim name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) identity_headers: Option<BTreeMap<String, String>>,
@@ -228,7 +231,7 @@ pub(crate) enum Authorization {
 pub(crate) enum Upstream {
     /// The small MCP server that this program brings along.
     Demo,
-    /// An `http` URL.
+    /// An `http` or `https` URL.
     Http(String),
     /// A unix socket: `/path/to/socket`, or `/path/to/socket:/request/path`.
     Unix(String),
