@@ -15,8 +15,8 @@ use clap::Parser as _;
 
 use cli::{Cli, Command};
 
-/// Most of what a request allocates is freed by the same worker before the next one, and blocks of 8 KiB to read into are
-/// among it: the system's allocator takes a tenth of a request's instructions for that, this one a third of it.
+/// Most of what a request allocates is freed by the same worker before the next one, blocks of 8 KiB to read into
+/// among it. The system's allocator takes a tenth of a request's instructions for that.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

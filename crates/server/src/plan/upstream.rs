@@ -4,9 +4,7 @@ use std::{fs, path::Path, sync::Arc};
 
 use anyhow::{Context as _, bail, ensure};
 use http::HeaderName;
-use portcullis_gateway::{
-    Address, HttpUpstream, HttpUpstreamSettings, IdentityHeader, IdentitySource, UpstreamTrust,
-};
+use portcullis_gateway::{Address, HttpUpstream, HttpUpstreamSettings, IdentityHeader, IdentitySource, UpstreamTrust};
 use portcullis_metadata::SystemClock;
 use url::Url;
 
