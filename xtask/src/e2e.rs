@@ -42,6 +42,9 @@ pub(crate) struct Arguments {
     /// How many seconds Keycloak may take until it is ready, each time that it starts.
     #[arg(long, value_name = "SECONDS", default_value_t = READY_WITHIN)]
     ready_within: u64,
+    /// Walk through this scenario with Keycloak only; may be given several times.
+    #[arg(long, value_enum, value_name = "SCENARIO")]
+    only: Vec<keycloak::Scenario>,
 }
 
 /// On a machine with two cores that does other things, too, Keycloak takes about 60 s at its very first start.
@@ -59,7 +62,7 @@ enum IdentityProvider {
 
 impl Default for Arguments {
     fn default() -> Self {
-        Self { idp: IdentityProvider::default(), ready_within: READY_WITHIN }
+        Self { idp: IdentityProvider::default(), ready_within: READY_WITHIN, only: Vec::new() }
     }
 }
 
@@ -77,7 +80,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         IdentityProvider::Keycloak => {
             progress = Progress::new(Unit::Seconds, keycloak::LIMIT);
             let ready_within = Duration::from_secs(arguments.ready_within);
-            let whole = keycloak::whole(&program, &target, &folder, ready_within, &mut progress);
+            let whole = keycloak::whole(&program, &target, &folder, ready_within, &arguments.only, &mut progress);
             outcome = runtime.block_on(unless_interrupted(whole));
         }
     }

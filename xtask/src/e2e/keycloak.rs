@@ -12,16 +12,19 @@ mod request;
 mod scenarios;
 mod servers;
 mod stage;
+mod standard_members;
 mod tokens;
 mod upstream;
 
 use std::{path::Path, time::Duration};
 
+use clap::ValueEnum as _;
 use url::Url;
 
 use super::{canary, output, progress::Progress, wire::Wire};
-use scenarios::{introspection, login, outage, rotation, withdrawal};
 use stage::{Ready, Stage};
+
+pub(super) use scenarios::Scenario;
 
 /// How long one step may take. Keycloak's password hash alone takes seconds on a busy machine.
 pub(super) const LIMIT: Duration = Duration::from_secs(60);
@@ -37,6 +40,7 @@ pub(super) async fn whole(
     target: &Path,
     folder: &Path,
     ready_within: Duration,
+    only: &[Scenario],
     progress: &mut Progress,
 ) -> anyhow::Result<()> {
     let built = distribution::prepared(target, ready_within, progress).await?;
@@ -45,15 +49,10 @@ pub(super) async fn whole(
     let stage = ready.with_servers(program, folder, ready_within);
     let mut stage = progress.step_within(SERVERS_LIMIT, "a server of each setup starts", stage).await?;
 
-    let walked = [
-        login::run(&stage, progress).await,
-        scenarios::tokens::run(&stage, progress).await,
-        introspection::run(&stage, progress).await,
-        withdrawal::run(&stage, progress).await,
-        rotation::run(&stage, progress).await,
-        scenarios::guide::run(&stage, progress).await,
-        outage::run(&mut stage, progress).await,
-    ];
+    let mut walked = Vec::new();
+    for scenario in Scenario::value_variants().iter().filter(|scenario| only.is_empty() || only.contains(scenario)) {
+        walked.push(scenario.run(&mut stage, progress).await);
+    }
     let stopped =
         progress.step_within(SERVERS_LIMIT, "SIGTERM ends the servers with exit code 0", stage.servers.stop());
     let stopped = stopped.await;

@@ -22,22 +22,34 @@ pub(super) struct Places {
     pub(super) management: SocketAddr,
     /// The MCP server behind Portcullis, where it is not the one for demonstrations.
     pub(super) upstream: SocketAddr,
+    /// Where introspection answers lose what is not standard.
+    pub(super) introspection: SocketAddr,
 }
 
 impl Places {
     /// Addresses that were free a moment ago.
     pub(super) fn choose() -> anyhow::Result<Self> {
         // Held together, so that they differ.
-        let held: Vec<_> = (0..4).map(|_| TcpListener::bind("127.0.0.1:0")).collect::<Result<_, _>>()?;
+        let held: Vec<_> = (0..5).map(|_| TcpListener::bind("127.0.0.1:0")).collect::<Result<_, _>>()?;
         let address = |which: usize| held[which].local_addr();
-        Ok(Self { portcullis: address(0)?, keycloak: address(1)?, management: address(2)?, upstream: address(3)? })
+        Ok(Self {
+            portcullis: address(0)?,
+            keycloak: address(1)?,
+            management: address(2)?,
+            upstream: address(3)?,
+            introspection: address(4)?,
+        })
     }
 
     /// The text with the addresses of this run.
     pub(super) fn put_into(self, text: &str) -> String {
         let ports =
             [("18080", self.keycloak), ("19000", self.management)].map(|(port, to)| (port, to.port().to_string()));
-        let addresses = [("127.0.0.1:3000", self.portcullis), ("127.0.0.1:8000", self.upstream)];
+        let addresses = [
+            ("127.0.0.1:3000", self.portcullis),
+            ("127.0.0.1:8000", self.upstream),
+            ("127.0.0.1:8001", self.introspection),
+        ];
         let addresses = addresses.map(|(address, to)| (address, to.to_string()));
         ports.iter().chain(&addresses).fold(text.to_owned(), |text, (written, here)| text.replace(written, here))
     }
@@ -58,7 +70,7 @@ mod tests {
     fn addresses_are_replaced() {
         let places = Places::choose().unwrap();
         let text = places.put_into("127.0.0.1:3000 127.0.0.1:18080 --port=19000 127.0.0.1:8000 127.0.0.1:3999");
-        let Places { portcullis, keycloak, management, upstream } = places;
+        let Places { portcullis, keycloak, management, upstream, .. } = places;
         assert_eq!(text, format!("{portcullis} {keycloak} --port={} {upstream} 127.0.0.1:3999", management.port()));
     }
 }

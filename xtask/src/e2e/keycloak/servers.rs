@@ -18,6 +18,8 @@ pub(super) enum Setup {
     Basic,
     /// Keycloak is asked by a client that need not be in the audience, and so answers for tokens of any kind.
     Unchecked,
+    /// As `Unchecked`, by a way on which only the standard members of an answer are left.
+    Plain,
     /// Both: the signature, and then Keycloak.
     Both,
 }
@@ -30,10 +32,10 @@ const SECRETS: [(&str, &str); 3] = [
 ];
 
 impl Setup {
-    pub(super) const ALL: [Self; 6] =
-        [Self::Jwt, Self::Forwarded, Self::Post, Self::Basic, Self::Unchecked, Self::Both];
+    pub(super) const ALL: [Self; 7] =
+        [Self::Jwt, Self::Forwarded, Self::Post, Self::Basic, Self::Unchecked, Self::Plain, Self::Both];
     /// Those that ask Keycloak about every token.
-    pub(super) const ASKING: [Self; 4] = [Self::Post, Self::Basic, Self::Unchecked, Self::Both];
+    pub(super) const ASKING: [Self; 5] = [Self::Post, Self::Basic, Self::Unchecked, Self::Plain, Self::Both];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -42,6 +44,7 @@ impl Setup {
             Self::Post => "post",
             Self::Basic => "basic",
             Self::Unchecked => "unchecked",
+            Self::Plain => "plain",
             Self::Both => "both",
         }
     }

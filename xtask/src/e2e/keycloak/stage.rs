@@ -21,6 +21,7 @@ use super::{
     places::Places,
     request,
     servers::{Servers, Setup},
+    standard_members::StandardMembers,
     tokens::{Client, Tokens},
     upstream::Upstream,
 };
@@ -42,6 +43,7 @@ pub(super) struct Stage {
     pub(super) keycloak: Instance,
     pub(super) servers: Servers,
     pub(super) upstream: Upstream,
+    _introspection: StandardMembers,
 }
 
 /// A Keycloak with this run's realms.
@@ -75,6 +77,7 @@ impl Ready {
         ready_within: Duration,
     ) -> anyhow::Result<Stage> {
         let Self { home, places, keycloak, admin } = self;
+        let introspection = StandardMembers::listen(places.introspection, places.keycloak).await?;
         Ok(Stage {
             program: program.to_owned(),
             folder: folder.to_owned(),
@@ -86,6 +89,7 @@ impl Ready {
             keycloak,
             servers: Servers::start(program, places, folder).await?,
             upstream: Upstream::listen(places.upstream).await?,
+            _introspection: introspection,
         })
     }
 }

@@ -14,6 +14,7 @@ pub(in crate::e2e::keycloak) async fn run(stage: &Stage, progress: &mut Progress
     progress.step("client_secret_post, a client in the audience", layout(stage, Setup::Post)).await?;
     progress.step("client_secret_basic, form-encoded", layout(stage, Setup::Basic)).await?;
     progress.step("a client without the audience check", layout(stage, Setup::Unchecked)).await?;
+    progress.step("answers with standard members alone", layout(stage, Setup::Plain)).await?;
     progress.step("signature and introspection together", layout(stage, Setup::Both)).await?;
     progress.step("a client that is not in the audience: 401", not_in_audience(stage)).await?;
     progress.step("audience of another resource: 401", wrong_audience(stage)).await?;
@@ -46,6 +47,7 @@ async fn id_token(stage: &Stage) -> anyhow::Result<()> {
     stage.refused(Setup::Basic, &id, "token.inactive").await?;
     // Keycloak calls it active.
     stage.refused(Setup::Unchecked, &id, "token.not_an_access_token").await?;
+    stage.refused(Setup::Plain, &id, "token.not_an_access_token").await?;
     stage.refused(Setup::Both, &id, "token.not_an_access_token").await
 }
 
@@ -55,5 +57,6 @@ async fn refresh_token(stage: &Stage) -> anyhow::Result<()> {
     stage.refused(Setup::Basic, &refresh, "token.inactive").await?;
     // Keycloak calls it active, and gives it the audience of the access token.
     stage.refused(Setup::Unchecked, &refresh, "token.not_an_access_token").await?;
+    stage.refused(Setup::Plain, &refresh, "token.not_an_access_token").await?;
     stage.refused(Setup::Both, &refresh, "token.algorithm_unsupported").await
 }
