@@ -48,6 +48,27 @@ async fn by_delete_at_a_backend_without_it() {
     }
 }
 
+/// E9: a DELETE ends the session whatever happens to it behind the gateway; a backend that failed is asked again.
+#[tokio::test]
+async fn by_delete_at_a_backend_that_fails() {
+    for theirs in [500, 503, 403] {
+        let script = move |request: &Recorded| {
+            (request.method == http::Method::DELETE).then(|| Upstream::answer(theirs, &[], "no"))
+        };
+        let site = Site::builder().upstream(Upstream::scripted(script).await).start().await;
+        let token = site.good_token();
+        let session = site.open_session(&token).await;
+        let before = site.upstream.count();
+        let answer = site.send(Request::new("DELETE", Site::ENDPOINT).bearer(&token).session(&session)).await;
+        assert_eq!((answer.status, answer.body.len()), (204, 0), "{answer:?}");
+        site.send(post(&token, &session)).await.assert_no_session();
+        site.upstream.reached(before + 2).await;
+        let seen = site.upstream.recorded().split_off(before);
+        assert!(seen.iter().all(|seen| seen.method == http::Method::DELETE), "{seen:?}");
+        assert_eq!(seen[0].header("mcp-session-id"), seen[1].header("mcp-session-id"));
+    }
+}
+
 /// E9: the backend's 404 to the identifier ends the session; the end of a GET stream does not, and no other status.
 #[tokio::test]
 async fn by_the_backend() {

@@ -1,5 +1,6 @@
 //! The life of sessions, over sockets.
 
+mod abandoned;
 mod ending;
 mod keys;
 mod life;

@@ -1,13 +1,15 @@
 use std::{
     convert::Infallible,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use portcullis_session::InUse;
+
+use crate::negotiated::Negotiated;
 
 /// The body of an admitted request: exactly the bytes that were judged, or nothing.
 #[derive(Clone, Debug, Default)]
@@ -55,7 +57,7 @@ pin_project! {
     #[derive(Debug)]
     enum Kind<B> {
         Own { data: Bytes },
-        Inner { #[pin] body: B, in_use: Option<InUse> },
+        Inner { #[pin] body: B, in_use: Option<InUse>, negotiated: Option<Box<Negotiated>> },
     }
 }
 
@@ -65,7 +67,12 @@ impl<B> EndpointBody<B> {
     }
 
     pub(crate) fn inner(body: B, in_use: Option<InUse>) -> Self {
-        Self { kind: Kind::Inner { body, in_use } }
+        Self { kind: Kind::Inner { body, in_use, negotiated: None } }
+    }
+
+    /// The answer to an `initialize`, read along.
+    pub(crate) fn opening(body: B, negotiated: Box<Negotiated>) -> Self {
+        Self { kind: Kind::Inner { body, in_use: None, negotiated: Some(negotiated) } }
     }
 }
 
@@ -77,7 +84,17 @@ impl<B: Body<Data = Bytes>> Body for EndpointBody<B> {
         match self.project().kind.project() {
             KindProj::Own { data } if data.is_empty() => Poll::Ready(None),
             KindProj::Own { data } => Poll::Ready(Some(Ok(Frame::data(std::mem::take(data))))),
-            KindProj::Inner { body, .. } => body.poll_frame(cx),
+            KindProj::Inner { mut body, negotiated, .. } => {
+                let frame = ready!(body.as_mut().poll_frame(cx));
+                if let Some(reader) = negotiated {
+                    let piece = frame.iter().flatten().find_map(Frame::data_ref);
+                    let last = frame.is_none() || body.is_end_stream();
+                    if reader.read(piece.map(|piece| &**piece).unwrap_or_default(), last) {
+                        *negotiated = None;
+                    }
+                }
+                Poll::Ready(frame)
+            }
         }
     }
 

@@ -1,19 +1,38 @@
 use http::{HeaderMap, Response, StatusCode};
 use portcullis_guard::RequestId;
-use portcullis_session::{EndReason, InUse, Reservation, Resolved};
+use portcullis_session::{EndReason, InUse, Reservation, Resolved, SessionStore};
 
-use crate::{EndpointBody, respond, session::Sessions};
+use crate::{EndpointBody, negotiated::Negotiated, respond, session::Sessions};
 
 /// What an admitted request has to do with a session, and so what has to happen to its headers and its answer.
 pub(crate) enum Exchange {
     /// A modern request: there is no session, whatever either side says.
     Without,
     /// `initialize`: room is held, and becomes a session when the inner service accepts.
-    Opening { room: Reservation, version: Option<&'static str> },
+    Opening { room: Reservation, asked: Option<&'static str> },
     /// A request in a session, which is in use until the answer has ended.
     In(InUse),
     /// DELETE.
-    Closing(Resolved),
+    Closing(Closing),
+}
+
+/// A session that its owner wants to end. It ends, be it that the inner service does not confirm it, or that nobody waits
+/// for its answer.
+pub(crate) struct Closing {
+    store: SessionStore,
+    session: Resolved,
+}
+
+impl Closing {
+    pub(crate) fn new(store: &SessionStore, session: Resolved) -> Self {
+        Self { store: store.clone(), session }
+    }
+}
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.store.end(&self.session, EndReason::DeleteFailed);
+    }
 }
 
 impl Exchange {
@@ -22,7 +41,7 @@ impl Exchange {
         match self {
             Self::Without | Self::Opening { .. } => drop(sessions.take(headers)),
             Self::In(session) => sessions.name_to_backend(session, headers),
-            Self::Closing(session) => sessions.name_to_backend(session, headers),
+            Self::Closing(closing) => sessions.name_to_backend(&closing.session, headers),
         }
     }
 
@@ -38,16 +57,17 @@ impl Exchange {
         let span = || tracing::info_span!("request", request.id = request_id.as_str()).entered();
         let status = response.status();
         let named = sessions.take(response.headers_mut());
-        let mut in_use = None;
+        let (mut in_use, mut negotiated) = (None, None);
         match self {
             Self::Without => {}
-            Self::Opening { room, version } => {
+            Self::Opening { room, asked } => {
                 if status.is_success() {
                     let backend = named.map(|value| value.as_bytes().into()).unwrap_or_default();
-                    let session = room.open(backend, version);
+                    let session = room.open(backend, None);
                     let _span = span();
                     tracing::debug!(session = %session.log_hash(), "session opened");
                     sessions.name_to_client(&session.identifier(), response.headers_mut());
+                    negotiated = Negotiated::begin(session, asked, response.headers());
                 }
             }
             Self::In(session) => {
@@ -62,19 +82,23 @@ impl Exchange {
                 }
                 in_use = Some(session);
             }
-            Self::Closing(session) => {
+            Self::Closing(closing) => {
+                let _span = span();
                 let gone = status.is_success()
                     || matches!(status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED)
-                    || session.backend().is_empty();
+                    || closing.session.backend().is_empty();
                 if gone {
-                    let _span = span();
-                    sessions.store.end(&session, EndReason::Deleted);
-                    if !status.is_success() {
-                        return respond::ended();
-                    }
+                    sessions.store.end(&closing.session, EndReason::Deleted);
+                }
+                drop(closing);
+                if !status.is_success() {
+                    return respond::ended();
                 }
             }
         }
-        response.map(|body| EndpointBody::inner(body, in_use))
+        response.map(|body| match negotiated {
+            Some(negotiated) => EndpointBody::opening(body, negotiated),
+            None => EndpointBody::inner(body, in_use),
+        })
     }
 }

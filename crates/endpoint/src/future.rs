@@ -108,6 +108,9 @@ where
     ) -> Self {
         let Admission { era, exchange } = admission;
         exchange.prepare(&shared.sessions, &mut parts.headers);
+        if let Exchange::Opening { room, .. } = &exchange {
+            parts.extensions.insert(room.held_room());
+        }
         for framing in [CONTENT_LENGTH, TRANSFER_ENCODING, TRAILER] {
             parts.headers.remove(framing);
         }

@@ -4,7 +4,7 @@ use portcullis_mcp::{Envelope, Era, Revision, legacy_version};
 use portcullis_session::Session;
 
 use crate::{
-    exchange::Exchange,
+    exchange::{Closing, Exchange},
     layer::Shared,
     message::{Message, check_content_type},
     operation::operation,
@@ -30,7 +30,7 @@ pub(crate) fn judge_stream(shared: &Shared, parts: &Parts, caller: &Caller) -> R
     shared.rules.judge(Subject::default(), caller).map_err(Refusal::NotAllowed)?;
     let era = Era::Legacy { version: version.or_else(|| negotiated(&session)) };
     let exchange = match parts.method {
-        Method::DELETE => Exchange::Closing(session),
+        Method::DELETE => Exchange::Closing(Closing::new(&shared.sessions.store, session)),
         _ => Exchange::In(shared.sessions.store.hold(session, session::scopes(caller.principal()))),
     };
     Ok(Admission { era, exchange })
@@ -79,7 +79,7 @@ fn judge_legacy(shared: &Shared, parts: &Parts, caller: &Caller, message: &Messa
             let owner = owner.ok_or(Refusal::NoOwner)?;
             let sessions = &shared.sessions;
             let room = sessions.store.reserve(&sessions.resource, owner, scopes).map_err(Refusal::StoreFull)?;
-            Exchange::Opening { room, version: asked.map(Revision::as_str) }
+            Exchange::Opening { room, asked: asked.map(Revision::as_str) }
         }
     };
     let known = match &exchange {

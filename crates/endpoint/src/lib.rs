@@ -75,6 +75,7 @@ mod glob;
 mod judge;
 mod layer;
 mod message;
+mod negotiated;
 mod operation;
 mod plain;
 mod respond;

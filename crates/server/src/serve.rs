@@ -7,6 +7,7 @@ mod closer;
 mod connection;
 mod health;
 mod linger;
+mod opening;
 mod request_body;
 mod router;
 mod session_keys;

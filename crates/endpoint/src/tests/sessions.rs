@@ -263,24 +263,44 @@ async fn a_token_without_subject_opens_no_session() {
     assert_eq!(world.post(&[], initialize()).await.status, 403);
 }
 
-/// E9: DELETE is passed on, and ends the session when the backend has it gone or does not offer that.
+/// E9: DELETE is passed on, and ends the session whatever the backend has to say; a failure of the backend's is told
+/// apart, so that it can be asked again.
 #[tokio::test]
 async fn delete_ends_the_session() {
-    for (backend, client) in [(200, 200), (204, 204), (202, 202), (404, 204), (405, 204)] {
+    use EndReason::{DeleteFailed, Deleted};
+    for (backend, client, reason) in [
+        (200, 200, Deleted),
+        (204, 204, Deleted),
+        (202, 202, Deleted),
+        (404, 204, Deleted),
+        (405, 204, Deleted),
+        (301, 204, DeleteFailed),
+        (403, 204, DeleteFailed),
+        (500, 204, DeleteFailed),
+        (502, 204, DeleteFailed),
+    ] {
         let world = World::open();
         let identifier = world.initialize().await;
         world.inner.answers(backend, &[(SESSION, BACKEND)], "");
         let answer = world.send("DELETE", &[(SESSION, &identifier)], "").await;
         assert_eq!((answer.status, answer.header(SESSION)), (client, None));
         assert_eq!((world.inner.last().method.as_str(), world.inner.last().header(SESSION)), ("DELETE", Some(BACKEND)));
-        assert_eq!(world.ended(), [EndReason::Deleted]);
+        assert_eq!(world.ended(), [reason]);
         assert_eq!(world.send("DELETE", &[(SESSION, &identifier)], "").await.status, 400);
     }
+}
+
+/// E9: a client that does not wait for the answer to its DELETE has ended its session all the same.
+#[tokio::test]
+async fn a_delete_that_nobody_waits_for_ends_the_session() {
     let world = World::open();
     let identifier = world.initialize().await;
-    world.inner.answers(500, &[], "");
-    assert_eq!(world.send("DELETE", &[(SESSION, &identifier)], "").await.status, 500);
-    assert_eq!(world.send("GET", &[(SESSION, &identifier)], "").await.status, 200);
+    world.inner.falls_silent(true);
+    let headers = [(SESSION, &*identifier)];
+    let mut delete = Box::pin(world.start("DELETE", &headers, Full::from("")));
+    assert!(poll_once(&mut delete).is_pending());
+    drop(delete);
+    assert_eq!(world.ended(), [EndReason::DeleteFailed]);
 }
 
 /// E9: the backend's 404 to its own identifier ends the session; other failures do not.
@@ -413,6 +433,53 @@ async fn the_version_of_a_session_is_kept() {
         }
     }
     assert_eq!(world.inner.seen().len(), seen);
+}
+
+/// F6: a session follows the version that the backend settled on, be it another one than the client asked for, and however
+/// the answer comes; where the answer does not say, what was asked for.
+#[tokio::test]
+async fn the_version_is_the_negotiated_one() {
+    let json = ("content-type", "application/json");
+    let events = ("content-type", "text/event-stream; charset=utf-8");
+    let (asked, older) = (Some(Revision::V2025_11_25), Some(Revision::V2025_06_18));
+    const ANSWER: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}"#;
+    const STREAM: &str = "id: 0\ndata:\n\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{}}\n\n\
+        data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-06-18\"}}\n\n: later\n\n";
+    for (headers, body, settled) in [
+        (&[json][..], ANSWER, older),
+        (&[events], STREAM, older),
+        (&[json], r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"1999-01-01"}}"#, asked),
+        (&[json], r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no"}}"#, asked),
+        (&[json], "no JSON", asked),
+        (&[json], "", asked),
+        (&[events], "data: no JSON\n\n", asked),
+        (&[events], "", asked),
+        (&[json, ("content-encoding", "gzip")], ANSWER, asked),
+        (&[("content-type", "text/plain")], ANSWER, asked),
+        (&[], ANSWER, asked),
+    ] {
+        let world = World::open();
+        world.inner.answers(200, &[headers, &[(SESSION, BACKEND)]].concat(), body);
+        let answer = world.post(&[], initialize()).await;
+        assert_eq!(answer.body, body, "handed on as it came");
+        let identifier = answer.header(SESSION).unwrap().to_owned();
+        world.send("GET", &[(SESSION, &identifier)], "").await;
+        assert_eq!(world.inner.last().era, Era::Legacy { version: settled }, "{headers:?} {body}");
+    }
+}
+
+/// F6: only so much of an answer is read along, and all of it is handed on.
+#[tokio::test]
+async fn an_endless_answer_to_initialize_is_not_read_along() {
+    let world = World::open();
+    let padding = " ".repeat(300 << 10);
+    let body = format!(r#"{{"jsonrpc":"2.0","id":1,{padding}"result":{{"protocolVersion":"2025-06-18"}}}}"#);
+    world.inner.answers(200, &[("content-type", "application/json"), (SESSION, BACKEND)], body.clone().leak());
+    let answer = world.post(&[], initialize()).await;
+    assert_eq!(answer.body, body);
+    let identifier = answer.header(SESSION).unwrap().to_owned();
+    world.send("GET", &[(SESSION, &identifier)], "").await;
+    assert_eq!(world.inner.last().era, Era::Legacy { version: Some(Revision::V2025_11_25) });
 }
 
 /// F7: without authorization sessions are kept by identifier alone.

@@ -12,13 +12,21 @@ use http_body_util::{Either, combinators::BoxBody};
 use pin_project_lite::pin_project;
 use portcullis_endpoint::{Admitted, Plain};
 use portcullis_gateway::{HttpUpstream, UpstreamBody};
+use portcullis_session::HeldRoom;
 use tower_service::Service;
 
+use super::opening::{Opening, Openings};
 use crate::demo::DemoService;
 
 /// An upstream of one worker.
 #[derive(Clone)]
-pub(super) enum Backend {
+pub(super) struct Backend {
+    kind: Kind,
+    openings: Openings,
+}
+
+#[derive(Clone)]
+pub(super) enum Kind {
     Demo(Plain<DemoService>),
     Http(HttpUpstream),
 }
@@ -26,22 +34,33 @@ pub(super) enum Backend {
 /// The body of an upstream's answer.
 pub(super) type BackendBody = Either<BoxBody<Bytes, Infallible>, UpstreamBody>;
 
+impl Backend {
+    pub(super) fn new(kind: Kind, openings: Openings) -> Self {
+        Self { kind, openings }
+    }
+}
+
 impl Service<Admitted> for Backend {
     type Response = Response<BackendBody>;
     type Error = Infallible;
     type Future = BackendFuture;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        match self {
-            Self::Demo(service) => service.poll_ready(cx),
-            Self::Http(upstream) => upstream.poll_ready(cx),
+        match &mut self.kind {
+            Kind::Demo(service) => service.poll_ready(cx),
+            Kind::Http(upstream) => upstream.poll_ready(cx),
         }
     }
 
     fn call(&mut self, admitted: Admitted) -> BackendFuture {
-        match self {
-            Self::Demo(service) => BackendFuture::Demo { future: service.call(admitted) },
-            Self::Http(upstream) => BackendFuture::Http { future: upstream.call(admitted) },
+        let room = admitted.extensions().get::<HeldRoom>().cloned();
+        let call = match &mut self.kind {
+            Kind::Demo(service) => BackendFuture::Demo { future: service.call(admitted) },
+            Kind::Http(upstream) => BackendFuture::Http { future: upstream.call(admitted) },
+        };
+        match room {
+            Some(room) => BackendFuture::Opening { future: self.openings.start(call, room) },
+            None => call,
         }
     }
 }
@@ -52,6 +71,7 @@ pin_project! {
     pub(super) enum BackendFuture {
         Demo { #[pin] future: <Plain<DemoService> as Service<Admitted>>::Future },
         Http { #[pin] future: <HttpUpstream as Service<Admitted>>::Future },
+        Opening { #[pin] future: Opening },
     }
 }
 
@@ -61,6 +81,7 @@ impl Future for BackendFuture {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project() {
             Projected::Demo { future } => future.poll(cx).map_ok(|response| response.map(Either::Left)),
+            Projected::Opening { future } => future.poll(cx).map(Ok),
             Projected::Http { future } => future.poll(cx).map_ok(|response| response.map(Either::Right)),
         }
     }

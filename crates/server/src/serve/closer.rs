@@ -8,7 +8,7 @@ use http_body_util::Empty;
 use portcullis_gateway::HttpUpstream;
 use portcullis_metadata::ResourceUri;
 use portcullis_session::{EndReason, Session, SessionObserver};
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, task::JoinSet};
 use tower_service::Service as _;
 
 use crate::{audit::Audit, demo::DemoService};
@@ -16,10 +16,26 @@ use crate::{audit::Audit, demo::DemoService};
 /// Upstream sessions that wait to be ended; beyond it they are left to the upstream's own time-out.
 const WAITING: usize = 1024;
 
+/// Upstreams that are told of an ended session at the same moment: a slow one must not hold up all others.
+const AT_ONCE: usize = 16;
+
 /// Hears of sessions, writes them down, and has the upstream told of those that ended.
 pub(super) struct Closer {
-    queue: mpsc::Sender<Over>,
+    leftovers: Leftovers,
     audit: Option<Audit>,
+}
+
+/// Upstream sessions that somebody has to end.
+#[derive(Clone)]
+pub(super) struct Leftovers(mpsc::Sender<Over>);
+
+impl Leftovers {
+    /// Has the upstream told that one of its sessions is over.
+    pub(super) fn add(&self, resource: ResourceUri, backend: Box<[u8]>) {
+        if self.0.try_send(Over { resource, backend }).is_err() {
+            tracing::warn!("too many sessions end at once, one is left to its upstream");
+        }
+    }
 }
 
 /// A session that the upstream still holds.
@@ -29,6 +45,7 @@ pub(super) struct Over {
 }
 
 /// The way to the upstream of one resource, on the control runtime.
+#[derive(Clone)]
 pub(super) enum Upstream {
     Demo(Box<DemoService>),
     Http(HttpUpstream),
@@ -40,7 +57,11 @@ pub(super) type Upstreams = HashMap<ResourceUri, (HeaderName, Upstream)>;
 impl Closer {
     pub(super) fn new(audit: Option<Audit>) -> (Self, mpsc::Receiver<Over>) {
         let (queue, over) = mpsc::channel(WAITING);
-        (Self { queue, audit }, over)
+        (Self { leftovers: Leftovers(queue), audit }, over)
+    }
+
+    pub(super) fn leftovers(&self) -> &Leftovers {
+        &self.leftovers
     }
 }
 
@@ -55,15 +76,11 @@ impl SessionObserver for Closer {
         if let Some(audit) = &self.audit {
             audit.session_ended(session, reason);
         }
-        let hash = session.log_hash();
-        tracing::info!(session = %hash, session.reason = reason.as_str(), "session ended");
+        tracing::info!(session = %session.log_hash(), session.reason = reason.as_str(), "session ended");
         // The upstream knows of the others: it was asked to delete them, or forgot them first.
         let by_itself = !matches!(reason, EndReason::Deleted | EndReason::TransportClosed);
         if by_itself && !session.backend().is_empty() {
-            let over = Over { resource: session.resource().clone(), backend: session.backend().into() };
-            if self.queue.try_send(over).is_err() {
-                tracing::warn!(session = %hash, "too many sessions end at once, this one is left to its upstream");
-            }
+            self.leftovers.add(session.resource().clone(), session.backend().into());
         }
     }
 }
@@ -75,13 +92,21 @@ pub(super) struct Closing {
 }
 
 impl Closing {
-    /// Tells upstreams, one session after the other, until nothing can end any more.
+    /// Tells upstreams, a few sessions at once, until nothing can end any more.
     pub(super) async fn run(mut self) {
-        while let Some(Over { resource, backend }) = self.over.recv().await {
-            if let Some((header, upstream)) = self.upstreams.get_mut(&resource) {
-                upstream.end(header, &backend).await;
+        let mut told = JoinSet::new();
+        loop {
+            let over = tokio::select! {
+                Some(_) = told.join_next() => continue,
+                over = self.over.recv(), if told.len() < AT_ONCE => over,
+            };
+            let Some(Over { resource, backend }) = over else { break };
+            if let Some((header, upstream)) = self.upstreams.get(&resource) {
+                let (header, mut upstream) = (header.clone(), upstream.clone());
+                told.spawn(async move { upstream.end(&header, &backend).await });
             }
         }
+        while told.join_next().await.is_some() {}
     }
 }
 
@@ -140,6 +165,7 @@ mod tests {
     fn upstreams_hear_of_what_they_do_not_know() {
         assert_eq!(end(EndReason::Idle, b"backend").as_deref(), Some(&b"backend"[..]));
         assert_eq!(end(EndReason::Lifetime, b"backend").as_deref(), Some(&b"backend"[..]));
+        assert_eq!(end(EndReason::DeleteFailed, b"backend").as_deref(), Some(&b"backend"[..]));
         assert_eq!(end(EndReason::Deleted, b"backend"), None);
         assert_eq!(end(EndReason::TransportClosed, b"backend"), None);
         assert_eq!(end(EndReason::Idle, b""), None, "the upstream keeps no sessions");

@@ -16,9 +16,10 @@ use portcullis_verifier::{TrustedIssuer, Verifier, VerifierSettings};
 use tower_layer::Layer as _;
 
 use super::{
-    backend::{Backend, BackendBody},
-    closer::{Closer, Closing, Upstream, Upstreams},
+    backend::{self, Backend, BackendBody},
+    closer::{Closer, Closing, Leftovers, Upstream, Upstreams},
     health::Readiness,
+    opening::Openings,
     sinks::Sinks,
 };
 use crate::{
@@ -62,6 +63,7 @@ impl Site {
     pub(super) fn new(plan: &Plan, clock: Arc<dyn Clock>, sinks: Sinks) -> anyhow::Result<(Self, Closing)> {
         let issuers = trusted_issuers(plan, &clock)?;
         let (closer, over) = Closer::new(sinks.audit.clone());
+        let leftovers = closer.leftovers().clone();
         let sessions = SessionStore::new(plan.session.settings.clone(), Arc::clone(&clock), Arc::new(closer));
         let shared = Shared {
             limits: &plan.limits,
@@ -73,6 +75,7 @@ impl Site {
             clock: Arc::clone(&clock),
             sinks: Arc::new(sinks.clone()),
             ended_status: plan.session.ended_status,
+            leftovers,
         };
         let mut mounts = Vec::new();
         let mut upstreams = Upstreams::new();
@@ -170,6 +173,7 @@ struct Shared<'a> {
     budget: Arc<BodyBudget>,
     sessions: SessionStore,
     ended_status: EndedStatus,
+    leftovers: Leftovers,
     clock: Arc<dyn Clock>,
     sinks: Arc<Sinks>,
 }
@@ -189,13 +193,18 @@ impl Shared<'_> {
         let resource = self.protected_resource(plan, verifier.clone())?;
         let endpoint = EndpointLayer::new(self.endpoint(plan, &resource))?;
         let guard = GuardLayer::new(Arc::clone(&resource));
+        let openings = Openings {
+            resource: plan.metadata.resource.clone(),
+            header: plan.session_header.clone(),
+            leftovers: self.leftovers.clone(),
+        };
         let stacks = (0..self.workers)
             .map(|_| {
-                let backend = match &plan.upstream {
-                    UpstreamPlan::Http(settings) => Backend::Http(self.upstream(settings)?),
-                    UpstreamPlan::Demo => Backend::Demo(Plain::new(demo.context("the demo server")?.clone())),
+                let kind = match &plan.upstream {
+                    UpstreamPlan::Http(settings) => backend::Kind::Http(self.upstream(settings)?),
+                    UpstreamPlan::Demo => backend::Kind::Demo(Plain::new(demo.context("the demo server")?.clone())),
                 };
-                Ok(guard.layer(endpoint.layer(backend)))
+                Ok(guard.layer(endpoint.layer(Backend::new(kind, openings.clone()))))
             })
             .collect::<anyhow::Result<_>>()?;
         Ok(Mount {

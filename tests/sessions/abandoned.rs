@@ -1,0 +1,59 @@
+//! Clients that go away while their session is being opened.
+
+use portcullis_scenarios::{Connection, INITIALIZE, Request, Site};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+    sync::mpsc,
+};
+
+/// E2, E9: a session that a backend opens for a client that has gone is ended there, and its room stays taken until then.
+#[tokio::test]
+async fn before_the_answer_has_begun() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let setting = format!("{{ http = \"http://{}/backend\" }}", listener.local_addr().unwrap());
+    let (go_on, mut told) = mpsc::channel::<()>(1);
+    let (saw, mut seen) = mpsc::channel::<String>(8);
+    // A backend that thinks about each opening until it is told to go on.
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let head = head(&mut stream).await;
+            let opens = head.starts_with("post");
+            saw.send(head).await.unwrap();
+            if opens {
+                told.recv().await.unwrap();
+            }
+            let answer = "HTTP/1.1 200 OK\r\nmcp-session-id: theirs\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\
+                          connection: close\r\n\r\n{}";
+            stream.write_all(answer.as_bytes()).await.unwrap();
+            stream.shutdown().await.unwrap();
+            // What was left unread must not reset the connection before the answer was read.
+            let _ = stream.read_to_end(&mut Vec::new()).await;
+        }
+    });
+    let site = Site::builder().upstream_setting(setting).tables("[session]\nmax_total = 1").start().await;
+    let token = site.good_token();
+    let mut leaving = Connection::open(site.portcullis.address()).await;
+    leaving.write(&Request::post(Site::ENDPOINT, INITIALIZE).bearer(&token).to_bytes()).await;
+    assert!(seen.recv().await.unwrap().starts_with("post /backend "));
+    drop(leaving);
+    site.portcullis.logged("a client has gone before its session was opened", |_| true).await;
+    let answer = site.try_token(&token).await;
+    answer.assert_rpc_error(503, -32603);
+    site.portcullis.assert_denied(&answer, "session.store_full").await;
+
+    go_on.send(()).await.unwrap();
+    let ended = seen.recv().await.unwrap();
+    assert!(ended.starts_with("delete /backend ") && ended.contains("\r\nmcp-session-id: theirs\r\n"), "{ended}");
+    go_on.send(()).await.unwrap();
+    site.open_session(&token).await;
+}
+
+/// The head of a request, in lower case. What follows it is left unread.
+async fn head(stream: &mut TcpStream) -> String {
+    let mut head = Vec::new();
+    while !head.windows(4).any(|window| window == b"\r\n\r\n") {
+        assert!(stream.read_buf(&mut head).await.unwrap() > 0, "the connection ended");
+    }
+    String::from_utf8_lossy(&head).to_lowercase()
+}
