@@ -98,6 +98,9 @@ pub enum ClientError {
     /// The credential store cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The runtime that the refresh ran on has ended.
+    #[error("the refresh was interrupted")]
+    Interrupted,
     /// A proof or an assertion could not be signed.
     #[error("a proof for the authorization server could not be signed")]
     Signature,
@@ -129,6 +132,7 @@ impl ClientError {
             Self::NoBinding { .. } => "client.no_binding",
             Self::Assertion(error) => error.code(),
             Self::Store(error) => error.code(),
+            Self::Interrupted => "client.interrupted",
             Self::Signature => "client.signature",
             Self::NoRandomness => "client.no_randomness",
         }

@@ -9,8 +9,11 @@ use tokio::sync::Mutex;
 use crate::{Authorizer, ClientError, ResourceToken, StartUrl, demand::Demand, store::noticed};
 
 mod operation;
+mod renewal;
 
 pub use operation::Operation;
+
+use renewal::{Refreshed, obtain, refresh, stored};
 
 /// Keeps the token for one resource: from the store, refreshed ahead of its end, got anew when the resource refuses it,
 /// with more scopes when the resource wants more.
@@ -98,14 +101,17 @@ impl TokenKeeper {
         if !token.is_due(authorizer.clock().unix()) {
             return Ok(Some(token));
         }
-        let refreshed = {
-            let _one_at_a_time = self.renewing.lock().await;
-            match self.current().filter(|current| !Arc::ptr_eq(current, &token)) {
-                Some(newer) => Ok(Some(newer)),
-                None => self.refresh(authorizer, &token).await,
-            }
-        };
         let is_over = token.is_over(authorizer.clock().unix());
+        let _one_at_a_time = match self.renewing.try_lock() {
+            Ok(turn) => turn,
+            // Somebody is at it, and may have to wait for a person.
+            Err(_) if !is_over => return Ok(Some(token)),
+            Err(_) => self.renewing.lock().await,
+        };
+        let refreshed = match self.current().filter(|current| !Arc::ptr_eq(current, &token)) {
+            Some(newer) => Ok(Some(newer)),
+            None => self.refresh(authorizer, &token).await,
+        };
         match refreshed {
             Ok(Some(newer)) => Ok(Some(newer)),
             Ok(None) => Ok((!is_over).then_some(token)),
@@ -127,10 +133,9 @@ impl TokenKeeper {
             return Err(ClientError::NotChallenged { status: http::StatusCode::OK });
         };
         let _one_at_a_time = self.renewing.lock().await;
-        let _alone = authorizer.store().lock_sign_in(&self.start).await?;
         let demand = authorizer.probe(&self.start).await?;
         let before = self.look(authorizer)?;
-        self.obtain(authorizer, &demand, before.as_deref()).await
+        self.obtain(authorizer, &demand, before, |_| false).await
     }
 
     /// Forgets the token here and in the store, and has the authorization server revoke it where it does that. The
@@ -156,28 +161,15 @@ impl TokenKeeper {
     }
 
     /// The token in use, else the store's first.
-    fn look(&self, authorizer: &Authorizer) -> Result<Option<Arc<ResourceToken>>, ClientError> {
+    fn look(&self, authorizer: &Arc<Authorizer>) -> Result<Option<Arc<ResourceToken>>, ClientError> {
         if let Some(token) = self.current() {
             return Ok(Some(token));
         }
-        let found = self.stored(authorizer, |_| true)?;
+        let found = stored(authorizer, &self.start, |_| true)?;
         if let Some(token) = &found {
             self.set_current(token.clone());
         }
         Ok(found)
-    }
-
-    fn stored(
-        &self,
-        authorizer: &Authorizer,
-        wanted: impl Fn(&ResourceToken) -> bool,
-    ) -> Result<Option<Arc<ResourceToken>>, ClientError> {
-        loop {
-            // Each entry that cannot be understood is put aside, so that this ends.
-            if let Some(tokens) = noticed(authorizer.store().tokens(&self.start).map(Some))? {
-                return Ok(tokens.into_iter().find(wanted).map(Arc::new));
-            }
-        }
     }
 
     /// A token in place of the one that the resource refused with 401.
@@ -193,14 +185,11 @@ impl TokenKeeper {
         {
             return Ok(true);
         }
-        let _alone = authorizer.store().lock_sign_in(&self.start).await?;
-        let now = authorizer.clock().unix();
-        let is_newer = |token: &ResourceToken| !token.is_over(now) && !used.is_some_and(|used| token.is_same(used));
-        if let Some(newer) = self.stored(authorizer, is_newer)? {
-            self.set_current(newer);
-            return Ok(true);
-        }
-        self.obtain(authorizer, demand, used.map(|used| &**used)).await?;
+        let (now, refused) = (authorizer.clock().unix(), used.cloned());
+        let is_newer = move |token: &ResourceToken| {
+            !token.is_over(now) && !refused.as_ref().is_some_and(|used| token.is_same(used))
+        };
+        self.obtain(authorizer, demand, used.cloned(), is_newer).await?;
         Ok(true)
     }
 
@@ -213,7 +202,8 @@ impl TokenKeeper {
         missing: &Scopes,
     ) -> Result<bool, ClientError> {
         let Source::Authorizer(authorizer) = &self.source else { return Ok(false) };
-        let covers = |token: &ResourceToken| token.scopes().is_some_and(|granted| granted.covers(missing));
+        let wanted = missing.clone();
+        let covers = move |token: &ResourceToken| token.scopes().is_some_and(|granted| granted.covers(&wanted));
         if authorizer.is_final() || used.is_some_and(|used| covers(used)) {
             return Ok(false);
         }
@@ -224,15 +214,9 @@ impl TokenKeeper {
         if !self.refused().intersection(missing).is_empty() {
             return Ok(false);
         }
-        let _alone = authorizer.store().lock_sign_in(&self.start).await?;
-        let now = authorizer.clock().unix();
-        if let Some(newer) = self.stored(authorizer, |token| !token.is_over(now) && covers(token))? {
-            self.set_current(newer);
-            return Ok(true);
-        }
-        let before = self.current();
-        let demand = demand.and(missing);
-        match self.obtain(authorizer, &demand, before.as_deref()).await {
+        let (now, before, serves) = (authorizer.clock().unix(), self.current(), covers.clone());
+        let serves = move |token: &ResourceToken| !token.is_over(now) && serves(token);
+        match self.obtain(authorizer, &demand.and(missing), before.clone(), serves).await {
             Ok(token) if covers(&token) => Ok(true),
             Ok(token) => {
                 self.refuse(without(missing, token.scopes()));
@@ -247,22 +231,21 @@ impl TokenKeeper {
         }
     }
 
-    /// Asks for a token for what is demanded and what was asked for before, and keeps it.
+    /// Asks for a token for what is demanded and what was asked for before, and keeps it. Another process's token that
+    /// will do is taken in its place.
     async fn obtain(
         &self,
-        authorizer: &Authorizer,
+        authorizer: &Arc<Authorizer>,
         demand: &Demand,
-        before: Option<&ResourceToken>,
+        before: Option<Arc<ResourceToken>>,
+        will_do: impl Fn(&ResourceToken) -> bool + Send + 'static,
     ) -> Result<Arc<ResourceToken>, ClientError> {
-        let before_asked = before.map_or_else(Scopes::empty, |before| without(before.asked(), Some(&self.refused())));
-        let demand = demand.and(&before_asked);
-        let token = Arc::new(authorizer.obtain(&self.start, &demand).await?);
-        authorizer.store().lock_token(token.issuer(), token.resource()).await?.write(&token)?;
+        let refused = self.refused();
+        let asked = before.as_ref().map_or_else(Scopes::empty, |before| without(before.asked(), Some(&refused)));
+        // A person who is at it is not stopped because a request's time is over: the next one finds the token.
+        let under_way = obtain(authorizer.clone(), self.start.clone(), demand.and(&asked), before, will_do);
+        let token = tokio::spawn(under_way).await.map_err(|_| ClientError::Interrupted)??;
         self.set_current(token.clone());
-        if let Some(before) = before.filter(|before| before.issuer() != token.issuer()) {
-            // The resource has another authorization server now.
-            authorizer.store().lock_token(before.issuer(), before.resource()).await?.remove()?;
-        }
         Ok(token)
     }
 
@@ -270,39 +253,28 @@ impl TokenKeeper {
     /// refreshed, and only a new authorization helps.
     async fn refresh(
         &self,
-        authorizer: &Authorizer,
+        authorizer: &Arc<Authorizer>,
         token: &Arc<ResourceToken>,
     ) -> Result<Option<Arc<ResourceToken>>, ClientError> {
         if token.refresh_token().is_none() {
             return Ok(None);
         }
-        let entry = authorizer.store().lock_token(token.issuer(), token.resource()).await?;
-        let stored = noticed(entry.read())?.map(Arc::new).filter(|stored| !stored.is_same(token));
-        if let Some(stored) = &stored
-            && !stored.is_due(authorizer.clock().unix())
-        {
-            self.set_current(stored.clone());
-            return Ok(Some(stored.clone()));
-        }
-        let latest = stored.as_ref().unwrap_or(token);
-        match authorizer.refresh(&self.start, latest).await {
-            Ok(newer) => {
-                let newer = Arc::new(newer);
-                entry.write(&newer)?;
+        // Whoever waits for it may give up. What the server rotates has to be written down all the same.
+        let under_way = tokio::spawn(refresh(authorizer.clone(), self.start.clone(), token.clone()));
+        match under_way.await.map_err(|_| ClientError::Interrupted)?? {
+            Refreshed::Newer(newer) => {
                 self.set_current(newer.clone());
                 Ok(Some(newer))
             }
-            Err(error) if is_dead(&error) => {
-                entry.remove()?;
-                self.set_current(Arc::new(latest.without_refresh()));
+            Refreshed::Dead(left) => {
+                self.set_current(left);
                 Ok(None)
             }
-            Err(error) => Err(error),
         }
     }
 
     /// Whether there is another token by now, one that has not ended.
-    fn is_replaced(&self, authorizer: &Authorizer, used: Option<&Arc<ResourceToken>>) -> bool {
+    fn is_replaced(&self, authorizer: &Arc<Authorizer>, used: Option<&Arc<ResourceToken>>) -> bool {
         let now = authorizer.clock().unix();
         self.current()
             .is_some_and(|current| !current.is_over(now) && !used.is_some_and(|used| Arc::ptr_eq(&current, used)))
@@ -330,17 +302,6 @@ impl TokenKeeper {
             Source::Authorizer(authorizer) => authorizer.clock().clone(),
             _ => Arc::new(SystemClock::new()),
         }
-    }
-}
-
-/// The refresh token will never work again, or not for this client.
-fn is_dead(error: &ClientError) -> bool {
-    match error {
-        ClientError::Token(error) => {
-            matches!(error.error.as_str(), "invalid_grant" | "invalid_client" | "unauthorized_client")
-        }
-        ClientError::NoRegistration { .. } => true,
-        _ => false,
     }
 }
 

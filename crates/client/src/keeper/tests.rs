@@ -1,6 +1,9 @@
-use std::sync::{
-    Mutex as StdMutex,
-    atomic::{AtomicBool, AtomicU32, Ordering},
+use std::{
+    future::Future as _,
+    sync::{
+        Mutex as StdMutex,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
 };
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -120,21 +123,48 @@ async fn a_token_is_refreshed_ahead() {
     assert_eq!(scene.person.visits(), 1);
 }
 
-/// I5: of many who want a token at once, one refreshes it.
+/// I5: of many who want a token at once, one refreshes it. The others go on with the one that there is, and wait when
+/// that has ended.
 #[tokio::test]
 async fn one_refreshes_for_all() {
     let scene = Scene::new();
     let keeper = scene.keeper(CredentialStore::in_memory());
     keeper.sign_in().await.unwrap();
-    scene.clock.set(1_250);
-    let all = (0..8).map(|_| {
-        let keeper = keeper.clone();
-        tokio::spawn(async move { text(&keeper).await })
-    });
-    for one in all.collect::<Vec<_>>() {
-        assert_eq!(one.await.unwrap().as_deref(), Some("t2"));
+    for (now, tokens, counts) in [(1_250, ["t1", "t2"], (2, 1)), (1_700, ["t3", "t3"], (3, 2))] {
+        scene.clock.set(now);
+        let all = (0..8).map(|_| {
+            let keeper = keeper.clone();
+            tokio::spawn(async move { text(&keeper).await })
+        });
+        for one in all.collect::<Vec<_>>() {
+            assert!(tokens.contains(&one.await.unwrap().unwrap().as_str()));
+        }
+        assert_eq!(scene.server.counts(), counts);
     }
-    assert_eq!(scene.server.counts(), (2, 1));
+}
+
+/// I5: a refresh whose waiter gives up is still written down: the rotated token is not lost.
+#[tokio::test]
+async fn a_refresh_outlives_its_waiter() {
+    let (scene, scratch) = (Scene::new(), Scratch::new());
+    let keeper = scene.keeper(CredentialStore::at(scratch.path()));
+    keeper.sign_in().await.unwrap();
+    scene.clock.set(1_250);
+    {
+        let given_up = keeper.token();
+        tokio::pin!(given_up);
+        // Begun, and not waited for.
+        assert!(
+            std::future::poll_fn(|context| std::task::Poll::Ready(given_up.as_mut().poll(context))).await.is_pending()
+        );
+    }
+    while scene.server.counts() != (2, 1) {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(text(&keeper).await.as_deref(), Some("t2"));
+    scene.clock.set(1_500);
+    assert_eq!(text(&keeper).await.as_deref(), Some("t3"));
+    assert_eq!((scene.server.counts(), scene.person.visits()), ((3, 2), 1));
 }
 
 /// I5: of two that share nothing but the files, one refreshes, and the other has the newer token and does not write
@@ -258,6 +288,27 @@ async fn one_asks_for_all_processes() {
         assert_eq!(one.await.unwrap().as_deref(), Some("Bearer t1"));
     }
     assert_eq!((scene.person.visits(), scene.network.to(REGISTER).len()), (1, 1));
+}
+
+/// A sign-in goes on when the request that wanted it has given up; the next one has its token.
+#[tokio::test]
+async fn a_sign_in_outlives_its_waiter() {
+    let scene = Scene::new();
+    let keeper = scene.keeper(CredentialStore::in_memory());
+    {
+        let mut operation = keeper.operation();
+        let headers = refusal("");
+        let given_up = operation.again(StatusCode::UNAUTHORIZED, &headers);
+        tokio::pin!(given_up);
+        assert!(
+            std::future::poll_fn(|context| std::task::Poll::Ready(given_up.as_mut().poll(context))).await.is_pending()
+        );
+    }
+    let mut operation = keeper.operation();
+    assert_eq!(send(&mut operation).await, None);
+    assert!(operation.again(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
+    assert_eq!(send(&mut operation).await.as_deref(), Some("Bearer t1"));
+    assert_eq!((scene.server.counts(), scene.person.visits()), ((1, 0), 1));
 }
 
 fn asked(person: &Person) -> String {

@@ -1,0 +1,48 @@
+//! The headers for a protected resource, for any HTTP library.
+//!
+//! ```sh
+//! portcullis demo                                                       # in another terminal
+//! cargo run -p portcullis-client --example header -- http://127.0.0.1:3000/mcp
+//! ```
+//!
+//! With `PORTCULLIS_TOKEN` in the environment that token is used, and nobody is asked.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
+
+use std::{env, error::Error, sync::Arc};
+
+use http::{HeaderMap, Method};
+use portcullis_client::{
+    AccessToken, Authorizer, AuthorizerSettings, CredentialStore, LoopbackRedirect, StartUrl, TokenKeeper,
+};
+use portcullis_discovery::{FetchSettings, HttpFetch};
+use portcullis_metadata::SystemClock;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let start = StartUrl::parse(&env::args().nth(1).ok_or("give the URL of a protected resource")?)?;
+    let keeper = Arc::new(match env::var("PORTCULLIS_TOKEN") {
+        Ok(token) => TokenKeeper::given(start.clone(), AccessToken::new(token)),
+        Err(_) => TokenKeeper::new(start.clone(), Arc::new(authorizer(&start).await?)),
+    });
+
+    // A token that was got before, refreshed where it is time; or a sign-in.
+    let mut headers = HeaderMap::new();
+    keeper.operation().authorize(&Method::POST, start.url(), &mut headers).await?;
+    if headers.is_empty() {
+        keeper.sign_in().await?;
+        keeper.operation().authorize(&Method::POST, start.url(), &mut headers).await?;
+    }
+    for (name, value) in &headers {
+        println!("{name}: {}", value.to_str()?);
+    }
+    Ok(())
+}
+
+/// One that keeps what it gets in the user's own directory, and asks a person by the browser.
+async fn authorizer(start: &StartUrl) -> Result<Authorizer, Box<dyn Error>> {
+    let directory = CredentialStore::user_directory().ok_or("there is no home directory")?;
+    let settings = AuthorizerSettings { store: CredentialStore::at(directory), ..AuthorizerSettings::default() };
+    let browser = LoopbackRedirect::bind_for(start, |url| eprintln!("please visit {url}")).await?;
+    let fetch = Arc::new(HttpFetch::new(FetchSettings::default())?);
+    Ok(Authorizer::new(fetch, Arc::new(browser), Arc::new(SystemClock::new()), settings))
+}

@@ -1,0 +1,42 @@
+//! An HTTP client that is a tower service, and gets itself a token when a resource wants one.
+//!
+//! ```sh
+//! portcullis demo                                                       # in another terminal
+//! cargo run -p portcullis-client --example tower -- http://127.0.0.1:3000/mcp
+//! ```
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
+
+use std::{env, error::Error, sync::Arc};
+
+use bytes::Bytes;
+use http::{Request, header};
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::{client::legacy::Client, rt::TokioExecutor};
+use portcullis_client::{AuthorizeLayer, Authorizer, AuthorizerSettings, LoopbackRedirect, StartUrl, TokenKeeper};
+use portcullis_discovery::{FetchSettings, HttpFetch};
+use portcullis_metadata::SystemClock;
+use tower::{ServiceBuilder, ServiceExt as _};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let start = StartUrl::parse(&env::args().nth(1).ok_or("give the URL of a protected resource")?)?;
+    let browser = LoopbackRedirect::bind_for(&start, |url| eprintln!("please visit {url}")).await?;
+    let (fetch, clock) = (Arc::new(HttpFetch::new(FetchSettings::default())?), Arc::new(SystemClock::new()));
+    let authorizer = Authorizer::new(fetch, Arc::new(browser), clock, AuthorizerSettings::default());
+    let keeper = Arc::new(TokenKeeper::new(start.clone(), Arc::new(authorizer)));
+
+    // Any HTTP client will do; this one speaks plain http, for the demo.
+    let client = Client::builder(TokioExecutor::new()).build_http::<Full<Bytes>>();
+    let client = ServiceBuilder::new().layer(AuthorizeLayer::new(keeper)).service(client);
+
+    let message = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",
+        "capabilities":{},"clientInfo":{"name":"example","version":"1"}}}"#;
+    let request = Request::post(start.url().as_str())
+        .header(header::CONTENT_TYPE, "application/json")
+        .header(header::ACCEPT, "application/json, text/event-stream")
+        .body(Full::from(message))?;
+    let response = client.oneshot(request).await?;
+    println!("{}", response.status());
+    println!("{}", String::from_utf8_lossy(&response.into_body().collect().await?.to_bytes()));
+    Ok(())
+}
