@@ -114,6 +114,8 @@ async fn auth_none_on_the_network() {
 async fn literal_secrets() {
     let literal = with("", "client_secret = \"hunter2\"", "");
     assert_neither_serves_nor_checks("literal", &literal, &["client_secret", "{ env = \"NAME\" }"]).await;
+    let keys = with("", "", "[session]\nkeys = \"hunter2\"");
+    assert_neither_serves_nor_checks("in the place of a list", &keys, &["session.keys", "a list"]).await;
     let elsewhere = with("", "client_secret = { value = \"hunter2\" }", "");
     assert_neither_serves_nor_checks("in a table", &elsewhere, &["client_secret", "{ env = \"NAME\" }"]).await;
     let broken = with("", "client_secret = \"hunter2", "");
@@ -218,6 +220,7 @@ async fn audit_trails() {
             "target = { file = \"/nowhere/audit.jsonl\" }",
             &["audit.target", "/nowhere/audit.jsonl", "folder that exists"],
         ),
+        ("no file", "target = { file = \"\" }", &["audit.target", "names no file"]),
         ("a folder", "target = { file = \"/\" }", &["audit.target", "/ cannot be written to"]),
         ("a queue of nothing", "target = \"stdout\"\nqueue = 1", &["audit.queue = 1", "65536"]),
         ("no rows", "target = \"stdout\"\nusage_rows = 0", &["audit.usage_rows = 0"]),

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::Path};
 use anyhow::{anyhow, bail};
 use figment::{
     Figment,
-    error::Kind,
+    error::{Actual, Kind},
     providers::{Env, Format, Serialized, Toml},
 };
 
@@ -78,8 +78,38 @@ fn first_line(error: figment::Error, sources: &Figment) -> anyhow::Error {
             path.push(name.to_string());
             anyhow!("`{}` is missing in {source}", path.join("."))
         }
+        Kind::InvalidType(found, expected) | Kind::InvalidValue(found, expected) => {
+            let place = if path.is_empty() { source } else { format!("`{}` in {source}", path.join(".")) };
+            anyhow!("{place} is {}, and should be {}", nature(found), wanted(expected))
+        }
         kind if path.is_empty() => anyhow!("{source}: {}", without_excerpt(&kind.to_string())),
         kind => anyhow!("`{}` in {source}: {}", path.join("."), without_excerpt(&kind.to_string())),
+    }
+}
+
+/// What kind of value was found. The value itself may be a secret that stands in the wrong place.
+fn nature(found: &Actual) -> &'static str {
+    match found {
+        Actual::Bool(_) => "true or false",
+        Actual::Unsigned(_) | Actual::Signed(_) => "a whole number",
+        Actual::Float(_) => "a fraction",
+        Actual::Char(_) | Actual::Str(_) => "a text",
+        Actual::Seq => "a list",
+        Actual::Map | Actual::Enum => "a table",
+        _ => "something else",
+    }
+}
+
+/// What a reader of numbers and tables calls its kinds, as people call them.
+fn wanted(expected: &str) -> &str {
+    match expected {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number from 0 on",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "a boolean" => "true or false",
+        "a string" => "a text",
+        "a sequence" => "a list",
+        expected if expected.starts_with("struct ") || expected == "a map" => "a table",
+        expected => expected,
     }
 }
 
@@ -185,6 +215,22 @@ mod tests {
         let error = error_of(&MINIMAL.replace("[[resource]]", "client_secret = \"hunter2\"\n[[resource]]"));
         assert!(error.contains("client_secret"), "{error}");
         assert!(!error.contains("hunter2"), "{error}");
+    }
+
+    /// J2, J6: a value of the wrong kind is told by its kind: it may be a secret that stands in the wrong place.
+    #[test]
+    fn a_value_of_the_wrong_kind_is_not_printed() {
+        for (more, words) in [
+            ("[session]\nkeys = \"hunter2\"", ["`session.keys`", "a text", "a list"]),
+            ("[session]\nkeys = { file = \"hunter2\" }", ["`session.keys`", "a table", "a list"]),
+            ("[limits]\nmax_body = \"hunter2\"", ["`limits.max_body`", "a text", "a whole number"]),
+            ("[limits]\nmax_body = -1", ["`limits.max_body`", "a whole number", "from 0 on"]),
+            ("[limits]\nper_address = 5", ["`limits.per_address`", "a whole number", "a table"]),
+        ] {
+            let error = error_of(&format!("{MINIMAL}\n{more}"));
+            assert!(words.iter().all(|word| error.contains(word)), "{more}: {error}");
+            assert!(!error.contains("hunter2"), "{error}");
+        }
     }
 
     #[test]

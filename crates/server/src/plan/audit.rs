@@ -37,6 +37,10 @@ pub(super) fn plan(configured: &Audit) -> anyhow::Result<AuditPlan> {
         configured.usage_interval
     );
     if let AuditTarget::File(file) = &configured.target {
+        ensure!(
+            !file.as_os_str().is_empty(),
+            "audit.target names no file; write {{ file = \"/path\" }}, or \"stdout\""
+        );
         audit::rehearse(file).context("audit.target")?;
     }
     Ok(AuditPlan {
