@@ -79,3 +79,38 @@ impl KeyError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Codes are for logs and alarms: they do not change with the texts.
+    #[test]
+    fn codes_are_stable() {
+        let codes = [
+            StoreFull::Total.code(),
+            StoreFull::Owner.code(),
+            StoreFull::NoRandomness.code(),
+            Unresolved::Unknown.code(),
+            Unresolved::Ended.code(),
+            KeyError::NoRandomness.code(),
+            KeyError::TooShort.code(),
+            KeyError::None.code(),
+            KeyError::TooMany.code(),
+            KeyError::Repeated.code(),
+        ];
+        let expected = [
+            "session.store_full",
+            "session.owner_full",
+            "session.no_randomness",
+            "session.unknown",
+            "session.ended",
+            "session.no_randomness",
+            "session.key_too_short",
+            "session.no_key",
+            "session.too_many_keys",
+            "session.key_repeated",
+        ];
+        assert_eq!(codes, expected);
+    }
+}

@@ -133,7 +133,10 @@ fn rubbish_is_unknown() {
 fn debug_shows_the_hash_only() {
     let bench = bench();
     let session = bench.open(ALICE);
-    let shown = format!("{session:?} {:?}", bench.store);
+    let held = bench.hold(&session);
+    assert!(format!("{held:?}").contains(&session.log_hash().to_string()));
+    let found = bench.resolve(ALICE, &session).unwrap();
+    let shown = format!("{session:?} {:?} {found:?} {held:?}", bench.store);
     assert!(shown.contains(&session.log_hash().to_string()));
     assert_eq!(session.log_hash().to_string().len(), 16);
     assert!(!shown.contains(&*session.identifier()) && !shown.contains("11111111"));
