@@ -3,15 +3,18 @@
 
 mod audit;
 mod canary;
+mod claims;
 mod cors;
 mod doctor;
 mod http2;
 mod identity;
 mod introspection;
 mod logging;
+mod login;
 mod metadata;
 mod revocation;
 mod scopes;
 mod section_3;
 mod section_7;
 mod streaming;
+mod tls;

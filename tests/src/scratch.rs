@@ -3,7 +3,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-/// A file of a scenario's own. It is removed when dropped.
+/// A file or a directory of a scenario's own. It is removed when dropped.
 pub struct Scratch(PathBuf);
 
 impl Scratch {
@@ -41,6 +41,6 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         // A path that was never written to is fine.
-        let _ = std::fs::remove_file(&self.0);
+        let _ = std::fs::remove_file(&self.0).or_else(|_| std::fs::remove_dir_all(&self.0));
     }
 }

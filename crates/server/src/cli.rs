@@ -35,7 +35,16 @@ pub(crate) enum Command {
     #[command(after_long_help = idp::MORE)]
     Idp(Idp),
     /// Get a token for a protected MCP server and call one method of it.
+    ///
+    /// The token of a login is used, and otherwise one is got for this call alone. PORTCULLIS_TOKEN in the environment
+    /// takes the place of both.
     Call(Call),
+    /// Sign in to a protected resource in the browser, and keep the token.
+    Login(SignIn),
+    /// Forget the token for a protected resource, and have it revoked where that is possible.
+    Logout(SignIn),
+    /// Print a fresh access token for a protected resource, for scripts. It asks nobody: log in first.
+    Token(SignIn),
     /// Examine the authorization chain of any MCP server, or other protected resource, step by step.
     ///
     /// Exits with 0 when clients that keep to the standards get through, with 1 when there are problems, and with 2 when
@@ -88,21 +97,54 @@ pub(crate) struct Demo {
 
 #[derive(Args)]
 pub(crate) struct Call {
-    /// The MCP endpoint, such as `http://127.0.0.1:3000/mcp`.
-    pub(crate) url: String,
+    #[command(flatten)]
+    pub(crate) sign_in: SignIn,
     /// The method, such as `tools/list` or `tools/call`.
     pub(crate) method: String,
     /// The method's parameters as a JSON object.
     pub(crate) params: Option<String>,
-    /// Go through the authorization request without a browser; works with a development server that grants by itself.
-    #[arg(long)]
-    pub(crate) auto_consent: bool,
-    /// Print the authorization URL in place of opening a browser.
-    #[arg(long, conflicts_with = "auto_consent")]
-    pub(crate) no_browser: bool,
     /// Speak revision 2026-07-28, without a session, in place of 2025-11-25.
     #[arg(long)]
     pub(crate) modern: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct SignIn {
+    /// The protected resource, such as `http://127.0.0.1:3000/mcp`.
+    pub(crate) url: String,
+    /// Go through the authorization request without a browser; works with a development server that grants by itself.
+    #[arg(long)]
+    pub(crate) auto_consent: bool,
+    /// Print the authorization URL in place of opening a browser; the address that it ends at can be pasted.
+    #[arg(long, conflicts_with = "auto_consent")]
+    pub(crate) no_browser: bool,
+    /// The scopes to ask for, separated by spaces, in place of those that the resource names.
+    #[arg(long, value_name = "SCOPES")]
+    pub(crate) scope: Option<String>,
+    /// The client that was registered beforehand, for authorization servers that register none by themselves.
+    #[arg(long, value_name = "ID")]
+    pub(crate) client_id: Option<String>,
+    /// A file with that client's secret.
+    #[arg(long, value_name = "FILE", requires = "client_id")]
+    pub(crate) client_secret_file: Option<PathBuf>,
+    /// The https URL of the client's metadata document, for authorization servers that take one.
+    #[arg(long, value_name = "URL", conflicts_with = "client_id")]
+    pub(crate) client_metadata_url: Option<String>,
+    /// The authorization server to use, of those that the resource names.
+    #[arg(long, value_name = "ISSUER")]
+    pub(crate) authorization_server: Option<String>,
+    /// The port on 127.0.0.1 that the browser comes back to. By default one that belongs to the resource.
+    #[arg(long, value_name = "PORT")]
+    pub(crate) callback_port: Option<u16>,
+    /// Where tokens are kept. By default `portcullis` in the user's state directory.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) store: Option<PathBuf>,
+    /// Follow URLs that servers name into private networks too.
+    #[arg(long)]
+    pub(crate) allow_private: bool,
+    /// A PEM file of certificates to trust for the resource itself, beside the machine's own.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca_file: Option<PathBuf>,
 }
 
 #[derive(Args)]

@@ -6,7 +6,9 @@ pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod idp;
+pub(crate) mod login;
 pub(crate) mod serve;
+mod sign_in;
 
 use std::{
     fmt::Display,

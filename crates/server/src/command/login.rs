@@ -1,0 +1,75 @@
+//! `portcullis login`, `logout` and `token`: a person's tokens for protected resources.
+
+use anyhow::bail;
+use portcullis_client::{ResourceToken, SignedOut, StartUrl};
+use portcullis_metadata::{Clock as _, SystemClock};
+
+use super::sign_in::{self, SignIn, TOKEN_VARIABLE};
+use crate::cli;
+
+/// Signs in, whatever token there is.
+pub(crate) fn login(arguments: &cli::SignIn) -> anyhow::Result<()> {
+    if std::env::var_os(TOKEN_VARIABLE).is_some() {
+        bail!("{TOKEN_VARIABLE} is set, which takes the place of a login; unset it");
+    }
+    super::control_runtime()?.block_on(async {
+        let SignIn { keeper, .. } = prepare(arguments).await?;
+        let token = keeper.sign_in().await?;
+        super::tell(format_args!("signed in to {}\n{}", token.resource().as_str(), granted(&token)));
+        Ok(())
+    })
+}
+
+/// Forgets a token, and has it revoked where that is possible.
+pub(crate) fn logout(arguments: &cli::SignIn) -> anyhow::Result<()> {
+    super::control_runtime()?.block_on(async {
+        let SignIn { keeper, .. } = prepare(arguments).await?;
+        super::tell(match keeper.sign_out().await? {
+            SignedOut::WasNot => "there was no token",
+            SignedOut::Revoked => "signed out; the authorization server revoked the token",
+            SignedOut::Forgotten => {
+                "signed out here; the authorization server revokes no tokens, so that it lives until its end"
+            }
+        });
+        Ok(())
+    })
+}
+
+/// Prints a token that can be used now. Nobody is asked: scripts wait for no browser.
+pub(crate) fn token(arguments: &cli::SignIn) -> anyhow::Result<()> {
+    if let Some(token) = sign_in::token_of_the_environment()? {
+        return Ok(super::print(token.secret())?);
+    }
+    super::control_runtime()?.block_on(async {
+        let SignIn { keeper, .. } = prepare(arguments).await?;
+        let url = &arguments.url;
+        let Some(token) = keeper.token().await? else {
+            bail!("there is no token for {url} that can be used without a person; run `portcullis login {url}`");
+        };
+        if token.is_bound() {
+            bail!("the token for {url} is bound to a key (DPoP): it is of no use without it; call through `portcullis call`");
+        }
+        Ok(super::print(token.access_token().secret())?)
+    })
+}
+
+async fn prepare(arguments: &cli::SignIn) -> anyhow::Result<SignIn> {
+    sign_in::prepare(arguments, StartUrl::parse(&arguments.url)?, sign_in::store(arguments)?).await
+}
+
+/// Who granted what.
+fn granted(token: &ResourceToken) -> String {
+    let scopes = token.scopes().map(|scopes| scopes.iter().collect::<Vec<_>>().join(" "));
+    let life = match token.expires() {
+        Some(expires) => format!("{} s", expires.since(SystemClock::new().unix()).as_secs()),
+        None => "a time that it does not tell".to_owned(),
+    };
+    let renewal =
+        if token.refresh_token().is_some() { "it is refreshed by itself" } else { "there is no refresh token" };
+    format!(
+        "  granted by  {}\n  to client   {}\n  scopes      {}\n  valid for   {life}; {renewal}",
+        token.issuer(),
+        token.client_id().unwrap_or("without a name"),
+        scopes.unwrap_or_else(|| "none told".to_owned()),
+    )
+}

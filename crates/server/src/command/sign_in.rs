@@ -1,0 +1,186 @@
+//! What the commands of a client share: how a person signs in, and where tokens are kept.
+
+use std::{
+    io::{self, BufRead as _, IsTerminal as _},
+    sync::Arc,
+    thread,
+};
+
+use anyhow::Context as _;
+use portcullis_client::{
+    AuthorizationRequest, Authorizer, AuthorizerSettings, AutoConsent, ClientAuthentication, ClientDetails,
+    CredentialStore, Interaction, InteractionError, LoopbackRedirect, RedirectError, RedirectParameters, StartUrl,
+    TokenKeeper,
+};
+use portcullis_discovery::{BoxFuture, FetchSettings, HttpFetch};
+use portcullis_metadata::{AccessToken, ClientIdUrl, Issuer, Scopes, Secret, SystemClock};
+use tokio::sync::oneshot;
+use url::Url;
+
+use crate::{cli, config::SecretSource};
+
+/// The environment variable that takes the place of a flow.
+pub(crate) const TOKEN_VARIABLE: &str = "PORTCULLIS_TOKEN";
+
+/// What a command needs to send authorized requests.
+pub(crate) struct SignIn {
+    pub(crate) keeper: Arc<TokenKeeper>,
+    pub(crate) fetch: Arc<HttpFetch>,
+}
+
+/// The store of this user, or the one that was named.
+pub(crate) fn store(arguments: &cli::SignIn) -> anyhow::Result<CredentialStore> {
+    let directory = arguments.store.clone().or_else(CredentialStore::user_directory);
+    directory.map(CredentialStore::at).context("no directory for credentials: HOME is not set; name one with --store")
+}
+
+/// Prepares a sign-in; nothing is sent and nobody asked yet. `PORTCULLIS_TOKEN` takes the place of all of it.
+pub(crate) async fn prepare(
+    arguments: &cli::SignIn,
+    start: StartUrl,
+    store: CredentialStore,
+) -> anyhow::Result<SignIn> {
+    let fetch =
+        Arc::new(HttpFetch::new(FetchSettings { ca_file: arguments.ca_file.clone(), ..FetchSettings::default() })?);
+    if let Some(token) = token_of_the_environment()? {
+        return Ok(SignIn { keeper: Arc::new(TokenKeeper::given(start, token)), fetch });
+    }
+    let interaction = interaction(arguments, &start, &fetch).await?;
+    let settings = settings(arguments, store)?;
+    let authorizer = Authorizer::new(Arc::clone(&fetch) as _, interaction, Arc::new(SystemClock::new()), settings);
+    Ok(SignIn { keeper: Arc::new(TokenKeeper::new(start, Arc::new(authorizer))), fetch })
+}
+
+/// The token that takes the place of a flow, where there is one.
+pub(crate) fn token_of_the_environment() -> anyhow::Result<Option<AccessToken>> {
+    match std::env::var(TOKEN_VARIABLE) {
+        Ok(token) if token.trim().is_empty() => {
+            anyhow::bail!("{TOKEN_VARIABLE} is empty; unset it, or set it to a token")
+        }
+        Ok(token) => Ok(Some(AccessToken::new(token.trim()))),
+        Err(std::env::VarError::NotPresent) => Ok(None),
+        // The error would repeat it.
+        Err(std::env::VarError::NotUnicode(_)) => anyhow::bail!("{TOKEN_VARIABLE} is not UTF-8"),
+    }
+}
+
+fn settings(arguments: &cli::SignIn, store: CredentialStore) -> anyhow::Result<AuthorizerSettings> {
+    let mut settings =
+        AuthorizerSettings { store, private_addresses: arguments.allow_private, ..AuthorizerSettings::default() };
+    if let Some(scope) = &arguments.scope {
+        settings.scopes = Some(Scopes::parse(scope).with_context(|| format!("--scope {scope:?}"))?);
+    }
+    if let Some(issuer) = &arguments.authorization_server {
+        settings.authorization_server =
+            Some(Issuer::parse(issuer).with_context(|| format!("--authorization-server {issuer:?}"))?);
+    }
+    if let Some(url) = &arguments.client_metadata_url {
+        let url = ClientIdUrl::parse(url).with_context(|| format!("--client-metadata-url {url:?}"))?;
+        settings.client_document = Some(url);
+    }
+    if let Some(client_id) = &arguments.client_id {
+        let authentication = match &arguments.client_secret_file {
+            Some(file) => {
+                ClientAuthentication::Secret(SecretSource::File(file.clone()).read().context("--client-secret-file")?)
+            }
+            None => ClientAuthentication::None,
+        };
+        settings.client = Some(ClientDetails { client_id: client_id.clone(), authentication });
+    }
+    Ok(settings)
+}
+
+async fn interaction(
+    arguments: &cli::SignIn,
+    start: &StartUrl,
+    fetch: &Arc<HttpFetch>,
+) -> anyhow::Result<Arc<dyn Interaction>> {
+    if arguments.auto_consent {
+        return Ok(Arc::new(AutoConsent::new(Arc::clone(fetch) as _)));
+    }
+    let open = if arguments.no_browser { print_url } else { open_browser };
+    let mut redirect = match arguments.callback_port {
+        Some(port) => LoopbackRedirect::bind_to(port, open).await.with_context(|| format!("--callback-port {port}"))?,
+        None => LoopbackRedirect::bind_for(start, open).await?,
+    };
+    if arguments.no_browser && io::stdin().is_terminal() {
+        redirect = redirect.or_pasted(|wrong| Box::pin(pasted(wrong)));
+    }
+    Ok(Arc::new(Person(redirect)))
+}
+
+/// A person at a terminal, with a browser.
+struct Person(LoopbackRedirect);
+
+impl Interaction for Person {
+    fn redirect_uri(&self) -> &Url {
+        self.0.redirect_uri()
+    }
+
+    fn authorize<'a>(
+        &'a self,
+        request: &'a AuthorizationRequest,
+    ) -> BoxFuture<'a, Result<RedirectParameters, InteractionError>> {
+        self.0.authorize(request)
+    }
+
+    fn client_details<'a>(
+        &'a self,
+        issuer: &'a Issuer,
+    ) -> BoxFuture<'a, Result<Option<ClientDetails>, InteractionError>> {
+        Box::pin(async move {
+            if !io::stdin().is_terminal() {
+                return Ok(None);
+            }
+            super::tell(format_args!(
+                "{issuer} registers no clients by itself. Register one there, with the redirect URI\n{}",
+                self.redirect_uri()
+            ));
+            Ok(ask_for_client())
+        })
+    }
+}
+
+/// Nothing when the person gives no name, or goes away.
+fn ask_for_client() -> Option<ClientDetails> {
+    super::tell("client id:");
+    let mut client_id = String::new();
+    io::stdin().lock().read_line(&mut client_id).ok()?;
+    let client_id = client_id.trim().to_owned();
+    if client_id.is_empty() {
+        return None;
+    }
+    super::tell("client secret (not shown; empty for none):");
+    let secret = Secret::new(rpassword::read_password().ok()?);
+    let authentication = match secret.secret().is_empty() {
+        true => ClientAuthentication::None,
+        false => ClientAuthentication::Secret(secret),
+    };
+    Some(ClientDetails { client_id, authentication })
+}
+
+/// A line that the person pastes. It is read on a thread of its own, which nobody has to wait for at the end.
+async fn pasted(wrong: Option<RedirectError>) -> Option<String> {
+    match wrong {
+        None => super::tell("or paste the address that the browser ends at:"),
+        Some(wrong) => super::tell(format_args!("that is not it ({wrong}); paste the whole address:")),
+    }
+    let (sender, received) = oneshot::channel();
+    thread::spawn(move || {
+        let mut line = String::new();
+        let read = io::stdin().lock().read_line(&mut line);
+        let _ = sender.send(read.ok().filter(|read| *read > 0).map(|_| line));
+    });
+    received.await.ok().flatten()
+}
+
+fn open_browser(url: &Url) {
+    super::tell(format_args!("opening the browser for your consent; if nothing opens, visit\n{url}"));
+    if let Err(error) = webbrowser::open(url.as_str()) {
+        tracing::debug!(error = %error, "no browser opened");
+    }
+}
+
+fn print_url(url: &Url) {
+    super::tell(format_args!("for your consent, visit\n{url}"));
+}
