@@ -2,14 +2,15 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use portcullis_discovery::{Fetch, FetchSettings, HttpFetch, UrlPolicy};
-use portcullis_metadata::{ClientIdUrl, Issuer};
+use portcullis_jose::{Compact, KeySet};
+use portcullis_metadata::{ClientIdUrl, Issuer, unverified_issuer};
 use tokio::sync::watch;
 
 use crate::{
-    DevIdpError, DevIdpSettings, DocumentFetch, GrantType, assertion,
+    DevIdpError, DevIdpSettings, DocumentFetch, GrantType, TrustedIssuer, assertion,
     client_document::ClientDocuments,
     client_settings::clients,
-    clients::{Client, Registered},
+    clients::{Client, Registered, assertion_algorithms},
     code::IssuedCode,
     consent::Pending,
     dpop::{self, Nonces},
@@ -29,6 +30,8 @@ pub(crate) struct App {
     pub(crate) metadata: Bytes,
     /// The clients of the settings.
     pub(crate) configured: HashMap<Box<str>, Arc<Client>>,
+    /// The keys of the issuers that vouch for others.
+    pub(crate) trusted: HashMap<Box<str>, KeySet>,
     /// The clients that registered themselves.
     pub(crate) clients: Table<Registered>,
     /// The clients that publish what they are, where that is taken.
@@ -84,6 +87,7 @@ impl App {
             used_proofs: table(&settings, MAX_SPENT, dpop::REMEMBERED),
             nonces: Nonces::new(Arc::clone(&settings.clock)).map_err(|error| DevIdpError::Keys(error.into()))?,
             metadata: Bytes::from(metadata::document(&settings, &issuer)),
+            trusted: trusted(&settings)?,
             configured: clients(&settings.clients, &settings.scopes)?,
             settings,
             issuer,
@@ -104,10 +108,28 @@ impl App {
         )
     }
 
+    /// The keys of the issuer that a signed text claims to come from, where it is trusted.
+    pub(crate) fn trusted_keys(&self, signed: &Compact<'_>) -> Option<&KeySet> {
+        let issuer = unverified_issuer(signed.unverified_payload()).ok()??;
+        self.trusted.get(&*issuer)
+    }
+
     /// Whether anybody can use a grant type here.
     pub(crate) fn serves(&self, grant_type: GrantType) -> bool {
         self.settings.grant_types().contains(&grant_type)
     }
+}
+
+fn trusted(settings: &DevIdpSettings) -> Result<HashMap<Box<str>, KeySet>, DevIdpError> {
+    let mut trusted = HashMap::new();
+    for TrustedIssuer { issuer, keys } in &settings.trusted_issuers {
+        let unusable = || DevIdpError::TrustedIssuer { issuer: issuer.clone() };
+        let (keys, _) = KeySet::from_jwks(keys, assertion_algorithms()).map_err(|_| unusable())?;
+        if keys.is_empty() || trusted.insert(issuer.as_str().into(), keys).is_some() {
+            return Err(unusable());
+        }
+    }
+    Ok(trusted)
 }
 
 fn documents(settings: &DevIdpSettings, issuer: &Issuer) -> Result<Option<ClientDocuments>, DevIdpError> {

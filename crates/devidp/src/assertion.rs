@@ -13,18 +13,23 @@ pub(crate) const MAX_LIFETIME: Duration = Duration::from_secs(3600);
 const LEEWAY: Duration = Duration::from_secs(10);
 const MAX_JTI: usize = 256;
 
-/// Verifies an assertion that somebody signed for this authorization server (RFC 7523 section 3), and returns its claims.
+/// Verifies what somebody signed for this request (RFC 7523 section 3), and returns its claims.
 ///
-/// Its audience is the issuer identifier of this server and nothing else (draft-ietf-oauth-rfc7523bis). Whom it speaks for is
-/// the caller's to judge, and whether it was used before is judged by [`use_once`]. The error is a sentence for the
-/// developer of the client.
-pub(crate) fn verified(app: &App, keys: &KeySet, assertion: &Compact<'_>) -> Result<AccessTokenClaims, &'static str> {
+/// Its audience is the expected one and nothing else: for assertions the issuer identifier of this server
+/// (draft-ietf-oauth-rfc7523bis). Whom it speaks for is the caller's to judge, and whether it was used before is judged by
+/// [`use_once`]. The error is a sentence for the developer of the client.
+pub(crate) fn verified(
+    app: &App,
+    keys: &KeySet,
+    assertion: &Compact<'_>,
+    expected: &str,
+) -> Result<AccessTokenClaims, &'static str> {
     let payload =
         keys.verify(assertion).map_err(|_| "the assertion is not signed with a key that is known for its issuer")?;
     let claims = AccessTokenClaims::parse(payload.bytes()).map_err(|_| "the assertion's claims are malformed")?;
     let audience: Vec<_> = claims.aud.iter().flat_map(|audience| audience.iter()).collect();
-    if audience != [app.issuer.as_str()] {
-        return Err("the assertion's aud is not this server's issuer identifier alone");
+    if audience != [expected] {
+        return Err("the assertion's aud is not the one that is expected here alone");
     }
     let now = app.settings.clock.unix();
     let end = claims.exp.ok_or("the assertion has no exp")?;

@@ -40,7 +40,7 @@ impl<'a> ClientAssertion<'a> {
 
     /// Verifies it with the client's keys, and sees to it that it counts once.
     pub(crate) fn verify(&self, app: &App, keys: &KeySet) -> Result<(), OAuthRefusal> {
-        let claims = assertion::verified(app, keys, &self.compact).map_err(failed)?;
+        let claims = assertion::verified(app, keys, &self.compact, app.issuer.as_str()).map_err(failed)?;
         assertion::use_once(app, &claims).map_err(failed)
     }
 }

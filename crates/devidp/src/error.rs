@@ -80,6 +80,12 @@ pub enum DevIdpError {
         /// What is wrong with it.
         problem: ClientProblem,
     },
+    /// A trusted issuer has no usable key, or is there twice.
+    #[error("the trusted issuer {issuer:?} has no usable public key, or is there twice")]
+    TrustedIssuer {
+        /// The issuer.
+        issuer: String,
+    },
     /// What fetches the documents of clients cannot be set up.
     #[error("cannot set up what fetches the documents of clients")]
     Fetch(#[source] portcullis_discovery::FetchError),
@@ -107,6 +113,7 @@ impl DevIdpError {
             Self::RefreshTokenLifetime { .. } => "devidp.refresh_token_lifetime",
             Self::InitialAccessToken => "devidp.initial_access_token",
             Self::Client { .. } => "devidp.client",
+            Self::TrustedIssuer { .. } => "devidp.trusted_issuer",
             Self::Fetch(_) => "devidp.fetch",
             Self::Fault(_) => "devidp.fault",
             Self::Keys(_) => "devidp.keys",

@@ -19,6 +19,9 @@ impl GrantType {
     pub(crate) const ALL: [Self; 5] =
         [Self::AuthorizationCode, Self::RefreshToken, Self::ClientCredentials, Self::JwtBearer, Self::TokenExchange];
 
+    pub(crate) const WITHOUT_ASSERTIONS: [Self; 3] =
+        [Self::AuthorizationCode, Self::RefreshToken, Self::ClientCredentials];
+
     /// The grant type with this name, where it is one of these.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|grant| grant.as_str() == name)

@@ -96,4 +96,4 @@ pub use error::DevIdpError;
 pub use faults::{Fault, FaultKind, FaultPoint, FaultProblem};
 pub use grant_type::GrantType;
 pub use server::DevIdp;
-pub use settings::{DevIdpSettings, DocumentFetch, Registration, SigningAlgorithm, TokenHeaderType};
+pub use settings::{DevIdpSettings, DocumentFetch, Registration, SigningAlgorithm, TokenHeaderType, TrustedIssuer};

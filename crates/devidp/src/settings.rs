@@ -6,7 +6,7 @@ use std::{
 };
 
 use portcullis_discovery::Fetch;
-use portcullis_metadata::{Clock, ResourceUri, Scopes, Secret, SystemClock};
+use portcullis_metadata::{Clock, JwkSet, ResourceUri, Scopes, Secret, SystemClock};
 
 use crate::{ClientSettings, DevIdpError, Fault, GrantType, user::is_user_name};
 
@@ -57,6 +57,9 @@ pub struct DevIdpSettings {
     pub refresh_token_lifetime: Duration,
     /// The clients that are there from the start, among them the protected resources that may introspect. Default none.
     pub clients: Vec<ClientSettings>,
+    /// The issuers whose assertions are taken for tokens (RFC 7523 section 2.1), and whose ID tokens for identity assertions
+    /// (RFC 8693). With none, neither grant type is served. Default none.
+    pub trusted_issuers: Vec<TrustedIssuer>,
     /// Who may register a client (RFC 7591). Default anybody.
     pub registration: Registration,
     /// How documents of clients are fetched whose identifier is a URL. Default over HTTP.
@@ -88,6 +91,7 @@ impl Default for DevIdpSettings {
             dpop_nonces: false,
             refresh_token_lifetime: Duration::from_secs(24 * 60 * 60),
             clients: Vec::new(),
+            trusted_issuers: Vec::new(),
             registration: Registration::Open,
             client_documents: DocumentFetch::Http,
             max_clients: 1000,
@@ -135,7 +139,7 @@ impl DevIdpSettings {
 
     /// What tokens can be had with here.
     pub(crate) fn grant_types(&self) -> &'static [GrantType] {
-        &[GrantType::AuthorizationCode, GrantType::RefreshToken, GrantType::ClientCredentials]
+        if self.trusted_issuers.is_empty() { &GrantType::WITHOUT_ASSERTIONS } else { &GrantType::ALL }
     }
 }
 
@@ -166,12 +170,22 @@ impl fmt::Debug for DevIdpSettings {
             .field("dpop_nonces", &self.dpop_nonces)
             .field("refresh_token_lifetime", &self.refresh_token_lifetime)
             .field("clients", &self.clients)
+            .field("trusted_issuers", &self.trusted_issuers)
             .field("registration", &self.registration)
             .field("client_documents", &self.client_documents)
             .field("faults", &self.faults)
             .field("admin", &self.admin)
             .finish_non_exhaustive()
     }
+}
+
+/// An issuer that vouches for people or workloads.
+#[derive(Clone, Debug)]
+pub struct TrustedIssuer {
+    /// Its issuer identifier, compared byte for byte.
+    pub issuer: String,
+    /// Its public keys.
+    pub keys: JwkSet,
 }
 
 /// Who may register a client (RFC 7591 section 3).

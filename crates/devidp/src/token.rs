@@ -1,6 +1,8 @@
 mod access_token;
 mod client_credentials;
 mod code_exchange;
+mod identity_assertion;
+mod jwt_bearer;
 mod refreshed;
 
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -64,7 +66,8 @@ async fn token_for(app: &App, headers: &HeaderMap, form: &Params) -> Result<Repl
         GrantType::AuthorizationCode => code_exchange::exchange(app, &request)?,
         GrantType::RefreshToken => refreshed::refresh(app, &request)?,
         GrantType::ClientCredentials => client_credentials::grant(app, &request)?,
-        GrantType::JwtBearer | GrantType::TokenExchange => return Err(unsupported),
+        GrantType::JwtBearer => jwt_bearer::grant(app, &request)?,
+        GrantType::TokenExchange => return identity_assertion::exchange(app, &request),
     };
     let client_id = &*request.caller.id;
     tracing::info!(client.id = client_id, grant = grant_type.as_str(), "issued an access token");

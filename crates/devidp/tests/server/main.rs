@@ -12,6 +12,7 @@ mod faults;
 mod flow;
 mod introspection;
 mod listening;
+mod machines;
 mod metadata;
 mod refresh;
 mod registration;
