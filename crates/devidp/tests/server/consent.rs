@@ -32,7 +32,7 @@ impl Shown {
     }
 }
 
-/// The page names client, redirect host, scopes and resource, and says that it is for development.
+/// K1, K2: the page names client, redirect host, scopes and resource, and says that it is for development.
 #[tokio::test]
 async fn the_page_says_what_is_asked_for() {
     let server = Server::start(|settings| settings.user = "zoë".to_owned()).await;

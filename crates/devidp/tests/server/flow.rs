@@ -20,7 +20,7 @@ async fn verified(server: &Server, token: &str) -> (Algorithm, String, Value) {
     (header.alg(), header.typ().unwrap().to_owned(), claims)
 }
 
-/// Consent in the browser, a code, and a token with the claims of the contract.
+/// K1: consent in the browser, a code, and a token with the claims of the contract.
 #[tokio::test]
 async fn a_person_allows_and_the_client_gets_a_token() {
     let server = Server::start(|_| {}).await;
@@ -60,7 +60,7 @@ async fn a_person_allows_and_the_client_gets_a_token() {
     assert!(claims["jti"].as_str().unwrap().len() >= 22 && claims["sid"].as_str().unwrap().len() >= 22);
 }
 
-/// ES256 and `at+jwt` by settings.
+/// K1: ES256 and `at+jwt` by settings.
 #[tokio::test]
 async fn tokens_can_be_es256_and_at_jwt() {
     let server = Server::start(|settings| {

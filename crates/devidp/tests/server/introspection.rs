@@ -43,7 +43,7 @@ async fn revoke(server: &Server, client: &str, token: &str) -> Answer {
     post(server, "/revoke", &[("token", token), ("client_id", client)], None).await
 }
 
-/// A living token is active, with the claims that it has.
+/// K1: a living token is active, with the claims that it has.
 #[tokio::test]
 async fn a_living_token_is_active() {
     let server = server().await;
@@ -77,7 +77,7 @@ async fn anything_else_is_inactive() {
     assert_eq!(introspect(&server, &token).await.body, INACTIVE);
 }
 
-/// Only the named resources may ask, by either method and not by both.
+/// K1: only the named resources may ask, by either method and not by both.
 #[tokio::test]
 async fn the_resource_authenticates() {
     let server = server().await;
@@ -122,7 +122,7 @@ async fn nobody_may_ask_by_default() {
     assert_eq!(introspect(&server, &token).await.status, StatusCode::UNAUTHORIZED);
 }
 
-/// A token that its client gives up is inactive from then on, and others are not.
+/// K1: a token that its client gives up is inactive from then on, and others are not.
 #[tokio::test]
 async fn a_revoked_token_is_inactive() {
     let server = server().await;

@@ -10,7 +10,7 @@ fn paths(server: &Server) -> Vec<String> {
     authorization_server_urls(&issuer).iter().map(|url| url.path().to_owned()).collect()
 }
 
-/// The metadata says what is true, in every place, with and without an issuer path.
+/// K1: the metadata says what is true, in every place, with and without an issuer path.
 #[tokio::test]
 async fn metadata_is_in_every_well_known_place() {
     for (issuer_path, places) in [("", 2), ("/realms/dev", 3)] {
@@ -56,7 +56,7 @@ async fn metadata_is_in_every_well_known_place() {
     }
 }
 
-/// RS256 and ES256 keys are published, without private members.
+/// K1: RS256 and ES256 keys are published, without private members.
 #[tokio::test]
 async fn both_keys_are_published() {
     let server = Server::start(|_| {}).await;
@@ -73,7 +73,7 @@ async fn both_keys_are_published() {
     }
 }
 
-/// The page at the issuer's address says that this is for development.
+/// K2: the page at the issuer's address says that this is for development.
 #[tokio::test]
 async fn the_front_page_says_what_this_is() {
     let server = Server::start(|settings| settings.issuer_path = "/dev".to_owned()).await;

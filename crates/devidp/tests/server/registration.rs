@@ -43,7 +43,7 @@ async fn a_public_client_gets_no_secret() {
     assert!(client.get("client_name").is_none());
 }
 
-/// Only https and loopback redirects are registered.
+/// K1: only https and loopback redirects are registered.
 #[tokio::test]
 async fn other_redirects_are_refused() {
     let server = Server::start(|_| {}).await;
@@ -100,7 +100,7 @@ async fn large_bodies_and_other_types_are_refused() {
     assert_eq!(answer.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
 }
 
-/// Registrations are capped; the oldest unused client makes room, one in use does not.
+/// K1: registrations are capped; the oldest unused client makes room, one in use does not.
 #[tokio::test]
 async fn the_oldest_unused_client_makes_room() {
     let server = Server::start(|settings| {

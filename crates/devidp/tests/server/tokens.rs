@@ -14,7 +14,7 @@ fn assert_refused(answer: &Answer, status: StatusCode, error: &str) {
     assert!(answer.json().get("access_token").is_none());
 }
 
-/// A code counts once.
+/// K1: a code counts once.
 #[tokio::test]
 async fn a_code_is_used_once() {
     let server = Server::granting().await;
@@ -26,7 +26,7 @@ async fn a_code_is_used_once() {
     assert_refused(&server.token(&parameters).await, StatusCode::BAD_REQUEST, "invalid_grant");
 }
 
-/// A code is bound to client, redirect URI, verifier and resource, and is spent by a wrong try.
+/// K1: a code is bound to client, redirect URI, verifier and resource, and is spent by a wrong try.
 #[tokio::test]
 async fn a_code_is_bound_to_its_request() {
     let server = Server::granting().await;
