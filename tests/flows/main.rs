@@ -8,6 +8,7 @@ mod cors;
 mod doctor;
 mod http2;
 mod identity;
+mod idp;
 mod introspection;
 mod logging;
 mod login;

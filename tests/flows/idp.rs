@@ -1,0 +1,143 @@
+//! `portcullis idp`: the development authorization server as it is started by hand.
+
+use std::process::Stdio;
+
+use portcullis_metadata::{PkceVerifier, authorization_server_urls};
+use portcullis_scenarios::{Answer, Portcullis, Request, Scratch, binary};
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    process::{Child, Command},
+};
+
+const REDIRECT: &str = "http%3A%2F%2F127.0.0.1%3A4321%2Fcallback";
+
+/// The running program. It is killed when dropped.
+struct Idp {
+    _child: Child,
+    issuer: String,
+}
+
+impl Idp {
+    async fn start(arguments: &[&str]) -> Self {
+        let mut command = Command::new(binary());
+        command.args(["idp", "--listen", "127.0.0.1:0"]).args(arguments).stdin(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let line = lines.next_line().await.unwrap().unwrap();
+        let issuer = line.strip_prefix("development authorization server: ").unwrap().to_owned();
+        Self { _child: child, issuer }
+    }
+
+    async fn send(&self, request: Request) -> Answer {
+        let authority = self.issuer.strip_prefix("http://").unwrap();
+        request.send(authority.parse().unwrap()).await
+    }
+
+    async fn post(&self, path: &str, form: String) -> Answer {
+        let request = Request::new("POST", path).header("Content-Type", "application/x-www-form-urlencoded");
+        self.send(request.body(form)).await
+    }
+}
+
+/// K2: what the published authorization server scenarios ask for: the metadata with its issuer, and a code grant of a public
+/// client that names neither scope nor resource.
+#[tokio::test]
+async fn the_published_scenarios_find_what_they_ask_for() {
+    let clients =
+        Scratch::file("clients.toml", "[[client]]\nid = \"c\"\nredirect_uris = [\"http://127.0.0.1/callback\"]\n");
+    let arguments =
+        ["--auto-consent", "--clients", clients.as_str(), "--default-resource", "http://127.0.0.1:3000/mcp"];
+    let idp = Idp::start(&arguments).await;
+    let issuer = portcullis_metadata::Issuer::parse(&idp.issuer).unwrap();
+    for url in authorization_server_urls(&issuer) {
+        let answer = idp.send(Request::new("GET", url.path())).await;
+        let metadata = answer.json();
+        assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")));
+        assert_eq!(metadata["issuer"], *idp.issuer);
+        assert_eq!(metadata["client_id_metadata_document_supported"], true);
+        assert_eq!(metadata["response_types_supported"][0], "code");
+        assert_eq!(metadata["code_challenge_methods_supported"][0], "S256");
+    }
+    let verifier = PkceVerifier::generate().unwrap();
+    let asked = format!(
+        "/authorize?response_type=code&client_id=c&state=s&redirect_uri={REDIRECT}&code_challenge={}&code_challenge_method=S256",
+        verifier.challenge().as_str()
+    );
+    let granted = idp.send(Request::new("GET", &asked)).await;
+    let location = granted.header("location").unwrap();
+    let returned = |name: &str| {
+        let mut pairs = location.split(['?', '&']).filter_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+        let value = pairs.next().unwrap_or_else(|| panic!("no {name} in {location}"));
+        assert_eq!(pairs.next(), None, "{name} once");
+        value
+    };
+    assert!(location.starts_with("http://127.0.0.1:4321/callback?"));
+    assert_eq!(returned("state"), "s");
+    assert_eq!(returned("iss"), idp.issuer.replace(':', "%3A").replace('/', "%2F"));
+    let form = format!(
+        "grant_type=authorization_code&client_id=c&code={}&code_verifier={}&redirect_uri={REDIRECT}",
+        returned("code"),
+        verifier.secret()
+    );
+    let answer = idp.post("/token", form).await;
+    assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")));
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    assert_eq!(answer.json()["token_type"], "Bearer");
+    assert!(answer.json()["access_token"].is_string());
+}
+
+/// K1, J6: a resource of the clients' file introspects with the secret of a file, a machine gets a token, and whoever lacks
+/// the initial access token registers nobody.
+#[tokio::test]
+async fn clients_and_tokens_come_from_files() {
+    let (secret, initial) = (Scratch::file("secret", "hush\n"), Scratch::file("initial", "first\n"));
+    let clients = format!(
+        "[[client]]\nid = \"resource\"\nsecret = {{ file = \"{0}\" }}\nintrospect = true\n\
+         [[client]]\nid = \"machine\"\nsecret = {{ file = \"{0}\" }}\nauth_method = \"client_secret_post\"\n\
+         grant_types = [\"client_credentials\"]\n",
+        secret.as_str()
+    );
+    let clients = Scratch::file("clients.toml", &clients);
+    let arguments = ["--clients", clients.as_str(), "--initial-access-token-file", initial.as_str(), "--admin"];
+    let idp = Idp::start(&arguments).await;
+    let machine =
+        "grant_type=client_credentials&client_id=machine&client_secret=hush&resource=http%3A%2F%2F127.0.0.1%2Fmcp";
+    let token = idp.post("/token", machine.to_owned()).await.json()["access_token"].as_str().unwrap().to_owned();
+    let introspect = async || {
+        let form = format!("client_id=resource&client_secret=hush&token={token}");
+        idp.post("/introspect", form).await.json()["active"].clone()
+    };
+    assert_eq!(introspect().await, true);
+
+    let metadata = r#"{"redirect_uris":["http://127.0.0.1/callback"]}"#;
+    assert_eq!(idp.send(Request::post("/register", metadata)).await.status, 401);
+    let registered = idp.send(Request::post("/register", metadata).bearer("first")).await;
+    assert_eq!(registered.status, 201, "{registered:?}");
+
+    let rotated = idp.send(Request::post("/admin/rotate", r#"{"old_keys":"withdraw"}"#)).await;
+    assert_eq!(rotated.status, 204, "{rotated:?}");
+    assert_eq!(introspect().await, false, "its key is withdrawn");
+}
+
+/// K1: a file that cannot be used is told in one line, with the fix, and never with what it holds.
+#[tokio::test]
+async fn a_bad_file_is_told_in_one_line() {
+    for (text, says) in [
+        ("[[client]]\nid = \"a\"\nsecret = \"hunter2\"\n", &["line 3", "{ env = \"NAME\" }"][..]),
+        ("[[client]]\nid = \"a\"\nsecert = 1\n", &["line 3", "secert", "expected one of"]),
+        ("[[client]\n", &["line 1"]),
+        ("[[client]]\nid = \"a\"\nintrospect = true\n", &["\"a\"", "give it a secret or keys"]),
+        (
+            "[[client]]\nid = \"a\"\nredirect_uris = [\"http://client.example/\"]\n",
+            &["http://client.example/", "https"],
+        ),
+    ] {
+        let file = Scratch::file("clients.toml", text);
+        let finished = Portcullis::run(&["idp", "--listen", "127.0.0.1:0", "--clients", file.as_str()]).await;
+        assert_eq!((finished.code, finished.stderr.lines().count()), (Some(1), 1), "{finished:?}");
+        assert!(says.iter().all(|says| finished.stderr.contains(says)), "{finished:?}");
+        assert!(!finished.stderr.contains("hunter2"));
+    }
+    let finished = Portcullis::run(&["idp", "--listen", "127.0.0.1:0", "--clients", "/nowhere/clients.toml"]).await;
+    assert!(finished.stderr.contains("/nowhere/clients.toml cannot be read"), "{finished:?}");
+}
