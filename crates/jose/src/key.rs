@@ -219,3 +219,6 @@ fn josekit_jwk<'n>(kty: &str, members: impl IntoIterator<Item = (&'n str, Vec<u8
     }
     Ok(jwk)
 }
+
+#[cfg(test)]
+mod vectors;

@@ -49,11 +49,9 @@ impl Scopes {
         let mut names =
             names.into_iter().map(|name| if is_scope_name(name) { Ok(name) } else { Err(ScopesError::InvalidName) });
         let mut few = [""; FEW];
-        let mut count = 0;
-        for slot in &mut few {
+        for (count, slot) in few.iter_mut().enumerate() {
             let Some(name) = names.next().transpose()? else { return Ok(Self::of(&mut few[..count])) };
             *slot = name;
-            count += 1;
         }
         let mut many = few.to_vec();
         for name in names {

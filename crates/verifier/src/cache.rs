@@ -15,7 +15,9 @@ use crate::VerifiedToken;
 pub(crate) const MAX_LIFE: Duration = Duration::from_secs(5 * 60);
 /// More shards than workers, so that two rarely meet at a lock.
 const MAX_SHARDS: usize = 64;
-/// How many slots of a shard an insertion looks at, to drop the dead and to find one to evict.
+/// How many slots of a shard every insertion looks at, to drop the dead: more than it adds.
+const GLANCE: usize = 2;
+/// How many slots of a full shard an insertion looks at, to find one to evict.
 const SAMPLE: usize = 8;
 
 /// Tokens that were verified a short while ago, by a keyed hash of the token.
@@ -182,9 +184,10 @@ impl Shard {
         }
     }
 
-    /// Drops the dead of a random sample; if the shard is full even so, the sample's oldest goes too.
+    /// Drops the dead of a random sample; if the shard is full even so, the oldest of another one goes too.
     fn make_room(&mut self, capacity: usize, now: Now, present: &impl Fn(usize) -> Option<u64>) {
-        for _ in 0..SAMPLE.min(self.slots.len()) {
+        let sample = if self.slots.len() < capacity { GLANCE } else { SAMPLE };
+        for _ in 0..sample.min(self.slots.len()) {
             let Some(position) = self.random_position() else { break };
             if !self.slots[position as usize].counts(now, present) {
                 self.remove(position);

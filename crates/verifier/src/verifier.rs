@@ -172,8 +172,8 @@ impl Verifier {
         let routed = Routed { token, issuer, now };
         let judged = match &issuer.settings().validation {
             Validation::Introspection(_) => self.ask_about_jws(&routed, &jws).await,
-            Validation::Jwt => self.judge_signed(&routed, &jws, &claims?, &mut Deadline::default()).await,
-            Validation::JwtAndIntrospection(_) => self.judge_signed_and_ask(&routed, &jws, &claims?).await,
+            Validation::Jwt => self.judge_signed(&routed, &jws, read(&claims)?, &mut Deadline::default()).await,
+            Validation::JwtAndIntrospection(_) => self.judge_signed_and_ask(&routed, &jws, read(&claims)?).await,
         };
         let (mut principal, generation) = judged.inspect_err(|error| refused(issuer, error))?;
         if issuer.settings().validation.has_signature() {
@@ -273,6 +273,12 @@ impl Verifier {
     fn present(&self) -> impl Fn(usize) -> Option<u64> {
         |issuer| self.issuers.get(issuer).map(|issuer| issuer.generation())
     }
+}
+
+fn read<'a, 'p>(
+    claims: &'a Result<UnverifiedClaims<'p>, ClaimsError>,
+) -> Result<&'a UnverifiedClaims<'p>, VerifyError> {
+    claims.as_ref().map_err(|error| error.clone().into())
 }
 
 fn refused(issuer: &TrustedIssuer, error: &VerifyError) {

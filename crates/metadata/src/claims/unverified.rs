@@ -1,4 +1,4 @@
-use std::{borrow::Cow, fmt, slice};
+use std::{borrow::Cow, fmt, mem, slice};
 
 use serde::{
     Deserializer,
@@ -38,9 +38,9 @@ pub struct UnverifiedClaims<'p> {
     pub typ: Option<Cow<'p, str>>,
     /// Whether the token is bound to its sender (RFC 7800), in whatever form: `null` is one.
     pub has_cnf: bool,
-    aud: Option<Found<'p>>,
-    scope: Option<Found<'p>>,
-    scp: Option<Found<'p>>,
+    aud: Found<'p>,
+    scope: Found<'p>,
+    scp: Found<'p>,
     others: Vec<Cow<'p, str>>,
 }
 
@@ -62,7 +62,7 @@ impl<'p> UnverifiedClaims<'p> {
     /// For whom it is meant: the strings of `aud`, none where there is no such claim. Entries that are no strings are
     /// left out, so that they never match anything.
     pub fn audience(&self) -> Option<impl Iterator<Item = &str>> {
-        self.aud.as_ref().map(|found| found.texts().iter().map(AsRef::as_ref))
+        (self.aud != Found::Nothing).then(|| self.aud.texts().iter().map(AsRef::as_ref))
     }
 
     /// Whether there is a claim of this name that has no field here.
@@ -76,9 +76,9 @@ impl<'p> UnverifiedClaims<'p> {
     /// When the claim is no string and no array of strings, or has a malformed scope name.
     pub fn scopes(&self) -> Result<Scopes, ClaimsError> {
         let (claim, found) = match (&self.scope, &self.scp) {
-            (Some(found), _) => ("scope", found),
-            (None, Some(found)) => ("scp", found),
-            (None, None) => return Ok(Scopes::empty()),
+            (Found::Nothing, Found::Nothing) => return Ok(Scopes::empty()),
+            (Found::Nothing, found) => ("scp", found),
+            (found, _) => ("scope", found),
         };
         let scopes = match found {
             Found::Text(text) => Scopes::parse(text),
@@ -92,7 +92,7 @@ impl<'p> UnverifiedClaims<'p> {
 /// The claims as far as they were read, and what is wrong with them.
 #[derive(Default)]
 struct Reading<'p> {
-    known: [Option<Found<'p>>; Claim::COUNT],
+    known: [Found<'p>; Claim::COUNT],
     others: Vec<Cow<'p, str>>,
 }
 
@@ -109,40 +109,39 @@ impl<'p> Reading<'p> {
             azp: self.text(Claim::Azp, "azp")?,
             jti: self.text(Claim::Jti, "jti")?,
             typ: self.text(Claim::Typ, "typ")?,
-            has_cnf: self.take(Claim::Cnf).is_some(),
+            has_cnf: self.take(Claim::Cnf) != Found::Nothing,
             scope: self.take(Claim::Scope),
             scp: self.take(Claim::Scp),
             others: self.others,
         })
     }
 
-    fn take(&mut self, claim: Claim) -> Option<Found<'p>> {
-        self.known[claim as usize].take()
+    fn take(&mut self, claim: Claim) -> Found<'p> {
+        mem::take(&mut self.known[claim as usize])
     }
 
     fn text(&mut self, claim: Claim, name: &'static str) -> Result<Option<Cow<'p, str>>, ClaimsError> {
         match self.take(claim) {
-            None => Ok(None),
-            Some(Found::Text(text)) => Ok(Some(text)),
-            Some(_) => Err(ClaimsError::WrongType { claim: name }),
+            Found::Nothing => Ok(None),
+            Found::Text(text) => Ok(Some(text)),
+            _ => Err(ClaimsError::WrongType { claim: name }),
         }
     }
 
     fn date(&mut self, claim: Claim, name: &'static str) -> Result<Option<UnixTime>, ClaimsError> {
         let date = match self.take(claim) {
-            None => return Ok(None),
-            Some(Found::Whole(secs)) => numeric_date::from_whole(secs),
-            Some(Found::Fraction(secs)) => numeric_date::from_fraction(secs),
-            Some(_) => None,
+            Found::Nothing => return Ok(None),
+            Found::Whole(secs) => numeric_date::from_whole(secs),
+            Found::Fraction(secs) => numeric_date::from_fraction(secs),
+            _ => None,
         };
         date.map(Some).ok_or(ClaimsError::Date { claim: name })
     }
 
-    fn audience(&mut self) -> Result<Option<Found<'p>>, ClaimsError> {
+    fn audience(&mut self) -> Result<Found<'p>, ClaimsError> {
         match self.take(Claim::Aud) {
-            None => Ok(None),
-            Some(found @ (Found::Text(_) | Found::Entries { .. })) => Ok(Some(found)),
-            Some(_) => Err(ClaimsError::WrongType { claim: "aud" }),
+            found @ (Found::Nothing | Found::Text(_) | Found::Entries { .. }) => Ok(found),
+            _ => Err(ClaimsError::WrongType { claim: "aud" }),
         }
     }
 }
@@ -196,16 +195,18 @@ impl<'p> Visitor<'p> for &mut Reading<'p> {
     }
 
     fn visit_map<A: MapAccess<'p>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(name) = map.next_key_seed(Value::OUTLINE)? {
-            let Found::Text(name) = name else { return Err(A::Error::custom("a name is a string")) };
-            if let Some(claim) = Claim::of(&name) {
-                let found = map.next_value_seed(Value::WHOLE)?;
-                if self.known[claim as usize].replace(found).is_some() {
+        let mut name = Found::Nothing;
+        while map.next_key_seed(Value { into: Some(&mut name) })?.is_some() {
+            let Found::Text(name) = &mut name else { return Err(A::Error::custom("a name is a string")) };
+            if let Some(claim) = Claim::of(name) {
+                let found = &mut self.known[claim as usize];
+                if *found != Found::Nothing {
                     return Err(A::Error::custom("a claim twice"));
                 }
+                map.next_value_seed(Value { into: Some(found) })?;
             } else {
-                map.next_value_seed(Value::OUTLINE)?;
-                self.others.push(name);
+                map.next_value_seed(Value { into: None })?;
+                self.others.push(mem::take(name));
             }
         }
         if has_repetition(&mut self.others) { Err(A::Error::custom("a claim twice")) } else { Ok(()) }
@@ -223,8 +224,11 @@ fn has_repetition(names: &mut [Cow<'_, str>]) -> bool {
 }
 
 /// What stands in a claim.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 enum Found<'p> {
+    /// There is no such claim.
+    #[default]
+    Nothing,
     Text(Cow<'p, str>),
     /// An array: its strings, and whether it has other entries.
     Entries {
@@ -247,74 +251,83 @@ impl<'p> Found<'p> {
 }
 
 /// Reads any JSON value as strictly as one that is kept would be: its escapes, its numbers and its depth.
-struct Value {
-    keeps_entries: bool,
+struct Value<'f, 'p> {
+    /// Where what was found goes, if anybody wants to know.
+    into: Option<&'f mut Found<'p>>,
 }
 
-impl Value {
-    const WHOLE: Self = Self { keeps_entries: true };
-    const OUTLINE: Self = Self { keeps_entries: false };
+impl<'p> Value<'_, 'p> {
+    fn found<E>(self, found: Found<'p>) -> Result<(), E> {
+        if let Some(into) = self.into {
+            *into = found;
+        }
+        Ok(())
+    }
 }
 
-impl<'p> DeserializeSeed<'p> for Value {
-    type Value = Found<'p>;
+impl<'p> DeserializeSeed<'p> for Value<'_, 'p> {
+    type Value = ();
 
-    fn deserialize<D: Deserializer<'p>>(self, deserializer: D) -> Result<Found<'p>, D::Error> {
+    fn deserialize<D: Deserializer<'p>>(self, deserializer: D) -> Result<(), D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'p> Visitor<'p> for Value {
-    type Value = Found<'p>;
+impl<'p> Visitor<'p> for Value<'_, 'p> {
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON value")
     }
 
-    fn visit_borrowed_str<E>(self, text: &'p str) -> Result<Found<'p>, E> {
-        Ok(Found::Text(Cow::Borrowed(text)))
+    fn visit_borrowed_str<E>(self, text: &'p str) -> Result<(), E> {
+        self.found(Found::Text(Cow::Borrowed(text)))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Found<'p>, E> {
-        Ok(Found::Text(Cow::Owned(text.into())))
+    fn visit_str<E>(self, text: &str) -> Result<(), E> {
+        self.found(Found::Text(Cow::Owned(text.into())))
     }
 
-    fn visit_u64<E>(self, number: u64) -> Result<Found<'p>, E> {
-        Ok(Found::Whole(number))
+    fn visit_u64<E>(self, number: u64) -> Result<(), E> {
+        self.found(Found::Whole(number))
     }
 
-    fn visit_i64<E>(self, number: i64) -> Result<Found<'p>, E> {
-        Ok(u64::try_from(number).map_or(Found::Other, Found::Whole))
+    fn visit_i64<E>(self, number: i64) -> Result<(), E> {
+        self.found(u64::try_from(number).map_or(Found::Other, Found::Whole))
     }
 
-    fn visit_f64<E>(self, number: f64) -> Result<Found<'p>, E> {
-        Ok(Found::Fraction(number))
+    fn visit_f64<E>(self, number: f64) -> Result<(), E> {
+        self.found(Found::Fraction(number))
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Found<'p>, E> {
-        Ok(Found::Other)
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        self.found(Found::Other)
     }
 
-    fn visit_unit<E>(self) -> Result<Found<'p>, E> {
-        Ok(Found::Other)
+    fn visit_unit<E>(self) -> Result<(), E> {
+        self.found(Found::Other)
     }
 
-    fn visit_seq<A: SeqAccess<'p>>(self, mut entries: A) -> Result<Found<'p>, A::Error> {
-        let (mut texts, mut others) = (Vec::new(), false);
-        while let Some(entry) = entries.next_element_seed(Self::OUTLINE)? {
-            match entry {
-                Found::Text(text) if self.keeps_entries => texts.push(text),
-                Found::Text(_) => {}
+    fn visit_seq<A: SeqAccess<'p>>(self, mut entries: A) -> Result<(), A::Error> {
+        let Some(into) = self.into else {
+            while entries.next_element_seed(Value { into: None })?.is_some() {}
+            return Ok(());
+        };
+        let (mut texts, mut others, mut entry) = (Vec::new(), false, Found::Nothing);
+        while entries.next_element_seed(Value { into: Some(&mut entry) })?.is_some() {
+            match mem::take(&mut entry) {
+                Found::Text(text) => texts.push(text),
                 _ => others = true,
             }
         }
-        Ok(Found::Entries { texts, others })
+        *into = Found::Entries { texts, others };
+        Ok(())
     }
 
-    fn visit_map<A: MapAccess<'p>>(self, mut members: A) -> Result<Found<'p>, A::Error> {
-        while members.next_key_seed(Self::OUTLINE)?.is_some() {
-            members.next_value_seed(Self::OUTLINE)?;
+    fn visit_map<A: MapAccess<'p>>(self, mut members: A) -> Result<(), A::Error> {
+        while members.next_key_seed(Value { into: None })?.is_some() {
+            members.next_value_seed(Value { into: None })?;
         }
-        Ok(Found::Other)
+        self.found(Found::Other)
     }
 }

