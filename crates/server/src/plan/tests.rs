@@ -360,7 +360,7 @@ fn origins_are_those_of_the_list() {
 #[test]
 fn upstreams_are_checked() {
     let upstream = "http://127.0.0.1:8000/mcp";
-    assert!(error(upstream, "https://127.0.0.1:8000/mcp").contains("upstream"));
+    assert!(error(upstream, "ftp://127.0.0.1:8000/mcp").contains("upstream"));
     assert!(error(upstream, "127.0.0.1:8000").contains("upstream"));
     let unix = |socket: &str| GOOD.replace(&format!("http = \"{upstream}\""), &format!("unix = \"{socket}\""));
     for socket in ["/run/mcp.sock", "/run/mcp.sock:/mcp"] {
