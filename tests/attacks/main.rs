@@ -21,6 +21,7 @@ mod origin_and_host;
 mod other_token_kinds;
 mod oversized;
 mod path_confusion;
+mod rate_limits;
 mod sending_client;
 mod session_fixation;
 mod smuggling;
