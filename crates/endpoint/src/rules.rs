@@ -79,11 +79,8 @@ impl Rules {
         if let Some(principal) = principal {
             self.judge_principal(subject, principal, caller)?;
         }
-        let limiters = self.matching(subject).filter_map(|rule| rule.limit.as_ref());
-        limiters
-            .map(|limiter| limiter.check_principal(principal))
-            .collect::<Result<_, _>>()
-            .map_err(NotAllowed::Limited)
+        let mut limiters = self.matching(subject).filter_map(|rule| rule.limit.as_ref());
+        limiters.try_for_each(|limiter| limiter.check_principal(principal)).map_err(NotAllowed::Limited)
     }
 
     fn judge_principal(&self, subject: Subject<'_>, principal: &Principal, caller: &Caller) -> Result<(), NotAllowed> {
