@@ -1,0 +1,99 @@
+//! Several processes on one store, against the development authorization server, which lets a refresh token be used
+//! once and ends the whole grant when one comes again.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Arc,
+    time::Duration,
+};
+
+use http::{HeaderMap, StatusCode};
+use portcullis_client::{Authorizer, AuthorizerSettings, AutoConsent, CredentialStore, StartUrl, TokenKeeper};
+use portcullis_devidp::{DevIdp, DevIdpSettings};
+use portcullis_discovery::{FetchSettings, HttpFetch};
+use portcullis_metadata::{Clock, Issuer, ProtectedResourceMetadata, ResourceUri, Scopes, SystemClock, UnixTime};
+
+const STORE: &str = "PORTCULLIS_TEST_STORE";
+const ISSUER: &str = "PORTCULLIS_TEST_ISSUER";
+const PROCESSES: usize = 4;
+
+/// The machine's clock, some seconds ahead.
+struct Ahead(SystemClock, Duration);
+
+impl Clock for Ahead {
+    fn unix(&self) -> UnixTime {
+        self.0.unix().plus(self.1)
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.0.monotonic()
+    }
+}
+
+/// A keeper for a resource beside the authorization server, which publishes nothing itself.
+fn keeper(store: &Path, issuer: &str, ahead: u64) -> Arc<TokenKeeper> {
+    let fetch = Arc::new(HttpFetch::new(FetchSettings::default()).unwrap());
+    let start = format!("{issuer}/mcp");
+    let resource = ResourceUri::parse(&start).unwrap();
+    let settings = AuthorizerSettings {
+        resource_metadata: Some(ProtectedResourceMetadata::new(resource, vec![Issuer::parse(issuer).unwrap()])),
+        scopes: Some(Scopes::parse("mcp:tools offline_access").unwrap()),
+        store: CredentialStore::at(store),
+        ..AuthorizerSettings::default()
+    };
+    let clock = Arc::new(Ahead(SystemClock::new(), Duration::from_secs(ahead)));
+    let authorizer = Authorizer::new(fetch.clone(), Arc::new(AutoConsent::new(fetch)), clock, settings);
+    Arc::new(TokenKeeper::new(StartUrl::parse(&start).unwrap(), Arc::new(authorizer)))
+}
+
+async fn text(keeper: &TokenKeeper) -> String {
+    keeper.token().await.unwrap().unwrap().access_token().secret().to_owned()
+}
+
+/// I5: of several processes that find a token due at once, one refreshes it. All have the newer one, and the grant
+/// lives on.
+#[tokio::test]
+async fn processes_refresh_one_at_a_time() {
+    if let (Some(store), Ok(issuer)) = (env::var_os(STORE), env::var(ISSUER)) {
+        let store = PathBuf::from(store);
+        let token = text(&keeper(&store, &issuer, 250)).await;
+        fs::write(store.join(format!("seen-{}", std::process::id())), token).unwrap();
+        return;
+    }
+    let store = env::temp_dir().join(format!("portcullis-processes-{}", std::process::id()));
+    let server = DevIdp::bind(DevIdpSettings { auto_consent: true, ..DevIdpSettings::default() }).await.unwrap();
+    let issuer = server.issuer().to_string();
+    tokio::spawn(server.serve(std::future::pending()));
+    let first = keeper(&store, &issuer, 0);
+    assert!(first.operation().again(StatusCode::UNAUTHORIZED, &HeaderMap::new()).await.unwrap());
+    let before = text(&first).await;
+
+    let children: Vec<_> = (0..PROCESSES)
+        .map(|_| {
+            Command::new(env::current_exe().unwrap())
+                .args(["--exact", "processes_refresh_one_at_a_time"])
+                .envs([(STORE, store.as_os_str()), (ISSUER, issuer.as_ref())])
+                .stdout(std::process::Stdio::null())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    let waits = children.into_iter().map(|mut child| tokio::task::spawn_blocking(move || child.wait().unwrap()));
+    for wait in waits.collect::<Vec<_>>() {
+        assert!(wait.await.unwrap().success());
+    }
+    let files = fs::read_dir(&store).unwrap().map(|file| file.unwrap().path());
+    let seen = files.filter(|file| file.file_name().unwrap().to_str().unwrap().starts_with("seen-"));
+    let seen: Vec<_> = seen.map(|file| fs::read_to_string(file).unwrap()).collect();
+    assert_eq!(seen.len(), PROCESSES);
+    assert!(seen.iter().all(|token| *token == seen[0]), "{seen:#?}");
+    assert_ne!(seen[0], before);
+
+    let last = text(&keeper(&store, &issuer, 540)).await;
+    assert!(last != seen[0] && last != before);
+    fs::remove_dir_all(&store).unwrap();
+}
