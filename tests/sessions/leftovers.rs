@@ -1,4 +1,6 @@
-//! Clients that go away while their session is being opened.
+//! Sessions that only the gateway can end at the upstream.
+
+use std::collections::HashSet;
 
 use portcullis_scenarios::{Connection, INITIALIZE, Request, Site};
 use tokio::{
@@ -47,6 +49,52 @@ async fn before_the_answer_has_begun() {
     assert!(ended.starts_with("delete /backend ") && ended.contains("\r\nmcp-session-id: theirs\r\n"), "{ended}");
     go_on.send(()).await.unwrap();
     site.open_session(&token).await;
+}
+
+/// E9: an upstream that does not answer for one session is told of others meanwhile.
+#[tokio::test]
+async fn while_the_upstream_is_slow() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let setting = format!("{{ http = \"http://{}/backend\" }}", listener.local_addr().unwrap());
+    let (saw, mut seen) = mpsc::channel::<String>(16);
+    // A backend that fails to end a session for its client, and says nothing when it is asked again.
+    tokio::spawn(async move {
+        let mut asked = HashSet::new();
+        let mut opened = 0;
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let head = head(&mut stream).await;
+            let status = if head.starts_with("post") {
+                opened += 1;
+                format!("200 OK\r\nmcp-session-id: theirs-{opened}")
+            } else {
+                let line = head.lines().find(|line| line.starts_with("mcp-session-id")).expect("a session").to_owned();
+                saw.send(line.clone()).await.unwrap();
+                if !asked.insert(line) {
+                    let saw = saw.clone();
+                    tokio::spawn(async move {
+                        let _ = stream.read_to_end(&mut Vec::new()).await;
+                        saw.send("given up".to_owned()).await
+                    });
+                    continue;
+                }
+                "500 Internal Server Error".to_owned()
+            };
+            let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            stream.write_all(answer.as_bytes()).await.unwrap();
+            stream.shutdown().await.unwrap();
+            let _ = stream.read_to_end(&mut Vec::new()).await;
+        }
+    });
+    let site = Site::builder().upstream_setting(setting).start().await;
+    let token = site.good_token();
+    for number in 1..=3 {
+        let session = site.open_session(&token).await;
+        let delete = Request::new("DELETE", Site::ENDPOINT).bearer(&token).session(&session);
+        assert_eq!(site.send(delete).await.status, 204);
+        for _ in 0..2 {
+            assert_eq!(seen.recv().await.unwrap(), format!("mcp-session-id: theirs-{number}"));
+        }
+    }
 }
 
 /// The head of a request, in lower case. What follows it is left unread.

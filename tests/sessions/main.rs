@@ -1,8 +1,8 @@
 //! The life of sessions, over sockets.
 
-mod abandoned;
 mod ending;
 mod keys;
+mod leftovers;
 mod life;
 mod limits;
 mod off;
