@@ -22,25 +22,31 @@ pub(crate) fn is_from_a_program(headers: &HeaderMap) -> bool {
 /// Answers the endpoints that tests steer a running server with.
 pub(crate) async fn answer(app: &Arc<App>, endpoint: Endpoint, method: &Method, body: &[u8]) -> Reply {
     let control = Control(Arc::clone(app));
-    match (endpoint, method) {
-        (Endpoint::RotateKeys, _) => match read(body).map(|Rotation { old_keys }| old_keys.unwrap_or_default()) {
-            Err(refusal) => refusal,
-            Ok(old_keys) => match control.rotate_keys(old_keys.into()).await {
-                Ok(()) => done(),
-                Err(_) => plain(StatusCode::INTERNAL_SERVER_ERROR, "No key could be made.\n"),
-            },
+    let done = match (endpoint, method) {
+        (Endpoint::RotateKeys, _) => match read::<Rotation>(body) {
+            Err(reason) => Err(reason),
+            Ok(Rotation { old_keys }) => {
+                if control.rotate_keys(old_keys.unwrap_or_default().into()).await.is_err() {
+                    return plain(StatusCode::INTERNAL_SERVER_ERROR, "No key could be made.\n");
+                }
+                Ok(())
+            }
         },
         (_, &Method::DELETE) => {
             control.clear_faults();
-            done()
+            Ok(())
         }
-        _ => match read(body).and_then(FaultRequest::fault) {
-            Err(refusal) => refusal,
-            Ok(fault) => match control.inject(fault) {
-                Ok(()) => done(),
-                Err(problem) => refused(&problem.to_string()),
-            },
-        },
+        _ => read(body)
+            .and_then(FaultRequest::fault)
+            .and_then(|fault| control.inject(fault).map_err(|problem| problem.to_string())),
+    };
+    match done {
+        Ok(()) => plain(StatusCode::NO_CONTENT, ""),
+        Err(reason) => {
+            let mut reply = plain(StatusCode::BAD_REQUEST, "");
+            *reply.body_mut() = Full::new(Bytes::from(format!("{reason}\n")));
+            reply
+        }
     }
 }
 
@@ -89,34 +95,25 @@ enum FaultName {
 }
 
 impl FaultRequest {
-    fn fault(self) -> Result<Fault, Reply> {
+    /// The fault that is asked for, or why there is none.
+    fn fault(self) -> Result<Fault, String> {
         let at = FaultPoint::parse(&self.at)
-            .ok_or_else(|| refused("at is metadata, jwks, register, authorize, token, introspect or revoke"))?;
+            .ok_or("at is metadata, jwks, register, authorize, token, introspect or revoke")?;
         let kind = match (self.kind, self.status, self.delay_ms) {
             (FaultName::Delay, None, Some(delay)) => FaultKind::Delay(Duration::from_millis(delay)),
             (FaultName::Status, Some(status), None) => {
-                FaultKind::Status(StatusCode::from_u16(status).map_err(|_| refused("status is no HTTP status"))?)
+                FaultKind::Status(StatusCode::from_u16(status).map_err(|_| "status is no HTTP status")?)
             }
             (FaultName::Garbage, None, None) => FaultKind::Garbage,
             (FaultName::Hang, None, None) => FaultKind::Hang,
             (FaultName::WrongIssuer, None, None) => FaultKind::WrongIssuer,
             (FaultName::Drop, None, None) => FaultKind::Drop,
-            _ => return Err(refused("delay needs delay_ms, status needs status, and the others need neither")),
+            _ => return Err("delay needs delay_ms, status needs status, and the others need neither".to_owned()),
         };
         Ok(Fault { at, kind, times: self.times })
     }
 }
 
-fn read<'de, T: Deserialize<'de>>(body: &'de [u8]) -> Result<T, Reply> {
-    serde_json::from_slice(body).map_err(|error| refused(&error.to_string()))
-}
-
-fn refused(reason: &str) -> Reply {
-    let mut reply = plain(StatusCode::BAD_REQUEST, "");
-    *reply.body_mut() = Full::new(Bytes::from(format!("{reason}\n")));
-    reply
-}
-
-fn done() -> Reply {
-    plain(StatusCode::NO_CONTENT, "")
+fn read<'de, T: Deserialize<'de>>(body: &'de [u8]) -> Result<T, String> {
+    serde_json::from_slice(body).map_err(|error| error.to_string())
 }
