@@ -4,6 +4,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use portcullis_client::{
     Authorizer, AuthorizerSettings, AutoConsent, Interaction, LoopbackRedirect, McpClient, McpSettings, StartUrl,
 };
@@ -20,7 +21,11 @@ use tokio::{
 type Heads = Arc<Mutex<Vec<String>>>;
 
 async fn development_server() -> Issuer {
-    let settings = DevIdpSettings { auto_consent: true, ..DevIdpSettings::default() };
+    development_server_with(DevIdpSettings::default()).await
+}
+
+async fn development_server_with(settings: DevIdpSettings) -> Issuer {
+    let settings = DevIdpSettings { auto_consent: true, ..settings };
     let server = DevIdp::bind(settings).await.unwrap();
     let issuer = server.issuer().clone();
     tokio::spawn(server.serve(std::future::pending()));
@@ -29,6 +34,11 @@ async fn development_server() -> Issuer {
 
 /// An MCP endpoint that answers every call with `true` once there is a token, whatever token.
 async fn resource(issuer: &Issuer) -> (StartUrl, Heads) {
+    resource_for("Bearer", issuer).await
+}
+
+/// The same, for tokens of this scheme.
+async fn resource_for(scheme: &'static str, issuer: &Issuer) -> (StartUrl, Heads) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     let start = StartUrl::parse(&format!("{base}/mcp")).unwrap();
@@ -36,14 +46,14 @@ async fn resource(issuer: &Issuer) -> (StartUrl, Heads) {
     let (seen, issuer) = (heads.clone(), issuer.clone());
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            let head = answer(stream, &base, &issuer).await;
+            let head = answer(stream, scheme, &base, &issuer).await;
             seen.lock().unwrap().push(head);
         }
     });
     (start, heads)
 }
 
-async fn answer(mut stream: TcpStream, base: &str, issuer: &Issuer) -> String {
+async fn answer(mut stream: TcpStream, scheme: &str, base: &str, issuer: &Issuer) -> String {
     let mut received = Vec::new();
     // What these tests send is a head and at most one small JSON object.
     while !(received.ends_with(b"\r\n\r\n") && !received.starts_with(b"POST") || received.ends_with(b"}")) {
@@ -53,11 +63,11 @@ async fn answer(mut stream: TcpStream, base: &str, issuer: &Issuer) -> String {
     let (status, extra, body) = if head.starts_with("GET /.well-known/") {
         let document = format!(r#"{{"resource":"{base}/mcp","authorization_servers":["{issuer}"]}}"#);
         ("200 OK", String::new(), document)
-    } else if head.to_ascii_lowercase().contains("authorization: bearer ") {
+    } else if head.to_ascii_lowercase().contains(&format!("authorization: {} ", scheme.to_ascii_lowercase())) {
         ("200 OK", String::new(), r#"{"jsonrpc":"2.0","id":1,"result":true}"#.to_owned())
     } else {
         let named = format!("{base}/.well-known/oauth-protected-resource/mcp");
-        let challenge = format!("WWW-Authenticate: Bearer realm=\"t\", resource_metadata=\"{named}\"\r\n");
+        let challenge = format!("WWW-Authenticate: {scheme} realm=\"t\", resource_metadata=\"{named}\"\r\n");
         ("401 Unauthorized", challenge, String::new())
     };
     let length = body.len();
@@ -112,4 +122,24 @@ async fn a_browser_brings_the_answer() {
     .unwrap();
     let client = client(&start, fetch, Arc::new(redirect));
     assert_eq!(client.call("ping", None).await.unwrap(), true);
+}
+
+/// I8: the development server takes our proofs, with and without a nonce, and binds the token to their key; the token
+/// goes to the resource with a proof.
+#[tokio::test]
+async fn a_bound_token_comes_from_the_development_server() {
+    for dpop_nonces in [false, true] {
+        let issuer = development_server_with(DevIdpSettings { dpop_nonces, ..DevIdpSettings::default() }).await;
+        let (start, heads) = resource_for("DPoP", &issuer).await;
+        let fetch = Arc::new(HttpFetch::new(FetchSettings::default()).unwrap());
+        let client = client(&start, fetch.clone(), Arc::new(AutoConsent::new(fetch)));
+        assert_eq!(client.call("ping", None).await.unwrap(), true);
+        let token = client.token().unwrap();
+        assert!(token.is_bound());
+        let payload = token.access_token().secret().split('.').nth(1).unwrap().to_owned();
+        let claims = URL_SAFE_NO_PAD.decode(payload).unwrap();
+        assert!(String::from_utf8(claims).unwrap().contains("\"jkt\""));
+        let heads = heads.lock().unwrap();
+        assert!(heads[2].to_ascii_lowercase().contains("\r\ndpop: "));
+    }
 }
