@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use http::{
     HeaderMap,
@@ -13,7 +13,6 @@ const MOST: usize = 256 << 10;
 
 /// Reads along the answer to an `initialize` until it says which version the session follows. Nothing is held back: the
 /// client gets each piece when it would get it anyway, and the version is known before the client can have read it.
-#[derive(Debug)]
 pub(crate) struct Negotiated {
     session: Arc<Session>,
     /// What the client asked for: what counts where the answer cannot be read.
@@ -21,7 +20,6 @@ pub(crate) struct Negotiated {
     read: Read,
 }
 
-#[derive(Debug)]
 enum Read {
     Json(Vec<u8>),
     Events(sse::Decoder),
@@ -79,6 +77,13 @@ impl Negotiated {
             settle(&self.session, version.or(self.asked));
         }
         settled.is_some()
+    }
+}
+
+/// Without what was read.
+impl fmt::Debug for Negotiated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Negotiated").field("session", &self.session).finish_non_exhaustive()
     }
 }
 
