@@ -1,0 +1,263 @@
+//! TLS on either side: to clients, and to upstreams.
+
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Empty};
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use portcullis_scenarios::{Portcullis, Scratch, Site, Upstream};
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rustls::{
+    ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion,
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName},
+    version::{TLS12, TLS13},
+};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional},
+    net::{TcpListener, TcpStream},
+};
+use tokio_rustls::{TlsAcceptor, TlsConnector, client::TlsStream};
+
+/// Certificate and key for localhost.
+fn localhost() -> CertifiedKey<rcgen::KeyPair> {
+    generate_simple_self_signed(["localhost".to_owned()]).unwrap()
+}
+
+/// A connection of a client that trusts this certificate alone.
+async fn connect(
+    address: SocketAddr,
+    trusted: &CertificateDer<'static>,
+    version: &'static SupportedProtocolVersion,
+    protocol: &str,
+) -> io::Result<TlsStream<TcpStream>> {
+    let mut roots = RootCertStore::empty();
+    roots.add(trusted.clone()).unwrap();
+    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_protocol_versions(&[version])
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+    let stream = TcpStream::connect(address).await?;
+    TlsConnector::from(Arc::new(config)).connect(ServerName::try_from("localhost").unwrap(), stream).await
+}
+
+/// Asks for `/healthz` in the protocol that was agreed on, and gives the status.
+async fn healthz(stream: TlsStream<TcpStream>) -> u16 {
+    let request = http::Request::get("https://localhost/healthz").header("host", "localhost");
+    let request = request.body(Empty::<Bytes>::new()).unwrap();
+    let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+    let answer = if is_http2 {
+        let (mut sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        sender.send_request(request).await.unwrap()
+    } else {
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        sender.send_request(request).await.unwrap()
+    };
+    let (head, body) = answer.into_parts();
+    assert_eq!(body.collect().await.unwrap().to_bytes(), "ok\n");
+    head.status.as_u16()
+}
+
+/// The program with TLS on its listener, and the files that its certificate comes from.
+struct Listener {
+    portcullis: Portcullis,
+    certificates: Scratch,
+    key: Scratch,
+}
+
+impl Listener {
+    async fn start(certified: &CertifiedKey<rcgen::KeyPair>) -> Self {
+        let certificates = Scratch::file("cert.pem", &certified.cert.pem());
+        let key = Scratch::file("key.pem", &certified.signing_key.serialize_pem());
+        let configuration = format!(
+            r#"
+            listen = "127.0.0.1:0"
+            base_url = "https://localhost"
+            [tls]
+            certificates = "{}"
+            key = "{}"
+            [[resource]]
+            endpoint = "/mcp"
+            upstream = "demo"
+            auth = "none"
+            "#,
+            certificates.as_str(),
+            key.as_str()
+        );
+        Self { portcullis: Portcullis::serve(&configuration).await, certificates, key }
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.portcullis.address()
+    }
+
+    async fn replace(&self, certificate: &str, key: &str) {
+        std::fs::write(self.certificates.path(), certificate).unwrap();
+        std::fs::write(self.key.path(), key).unwrap();
+        self.portcullis.signal("HUP").await;
+    }
+}
+
+/// F8: clients are served in TLS 1.2 and 1.3, over HTTP/1.1 and over HTTP/2 where they offer it; without TLS they are
+/// not served.
+#[tokio::test]
+async fn both_versions_and_both_protocols() {
+    let certified = localhost();
+    let listener = Listener::start(&certified).await;
+    for version in [&TLS12, &TLS13] {
+        for protocol in ["h2", "http/1.1"] {
+            let stream = connect(listener.address(), certified.cert.der(), version, protocol).await.unwrap();
+            assert_eq!(stream.get_ref().1.alpn_protocol(), Some(protocol.as_bytes()));
+            assert_eq!(healthz(stream).await, 200, "{version:?} {protocol}");
+        }
+    }
+    let mut plain = TcpStream::connect(listener.address()).await.unwrap();
+    plain.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    let mut answer = Vec::new();
+    let _ = plain.read_to_end(&mut answer).await;
+    assert!(!answer.starts_with(b"HTTP"), "{}", String::from_utf8_lossy(&answer));
+}
+
+/// F8: a certificate that is replaced is served to new connections without a restart; files that do not fit change
+/// nothing.
+#[tokio::test]
+async fn certificates_follow_their_files() {
+    let (first, second) = (localhost(), localhost());
+    let listener = Listener::start(&first).await;
+    let kept = connect(listener.address(), first.cert.der(), &TLS13, "http/1.1").await.unwrap();
+
+    listener.replace(&second.cert.pem(), &second.signing_key.serialize_pem()).await;
+    listener.portcullis.logged("the certificate was replaced", |_| true).await;
+    assert!(connect(listener.address(), first.cert.der(), &TLS13, "h2").await.is_err());
+    let fresh = connect(listener.address(), second.cert.der(), &TLS13, "h2").await.unwrap();
+    assert_eq!((healthz(kept).await, healthz(fresh).await), (200, 200));
+
+    listener.replace(&second.cert.pem(), &first.signing_key.serialize_pem()).await;
+    listener.portcullis.logged("the certificate stays as it was", |_| true).await;
+    let still = connect(listener.address(), second.cert.der(), &TLS13, "h2").await.unwrap();
+    assert_eq!(healthz(still).await, 200);
+}
+
+/// Speaks TLS in front of an upstream that does not.
+struct TlsFront {
+    port: u16,
+    /// The name and the protocol that each connection asked for.
+    asked: Arc<Mutex<Vec<(Option<String>, Option<Vec<u8>>)>>>,
+}
+
+impl TlsFront {
+    async fn start(certified: &CertifiedKey<rcgen::KeyPair>, upstream: &Upstream) -> Self {
+        let key = PrivateKeyDer::try_from(certified.signing_key.serialize_der()).unwrap();
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certified.cert.der().clone()], key)
+            .unwrap();
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let asked = Arc::default();
+        let origin = upstream.origin().trim_start_matches("http://").to_owned();
+        let front = Self { port, asked: Arc::clone(&asked) };
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (acceptor, asked, origin) = (acceptor.clone(), Arc::clone(&asked), origin.clone());
+                tokio::spawn(async move {
+                    let Ok(mut stream) = acceptor.accept(stream).await else { return };
+                    let state = stream.get_ref().1;
+                    let entry = (state.server_name().map(str::to_owned), state.alpn_protocol().map(<[u8]>::to_vec));
+                    asked.lock().unwrap().push(entry);
+                    let mut behind = TcpStream::connect(origin).await.unwrap();
+                    let _ = copy_bidirectional(&mut stream, &mut behind).await;
+                });
+            }
+        });
+        front
+    }
+
+    fn setting(&self, host: &str) -> String {
+        format!("{{ http = \"https://{host}:{}/backend\" }}", self.port)
+    }
+}
+
+async fn site(upstream: &Upstream, setting: String, ca: &Scratch) -> Site {
+    let resource = format!("{}\nupstream_ca_file = \"{}\"", Site::SCOPED, ca.as_str());
+    Site::builder().upstream(upstream.clone()).upstream_setting(setting).resource(resource).start().await
+}
+
+/// L1: an https upstream is spoken to in TLS, by its name, over connections that are kept.
+#[tokio::test]
+async fn an_upstream_in_tls() {
+    let (certified, upstream) = (localhost(), Upstream::start().await);
+    let front = TlsFront::start(&certified, &upstream).await;
+    let ca = Scratch::file("ca.pem", &certified.cert.pem());
+    let site = site(&upstream, front.setting("localhost"), &ca).await;
+    for round in 0..8 {
+        site.assert_accepted(&format!("round {round}"), &site.good_token()).await;
+    }
+    assert_eq!(upstream.last().header("host").unwrap(), format!("localhost:{}", front.port));
+    let asked = front.asked.lock().unwrap().clone();
+    assert!(asked.len() <= 2, "one connection a worker: {asked:?}");
+    let expected = (Some("localhost".to_owned()), Some(b"http/1.1".to_vec()));
+    assert!(asked.iter().all(|entry| *entry == expected), "{asked:?}");
+}
+
+/// L1: an upstream whose certificate is not trusted, or is another's, gets no request; the client gets a 502, and one
+/// line of the log says why.
+#[tokio::test]
+async fn an_upstream_with_a_wrong_certificate() {
+    let (certified, other, upstream) = (localhost(), localhost(), Upstream::start().await);
+    let front = TlsFront::start(&certified, &upstream).await;
+    for (host, trusted) in [("localhost", &other), ("127.0.0.1", &certified)] {
+        let ca = Scratch::file("ca.pem", &trusted.cert.pem());
+        let site = site(&upstream, front.setting(host), &ca).await;
+        let answer = site.try_token(&site.good_token()).await;
+        answer.assert_rpc_error(502, -32603);
+        site.portcullis.assert_denied(&answer, "upstream.tls").await;
+        let said = site.portcullis.logged("certificate", |line| line["deny.code"] == "upstream.tls").await;
+        assert_eq!(said["level"], "WARN", "{said}");
+    }
+    assert_eq!(upstream.count(), 0);
+}
+
+/// L1: a CA file that is missing, empty, or of no use is named at the start.
+#[tokio::test]
+async fn ca_files_that_cannot_be_used() {
+    let missing = Scratch::path_for("missing.pem");
+    let empty = Scratch::file("empty.pem", "");
+    let broken = Scratch::file("ca.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
+    for (url, file, said) in [
+        ("https://localhost/mcp", &missing, "cannot be read"),
+        ("https://localhost/mcp", &empty, "there is no certificate in it"),
+        ("https://localhost/mcp", &broken, "a certificate that cannot be used"),
+        ("http://localhost/mcp", &empty, "the upstream is not https"),
+    ] {
+        let configuration = format!(
+            r#"
+            listen = "127.0.0.1:0"
+            base_url = "http://127.0.0.1:3000"
+            [[resource]]
+            endpoint = "/mcp"
+            auth = "none"
+            upstream = {{ http = "{url}" }}
+            upstream_ca_file = "{}"
+            "#,
+            file.as_str()
+        );
+        let configuration = Scratch::file("portcullis.toml", &configuration);
+        let finished = Portcullis::run(&["serve", "--config", configuration.as_str()]).await;
+        assert_ne!(finished.code, Some(0), "{finished:?}");
+        assert!(finished.stderr.contains(file.as_str()) && finished.stderr.contains(said), "{}", finished.stderr);
+    }
+}
