@@ -103,7 +103,7 @@ fn a_session_resolves_to_what_was_opened() {
     assert_eq!(found.backend(), b"11111111-2222-3333-4444-555555555555");
     assert_eq!(found.protocol_version(), Some("2025-11-25"));
     assert_eq!(found.resource(), &bench.resource);
-    assert_eq!(bench.store.len(), 1);
+    assert_eq!((bench.store.len(), bench.store.is_empty()), (1, false));
 }
 
 /// E1: what is not visible ASCII, too long, or no identifier of ours, is unknown.
@@ -136,7 +136,10 @@ fn debug_shows_the_hash_only() {
     let held = bench.hold(&session);
     assert!(format!("{held:?}").contains(&session.log_hash().to_string()));
     let found = bench.resolve(ALICE, &session).unwrap();
-    let shown = format!("{session:?} {:?} {found:?} {held:?}", bench.store);
+    let (reserved, key) = (bench.reserve(ALICE).unwrap(), SessionKey::new(1, [5; 16]));
+    let shown = format!("{:?} {reserved:?} {:?} {key:?}", bench.store, reserved.held_room());
+    assert_eq!(shown, "SessionStore { len: 1, .. } Reservation { .. } HeldRoom { .. } SessionKey { epoch: 1, .. }");
+    let shown = format!("{session:?} {found:?} {held:?}");
     assert!(shown.contains(&session.log_hash().to_string()));
     assert_eq!(session.log_hash().to_string().len(), 16);
     assert!(!shown.contains(&*session.identifier()) && !shown.contains("11111111"));
