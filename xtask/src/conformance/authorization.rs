@@ -54,8 +54,15 @@ async fn judged(program: &Path, suite: &Suite, results: &Path) -> anyhow::Result
     command.arg("--output-dir").arg(results);
     let (mut suite, mut lines) = start(command.into()).context("the suite")?;
     let authorize = format!("{issuer}/authorize?");
-    while let Some(url) = find(&mut lines, |line| line.starts_with(&authorize).then(|| line.to_owned())).await? {
-        visit(&url).await.context("the authorization request")?;
+    // The suite prints the address before its own server listens, most times.
+    let (mut address, mut listens) = (None, false);
+    while let Some(line) = find(&mut lines, |line| Some(line.to_owned())).await? {
+        listens |= line.starts_with("Callback server started");
+        address = line.starts_with(&authorize).then_some(line).or(address);
+        if let Some(url) = address.take_if(|_| listens) {
+            visit(&url).await.context("the authorization request")?;
+            listens = false;
+        }
     }
     Ok(timeout(PATIENCE, suite.wait()).await.context("the suite does not end")??)
 }
