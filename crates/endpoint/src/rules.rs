@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use portcullis_guard::{Caller, ClaimRule, ClaimUnmet, Limited, Limiter, ScopeImplications};
+use portcullis_guard::{Caller, ClaimRule, ClaimUnmet, ClaimsJudged, Limited, Limiter, ScopeImplications};
 use portcullis_mcp::Envelope;
 use portcullis_metadata::Scopes;
 use portcullis_verifier::Principal;
@@ -41,6 +41,8 @@ pub(crate) struct Rules {
     required: Scopes,
     implications: ScopeImplications,
     rules: Vec<Rule>,
+    /// Whether any rule has a limit.
+    limits: bool,
     /// All scopes that the endpoint speaks of.
     named: Scopes,
 }
@@ -68,7 +70,8 @@ pub(crate) struct Missing {
 impl Rules {
     pub(crate) fn new(required: Scopes, implications: ScopeImplications, rules: Vec<Rule>) -> Self {
         let named = rules.iter().fold(required.clone(), |named, rule| named.union(&rule.scopes));
-        Self { required, implications, rules, named }
+        let limits = rules.iter().any(|rule| rule.limit.is_some());
+        Self { required, implications, rules, limits, named }
     }
 
     /// Whether the principal's claims and scopes are enough, and it does not ask too often; without a principal, where
@@ -79,20 +82,26 @@ impl Rules {
         if let Some(principal) = principal {
             self.judge_principal(subject, principal, caller)?;
         }
+        if !self.limits {
+            return Ok(());
+        }
         let mut limiters = self.matching(subject).filter_map(|rule| rule.limit.as_ref());
         limiters.try_for_each(|limiter| limiter.check_principal(principal)).map_err(NotAllowed::Limited)
     }
 
     fn judge_principal(&self, subject: Subject<'_>, principal: &Principal, caller: &Caller) -> Result<(), NotAllowed> {
-        let matching = || self.matching(subject);
-        let claims = ClaimRule::judge_all(matching().flat_map(|rule| &rule.claims), principal);
+        let granted = principal.scopes();
+        let covers = |needed| self.implications.covers(granted, needed);
+        let (mut enough, mut claims) = (covers(&self.required), ClaimsJudged::default());
+        for rule in self.matching(subject) {
+            enough &= covers(&rule.scopes);
+            claims.judge(&rule.claims, principal);
+        }
         if let Some(unmet) = claims.refused {
             return Err(NotAllowed::Claims(unmet));
         }
-        let granted = principal.scopes();
-        let covers = |needed| self.implications.covers(granted, needed);
-        if !covers(&self.required) || !matching().all(|rule| covers(&rule.scopes)) {
-            let needed = matching().fold(self.required.clone(), |needed, rule| needed.union(&rule.scopes));
+        if !enough {
+            let needed = self.matching(subject).fold(self.required.clone(), |needed, rule| needed.union(&rule.scopes));
             let needed = needed.union(&granted.intersection(&self.named));
             return Err(NotAllowed::Scopes(Missing { needed, granted: granted.clone() }));
         }

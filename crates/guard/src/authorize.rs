@@ -3,7 +3,7 @@ use portcullis_metadata::Scopes;
 use portcullis_verifier::Principal;
 
 use crate::{
-    ClaimRule, ClaimUnmet, RouteRule, ScopeImplications, ScopeJudge,
+    ClaimRule, ClaimUnmet, ClaimsJudged, RouteRule, ScopeImplications, ScopeJudge,
     path_glob::{AmbiguousPath, PlainPath},
 };
 
@@ -42,7 +42,8 @@ impl Rules {
         path: &str,
         principal: &Principal,
     ) -> Result<Authorized, NotAuthorized> {
-        let claims = ClaimRule::judge_all(&self.claims, principal);
+        let mut claims = ClaimsJudged::default();
+        claims.judge(&self.claims, principal);
         match claims.refused {
             Some(unmet) => Err(NotAuthorized::Claims(unmet)),
             None => self.judge_scopes(method, path, principal.scopes()).map(|()| Authorized { spared: claims.spared }),

@@ -126,22 +126,18 @@ impl ClaimRule {
         };
         if is_met { Ok(()) } else { Err(ClaimUnmet::Mismatch) }
     }
+}
 
-    /// Judges all of these rules: each has to be met.
-    pub fn judge_all<'r>(rules: impl IntoIterator<Item = &'r Self>, principal: &Principal) -> ClaimsJudged {
-        let mut judged = ClaimsJudged::default();
+impl ClaimsJudged {
+    /// Judges more rules: each has to be met.
+    pub fn judge(&mut self, rules: &[ClaimRule], principal: &Principal) {
         for rule in rules {
             let Err(unmet) = rule.judge(principal) else { continue };
-            tracing::debug!(
-                claim = &*rule.claim,
-                deny.code = unmet.code(),
-                report_only = rule.report_only,
-                "claim rule"
-            );
-            let first = if rule.report_only { &mut judged.spared } else { &mut judged.refused };
+            let report_only = rule.report_only;
+            tracing::debug!(claim = &*rule.claim, deny.code = unmet.code(), report_only, "claim rule");
+            let first = if report_only { &mut self.spared } else { &mut self.refused };
             first.get_or_insert(unmet);
         }
-        judged
     }
 }
 

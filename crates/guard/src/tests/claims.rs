@@ -22,7 +22,7 @@ fn present(claim: &str) -> ClaimRule {
 async fn judged(rules: &[ClaimRule], claims: &[(&str, Value)]) -> (u16, Option<&'static str>, Option<&'static str>) {
     let mut setup = Setup::new();
     setup.settings.claims = rules.to_vec();
-    let token = claims.iter().fold(setup.forge.token(), |token, (name, value)| token.claim(*name, value.clone()));
+    let token = claims.iter().fold(setup.forge.token(), |token, (name, value)| token.claim(name, value.clone()));
     let answer = setup.send(request(Method::POST, "/mcp").bearer(&token.sign())).await;
     let told = setup.sink.only();
     assert_eq!(answer.status.as_u16(), told.status);
