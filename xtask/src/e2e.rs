@@ -55,7 +55,7 @@ enum IdentityProvider {
     /// The development authorization server of this workspace. Takes seconds and needs nothing.
     #[default]
     Devidp,
-    /// Keycloak 26.7.3. Takes about three minutes and 1 GB of memory, and needs Java 17 or newer, `tar`, and
+    /// Keycloak 26.7.3. Takes some four minutes and 1 GB of memory, and needs Java 17 or newer, `tar`, and
     /// 400 MB in the target folder; the first run downloads 176 MB from Maven Central.
     Keycloak,
 }

@@ -28,6 +28,8 @@ pub(super) use scenarios::Scenario;
 
 /// How long one step may take. Keycloak's password hash alone takes seconds on a busy machine.
 pub(super) const LIMIT: Duration = Duration::from_secs(60);
+/// A realm takes seconds to make, and on a busy machine many.
+const REALMS_LIMIT: Duration = Duration::from_secs(120);
 /// How long the servers may take to start, and to end.
 const SERVERS_LIMIT: Duration = Duration::from_secs(30);
 /// What is written within a walk is searched in this time.
@@ -45,7 +47,8 @@ pub(super) async fn whole(
 ) -> anyhow::Result<()> {
     let built = distribution::prepared(target, ready_within, progress).await?;
     let ready = Ready::start(&built, folder);
-    let ready = progress.step_within(ready_within, "Keycloak starts, with the realms of tests/idp", ready).await?;
+    let ready = progress.step_within(ready_within, "Keycloak starts", ready).await?;
+    progress.step_within(REALMS_LIMIT, "the realms of tests/idp are made", ready.make_realms()).await?;
     let stage = ready.with_servers(program, folder, ready_within);
     let mut stage = progress.step_within(SERVERS_LIMIT, "a server of each setup starts", stage).await?;
 

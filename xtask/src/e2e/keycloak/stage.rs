@@ -46,7 +46,7 @@ pub(super) struct Stage {
     _introspection: StandardMembers,
 }
 
-/// A Keycloak with this run's realms.
+/// A Keycloak that is ready.
 pub(super) struct Ready {
     home: PathBuf,
     places: Places,
@@ -55,7 +55,7 @@ pub(super) struct Ready {
 }
 
 impl Ready {
-    /// Starts a copy of Keycloak with an empty database, and makes the realms of `tests/idp/keycloak`.
+    /// Starts a copy of Keycloak with an empty database.
     pub(super) async fn start(built: &Path, folder: &Path) -> anyhow::Result<Self> {
         let home = folder.join("keycloak");
         distribution::copy(built, &home)?;
@@ -63,10 +63,16 @@ impl Ready {
         let mut keycloak = Instance::start(&home, &places, "keycloak", folder)?;
         keycloak.ready().await?;
         let admin = Admin::new(Url::parse(&format!("http://{}/", places.keycloak))?)?;
-        for realm in ["realm.json", "other-realm.json"] {
-            admin.create_realm(&places.file(realm)?).await.with_context(|| format!("tests/idp/keycloak/{realm}"))?;
-        }
         Ok(Self { home, places, keycloak, admin })
+    }
+
+    /// Makes the realms of `tests/idp/keycloak`.
+    pub(super) async fn make_realms(&self) -> anyhow::Result<()> {
+        for realm in ["realm.json", "other-realm.json"] {
+            let made = self.admin.create_realm(&self.places.file(realm)?).await;
+            made.with_context(|| format!("tests/idp/keycloak/{realm}"))?;
+        }
+        Ok(())
     }
 
     /// Starts the servers in front of it.
