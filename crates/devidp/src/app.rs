@@ -100,7 +100,9 @@ impl App {
         if let Some(client) = self.configured.get(id) {
             return Ok(Arc::clone(client));
         }
-        if let (Some(documents), Ok(url)) = (&self.documents, ClientIdUrl::parse_or_loopback_http(id)) {
+        let url = ClientIdUrl::parse_or_loopback_http(id).ok();
+        // Identifiers are logged and shown, and queries are not.
+        if let (Some(documents), Some(url)) = (&self.documents, url.filter(|url| url.url().query().is_none())) {
             return documents.client(&url).await;
         }
         self.clients.look_up(id, |row| (Arc::clone(&row.client), Keep::AsItWas)).ok_or(

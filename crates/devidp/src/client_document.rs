@@ -63,11 +63,11 @@ impl ClientDocuments {
         let mut request = FetchRequest::get(id.url().clone(), self.policy);
         (request.max_body, request.timeout) = (MAX_DOCUMENT, FETCH_TIME);
         let response = self.fetch.fetch(request).await.map_err(|error| {
-            tracing::info!(client.id = shown(id), reason = error.code(), "cannot fetch a client's metadata document");
+            tracing::info!(client.id = id.as_str(), reason = error.code(), "cannot fetch a client's metadata document");
             FAILED
         })?;
         let client = read(id, &response).map_err(|reason| {
-            tracing::info!(client.id = shown(id), reason, "cannot use a client's metadata document");
+            tracing::info!(client.id = id.as_str(), reason, "cannot use a client's metadata document");
             FAILED
         })?;
         let client = Arc::new(client);
@@ -79,11 +79,6 @@ impl ClientDocuments {
         }
         Ok(client)
     }
-}
-
-/// What of the address may be logged.
-fn shown(id: &ClientIdUrl) -> &str {
-    id.as_str().split('?').next().unwrap_or_default()
 }
 
 /// Reads what matters here. The document's own rules are those of open registration.

@@ -203,7 +203,7 @@ pub enum Registration {
 
 /// How client ID metadata documents are fetched (draft-ietf-oauth-client-id-metadata-document).
 ///
-/// The identifier is an `https` URL, or `http` to a loopback host. Names that resolve to private addresses are refused, redirects are not
+/// The identifier is an `https` URL, or `http` to a loopback host, without a query. Names that resolve to private addresses are refused, redirects are not
 /// followed, and a document has at most 16 KiB and 5 s. It counts for the `max-age` of its answer, at most 5 min, and for 1 min
 /// where the answer says nothing; 100 are remembered.
 #[derive(Clone, Default)]

@@ -139,6 +139,7 @@ async fn other_identifiers_fetch_nothing() {
         "https://client.example/",
         "https://client.example/a/../client.json",
         "https://client.example/client.json#a",
+        "https://client.example/client.json?a=b",
         "https://user@client.example/client.json",
         "ftp://client.example/client.json",
     ] {

@@ -82,7 +82,7 @@ impl std::io::Write for Captured {
     }
 }
 
-/// J2: codes, tokens, secrets, states and verifiers stay out of the log; K1: a registration is in it.
+/// J2: codes, tokens of either kind, secrets, states and verifiers stay out of the log; K1: a registration is in it.
 #[tokio::test]
 async fn the_log_has_no_secrets() {
     let captured = Captured::default();
@@ -103,10 +103,16 @@ async fn the_log_has_no_secrets() {
     server.token(&parameters).await;
     server.authorize(&changed(&request(&client, "x"), "state", "canary-state")).await;
 
+    let (client, tokens) = server.refreshable().await;
+    let refresh_token = tokens["refresh_token"].as_str().unwrap().to_owned();
+    let replaced = server.refresh(&client, &refresh_token).await.text("refresh_token");
+    server.refresh(&client, &refresh_token).await;
+
     let log = String::from_utf8(captured.0.lock().unwrap().clone()).unwrap();
     assert!(log.contains("registered a client") && log.contains("127.0.0.1:4321"), "{log}");
     assert!(log.contains("presented a second time"));
-    for secret in [&*code, &token, verifier.secret(), verifier.challenge(), "canary-state"] {
+    assert!(log.contains("presented after it was replaced"));
+    for secret in [&*code, &token, &refresh_token, &replaced, verifier.secret(), verifier.challenge(), "canary-state"] {
         assert!(!log.contains(secret), "{secret}");
     }
 }
