@@ -191,6 +191,7 @@ mod tests {
         for good in ["10.0.0.0/8", "10.1.2.3", "::1", "2001:db8::/32"] {
             assert!(TrustedProxies::new([good], ProxyHeader::default()).is_ok(), "{good}");
         }
+        assert_eq!(NetworkError(String::new()).code(), "settings.network");
         for bad in ["", "10.0.0.0/33", "example.com", "10.0.0"] {
             assert_eq!(
                 TrustedProxies::new([bad], ProxyHeader::default()).unwrap_err(),

@@ -136,6 +136,13 @@ fn rules_that_mean_nothing_are_refused() {
         ("a", ClaimTest::Domain(texts(&["a@b.example"])), ClaimRuleError::Domain),
     ] {
         assert_eq!(ClaimRule::new(claim, test), Err(error), "{claim}");
+        let what = match error {
+            ClaimRuleError::NoClaim => "name",
+            ClaimRuleError::Pointer => "pointer",
+            ClaimRuleError::NoValue => "values",
+            ClaimRuleError::Domain => "domain",
+        };
+        assert_eq!(error.code(), format!("settings.claim_{what}"));
     }
     assert!(ClaimRule::new("/a~0b~1c", ClaimTest::Present).is_ok());
     assert!(ClaimRule::new("a~b", ClaimTest::Present).is_ok());
