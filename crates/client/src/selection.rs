@@ -78,6 +78,7 @@ mod tests {
         };
         assert_eq!(asked(Some("b a"), &["c"], &["c"]), "a b");
         assert_eq!(asked(None, &["c", "not one", "d"], &[]), "c d");
+        assert_eq!(asked(Some(""), &["c"], &[]), "c");
         assert_eq!(asked(None, &[], &["openid"]), "");
         assert_eq!(asked(Some("a"), &[], &["offline_access"]), "a offline_access");
         assert_eq!(asked(None, &[], &["offline_access"]), "");

@@ -319,6 +319,18 @@ async fn registration_goes_by_priority() {
     }
 }
 
+/// H3: a token is refreshed as the client that it was given to, and as no other.
+#[tokio::test]
+async fn a_token_belongs_to_its_client() {
+    let issuer = Issuer::parse(ISSUER).unwrap();
+    let (network, person) = (Network::new(well_behaved), Person::consents());
+    for (settings, named) in [(with_document(), DOCUMENT), (held(ISSUER, ClientAuthentication::None), "mine")] {
+        let authorizer = authorizer(&network, &person, settings);
+        assert_eq!(authorizer.client_named(&issuer, named).unwrap().client_id, named);
+        assert_eq!(authorizer.client_named(&issuer, "other").unwrap_err().code(), "client.no_registration");
+    }
+}
+
 /// The document of a client is one that our own reader takes.
 #[test]
 fn a_client_document_describes_a_public_client() {
