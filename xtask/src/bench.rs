@@ -5,6 +5,7 @@
 mod build;
 mod figures;
 mod folder;
+mod hostile;
 mod http;
 mod load;
 mod measure;

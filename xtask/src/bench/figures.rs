@@ -66,7 +66,7 @@ impl Figures {
 }
 
 impl Spread {
-    fn of(mut numbers: Vec<f64>) -> Self {
+    pub(super) fn of(mut numbers: Vec<f64>) -> Self {
         numbers.sort_by(f64::total_cmp);
         let at = |position: usize| numbers.get(position).copied().unwrap_or(f64::NAN);
         Self { median: at(numbers.len() / 2), min: at(0), max: at(numbers.len().saturating_sub(1)) }

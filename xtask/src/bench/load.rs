@@ -37,6 +37,53 @@ pub(super) async fn run(address: SocketAddr, request: &[u8], times: usize) -> an
     Ok(started.elapsed())
 }
 
+/// How many of the connections send what is measured where others send something else.
+const MEASURED: usize = CONNECTIONS / 2;
+
+/// The time that half of the connections take to send `good` so many times each, while the other half sends the
+/// requests of `others` in turn, whatever becomes of those.
+///
+/// # Errors
+/// When an answer to `good` is no 200.
+pub(super) async fn run_beside(
+    address: SocketAddr,
+    good: &[u8],
+    times: usize,
+    others: &[Vec<u8>],
+) -> anyhow::Result<Duration> {
+    let mut connections = Vec::with_capacity(MEASURED);
+    for _ in 0..MEASURED {
+        connections.push(Connection::open(address).await?);
+    }
+    // They end with this.
+    let mut beside = JoinSet::new();
+    for first in MEASURED..CONNECTIONS {
+        beside.spawn(bother(address, others.to_vec(), first));
+    }
+    let started = Instant::now();
+    let mut senders = JoinSet::new();
+    for connection in connections {
+        senders.spawn(repeat(connection, good.to_vec(), times));
+    }
+    while let Some(ended) = senders.join_next().await {
+        ended??;
+    }
+    Ok(started.elapsed())
+}
+
+/// Sends for ever. A connection that the server closes is replaced.
+async fn bother(address: SocketAddr, requests: Vec<Vec<u8>>, first: usize) {
+    let mut turns = requests.iter().cycle().skip(first);
+    loop {
+        let Ok(mut connection) = Connection::open(address).await else { continue };
+        for request in turns.by_ref() {
+            if connection.exchange(request).await.is_err() {
+                break;
+            }
+        }
+    }
+}
+
 async fn repeat(mut connection: Connection, request: Vec<u8>, times: usize) -> anyhow::Result<()> {
     for _ in 0..times {
         connection.exchange(&request).await?.ok()?;

@@ -10,7 +10,7 @@ use super::{
     Options,
     build::Programs,
     figures::Figures,
-    load, nginx,
+    hostile, load, nginx,
     report::Report,
     rig::{Rig, VARIANTS},
 };
@@ -78,11 +78,14 @@ async fn whole(options: &Options, portcullis: &Path, issuer: &Path) -> anyhow::R
         }
         figures.add(samples.map(Option::unwrap_or_default));
     }
+    let memory_after = rig.memory()?;
+    let kept = hostile::measure(&rig, rounds, times).await?;
     Ok(Report {
         nginx,
-        request_bytes: rig.request_len(),
+        request_bytes: rig.request().len(),
         requests: times * load::CONNECTIONS,
-        memory_after: rig.memory()?,
+        memory_after,
+        kept,
         starts: rig.starts,
         figures,
     })

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::{
     figures::{Figures, Spread, Starts},
+    hostile::{KINDS, Kept},
     load::CONNECTIONS,
     process::Memory,
     rig::{PORTCULLIS, VARIANTS},
@@ -17,6 +18,7 @@ const CPU_GOAL: f64 = 1.10;
 const THROUGHPUT_GOAL: f64 = 0.95;
 const MEMORY_GOAL: f64 = 15.0;
 const READY_GOAL: f64 = 50.0;
+const KEPT_GOAL: f64 = 0.80;
 
 /// Everything that was measured over sockets.
 pub(super) struct Report {
@@ -27,6 +29,8 @@ pub(super) struct Report {
     pub(super) figures: Figures,
     pub(super) starts: Starts,
     pub(super) memory_after: Memory,
+    /// What good requests keep of their rate beside hostile ones.
+    pub(super) kept: Kept,
 }
 
 impl Serialize for Report {
@@ -54,6 +58,7 @@ impl Serialize for Report {
             "variants": variants,
             "start": self.starts,
             "memory_after": self.memory_after,
+            "kept_beside_hostile": self.kept,
         })
         .serialize(serializer)
     }
@@ -110,6 +115,14 @@ impl Report {
             ready_ms.show(1),
             is_met(ready_ms.median <= READY_GOAL)
         )?;
+        for (kind, kept) in KINDS.iter().zip(&self.kept.0) {
+            writeln!(
+                f,
+                "portcullis, good requests    {} of their rate beside as many {kind}, goal {KEPT_GOAL:.2}: {}",
+                kept.show(2),
+                is_met(kept.median >= KEPT_GOAL)
+            )?;
+        }
         writeln!(f, "portcullis, CPU / nginx      {cpu:.2}, goal {CPU_GOAL:.2}: {}", is_met(cpu <= CPU_GOAL))?;
         write!(
             f,

@@ -81,9 +81,19 @@ impl<'a> Rig<'a> {
         self.processes[PORTCULLIS].memory()
     }
 
-    /// Bytes of the measured request.
-    pub(super) fn request_len(&self) -> usize {
-        self.request.len()
+    /// The measured request.
+    pub(super) fn request(&self) -> &[u8] {
+        &self.request
+    }
+
+    /// The token in it.
+    pub(super) fn token(&self) -> &str {
+        &self.setup.token
+    }
+
+    /// Where the server under test listens.
+    pub(super) fn protected(&self) -> SocketAddr {
+        self.processes[PORTCULLIS].address
     }
 
     /// How many POSTs reached the upstream so far.

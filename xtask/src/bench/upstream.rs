@@ -37,7 +37,7 @@ pub(super) fn run() -> anyhow::Result<()> {
             stream.set_nodelay(true)?;
             let hits = Arc::clone(&hits);
             let service = service_fn(move |request| answer(request, Arc::clone(&hits)));
-            tokio::spawn(http1::Builder::new().pipeline_flush(true).serve_connection(TokioIo::new(stream), service));
+            tokio::spawn(http1::Builder::new().writev(false).serve_connection(TokioIo::new(stream), service));
         }
     })
 }
