@@ -18,8 +18,8 @@ pub(in crate::e2e::keycloak) async fn run(stage: &Stage, progress: &mut Progress
     progress.step("signature and introspection together", layout(stage, Setup::Both)).await?;
     progress.step("a client that is not in the audience: 401", not_in_audience(stage)).await?;
     progress.step("audience of another resource: 401", wrong_audience(stage)).await?;
-    progress.step("ID token: 401 everywhere", id_token(stage)).await?;
-    progress.step("refresh token: 401 everywhere", refresh_token(stage)).await
+    progress.step("refresh token: 401 everywhere", refresh_token(stage)).await?;
+    progress.step("ID token: 401 everywhere", id_token(stage)).await
 }
 
 async fn layout(stage: &Stage, setup: Setup) -> anyhow::Result<()> {
