@@ -471,15 +471,19 @@ async fn the_version_is_the_negotiated_one() {
 /// F6: only so much of an answer is read along, and all of it is handed on.
 #[tokio::test]
 async fn an_endless_answer_to_initialize_is_not_read_along() {
-    let world = World::open();
-    let padding = " ".repeat(300 << 10);
-    let body = format!(r#"{{"jsonrpc":"2.0","id":1,{padding}"result":{{"protocolVersion":"2025-06-18"}}}}"#);
-    world.inner.answers(200, &[("content-type", "application/json"), (SESSION, BACKEND)], body.clone().leak());
-    let answer = world.post(&[], initialize()).await;
-    assert_eq!(answer.body, body);
-    let identifier = answer.header(SESSION).unwrap().to_owned();
-    world.send("GET", &[(SESSION, &identifier)], "").await;
-    assert_eq!(world.inner.last().era, Era::Legacy { version: Some(Revision::V2025_11_25) });
+    let answer = |length: usize| {
+        let [head, tail] = [r#"{"jsonrpc":"2.0","id":1,"#, r#""result":{"protocolVersion":"2025-06-18"}}"#];
+        format!("{head}{}{tail}", " ".repeat(length - head.len() - tail.len()))
+    };
+    for (length, settled) in [(256 << 10, Revision::V2025_06_18), ((256 << 10) + 1, Revision::V2025_11_25)] {
+        let (world, body) = (World::open(), answer(length));
+        world.inner.answers(200, &[("content-type", "application/json"), (SESSION, BACKEND)], body.clone().leak());
+        let answer = world.post(&[], initialize()).await;
+        assert_eq!(answer.body, body);
+        let identifier = answer.header(SESSION).unwrap().to_owned();
+        world.send("GET", &[(SESSION, &identifier)], "").await;
+        assert_eq!(world.inner.last().era, Era::Legacy { version: Some(settled) }, "{length}");
+    }
 }
 
 /// F7: without authorization sessions are kept by identifier alone.

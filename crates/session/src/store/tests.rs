@@ -106,6 +106,18 @@ fn a_session_resolves_to_what_was_opened() {
     assert_eq!((bench.store.len(), bench.store.is_empty()), (1, false));
 }
 
+/// F6: a version that becomes known later counts once.
+#[test]
+fn a_version_may_come_later() {
+    let bench = bench();
+    let session = bench.reserve(ALICE).unwrap().open(Box::default(), None);
+    assert_eq!(session.protocol_version(), None);
+    for version in ["2025-06-18", "2025-11-25"] {
+        session.set_protocol_version(version);
+        assert_eq!(session.protocol_version(), Some("2025-06-18"));
+    }
+}
+
 /// E1: what is not visible ASCII, too long, or no identifier of ours, is unknown.
 #[test]
 fn rubbish_is_unknown() {
