@@ -156,6 +156,23 @@ async fn a_flood_causes_one_fetch_a_cooldown() {
     }
 }
 
+/// C10: a flood delays a key that is really new by the cooldown, and no longer.
+#[tokio::test(start_paused = true)]
+async fn a_new_key_outlasts_a_flood() {
+    let bench = Bench::new();
+    bench.issuer.refresh_now().await.unwrap();
+    verify_all(&bench, unknown_kids(&bench, 200)).await;
+    assert_eq!(bench.hits(), 2);
+    bench.forge.rotate();
+    bench.fake.publish(&bench.forge);
+    assert_eq!(bench.refusal(&bench.forge.token().sign()).await, Some("token.key_unknown"));
+    verify_all(&bench, unknown_kids(&bench, 200)).await;
+    assert_eq!(bench.hits(), 2);
+    bench.pass(30).await;
+    assert_eq!(bench.refusal(&bench.forge.token().sign()).await, None);
+    assert_eq!(bench.hits(), 3);
+}
+
 /// C10: a failed attempt in the cooldown leaves it open whether a key is published: unavailable, not unknown.
 #[tokio::test(start_paused = true)]
 async fn an_unknown_key_in_an_outage_is_not_judged() {
