@@ -137,6 +137,22 @@ mod tests {
         assert!(part.len() == 1 && part.contains_key(&2000), "what is free makes room: {part:?}");
     }
 
+    /// J5: newcomers to a full part make it search no more than once a second.
+    #[test]
+    fn a_full_part_is_not_searched_all_the_time() {
+        let clock = ManualClock::new();
+        let table = Table::new(PARTS, Arc::new(clock.clone()));
+        let held = || table.parts[0].lock().unwrap().counts.keys().copied().collect::<Vec<_>>();
+        count(&table, [16, 32].into_iter(), Duration::from_millis(500));
+        assert_eq!(held(), [16]);
+        clock.advance(Duration::from_millis(999));
+        count(&table, [48].into_iter(), Duration::from_secs(9));
+        assert_eq!(held(), [16]);
+        clock.advance(Duration::from_millis(1));
+        count(&table, [64].into_iter(), Duration::from_secs(9));
+        assert_eq!(held(), [64]);
+    }
+
     /// J5: a refused request counts nothing, neither of somebody who is known nor of newcomers.
     #[test]
     fn refusals_count_nothing() {

@@ -97,6 +97,10 @@ async fn rules_that_only_report() {
     let (trial, trial_org) = (team.clone().report_only(), org.clone().report_only());
     let (good, bad) = (("team", json!("a")), ("team", json!("b")));
     let org_claim = ("org", json!(false));
+    for nothing in [json!([]), json!([null])] {
+        let present = judged(std::slice::from_ref(&org), &[("org", nothing)]).await;
+        assert_eq!(present, (403, Some("claim.mismatch"), None));
+    }
     for (rules, claims, expected) in [
         (vec![team.clone(), org.clone()], vec![good.clone(), org_claim.clone()], (200, None, None)),
         (vec![team.clone(), org.clone()], vec![good.clone()], (403, Some("claim.missing"), None)),

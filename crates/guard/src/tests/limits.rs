@@ -71,7 +71,7 @@ async fn principals_are_limited() {
     let mut setup = Setup::new().require("read");
     setup.settings.limits.principal = Some(limiter(&setup, 2));
     let token = |subject: &str, client: &str, scope: &str| {
-        setup.forge.token().subject(subject).claim("azp", client).scope(scope).sign()
+        setup.forge.token().subject(subject).claim("client_id", client).scope(scope).sign()
     };
     let (alice, other, bob) = (token("alice", "a", "read"), token("alice", "b", ""), token("bob", "a", "read"));
     for (token, status, code) in [
