@@ -331,6 +331,19 @@ fn sweep_is_bounded() {
     assert_eq!(bench.store.0.rooms.counts(), (0, 0));
 }
 
+/// E9: a sweep finds what is over among however many that are not.
+#[test]
+fn sweep_is_not_held_up_by_living_sessions() {
+    let bench = bench_with(|settings| settings.max_per_owner = usize::MAX);
+    let over: Vec<_> = (0..10).map(|_| bench.open(ALICE)).collect();
+    bench.clock.advance(Duration::from_secs(20 * 60));
+    for _ in 0..4 * SWEEP_BATCH {
+        bench.open(MALLORY);
+    }
+    bench.clock.advance(Duration::from_secs(10 * 60));
+    assert_eq!(bench.store.sweep(), over.len());
+}
+
 /// E9: DELETE ends a session, once, whoever asks again, and for no other store's observer.
 #[test]
 fn end_is_heard_once() {
