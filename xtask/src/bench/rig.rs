@@ -91,6 +91,11 @@ impl<'a> Rig<'a> {
         &self.setup.token
     }
 
+    /// Forgets the access lines so far.
+    pub(super) fn clear_log(&self) -> anyhow::Result<()> {
+        self.setup.clear_log()
+    }
+
     /// Where the server under test listens.
     pub(super) fn protected(&self) -> SocketAddr {
         self.processes[PORTCULLIS].address
