@@ -147,11 +147,13 @@ async fn certificates_follow_their_files() {
     assert_eq!(healthz(still).await, 200);
 }
 
+/// The name and the protocol that a connection asked for.
+type Asked = (Option<String>, Option<Vec<u8>>);
+
 /// Speaks TLS in front of an upstream that does not.
 struct TlsFront {
     port: u16,
-    /// The name and the protocol that each connection asked for.
-    asked: Arc<Mutex<Vec<(Option<String>, Option<Vec<u8>>)>>>,
+    asked: Arc<Mutex<Vec<Asked>>>,
 }
 
 impl TlsFront {
