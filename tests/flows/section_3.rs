@@ -55,7 +55,8 @@ async fn the_whole_flow() {
     let caller = client.call("tools/call", Some(json!({ "name": "whoami", "arguments": {} }))).await.unwrap();
     let caller: Value = serde_json::from_str(text(&caller)).unwrap();
     assert_eq!(caller["subject"], "alice", "{caller}");
-    assert_eq!(caller["scopes"], json!(["mcp:tools"]), "{caller}");
+    // The development server offers refresh tokens, so that the client asks for them too.
+    assert_eq!(caller["scopes"], json!(["mcp:tools", "offline_access"]), "{caller}");
     let token = client.token().unwrap();
     assert_eq!(token.resource().as_str(), resource);
     let stream = client.open_stream().await.unwrap();
