@@ -11,7 +11,7 @@ const MIB: usize = 1 << 20;
 /// Bytes of memory that the program holds.
 fn resident(portcullis: &Portcullis) -> usize {
     let status = fs::read_to_string(format!("/proc/{}/status", portcullis.id())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a resident size");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
 }
 
