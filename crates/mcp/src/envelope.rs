@@ -1,4 +1,5 @@
 mod members;
+mod scanner;
 #[cfg(test)]
 mod tests;
 
@@ -44,7 +45,8 @@ pub enum Kind {
 pub struct Envelope<'a> {
     kind: Kind,
     method: Option<Cow<'a, str>>,
-    id: Option<&'a RawValue>,
+    /// As it was written.
+    id: Option<&'a str>,
     name: Option<Cow<'a, str>>,
     initialize_version: Option<Cow<'a, str>>,
     protocol_version: Option<Cow<'a, str>>,
@@ -154,7 +156,7 @@ impl<'a> Envelope<'a> {
             name,
             initialize_version,
             protocol_version,
-            has_client_capabilities: meta.client_capabilities.is_some_and(|value| value.get().starts_with('{')),
+            has_client_capabilities: meta.client_capabilities.is_some_and(|value| value.starts_with('{')),
         })
     }
 
@@ -166,7 +168,7 @@ impl<'a> Envelope<'a> {
             _ => false,
         };
         // An error may come without an id, or with null, where the request's could not be read.
-        let odd_id = members.id.is_some_and(|id| !is_identifier(id) && id.get() != "null");
+        let odd_id = members.id.is_some_and(|id| !is_identifier(id) && id != "null");
         if !answers || odd_id || members.params.is_some() {
             return Err(EnvelopeError::NotJsonRpc);
         }
@@ -193,7 +195,7 @@ impl<'a> Envelope<'a> {
 
     /// The `id` as it was written: a JSON string or integer.
     pub fn id(&self) -> Option<&'a RawValue> {
-        self.id
+        self.id.and_then(|id| serde_json::from_str(id).ok())
     }
 
     /// What the method acts on: `params.name` of `tools/call` and `prompts/get`, `params.uri` of
@@ -245,11 +247,10 @@ impl NameMember {
 }
 
 /// A text that rules are chosen by. It has no NUL, at which some readers would end it.
-fn decisive(raw: &RawValue) -> Option<Cow<'_, str>> {
-    members::text(raw).filter(|text| !text.contains('\0'))
+fn decisive(value: &str) -> Option<Cow<'_, str>> {
+    members::text(value).filter(|text| !text.contains('\0'))
 }
 
-fn is_identifier(id: &RawValue) -> bool {
-    let text = id.get();
-    text.starts_with('"') || text.strip_prefix('-').unwrap_or(text).bytes().all(|b| b.is_ascii_digit())
+fn is_identifier(id: &str) -> bool {
+    id.starts_with('"') || id.strip_prefix('-').unwrap_or(id).bytes().all(|b| b.is_ascii_digit())
 }

@@ -1,0 +1,246 @@
+//! JSON text (RFC 8259), gone through once: its form is checked, and nothing is kept.
+
+use super::EnvelopeError;
+
+/// A place in a JSON text. Every step that finds something else than it wants fails with [`EnvelopeError::NotJson`].
+pub(super) struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Container {
+    Array,
+    Object,
+}
+
+impl<'a> Scanner<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// The byte that comes behind white space, without passing over it.
+    pub(super) fn next(&mut self) -> Option<u8> {
+        let rest = self.text.as_bytes().get(self.at..)?;
+        let blank = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')).count();
+        self.at += blank;
+        rest.get(blank).copied()
+    }
+
+    /// Passes over this byte behind white space, if it is there.
+    pub(super) fn take(&mut self, byte: u8) -> bool {
+        let is_there = self.next() == Some(byte);
+        self.at += usize::from(is_there);
+        is_there
+    }
+
+    /// Passes over the name of a member and its colon. The name as it stands there, quotes included.
+    pub(super) fn name(&mut self) -> Result<&'a str, EnvelopeError> {
+        if self.next() != Some(b'"') {
+            return Err(EnvelopeError::NotJson);
+        }
+        let start = self.at;
+        self.string()?;
+        let name = &self.text[start..self.at];
+        if self.take(b':') { Ok(name) } else { Err(EnvelopeError::NotJson) }
+    }
+
+    /// Passes over a value whose arrays and objects nest no deeper than `max_depth`. The value as it stands there.
+    ///
+    /// # Errors
+    /// [`EnvelopeError::TooDeep`] for one that nests deeper, whatever stands further inside.
+    pub(super) fn value(&mut self, max_depth: usize) -> Result<&'a str, EnvelopeError> {
+        self.next();
+        let start = self.at;
+        // Values that nest no deeper than 1 allocate nothing.
+        let (mut innermost, mut outer) = (None, Vec::new());
+        loop {
+            let opened = match self.next() {
+                Some(b'"') => {
+                    self.string()?;
+                    None
+                }
+                Some(b'-' | b'0'..=b'9') => {
+                    self.number()?;
+                    None
+                }
+                Some(b'{') => Some(Container::Object),
+                Some(b'[') => Some(Container::Array),
+                Some(b't') => self.literal("true")?,
+                Some(b'f') => self.literal("false")?,
+                Some(b'n') => self.literal("null")?,
+                _ => return Err(EnvelopeError::NotJson),
+            };
+            if let Some(container) = opened {
+                self.at += 1;
+                outer.extend(innermost.replace(container));
+                if outer.len() >= max_depth {
+                    return Err(EnvelopeError::TooDeep);
+                }
+                if self.next() != Some(container.end()) {
+                    self.member_of(container)?;
+                    continue;
+                }
+            }
+            // Here a value has ended, or a container is empty.
+            loop {
+                let Some(container) = innermost else { return Ok(&self.text[start..self.at]) };
+                if self.take(b',') {
+                    self.member_of(container)?;
+                    break;
+                }
+                if !self.take(container.end()) {
+                    return Err(EnvelopeError::NotJson);
+                }
+                innermost = outer.pop();
+            }
+        }
+    }
+
+    /// Passes over what stands before a value in this container.
+    fn member_of(&mut self, container: Container) -> Result<(), EnvelopeError> {
+        if container == Container::Object { self.name().map(drop) } else { Ok(()) }
+    }
+
+    /// Passes over a string, from its quote to its quote.
+    fn string(&mut self) -> Result<(), EnvelopeError> {
+        let bytes = self.text.as_bytes();
+        let mut at = self.at + 1;
+        loop {
+            match bytes.get(at) {
+                Some(b'"') => break,
+                Some(b'\\') => at += 1 + escape(&bytes[at + 1..])?,
+                Some(0x20..) => at += 1,
+                Some(_) | None => return Err(EnvelopeError::NotJson),
+            }
+        }
+        self.at = at + 1;
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<(), EnvelopeError> {
+        self.at += usize::from(self.peek() == Some(b'-'));
+        if self.peek() == Some(b'0') {
+            self.at += 1;
+        } else {
+            self.digits()?;
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            self.at += 1;
+            self.at += usize::from(matches!(self.peek(), Some(b'+' | b'-')));
+            self.digits()?;
+        }
+        Ok(())
+    }
+
+    /// At least one digit.
+    fn digits(&mut self) -> Result<(), EnvelopeError> {
+        let start = self.at;
+        while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+            self.at += 1;
+        }
+        if self.at > start { Ok(()) } else { Err(EnvelopeError::NotJson) }
+    }
+
+    /// A literal opens nothing.
+    fn literal(&mut self, literal: &str) -> Result<Option<Container>, EnvelopeError> {
+        if !self.text.as_bytes()[self.at..].starts_with(literal.as_bytes()) {
+            return Err(EnvelopeError::NotJson);
+        }
+        self.at += literal.len();
+        Ok(None)
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+}
+
+impl Container {
+    fn end(self) -> u8 {
+        match self {
+            Self::Array => b']',
+            Self::Object => b'}',
+        }
+    }
+}
+
+/// The length of an escape behind its backslash. Whether two of them are the halves of one character is not looked at.
+fn escape(rest: &[u8]) -> Result<usize, EnvelopeError> {
+    match rest {
+        [b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => Ok(1),
+        [b'u', a, b, c, d, ..] if [a, b, c, d].iter().all(|digit| digit.is_ascii_hexdigit()) => Ok(5),
+        _ => Err(EnvelopeError::NotJson),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::*, sample::select};
+    use serde_json::value::RawValue;
+
+    use super::*;
+
+    /// What of a text is a value, where nothing but white space stands around it.
+    fn scanned(text: &str) -> Option<&str> {
+        let mut scanner = Scanner::new(text);
+        let value = scanner.value(usize::MAX).ok()?;
+        scanner.next().is_none().then_some(value)
+    }
+
+    fn by_serde(text: &str) -> Option<&str> {
+        serde_json::from_str::<&RawValue>(text).ok().map(RawValue::get)
+    }
+
+    #[test]
+    fn numbers_and_escapes_have_the_form_of_the_rfc() {
+        for good in ["0", "-0", "10", "1.50", "1e9", "1E-09", "0.0e+0", r#""\"\\\/\b\f\n\r\t""#, r#""\uD83D\u00e9""#] {
+            assert_eq!((scanned(good), by_serde(good)), (Some(good), Some(good)));
+        }
+        for bad in
+            ["-", "01", "1.", ".5", "1e", "1e+", "+1", "--1", r#""\x""#, r#""\u12g4""#, r#""\u123""#, "\"\\", "\"\n\""]
+        {
+            assert_eq!((scanned(bad), by_serde(bad)), (None, None), "{bad}");
+        }
+    }
+
+    #[test]
+    fn depth_counts_from_one() {
+        for (text, depth) in [("1", 0), ("[]", 1), ("{}", 1), ("[1,{\"a\":[]},[2]]", 3)] {
+            assert!(Scanner::new(text).value(depth).is_ok(), "{text}");
+            if depth > 0 {
+                assert_eq!(Scanner::new(text).value(depth - 1), Err(EnvelopeError::TooDeep), "{text}");
+            }
+        }
+    }
+
+    const PIECES: &[&str] = &[
+        "{", "}", "[", "]", ":", ",", "\"a\"", "\"", "\\", "\\u00e9", "\\n", "u", "1", "0", "-", ".", "e", "E", "+",
+        "true", "false", "null", "t", " ", "\n", "\t", "\r", "\u{b}", "\u{1}", "\u{e9}", "\u{2028}", "{\"a\":", "[1,",
+        "{}", "[]",
+    ];
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4096))]
+
+        /// F4: what is a JSON text for another reader is one here, and nothing else is.
+        #[test]
+        fn texts_of_pieces_are_read_as_serde_json_reads_them(pieces in vec(select(PIECES), 0..12)) {
+            let text = pieces.concat();
+            prop_assert_eq!(scanned(&text), by_serde(&text), "{}", text);
+        }
+
+        /// F4: the same of texts that are nearly JSON.
+        #[test]
+        fn changed_texts_are_read_as_serde_json_reads_them(at in any::<prop::sample::Index>(), piece in select(PIECES), cut in 0_usize..3) {
+            let text = r#" {"a":[1,-2.5e+7,{"b":"c\"\\\u00e9"},true,false,null],"":{"x":[[],{}]} , "n":0}"#;
+            let at = at.index(text.len());
+            let changed = format!("{}{piece}{}", &text[..at], &text[(at + cut).min(text.len())..]);
+            prop_assert_eq!(scanned(&changed), by_serde(&changed), "{}", changed);
+        }
+    }
+}
