@@ -3,7 +3,9 @@ use std::fmt;
 use portcullis_metadata::{Issuer, OAuthError, PkceChallenge, ResourceUri, Scopes, Secret, check_response_issuer};
 use url::Url;
 
-use crate::{ClientError, RedirectError, RedirectParameters, code_flow::CodeFlow, dpop::DpopBinding, random};
+use crate::{
+    ClientError, RedirectError, RedirectParameters, code_flow::CodeFlow, dpop::DpopBinding, random, selection::OFFLINE,
+};
 
 /// One authorization request (OAuth 2.1 section 4.1.1, RFC 8707 section 2.1), and what its answer is judged by.
 pub struct AuthorizationRequest {
@@ -40,6 +42,10 @@ impl AuthorizationRequest {
             .append_pair("resource", asked.resource.as_str());
         if !asked.scopes.is_empty() {
             url.query_pairs_mut().append_pair("scope", &asked.scopes.to_string());
+        }
+        if asked.scopes.contains(OFFLINE) {
+            // Without it, a server need not grant what lasts (OpenID Connect Core section 11).
+            url.query_pairs_mut().append_pair("prompt", "consent");
         }
         if let Some(binding) = asked.binding {
             url.query_pairs_mut().append_pair("dpop_jkt", binding.key().thumbprint());
@@ -91,6 +97,10 @@ pub(crate) mod tests {
     pub(crate) const ISSUER: &str = "https://auth.example.com";
 
     pub(crate) fn request(promises_issuer: bool) -> AuthorizationRequest {
+        request_for("b a", promises_issuer)
+    }
+
+    fn request_for(scopes: &str, promises_issuer: bool) -> AuthorizationRequest {
         let mut metadata = AuthorizationServerMetadata::new(Issuer::parse(ISSUER).unwrap());
         metadata.authorization_endpoint = Some(Url::parse("https://auth.example.com/authorize?tenant=a#x").unwrap());
         metadata.token_endpoint = Some(Url::parse("https://auth.example.com/token").unwrap());
@@ -102,7 +112,7 @@ pub(crate) mod tests {
             redirect_uri: &Url::parse("http://127.0.0.1:1/callback").unwrap(),
             challenge: &PkceVerifier::generate().unwrap().challenge(),
             resource: &ResourceUri::parse("https://mcp.example.com/mcp").unwrap(),
-            scopes: &Scopes::parse("b a").unwrap(),
+            scopes: &Scopes::parse(scopes).unwrap(),
             binding: None,
         };
         AuthorizationRequest::new(&CodeFlow::judge(&metadata, UrlPolicy::Operator).unwrap(), &asked).unwrap()
@@ -137,6 +147,13 @@ pub(crate) mod tests {
         assert!(query["state"].len() >= 22);
         assert_ne!(query["state"], state(&super::tests::request(true)));
         assert_eq!(request.url().fragment(), None);
+    }
+
+    /// I1: who asks for what lasts, asks for the person's consent to it; nobody else has the page shown again.
+    #[test]
+    fn what_lasts_needs_consent() {
+        assert_eq!(query(&request_for("a offline_access", true))["prompt"], "consent");
+        assert!(!query(&request_for("a", true)).contains_key("prompt"));
     }
 
     /// I1: an answer without the request's state is refused before anything else of it is looked at.

@@ -19,6 +19,8 @@ mod code_grant;
 mod machine_grant;
 mod refresh;
 
+pub use refresh::Revoked;
+
 /// Gets access tokens for protected resources: discovery, client registration, and a grant.
 ///
 /// It hands tokens to its caller and keeps none; registrations it keeps in the settings' store. A

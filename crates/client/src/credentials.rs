@@ -1,5 +1,7 @@
 use http::HeaderValue;
-use portcullis_metadata::{ClientMetadata, ClientRegistrationResponse, Issuer, Secret, UnixTime, client_secret_basic};
+use portcullis_metadata::{
+    ClientMetadata, ClientRegistrationResponse, Issuer, Scopes, Secret, UnixTime, client_secret_basic,
+};
 
 use crate::{ClientError, ClientKey};
 
@@ -46,6 +48,8 @@ pub(crate) struct Registered {
     pub(crate) issuer: Issuer,
     /// The redirect URI that was registered, and that alone. A client registered by hand has none here.
     pub(crate) redirect_uri: Option<String>,
+    /// The scopes that were named in the registration, to which a server may hold the client. Empty when none were.
+    pub(crate) asked: Scopes,
     /// All that the server answered.
     pub(crate) response: ClientRegistrationResponse,
 }
@@ -98,7 +102,7 @@ impl Registered {
                 ..ClientMetadata::default()
             },
         };
-        Some(Self { issuer, redirect_uri: None, response })
+        Some(Self { issuer, redirect_uri: None, asked: Scopes::empty(), response })
     }
 
     /// The credentials. A method that the answer does not name follows from whether there is a secret, and then from
@@ -124,6 +128,14 @@ impl Registered {
         self.redirect_uri.as_deref().is_none_or(|registered| registered == redirect_uri) && self.lives(now)
     }
 
+    /// Whether it may ask for these scopes, as far as that is known: a server may hold a client to those that its
+    /// registration named (RFC 7591 section 2).
+    pub(crate) fn may_ask_for(&self, scopes: &Scopes) -> bool {
+        let named = self.response.metadata.scope.as_deref().unwrap_or_default();
+        self.asked.is_empty()
+            || scopes.iter().all(|scope| self.asked.contains(scope) || named.split(' ').any(|named| named == scope))
+    }
+
     /// Whether its secret, where it has one, has not ended.
     pub(crate) fn lives(&self, now: UnixTime) -> bool {
         self.response.client_secret_expires_at.is_none_or(|end| end > now)
@@ -140,6 +152,7 @@ mod tests {
         Registered {
             issuer: Issuer::parse("https://auth.example.com").unwrap(),
             redirect_uri: Some("http://127.0.0.1:1/callback".into()),
+            asked: Scopes::parse("a b").unwrap(),
             response: ClientRegistrationResponse::parse(answer.as_bytes()).unwrap(),
         }
     }
@@ -195,6 +208,17 @@ mod tests {
         assert!(registered.serves("http://127.0.0.1:1/callback", UnixTime::from_secs(99)));
         assert!(!registered.serves("http://127.0.0.1:1/callback", UnixTime::from_secs(100)));
         assert!(!registered.serves("http://127.0.0.1:2/callback", UnixTime::from_secs(99)));
+    }
+
+    /// H2: a registration that named scopes serves those, and what the server added to them; one without serves all.
+    #[test]
+    fn a_registration_serves_its_scopes() {
+        let mut registered = registered(r#"{"client_id":"c","scope":"b c"}"#);
+        let may = |registered: &Registered, scopes: &str| registered.may_ask_for(&Scopes::parse(scopes).unwrap());
+        assert!(may(&registered, "a") && may(&registered, "a b c") && may(&registered, ""));
+        assert!(!may(&registered, "a d"));
+        registered.asked = Scopes::empty();
+        assert!(may(&registered, "d"));
     }
 
     /// What a person said is what comes back.

@@ -6,7 +6,7 @@ use std::{
 use portcullis_metadata::{AccessToken, Clock, Scopes, SystemClock};
 use tokio::sync::Mutex;
 
-use crate::{Authorizer, ClientError, ResourceToken, StartUrl, demand::Demand, store::noticed};
+use crate::{Authorizer, ClientError, ResourceToken, Revoked, StartUrl, demand::Demand, store::noticed};
 
 mod operation;
 mod renewal;
@@ -49,6 +49,9 @@ pub enum SignedOut {
     WasNot,
     /// The token is forgotten, and the authorization server revoked it.
     Revoked,
+    /// The token is forgotten, and the authorization server revoked the refresh token. Access tokens of this kind it
+    /// revokes none, so that this one lives until its end.
+    RefreshTokenRevoked,
     /// The token is forgotten here. The authorization server revokes none, so that it lives until its end.
     Forgotten,
 }
@@ -152,7 +155,11 @@ impl TokenKeeper {
         entry.remove()?;
         *self.held.write().unwrap_or_else(PoisonError::into_inner) = Held::default();
         drop(entry);
-        Ok(if authorizer.revoke(&self.start, &latest).await? { SignedOut::Revoked } else { SignedOut::Forgotten })
+        Ok(match authorizer.revoke(&self.start, &latest).await? {
+            Revoked::Whole => SignedOut::Revoked,
+            Revoked::RefreshToken => SignedOut::RefreshTokenRevoked,
+            Revoked::Nothing => SignedOut::Forgotten,
+        })
     }
 
     /// One request, and what to do when the resource refuses it.

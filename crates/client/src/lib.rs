@@ -69,7 +69,7 @@ mod token;
 mod token_endpoint;
 
 pub use authorization_request::AuthorizationRequest;
-pub use authorizer::Authorizer;
+pub use authorizer::{Authorizer, Revoked};
 pub use client_key::{ClientKey, ClientKeyError};
 pub use code_flow::Unfit;
 pub use credentials::{ClientAuthentication, ClientCredentials, ClientDetails};

@@ -34,6 +34,7 @@ pub(crate) async fn register(
     Ok(Registered {
         issuer: server.issuer.clone(),
         redirect_uri: Some(registration.redirect_uri.as_str().to_owned()),
+        asked: registration.scopes.clone(),
         response,
     })
 }

@@ -38,7 +38,8 @@ pub(crate) fn scopes(challenged: Option<&Scopes>, resource: &[String], server: &
     if !named.is_empty() && server.iter().any(|name| name == OFFLINE) { named.union(&offline) } else { named }
 }
 
-const OFFLINE: &str = "offline_access";
+/// The scope of what lasts beyond the person's presence (OpenID Connect Core section 11).
+pub(crate) const OFFLINE: &str = "offline_access";
 
 #[cfg(test)]
 mod tests {

@@ -115,7 +115,7 @@ async fn a_browser_brings_the_answer() {
             let sent = browser.fetch(FetchRequest::get(url, UrlPolicy::Operator)).await.unwrap();
             let location = sent.headers["location"].to_str().unwrap().parse().unwrap();
             let page = browser.fetch(FetchRequest::get(location, UrlPolicy::Operator)).await.unwrap();
-            assert!(String::from_utf8_lossy(&page.body).contains("Signed in"));
+            assert!(String::from_utf8_lossy(&page.body).contains("Access granted"));
         });
     })
     .await

@@ -1,6 +1,6 @@
 use std::sync::PoisonError;
 
-use portcullis_metadata::{ClientIdUrl, Issuer};
+use portcullis_metadata::{ClientIdUrl, Issuer, Scopes};
 use url::Url;
 
 use super::Authorizer;
@@ -49,11 +49,15 @@ impl Authorizer {
         let redirect_uri = registration.redirect_uri;
         let entry = self.store().lock_client(&server.issuer, redirect_uri).await?;
         let known = noticed(entry.read(&server.issuer))?;
-        if let Some(known) = known.filter(|known| known.serves(redirect_uri.as_str(), now)) {
+        let known = known.filter(|known| known.serves(redirect_uri.as_str(), now));
+        if let Some(known) = known.as_ref().filter(|known| known.may_ask_for(registration.scopes)) {
             return Ok(Client { credentials: known.credentials()?, kept: Some(Kept::Registered) });
         }
         if let Some(endpoint) = &server.registration_endpoint {
-            let registered = registration::register(&*self.fetch, server, endpoint, registration).await?;
+            // What was asked for before is asked for again, so that two needs in turn end in one registration.
+            let scopes = known.map_or_else(Scopes::empty, |known| known.asked).union(registration.scopes);
+            let registration = Registration { scopes: &scopes, ..*registration };
+            let registered = registration::register(&*self.fetch, server, endpoint, &registration).await?;
             let credentials = registered.credentials()?;
             entry.write(&registered)?;
             return Ok(Client { credentials, kept: Some(Kept::Registered) });

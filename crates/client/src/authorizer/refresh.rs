@@ -3,6 +3,17 @@ use http::StatusCode;
 use super::Authorizer;
 use crate::{ClientError, ResourceToken, StartUrl, server::Server, token_endpoint::TokenEndpoint};
 
+/// What an authorization server has revoked of a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Revoked {
+    /// All of it.
+    Whole,
+    /// The refresh token. The access token is of a kind that the server cannot revoke, and lives until its end.
+    RefreshToken,
+    /// Nothing: the server revokes no tokens, or none of these kinds.
+    Nothing,
+}
+
 impl Authorizer {
     /// Gets the token that takes this one's place (RFC 6749 section 6). It asks for the same scopes and resource.
     pub(crate) async fn refresh(&self, start: &StartUrl, token: &ResourceToken) -> Result<ResourceToken, ClientError> {
@@ -23,15 +34,14 @@ impl Authorizer {
         token.refreshed(response, self.clock.unix())
     }
 
-    /// Has the authorization server revoke a token, its refresh token first (RFC 7009). Returns false where the server
-    /// revokes none.
+    /// Has the authorization server revoke a token, its refresh token first (RFC 7009), and says what it revoked.
     ///
     /// # Errors
     /// When the server cannot be asked, or refuses.
-    pub async fn revoke(&self, start: &StartUrl, token: &ResourceToken) -> Result<bool, ClientError> {
+    pub async fn revoke(&self, start: &StartUrl, token: &ResourceToken) -> Result<Revoked, ClientError> {
         let metadata = self.server(start, token.issuer()).await?;
         let server = Server::judge(&metadata, self.policy(start))?;
-        let Some(url) = &server.revocation_endpoint else { return Ok(false) };
+        let Some(url) = &server.revocation_endpoint else { return Ok(Revoked::Nothing) };
         let endpoint = TokenEndpoint {
             fetch: &*self.fetch,
             clock: &*self.clock,
@@ -50,13 +60,24 @@ impl Authorizer {
         };
         let refresh_token = token.refresh_token().map(|token| ("refresh_token", token.secret()));
         let access_token = ("access_token", token.access_token().secret());
+        let mut revoked = Vec::new();
         for (kind, text) in refresh_token.into_iter().chain([access_token]) {
             let fields = vec![("token", text), ("token_type_hint", kind)];
             let answer = endpoint.send(client.as_ref(), &fields, None).await?;
-            if answer.status != StatusCode::OK {
-                return Err(endpoint.refusal(&answer));
+            if answer.status == StatusCode::OK {
+                revoked.push(kind);
+                continue;
+            }
+            let refusal = endpoint.refusal(&answer);
+            // Servers that keep no access tokens cannot revoke one (RFC 7009 section 2.2.1).
+            if !matches!(&refusal, ClientError::Token(error) if error.error == "unsupported_token_type") {
+                return Err(refusal);
             }
         }
-        Ok(true)
+        Ok(match revoked.as_slice() {
+            [.., "access_token"] => Revoked::Whole,
+            ["refresh_token"] => Revoked::RefreshToken,
+            _ => Revoked::Nothing,
+        })
     }
 }

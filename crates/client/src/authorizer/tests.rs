@@ -242,6 +242,22 @@ async fn a_registration_is_used_again() {
     }
 }
 
+/// H2, I6: a client that was registered for less than it needs now is registered again, for both.
+#[tokio::test]
+async fn more_scopes_need_a_new_registration() {
+    let start = StartUrl::parse(RESOURCE).unwrap();
+    let network = Network::new(well_behaved);
+    let settings = AuthorizerSettings::default();
+    for (scope, registrations) in [("a", 1), ("b", 2), ("a", 2), ("b a", 2)] {
+        let scopes = Some(Scopes::parse(scope).unwrap());
+        let settings = AuthorizerSettings { scopes, ..settings.clone() };
+        authorizer(&network, &Person::consents(), settings).authorize(&start).await.unwrap();
+        assert_eq!(network.to(REGISTER).len(), registrations, "{scope}");
+    }
+    let last: serde_json::Value = serde_json::from_slice(&network.to(REGISTER)[1].body).unwrap();
+    assert_eq!(last["scope"], "a b");
+}
+
 /// G6: all that the resource names is fetched as a peer's, and only what the person typed as the operator's.
 #[tokio::test]
 async fn what_the_resource_names_is_a_peers() {

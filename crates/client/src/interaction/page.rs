@@ -8,8 +8,9 @@ pub(super) fn page(status: &str, heading: &str, text: &str) -> String {
     let body = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{heading}</title>\n\
-         <style>body{{font:1.1rem/1.5 system-ui,sans-serif;max-width:34rem;margin:15vh auto;padding:0 1.5rem;\
-         color:#1c2430;background:#fff}}h1{{font-size:1.5rem}}\
+         <style>:root{{color-scheme:light dark}}body{{font:1.1rem/1.5 system-ui,sans-serif;max-width:34rem;\
+         margin:15vh auto;padding:0 1.5rem;overflow-wrap:anywhere;color:#1c2430;background:#fff}}\
+         h1{{font-size:1.5rem;line-height:1.25}}\
          @media(prefers-color-scheme:dark){{body{{color:#e6e9ee;background:#15191f}}}}</style>\n</head>\n\
          <body>\n<main>\n<h1>{heading}</h1>\n<p>{text}</p>\n</main>\n</body>\n</html>\n"
     );
@@ -23,20 +24,22 @@ pub(super) fn page(status: &str, heading: &str, text: &str) -> String {
 }
 
 /// The page for an answer that was judged. An error that the server reports is shown only after its `iss` held.
+///
+/// Whether the code that was granted leads to a token is not known yet, so that no page says so.
 pub(super) fn verdict(judged: &Result<(), RedirectError>) -> String {
     match judged {
-        Ok(()) => {
-            page("200 OK", "Signed in", "The answer has arrived. You can close this window and go on in the program.")
-        }
-        Err(RedirectError::Denied(denial)) => page(
+        Ok(()) => page(
             "200 OK",
-            "Not signed in",
-            &format!("The authorization server said: {denial}. You can close this window."),
+            "Access granted",
+            "You can close this window. The program that asked for access goes on by itself.",
         ),
+        Err(RedirectError::Denied(denial)) => {
+            page("200 OK", "No access", &format!("The authorization server said: {denial}. You can close this window."))
+        }
         Err(error) => page(
             "400 Bad Request",
-            "Not signed in",
-            &format!("The answer cannot be trusted: {error}. You can close this window and try again."),
+            "No access",
+            &format!("This answer was not accepted: {error}. You can close this window and try again."),
         ),
     }
 }

@@ -45,6 +45,9 @@ struct ClientRecord<'a> {
     version: u32,
     issuer: Cow<'a, str>,
     redirect_uri: Option<Cow<'a, str>>,
+    /// Missing in what was written before it was kept.
+    #[serde(default)]
+    asked: String,
     #[serde(borrow)]
     registration: &'a RawValue,
 }
@@ -111,6 +114,7 @@ pub(super) fn of_client(client: &Registered) -> Result<Zeroizing<Vec<u8>>, Store
         version: VERSION,
         issuer: client.issuer.as_str().into(),
         redirect_uri: client.redirect_uri.as_deref().map(Cow::from),
+        asked: client.asked.to_string(),
         registration,
     })
 }
@@ -123,6 +127,7 @@ pub(super) fn client(bytes: &[u8]) -> Option<Registered> {
     Some(Registered {
         issuer: Issuer::parse(&record.issuer).ok()?,
         redirect_uri: record.redirect_uri.map(Cow::into_owned),
+        asked: Scopes::parse(&record.asked).ok()?,
         response: ClientRegistrationResponse::parse(record.registration.get().as_bytes()).ok()?,
     })
 }

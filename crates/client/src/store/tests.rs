@@ -111,6 +111,7 @@ async fn registrations_are_kept_apart() {
         let registered = Registered {
             issuer: issuer(ISSUER),
             redirect_uri: Some(redirect.to_string()),
+            asked: Scopes::parse("a b").unwrap(),
             response: ClientRegistrationResponse::parse(answer.as_bytes()).unwrap(),
         };
         assert!(!store.knows(&issuer(ISSUER)));
@@ -118,7 +119,8 @@ async fn registrations_are_kept_apart() {
         assert!(store.knows(&issuer(ISSUER)) && !store.knows(&issuer("https://other.example")));
 
         let entry = store.lock_client(&issuer(ISSUER), &redirect).await.unwrap();
-        assert_eq!(entry.read(&issuer(ISSUER)).unwrap().unwrap().response, registered.response);
+        let kept = entry.read(&issuer(ISSUER)).unwrap().unwrap();
+        assert_eq!((kept.response, kept.asked), (registered.response.clone(), registered.asked.clone()));
         assert!(entry.read(&issuer("https://other.example")).unwrap().is_none());
         let other_redirect = Url::parse("http://127.0.0.1:2/callback").unwrap();
         let other = store.lock_client(&issuer(ISSUER), &other_redirect).await.unwrap();

@@ -27,6 +27,9 @@ pub(crate) fn logout(arguments: &cli::SignIn) -> anyhow::Result<()> {
         super::tell(match keeper.sign_out().await? {
             SignedOut::WasNot => "there was no token",
             SignedOut::Revoked => "signed out; the authorization server revoked the token",
+            SignedOut::RefreshTokenRevoked => {
+                "signed out; the authorization server revoked the refresh token, and no access tokens, so that the one there is lives until its end"
+            }
             SignedOut::Forgotten => {
                 "signed out here; the authorization server revokes no tokens, so that it lives until its end"
             }

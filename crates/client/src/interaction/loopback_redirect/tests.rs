@@ -46,7 +46,7 @@ async fn an_answer_is_taken_and_told() {
     drop(early);
     assert_eq!(seen.recv().unwrap(), *request.url());
     assert_eq!(given.unwrap().code, Some(Secret::new("c")));
-    assert!(page.starts_with("HTTP/1.1 200 OK\r\n") && page.contains("<h1>Signed in</h1>"), "{page}");
+    assert!(page.starts_with("HTTP/1.1 200 OK\r\n") && page.contains("<h1>Access granted</h1>"), "{page}");
     assert!(page.contains("Content-Security-Policy: default-src 'none'"));
 }
 
@@ -100,7 +100,7 @@ async fn an_answer_is_taken_once() {
     let uri = redirect.redirect_uri().clone();
     let target = format!("/callback?code=c&state={}&iss=https://auth.example.com", state(&request));
     let (page, given) = tokio::join!(visit(&uri, &target), redirect.authorize(&request));
-    assert!(page.contains("Signed in") && given.is_ok());
+    assert!(page.contains("Access granted") && given.is_ok());
     for target in [target.as_str(), "/callback?code=d&state=other"] {
         let page = visit(&uri, target).await;
         assert!(page.starts_with("HTTP/1.1 409") && page.contains("No sign-in is under way"), "{page}");

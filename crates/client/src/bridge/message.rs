@@ -1,0 +1,315 @@
+use std::{borrow::Cow, collections::HashMap};
+
+use bytes::Bytes;
+use portcullis_mcp::{ErrorCode, error_body, meta};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+/// A JSON-RPC message, as far as a bridge has to understand it. The text passes on as it is.
+#[derive(Clone, Debug)]
+pub(super) struct Message {
+    /// One line of JSON.
+    pub(super) text: Bytes,
+    pub(super) kind: Kind,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Request { id: Id, method: String },
+    Notification { method: String },
+    /// Without an id where the other side could not read the request's.
+    Response { id: Option<Id> },
+}
+
+/// A request's identifier as it was written.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Id(String);
+
+/// Why a text is no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum MessageError {
+    #[error("the message is not JSON")]
+    NotJson,
+    #[error("the message is no JSON-RPC 2.0 request, notification or response")]
+    NotJsonRpc,
+    #[error("batches are not supported")]
+    Batch,
+    #[error("the message is too large")]
+    TooLong,
+}
+
+impl MessageError {
+    pub(super) fn rpc_code(self) -> ErrorCode {
+        match self {
+            Self::NotJson => ErrorCode::ParseError,
+            Self::NotJsonRpc | Self::Batch | Self::TooLong => ErrorCode::InvalidRequest,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Members<'a> {
+    jsonrpc: Option<Cow<'a, str>>,
+    #[serde(default, borrow, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    method: Option<Cow<'a, str>>,
+    #[serde(default, borrow, deserialize_with = "present")]
+    params: Option<&'a RawValue>,
+    #[serde(default, borrow, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(default, borrow, deserialize_with = "present")]
+    error: Option<&'a RawValue>,
+}
+
+/// A member that is there, `null` included.
+fn present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(value).map(Some)
+}
+
+impl Message {
+    /// Reads one message.
+    pub(super) fn parse(text: Bytes) -> Result<Self, MessageError> {
+        let text = on_one_line(text);
+        let kind = kind(&text)?;
+        Ok(Self { text, kind })
+    }
+
+    /// Reads what a server sends: one message, or several in an array as 2025-03-26 allows it.
+    pub(super) fn parse_all(text: Bytes) -> Result<Vec<Self>, MessageError> {
+        match Self::parse(text.clone()) {
+            Err(MessageError::Batch) => {}
+            one => return one.map(|one| vec![one]),
+        }
+        let batch: Vec<&RawValue> = serde_json::from_slice(&text).map_err(|_| MessageError::NotJson)?;
+        batch.into_iter().map(|one| Self::parse(text.slice_ref(one.get().as_bytes()))).collect()
+    }
+
+    /// The parameters, where there are any and they are an object.
+    pub(super) fn params(&self) -> Params<'_> {
+        let members: Option<Members<'_>> = serde_json::from_slice(&self.text).ok();
+        Params(members.and_then(|members| members.params).filter(|params| params.get().starts_with('{')))
+    }
+
+    /// The `error` member of a response, as it was written.
+    pub(super) fn error(&self) -> Option<&RawValue> {
+        serde_json::from_slice::<Members<'_>>(&self.text).ok()?.error
+    }
+
+    /// The `result` member of a response, as it was written.
+    pub(super) fn result(&self) -> Option<&RawValue> {
+        serde_json::from_slice::<Members<'_>>(&self.text).ok()?.result
+    }
+}
+
+fn kind(text: &[u8]) -> Result<Kind, MessageError> {
+    let members: Members<'_> = match text.first() {
+        Some(b'{') => serde_json::from_slice(text).map_err(|error| match error.classify() {
+            serde_json::error::Category::Data => MessageError::NotJsonRpc,
+            _ => MessageError::NotJson,
+        })?,
+        Some(b'[') => return Err(MessageError::Batch),
+        _ => match serde_json::from_slice::<&RawValue>(text) {
+            Ok(_) => return Err(MessageError::NotJsonRpc),
+            Err(_) => return Err(MessageError::NotJson),
+        },
+    };
+    if members.jsonrpc.as_deref() != Some("2.0") {
+        return Err(MessageError::NotJsonRpc);
+    }
+    let id = match members.id.filter(|id| id.get() != "null") {
+        Some(id) => Some(Id::of(id).ok_or(MessageError::NotJsonRpc)?),
+        None => None,
+    };
+    match (members.method, id, members.result, members.error) {
+        (Some(method), Some(id), None, None) => Ok(Kind::Request { id, method: method.into_owned() }),
+        (Some(method), None, None, None) => Ok(Kind::Notification { method: method.into_owned() }),
+        (None, Some(id), Some(_), None) => Ok(Kind::Response { id: Some(id) }),
+        (None, id, None, Some(_)) => Ok(Kind::Response { id }),
+        _ => Err(MessageError::NotJsonRpc),
+    }
+}
+
+/// A line break in JSON stands between its tokens alone, where a space does as well.
+fn on_one_line(text: Bytes) -> Bytes {
+    if memchr::memchr2(b'\n', b'\r', &text).is_none() {
+        return text;
+    }
+    let line: Vec<u8> = text.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }).collect();
+    Bytes::from(line.trim_ascii().to_vec())
+}
+
+impl Id {
+    /// A text or a number.
+    fn of(raw: &RawValue) -> Option<Self> {
+        let text = raw.get();
+        let first = text.as_bytes().first()?;
+        (matches!(first, b'"' | b'-') || first.is_ascii_digit()).then(|| Self(text.to_owned()))
+    }
+
+    /// An identifier of this side's own.
+    pub(super) fn own(number: u64) -> Self {
+        Self(format!("\"portcullis:{number}\""))
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A message's parameters.
+#[derive(Clone, Copy)]
+pub(super) struct Params<'a>(Option<&'a RawValue>);
+
+#[derive(Default, Deserialize)]
+struct Known<'a> {
+    #[serde(borrow)]
+    _meta: Option<&'a RawValue>,
+    #[serde(borrow)]
+    name: Option<&'a RawValue>,
+    #[serde(borrow)]
+    uri: Option<&'a RawValue>,
+    #[serde(borrow, rename = "requestId")]
+    request_id: Option<&'a RawValue>,
+}
+
+impl<'a> Params<'a> {
+    pub(super) fn raw(self) -> Option<&'a RawValue> {
+        self.0
+    }
+
+    fn known(self) -> Known<'a> {
+        self.0.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default()
+    }
+
+    /// The revision of a modern request.
+    pub(super) fn protocol_version(self) -> Option<String> {
+        let meta = self.known()._meta.filter(|meta| meta.get().starts_with('{'))?;
+        let members: HashMap<Cow<'a, str>, &'a RawValue> = serde_json::from_str(meta.get()).ok()?;
+        serde_json::from_str(members.get(meta::PROTOCOL_VERSION)?.get()).ok()
+    }
+
+    pub(super) fn meta(self) -> Option<&'a RawValue> {
+        self.known()._meta
+    }
+
+    /// A member that the header mirrors.
+    pub(super) fn mirrored(self, member: &str) -> Option<String> {
+        let known = self.known();
+        let value = if member == "name" { known.name } else { known.uri };
+        serde_json::from_str(value?.get()).ok()
+    }
+
+    /// What a cancellation is about.
+    pub(super) fn request_id(self) -> Option<Id> {
+        self.known().request_id.and_then(Id::of)
+    }
+}
+
+/// A request of this side's own.
+pub(super) fn request(id: &Id, method: &str, params: Option<&str>) -> Message {
+    let params = params.map(|params| format!(r#","params":{params}"#)).unwrap_or_default();
+    let text = format!(r#"{{"jsonrpc":"2.0","id":{},"method":"{method}"{params}}}"#, id.0);
+    Message { text: text.into(), kind: Kind::Request { id: id.clone(), method: method.to_owned() } }
+}
+
+/// An answer that takes the place of the server's.
+pub(super) fn error_answer(id: Option<&Id>, code: ErrorCode, message: &str, reason: &str) -> Bytes {
+    let id = id.and_then(|id| serde_json::from_str::<Box<RawValue>>(&id.0).ok());
+    let data = (!reason.is_empty()).then(|| serde_json::json!({ "reason": reason }));
+    error_body(code, message, id.as_deref(), data.as_ref()).into()
+}
+
+/// An error that came without the request's id, with it.
+pub(super) fn with_id(id: &Id, error: &RawValue) -> Bytes {
+    format!(r#"{{"jsonrpc":"2.0","id":{},"error":{}}}"#, id.0, error.get()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &'static str) -> Result<Kind, MessageError> {
+        Message::parse(Bytes::from_static(text.as_bytes())).map(|message| message.kind)
+    }
+
+    #[test]
+    fn messages_are_told_apart() {
+        let id = |text: &str| Id(text.into());
+        let method = "m".to_owned();
+        let request = |text| Ok(Kind::Request { id: id(text), method: "m".into() });
+        assert_eq!(parse(r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#), request("1"));
+        assert_eq!(parse(r#"{"jsonrpc":"2.0","id":"a b","method":"m","params":[1]}"#), request("\"a b\""));
+        assert_eq!(parse(r#"{"jsonrpc":"2.0","method":"m"}"#), Ok(Kind::Notification { method }));
+        let answer = Ok(Kind::Response { id: Some(id("-1")) });
+        assert_eq!(parse(r#"{"jsonrpc":"2.0","id":-1,"result":null,"result2":0}"#), answer);
+        assert_eq!(parse(r#"{"jsonrpc":"2.0","id":null,"error":{}}"#), Ok(Kind::Response { id: None }));
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused() {
+        for text in ["", "hello", "{", "{} {}", "\"", "{\"jsonrpc\":\"2.0\",\"method\":\"m\""] {
+            assert_eq!(parse(text), Err(MessageError::NotJson), "{text}");
+        }
+        for text in [
+            "1",
+            "\"a\"",
+            "{}",
+            r#"{"jsonrpc":"1.0","method":"m"}"#,
+            r#"{"jsonrpc":"2.0"}"#,
+            r#"{"jsonrpc":"2.0","id":1}"#,
+            r#"{"jsonrpc":"2.0","id":{},"method":"m"}"#,
+            r#"{"jsonrpc":"2.0","id":true,"method":"m"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":1}"#,
+            r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"m"}"#,
+            r#"{"jsonrpc":"2.0","result":1}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":1,"error":{}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"m","result":1}"#,
+        ] {
+            assert_eq!(parse(text), Err(MessageError::NotJsonRpc), "{text}");
+        }
+        assert_eq!(parse("[]"), Err(MessageError::Batch));
+    }
+
+    #[test]
+    fn a_servers_batch_is_taken_apart_and_stays_on_its_lines() {
+        let text = "[{\"jsonrpc\":\"2.0\",\n\"method\":\"a\"},\r\n{\"jsonrpc\":\"2.0\",\"method\":\"b\\n\"}]";
+        let texts: Vec<_> =
+            Message::parse_all(Bytes::from_static(text.as_bytes())).unwrap().into_iter().map(|one| one.text).collect();
+        assert_eq!(texts, [&br#"{"jsonrpc":"2.0", "method":"a"}"#[..], br#"{"jsonrpc":"2.0","method":"b\n"}"#]);
+        assert!(Message::parse_all(Bytes::from_static(b"[[]]")).is_err());
+    }
+
+    #[test]
+    fn parameters_are_read_where_they_are_an_object() {
+        let message = |params: &str| {
+            let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{params}}}"#);
+            Message::parse(text.into()).unwrap()
+        };
+        let modern =
+            message(r#"{"name":"ä\"","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"},"requestId":"x"}"#);
+        assert_eq!(modern.params().protocol_version().as_deref(), Some("2026-07-28"));
+        assert_eq!(modern.params().mirrored("name").as_deref(), Some("ä\""));
+        assert_eq!(modern.params().mirrored("uri"), None);
+        assert_eq!(modern.params().request_id(), Some(Id("\"x\"".into())));
+        for odd in ["null", "[1]", "1", r#"{"_meta":1,"name":2,"requestId":{}}"#, r#"{"_meta":["a"]}"#] {
+            let odd = message(odd);
+            assert_eq!(odd.params().protocol_version(), None);
+            assert_eq!(odd.params().mirrored("name"), None);
+            assert_eq!(odd.params().request_id(), None);
+        }
+    }
+
+    #[test]
+    fn answers_of_this_side_are_messages() {
+        let id = Id("\"a\"".into());
+        for text in [
+            error_answer(Some(&id), ErrorCode::InternalError, "x\n\"", "a.b"),
+            error_answer(None, ErrorCode::ParseError, "x", ""),
+            with_id(&id, serde_json::from_str(r#"{"code":1,"message":"m"}"#).unwrap()),
+            request(&Id::own(7), "tools/list", Some("{}")).text,
+        ] {
+            let message = Message::parse(text.clone()).unwrap();
+            assert_eq!(message.text, text);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+use std::{io, sync::Arc};
+
+use bytes::Bytes;
+use tokio::{
+    io::{AsyncWrite, AsyncWriteExt as _},
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+};
+
+/// The way to the client: lines in the order in which they were given, as many bytes waiting as there is room for.
+#[derive(Clone)]
+pub(super) struct Output {
+    lines: mpsc::UnboundedSender<Waiting>,
+    room: Arc<Semaphore>,
+    size: u32,
+}
+
+/// A line, and the room that it takes until it is written.
+type Waiting = (Bytes, OwnedSemaphorePermit);
+
+/// The client does not read any more.
+#[derive(Debug)]
+pub(super) struct Closed;
+
+/// Small lines are written together, up to this much.
+const TOGETHER: usize = 64 * 1024;
+
+impl Output {
+    /// Room for `size` bytes; a larger line waits until it has all of it.
+    pub(super) fn new(size: usize) -> (Self, Lines) {
+        let size = u32::try_from(size).unwrap_or(u32::MAX).max(1);
+        let (lines, waiting) = mpsc::unbounded_channel();
+        let room = Arc::new(Semaphore::new(size as usize));
+        (Self { lines, room, size }, Lines(waiting))
+    }
+
+    /// Gives a line, once there is room for it.
+    pub(super) async fn send(&self, line: Bytes) -> Result<(), Closed> {
+        let takes = u32::try_from(line.len()).unwrap_or(u32::MAX).clamp(1, self.size);
+        let room = self.room.clone().acquire_many_owned(takes).await.map_err(|_| Closed)?;
+        self.lines.send((line, room)).map_err(|_| Closed)
+    }
+}
+
+/// Where lines are written from.
+pub(super) struct Lines(mpsc::UnboundedReceiver<Waiting>);
+
+impl Lines {
+    /// Writes lines until nobody can give one any more.
+    pub(super) async fn write(mut self, mut to: impl AsyncWrite + Unpin) -> io::Result<()> {
+        let mut together = Vec::new();
+        while let Some((line, room)) = self.0.recv().await {
+            let mut rooms = vec![room];
+            together.clear();
+            together.extend_from_slice(&line);
+            together.push(b'\n');
+            while together.len() < TOGETHER
+                && let Ok((line, room)) = self.0.try_recv()
+            {
+                together.extend_from_slice(&line);
+                together.push(b'\n');
+                rooms.push(room);
+            }
+            to.write_all(&together).await?;
+            to.flush().await?;
+            together.shrink_to(TOGETHER);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::{io::AsyncReadExt as _, time::timeout};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_does_not_fit_waits_and_order_stays() {
+        let (output, lines) = Output::new(8);
+        output.send(Bytes::from_static(b"123456")).await.unwrap();
+        let early = timeout(Duration::from_secs(1), output.send(Bytes::from_static(b"abc"))).await;
+        assert!(early.is_err(), "there is no room");
+        let (mut read, write) = tokio::io::duplex(4);
+        let writer = tokio::spawn(lines.write(write));
+        output.send(Bytes::from_static(b"larger than all")).await.unwrap();
+        output.send(Bytes::from_static(b"z")).await.unwrap();
+        drop(output);
+        let mut text = String::new();
+        read.read_to_string(&mut text).await.unwrap();
+        assert_eq!(text, "123456\nlarger than all\nz\n");
+        writer.await.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_is_gone_is_an_error() {
+        let (output, lines) = Output::new(8);
+        let (read, write) = tokio::io::duplex(4);
+        drop(read);
+        output.send(Bytes::from_static(b"a")).await.unwrap();
+        assert_eq!(lines.write(write).await.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        assert!(output.send(Bytes::from_static(b"a")).await.is_err());
+    }
+}

@@ -1,0 +1,99 @@
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use http::HeaderValue;
+use tokio::{
+    sync::{oneshot, watch},
+    task::AbortHandle,
+};
+
+use super::message::{Id, Message};
+
+/// The requests that are under way, by their identifiers. What is not here is answered, refused or cancelled, and
+/// nothing more is said about it.
+#[derive(Default)]
+pub(super) struct Pending(Mutex<HashMap<Id, Entry>>);
+
+/// A request that is under way.
+pub(super) struct Entry {
+    pub(super) asker: Asker,
+    pub(super) purpose: Purpose,
+    /// What stops it.
+    pub(super) stop: Option<AbortHandle>,
+    /// Dropped with the entry: whoever watches it learns that there is nothing left to wait for.
+    _over: watch::Sender<()>,
+}
+
+/// Who waits for the answer.
+pub(super) enum Asker {
+    Client,
+    Bridge(oneshot::Sender<Message>),
+}
+
+/// What the answer means to the bridge itself.
+#[derive(Clone, Debug)]
+pub(super) enum Purpose {
+    /// Nothing.
+    Plain,
+    /// It opens a session, under this identifier.
+    Initialize { identifier: Option<HeaderValue> },
+    /// It tells which arguments travel as headers.
+    ModernToolsList,
+    /// Nothing, and the server speaks 2026-07-28.
+    Modern,
+}
+
+impl Purpose {
+    pub(super) fn is_modern(&self) -> bool {
+        matches!(self, Self::Modern | Self::ModernToolsList)
+    }
+}
+
+impl Pending {
+    /// Begins a request. None when one with this identifier is under way, or `max` are.
+    pub(super) fn begin(&self, id: Id, asker: Asker, purpose: Purpose, max: usize) -> Option<watch::Receiver<()>> {
+        let mut entries = self.entries();
+        if entries.len() >= max || entries.contains_key(&id) {
+            return None;
+        }
+        let (over, watched) = watch::channel(());
+        entries.insert(id, Entry { asker, purpose, stop: None, _over: over });
+        Some(watched)
+    }
+
+    /// Makes a request one that can be stopped.
+    pub(super) fn stoppable(&self, id: &Id, stop: AbortHandle) {
+        if let Some(entry) = self.entries().get_mut(id) {
+            entry.stop = Some(stop);
+        }
+    }
+
+    /// Takes note of the identifier under which a session is going to be opened.
+    pub(super) fn opens(&self, id: &Id, identifier: Option<HeaderValue>) {
+        if let Some(entry) = self.entries().get_mut(id)
+            && let Purpose::Initialize { identifier: noted } = &mut entry.purpose
+        {
+            *noted = identifier;
+        }
+    }
+
+    /// Ends a request.
+    pub(super) fn take(&self, id: &Id) -> Option<Entry> {
+        self.entries().remove(id)
+    }
+
+    /// Ends all requests of the client.
+    pub(super) fn take_all(&self) -> Vec<(Id, Entry)> {
+        self.entries().drain().filter(|(_, entry)| matches!(entry.asker, Asker::Client)).collect()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries().is_empty()
+    }
+
+    fn entries(&self) -> MutexGuard<'_, HashMap<Id, Entry>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,208 @@
+use std::{sync::Arc, time::Duration};
+
+use http::{HeaderMap, Method, StatusCode, header};
+use portcullis_discovery::{BodyStream, Fetch, FetchError, FetchRequest, NetworkFailure, OpenResponse, UrlPolicy};
+use tokio::time::{sleep, timeout};
+use url::Url;
+
+use super::BridgeSettings;
+use crate::{McpError, TokenKeeper, demand::Demand};
+
+/// The way to the server: requests with the token, and again where that helps.
+pub(super) struct Wire {
+    keeper: Arc<TokenKeeper>,
+    fetch: Arc<dyn Fetch>,
+    settings: Arc<BridgeSettings>,
+}
+
+/// Waits before a connection is tried again that was refused: nothing was sent.
+const CONNECT_AGAIN: [Duration; 3] =
+    [Duration::from_millis(200), Duration::from_millis(600), Duration::from_millis(1_200)];
+/// How often, and how long, a server that asks for patience gets it.
+const MAX_WAITS: u32 = 2;
+const MAX_WAIT: u64 = 30;
+
+impl Wire {
+    pub(super) fn new(keeper: Arc<TokenKeeper>, fetch: Arc<dyn Fetch>, settings: Arc<BridgeSettings>) -> Self {
+        Self { keeper, fetch, settings }
+    }
+
+    /// The endpoint that a person named.
+    pub(super) fn url(&self) -> &Url {
+        self.keeper.start().url()
+    }
+
+    pub(super) fn post(&self, url: &Url, body: bytes::Bytes, headers: HeaderMap) -> FetchRequest {
+        let mut request = FetchRequest::post_json(url.clone(), body, UrlPolicy::Operator);
+        request.headers.extend(headers);
+        let accept = http::HeaderValue::from_static("application/json, text/event-stream");
+        request.header(header::ACCEPT, accept)
+    }
+
+    pub(super) fn get(&self, headers: HeaderMap) -> FetchRequest {
+        let mut request = FetchRequest::new(Method::GET, self.url().clone(), UrlPolicy::Operator);
+        request.headers.extend(headers);
+        request.header(header::ACCEPT, http::HeaderValue::from_static("text/event-stream"))
+    }
+
+    /// Sends a request. A refusal of its token is answered as [`Operation`](crate::Operation) says, which may take as
+    /// long as a person does; a refused connection is tried again, and so is a server that is too busy and says when.
+    pub(super) async fn send(&self, request: FetchRequest) -> Result<OpenResponse, McpError> {
+        let mut operation = self.keeper.operation();
+        let (mut connects, mut waits) = (0, 0);
+        loop {
+            let mut attempt = request.clone();
+            attempt.timeout = self.settings.timeout;
+            let FetchRequest { method, url, headers, .. } = &mut attempt;
+            operation.authorize(method, url, headers).await.map_err(McpError::Authorization)?;
+            for (name, value) in &self.settings.headers {
+                headers.insert(name, value.clone());
+            }
+            let bears_token = headers.contains_key(header::AUTHORIZATION);
+            let OpenResponse { status, headers, body } = match self.fetch.open(attempt).await {
+                Ok(answer) => answer,
+                Err(error) if is_refused(&error) && connects < CONNECT_AGAIN.len() => {
+                    sleep(CONNECT_AGAIN[connects]).await;
+                    connects += 1;
+                    continue;
+                }
+                Err(error) => return Err(McpError::Fetch(error)),
+            };
+            // A 401 with this header says that the token could not be judged now, and not that it is bad.
+            let asks_patience = status == StatusCode::TOO_MANY_REQUESTS
+                || status == StatusCode::SERVICE_UNAVAILABLE
+                || (status == StatusCode::UNAUTHORIZED && bears_token);
+            if asks_patience && waits < MAX_WAITS && let Some(wait) = retry_after(&headers) {
+                drop(body);
+                sleep(wait).await;
+                waits += 1;
+                continue;
+            }
+            // Asking a person may take minutes; the connection is not kept that long.
+            let body = if status == StatusCode::UNAUTHORIZED { None } else { Some(body) };
+            let is_own = self.settings.authorization().is_some();
+            if !is_own && operation.again(status, &headers).await.map_err(McpError::Authorization)? {
+                continue;
+            }
+            return match body {
+                None => Err(McpError::Unauthorized),
+                Some(_) if status.is_redirection() => Err(McpError::Redirected { status }),
+                Some(body) => Ok(OpenResponse { status, headers, body }),
+            };
+        }
+    }
+
+    /// The whole of a body.
+    pub(super) async fn read(&self, mut body: Box<dyn BodyStream>) -> Result<Vec<u8>, McpError> {
+        let max = self.settings.max_message;
+        let read = async {
+            let mut held = Vec::new();
+            while let Some(piece) = body.next().await {
+                let piece = piece.map_err(McpError::Fetch)?;
+                if piece.len() > max - held.len() {
+                    return Err(McpError::TooLarge);
+                }
+                held.extend_from_slice(&piece);
+            }
+            Ok(held)
+        };
+        timeout(self.settings.timeout, read).await.unwrap_or(Err(McpError::Fetch(FetchError::Timeout)))
+    }
+}
+
+fn is_refused(error: &FetchError) -> bool {
+    matches!(error, FetchError::Network(error) if error.failure() == NetworkFailure::Connect)
+}
+
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds: u64 = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    (seconds <= MAX_WAIT).then(|| Duration::from_secs(seconds))
+}
+
+/// The media types that answers come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    Json,
+    Stream,
+    Other,
+}
+
+impl Content {
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+        let kind = value.split(';').next().unwrap_or("").trim();
+        if kind.eq_ignore_ascii_case("application/json") {
+            Self::Json
+        } else if kind.eq_ignore_ascii_case("text/event-stream") {
+            Self::Stream
+        } else {
+            Self::Other
+        }
+    }
+}
+
+/// An answer with a status that is no success.
+pub(super) struct Refusal {
+    pub(super) status: StatusCode,
+    /// What it says in JSON-RPC, where it does.
+    pub(super) error: Option<RefusalError>,
+    error_to_tell: McpError,
+}
+
+/// The error of a refusal.
+pub(super) struct RefusalError {
+    pub(super) code: i64,
+    pub(super) raw: Box<serde_json::value::RawValue>,
+}
+
+#[derive(serde::Deserialize)]
+struct Body {
+    error: Box<serde_json::value::RawValue>,
+}
+
+#[derive(serde::Deserialize)]
+struct Code {
+    code: i64,
+}
+
+impl Refusal {
+    pub(super) async fn read(wire: &Wire, response: OpenResponse) -> Self {
+        let status = response.status;
+        let challenge = (status == StatusCode::FORBIDDEN).then(|| Demand::of(&response.headers).challenge).flatten();
+        let error_to_tell = match challenge.filter(|it| it.error.as_deref() == Some("insufficient_scope")) {
+            Some(challenge) => McpError::InsufficientScope { needed: challenge.scope.unwrap_or_default() },
+            None => McpError::Status { status },
+        };
+        let body = match Content::of(&response.headers) {
+            Content::Json => wire.read(response.body).await.ok(),
+            Content::Stream | Content::Other => None,
+        };
+        let error = body.and_then(|body| {
+            let raw = serde_json::from_slice::<Body>(&body).ok()?.error;
+            let Code { code } = serde_json::from_str(raw.get()).ok()?;
+            Some(RefusalError { code, raw })
+        });
+        Self { status, error, error_to_tell }
+    }
+
+    /// A server answers so that has no such session (any more): 404 as the specification says, or 400 with the code
+    /// that implementations use for it.
+    pub(super) fn is_of_session(&self) -> bool {
+        match self.status {
+            StatusCode::NOT_FOUND => !matches!(self.error, Some(RefusalError { code: -32601, .. })),
+            StatusCode::BAD_REQUEST => matches!(self.error, Some(RefusalError { code: -32000, .. })),
+            _ => false,
+        }
+    }
+
+    /// A server of 2024-11-05 refuses a POST to its stream's address so, and no server of today.
+    pub(super) fn is_of_sse_server(&self) -> bool {
+        let is_modern = |error: &RefusalError| matches!(error.code, -32601 | -32020 | -32021 | -32022);
+        matches!(self.status, StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED)
+            && !self.error.as_ref().is_some_and(is_modern)
+    }
+
+    pub(super) fn into_error(self) -> McpError {
+        self.error_to_tell
+    }
+}
