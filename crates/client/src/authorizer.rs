@@ -47,6 +47,8 @@ struct Found {
     policy: UrlPolicy,
     /// The scopes to ask for.
     scopes: Scopes,
+    /// The scopes to name in a registration.
+    registered: Scopes,
     /// The key that the token has to be bound to, where the resource wants that.
     binding: Option<Arc<DpopBinding>>,
 }
@@ -172,7 +174,9 @@ impl Authorizer {
         }
         let binds = must_bind || (demand.may_bind() && server.binds_tokens);
         let binding = if binds { Some(Arc::new(DpopBinding::generate()?)) } else { None };
-        Ok(Found { resource, metadata, policy, scopes: named.union(demand.more()), binding })
+        let scopes = named.union(demand.more());
+        let registered = selection::registered(&scopes, &scopes_supported, &server.scopes_supported);
+        Ok(Found { resource, metadata, policy, scopes, registered, binding })
     }
 
     async fn resource(&self, start: &StartUrl, demand: &Demand) -> Result<ProtectedResourceMetadata, ClientError> {

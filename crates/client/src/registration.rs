@@ -11,6 +11,9 @@ use crate::{ClientError, credentials::Registered, server::Server};
 pub(crate) struct Registration<'a> {
     pub(crate) client_name: &'a str,
     pub(crate) redirect_uri: &'a Url,
+    /// What the client is going to ask for now.
+    pub(crate) needed: &'a Scopes,
+    /// What the client may ask for, this time or another.
     pub(crate) scopes: &'a Scopes,
 }
 

@@ -38,6 +38,16 @@ pub(crate) fn scopes(challenged: Option<&Scopes>, resource: &[String], server: &
     if !named.is_empty() && server.iter().any(|name| name == OFFLINE) { named.union(&offline) } else { named }
 }
 
+/// The scopes to name in a registration, to which a server may hold the client: those that are asked for now, and those
+/// that the resource may want later, as far as the server knows them. Servers refuse a registration with unknown ones.
+pub(crate) fn registered(asked: &Scopes, resource: &[String], server: &[String]) -> Scopes {
+    if asked.is_empty() {
+        return Scopes::empty();
+    }
+    let later = resource.iter().filter(|name| server.contains(name));
+    later.filter_map(|name| Scopes::from_names([name.as_str()]).ok()).fold(asked.clone(), |all, one| all.union(&one))
+}
+
 /// The scope of what lasts beyond the person's presence (OpenID Connect Core section 11).
 pub(crate) const OFFLINE: &str = "offline_access";
 
@@ -83,5 +93,17 @@ mod tests {
         assert_eq!(asked(None, &[], &["openid"]), "");
         assert_eq!(asked(Some("a"), &[], &["offline_access"]), "a offline_access");
         assert_eq!(asked(None, &[], &["offline_access"]), "");
+    }
+
+    /// H2: a registration names what a step-up may want, but nothing that the server does not know.
+    #[test]
+    fn a_registration_names_what_may_be_wanted() {
+        let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let named = |asked: &str, resource: &[&str], server: &[&str]| {
+            registered(&Scopes::parse(asked).unwrap(), &names(resource), &names(server)).to_string()
+        };
+        assert_eq!(named("a", &["a", "b", "c"], &["openid", "b"]), "a b");
+        assert_eq!(named("a", &["b"], &[]), "a");
+        assert_eq!(named("", &["b"], &["b"]), "");
     }
 }

@@ -50,7 +50,7 @@ impl Authorizer {
         let entry = self.store().lock_client(&server.issuer, redirect_uri).await?;
         let known = noticed(entry.read(&server.issuer))?;
         let known = known.filter(|known| known.serves(redirect_uri.as_str(), now));
-        if let Some(known) = known.as_ref().filter(|known| known.may_ask_for(registration.scopes)) {
+        if let Some(known) = known.as_ref().filter(|known| known.may_ask_for(registration.needed)) {
             return Ok(Client { credentials: known.credentials()?, kept: Some(Kept::Registered) });
         }
         if let Some(endpoint) = &server.registration_endpoint {

@@ -19,7 +19,8 @@ impl Authorizer {
         let registration = Registration {
             client_name: &self.settings.client_name,
             redirect_uri: interaction.redirect_uri(),
-            scopes: &found.scopes,
+            needed: &found.scopes,
+            scopes: &found.registered,
         };
         let client = self.client(interaction, &flow.server, &registration).await?;
         let outcome = self.ask_for_code(interaction, start, found, &flow, &client).await;
