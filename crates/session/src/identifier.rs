@@ -1,4 +1,8 @@
-use std::{fmt, ops::Deref};
+use std::{
+    fmt,
+    hash::{Hash as _, Hasher as _},
+    ops::Deref,
+};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use portcullis_metadata::{ResourceUri, Scopes};
@@ -38,6 +42,31 @@ impl Name {
         Self(bytes)
     }
 
+    /// The name that an identifier stands for; nothing for bytes that are no identifier. Allocates nothing.
+    pub(crate) fn parse(identifier: &[u8]) -> Option<Self> {
+        if identifier.len() != CHARACTERS {
+            return None;
+        }
+        let mut bytes = [0; BYTES];
+        let length = URL_SAFE_NO_PAD.decode_slice(identifier, &mut bytes).ok()?;
+        (length == BYTES).then_some(Self(bytes))
+    }
+
+    fn epoch(&self) -> u8 {
+        self.0[RANDOM]
+    }
+
+    fn tag(&self) -> u128 {
+        let mut tag = [0; TAG];
+        tag.copy_from_slice(&self.0[RANDOM + 1..]);
+        u128::from_le_bytes(tag)
+    }
+
+    /// Whether both are the same in every byte. How long it takes tells nothing about where their tags differ.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.random() == other.random() && self.epoch() == other.epoch() && self.tag() == other.tag()
+    }
+
     pub(crate) fn random(&self) -> Random {
         let mut random = [0; RANDOM];
         random.copy_from_slice(&self.0[..RANDOM]);
@@ -66,19 +95,11 @@ impl fmt::Debug for Identifier {
     }
 }
 
-/// The random part of an identifier that one of these keys issued to this owner for this resource; nothing for any
-/// other bytes. Allocates nothing.
-pub(crate) fn open(keys: &SessionKeys, resource: &ResourceUri, owner: Owner<'_>, identifier: &[u8]) -> Option<Random> {
-    if identifier.len() != CHARACTERS {
-        return None;
-    }
-    let mut bytes = [0; BYTES];
-    URL_SAFE_NO_PAD.decode_slice(identifier, &mut bytes).ok().filter(|&length| length == BYTES)?;
-    let (random, rest) = bytes.split_first_chunk::<RANDOM>()?;
-    let (&epoch, claimed) = rest.split_first()?;
-    let claimed = u128::from_le_bytes(claimed.try_into().ok()?);
+/// Whether one of these keys issued this name to this owner for this resource. Allocates nothing.
+pub(crate) fn is_issued(keys: &SessionKeys, resource: &ResourceUri, owner: Owner<'_>, name: &Name) -> bool {
+    let random = name.random();
     // One comparison of two integers: its time tells nothing about where they differ.
-    keys.of_epoch(epoch).any(|key| claimed == tag(key, resource, owner, random)).then_some(*random)
+    keys.of_epoch(name.epoch()).any(|key| name.tag() == tag(key, resource, owner, &random))
 }
 
 /// A short hash for logs, from which nothing of the identifier can be computed.
@@ -88,9 +109,10 @@ pub(crate) fn log_hash(marks: &SessionKey, random: &Random) -> u64 {
 
 /// A short hash by which one set of scopes is told from another.
 pub(crate) fn authorization(marks: &SessionKey, scopes: &Scopes) -> u64 {
-    // No name has a space in it.
-    let names = scopes.iter().flat_map(|name| [name.as_bytes(), b" "]);
-    (marks.prf([b"scopes ".as_slice()].into_iter().chain(names)) >> 64) as u64
+    let mut hasher = marks.hasher();
+    hasher.write(b"scopes ");
+    scopes.hash(&mut hasher);
+    hasher.finish()
 }
 
 fn tag(key: &SessionKey, resource: &ResourceUri, owner: Owner<'_>, random: &Random) -> u128 {
@@ -119,7 +141,12 @@ mod tests {
     }
 
     fn open(key: &SessionKey, resource: &ResourceUri, owner: Owner<'_>, identifier: &[u8]) -> Option<Random> {
-        super::open(&key.clone().into(), resource, owner, identifier)
+        opened(&key.clone().into(), resource, owner, identifier)
+    }
+
+    fn opened(keys: &SessionKeys, resource: &ResourceUri, owner: Owner<'_>, identifier: &[u8]) -> Option<Random> {
+        let name = Name::parse(identifier)?;
+        is_issued(keys, resource, owner, &name).then(|| name.random())
     }
 
     fn resource(text: &str) -> ResourceUri {
@@ -166,17 +193,17 @@ mod tests {
         let (old, new, twin) = (key(), SessionKey::new(4, [4; 16]), SessionKey::new(3, [5; 16]));
         let list = |keys: &[&SessionKey]| SessionKeys::new(keys.iter().map(|key| (*key).clone())).unwrap();
         let identifier = build(&old, &here, ALICE, &[7; 16]);
-        let opened = |keys: &SessionKeys, identifier: &str| super::open(keys, &here, ALICE, identifier.as_bytes());
+        let of_alice = |keys: &SessionKeys, identifier: &str| opened(keys, &here, ALICE, identifier.as_bytes());
         for keys in
             [list(&[&old]), list(&[&new, &old]), list(&[&old, &new]), list(&[&twin, &old]), list(&[&old, &twin])]
         {
-            assert_eq!(opened(&keys, &identifier), Some([7; 16]));
+            assert_eq!(of_alice(&keys, &identifier), Some([7; 16]));
         }
-        assert_eq!(opened(&list(&[&new, &twin]), &identifier), None);
+        assert_eq!(of_alice(&list(&[&new, &twin]), &identifier), None);
         // The tag of one key under the epoch of another is none.
         let mut bytes = URL_SAFE_NO_PAD.decode(&*identifier).unwrap();
         bytes[RANDOM] = new.epoch();
-        assert_eq!(opened(&list(&[&new, &old]), &URL_SAFE_NO_PAD.encode(bytes)), None);
+        assert_eq!(of_alice(&list(&[&new, &old]), &URL_SAFE_NO_PAD.encode(bytes)), None);
     }
 
     /// E8: one set of scopes is told from another, in whatever order a token names them.

@@ -77,11 +77,16 @@ impl SessionKey {
     /// tag would gain only the word "ended" instead of "unknown": the table and its exact comparison of the
     /// owner decide about access. Were the tag ever to authorize anything, it would have to be HMAC-SHA256.
     pub(crate) fn prf<'a>(&self, parts: impl IntoIterator<Item = &'a [u8]>) -> u128 {
-        let mut hasher = SipHasher24::new_with_key(&self.secret);
+        let mut hasher = self.hasher();
         for part in parts {
             hasher.write(part);
         }
         hasher.finish128().into()
+    }
+
+    /// The PRF in steps.
+    pub(crate) fn hasher(&self) -> SipHasher24 {
+        SipHasher24::new_with_key(&self.secret)
     }
 }
 

@@ -35,6 +35,8 @@ pub struct Session {
     last_used: AtomicU64,
     /// How many uses are under way.
     in_use: AtomicU32,
+    /// The number of the list of keys by which the first identifier was last found to be issued.
+    proved: AtomicU32,
 }
 
 const ENDED: u64 = u64::MAX;
@@ -82,6 +84,7 @@ impl Session {
             opened,
             last_used: AtomicU64::new(opened),
             in_use: AtomicU32::new(0),
+            proved: AtomicU32::new(0),
         }
     }
 
@@ -160,6 +163,19 @@ impl Session {
 
     pub(crate) fn owner(&self) -> Option<&Arc<[u8]>> {
         self.owner.as_ref()
+    }
+
+    /// Whether this is its first identifier, and was found to be issued by the keys of this number: then its tag need not be
+    /// computed again.
+    pub(crate) fn is_proved(&self, name: &Name, keys_number: u32) -> bool {
+        self.proved.load(Ordering::Relaxed) == keys_number && self.first.is(name)
+    }
+
+    /// Remembers that an identifier of this session was found to be issued.
+    pub(crate) fn prove(&self, name: &Name, keys_number: u32) {
+        if self.first.is(name) {
+            self.proved.store(keys_number, Ordering::Relaxed);
+        }
     }
 
     pub(crate) fn belongs_to(&self, resource: &ResourceUri, owner: Owner<'_>) -> bool {

@@ -2,7 +2,7 @@ use std::{
     fmt, ptr,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::Duration,
 };
@@ -29,6 +29,8 @@ pub struct SessionStore(Arc<Shared>);
 
 struct Shared {
     keys: ArcSwap<SessionKeys>,
+    /// Counts the lists of keys. It changes after the list has.
+    keys_number: AtomicU32,
     /// For hashes that are compared and logged here; not replaced together with the keys.
     marks: SessionKey,
     timeouts: Timeouts,
@@ -51,6 +53,7 @@ impl SessionStore {
         Self(Arc::new(Shared {
             marks: keys.current().for_marks(),
             keys: ArcSwap::from_pointee(keys),
+            keys_number: AtomicU32::new(1),
             timeouts: Timeouts { idle: idle_timeout, lifetime },
             clock,
             observer,
@@ -64,6 +67,7 @@ impl SessionStore {
     /// a key that no longer is are unknown.
     pub fn set_keys(&self, keys: SessionKeys) {
         self.0.keys.store(Arc::new(keys));
+        self.0.keys_number.fetch_add(1, Ordering::Release);
     }
 
     /// Holds room for a session until the reservation is opened or dropped. `scopes` are what the caller's token allows:
@@ -86,10 +90,19 @@ impl SessionStore {
     /// [`Unresolved::Unknown`] for everything that was not issued to this owner for this resource, without any
     /// effect on whosever it is; [`Unresolved::Ended`] for the owner's own identifier when its session has ended.
     pub fn resolve(&self, resource: &ResourceUri, owner: Owner<'_>, identifier: &[u8]) -> Result<Resolved, Unresolved> {
-        let random = identifier::open(&self.0.keys.load(), resource, owner, identifier).ok_or(Unresolved::Unknown)?;
-        let resolved = self.0.find(&random).ok_or(Unresolved::Ended)?;
+        let name = Name::parse(identifier).ok_or(Unresolved::Unknown)?;
+        let keys_number = self.0.keys_number.load(Ordering::Acquire);
+        let found = self.0.find(&name.random());
+        let is_proved = found.as_ref().is_some_and(|found| found.is_proved(&name, keys_number));
+        if !is_proved && !identifier::is_issued(&self.0.keys.load(), resource, owner, &name) {
+            return Err(Unresolved::Unknown);
+        }
+        let resolved = found.ok_or(Unresolved::Ended)?;
         if !resolved.belongs_to(resource, owner) {
             return Err(Unresolved::Unknown);
+        }
+        if !is_proved {
+            resolved.prove(&name, keys_number);
         }
         let now = self.0.clock.monotonic();
         let active = resolved.use_number(resolved.number, now) && self.touch_at(&resolved, now);
@@ -120,11 +133,14 @@ impl SessionStore {
 
     /// See [`InUse::renewed`]. `number` is that of the identifier which the use came with.
     pub(crate) fn renewed(&self, session: &Arc<Session>, number: u32, authorization: u64) -> Option<Identifier> {
-        let now = millis(self.0.clock.monotonic());
         let newest = session.successor();
         if newest.map_or(0, |newest| newest.number) == number {
             let made_for = newest.map_or(session.authorization(), |newest| newest.authorization);
-            if authorization == made_for || newest.is_some_and(|newest| !newest.may_be_followed(now)) {
+            if authorization == made_for {
+                return None;
+            }
+            let now = millis(self.0.clock.monotonic());
+            if newest.is_some_and(|newest| !newest.may_be_followed(now)) {
                 return None;
             }
             self.0.renew(session, number.checked_add(1)?, authorization, now)?;
