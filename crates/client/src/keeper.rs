@@ -68,8 +68,8 @@ impl TokenKeeper {
         Self::from(start, Source::Given(token))
     }
 
-    /// A keeper without a token and without a way to get one.
-    pub(crate) fn without(start: StartUrl) -> Self {
+    /// A keeper without a token and without a way to get one, for resources that want none, or other credentials.
+    pub fn without(start: StartUrl) -> Self {
         Self::from(start, Source::Nothing)
     }
 

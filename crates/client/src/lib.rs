@@ -12,6 +12,7 @@
 //! - [`TokenKeeper`] keeps a resource's token: it refreshes it ahead of its end, answers refusals, and asks for more
 //!   scopes where they are wanted. [`Operation`] is one request of it, for any HTTP library.
 //! - [`AuthorizeLayer`] does that for any HTTP client that is a tower service.
+//! - [`Bridge`] carries the messages of a client that speaks over standard input and output.
 //! - [`CredentialStore`] is where tokens and registrations are kept, in memory or in files that their owner alone reads.
 //! - [`MachineGrant`] gets tokens without a person.
 //!
@@ -44,6 +45,7 @@
 
 mod authorization_request;
 mod authorizer;
+mod bridge;
 mod client_key;
 mod code_flow;
 mod credentials;
@@ -70,6 +72,7 @@ mod token_endpoint;
 
 pub use authorization_request::AuthorizationRequest;
 pub use authorizer::{Authorizer, Revoked};
+pub use bridge::{Bridge, BridgeSettings, BridgeTransport};
 pub use client_key::{ClientKey, ClientKeyError};
 pub use code_flow::Unfit;
 pub use credentials::{ClientAuthentication, ClientCredentials, ClientDetails};

@@ -29,7 +29,7 @@ pub use input::ServerRequests;
 use answer::Answer;
 use endpoint::ProtectedEndpoint;
 use message::Outgoing;
-use tool_headers::ToolHeaders;
+pub(crate) use tool_headers::ToolHeaders;
 
 /// A client of one MCP endpoint over Streamable HTTP, which gets itself a token when the endpoint wants one.
 ///

@@ -15,10 +15,17 @@ pub(super) struct Message {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    Request { id: Id, method: String },
-    Notification { method: String },
+    Request {
+        id: Id,
+        method: String,
+    },
+    Notification {
+        method: String,
+    },
     /// Without an id where the other side could not read the request's.
-    Response { id: Option<Id> },
+    Response {
+        id: Option<Id>,
+    },
 }
 
 /// A request's identifier as it was written.
@@ -149,10 +156,6 @@ impl Id {
     /// An identifier of this side's own.
     pub(super) fn own(number: u64) -> Self {
         Self(format!("\"portcullis:{number}\""))
-    }
-
-    pub(super) fn as_str(&self) -> &str {
-        &self.0
     }
 }
 
@@ -285,8 +288,9 @@ mod tests {
             let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{params}}}"#);
             Message::parse(text.into()).unwrap()
         };
-        let modern =
-            message(r#"{"name":"ä\"","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"},"requestId":"x"}"#);
+        let modern = message(
+            r#"{"name":"ä\"","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"},"requestId":"x"}"#,
+        );
         assert_eq!(modern.params().protocol_version().as_deref(), Some("2026-07-28"));
         assert_eq!(modern.params().mirrored("name").as_deref(), Some("ä\""));
         assert_eq!(modern.params().mirrored("uri"), None);

@@ -33,6 +33,11 @@ impl Output {
         (Self { lines, room, size }, Lines(waiting))
     }
 
+    /// Waits until everything that was given is written.
+    pub(super) async fn flushed(&self) {
+        let _ = self.room.acquire_many(self.size).await;
+    }
+
     /// Gives a line, once there is room for it.
     pub(super) async fn send(&self, line: Bytes) -> Result<(), Closed> {
         let takes = u32::try_from(line.len()).unwrap_or(u32::MAX).clamp(1, self.size);

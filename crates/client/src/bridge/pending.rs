@@ -1,6 +1,6 @@
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use http::HeaderValue;
@@ -9,7 +9,10 @@ use tokio::{
     task::AbortHandle,
 };
 
-use super::message::{Id, Message};
+use super::{
+    message::{Id, Message},
+    sse::Link,
+};
 
 /// The requests that are under way, by their identifiers. What is not here is answered, refused or cancelled, and
 /// nothing more is said about it.
@@ -33,22 +36,15 @@ pub(super) enum Asker {
 }
 
 /// What the answer means to the bridge itself.
-#[derive(Clone, Debug)]
 pub(super) enum Purpose {
     /// Nothing.
     Plain,
-    /// It opens a session, under this identifier.
-    Initialize { identifier: Option<HeaderValue> },
+    /// It opens a session, under this identifier or over this connection.
+    Initialize { identifier: Option<HeaderValue>, link: Option<Arc<Link>> },
     /// It tells which arguments travel as headers.
     ModernToolsList,
     /// Nothing, and the server speaks 2026-07-28.
     Modern,
-}
-
-impl Purpose {
-    pub(super) fn is_modern(&self) -> bool {
-        matches!(self, Self::Modern | Self::ModernToolsList)
-    }
 }
 
 impl Pending {
@@ -70,12 +66,12 @@ impl Pending {
         }
     }
 
-    /// Takes note of the identifier under which a session is going to be opened.
-    pub(super) fn opens(&self, id: &Id, identifier: Option<HeaderValue>) {
+    /// Takes note of how the session is reached that a request is going to open.
+    pub(super) fn opens(&self, id: &Id, identifier: Option<HeaderValue>, link: Option<Arc<Link>>) {
         if let Some(entry) = self.entries().get_mut(id)
-            && let Purpose::Initialize { identifier: noted } = &mut entry.purpose
+            && matches!(entry.purpose, Purpose::Initialize { .. })
         {
-            *noted = identifier;
+            entry.purpose = Purpose::Initialize { identifier, link };
         }
     }
 
@@ -87,10 +83,6 @@ impl Pending {
     /// Ends all requests of the client.
     pub(super) fn take_all(&self) -> Vec<(Id, Entry)> {
         self.entries().drain().filter(|(_, entry)| matches!(entry.asker, Asker::Client)).collect()
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.entries().is_empty()
     }
 
     fn entries(&self) -> MutexGuard<'_, HashMap<Id, Entry>> {

@@ -15,6 +15,13 @@ pub(super) struct Wire {
     settings: Arc<BridgeSettings>,
 }
 
+/// What a refusal of the token leads to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Refused {
+    Renew,
+    Stands,
+}
+
 /// Waits before a connection is tried again that was refused: nothing was sent.
 const CONNECT_AGAIN: [Duration; 3] =
     [Duration::from_millis(200), Duration::from_millis(600), Duration::from_millis(1_200)];
@@ -48,6 +55,15 @@ impl Wire {
     /// Sends a request. A refusal of its token is answered as [`Operation`](crate::Operation) says, which may take as
     /// long as a person does; a refused connection is tried again, and so is a server that is too busy and says when.
     pub(super) async fn send(&self, request: FetchRequest) -> Result<OpenResponse, McpError> {
+        self.send_as(request, Refused::Renew).await
+    }
+
+    /// The same, but a refusal of the token stands: nobody is asked for the sake of this request.
+    pub(super) async fn send_quietly(&self, request: FetchRequest) -> Result<OpenResponse, McpError> {
+        self.send_as(request, Refused::Stands).await
+    }
+
+    async fn send_as(&self, request: FetchRequest, refused: Refused) -> Result<OpenResponse, McpError> {
         let mut operation = self.keeper.operation();
         let (mut connects, mut waits) = (0, 0);
         loop {
@@ -72,7 +88,10 @@ impl Wire {
             let asks_patience = status == StatusCode::TOO_MANY_REQUESTS
                 || status == StatusCode::SERVICE_UNAVAILABLE
                 || (status == StatusCode::UNAUTHORIZED && bears_token);
-            if asks_patience && waits < MAX_WAITS && let Some(wait) = retry_after(&headers) {
+            if asks_patience
+                && waits < MAX_WAITS
+                && let Some(wait) = retry_after(&headers)
+            {
                 drop(body);
                 sleep(wait).await;
                 waits += 1;
@@ -80,8 +99,8 @@ impl Wire {
             }
             // Asking a person may take minutes; the connection is not kept that long.
             let body = if status == StatusCode::UNAUTHORIZED { None } else { Some(body) };
-            let is_own = self.settings.authorization().is_some();
-            if !is_own && operation.again(status, &headers).await.map_err(McpError::Authorization)? {
+            let renews = refused == Refused::Renew && self.settings.authorization().is_none();
+            if renews && operation.again(status, &headers).await.map_err(McpError::Authorization)? {
                 continue;
             }
             return match body {

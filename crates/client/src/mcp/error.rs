@@ -66,6 +66,12 @@ pub enum McpError {
     /// The server went on asking for input.
     #[error("the server asks for input again and again")]
     Rounds,
+    /// The server does not know the session any more, and what was under way in it is lost.
+    #[error("the server has ended the session")]
+    SessionLost,
+    /// The server does not speak HTTP with SSE either, or names an address of another origin for messages.
+    #[error("the endpoint speaks no transport that is known here")]
+    NoSseEndpoint,
     /// Parameters are an object, or there are none.
     #[error("the parameters are not an object")]
     Params,
@@ -90,6 +96,8 @@ impl McpError {
             Self::NotInRevision => "mcp.not_in_revision",
             Self::NotInitialized => "mcp.not_initialized",
             Self::Rounds => "mcp.rounds",
+            Self::SessionLost => "mcp.session_lost",
+            Self::NoSseEndpoint => "mcp.no_sse_endpoint",
             Self::Params => "mcp.params",
         }
     }

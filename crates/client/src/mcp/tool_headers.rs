@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 /// Which arguments of which tool travel as headers too (2026-07-28, "Custom Headers from Tool Parameters").
 #[derive(Default)]
-pub(super) struct ToolHeaders(RwLock<HashMap<String, Vec<Parameter>>>);
+pub(crate) struct ToolHeaders(RwLock<HashMap<String, Vec<Parameter>>>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Parameter {
@@ -29,7 +29,7 @@ const MAX_INTEGER: u64 = (1 << 53) - 1;
 
 impl ToolHeaders {
     /// Takes the tools of a list, and removes those from it whose annotations break the rules.
-    pub(super) fn learn(&self, list: &mut Value) {
+    pub(crate) fn learn(&self, list: &mut Value) {
         let Some(tools) = list.get_mut("tools").and_then(Value::as_array_mut) else { return };
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         tools.retain(|tool| {
@@ -50,7 +50,7 @@ impl ToolHeaders {
     }
 
     /// The headers for a call.
-    pub(super) fn of_call(&self, params: Option<&Value>) -> HeaderMap {
+    pub(crate) fn of_call(&self, params: Option<&Value>) -> HeaderMap {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let called = params.and_then(|params| known.get(params.get("name")?.as_str()?));
         let arguments = params.and_then(|params| params.get("arguments"));

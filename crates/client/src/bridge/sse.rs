@@ -1,0 +1,148 @@
+//! HTTP with SSE, the transport of 2024-11-05.
+
+use std::{sync::Arc, time::Duration};
+
+use portcullis_discovery::BodyStream;
+use portcullis_mcp::sse::{Decoder, Event};
+use tokio::{sync::watch, task::JoinHandle, time::timeout};
+use url::Url;
+
+use super::{hub::Hub, stream::Events, wire::Content};
+use crate::McpError;
+
+/// A connection to a server of 2024-11-05: a stream on which everything comes, and an address where everything goes.
+pub(super) struct Link {
+    endpoint: Url,
+    lost: watch::Receiver<bool>,
+    reader: JoinHandle<()>,
+}
+
+/// How long the server may take to name its address.
+const ENDPOINT_WITHIN: Duration = Duration::from_secs(10);
+
+/// Opens the stream, and waits for the address.
+///
+/// # Errors
+/// [`McpError::NoSseEndpoint`] when the server does not speak this transport, or names an address of another origin.
+pub(super) async fn connect(hub: &Arc<Hub>) -> Result<Arc<Link>, McpError> {
+    let response = hub.wire.send(hub.wire.get(http::HeaderMap::new())).await?;
+    if !response.status.is_success() || Content::of(&response.headers) != Content::Stream {
+        return Err(McpError::NoSseEndpoint);
+    }
+    let (mut body, mut decoder) = (response.body, Decoder::new(hub.settings.max_message));
+    let first = timeout(ENDPOINT_WITHIN, first_event(&mut *body, &mut decoder)).await.ok().flatten();
+    let Some((endpoint, after)) = first.and_then(|(event, after)| Some((endpoint(&event, hub.wire.url())?, after)))
+    else {
+        return Err(McpError::NoSseEndpoint);
+    };
+    tracing::info!("the server speaks HTTP with SSE (2024-11-05)");
+    let (sender, lost) = watch::channel(false);
+    let reader = tokio::spawn(read(Arc::clone(hub), Events::begun(body, decoder), after, sender));
+    Ok(Arc::new(Link { endpoint, lost, reader }))
+}
+
+impl Link {
+    pub(super) fn endpoint(&self) -> &Url {
+        &self.endpoint
+    }
+
+    pub(super) fn is_lost(&self) -> bool {
+        *self.lost.borrow()
+    }
+
+    /// Waits until the stream has ended.
+    pub(super) async fn lost(&self) {
+        let _ = self.lost.clone().wait_for(|lost| *lost).await;
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.reader.abort();
+    }
+}
+
+/// The first event, and those that came with it.
+async fn first_event(body: &mut dyn BodyStream, decoder: &mut Decoder) -> Option<(Event, Vec<Event>)> {
+    loop {
+        let mut events = decoder.push(&body.next().await?.ok()?).ok()?;
+        if !events.is_empty() {
+            let first = events.remove(0);
+            return Some((first, events));
+        }
+    }
+}
+
+/// The address that an event names: one of the same origin, since the token goes there.
+fn endpoint(event: &Event, start: &Url) -> Option<Url> {
+    if event.event.as_deref() != Some("endpoint") {
+        return None;
+    }
+    let mut endpoint = start.join(event.data.trim()).ok()?;
+    endpoint.set_fragment(None);
+    if endpoint.origin() != start.origin() || !endpoint.username().is_empty() || endpoint.password().is_some() {
+        tracing::warn!("the server names an address of another origin for messages, which is refused");
+        return None;
+    }
+    Some(endpoint)
+}
+
+/// Passes on what comes until the stream ends.
+async fn read(hub: Arc<Hub>, mut events: Events, after: Vec<Event>, lost: watch::Sender<bool>) {
+    for event in after {
+        pass(&hub, event.data.into()).await;
+    }
+    loop {
+        match events.next().await {
+            Ok(Some(messages)) => {
+                for message in messages {
+                    pass(&hub, message).await;
+                }
+            }
+            Ok(None) => break,
+            Err(error) => {
+                tracing::warn!(reason = error.code(), "{error}");
+                break;
+            }
+        }
+    }
+    lost.send_replace(true);
+}
+
+/// One bad message of a stream that all share ends only itself.
+async fn pass(hub: &Hub, data: bytes::Bytes) {
+    if !data.is_empty()
+        && let Err(error) = hub.pass(data, None).await
+    {
+        tracing::warn!(reason = error.code(), "the server sent what is no message");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_go_to_the_servers_own_origin_alone() {
+        let start = Url::parse("https://mcp.example.com/sse?a=1").unwrap();
+        let named = |data: &str| {
+            let event = Event { event: Some("endpoint".into()), ..Event::message(data) };
+            endpoint(&event, &start).map(|url| url.to_string())
+        };
+        assert_eq!(named("/messages?session=1#x").as_deref(), Some("https://mcp.example.com/messages?session=1"));
+        assert_eq!(named("messages").as_deref(), Some("https://mcp.example.com/messages"));
+        assert_eq!(named("https://mcp.example.com:443/m").as_deref(), Some("https://mcp.example.com/m"));
+        for foreign in [
+            "https://evil.example/m",
+            "//evil.example/m",
+            "http://mcp.example.com/m",
+            "https://mcp.example.com:444/m",
+            "https://user@mcp.example.com/m",
+            "data:,x",
+            "https://",
+        ] {
+            assert_eq!(named(foreign), None, "{foreign}");
+        }
+        assert!(endpoint(&Event::message("/messages"), &start).is_none());
+    }
+}
