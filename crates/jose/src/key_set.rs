@@ -75,6 +75,11 @@ impl KeySet {
         self.keys.iter().any(|named| named.key.algorithm() == algorithm && named.kid.as_deref() == Some(kid))
     }
 
+    /// Whether there is one key that the token's signature would be verified with.
+    pub fn holds_key_of(&self, token: &Compact<'_>) -> bool {
+        self.find(token.header().kid(), token.header().alg()).is_ok()
+    }
+
     /// Verifies the signature with the one key that is published for the token's `kid` and `alg`; without `kid`,
     /// with the one key that fits the algorithm.
     ///

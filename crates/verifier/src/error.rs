@@ -3,10 +3,13 @@ use std::time::Duration;
 use portcullis_jose::JoseError;
 use portcullis_metadata::ClaimsError;
 
+/// When to come again where too many tokens wait to be verified.
+const RETRY_AFTER_BUSY: Duration = Duration::from_secs(1);
+
 /// Why a token is not accepted.
 ///
-/// No variant holds anything of the token. Everything but [`IssuerUnavailable`](Self::IssuerUnavailable) is a
-/// judgement on the token; that one says only that it could not be judged.
+/// No variant holds anything of the token. Everything but [`IssuerUnavailable`](Self::IssuerUnavailable) and
+/// [`Busy`](Self::Busy) is a judgement on the token; those say only that it could not be judged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VerifyError {
@@ -71,6 +74,9 @@ pub enum VerifyError {
         /// When asking again makes sense.
         retry_after: Duration,
     },
+    /// Too many tokens wait for their signature to be verified, or this one did for too long: it may be good.
+    #[error("too many tokens wait to be verified")]
+    Busy,
 }
 
 impl VerifyError {
@@ -95,18 +101,20 @@ impl VerifyError {
             Self::IssuedAtMissing => "token.issued_at_missing",
             Self::LifetimeTooLong => "token.lifetime_too_long",
             Self::IssuerUnavailable { .. } => "issuer.unavailable",
+            Self::Busy => "verifier.busy",
         }
     }
 
     /// Whether the token could not be judged, so that the client should keep it and come again.
     pub fn is_unavailable(&self) -> bool {
-        matches!(self, Self::IssuerUnavailable { .. })
+        matches!(self, Self::IssuerUnavailable { .. } | Self::Busy)
     }
 
     /// When to come again, where the token could not be judged.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::IssuerUnavailable { retry_after } => Some(*retry_after),
+            Self::Busy => Some(RETRY_AFTER_BUSY),
             _ => None,
         }
     }

@@ -90,7 +90,7 @@ impl Verifier {
         let signature = issuer.verify_signature(&jws, clock.monotonic(), &mut Deadline::default()).await;
         let statement = Statement::of_token(&claims, settings, self.resource());
         judge(TokenRule::Issuer, claims::judge_issuer(&statement, settings));
-        judge(TokenRule::Signature, signature.map(drop));
+        judge(TokenRule::Signature, signature.map(|signed| signed.turn.accept()));
         judge(TokenRule::Type, kind::judge_type(jws.header().typ(), settings.require_at_jwt));
         judge(TokenRule::Kind, kind::judge_claims(&statement));
         judge(TokenRule::Audience, claims::judge_audience(&statement));

@@ -22,6 +22,7 @@ use crate::{
     flight::{AskedBy, Boarding, Flight, Landed, Outcome},
     introspection::Introspection,
     keys::Keys,
+    lane::{Lane, Turn},
     schedule,
     server_metadata::ServerMetadata,
     source::{Fetched, Source},
@@ -53,6 +54,14 @@ pub struct TrustedIssuer {
     refresher: OnceLock<AbortHandle>,
     /// That of the last token that was verified and had another one than before.
     usual_header: ArcSwapOption<KnownHeader>,
+}
+
+/// A signature that verified.
+pub(crate) struct Signed<'i> {
+    /// The state of the keys that it verified with.
+    pub(crate) generation: u64,
+    /// To be accepted once nothing else speaks against the token.
+    pub(crate) turn: Turn<'i>,
 }
 
 impl TrustedIssuer {
@@ -190,30 +199,58 @@ impl TrustedIssuer {
         introspection.ask(token, deadline.get()).await
     }
 
-    /// Verifies a signature with this issuer's keys and algorithms alone, and says with which state of the keys.
-    /// A key that is not held is asked for, once, until the deadline. `now` is the clock's monotonic reading.
+    /// Verifies a signature with this issuer's keys and algorithms alone, when it is its turn. A key that is not held is
+    /// asked for, once, until the deadline. `now` is the clock's monotonic reading.
     pub(crate) async fn verify_signature(
         self: &Arc<Self>,
         token: &Compact<'_>,
         now: Duration,
         deadline: &mut Deadline,
-    ) -> Result<u64, VerifyError> {
+    ) -> Result<Signed<'_>, VerifyError> {
         let algorithm = token.header().alg();
         if !self.settings.algorithms.contains(algorithm) {
             return Err(JoseError::AlgorithmNotAllowed(algorithm).into());
         }
-        if let Some(verified) = self.verify_with_held(token, now)? {
-            return Ok(verified);
+        if let Some(signed) = self.verify_in_turn(token, now, deadline).await? {
+            return Ok(signed);
         }
         let renewed = self.renew(deadline).await;
         // Judged again whatever the outcome: another refresh may have landed since the keys were read.
-        match self.verify_with_held(token, self.clock.monotonic())? {
-            Some(verified) => Ok(verified),
+        match self.verify_in_turn(token, self.clock.monotonic(), deadline).await? {
+            Some(signed) => Ok(signed),
             None => Err(renewed.err().unwrap_or(JoseError::UnknownKey.into())),
         }
     }
 
-    /// None when no key that is held and still usable has the token's (kid, alg).
+    /// None when no key that is held and still usable has the token's (kid, alg): that costs nothing, and waits for
+    /// nobody.
+    async fn verify_in_turn(
+        self: &Arc<Self>,
+        token: &Compact<'_>,
+        now: Duration,
+        deadline: &mut Deadline,
+    ) -> Result<Option<Signed<'_>>, VerifyError> {
+        let lane = Lane::of_this_thread();
+        let turn = match lane.turn_at_once(&*self.clock, now) {
+            Some(turn) => turn,
+            None if !self.holds_key_of(token) => return Ok(None),
+            None => lane.turn_in_order(&*self.clock, deadline.get()).await?,
+        };
+        match self.verify_with_held(token, turn.started())? {
+            Some(generation) => Ok(Some(Signed { generation, turn })),
+            None => {
+                turn.accept();
+                Ok(None)
+            }
+        }
+    }
+
+    fn holds_key_of(&self, token: &Compact<'_>) -> bool {
+        self.keys.held().as_ref().is_some_and(|held| held.set().holds_key_of(token))
+    }
+
+    /// With which state of the keys the signature verifies. None when no key that is held and still usable has the
+    /// token's (kid, alg).
     fn verify_with_held(self: &Arc<Self>, token: &Compact<'_>, now: Duration) -> Result<Option<u64>, VerifyError> {
         let generation = self.keys.generation();
         let held = self.keys.held();

@@ -58,6 +58,7 @@ mod introspection;
 mod issuer;
 mod keys;
 mod kind;
+mod lane;
 mod principal;
 mod refresh_error;
 mod said;

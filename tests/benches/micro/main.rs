@@ -65,20 +65,22 @@ fn hot(stage: &Stage) -> Vec<Step> {
     named.map(|((case, times), allocations)| Step { name: case.name, times, allocations: Some(allocations) }).collect()
 }
 
-/// Tokens never seen before: the whole verification, and what josekit's `verify` takes of it.
-fn cold(stage: &Stage) -> [Step; 2] {
+/// Tokens never seen before: what josekit's `verify` takes, the whole verification, and that of an invalid signature.
+fn cold(stage: &Stage) -> [Step; 3] {
     let (tokens, josekit) = (stage.fresh_tokens(COLD_ROUNDS * COLD_TOKENS), stage.josekit());
     let verifier = stage.verifier();
     let signed: Vec<_> = tokens.iter().map(|token| josekit.split(token.secret())).collect();
+    let forged: Vec<_> = tokens.iter().map(Stage::forged).collect();
     let mut cases = [
         Case::new("josekit verify alone", COLD_TOKENS, |turn| josekit.verify(&signed[turn])),
         Case::new("uncached verify", COLD_TOKENS, |turn| {
             ready(verifier.verify(&tokens[turn])).expect("a good token");
         }),
+        Case::new("invalid signature", COLD_TOKENS, |turn| {
+            ready(verifier.verify(&forged[turn])).expect_err("a bad token");
+        }),
     ];
-    let [alone, whole] = <[_; 2]>::try_from(interleave(COLD_ROUNDS, &mut cases)).expect("as many as there are cases");
-    [
-        Step { name: cases[0].name, times: alone, allocations: None },
-        Step { name: cases[1].name, times: whole, allocations: None },
-    ]
+    let times = interleave(COLD_ROUNDS, &mut cases);
+    let mut steps = cases.iter().zip(times).map(|(case, times)| Step { name: case.name, times, allocations: None });
+    std::array::from_fn(|_| steps.next().expect("as many as there are cases"))
 }

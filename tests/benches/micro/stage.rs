@@ -128,6 +128,14 @@ impl Stage {
         (0..count).map(|number| AccessToken::new(usual_token(&self.forge, number).sign())).collect()
     }
 
+    /// The token with another signature: the middle of it changed.
+    pub(crate) fn forged(token: &AccessToken) -> AccessToken {
+        let (signed, signature) = token.secret().rsplit_once('.').expect("a compact token");
+        let (first, second) = signature.split_at(signature.len() / 2);
+        let changed = if second.starts_with('A') { 'B' } else { 'A' };
+        AccessToken::new(format!("{signed}.{first}{changed}{}", &second[1..]))
+    }
+
     /// josekit with the issuer's key.
     pub(crate) fn josekit(&self) -> Josekit {
         let mut members = self.forge.key().public_jwk();

@@ -12,6 +12,8 @@ use crate::{
     testing::{Bench, trusted, verifier_of},
 };
 
+mod turns;
+
 const OTHER: &str = "https://other.example";
 
 /// A bench whose issuer's keys are held, so that nothing is fetched for its tokens.
