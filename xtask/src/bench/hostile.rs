@@ -1,15 +1,14 @@
 //! Requests that are refused, sent beside good ones: what is left of the good ones' rate.
 
+use std::ops::Range;
+
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::Serialize;
 
 use super::{figures::Spread, load, portcullis, rig::Rig};
 
-/// The kinds, in the order of [`requests`].
+/// The kinds, in the order of [`kinds`].
 pub(super) const KINDS: [&str; 3] = ["invalid signatures", "unknown key ids", "garbage"];
-
-/// How many different requests of a kind are sent in turn.
-const VARIETY: usize = 64;
 
 /// Each takes four runs, and none of them is compared with anything outside its round.
 const MOST_ROUNDS: usize = 5;
@@ -20,13 +19,13 @@ pub(super) struct Kept(pub(super) [Spread; KINDS.len()]);
 
 /// Measures, in rounds in which the good ones and each kind have their turn.
 pub(super) async fn measure(rig: &Rig<'_>, rounds: usize, times: usize) -> anyhow::Result<Kept> {
-    let kinds = requests(rig.token());
+    let kinds = kinds(rig.token());
     let mut ratios = [const { Vec::new() }; KINDS.len()];
     let rounds = rounds.min(MOST_ROUNDS);
     for round in 0..rounds {
         eprintln!("hostile round {} of {rounds}", round + 1);
         let address = rig.protected();
-        let peace = load::run_beside(address, rig.request(), times, &[rig.request().to_vec()]).await?;
+        let peace = load::run_beside(address, rig.request(), times, &Varied::not_at_all(rig.request())).await?;
         for (kind, ratios) in kinds.iter().zip(&mut ratios) {
             rig.clear_log()?;
             let strife = load::run_beside(address, rig.request(), times, kind).await?;
@@ -36,31 +35,56 @@ pub(super) async fn measure(rig: &Rig<'_>, rounds: usize, times: usize) -> anyho
     Ok(Kept(ratios.map(Spread::of)))
 }
 
+/// A request of which no two are the same.
+#[derive(Clone)]
+pub(super) struct Varied {
+    request: Vec<u8>,
+    place: Range<usize>,
+    /// The text at that place.
+    text: fn(u64) -> String,
+}
+
+impl Varied {
+    /// Always the same bytes.
+    fn not_at_all(request: &[u8]) -> Self {
+        Self { request: request.to_vec(), place: 0..0, text: |_| String::new() }
+    }
+
+    /// A call with this token; the text takes the place of the `part`, from `offset` on.
+    fn new(token: &str, part: &str, offset: usize, text: fn(u64) -> String) -> Self {
+        let request = portcullis::tool_call(token, "none");
+        let found = request.windows(part.len()).position(|bytes| bytes == part.as_bytes()).unwrap_or_default();
+        let start = found + offset;
+        Self { request, place: start..start + text(0).len(), text }
+    }
+
+    /// The request of this number.
+    pub(super) fn number(&mut self, number: u64) -> &[u8] {
+        self.request[self.place.clone()].copy_from_slice((self.text)(number).as_bytes());
+        &self.request
+    }
+}
+
 /// Hostile requests, made of a good token.
-fn requests(token: &str) -> [Vec<Vec<u8>>; KINDS.len()] {
+fn kinds(token: &str) -> [Varied; KINDS.len()] {
     let (signed, signature) = token.rsplit_once('.').unwrap_or((token, ""));
     let (_, payload) = signed.split_once('.').unwrap_or((signed, ""));
-    let many = |make: &dyn Fn(usize) -> String| {
-        (0..VARIETY).map(|number| portcullis::tool_call(&make(number), "none")).collect::<Vec<_>>()
-    };
+    let header = unknown_kid(0);
+    let garbage = "x".repeat(token.len());
     [
-        many(&|number| format!("{signed}.{}", mangled(signature, number))),
-        many(&|number| {
-            let header = format!(r#"{{"alg":"RS256","typ":"JWT","kid":"unknown-{number}"}}"#);
-            format!("{}.{payload}.{signature}", URL_SAFE_NO_PAD.encode(header))
-        }),
-        many(&|number| mangled(&"x".repeat(token.len()), number)),
+        // Not at the start: a number that is larger than the modulus is refused before it costs anything.
+        Varied::new(token, signature, signature.len() / 2, letters),
+        Varied::new(&format!("{header}.{payload}.{signature}"), &header, 0, unknown_kid),
+        Varied::new(&garbage, &garbage, 0, letters),
     ]
 }
 
-/// Another text of the same length and alphabet.
-fn mangled(text: &str, number: usize) -> String {
-    let changed = |(at, letter)| match (at == number, letter) {
-        (true, 'A') => 'B',
-        (true, _) => 'A',
-        (false, letter) => letter,
-    };
-    text.chars().enumerate().map(changed).collect()
+fn letters(number: u64) -> String {
+    URL_SAFE_NO_PAD.encode(number.to_be_bytes())
+}
+
+fn unknown_kid(number: u64) -> String {
+    URL_SAFE_NO_PAD.encode(format!(r#"{{"alg":"RS256","typ":"JWT","kid":"unknown-{number:020}"}}"#))
 }
 
 #[cfg(test)]
@@ -68,11 +92,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_request_differs_from_the_good_one() {
+    fn every_request_differs_from_the_good_one_and_from_every_other() {
         let token = format!("eyJhbGciOiJSUzI1NiJ9.{}.{}", "p".repeat(90), "A".repeat(342));
-        for kind in requests(&token) {
-            assert_eq!(kind.len(), VARIETY);
-            assert!(kind.iter().all(|request| !String::from_utf8_lossy(request).contains(&token)));
+        let length = portcullis::tool_call(&token, "none").len();
+        for mut kind in kinds(&token) {
+            let [one, other] = [1 << 40, 7].map(|number| String::from_utf8(kind.number(number).to_vec()).unwrap());
+            assert!(!one.contains(&token) && one != other);
+            assert!(one.starts_with("POST ") && one.len().abs_diff(length) < 100);
         }
+    }
+
+    #[test]
+    fn the_good_one_stays_as_it_is() {
+        assert_eq!(Varied::not_at_all(b"POST").number(7), b"POST");
     }
 }

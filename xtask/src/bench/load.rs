@@ -7,7 +7,7 @@ use std::{
 
 use tokio::task::JoinSet;
 
-use super::http::Connection;
+use super::{hostile::Varied, http::Connection};
 
 /// Connections that are open at once.
 pub(super) const CONNECTIONS: usize = 32;
@@ -40,8 +40,8 @@ pub(super) async fn run(address: SocketAddr, request: &[u8], times: usize) -> an
 /// How many of the connections send what is measured where others send something else.
 const MEASURED: usize = CONNECTIONS / 2;
 
-/// The time that half of the connections take to send `good` so many times each, while the other half sends the
-/// requests of `others` in turn, whatever becomes of those.
+/// The time that half of the connections take to send `good` so many times each, while the other half sends `other`
+/// requests, no two the same, whatever becomes of those.
 ///
 /// # Errors
 /// When an answer to `good` is no 200.
@@ -49,7 +49,7 @@ pub(super) async fn run_beside(
     address: SocketAddr,
     good: &[u8],
     times: usize,
-    others: &[Vec<u8>],
+    other: &Varied,
 ) -> anyhow::Result<Duration> {
     let mut connections = Vec::with_capacity(MEASURED);
     for _ in 0..MEASURED {
@@ -57,8 +57,8 @@ pub(super) async fn run_beside(
     }
     // They end with this.
     let mut beside = JoinSet::new();
-    for first in MEASURED..CONNECTIONS {
-        beside.spawn(bother(address, others.to_vec(), first));
+    for connection in MEASURED..CONNECTIONS {
+        beside.spawn(bother(address, other.clone(), (connection as u64) << 32));
     }
     let started = Instant::now();
     let mut senders = JoinSet::new();
@@ -72,12 +72,12 @@ pub(super) async fn run_beside(
 }
 
 /// Sends for ever. A connection that the server closes is replaced.
-async fn bother(address: SocketAddr, requests: Vec<Vec<u8>>, first: usize) {
-    let mut turns = requests.iter().cycle().skip(first);
+async fn bother(address: SocketAddr, mut request: Varied, first: u64) {
+    let mut numbers = first..;
     loop {
         let Ok(mut connection) = Connection::open(address).await else { continue };
-        for request in turns.by_ref() {
-            if connection.exchange(request).await.is_err() {
+        for number in numbers.by_ref() {
+            if connection.exchange(request.number(number)).await.is_err() {
                 break;
             }
         }
