@@ -1,5 +1,6 @@
 //! The command line.
 
+mod connect;
 mod idp;
 
 use std::{net::SocketAddr, path::PathBuf};
@@ -7,6 +8,7 @@ use std::{net::SocketAddr, path::PathBuf};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
+pub(crate) use self::connect::{Connect, Transport};
 pub(crate) use self::idp::{Algorithm as IdpAlgorithm, Idp};
 use crate::telemetry::LogFormat;
 
@@ -45,6 +47,7 @@ pub(crate) enum Command {
     Logout(SignIn),
     /// Print a fresh access token for a protected resource, for scripts. It asks nobody: log in first.
     Token(SignIn),
+    Connect(Connect),
     /// Examine the authorization chain of any MCP server, or other protected resource, step by step.
     ///
     /// Exits with 0 when clients that keep to the standards get through, with 1 when there are problems, and with 2 when

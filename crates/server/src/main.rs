@@ -31,6 +31,7 @@ fn main() -> ExitCode {
         Command::Login(arguments) => done(command::login::login(&arguments)),
         Command::Logout(arguments) => done(command::login::logout(&arguments)),
         Command::Token(arguments) => done(command::login::token(&arguments)),
+        Command::Connect(arguments) => done(command::connect::run(&arguments)),
         Command::Doctor(arguments) => Ok(command::doctor::run(&arguments)),
         Command::ExplainToken(arguments) => Ok(command::doctor::explain_token(&arguments)),
         Command::Completions { shell } => done(command::completions::run(shell)),

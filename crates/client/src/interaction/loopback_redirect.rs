@@ -65,8 +65,7 @@ impl LoopbackRedirect {
         let failed = |error: std::io::Error| InteractionError::Listen(error.kind());
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(failed)?;
         let port = listener.local_addr().map_err(failed)?.port();
-        let redirect_uri = Url::parse(&format!("http://127.0.0.1:{port}{PATH}"))
-            .map_err(|_| InteractionError::Listen(std::io::ErrorKind::AddrNotAvailable))?;
+        let redirect_uri = Self::uri(port)?;
         let waiting = Waiting::default();
         let server = tokio::spawn(serve(listener, waiting.clone()));
         let (limit, one_at_a_time) = (Self::LIMIT, Mutex::default());
@@ -86,6 +85,20 @@ impl LoopbackRedirect {
             Ok(bound) => Ok(bound),
             Err(_) => Self::bind(open).await,
         }
+    }
+
+    /// The redirect URI of a port, bound or not.
+    ///
+    /// # Errors
+    /// None in practice: every port gives a URL.
+    pub fn uri(port: u16) -> Result<Url, InteractionError> {
+        Url::parse(&format!("http://127.0.0.1:{port}{PATH}"))
+            .map_err(|_| InteractionError::Listen(std::io::ErrorKind::AddrNotAvailable))
+    }
+
+    /// The port that belongs to a resource: see [`bind_for`](Self::bind_for).
+    pub fn port_for(start: &StartUrl) -> u16 {
+        port_of(start)
     }
 
     /// Takes the address that the browser ended at from `read` too, for a browser on another machine, which cannot

@@ -64,7 +64,7 @@ pub(crate) fn token_of_the_environment() -> anyhow::Result<Option<AccessToken>> 
     }
 }
 
-fn settings(arguments: &cli::SignIn, store: CredentialStore) -> anyhow::Result<AuthorizerSettings> {
+pub(super) fn settings(arguments: &cli::SignIn, store: CredentialStore) -> anyhow::Result<AuthorizerSettings> {
     let mut settings =
         AuthorizerSettings { store, private_addresses: arguments.allow_private, ..AuthorizerSettings::default() };
     if let Some(scope) = &arguments.scope {
@@ -174,13 +174,13 @@ async fn pasted(wrong: Option<RedirectError>) -> Option<String> {
     received.await.ok().flatten()
 }
 
-fn open_browser(url: &Url) {
+pub(super) fn open_browser(url: &Url) {
     super::tell(format_args!("opening the browser for your consent; if nothing opens, visit\n{url}"));
     if let Err(error) = webbrowser::open(url.as_str()) {
         tracing::debug!(error = %error, "no browser opened");
     }
 }
 
-fn print_url(url: &Url) {
+pub(super) fn print_url(url: &Url) {
     super::tell(format_args!("for your consent, visit\n{url}"));
 }

@@ -1,0 +1,216 @@
+//! `portcullis connect URL`: the bridge from a client's standard streams to a remote server.
+
+use std::{fs::File, net::Ipv4Addr, net::TcpListener, sync::Arc, sync::OnceLock, time::Duration};
+
+use anyhow::{Context as _, bail};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use portcullis_client::{
+    AuthorizationRequest, Authorizer, AutoConsent, Bridge, BridgeSettings, BridgeTransport, CredentialStore,
+    Interaction, InteractionError, LoopbackRedirect, RedirectParameters, StartUrl, TokenKeeper,
+};
+use portcullis_discovery::{BoxFuture, FetchSettings, HttpFetch};
+use portcullis_metadata::SystemClock;
+use tokio::signal::unix::{SignalKind, signal};
+use url::Url;
+
+use super::sign_in;
+use crate::cli;
+
+pub(crate) fn run(arguments: &cli::Connect) -> anyhow::Result<()> {
+    let settings = settings(arguments)?;
+    let start = StartUrl::parse(&arguments.sign_in.url)?;
+    let (input, output) = protocol_streams().context("standard input and output")?;
+    let runtime = super::control_runtime()?;
+    let outcome = runtime.block_on(connect(arguments, start, settings, input, output));
+    // A read of standard input may be under way, and nobody waits for it.
+    runtime.shutdown_background();
+    outcome
+}
+
+async fn connect(
+    arguments: &cli::Connect,
+    start: StartUrl,
+    settings: BridgeSettings,
+    input: File,
+    output: File,
+) -> anyhow::Result<()> {
+    let ca_file = arguments.sign_in.ca_file.clone();
+    let fetch = Arc::new(HttpFetch::new(FetchSettings { ca_file, ..FetchSettings::default() })?);
+    let keeper = Arc::new(keeper(arguments, start, &fetch, &settings)?);
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let stop = async {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    };
+    let bridge = Bridge::new(keeper, fetch, settings);
+    let (input, output) = (tokio::fs::File::from_std(input), tokio::fs::File::from_std(output));
+    bridge.run(input, output, stop).await.context("cannot read standard input")
+}
+
+/// Standard input and output, which nothing but the protocol goes through from here on: whatever else reads or prints,
+/// a browser that was started for instance, meets nothing and standard error in their places.
+fn protocol_streams() -> std::io::Result<(File, File)> {
+    use std::os::fd::AsFd as _;
+    let input = std::io::stdin().as_fd().try_clone_to_owned()?;
+    let output = std::io::stdout().as_fd().try_clone_to_owned()?;
+    rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
+    rustix::stdio::dup2_stdout(std::io::stderr())?;
+    Ok((input.into(), output.into()))
+}
+
+fn settings(arguments: &cli::Connect) -> anyhow::Result<BridgeSettings> {
+    let mut headers = HeaderMap::new();
+    for text in &arguments.headers {
+        let (name, value) = header_of(text, |name| std::env::var(name).ok())?;
+        headers.append(name, value);
+    }
+    Ok(BridgeSettings {
+        headers,
+        transport: match arguments.transport {
+            cli::Transport::Any => BridgeTransport::Any,
+            cli::Transport::Http => BridgeTransport::StreamableHttp,
+            cli::Transport::Sse => BridgeTransport::HttpSse,
+        },
+        max_message: usize::from(arguments.max_message) * 1024 * 1024,
+        timeout: Duration::from_secs(arguments.timeout.into()),
+        ..BridgeSettings::default()
+    })
+}
+
+/// Reads `Name: value`. Errors do not repeat the value, which may be a secret.
+fn header_of(text: &str, variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<(HeaderName, HeaderValue)> {
+    let Some((name, value)) = text.split_once(':') else { bail!("--header is not of the form `Name: value`") };
+    let name: HeaderName = name.trim().parse().ok().context("--header has a name that no header can have")?;
+    if !BridgeSettings::is_free_header(&name) {
+        bail!("--header {name}: this header is the transport's own");
+    }
+    let value = expanded(value.trim(), variable).with_context(|| format!("--header {name}"))?;
+    let mut value = HeaderValue::from_str(value.trim())
+        .ok()
+        .with_context(|| format!("--header {name}: the value has characters that no header can carry"))?;
+    value.set_sensitive(true);
+    Ok((name, value))
+}
+
+/// A text with `${NAME}` replaced by the variable of this name.
+fn expanded(text: &str, variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<String> {
+    let mut whole = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        let Some((name, after)) = after.split_once('}') else { break };
+        whole.push_str(before);
+        whole.push_str(&variable(name).with_context(|| format!("the environment has no {name}"))?);
+        rest = after;
+    }
+    whole.push_str(rest);
+    Ok(whole)
+}
+
+fn keeper(
+    arguments: &cli::Connect,
+    start: StartUrl,
+    fetch: &Arc<HttpFetch>,
+    settings: &BridgeSettings,
+) -> anyhow::Result<TokenKeeper> {
+    if settings.headers.contains_key(header::AUTHORIZATION) {
+        return Ok(TokenKeeper::without(start));
+    }
+    if let Some(token) = sign_in::token_of_the_environment()? {
+        return Ok(TokenKeeper::given(start, token));
+    }
+    let sign_in = &arguments.sign_in;
+    let store = match sign_in.store.is_some() || CredentialStore::user_directory().is_some() {
+        true => sign_in::store(sign_in)?,
+        // Some clients start programs in an empty environment.
+        false => CredentialStore::in_memory(),
+    };
+    let interaction: Arc<dyn Interaction> = match sign_in.auto_consent {
+        true => Arc::new(AutoConsent::new(Arc::clone(fetch) as _)),
+        false => Arc::new(Browser::new(&start, sign_in)?),
+    };
+    let settings = sign_in::settings(sign_in, store)?;
+    let authorizer = Authorizer::new(Arc::clone(fetch) as _, interaction, Arc::new(SystemClock::new()), settings);
+    Ok(TokenKeeper::new(start, Arc::new(authorizer)))
+}
+
+/// A person with a browser. The port that it comes back to is taken for as long as a sign-in lasts, since many instances
+/// may live side by side for days, and one of them signs in.
+struct Browser {
+    wanted: Url,
+    is_fixed: bool,
+    redirect_uri: OnceLock<Url>,
+    open: fn(&Url),
+}
+
+impl Browser {
+    fn new(start: &StartUrl, arguments: &cli::SignIn) -> anyhow::Result<Self> {
+        let port = arguments.callback_port.unwrap_or_else(|| LoopbackRedirect::port_for(start));
+        let open = if arguments.no_browser { sign_in::print_url } else { sign_in::open_browser };
+        let (wanted, is_fixed) = (LoopbackRedirect::uri(port)?, arguments.callback_port.is_some());
+        Ok(Self { wanted, is_fixed, redirect_uri: OnceLock::new(), open })
+    }
+
+    /// With the wanted port, or with a free one where another program has that.
+    fn chosen(&self) -> Url {
+        let free = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).and_then(|listener| listener.local_addr());
+        if self.is_fixed || free(port_of(&self.wanted)).is_ok() {
+            return self.wanted.clone();
+        }
+        free(0)
+            .ok()
+            .and_then(|address| LoopbackRedirect::uri(address.port()).ok())
+            .unwrap_or_else(|| self.wanted.clone())
+    }
+}
+
+fn port_of(url: &Url) -> u16 {
+    url.port_or_known_default().unwrap_or_default()
+}
+
+impl Interaction for Browser {
+    fn redirect_uri(&self) -> &Url {
+        self.redirect_uri.get_or_init(|| self.chosen())
+    }
+
+    fn authorize<'a>(
+        &'a self,
+        request: &'a AuthorizationRequest,
+    ) -> BoxFuture<'a, Result<RedirectParameters, InteractionError>> {
+        Box::pin(async move {
+            let redirect = LoopbackRedirect::bind_to(port_of(self.redirect_uri()), self.open).await?;
+            redirect.authorize(request).await
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(text: &str) -> Result<String, String> {
+        let variable = |name: &str| (name == "TOKEN").then(|| "hush".to_owned());
+        header_of(text, variable)
+            .map(|(name, value)| format!("{name}={}", value.to_str().unwrap()))
+            .map_err(|error| format!("{error:#}"))
+    }
+
+    #[test]
+    fn headers_are_read_with_what_the_environment_holds() {
+        assert_eq!(header("X-Team: blue").unwrap(), "x-team=blue");
+        assert_eq!(header("Authorization:Bearer ${TOKEN}").unwrap(), "authorization=Bearer hush");
+        assert_eq!(header("a: ${TOKEN}-${TOKEN} $ { ${").unwrap(), "a=hush-hush $ { ${");
+        assert_eq!(header("a:").unwrap(), "a=");
+    }
+
+    /// J2: what a header is refused for names no value.
+    #[test]
+    fn a_header_is_refused_without_its_value() {
+        for text in ["secret", "a b: secret", "a: secret\r\nb: c", "Mcp-Session-Id: secret", "Content-Length: secret"] {
+            let error = header(text).unwrap_err();
+            assert!(!error.contains("secret"), "{error}");
+        }
+        assert_eq!(header("a: ${NONE}").unwrap_err(), "--header a: the environment has no NONE");
+    }
+}
