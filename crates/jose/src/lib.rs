@@ -61,3 +61,6 @@ pub use header::Header;
 pub use key_set::{KeySet, MAX_KEYS, RejectedKey, VerifiedPayload};
 pub use received_proof::{ProofError, ReceivedProof};
 pub use signing_key::SigningKey;
+
+#[cfg(test)]
+mod tests;
