@@ -1,12 +1,14 @@
 //! What a connection is busy with, so that an idle one can be closed and a busy one is not.
 
 use std::{
+    convert::Infallible,
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
+use http::Response;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
@@ -58,18 +60,41 @@ impl Drop for InFlight {
 }
 
 pin_project! {
+    /// An answer to come, counted as under way to the end of its body.
+    pub(super) struct CountedAnswer<F> {
+        #[pin]
+        answer: F,
+        in_flight: Option<InFlight>,
+    }
+}
+
+impl<F> CountedAnswer<F> {
+    pub(super) fn new(answer: F, in_flight: InFlight) -> Self {
+        Self { answer, in_flight: Some(in_flight) }
+    }
+}
+
+impl<F, B> Future for CountedAnswer<F>
+where
+    F: Future<Output = Response<B>>,
+{
+    type Output = Result<Response<Counted<B>>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let response = ready!(this.answer.poll(cx));
+        let in_flight = this.in_flight.take();
+        Poll::Ready(Ok(response.map(|body| Counted { body, _in_flight: in_flight })))
+    }
+}
+
+pin_project! {
     /// An answer's body that keeps its request counted as under way.
     #[derive(Debug)]
     pub(super) struct Counted<B> {
         #[pin]
         body: B,
-        in_flight: InFlight,
-    }
-}
-
-impl<B> Counted<B> {
-    pub(super) fn new(body: B, in_flight: InFlight) -> Self {
-        Self { body, in_flight }
+        _in_flight: Option<InFlight>,
     }
 }
 

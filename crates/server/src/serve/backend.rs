@@ -3,6 +3,7 @@
 use std::{
     convert::Infallible,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -22,7 +23,7 @@ use crate::demo::DemoService;
 #[derive(Clone)]
 pub(super) struct Backend {
     kind: Kind,
-    openings: Openings,
+    openings: Arc<Openings>,
 }
 
 #[derive(Clone)]
@@ -35,7 +36,7 @@ pub(super) enum Kind {
 pub(super) type BackendBody = Either<BoxBody<Bytes, Infallible>, UpstreamBody>;
 
 impl Backend {
-    pub(super) fn new(kind: Kind, openings: Openings) -> Self {
+    pub(super) fn new(kind: Kind, openings: Arc<Openings>) -> Self {
         Self { kind, openings }
     }
 }

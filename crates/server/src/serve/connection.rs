@@ -1,6 +1,6 @@
 //! One connection, from its first byte to its close.
 
-use std::{convert::Infallible, error::Error, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+use std::{error::Error, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Request, Response, Version};
@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use super::{
-    activity::{Activity, Counted},
+    activity::{Activity, CountedAnswer},
     linger::{Linger, Unread},
     request_body::{BodyTimes, RequestBody},
 };
@@ -25,12 +25,9 @@ use super::{
 /// What answers the requests of a connection.
 pub(super) trait Answer: Clone + Send + Sync + 'static {
     type Body: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static;
+    type Future: Future<Output = Response<Self::Body>> + Send + 'static;
 
-    fn answer(
-        &self,
-        request: Request<RequestBody<Incoming>>,
-        peer: SocketAddr,
-    ) -> impl Future<Output = Response<Self::Body>> + Send;
+    fn answer(&self, request: Request<RequestBody<Incoming>>, peer: SocketAddr) -> Self::Future;
 }
 
 /// The bounds of a connection.
@@ -111,12 +108,9 @@ pub(super) async fn serve<S, A>(
                 unread.ignore();
                 None
             };
-            let answer = answer.clone();
-            async move {
-                let request = request.map(|body| RequestBody::new(body, unread, limits.body));
-                let response = answer.answer(request, peer).await;
-                Ok::<_, Infallible>(response.map(|body| Counted::new(body, in_flight)))
-            }
+            let request = request.map(|body| RequestBody::new(body, unread, limits.body));
+            let answer = answer.answer(request, peer);
+            CountedAnswer::new(answer, in_flight)
         }
     });
 
@@ -152,6 +146,8 @@ pub(super) async fn serve<S, A>(
 
 #[cfg(test)]
 mod tests {
+    use std::pin::Pin;
+
     use http_body_util::Full;
     use tokio::{
         io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex},
@@ -175,10 +171,14 @@ mod tests {
 
     impl Answer for Slow {
         type Body = Full<Bytes>;
+        type Future = Pin<Box<dyn Future<Output = Response<Full<Bytes>>> + Send>>;
 
-        async fn answer(&self, _: Request<RequestBody<Incoming>>, _: SocketAddr) -> Response<Full<Bytes>> {
-            self.0.acquire().await.unwrap().forget();
-            Response::new(Full::from("done"))
+        fn answer(&self, _: Request<RequestBody<Incoming>>, _: SocketAddr) -> Self::Future {
+            let permits = Arc::clone(&self.0);
+            Box::pin(async move {
+                permits.acquire().await.unwrap().forget();
+                Response::new(Full::from("done"))
+            })
         }
     }
 

@@ -4,6 +4,7 @@
 use std::{
     convert::Infallible,
     pin::{Pin, pin},
+    sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -21,7 +22,6 @@ use super::{backend::BackendBody, closer::Leftovers};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Where the sessions of one resource's upstream are, and who ends those that are left over.
-#[derive(Clone)]
 pub(super) struct Openings {
     pub(super) resource: ResourceUri,
     pub(super) header: HeaderName,
@@ -34,17 +34,17 @@ pub(super) struct Opening(oneshot::Receiver<Unclaimed>);
 /// An answer until somebody takes it. Dropped before, the session that it names is over.
 struct Unclaimed {
     response: Option<Response<BackendBody>>,
-    openings: Openings,
+    openings: Arc<Openings>,
 }
 
 impl Openings {
     /// Starts a call. The room that its session would have stays taken until the call has ended.
-    pub(super) fn start<F>(&self, call: F, room: HeldRoom) -> Opening
+    pub(super) fn start<F>(self: &Arc<Self>, call: F, room: HeldRoom) -> Opening
     where
         F: Future<Output = Result<Response<BackendBody>, Infallible>> + Send + 'static,
     {
         let (mut answer, awaited) = oneshot::channel();
-        let openings = self.clone();
+        let openings = Arc::clone(self);
         tokio::spawn(async move {
             let mut call = pin!(call);
             let answered = tokio::select! {

@@ -1,6 +1,12 @@
 //! From a request's path to the stack that answers it.
 
-use std::{net::SocketAddr, sync::Arc, time::Instant};
+use std::{
+    net::SocketAddr,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Instant,
+};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -10,14 +16,15 @@ use http::{
 };
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
+use pin_project_lite::pin_project;
 use portcullis_guard::{Peer, RequestId};
-use tower_service::Service as _;
+use tower_service::Service;
 
 use super::{
     connection::Answer,
     health,
     request_body::RequestBody,
-    site::{Site, SiteBody},
+    site::{Site, SiteBody, Stack},
 };
 use crate::{
     plan::{HEALTH, READY},
@@ -40,23 +47,47 @@ impl Router {
 
 impl Answer for Router {
     type Body = Either<SiteBody, Full<Bytes>>;
+    type Future = RouterFuture;
 
     /// The path is compared as it came, byte for byte; only a match reaches a guard.
-    async fn answer(&self, mut request: Request<RequestBody<Incoming>>, peer: SocketAddr) -> Response<Self::Body> {
+    fn answer(&self, mut request: Request<RequestBody<Incoming>>, peer: SocketAddr) -> RouterFuture {
         let site = self.site.load();
         // HTTP/1.1 heads were counted when they were parsed, HTTP/2 ones only in bytes.
         if request.headers().len() > self.max_headers {
             let answer = (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, Some("headers.too_many"), REFUSED.into(), TEXT);
-            return finish(&site, &request, answer, Instant::now()).map(Either::Right);
+            return RouterFuture::Own { response: Some(finish(&site, &request, answer, Instant::now())) };
         }
         let Some(mut stack) = site.stack(request.uri().path(), self.worker) else {
-            return own_answer(&site, &request).map(Either::Right);
+            return RouterFuture::Own { response: Some(own_answer(&site, &request)) };
         };
-        drop(site);
         request.extensions_mut().insert(Peer(peer));
-        match stack.call(request).await {
-            Ok(response) => response.map(Either::Left),
-            Err(infallible) => match infallible {},
+        RouterFuture::Stack { future: stack.call(request) }
+    }
+}
+
+pin_project! {
+    /// The answer to come. Written by hand, since an `async` block would hold the request beside what becomes of it.
+    #[project = Projected]
+    pub(super) enum RouterFuture {
+        Own { response: Option<Response<Full<Bytes>>> },
+        Stack { #[pin] future: <Stack as Service<Request<RequestBody<Incoming>>>>::Future },
+    }
+}
+
+impl Future for RouterFuture {
+    type Output = Response<Either<SiteBody, Full<Bytes>>>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.project() {
+            Projected::Own { response } => match response.take() {
+                Some(response) => Poll::Ready(response.map(Either::Right)),
+                // Polled again after the end, which the contract of `Future` leaves open.
+                None => Poll::Pending,
+            },
+            Projected::Stack { future } => match ready!(future.poll(cx)) {
+                Ok(response) => Poll::Ready(response.map(Either::Left)),
+                Err(infallible) => match infallible {},
+            },
         }
     }
 }

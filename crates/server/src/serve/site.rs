@@ -193,18 +193,18 @@ impl Shared<'_> {
         let resource = self.protected_resource(plan, verifier.clone())?;
         let endpoint = EndpointLayer::new(self.endpoint(plan, &resource))?;
         let guard = GuardLayer::new(Arc::clone(&resource));
-        let openings = Openings {
+        let openings = Arc::new(Openings {
             resource: plan.metadata.resource.clone(),
             header: plan.session_header.clone(),
             leftovers: self.leftovers.clone(),
-        };
+        });
         let stacks = (0..self.workers)
             .map(|_| {
                 let kind = match &plan.upstream {
                     UpstreamPlan::Http(settings) => backend::Kind::Http(self.upstream(settings)?),
                     UpstreamPlan::Demo => backend::Kind::Demo(Plain::new(demo.context("the demo server")?.clone())),
                 };
-                Ok(guard.layer(endpoint.layer(Backend::new(kind, openings.clone()))))
+                Ok(guard.layer(endpoint.layer(Backend::new(kind, Arc::clone(&openings)))))
             })
             .collect::<anyhow::Result<_>>()?;
         Ok(Mount {
