@@ -5,13 +5,20 @@
 
 mod authorization;
 mod canary;
+mod chromium;
+mod client;
+mod client_walk;
 mod devidp;
 mod discovery;
 mod expect;
 mod keycloak;
+mod oidc_provider;
 mod output;
+mod pages;
+mod person;
 mod program;
 mod progress;
+mod request;
 mod server;
 mod session;
 mod site;
@@ -23,6 +30,7 @@ use std::{
     fs,
     future::Future,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
@@ -31,7 +39,11 @@ use clap::{Args, ValueEnum};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{built, checklist::Unit, workspace};
+use chromium::Chromium;
+use person::Person;
 use progress::Progress;
+use site::USER;
+use wire::Wire;
 
 /// Against what to walk.
 #[derive(Args)]
@@ -42,6 +54,10 @@ pub(crate) struct Arguments {
     /// How many seconds Keycloak may take until it is ready, each time that it starts.
     #[arg(long, value_name = "SECONDS", default_value_t = READY_WITHIN)]
     ready_within: u64,
+    /// Consent with a headless Chromium that clicks through the pages, in place of filling in their forms. Pictures of
+    /// all pages are kept in the target folder. Needs Chromium and Node.js 20; without Chromium, forms are filled in.
+    #[arg(long)]
+    browser: bool,
     /// Walk through this scenario with Keycloak only; may be given several times.
     #[arg(long, value_enum, value_name = "SCENARIO")]
     only: Vec<keycloak::Scenario>,
@@ -55,6 +71,8 @@ enum IdentityProvider {
     /// The development authorization server of this workspace. Takes seconds and needs nothing.
     #[default]
     Devidp,
+    /// npm's oidc-provider 9.13.3. Takes a minute and needs npm; the first run downloads 40 MB, Node.js 22 among them.
+    OidcProvider,
     /// Keycloak 26.7.3. Takes some four minutes and 1 GB of memory, and needs Java 17 or newer, `tar`, and
     /// 400 MB in the target folder; the first run downloads 176 MB from Maven Central.
     Keycloak,
@@ -62,7 +80,7 @@ enum IdentityProvider {
 
 impl Default for Arguments {
     fn default() -> Self {
-        Self { idp: IdentityProvider::default(), ready_within: READY_WITHIN, only: Vec::new() }
+        Self { idp: IdentityProvider::default(), ready_within: READY_WITHIN, browser: false, only: Vec::new() }
     }
 }
 
@@ -75,17 +93,56 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     match arguments.idp {
         IdentityProvider::Devidp => {
             progress = Progress::new(Unit::Milliseconds, devidp::LIMIT);
-            outcome = runtime.block_on(unless_interrupted(devidp::whole(&program, &folder, &mut progress)));
+            let wire = Arc::new(Wire::new(devidp::LIMIT)?);
+            let person = person(arguments, &target, &wire, &mut progress);
+            let whole = devidp::whole(&program, &folder, wire, person, &mut progress);
+            outcome = runtime.block_on(unless_interrupted(whole));
+        }
+        IdentityProvider::OidcProvider => {
+            progress = Progress::new(Unit::Seconds, oidc_provider::LIMIT);
+            let wire = Arc::new(Wire::new(oidc_provider::LIMIT)?);
+            let person = person(arguments, &target, &wire, &mut progress);
+            let whole = oidc_provider::whole(&program, &target, &folder, wire, person, &mut progress);
+            outcome = runtime.block_on(unless_interrupted(whole));
         }
         IdentityProvider::Keycloak => {
             progress = Progress::new(Unit::Seconds, keycloak::LIMIT);
-            let ready_within = Duration::from_secs(arguments.ready_within);
-            let whole = keycloak::whole(&program, &target, &folder, ready_within, &arguments.only, &mut progress);
+            let wire = Arc::new(Wire::new(keycloak::LIMIT)?);
+            let person = person(arguments, &target, &wire, &mut progress);
+            let stage = keycloak::Wanted {
+                program: &program,
+                target: &target,
+                folder: &folder,
+                ready_within: Duration::from_secs(arguments.ready_within),
+                only: &arguments.only,
+            };
+            let whole = keycloak::whole(&stage, wire, person, &mut progress);
             outcome = runtime.block_on(unless_interrupted(whole));
         }
     }
     println!("\n{}", progress.table());
     outcome.with_context(|| format!("the walk failed; what the programs wrote is in {}", folder.display()))
+}
+
+/// Who consents in the walk of the shipped client.
+fn person(arguments: &Arguments, target: &Path, wire: &Arc<Wire>, progress: &mut Progress) -> Person {
+    if arguments.browser {
+        match Chromium::find(&target.join("pictures").join(arguments.idp.name())) {
+            Some(chromium) => return Person::with_chromium(USER, chromium),
+            None => progress.skip("a browser at the pages", &format!("none of {} is here", Chromium::names())),
+        }
+    }
+    Person::with_forms(USER, Arc::clone(wire))
+}
+
+impl IdentityProvider {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Devidp => "devidp",
+            Self::OidcProvider => "oidc-provider",
+            Self::Keycloak => "keycloak",
+        }
+    }
 }
 
 /// Ends the future, and so drops what it holds, on SIGINT, SIGTERM and SIGHUP.

@@ -19,7 +19,9 @@ use tokio::{
 use url::{Url, form_urlencoded};
 
 use super::{
-    expect, keycloak,
+    expect,
+    pages::{self, Answers},
+    site::SCOPE,
     visitor::{SignIn, Visitor},
     wire::{Exchange, Wire},
 };
@@ -130,7 +132,11 @@ impl<'a> Authorization<'a> {
                 expect::equal("status of the authorization endpoint", StatusCode::FOUND, redirect.status)?;
                 Ok(Url::parse(expect::header(&redirect.headers, header::LOCATION.as_str()))?)
             }
-            SignIn::Pages => keycloak::sign_in(&self.visitor.wire, &url, REDIRECT_URI, self.user).await,
+            SignIn::Keycloak | SignIn::OidcProvider => {
+                let password = pages::password(self.user);
+                let answers = Answers::consents(self.user, &password);
+                Ok(pages::visit(&self.visitor.wire, &url, REDIRECT_URI, &answers).await?.location)
+            }
         }
     }
 
@@ -161,7 +167,8 @@ impl<'a> Authorization<'a> {
         let (header, payload) = (part()??, part()??);
         let header: Value = serde_json::from_slice(&header)?;
         expect::equal("alg", "RS256", &header["alg"])?;
-        expect::equal("typ of the header", "JWT", &header["typ"])?;
+        let kind = if matches!(self.visitor.sign_in, SignIn::OidcProvider) { "at+jwt" } else { "JWT" };
+        expect::equal("typ of the header", kind, &header["typ"])?;
         expect::that(header["kid"].is_string(), "kid", "a text", &header["kid"])?;
 
         let claims = AccessTokenClaims::parse(&payload)?;
@@ -169,18 +176,22 @@ impl<'a> Authorization<'a> {
         expect::equal("aud", vec![self.visitor.endpoint.as_str()], audience)?;
         expect::equal("iss", Some(self.visitor.issuer.as_str()), claims.iss.as_deref())?;
         expect::that(claims.sub.is_some(), "sub", "one", &claims.sub)?;
-        expect::equal("scope", ASKED, claims.scope.to_string())?;
         let payload: Value = serde_json::from_slice(&payload)?;
-        let user = match self.visitor.sign_in {
-            SignIn::Hint => "sub",
-            SignIn::Pages => "preferred_username",
+        // What lasts is between the client and the authorization server; oidc-provider tells no resource of it.
+        let (user, scope, numbers, texts): (_, _, &[_], &[_]) = match self.visitor.sign_in {
+            SignIn::Hint => ("sub", ASKED, &["exp", "iat", "auth_time"], &["jti", "typ", "azp", "sid"]),
+            SignIn::Keycloak => {
+                ("preferred_username", ASKED, &["exp", "iat", "auth_time"], &["jti", "typ", "azp", "sid"])
+            }
+            SignIn::OidcProvider => ("sub", SCOPE, &["exp", "iat"], &["jti", "client_id"]),
         };
+        expect::equal("scope", scope, claims.scope.to_string())?;
         expect::equal(user, self.user, &payload[user])?;
-        for name in ["exp", "iat", "auth_time"] {
-            expect::that(payload[name].is_number(), name, "a number", &payload[name])?;
+        for name in numbers {
+            expect::that(payload[*name].is_number(), name, "a number", &payload[*name])?;
         }
-        for name in ["jti", "typ", "azp", "sid"] {
-            expect::that(payload[name].is_string(), name, "a text", &payload[name])?;
+        for name in texts {
+            expect::that(payload[*name].is_string(), name, "a text", &payload[*name])?;
         }
         Ok(())
     }

@@ -35,7 +35,12 @@ pub(super) async fn resource_metadata(visitor: &Visitor, challenge: &BearerChall
     let document = ProtectedResourceMetadata::parse(&named.body)?;
     expect::equal("resource", visitor.endpoint.as_str(), document.resource.as_str())?;
     expect::equal("authorization_servers", vec![visitor.issuer.clone()], document.authorization_servers)?;
-    expect::equal("scopes_supported", vec![SCOPE], document.scopes_supported)
+    expect::that(
+        document.scopes_supported.iter().any(|name| name == SCOPE),
+        "scopes_supported",
+        SCOPE,
+        document.scopes_supported,
+    )
 }
 
 /// The authorization server's metadata is there under both names, and the issuer is identical.

@@ -1,14 +1,11 @@
 //! `cargo xtask e2e --idp keycloak`: the real program against a real Keycloak.
 
 mod admin;
-mod browser;
 mod distribution;
-mod form;
 mod guide;
 mod instance;
 mod load;
 mod places;
-mod request;
 mod scenarios;
 mod servers;
 mod stage;
@@ -16,12 +13,10 @@ mod standard_members;
 mod tokens;
 mod upstream;
 
-use std::{path::Path, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
+use super::{canary, output, person::Person, progress::Progress, wire::Wire};
 use clap::ValueEnum as _;
-use url::Url;
-
-use super::{canary, output, progress::Progress, wire::Wire};
 use stage::{Ready, Stage};
 
 pub(super) use scenarios::Scenario;
@@ -35,21 +30,31 @@ const SERVERS_LIMIT: Duration = Duration::from_secs(30);
 /// What is written within a walk is searched in this time.
 const SEARCH_LIMIT: Duration = Duration::from_secs(60);
 
+/// What is walked through, and with what.
+pub(super) struct Wanted<'a> {
+    pub(super) program: &'a Path,
+    pub(super) target: &'a Path,
+    pub(super) folder: &'a Path,
+    /// How long Keycloak may take until it is ready.
+    pub(super) ready_within: Duration,
+    /// The scenarios; all when there is none.
+    pub(super) only: &'a [Scenario],
+}
+
 /// Prepares, starts, walks through all scenarios, and ends. A scenario that fails does not keep the others from
 /// being tried.
 pub(super) async fn whole(
-    program: &Path,
-    target: &Path,
-    folder: &Path,
-    ready_within: Duration,
-    only: &[Scenario],
+    wanted: &Wanted<'_>,
+    wire: Arc<Wire>,
+    person: Person,
     progress: &mut Progress,
 ) -> anyhow::Result<()> {
+    let Wanted { target, folder, ready_within, only, .. } = *wanted;
     let built = distribution::prepared(target, ready_within, progress).await?;
     let ready = Ready::start(&built, folder);
     let ready = progress.step_within(ready_within, "Keycloak starts", ready).await?;
     progress.step_within(REALMS_LIMIT, "the realms of tests/idp are made", ready.make_realms()).await?;
-    let stage = ready.with_servers(program, folder, ready_within);
+    let stage = ready.with_servers(wanted, wire, person);
     let mut stage = progress.step_within(SERVERS_LIMIT, "a server of each setup starts", stage).await?;
 
     let mut walked = Vec::new();
@@ -70,11 +75,8 @@ pub(super) async fn whole(
     walked.into_iter().chain([stopped, ended, searched]).collect()
 }
 
-/// Visits an authorization URL as a user of the realms' files, and gives the redirect.
-pub(super) async fn sign_in(wire: &Wire, url: &Url, redirect_uri: &str, user: &str) -> anyhow::Result<Url> {
-    Ok(browser::sign_in(wire, url, redirect_uri, user, &tokens::password(user)).await?.location)
-}
-
 async fn search(stage: &Stage, folder: &Path) -> anyhow::Result<()> {
-    output::search(folder, &canary::canaries(&stage.wire.exchanges()))
+    let mut canaries = canary::canaries(&stage.wire.exchanges());
+    stage.person_client.add_secrets(&mut canaries)?;
+    output::search(folder, &canaries)
 }

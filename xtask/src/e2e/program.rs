@@ -20,14 +20,15 @@ const LAST_LINES: usize = 8;
 
 /// A running program. Its whole process group is killed when this is dropped.
 pub(super) struct Program {
-    name: &'static str,
+    name: String,
     child: Child,
     output: PathBuf,
 }
 
 impl Program {
     /// Starts the program in a process group of its own. What it writes goes to `<folder>/<name>.log`.
-    pub(super) fn start(name: &'static str, command: &mut Command, folder: &Path) -> anyhow::Result<Self> {
+    pub(super) fn start(name: impl Into<String>, command: &mut Command, folder: &Path) -> anyhow::Result<Self> {
+        let name = name.into();
         let output = folder.join(format!("{name}.log"));
         let file = File::create(&output).with_context(|| format!("{} cannot be made", output.display()))?;
         let child = command
@@ -88,6 +89,11 @@ impl Program {
     /// What it has written so far.
     pub(super) fn written(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.output).unwrap_or_default()).into_owned()
+    }
+
+    /// Whether it runs still.
+    pub(super) fn is_running(&mut self) -> anyhow::Result<bool> {
+        Ok(self.child.try_wait()?.is_none())
     }
 
     /// Waits for its end.

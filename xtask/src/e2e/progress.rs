@@ -49,6 +49,11 @@ impl Progress {
         result.with_context(|| format!("step `{name}`"))
     }
 
+    /// Tells that something is left out, and why.
+    pub(super) fn skip(&mut self, name: &'static str, why: &str) {
+        println!("{}\n        {why}", self.list.add(name, Outcome::NotRun, Duration::ZERO));
+    }
+
     /// All steps below each other.
     pub(super) fn table(&self) -> String {
         self.list.table()

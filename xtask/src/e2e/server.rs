@@ -22,7 +22,7 @@ impl Server {
     ///
     /// # Errors
     /// When it ends before it listens.
-    pub(super) async fn start(name: &'static str, command: &mut Command, folder: &Path) -> anyhow::Result<Self> {
+    pub(super) async fn start(name: impl Into<String>, command: &mut Command, folder: &Path) -> anyhow::Result<Self> {
         let mut program = Program::start(name, command, folder)?;
         let address = program.says(listening).await?;
         let address = address.parse().with_context(|| format!("{address} is no address"))?;

@@ -29,7 +29,9 @@ pub(super) enum SignIn {
     /// By the name in `login_hint`, which is the subject.
     Hint,
     /// By Keycloak's pages; the subject is of Keycloak's choice.
-    Pages,
+    Keycloak,
+    /// By the pages of oidc-provider, where any name is the subject.
+    OidcProvider,
 }
 
 impl Visitor {

@@ -14,8 +14,7 @@ use http::StatusCode;
 use portcullis_discovery::{Fetch as _, FetchResponse, HttpFetch};
 use tokio::{task::JoinSet, time::sleep};
 
-use super::request;
-use crate::e2e::discovery::bearer_challenge;
+use crate::e2e::{discovery::bearer_challenge, request};
 
 /// A pause between two requests of one visitor, so that the machine has time for others.
 const PAUSE: Duration = Duration::from_millis(50);

@@ -13,19 +13,18 @@ use portcullis_metadata::Issuer;
 use url::Url;
 
 use super::{
-    LIMIT,
+    Wanted,
     admin::Admin,
     distribution,
     instance::Instance,
     load::is_later,
     places::Places,
-    request,
     servers::{Servers, Setup},
     standard_members::StandardMembers,
     tokens::{Client, Tokens},
     upstream::Upstream,
 };
-use crate::e2e::{discovery::bearer_challenge, expect, server::Server, wire::Wire};
+use crate::e2e::{client, discovery::bearer_challenge, expect, person::Person, request, server::Server, wire::Wire};
 
 /// The client that a scenario uses unless it needs another.
 const CLIENT: &str = "mcp-cli";
@@ -41,6 +40,8 @@ pub(super) struct Stage {
     pub(super) wire: Arc<Wire>,
     pub(super) admin: Admin,
     pub(super) keycloak: Instance,
+    /// The shipped program, with a person beside it.
+    pub(super) person_client: client::Client,
     pub(super) servers: Servers,
     pub(super) upstream: Upstream,
     _introspection: StandardMembers,
@@ -78,10 +79,11 @@ impl Ready {
     /// Starts the servers in front of it.
     pub(super) async fn with_servers(
         self,
-        program: &Path,
-        folder: &Path,
-        ready_within: Duration,
+        wanted: &Wanted<'_>,
+        wire: Arc<Wire>,
+        person: Person,
     ) -> anyhow::Result<Stage> {
+        let Wanted { program, folder, ready_within, .. } = *wanted;
         let Self { home, places, keycloak, admin } = self;
         let introspection = StandardMembers::listen(places.introspection, places.keycloak).await?;
         Ok(Stage {
@@ -90,9 +92,10 @@ impl Ready {
             home,
             ready_within,
             places,
-            wire: Arc::new(Wire::new(LIMIT)?),
+            wire,
             admin,
             keycloak,
+            person_client: client::Client::new(program, folder, person)?,
             servers: Servers::start(program, places, folder).await?,
             upstream: Upstream::listen(places.upstream).await?,
             _introspection: introspection,

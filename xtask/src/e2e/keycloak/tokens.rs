@@ -8,8 +8,11 @@ use portcullis_metadata::PkceVerifier;
 use serde_json::Value;
 use url::Url;
 
-use super::browser::{self, Arrival};
-use crate::e2e::{expect, wire::Wire};
+use crate::e2e::{
+    expect,
+    pages::{self, Answers, Arrival},
+    wire::Wire,
+};
 
 const REDIRECT_URI: &str = "http://127.0.0.1/callback";
 
@@ -34,7 +37,7 @@ impl Client<'_> {
     pub(super) async fn tokens(&self, scope: &str, user: &str) -> anyhow::Result<Tokens> {
         let verifier = PkceVerifier::generate()?;
         let arrival = self.sign_in(scope, user, &verifier).await?;
-        let given = browser::parameters(&arrival.location);
+        let given = pages::parameters(&arrival.location);
         let code = given.get("code").with_context(|| format!("expected a code, got {:?}", given.keys()))?;
         let fields = [
             ("grant_type", "authorization_code"),
@@ -66,7 +69,7 @@ impl Client<'_> {
         if !scope.is_empty() {
             url.query_pairs_mut().append_pair("scope", scope);
         }
-        browser::sign_in(self.wire, &url, REDIRECT_URI, user, &password(user)).await
+        pages::visit(self.wire, &url, REDIRECT_URI, &Answers::consents(user, &pages::password(user))).await
     }
 
     /// Asks for new tokens.
@@ -96,11 +99,6 @@ impl Client<'_> {
     fn endpoint(&self, name: &str) -> anyhow::Result<Url> {
         Ok(self.realm.join("protocol/openid-connect/")?.join(name)?)
     }
-}
-
-/// The password of every user in the realms' files.
-pub(super) fn password(user: &str) -> String {
-    format!("{user}-password")
 }
 
 /// The header (0) or the claims (1) of a token, unjudged.

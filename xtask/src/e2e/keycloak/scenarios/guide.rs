@@ -14,12 +14,12 @@ use url::Url;
 
 use crate::e2e::{
     keycloak::{
-        browser,
         guide::{self, Block, Guide, Role},
         places::Places,
         stage::Stage,
     },
     output,
+    pages::{self, Answers},
     program::Program,
     progress::Progress,
     server::Server,
@@ -102,9 +102,9 @@ impl<'a> Walk<'a> {
 
     /// Does what a person does in the browser, the last redirect included.
     async fn sign_in(&self, url: &Url) -> anyhow::Result<()> {
-        let redirect_uri = browser::parameters(url).remove("redirect_uri").unwrap_or_default();
+        let redirect_uri = pages::parameters(url).remove("redirect_uri").unwrap_or_default();
         ensure!(redirect_uri.ends_with(CALLBACK), "the redirect goes to {redirect_uri}");
-        let arrival = browser::sign_in(&self.stage.wire, url, &redirect_uri, USER, PASSWORD).await?;
+        let arrival = pages::visit(&self.stage.wire, url, &redirect_uri, &Answers::consents(USER, PASSWORD)).await?;
         let request = FetchRequest::get(arrival.location, UrlPolicy::Operator);
         self.stage.send(request).await.map(drop)
     }

@@ -9,14 +9,15 @@ use portcullis_metadata::{BearerChallenge, PkceVerifier, authorization_server_ur
 use crate::e2e::{
     authorization::Authorization,
     discovery, expect,
-    keycloak::{browser::Page, stage::Stage},
+    keycloak::stage::Stage,
+    pages::Page,
     progress::Progress,
     session::Session,
     visitor::{SignIn, Visitor},
 };
 
 pub(in crate::e2e::keycloak) async fn run(stage: &Stage, progress: &mut Progress) -> anyhow::Result<()> {
-    let visitor = Visitor::new(&stage.endpoint()?, &stage.issuer()?, Arc::clone(&stage.wire), SignIn::Pages)?;
+    let visitor = Visitor::new(&stage.endpoint()?, &stage.issuer()?, Arc::clone(&stage.wire), SignIn::Keycloak)?;
     let challenge = progress.step("a POST without a token is challenged", discovery::challenge(&visitor)).await?;
     let metadata = discovery::resource_metadata(&visitor, &challenge);
     progress.step("protected resource metadata, all forms", metadata).await?;

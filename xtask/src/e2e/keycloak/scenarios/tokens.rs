@@ -7,8 +7,9 @@ use serde_json::json;
 use crate::e2e::{
     discovery::bearer_challenge,
     expect,
-    keycloak::{request, servers::Setup, stage::Stage, tokens::part},
+    keycloak::{servers::Setup, stage::Stage, tokens::part},
     progress::Progress,
+    request,
 };
 
 const JWT: Setup = Setup::Jwt;

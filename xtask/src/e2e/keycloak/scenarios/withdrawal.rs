@@ -9,8 +9,9 @@ use tokio::time::sleep;
 
 use crate::e2e::{
     expect,
-    keycloak::{request, servers::Setup, stage::Stage, tokens::part},
+    keycloak::{servers::Setup, stage::Stage, tokens::part},
     progress::Progress,
+    request,
 };
 
 const SCOPE: &str = "mcp:tools introspection";

@@ -1,4 +1,6 @@
-//! What stands in for a person's browser at Keycloak's pages.
+//! What stands in for a person's browser at the pages of an authorization server: it fills in forms, and keeps cookies.
+
+mod form;
 
 use std::collections::BTreeMap;
 
@@ -7,8 +9,8 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use portcullis_discovery::{Fetch as _, FetchRequest, FetchResponse, UrlPolicy};
 use url::{Url, form_urlencoded};
 
-use super::form::forms;
-use crate::e2e::{expect, wire::Wire};
+use super::{expect, wire::Wire};
+use form::{Form, forms, links};
 
 /// Pages and redirects that one sign-in may take.
 const MAX_STEPS: usize = 10;
@@ -28,58 +30,106 @@ pub(super) enum Page {
     Consent,
 }
 
+/// What a person answers.
+#[derive(Clone, Copy)]
+pub(super) struct Answers<'a> {
+    pub(super) user: &'a str,
+    pub(super) password: &'a str,
+    pub(super) consents: bool,
+}
+
+impl<'a> Answers<'a> {
+    pub(super) fn consents(user: &'a str, password: &'a str) -> Self {
+        Self { user, password, consents: true }
+    }
+}
+
+/// The password of every user in the files of `tests/idp`.
+pub(super) fn password(user: &str) -> String {
+    format!("{user}-password")
+}
+
 /// Visits an authorization URL as somebody who is signed in nowhere, and answers the pages until one redirects to
 /// `redirect_uri`.
 ///
 /// # Errors
 /// When a page is neither the login nor the consent page, or the login is refused.
-pub(super) async fn sign_in(
+pub(super) async fn visit(
     wire: &Wire,
     url: &Url,
     redirect_uri: &str,
-    user: &str,
-    password: &str,
+    answers: &Answers<'_>,
 ) -> anyhow::Result<Arrival> {
     let (mut cookies, mut pages) = (BTreeMap::new(), Vec::new());
-    let mut request = FetchRequest::new(Method::GET, url.clone(), UrlPolicy::Operator);
+    let mut request = get(url.clone());
     for _ in 0..MAX_STEPS {
         let here = request.url.clone();
-        let answer = visit(wire, request, &mut cookies).await?;
+        let answer = sent(wire, request, &mut cookies).await?;
         if answer.status.is_redirection() {
             let location = here.join(expect::header(&answer.headers, header::LOCATION.as_str()))?;
             if location.as_str().split('?').next() == Some(redirect_uri) {
                 return Ok(Arrival { location, pages });
             }
-            request = FetchRequest::new(Method::GET, location, UrlPolicy::Operator);
+            request = get(location);
             continue;
         }
         expect::equal("status of a page", StatusCode::OK, answer.status)
             .with_context(|| shown(&String::from_utf8_lossy(&answer.body)))?;
         let page = String::from_utf8_lossy(&answer.body).into_owned();
-        request = answered(&here, &page, &mut pages, [("username", user), ("password", password)])?;
+        request = answered(&here, &page, &mut pages, answers)?;
     }
     bail!("expected a redirect within {MAX_STEPS} steps, got {pages:?}")
 }
 
+fn get(url: Url) -> FetchRequest {
+    FetchRequest::new(Method::GET, url, UrlPolicy::Operator)
+}
+
 /// Fills in a page's form.
-fn answered(here: &Url, page: &str, pages: &mut Vec<Page>, login: [(&str, &str); 2]) -> anyhow::Result<FetchRequest> {
+fn answered(here: &Url, page: &str, pages: &mut Vec<Page>, answers: &Answers<'_>) -> anyhow::Result<FetchRequest> {
     for mut form in forms(page) {
-        if form.fields.contains_key("username") && !pages.contains(&Page::Login) {
-            pages.push(Page::Login);
-            form.fields.extend(login.map(|(name, value)| (name.to_owned(), value.to_owned())));
-        } else if form.fields.contains_key("accept") && !pages.contains(&Page::Consent) {
-            pages.push(Page::Consent);
-            form.fields.remove("cancel");
-        } else {
-            continue;
+        let kind = kind_of(&form);
+        let Some(kind) = kind.filter(|kind| !pages.contains(kind)) else { continue };
+        pages.push(kind);
+        if kind == Page::Consent
+            && !answers.consents
+            && let Some(link) = links(page).into_iter().find(|link| link.ends_with("/abort"))
+        {
+            return Ok(get(here.join(&link)?));
         }
+        fill_in(&mut form, answers);
         let fields = form.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         return Ok(FetchRequest::post_form(here.join(&form.action)?, fields, UrlPolicy::Operator));
     }
     bail!("expected a page to sign in or to consent, after {pages:?}: {}", shown(page))
 }
 
-async fn visit(
+/// Keycloak's pages, those of oidc-provider, and the development server's.
+fn kind_of(form: &Form) -> Option<Page> {
+    let has = |name| form.fields.contains_key(name);
+    if has("password") {
+        Some(Page::Login)
+    } else if has("accept") || has("decision") || form.fields.get("prompt").is_some_and(|prompt| prompt == "consent") {
+        Some(Page::Consent)
+    } else {
+        None
+    }
+}
+
+fn fill_in(form: &mut Form, answers: &Answers<'_>) {
+    for (name, value) in [
+        ("username", answers.user),
+        ("login", answers.user),
+        ("user", answers.user),
+        ("password", answers.password),
+        ("decision", if answers.consents { "allow" } else { "deny" }),
+    ] {
+        form.fields.entry(name.to_owned()).and_modify(|field| value.clone_into(field));
+    }
+    form.fields.remove(if answers.consents { "cancel" } else { "accept" });
+}
+
+async fn sent(
     wire: &Wire,
     mut request: FetchRequest,
     cookies: &mut BTreeMap<String, String>,
@@ -97,14 +147,17 @@ async fn visit(
 /// Keeps what is set. All is of one host, and what is marked Secure is sent to loopback as browsers do.
 fn keep_cookies(headers: &HeaderMap, cookies: &mut BTreeMap<String, String>) {
     for cookie in headers.get_all(header::SET_COOKIE).iter().filter_map(|cookie| cookie.to_str().ok()) {
-        if let Some((name, value)) = cookie.split(';').next().and_then(|pair| pair.split_once('=')) {
-            cookies.insert(name.to_owned(), value.to_owned());
+        match cookie.split(';').next().and_then(|pair| pair.split_once('=')) {
+            // How a cookie is taken back.
+            Some((name, "")) => drop(cookies.remove(name)),
+            Some((name, value)) => drop(cookies.insert(name.to_owned(), value.to_owned())),
+            None => {}
         }
     }
 }
 
 /// The text of a page.
-fn shown(page: &str) -> String {
+pub(super) fn shown(page: &str) -> String {
     let body = page.split_once("<body").map_or(page, |(_, body)| body);
     let pieces = body.split('<').filter_map(|piece| piece.split_once('>')).map(|(_, text)| text.trim());
     let text = pieces.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ");

@@ -12,7 +12,7 @@ pub(super) struct Form {
 
 /// The forms of a page.
 ///
-/// This reads the pages of one known server. It is no reader of HTML: it knows no comments, scripts or nesting.
+/// This reads the pages of a few known servers. It is no reader of HTML: it knows no comments, scripts or nesting.
 pub(super) fn forms(page: &str) -> Vec<Form> {
     let mut forms: Vec<Form> = Vec::new();
     for tag in page.split('<').skip(1).filter_map(|rest| rest.split_once('>')).map(|(tag, _)| tag) {
@@ -30,6 +30,12 @@ pub(super) fn forms(page: &str) -> Vec<Form> {
         }
     }
     forms
+}
+
+/// Where the links of a page lead.
+pub(super) fn links(page: &str) -> Vec<String> {
+    let tags = page.split('<').skip(1).filter_map(|rest| rest.split_once('>')).map(|(tag, _)| tag);
+    tags.filter(|tag| tag.starts_with("a ")).filter_map(|tag| attribute(tag, "href")).collect()
 }
 
 fn attribute(tag: &str, name: &str) -> Option<String> {
@@ -57,5 +63,6 @@ mod tests {
         let fields: Vec<_> = forms[0].fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         assert_eq!(fields, [("accept", "Yes"), ("code", "x & y"), ("username", "")]);
         assert!(super::forms("no form").is_empty());
+        assert_eq!(links(r#"<a class="x" href="/a?b&amp;c">x</a><abbr href="no">"#), ["/a?b&c"]);
     }
 }

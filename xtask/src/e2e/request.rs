@@ -6,7 +6,7 @@ use http::{HeaderName, HeaderValue, Method, header};
 use portcullis_discovery::{FetchRequest, FetchResponse, UrlPolicy};
 use serde_json::{Value, json};
 
-use crate::e2e::expect;
+use super::expect;
 
 const REVISION: &str = "2026-07-28";
 

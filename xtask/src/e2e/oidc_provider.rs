@@ -1,0 +1,111 @@
+//! `cargo xtask e2e --idp oidc-provider`: the real program as a client and as a resource, and npm's `oidc-provider`.
+
+mod package;
+mod site;
+mod tokens;
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use anyhow::Context as _;
+use portcullis_client::client_document;
+use portcullis_metadata::ClientIdUrl;
+use url::Url;
+
+use super::{
+    authorization::Authorization,
+    canary,
+    client::Client,
+    client_walk::Ground,
+    discovery, output,
+    person::Person,
+    progress::Progress,
+    session::Session,
+    visitor::{SignIn, Visitor},
+    wire::Wire,
+};
+use package::Package;
+use site::{CLIENT_DOCUMENT_URL, Site};
+
+/// How long one step may take, but for those that say otherwise.
+pub(super) const LIMIT: Duration = Duration::from_secs(30);
+/// npm downloads some 40 MB, Node.js among them.
+const INSTALL_LIMIT: Duration = Duration::from_secs(5 * 60);
+
+/// Installs, starts, walks, and ends; the last also when the walk fails.
+pub(super) async fn whole(
+    program: &Path,
+    target: &Path,
+    folder: &Path,
+    wire: Arc<Wire>,
+    person: Person,
+    progress: &mut Progress,
+) -> anyhow::Result<()> {
+    let install = Package::installed(target, folder);
+    let package = progress.step_within(INSTALL_LIMIT, "npm installs oidc-provider and Node.js, once", install).await?;
+    let mut site = progress.step("oidc-provider and two servers start", Site::start(&package, program, folder)).await?;
+    let client = Client::new(program, folder, person)?;
+
+    let library = library_walk(&site, Arc::clone(&wire), progress).await;
+    let shipped = shipped_walk(&site, &wire, &client, progress).await;
+    let stopped = progress.step("SIGTERM ends all of them in order", site.stop()).await;
+    let searched = async {
+        let mut canaries = canary::canaries(&wire.exchanges());
+        client.add_secrets(&mut canaries)?;
+        output::search(folder, &canaries)
+    };
+    let searched = progress.step("no panic and no secret in what the servers wrote", searched).await;
+    library.and(shipped).and(stopped).and(searched)
+}
+
+/// The library, with each of its requests looked at.
+async fn library_walk(site: &Site, wire: Arc<Wire>, progress: &mut Progress) -> anyhow::Result<()> {
+    let visitor = Visitor::new(&site.resource("/mcp")?, &site.issuer, wire, SignIn::OidcProvider)?;
+    let challenge = progress.step("a POST without a token is challenged", discovery::challenge(&visitor)).await?;
+    progress.step("authorization server metadata, both forms", discovery::server_metadata(&visitor)).await?;
+    let mut authorization = Authorization::begin(&visitor, challenge, "alice")?;
+    let registered = progress.step("dynamic client registration", authorization.registration()).await?;
+    let step = authorization.consent(registered);
+    progress.step("login and consent pages, with PKCE S256, state, iss, resource", step).await?;
+    let token = progress.step("token for this resource", authorization.token()).await?;
+    let session = progress.step("initialize opens a session", Session::open(&visitor, token)).await?;
+    progress.step("DELETE ends the session", session.end()).await
+}
+
+/// The shipped program, as a person uses it.
+async fn shipped_walk(site: &Site, wire: &Wire, client: &Client, progress: &mut Progress) -> anyhow::Result<()> {
+    let (resource, other) = (site.resource("/mcp")?, site.resource("/signed-es256")?);
+    let brief = site.resource("/brief")?;
+    let ground = Ground {
+        client,
+        wire,
+        server: &site.server,
+        issuer: &site.issuer,
+        resource: &resource,
+        other: &other,
+        brief: &brief,
+        arguments: &[],
+        registers: true,
+    };
+    ground.walk(progress).await?;
+    progress.step("tokens signed with ES256", tokens::signed_es256(site, client)).await?;
+    progress.step("opaque tokens, by introspection", tokens::opaque(site, wire, client)).await?;
+    progress.step("login with a client ID metadata document", document(site, client)).await
+}
+
+/// The client is known by the address of its document (draft-ietf-oauth-client-id-metadata-document).
+async fn document(site: &Site, client: &Client) -> anyhow::Result<()> {
+    let resource = site.resource("/mcp")?;
+    let redirect_uri = Url::parse("http://127.0.0.1/callback")?;
+    let document = client_document(ClientIdUrl::parse(CLIENT_DOCUMENT_URL)?, "Portcullis", [&redirect_uri]);
+    site.publish(&document.to_json())?;
+    let login = client.run("login", &resource, &["--client-metadata-url", CLIENT_DOCUMENT_URL]).await?;
+    let login = login.succeeded().context("oidc-provider takes client ID metadata documents by draft 02")?;
+    super::expect::that(
+        login.written.contains(CLIENT_DOCUMENT_URL),
+        "the client",
+        CLIENT_DOCUMENT_URL,
+        &login.written,
+    )?;
+    let call = client.run("call", &resource, &["tools/list", "--client-metadata-url", CLIENT_DOCUMENT_URL]).await?;
+    call.succeeded().map(drop)
+}
