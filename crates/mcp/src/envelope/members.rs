@@ -35,14 +35,15 @@ impl<'a> Members<'a> for Message<'a> {
     const IF_ARRAY: EnvelopeError = EnvelopeError::Batch;
     const IF_SCALAR: EnvelopeError = EnvelopeError::NotJsonRpc;
 
-    fn take(&mut self, name: &str, pass: &mut Pass<'a>) -> Result<(), EnvelopeError> {
+    fn take(&mut self, name: &str, pass: &mut Pass<'a>) -> Result<bool, EnvelopeError> {
         match name {
             "jsonrpc" => set(&mut self.jsonrpc, pass.value::<Self>()?),
             "id" => set(&mut self.id, pass.value::<Self>()?),
             "method" => set(&mut self.method, pass.value::<Self>()?),
             "params" => set(&mut self.params, pass.object()?),
             "result" => set(&mut self.result, pass.value::<Self>()?),
-            _ => set(&mut self.error, pass.value::<Self>()?),
+            "error" => set(&mut self.error, pass.value::<Self>()?),
+            _ => Ok(false),
         }
     }
 
@@ -69,12 +70,13 @@ impl<'a> Members<'a> for Params<'a> {
     const IF_ARRAY: EnvelopeError = EnvelopeError::NotJsonRpc;
     const IF_SCALAR: EnvelopeError = EnvelopeError::NotJsonRpc;
 
-    fn take(&mut self, name: &str, pass: &mut Pass<'a>) -> Result<(), EnvelopeError> {
+    fn take(&mut self, name: &str, pass: &mut Pass<'a>) -> Result<bool, EnvelopeError> {
         match name {
             "name" => set(&mut self.name, pass.value::<Self>()?),
             "uri" => set(&mut self.uri, pass.value::<Self>()?),
             "protocolVersion" => set(&mut self.protocol_version, pass.value::<Self>()?),
-            _ => set(&mut self.meta, pass.object()?),
+            "_meta" => set(&mut self.meta, pass.object()?),
+            _ => Ok(false),
         }
     }
 
@@ -100,10 +102,11 @@ impl<'a> Members<'a> for Meta<'a> {
     const IF_ARRAY: EnvelopeError = EnvelopeError::InvalidParams;
     const IF_SCALAR: EnvelopeError = EnvelopeError::InvalidParams;
 
-    fn take(&mut self, name: &str, pass: &mut Pass<'a>) -> Result<(), EnvelopeError> {
+    fn take(&mut self, name: &str, pass: &mut Pass<'a>) -> Result<bool, EnvelopeError> {
         match name {
             meta::PROTOCOL_VERSION => set(&mut self.protocol_version, pass.value::<Self>()?),
-            _ => set(&mut self.client_capabilities, pass.value::<Self>()?),
+            meta::CLIENT_CAPABILITIES => set(&mut self.client_capabilities, pass.value::<Self>()?),
+            _ => Ok(false),
         }
     }
 
@@ -121,8 +124,8 @@ trait Members<'a>: Default {
     const IF_ARRAY: EnvelopeError;
     const IF_SCALAR: EnvelopeError;
 
-    /// Takes the value of a member that `NAMES` has.
-    fn take(&mut self, name: &str, pass: &mut Pass<'a>) -> Result<(), EnvelopeError>;
+    /// Takes the value of a member that `NAMES` has. Whether it is one of these.
+    fn take(&mut self, name: &str, pass: &mut Pass<'a>) -> Result<bool, EnvelopeError>;
 
     /// Judges a member that some readers would take for the one in `NAMES`.
     fn look_alike(&mut self, name: &str) -> Result<(), EnvelopeError>;
@@ -156,9 +159,8 @@ impl<'a> Pass<'a> {
 
     fn member<T: Members<'a>>(&mut self, members: &mut T) -> Result<(), EnvelopeError> {
         let name = self.scanner.name()?;
-        let name = text(name).ok_or(EnvelopeError::NotJson)?;
-        if let Some(known) = T::NAMES.iter().find(|known| name == **known) {
-            return members.take(known, self);
+        if members.take(&name, self)? {
+            return Ok(());
         }
         if let Some(known) = T::NAMES.iter().find(|known| looks_alike(&name, known)) {
             members.look_alike(known)?;
@@ -181,9 +183,10 @@ impl<'a> Pass<'a> {
     }
 }
 
-fn set<T>(slot: &mut Option<T>, value: T) -> Result<(), EnvelopeError> {
+/// Takes a value that must come once.
+fn set<T>(slot: &mut Option<T>, value: T) -> Result<bool, EnvelopeError> {
     match slot.replace(value) {
-        None => Ok(()),
+        None => Ok(true),
         Some(_) => Err(EnvelopeError::DuplicateMember),
     }
 }

@@ -1,5 +1,7 @@
 //! JSON text (RFC 8259), gone through once: its form is checked, and nothing is kept.
 
+use std::borrow::Cow;
+
 use super::EnvelopeError;
 
 /// A place in a JSON text. Every step that finds something else than it wants fails with [`EnvelopeError::NotJson`].
@@ -21,10 +23,12 @@ impl<'a> Scanner<'a> {
 
     /// The byte that comes behind white space, without passing over it.
     pub(super) fn next(&mut self) -> Option<u8> {
-        let rest = self.text.as_bytes().get(self.at..)?;
-        let blank = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')).count();
-        self.at += blank;
-        rest.get(blank).copied()
+        loop {
+            match self.peek() {
+                Some(b' ' | b'\t' | b'\n' | b'\r') => self.at += 1,
+                byte => return byte,
+            }
+        }
     }
 
     /// Passes over this byte behind white space, if it is there.
@@ -34,15 +38,26 @@ impl<'a> Scanner<'a> {
         is_there
     }
 
-    /// Passes over the name of a member and its colon. The name as it stands there, quotes included.
-    pub(super) fn name(&mut self) -> Result<&'a str, EnvelopeError> {
-        if self.next() != Some(b'"') {
-            return Err(EnvelopeError::NotJson);
-        }
-        let start = self.at;
-        self.string()?;
-        let name = &self.text[start..self.at];
-        if self.take(b':') { Ok(name) } else { Err(EnvelopeError::NotJson) }
+    /// Passes over the name of a member and its colon. The name with its escapes decoded.
+    pub(super) fn name(&mut self) -> Result<Cow<'a, str>, EnvelopeError> {
+        let start = self.at_name()?;
+        let is_plain = self.string()?;
+        let name = if is_plain {
+            Cow::Borrowed(&self.text[start + 1..self.at - 1])
+        } else {
+            let decoded = serde_json::from_str(&self.text[start..self.at]);
+            Cow::Owned(decoded.map_err(|_| EnvelopeError::NotJson)?)
+        };
+        self.colon().map(|()| name)
+    }
+
+    /// Where a name begins.
+    fn at_name(&mut self) -> Result<usize, EnvelopeError> {
+        if self.next() == Some(b'"') { Ok(self.at) } else { Err(EnvelopeError::NotJson) }
+    }
+
+    fn colon(&mut self) -> Result<(), EnvelopeError> {
+        if self.take(b':') { Ok(()) } else { Err(EnvelopeError::NotJson) }
     }
 
     /// Passes over a value whose arrays and objects nest no deeper than `max_depth`. The value as it stands there.
@@ -99,23 +114,31 @@ impl<'a> Scanner<'a> {
 
     /// Passes over what stands before a value in this container.
     fn member_of(&mut self, container: Container) -> Result<(), EnvelopeError> {
-        if container == Container::Object { self.name().map(drop) } else { Ok(()) }
+        if container == Container::Array {
+            return Ok(());
+        }
+        self.at_name()?;
+        self.string()?;
+        self.colon()
     }
 
-    /// Passes over a string, from its quote to its quote.
-    fn string(&mut self) -> Result<(), EnvelopeError> {
+    /// Passes over a string, from its quote to its quote. Whether it has no escapes.
+    fn string(&mut self) -> Result<bool, EnvelopeError> {
         let bytes = self.text.as_bytes();
-        let mut at = self.at + 1;
+        let (mut at, mut is_plain) = (self.at + 1, true);
         loop {
             match bytes.get(at) {
                 Some(b'"') => break,
-                Some(b'\\') => at += 1 + escape(&bytes[at + 1..])?,
+                Some(b'\\') => {
+                    at += 1 + escape(&bytes[at + 1..])?;
+                    is_plain = false;
+                }
                 Some(0x20..) => at += 1,
                 Some(_) | None => return Err(EnvelopeError::NotJson),
             }
         }
         self.at = at + 1;
-        Ok(())
+        Ok(is_plain)
     }
 
     fn number(&mut self) -> Result<(), EnvelopeError> {
