@@ -15,6 +15,7 @@ mod shutdown;
 mod sinks;
 mod site;
 mod tls;
+mod turn;
 mod worker;
 
 use std::{

@@ -1,6 +1,14 @@
 //! One connection, from its first byte to its close.
 
-use std::{error::Error, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+use std::{
+    error::Error,
+    future::poll_fn,
+    net::SocketAddr,
+    pin::pin,
+    sync::Arc,
+    task::{Poll, Waker},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::{Request, Response, Version};
@@ -20,6 +28,7 @@ use super::{
     activity::{Activity, CountedAnswer},
     linger::{Linger, Unread},
     request_body::{BodyTimes, RequestBody},
+    turn,
 };
 
 /// What answers the requests of a connection.
@@ -116,32 +125,67 @@ pub(super) async fn serve<S, A>(
 
     let mut connection = pin!(protocol.serve_connection(io, service));
     let mut idle = pin!(sleep_until(Instant::now() + limits.idle));
+    let shutdown_seen = shutdown.clone();
+    let mut shutdown = pin!(shutdown.wait_for(|shutdown| *shutdown));
     let mut closing = false;
+    // Whom the timer and the shutdown wake.
+    let mut woken: Option<Waker> = None;
     loop {
-        tokio::select! {
-            biased;
-            result = connection.as_mut() => {
-                if let Err(error) = result {
-                    tracing::debug!(error = %error, "connection ended");
+        let event = poll_fn(|cx| {
+            if let Poll::Ready(result) = turn::take(|| connection.as_mut().poll(cx)) {
+                return Poll::Ready(Event::Ended(result));
+            }
+            // Once they wake this task, it costs less to see whether they have than to poll them in each turn.
+            if woken.as_ref().is_none_or(|woken| !woken.will_wake(cx.waker())) {
+                if !closing && shutdown.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(Event::Shutdown);
                 }
+                woken = idle.as_mut().poll(cx).is_pending().then(|| cx.waker().clone());
+            }
+            if !closing && !matches!(shutdown_seen.has_changed(), Ok(false)) {
+                Poll::Ready(Event::Shutdown)
+            } else if idle.is_elapsed() {
+                Poll::Ready(Event::Silence)
+            } else {
+                Poll::Pending
+            }
+        });
+        match event.await {
+            Event::Ended(Ok(())) => return,
+            Event::Ended(Err(error)) => {
+                tracing::debug!(error = %error, "connection ended");
                 return;
             }
-            _ = shutdown.wait_for(|shutdown| *shutdown), if !closing => {
+            Event::Shutdown => {
                 closing = true;
                 connection.as_mut().graceful_shutdown();
             }
-            () = idle.as_mut() => match activity.idle_deadline(limits.idle) {
-                Some(deadline) => idle.as_mut().reset(deadline),
-                None if closing => return,
-                // The peer is told, so that it sends nothing more; what it has begun may still come.
-                None => {
-                    closing = true;
-                    connection.as_mut().graceful_shutdown();
-                    idle.as_mut().reset(Instant::now() + FAREWELL);
-                }
-            },
+            Event::Silence => {
+                let deadline = match activity.idle_deadline(limits.idle) {
+                    Some(deadline) => deadline,
+                    None if closing => return,
+                    // The peer is told, so that it sends nothing more; what it has begun may still come.
+                    None => {
+                        closing = true;
+                        connection.as_mut().graceful_shutdown();
+                        Instant::now() + FAREWELL
+                    }
+                };
+                idle.as_mut().reset(deadline);
+                woken = None;
+            }
         }
     }
+}
+
+/// What ends a wait.
+enum Event<R> {
+    /// The connection is over.
+    Ended(R),
+    /// The process is to end.
+    Shutdown,
+    /// Nothing has been under way for a while, perhaps.
+    Silence,
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ use super::{
     health::Readiness,
     opening::Openings,
     sinks::Sinks,
+    turn::Clocks,
 };
 use crate::{
     config::{Authorization, Limits},
@@ -61,18 +62,19 @@ struct Mount {
 impl Site {
     /// Builds it, for the runtime that it is called on. Nothing is asked of anybody before [`start`](Self::start).
     pub(super) fn new(plan: &Plan, clock: Arc<dyn Clock>, sinks: Sinks) -> anyhow::Result<(Self, Closing)> {
-        let issuers = trusted_issuers(plan, &clock)?;
+        let clocks = Clocks::new(clock);
+        let issuers = trusted_issuers(plan, &clocks.exact)?;
         let (closer, over) = Closer::new(sinks.audit.clone());
         let leftovers = closer.leftovers().clone();
-        let sessions = SessionStore::new(plan.session.settings.clone(), Arc::clone(&clock), Arc::new(closer));
+        let sessions = SessionStore::new(plan.session.settings.clone(), Arc::clone(&clocks.turn), Arc::new(closer));
         let shared = Shared {
             limits: &plan.limits,
             rates: &plan.rates,
-            guard_limits: guard_limits(&plan.rates, &clock),
+            guard_limits: guard_limits(&plan.rates, &clocks.turn),
             workers: plan.workers,
             budget: BodyBudget::new(plan.limits.body_budget),
             sessions: sessions.clone(),
-            clock: Arc::clone(&clock),
+            clocks: &clocks,
             sinks: Arc::new(sinks.clone()),
             ended_status: plan.session.ended_status,
             leftovers,
@@ -90,7 +92,8 @@ impl Site {
             };
             upstreams.insert(resource.metadata.resource.clone(), (resource.session_header.clone(), upstream));
         }
-        let site = Self { mounts, issuers, sessions, origins: plan.origins.clone(), clock, access: sinks.access };
+        let (origins, clock) = (plan.origins.clone(), clocks.exact);
+        let site = Self { mounts, issuers, sessions, origins, clock, access: sinks.access };
         Ok((site, Closing { over, upstreams }))
     }
 
@@ -174,13 +177,13 @@ struct Shared<'a> {
     sessions: SessionStore,
     ended_status: EndedStatus,
     leftovers: Leftovers,
-    clock: Arc<dyn Clock>,
+    clocks: &'a Clocks,
     sinks: Arc<Sinks>,
 }
 
 impl Shared<'_> {
     fn upstream(&self, settings: &HttpUpstreamSettings) -> anyhow::Result<HttpUpstream> {
-        Ok(HttpUpstream::new(settings.clone(), Arc::clone(&self.clock))?)
+        Ok(HttpUpstream::new(settings.clone(), Arc::clone(&self.clocks.turn))?)
     }
 
     fn mount(
@@ -224,7 +227,7 @@ impl Shared<'_> {
         let mut settings = VerifierSettings::new(plan.metadata.resource.clone());
         settings.max_token_bytes = self.limits.max_token;
         settings.cache_entries = self.limits.cached_tokens;
-        Ok(Some(Verifier::new(settings, issuers, Arc::clone(&self.clock))?))
+        Ok(Some(Verifier::new(settings, issuers, Arc::clone(&self.clocks.exact))?))
     }
 
     fn protected_resource(
@@ -245,7 +248,7 @@ impl Shared<'_> {
         settings.cors = EndpointSettings::cors(&plan.session_header);
         settings.limits = self.guard_limits.clone();
         settings.trusted_proxies = self.rates.proxies.clone();
-        settings.clock = Arc::clone(&self.clock);
+        settings.clock = Arc::clone(&self.clocks.exact);
         settings.sink = Arc::clone(&self.sinks) as _;
         Ok(ProtectedResource::new(settings)?)
     }
@@ -256,7 +259,7 @@ impl Shared<'_> {
         settings.required_scopes = plan.required_scopes.clone();
         settings.rules.clone_from(&plan.rules);
         for (rule, rate) in settings.rules.iter_mut().zip(&plan.rates) {
-            rule.limit = rate.map(|rate| Limiter::new(rate, self.rates.entries, Arc::clone(&self.clock)));
+            rule.limit = rate.map(|rate| Limiter::new(rate, self.rates.entries, Arc::clone(&self.clocks.turn)));
         }
         settings.revisions = plan.revisions;
         settings.session_header = plan.session_header.clone();
