@@ -4,9 +4,11 @@
 
 mod build;
 mod figures;
+mod flavour;
 mod folder;
 mod hostile;
 mod http;
+mod introspection;
 mod load;
 mod measure;
 mod nginx;
@@ -17,6 +19,7 @@ mod report;
 mod rig;
 mod sessions;
 mod upstream;
+mod varied;
 
 use std::{net::SocketAddr, os::unix::process::CommandExt as _, process::Command};
 
@@ -67,6 +70,8 @@ enum Part {
     #[command(hide = true)]
     Upstream,
     #[command(hide = true)]
+    Introspection { audience: String },
+    #[command(hide = true)]
     Proxy { upstream: SocketAddr },
 }
 
@@ -76,6 +81,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         Some(Part::Measure { options, programs }) => measure::run(&options, &programs),
         Some(Part::Sessions) => sessions::run(),
         Some(Part::Upstream) => upstream::run(),
+        Some(Part::Introspection { audience }) => introspection::run(&audience),
         Some(Part::Proxy { upstream }) => proxy::run(upstream),
     }
 }

@@ -82,16 +82,18 @@ impl Starts {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::rig::PORTCULLIS, *};
 
     #[test]
     fn ratios_are_paired_by_round() {
         let mut figures = Figures::default();
         for (nginx, portcullis) in [(10.0, 11.0), (20.0, 24.0), (30.0, 27.0)] {
             let sample = |cpu_us| Sample { cpu_us, throughput: 1.0, lines_missing: 0 };
-            figures.add([sample(1.0), sample(nginx), sample(1.0), sample(portcullis)]);
+            let mut round = [sample(1.0); VARIANTS.len()];
+            (round[NGINX], round[PORTCULLIS]) = (sample(nginx), sample(portcullis));
+            figures.add(round);
         }
-        let ratio = figures.ratio(3, |sample| sample.cpu_us);
+        let ratio = figures.ratio(PORTCULLIS, |sample| sample.cpu_us);
         assert_eq!((ratio.min, ratio.median, ratio.max), (0.9, 1.1, 1.2));
         assert_eq!(figures.spread(NGINX, |sample| sample.cpu_us).median, 20.0);
     }

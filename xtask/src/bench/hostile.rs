@@ -1,11 +1,9 @@
 //! Requests that are refused, sent beside good ones: what is left of the good ones' rate.
 
-use std::ops::Range;
-
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::Serialize;
 
-use super::{figures::Spread, load, portcullis, rig::Rig};
+use super::{figures::Spread, load, portcullis, rig::Rig, varied::Varied};
 
 /// The kinds, in the order of [`kinds`].
 pub(super) const KINDS: [&str; 3] = ["invalid signatures", "unknown key ids", "garbage"];
@@ -25,7 +23,7 @@ pub(super) async fn measure(rig: &Rig<'_>, rounds: usize, times: usize) -> anyho
     for round in 0..rounds {
         eprintln!("hostile round {} of {rounds}", round + 1);
         let address = rig.protected();
-        let peace = load::run_beside(address, rig.request(), times, &Varied::not_at_all(rig.request())).await?;
+        let peace = load::run_beside(address, rig.request(), times, rig.request()).await?;
         for (kind, ratios) in kinds.iter().zip(&mut ratios) {
             rig.clear_log()?;
             let strife = load::run_beside(address, rig.request(), times, kind).await?;
@@ -35,51 +33,23 @@ pub(super) async fn measure(rig: &Rig<'_>, rounds: usize, times: usize) -> anyho
     Ok(Kept(ratios.map(Spread::of)))
 }
 
-/// A request of which no two are the same.
-#[derive(Clone)]
-pub(super) struct Varied {
-    request: Vec<u8>,
-    place: Range<usize>,
-    /// The text at that place.
-    text: fn(u64) -> String,
-}
-
-impl Varied {
-    /// Always the same bytes.
-    fn not_at_all(request: &[u8]) -> Self {
-        Self { request: request.to_vec(), place: 0..0, text: |_| String::new() }
-    }
-
-    /// A call with this token; the text takes the place of the `part`, from `offset` on.
-    fn new(token: &str, part: &str, offset: usize, text: fn(u64) -> String) -> Self {
-        let request = portcullis::tool_call(token, "none");
-        let found = request.windows(part.len()).position(|bytes| bytes == part.as_bytes()).unwrap_or_default();
-        let start = found + offset;
-        Self { request, place: start..start + text(0).len(), text }
-    }
-
-    /// The request of this number.
-    pub(super) fn number(&mut self, number: u64) -> &[u8] {
-        self.request[self.place.clone()].copy_from_slice((self.text)(number).as_bytes());
-        &self.request
-    }
-}
-
 /// Hostile requests, made of a good token.
 fn kinds(token: &str) -> [Varied; KINDS.len()] {
     let (signed, signature) = token.rsplit_once('.').unwrap_or((token, ""));
     let (_, payload) = signed.split_once('.').unwrap_or((signed, ""));
     let header = unknown_kid(0);
     let garbage = "x".repeat(token.len());
+    let call = |token: &str| portcullis::tool_call(token, "none");
     [
         // Not at the start: a number that is larger than the modulus is refused before it costs anything.
-        Varied::new(token, signature, signature.len() / 2, letters),
-        Varied::new(&format!("{header}.{payload}.{signature}"), &header, 0, unknown_kid),
-        Varied::new(&garbage, &garbage, 0, letters),
+        Varied::new(call(token), signature, signature.len() / 2, letters),
+        Varied::new(call(&format!("{header}.{payload}.{signature}")), &header, 0, unknown_kid),
+        Varied::new(call(&garbage), &garbage, 0, letters),
     ]
 }
 
-fn letters(number: u64) -> String {
+/// Eleven letters that a token may have.
+pub(super) fn letters(number: u64) -> String {
     URL_SAFE_NO_PAD.encode(number.to_be_bytes())
 }
 
@@ -100,10 +70,5 @@ mod tests {
             assert!(!one.contains(&token) && one != other);
             assert!(one.starts_with("POST ") && one.len().abs_diff(length) < 100);
         }
-    }
-
-    #[test]
-    fn the_good_one_stays_as_it_is() {
-        assert_eq!(Varied::not_at_all(b"POST").number(7), b"POST");
     }
 }

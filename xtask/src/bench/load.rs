@@ -2,12 +2,13 @@
 
 use std::{
     net::SocketAddr,
+    sync::atomic::{AtomicU64, Ordering},
     time::{Duration, Instant},
 };
 
 use tokio::task::JoinSet;
 
-use super::{hostile::Varied, http::Connection};
+use super::{http::Connection, varied::Varied};
 
 /// Connections that are open at once.
 pub(super) const CONNECTIONS: usize = 32;
@@ -17,11 +18,11 @@ pub(super) fn times(requests: u32) -> usize {
     (requests as usize).div_ceil(CONNECTIONS)
 }
 
-/// Sends the same bytes on each connection so many times and reads the answers; gives the time that it took.
+/// Sends requests on each connection so many times and reads the answers; gives the time that it took.
 ///
 /// # Errors
 /// When an answer is no 200, so that nothing but successes is ever measured.
-pub(super) async fn run(address: SocketAddr, request: &[u8], times: usize) -> anyhow::Result<Duration> {
+pub(super) async fn run(address: SocketAddr, request: &Varied, times: usize) -> anyhow::Result<Duration> {
     let mut connections = Vec::with_capacity(CONNECTIONS);
     for _ in 0..CONNECTIONS {
         connections.push(Connection::open(address).await?);
@@ -29,7 +30,7 @@ pub(super) async fn run(address: SocketAddr, request: &[u8], times: usize) -> an
     let started = Instant::now();
     let mut senders = JoinSet::new();
     for connection in connections {
-        senders.spawn(repeat(connection, request.to_vec(), times));
+        senders.spawn(repeat(connection, request.clone(), times));
     }
     while let Some(ended) = senders.join_next().await {
         ended??;
@@ -47,7 +48,7 @@ const MEASURED: usize = CONNECTIONS / 2;
 /// When an answer to `good` is no 200.
 pub(super) async fn run_beside(
     address: SocketAddr,
-    good: &[u8],
+    good: &Varied,
     times: usize,
     other: &Varied,
 ) -> anyhow::Result<Duration> {
@@ -57,13 +58,13 @@ pub(super) async fn run_beside(
     }
     // They end with this.
     let mut beside = JoinSet::new();
-    for connection in MEASURED..CONNECTIONS {
-        beside.spawn(bother(address, other.clone(), (connection as u64) << 32));
+    for _ in MEASURED..CONNECTIONS {
+        beside.spawn(bother(address, other.clone()));
     }
     let started = Instant::now();
     let mut senders = JoinSet::new();
     for connection in connections {
-        senders.spawn(repeat(connection, good.to_vec(), times));
+        senders.spawn(repeat(connection, good.clone(), times));
     }
     while let Some(ended) = senders.join_next().await {
         ended??;
@@ -72,8 +73,8 @@ pub(super) async fn run_beside(
 }
 
 /// Sends for ever. A connection that the server closes is replaced.
-async fn bother(address: SocketAddr, mut request: Varied, first: u64) {
-    let mut numbers = first..;
+async fn bother(address: SocketAddr, mut request: Varied) {
+    let mut numbers = numbers();
     loop {
         let Ok(mut connection) = Connection::open(address).await else { continue };
         for number in numbers.by_ref() {
@@ -84,9 +85,15 @@ async fn bother(address: SocketAddr, mut request: Varied, first: u64) {
     }
 }
 
-async fn repeat(mut connection: Connection, request: Vec<u8>, times: usize) -> anyhow::Result<()> {
-    for _ in 0..times {
-        connection.exchange(&request).await?.ok()?;
+async fn repeat(mut connection: Connection, mut request: Varied, times: usize) -> anyhow::Result<()> {
+    for number in numbers().take(times) {
+        connection.exchange(request.number(number)).await?.ok()?;
     }
     Ok(())
+}
+
+/// Numbers that no connection of this process had before.
+fn numbers() -> impl Iterator<Item = u64> {
+    static CONNECTIONS_SO_FAR: AtomicU64 = AtomicU64::new(0);
+    (CONNECTIONS_SO_FAR.fetch_add(1, Ordering::Relaxed) << 32)..
 }

@@ -1,4 +1,4 @@
-//! The server under test, configured as in production: RS256 tokens, sessions, a rule, the access line of each request.
+//! The server under test.
 
 use std::{
     fs::{self, File},
@@ -13,13 +13,14 @@ use anyhow::{Context as _, bail, ensure};
 use tokio::time::sleep;
 
 use super::{
+    flavour::Flavour,
     http::Connection,
     process::{self, Process},
 };
 
 pub(super) const PATH: &str = "/mcp";
-const ISSUER: &str = "https://auth.example.com/realms/prod";
-const BASE_URL: &str = "http://127.0.0.1:3000";
+pub(super) const ISSUER: &str = "https://auth.example.com/realms/prod";
+pub(super) const BASE_URL: &str = "http://127.0.0.1:3000";
 
 /// How long the server may take to become ready.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -32,57 +33,38 @@ const ACCESS_LINE: &str = " http.status=200 ";
 pub(super) struct Setup<'a> {
     program: &'a Path,
     configuration: PathBuf,
-    log: PathBuf,
+    /// The access log, and the audit trail where there is one.
+    written: [PathBuf; 2],
     address: SocketAddr,
     pub(super) token: String,
 }
 
+/// Writes keys and a token that they signed into the folder, and gives the token.
+pub(super) fn sign_token(issuer: &Path, folder: &Path) -> anyhow::Result<String> {
+    let status = Command::new(issuer).args([ISSUER, &format!("{BASE_URL}{PATH}")]).arg(folder).status();
+    ensure!(status.context("the issuer does not start")?.success(), "the issuer failed");
+    Ok(fs::read_to_string(folder.join("token"))?)
+}
+
 impl<'a> Setup<'a> {
-    /// Writes keys, a token and a configuration into the folder.
+    /// Writes a configuration into a folder in which [`sign_token`] has written the keys.
     pub(super) fn prepare(
         program: &'a Path,
-        issuer: &Path,
+        flavour: Flavour,
+        token: String,
         folder: &Path,
         upstream: SocketAddr,
     ) -> anyhow::Result<Self> {
-        let status = Command::new(issuer).args([ISSUER, &format!("{BASE_URL}{PATH}")]).arg(folder).status();
-        ensure!(status.context("the issuer does not start")?.success(), "the issuer failed");
-        let address = process::free_address()?;
-        let configuration = folder.join("portcullis.toml");
-        let keys = folder.join("jwks.json");
-        fs::write(
-            &configuration,
-            format!(
-                r#"
-                listen = "{address}"
-                base_url = "{BASE_URL}"
-                workers = 2
-
-                [[issuer]]
-                issuer = "{ISSUER}"
-                jwks_file = "{keys}"
-
-                [[resource]]
-                endpoint = "{PATH}"
-                scopes_supported = ["mcp:tools", "mcp:admin"]
-                required_scopes = ["mcp:tools"]
-                upstream = {{ http = "http://{upstream}{PATH}" }}
-
-                [[resource.rule]]
-                method = "tools/call"
-                name = "admin_*"
-                scopes = ["mcp:admin"]
-                "#,
-                keys = keys.display(),
-            ),
-        )?;
-        let token = fs::read_to_string(folder.join("token"))?;
-        Ok(Self { program, configuration, log: folder.join("access.log"), address, token })
+        let (address, name) = (process::free_address()?, flavour.name());
+        let configuration = folder.join(format!("{name}.toml"));
+        fs::write(&configuration, flavour.configuration(address, upstream, folder))?;
+        let written = [folder.join(format!("{name}.log")), folder.join("audit.jsonl")];
+        Ok(Self { program, configuration, written, address, token })
     }
 
     /// Starts it, and tells how long it took until it was ready for requests.
     pub(super) async fn start(&self) -> anyhow::Result<(Process, Duration)> {
-        let log = File::options().create(true).append(true).open(&self.log)?;
+        let log = File::options().create(true).append(true).open(self.log())?;
         let mut command = Command::new(self.program);
         command.arg("serve").arg("--config").arg(&self.configuration);
         // With it, every invalid signature costs a walk through the stack: josekit's errors take one along.
@@ -90,7 +72,7 @@ impl<'a> Setup<'a> {
         command.env_remove("PORTCULLIS_LOG").stdout(Stdio::null()).stderr(log);
         let started = Instant::now();
         let mut process = Process::start(&mut command, self.address)?;
-        let log = || fs::read_to_string(&self.log).unwrap_or_default();
+        let log = || fs::read_to_string(self.log()).unwrap_or_default();
         drop(process.listening().await.with_context(log)?);
         let mut connection = Connection::open(self.address).await?;
         while connection.get("/readyz").await?.status != 200 {
@@ -110,9 +92,16 @@ impl<'a> Setup<'a> {
         Ok(answer.header("mcp-session-id").context("no session was opened")?.to_owned())
     }
 
-    /// Forgets the access lines so far.
+    fn log(&self) -> &Path {
+        &self.written[0]
+    }
+
+    /// Forgets what was written so far.
     pub(super) fn clear_log(&self) -> anyhow::Result<()> {
-        Ok(File::options().write(true).open(&self.log)?.set_len(0)?)
+        for file in self.written.iter().filter(|file| file.exists()) {
+            File::options().write(true).open(file)?.set_len(0)?;
+        }
+        Ok(())
     }
 
     /// Waits for the access lines of so many requests since the log was cleared, and tells how many never came: the
@@ -124,7 +113,7 @@ impl<'a> Setup<'a> {
         let (mut found, mut grew) = (0, Instant::now());
         while found < requests && grew.elapsed() < LOG_PATIENCE {
             sleep(Duration::from_millis(20)).await;
-            let lines = BufReader::new(File::open(&self.log)?).lines();
+            let lines = BufReader::new(File::open(self.log())?).lines();
             let now = lines.map_while(Result::ok).filter(|line| line.contains(ACCESS_LINE)).count();
             if now > found {
                 (found, grew) = (now, Instant::now());

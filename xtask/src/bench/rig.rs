@@ -6,29 +6,61 @@ use anyhow::{Context as _, ensure};
 
 use super::{
     figures::{Sample, Starts},
+    flavour::Flavour,
     folder::Folder,
+    hostile::letters,
     http::Connection,
-    load, nginx, portcullis,
+    load, nginx,
+    portcullis::{BASE_URL, PATH, Setup, sign_token, tool_call},
     process::{Memory, Process},
+    varied::Varied,
 };
 
 /// How often the server is started only to see how quickly it is ready.
 const STARTS: usize = 5;
 
 /// The names of the variants, in the order of [`Rig::measure`]'s numbers.
-pub(super) const VARIANTS: [&str; 4] = ["upstream alone", "nginx", "bare hyper proxy", "portcullis"];
+pub(super) const VARIANTS: [&str; 7] = [
+    "upstream alone",
+    "nginx",
+    "bare hyper proxy",
+    "portcullis",
+    "all on",
+    "introspection, hit",
+    "introspection, miss",
+];
+const UPSTREAM: usize = 0;
 /// What the others are compared with.
 pub(super) const NGINX: usize = 1;
+const HYPER: usize = 2;
 pub(super) const PORTCULLIS: usize = 3;
+pub(super) const ALL_ON: usize = 4;
+const HIT: usize = 5;
+
+/// An opaque token, in which the letters differ where it is to be another one each time.
+const OPAQUE: &str = "2YotnFZFEjr1zCsicMWpAA.00000000000.tGzv3JOkF0XG5Qx2TlKWIA";
+const LETTERS_AT: usize = 23;
 
 /// Everything that runs. It is taken down when dropped.
 pub(super) struct Rig<'a> {
-    /// In the order of [`VARIANTS`]; the first is the upstream of all others.
-    processes: [Process; VARIANTS.len()],
-    setup: portcullis::Setup<'a>,
-    request: Vec<u8>,
+    upstream: Process,
+    nginx: Process,
+    proxy: Process,
+    usual: Server<'a>,
+    all_on: Server<'a>,
+    introspecting: Server<'a>,
+    /// A call with a token of which no two are the same.
+    unknown_token: Varied,
     pub(super) starts: Starts,
+    _issuer: Process,
     _folder: Folder,
+}
+
+/// A server under test, and what is asked of it.
+struct Server<'a> {
+    setup: Setup<'a>,
+    process: Process,
+    request: Varied,
 }
 
 impl<'a> Rig<'a> {
@@ -37,23 +69,31 @@ impl<'a> Rig<'a> {
         let xtask = env::current_exe()?;
         let upstream = Process::announcing(Command::new(&xtask).args(["bench", "upstream"]))?;
         let proxy = Process::announcing(Command::new(&xtask).args(["bench", "proxy", &upstream.address.to_string()]))?;
+        let asked =
+            Process::announcing(Command::new(&xtask).args(["bench", "introspection", &format!("{BASE_URL}{PATH}")]))?;
         let nginx = nginx::start(folder.path(), upstream.address).await?;
 
-        let setup = portcullis::Setup::prepare(portcullis, issuer, folder.path(), upstream.address)?;
+        let token = sign_token(issuer, folder.path())?;
+        let setup = |flavour, token| Setup::prepare(portcullis, flavour, token, folder.path(), upstream.address);
+        let usual = setup(Flavour::Usual, token.clone())?;
         let mut times_to_ready = Vec::new();
         for _ in 1..STARTS {
-            times_to_ready.push(setup.start().await?.1);
+            times_to_ready.push(usual.start().await?.1);
         }
-        let (portcullis, time_to_ready) = setup.start().await?;
+        let (process, time_to_ready) = usual.start().await?;
         times_to_ready.push(time_to_ready);
         // The runtime's own start is over, and nobody has asked for anything yet.
         tokio::time::sleep(Duration::from_millis(500)).await;
-        let starts = Starts::new(times_to_ready, portcullis.memory()?);
+        let starts = Starts::new(times_to_ready, process.memory()?);
 
-        setup.clear_log()?;
-        let request = portcullis::tool_call(&setup.token, &setup.open_session().await?);
-        ensure!(setup.lines_missing(1).await? == 0, "the first request has no access line");
-        Ok(Self { processes: [upstream, nginx, proxy, portcullis], setup, request, starts, _folder: folder })
+        let usual = Server::ready(usual, process).await?;
+        let all_on = Server::start(setup(Flavour::AllOn, token)?).await?;
+        let flavour = Flavour::Introspecting { issuer: asked.address };
+        let introspecting = Server::start(setup(flavour, OPAQUE.to_owned())?).await?;
+        let known_token = introspecting.request.clone().number(0).to_vec();
+        let unknown_token = Varied::new(known_token, OPAQUE, LETTERS_AT, letters);
+        let (_issuer, _folder) = (asked, folder);
+        Ok(Self { upstream, nginx, proxy, usual, all_on, introspecting, unknown_token, starts, _issuer, _folder })
     }
 
     /// One variant's turn of a round.
@@ -61,12 +101,26 @@ impl<'a> Rig<'a> {
     /// # Errors
     /// When an answer is no 200, or when the upstream was not asked exactly as often as clients were answered.
     pub(super) async fn measure(&self, variant: usize, times: usize) -> anyhow::Result<Sample> {
-        let (process, requests) = (&self.processes[variant], times * load::CONNECTIONS);
+        let (process, request, server) = match variant {
+            UPSTREAM => (&self.upstream, self.request(), None),
+            NGINX => (&self.nginx, self.request(), None),
+            HYPER => (&self.proxy, self.request(), None),
+            PORTCULLIS => self.usual.target(),
+            ALL_ON => self.all_on.target(),
+            HIT => self.introspecting.target(),
+            _ => (&self.introspecting.process, &self.unknown_token, Some(&self.introspecting.setup)),
+        };
+        let requests = times * load::CONNECTIONS;
         let (hits, cpu) = (self.hits().await?, process.cpu()?);
-        self.setup.clear_log()?;
-        let elapsed = load::run(process.address, &self.request, times).await.context(VARIANTS[variant])?;
-        // Writing the log belongs to what is measured.
-        let lines_missing = if variant == PORTCULLIS { self.setup.lines_missing(requests).await? } else { 0 };
+        if let Some(server) = server {
+            server.clear_log()?;
+        }
+        let elapsed = load::run(process.address, request, times).await.context(VARIANTS[variant])?;
+        let lines_missing = match server {
+            // Writing the log belongs to what is measured.
+            Some(server) => server.lines_missing(requests).await?,
+            None => 0,
+        };
         let (hits, cpu) = (self.hits().await? - hits, process.cpu()? - cpu);
         ensure!(hits == requests, "{}: {requests} answers, and the upstream was asked {hits} times", VARIANTS[variant]);
         Ok(Sample {
@@ -78,33 +132,51 @@ impl<'a> Rig<'a> {
 
     /// The server's memory at this moment.
     pub(super) fn memory(&self) -> anyhow::Result<Memory> {
-        self.processes[PORTCULLIS].memory()
+        self.usual.process.memory()
     }
 
     /// The measured request.
-    pub(super) fn request(&self) -> &[u8] {
-        &self.request
+    pub(super) fn request(&self) -> &Varied {
+        &self.usual.request
     }
 
     /// The token in it.
     pub(super) fn token(&self) -> &str {
-        &self.setup.token
+        &self.usual.setup.token
     }
 
     /// Forgets the access lines so far.
     pub(super) fn clear_log(&self) -> anyhow::Result<()> {
-        self.setup.clear_log()
+        self.usual.setup.clear_log()
     }
 
     /// Where the server under test listens.
     pub(super) fn protected(&self) -> SocketAddr {
-        self.processes[PORTCULLIS].address
+        self.usual.process.address
     }
 
     /// How many POSTs reached the upstream so far.
     async fn hits(&self) -> anyhow::Result<usize> {
-        let address: SocketAddr = self.processes[0].address;
-        let mut connection = Connection::open(address).await?;
+        let mut connection = Connection::open(self.upstream.address).await?;
         Ok(std::str::from_utf8(connection.get("/").await?.ok()?.body)?.parse()?)
+    }
+}
+
+impl<'a> Server<'a> {
+    async fn start(setup: Setup<'a>) -> anyhow::Result<Self> {
+        let (process, _) = setup.start().await?;
+        Self::ready(setup, process).await
+    }
+
+    /// Opens the session that all requests have.
+    async fn ready(setup: Setup<'a>, process: Process) -> anyhow::Result<Self> {
+        setup.clear_log()?;
+        let request = Varied::not_at_all(tool_call(&setup.token, &setup.open_session().await?));
+        ensure!(setup.lines_missing(1).await? == 0, "the first request has no access line");
+        Ok(Self { setup, process, request })
+    }
+
+    fn target(&self) -> (&Process, &Varied, Option<&Setup<'a>>) {
+        (&self.process, &self.request, Some(&self.setup))
     }
 }

@@ -1,0 +1,43 @@
+//! An issuer that calls every token active, as quickly as it can.
+
+use std::convert::Infallible;
+
+use anyhow::Context as _;
+use http_body_util::{BodyExt as _, Full};
+use hyper::{
+    Request, Response,
+    body::{Bytes, Incoming},
+    header::{CONTENT_TYPE, HeaderValue},
+    server::conn::http1,
+    service::service_fn,
+};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
+
+/// Serves until the process is killed. Prints its address first. Every token is the same caller's, for `audience`.
+pub(super) fn run(audience: &str) -> anyhow::Result<()> {
+    let answer = format!(
+        r#"{{"active":true,"sub":"5f0d3b1c-7a52-4d0e-9c58-6a1f0c5e2b47","client_id":"test-client","token_type":"Bearer","scope":"openid profile mcp:tools","aud":"{audience}","exp":4102444800}}"#
+    );
+    let answer = Bytes::from(answer);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.context("no free port")?;
+        println!("{}", listener.local_addr()?);
+        loop {
+            let (stream, _) = listener.accept().await?;
+            stream.set_nodelay(true)?;
+            let answer = answer.clone();
+            let service = service_fn(move |request| say(request, answer.clone()));
+            tokio::spawn(http1::Builder::new().writev(false).serve_connection(TokioIo::new(stream), service));
+        }
+    })
+}
+
+async fn say(request: Request<Incoming>, answer: Bytes) -> Result<Response<Full<Bytes>>, Infallible> {
+    // A body that breaks off ends its connection; there is nothing to answer.
+    let _ = request.into_body().collect().await;
+    let mut response = Response::new(Full::new(answer));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Ok(response)
+}
