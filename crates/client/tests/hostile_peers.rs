@@ -84,6 +84,10 @@ impl Site {
         self.answers.lock().unwrap().insert(path.to_owned(), (answer, more));
     }
 
+    fn remove(&self, path: &str) {
+        self.answers.lock().unwrap().remove(path);
+    }
+
     /// Changes the server's metadata.
     fn change(&self, from: &str, to: &str) {
         let changed = self.metadata().replace(from, to);
@@ -177,6 +181,34 @@ async fn a_well_behaved_site_is_fine() {
     let site = Site::new().await;
     assert_eq!(site.code_of().await, "fine");
     assert!(site.was_asked("/token"));
+}
+
+/// G1, G3: a document that is not at one place is looked for at the next, in the order of the contract.
+#[tokio::test]
+async fn what_is_not_there_is_looked_for_at_the_next_place() {
+    let site = Site::new().await;
+    let (base, path) = (site.base.clone(), "/tenant/.well-known/openid-configuration");
+    site.challenge("Bearer realm=\"mcp\"");
+    site.remove(PRM);
+    site.remove(METADATA);
+    let document = format!(r#"{{"resource":"{base}/mcp","authorization_servers":["{base}/tenant"]}}"#);
+    site.json("/.well-known/oauth-protected-resource", &document);
+    let from = format!("\"issuer\":\"{base}\"");
+    site.json(path, &site.metadata().replace(&from, &format!("\"issuer\":\"{base}/tenant\"")));
+    let issuer = format!("{base}/tenant");
+    site.sign_in(move |state| format!("code=c&state={state}&iss={issuer}")).await.unwrap();
+    let asked = site.asked.lock().unwrap().clone();
+    let expected = [
+        "/mcp",
+        PRM,
+        "/.well-known/oauth-protected-resource",
+        "/.well-known/oauth-authorization-server/tenant",
+        "/.well-known/openid-configuration/tenant",
+        path,
+        "/register",
+        "/token",
+    ];
+    assert_eq!(asked, expected);
 }
 
 /// G6: metadata that points at private, link-local and cloud addresses, in every place, is not followed.

@@ -10,7 +10,7 @@ use crate::{
     BodyStream, BoxFuture, Fetch, FetchError, FetchRequest, FetchResponse, NetworkError, NetworkFailure, OpenResponse,
     Refusal, SettingsError,
     lane::Lane,
-    resolver::{FilteringResolver, NoAddress},
+    resolver::{self, FilteringResolver, Lookup, NoAddress},
     tls::Tls,
     without_query,
 };
@@ -47,6 +47,7 @@ impl fmt::Debug for FetchSettings {
 pub struct HttpFetch {
     settings: FetchSettings,
     tls: Tls,
+    lookup: Lookup,
     clients: [OnceLock<Client>; Lane::COUNT],
 }
 
@@ -64,7 +65,7 @@ impl HttpFetch {
         if settings.user_agent.as_deref().is_some_and(|agent| HeaderValue::from_str(agent).is_err()) {
             return Err(SettingsError::UserAgent.into());
         }
-        Ok(Self { settings, tls, clients: [const { OnceLock::new() }; Lane::COUNT] })
+        Ok(Self { settings, tls, lookup: resolver::system, clients: [const { OnceLock::new() }; Lane::COUNT] })
     }
 
     fn client(&self, lane: Lane) -> Result<Client, FetchError> {
@@ -80,7 +81,7 @@ impl HttpFetch {
         let agent = self.settings.user_agent.as_deref().unwrap_or(concat!("portcullis/", env!("CARGO_PKG_VERSION")));
         let mut builder = Client::builder()
             .tls_backend_preconfigured(self.tls.config(lane)?)
-            .dns_resolver(FilteringResolver::new(lane.policy()))
+            .dns_resolver(FilteringResolver::new(lane.policy(), self.lookup))
             .redirect(redirect::Policy::none())
             .referer(false)
             .user_agent(agent);

@@ -1,29 +1,38 @@
-use std::net::SocketAddr;
+use std::{io, net::SocketAddr};
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::Url;
 
-use crate::{Refusal, UrlPolicy};
+use crate::{BoxFuture, Refusal, UrlPolicy};
 
-/// The system's resolver, with the addresses that the policy does not admit taken out of its answer. The
+/// Finds what a name stands for.
+pub(crate) type Lookup = fn(String) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>>;
+
+/// The system's own way.
+pub(crate) fn system(name: String) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> {
+    Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) })
+}
+
+/// A resolver, with the addresses that the policy does not admit taken out of its answer. The
 /// connection goes to what is left, so that a name cannot resolve to one thing when judged and to another when
 /// connected to.
 pub(crate) struct FilteringResolver {
     policy: UrlPolicy,
+    lookup: Lookup,
 }
 
 impl FilteringResolver {
-    pub(crate) fn new(policy: UrlPolicy) -> Self {
-        Self { policy }
+    pub(crate) fn new(policy: UrlPolicy, lookup: Lookup) -> Self {
+        Self { policy, lookup }
     }
 }
 
 impl Resolve for FilteringResolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let policy = self.policy;
+        let Self { policy, lookup } = *self;
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await.map_err(|_| NoAddress)?;
-            let admitted = admitted(policy, name.as_str(), found)?;
+            let found = lookup(name.as_str().to_owned()).await.map_err(|_| NoAddress)?;
+            let admitted = admitted(policy, name.as_str(), found.into_iter())?;
             Ok(Box::new(admitted.into_iter()) as Addrs)
         })
     }

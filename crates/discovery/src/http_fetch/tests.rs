@@ -115,6 +115,43 @@ async fn refused_addresses_are_not_connected_to() {
     assert!(matches!(error.code(), "fetch.refused.address" | "fetch.resolve"), "{error:?}");
 }
 
+/// G6: a peer's name that stands for private, loopback or cloud addresses alone is refused, and nobody there is connected
+/// to; of several addresses those that are left are tried. The operator's names may stand for anything.
+#[tokio::test]
+async fn names_are_judged_by_what_they_stand_for() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let mut fetch = fetcher();
+    fetch.lookup = |name| {
+        let addresses: &[&str] = match name.as_str() {
+            "loopback.example" => &["127.0.0.1", "::1"],
+            "private.example" => &["10.0.0.1", "192.168.0.1", "fd00::1", "100.64.0.1"],
+            "cloud.example" => &["169.254.169.254", "fd00:ec2::254"],
+            "mapped.example" => &["::ffff:127.0.0.1", "64:ff9b::7f00:1"],
+            _ => &[],
+        };
+        let found = addresses.iter().map(|address| std::net::SocketAddr::new(address.parse().unwrap(), 0)).collect();
+        Box::pin(async move { Ok(found) })
+    };
+    let code_of = async |name: &str, policy: UrlPolicy| {
+        let url = Url::parse(&format!("https://{name}:{port}/")).unwrap();
+        fetch.fetch(FetchRequest::get(url, policy)).await.unwrap_err().code()
+    };
+    for policy in [PEER, LOOPBACK_PEER] {
+        for name in ["loopback.example", "private.example", "cloud.example", "mapped.example"] {
+            assert_eq!(code_of(name, policy).await, "fetch.refused.address", "{name}");
+        }
+        assert_eq!(code_of("nothing.example", policy).await, "fetch.resolve");
+    }
+    let nobody = tokio::time::timeout(Duration::ZERO, listener.accept()).await;
+    assert!(nobody.is_err(), "somebody was connected to");
+
+    // The same name is the operator's to use: the connection comes, and is closed before a handshake.
+    let close = async { drop(listener.accept().await.unwrap()) };
+    let (code, ()) = tokio::join!(code_of("loopback.example", UrlPolicy::Operator), close);
+    assert!(matches!(code, "fetch.connect" | "fetch.tls" | "fetch.interrupted"), "{code}");
+}
+
 #[tokio::test]
 async fn failures_say_at_which_step() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
