@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use http::{HeaderValue, Uri};
+use http::{HeaderValue, uri::PathAndQuery};
 use rustls::pki_types::ServerName;
 use tokio_rustls::TlsConnector;
 use url::{Host, Url};
@@ -29,7 +29,8 @@ pub(crate) struct Target {
     pub(crate) host: HeaderValue,
     path: Box<str>,
     query: Option<Box<str>>,
-    uri: Uri,
+    /// Path and query as one.
+    asked: PathAndQuery,
 }
 
 /// What to connect to.
@@ -61,22 +62,22 @@ impl Target {
         let authority = url.authority();
         let host = HeaderValue::from_str(authority).map_err(|_| SettingsError::AddressWithoutHost)?;
         let (path, query) = (url.path().into(), url.query().map(Box::from));
-        let uri = origin_form(url.path(), url.query()).ok_or(SettingsError::AddressPath)?;
-        Ok(Self { endpoint, host, path, query, uri })
+        let asked = origin_form(url.path(), url.query()).ok_or(SettingsError::AddressPath)?;
+        Ok(Self { endpoint, host, path, query, asked })
     }
 
     /// What is asked for: this address's path and query, and behind them the request's own query, without parameters
     /// that this address has: of a repeated one servers take the first, or the last.
-    pub(crate) fn uri(&self, query: Option<&str>) -> Uri {
-        let Some(query) = query.filter(|query| !query.is_empty()) else { return self.uri.clone() };
+    pub(crate) fn asked(&self, query: Option<&str>) -> PathAndQuery {
+        let Some(query) = query.filter(|query| !query.is_empty()) else { return self.asked.clone() };
         let joined = match &self.query {
             Some(own) => match query::without_those_of(query, own) {
-                rest if rest.is_empty() => return self.uri.clone(),
+                rest if rest.is_empty() => return self.asked.clone(),
                 rest => origin_form(&self.path, Some(&format!("{own}&{rest}"))),
             },
             None => origin_form(&self.path, Some(query)),
         };
-        joined.unwrap_or_else(|| self.uri.clone())
+        joined.unwrap_or_else(|| self.asked.clone())
     }
 }
 
@@ -99,7 +100,7 @@ fn server_name(host: &Host<String>) -> Result<ServerName<'static>, SettingsError
     }
 }
 
-fn origin_form(path: &str, query: Option<&str>) -> Option<Uri> {
+fn origin_form(path: &str, query: Option<&str>) -> Option<PathAndQuery> {
     match query {
         Some(query) => format!("{path}?{query}").parse().ok(),
         None => path.parse().ok(),
@@ -122,22 +123,25 @@ mod tests {
     fn addresses_are_taken_apart() {
         let plain = target("http://localhost/mcp").unwrap();
         assert!(matches!(&plain.endpoint, Endpoint::Tcp(Host::Domain(name), 80) if name == "localhost"));
-        assert_eq!((plain.host.to_str().unwrap(), plain.uri(None)), ("localhost", "/mcp".parse().unwrap()));
+        assert_eq!((plain.host.to_str().unwrap(), plain.asked(None)), ("localhost", PathAndQuery::from_static("/mcp")));
         let literal = target("http://[::1]:8000").unwrap();
         assert!(matches!(&literal.endpoint, Endpoint::Tcp(Host::Ipv6(address), 8000) if address.is_loopback()));
-        assert_eq!((literal.host.to_str().unwrap(), literal.uri(None)), ("[::1]:8000", "/".parse().unwrap()));
+        assert_eq!(
+            (literal.host.to_str().unwrap(), literal.asked(None)),
+            ("[::1]:8000", PathAndQuery::from_static("/"))
+        );
     }
 
     #[test]
     fn queries_are_joined() {
         let plain = target("http://localhost/mcp").unwrap();
-        assert_eq!(plain.uri(Some("a=1")), "/mcp?a=1");
-        assert_eq!(plain.uri(Some("")), "/mcp");
+        assert_eq!(plain.asked(Some("a=1")), "/mcp?a=1");
+        assert_eq!(plain.asked(Some("")), "/mcp");
         let keyed = target("http://localhost/mcp?k=v").unwrap();
-        assert_eq!(keyed.uri(None), "/mcp?k=v");
-        assert_eq!(keyed.uri(Some("a=1")), "/mcp?k=v&a=1");
-        assert_eq!(keyed.uri(Some("a=1&k=evil")), "/mcp?k=v&a=1");
-        assert_eq!(keyed.uri(Some("k=evil")), "/mcp?k=v");
+        assert_eq!(keyed.asked(None), "/mcp?k=v");
+        assert_eq!(keyed.asked(Some("a=1")), "/mcp?k=v&a=1");
+        assert_eq!(keyed.asked(Some("a=1&k=evil")), "/mcp?k=v&a=1");
+        assert_eq!(keyed.asked(Some("k=evil")), "/mcp?k=v");
     }
 
     /// L1: an https upstream is never used without certificates to judge it by.

@@ -1,13 +1,9 @@
 use http::{
     HeaderMap, HeaderName, HeaderValue, StatusCode,
-    header::{CONTENT_LENGTH, CONTENT_TYPE, SET_COOKIE, TRANSFER_ENCODING},
+    header::{CONTENT_TYPE, SET_COOKIE},
 };
-use portcullis_mcp::header;
 
-use crate::{
-    failure::Failure,
-    hop_by_hop::{is_hop_by_hop, remove_where},
-};
+use crate::failure::Failure;
 
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 const NO: HeaderValue = HeaderValue::from_static("no");
@@ -25,22 +21,19 @@ pub(crate) fn judge(status: StatusCode) -> Result<(), Failure> {
 
 /// Makes an upstream's headers the client's.
 pub(crate) fn clean(headers: &mut HeaderMap, cookies: bool) {
-    header::remove_connection_options(headers);
-    // The body was read by the other framing (RFC 9112 section 6.3), so that the length is not its own.
-    if headers.contains_key(TRANSFER_ENCODING) {
-        headers.remove(CONTENT_LENGTH);
+    let is_dropped = |name: &HeaderName| is_challenge(name.as_str()) || (name == SET_COOKIE && !cookies);
+    let dropped: Vec<HeaderName> = headers.keys().filter(|name| is_dropped(name)).cloned().collect();
+    for name in dropped {
+        headers.remove(name);
     }
-    remove_where(headers, |name| {
-        is_hop_by_hop(name)
-            || matches!(
-                name,
-                "www-authenticate" | "proxy-authenticate" | "authentication-info" | "proxy-authentication-info"
-            )
-            || (name == SET_COOKIE && !cookies)
-    });
     if is_event_stream(headers) {
         headers.insert(X_ACCEL_BUFFERING, NO);
     }
+}
+
+/// Whether a header of this name is part of an authentication that the client has no part in.
+fn is_challenge(name: &str) -> bool {
+    matches!(name, "www-authenticate" | "proxy-authenticate" | "authentication-info" | "proxy-authentication-info")
 }
 
 fn is_event_stream(headers: &HeaderMap) -> bool {
@@ -65,30 +58,6 @@ mod tests {
             headers.iter().map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned())).collect();
         left.sort();
         left
-    }
-
-    /// L1: headers of one connection, and those that `Connection` names, stay behind.
-    #[test]
-    fn hop_by_hop_headers_are_removed() {
-        let left = cleaned(
-            &[
-                ("connection", "close, X-Internal"),
-                ("connection", " x-other "),
-                ("x-internal", "1"),
-                ("x-other", "1"),
-                ("keep-alive", "timeout=5"),
-                ("proxy-connection", "close"),
-                ("te", "trailers"),
-                ("trailer", "expires"),
-                ("transfer-encoding", "chunked"),
-                ("upgrade", "h2c"),
-                ("content-type", "application/json"),
-                ("mcp-session-id", "s"),
-            ],
-            false,
-        );
-        let expected = [("content-type", "application/json"), ("mcp-session-id", "s")];
-        assert_eq!(left, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
     }
 
     /// L1: no challenge of the upstream reaches the client.

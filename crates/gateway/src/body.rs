@@ -7,7 +7,6 @@ use std::{
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
 
 use crate::{UpstreamBodyError, link::Link, pool::Pool};
 
@@ -20,11 +19,8 @@ pub struct UpstreamBody(Kind);
 
 enum Kind {
     Whole(Bytes),
-    Streamed {
-        incoming: Incoming,
-        /// The connection and where it goes back to, until it has delivered the whole body.
-        source: Option<(Box<Link>, Arc<Pool>)>,
-    },
+    /// More is to come over a connection, which then goes back to its pool.
+    Streamed(Box<Link>, Arc<Pool>),
 }
 
 impl UpstreamBody {
@@ -33,25 +29,24 @@ impl UpstreamBody {
     }
 
     /// The body of an answer whose head came over `link`.
-    pub(crate) fn streamed(incoming: Incoming, link: Box<Link>, pool: Arc<Pool>) -> Self {
-        let mut body = Self(Kind::Streamed { incoming, source: Some((link, pool)) });
-        body.give_back_if_idle();
-        body
-    }
-
-    /// Gives the connection back as soon as it has delivered everything: what was not read yet is in memory then.
-    fn give_back_if_idle(&mut self) {
-        if let Kind::Streamed { source, .. } = &mut self.0
-            && let Some((link, pool)) = source.take_if(|(link, _)| link.is_idle())
-        {
-            pool.put(link);
+    pub(crate) fn over(mut link: Box<Link>, pool: &Arc<Pool>) -> Self {
+        match link.take_whole() {
+            None => Self(Kind::Streamed(link, Arc::clone(pool))),
+            Some(bytes) => {
+                if link.is_idle() {
+                    pool.put(link);
+                }
+                Self::whole(bytes)
+            }
         }
     }
 
-    /// Closes the connection where it was not given back: it is of no further use.
-    fn close(&mut self) {
-        if let Kind::Streamed { source, .. } = &mut self.0 {
-            *source = None;
+    /// Gives the connection back, or closes it when it is of no further use.
+    fn end(&mut self) {
+        if let Kind::Streamed(link, pool) = std::mem::replace(&mut self.0, Kind::Whole(Bytes::new()))
+            && link.is_idle()
+        {
+            pool.put(link);
         }
     }
 }
@@ -62,38 +57,30 @@ impl Body for UpstreamBody {
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, UpstreamBodyError>>> {
         let this = self.get_mut();
-        let frame = match &mut this.0 {
+        let link = match &mut this.0 {
             Kind::Whole(bytes) if bytes.is_empty() => return Poll::Ready(None),
             Kind::Whole(bytes) => return Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-            Kind::Streamed { incoming, source: Some((link, _)) } => ready!(link.poll_frame(incoming, cx)),
-            Kind::Streamed { incoming, source: None } => ready!(Pin::new(incoming).poll_frame(cx)),
+            Kind::Streamed(link, _) => link,
         };
-        this.give_back_if_idle();
-        match frame.map(|frame| frame.map(Frame::into_data)) {
-            Some(Ok(Ok(data))) => Poll::Ready(Some(Ok(Frame::data(data)))),
-            // Trailers are the last frame.
-            Some(Ok(Err(_))) | None => {
-                this.close();
-                Poll::Ready(None)
-            }
-            Some(Err(error)) => {
-                this.close();
-                Poll::Ready(Some(Err(UpstreamBodyError::Broken(error.into()))))
-            }
+        let data = ready!(link.poll_data(cx));
+        if link.length() == Some(0) || !matches!(data, Some(Ok(_))) {
+            this.end();
         }
+        let frame = data.map(|data| data.map(Frame::data).map_err(|broken| UpstreamBodyError::Broken(broken.into())));
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
             Kind::Whole(bytes) => bytes.is_empty(),
-            Kind::Streamed { incoming, .. } => incoming.is_end_stream(),
+            Kind::Streamed(..) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Kind::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Kind::Streamed { incoming, .. } => incoming.size_hint(),
+            Kind::Streamed(link, _) => link.length().map(SizeHint::with_exact).unwrap_or_default(),
         }
     }
 }

@@ -2,7 +2,7 @@ use std::{error::Error, io};
 
 use bytes::Bytes;
 use http::{
-    HeaderValue, Method, Response, StatusCode,
+    HeaderValue, Response, StatusCode,
     header::{CACHE_CONTROL, CONTENT_TYPE},
 };
 use portcullis_guard::RefusalCode;
@@ -52,8 +52,8 @@ impl Failure {
     }
 
     /// What the client gets: a generic text, in JSON-RPC where it sent JSON-RPC. The reason goes to the log.
-    pub(crate) fn response(&self, method: &Method) -> Response<UpstreamBody> {
-        let (content_type, body) = match (method == Method::POST, self.status()) {
+    pub(crate) fn response(&self, is_post: bool) -> Response<UpstreamBody> {
+        let (content_type, body) = match (is_post, self.status()) {
             (true, StatusCode::GATEWAY_TIMEOUT) => ("application/json", TIMEOUT_JSON),
             (true, _) => ("application/json", BAD_JSON),
             (false, StatusCode::GATEWAY_TIMEOUT) => ("text/plain", TIMEOUT_TEXT),

@@ -3,10 +3,13 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use http::{HeaderMap, HeaderName, HeaderValue, header::FORWARDED};
+use http::{HeaderName, HeaderValue, header::FORWARDED};
 use url::Url;
 
-use crate::SettingsError;
+use crate::{
+    SettingsError,
+    link::{HeaderLines, OutboundHead},
+};
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -29,12 +32,10 @@ pub(crate) struct PublicAddress {
 
 const PLACES: usize = 16;
 
-/// What is said of one client's address.
-#[derive(Clone)]
+/// What is said of requests from one address.
 struct Said {
-    address: IpAddr,
-    forwarded: HeaderValue,
-    x_forwarded_for: HeaderValue,
+    peer: Option<IpAddr>,
+    lines: HeaderLines,
 }
 
 impl PublicAddress {
@@ -51,55 +52,51 @@ impl PublicAddress {
         })
     }
 
-    /// Says in `headers` where the request came from and where it was sent to.
-    pub(crate) fn add(&self, headers: &mut HeaderMap, peer: Option<IpAddr>) {
-        match peer {
-            Some(peer) => {
-                if let Some(Said { forwarded, x_forwarded_for, .. }) = self.said(peer) {
-                    headers.insert(FORWARDED, forwarded);
-                    headers.insert(X_FORWARDED_FOR, x_forwarded_for);
-                }
-            }
-            None => drop(self.forwarded("unknown").map(|value| headers.insert(FORWARDED, value))),
-        }
-        headers.insert(X_FORWARDED_PROTO, self.proto.clone());
-        headers.insert(X_FORWARDED_HOST, self.host.clone());
-    }
-
-    fn said(&self, peer: IpAddr) -> Option<Said> {
+    /// Says in `head` where the request came from and where it was sent to.
+    pub(crate) fn add(&self, head: &mut OutboundHead, peer: Option<IpAddr>) {
         let place = match peer {
-            IpAddr::V4(address) => address.to_bits() as usize,
-            IpAddr::V6(address) => address.to_bits() as usize,
+            Some(IpAddr::V4(address)) => address.to_bits() as usize,
+            Some(IpAddr::V6(address)) => address.to_bits() as usize,
+            None => 0,
         } % PLACES;
         let mut places = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         match &places[place] {
-            Some(said) if said.address == peer => Some(said.clone()),
+            Some(said) if said.peer == peer => head.headers(&said.lines),
             _ => {
-                let said = self.say(peer)?;
-                places[place] = Some(said.clone());
-                Some(said)
+                let said = Said { peer, lines: self.say(peer).into_iter().collect() };
+                head.headers(&said.lines);
+                places[place] = Some(said);
             }
         }
     }
 
-    fn say(&self, peer: IpAddr) -> Option<Said> {
-        let address = peer.to_canonical();
-        let text = address.to_string();
-        let forwarded = match address {
-            IpAddr::V4(_) => self.forwarded(&text),
+    fn say(&self, peer: Option<IpAddr>) -> Vec<(HeaderName, HeaderValue)> {
+        let address = peer.map(|peer| peer.to_canonical());
+        let node = match address {
+            Some(IpAddr::V4(address)) => address.to_string(),
             // An IPv6 address stands in brackets and so in quotes (RFC 7239 section 6).
-            IpAddr::V6(_) => self.forwarded(&format!("\"[{text}]\"")),
+            Some(IpAddr::V6(address)) => format!("\"[{address}]\""),
+            None => "unknown".into(),
         };
-        Some(Said { address: peer, forwarded: forwarded?, x_forwarded_for: text.try_into().ok()? })
-    }
-
-    fn forwarded(&self, node: &str) -> Option<HeaderValue> {
-        format!("for={node}{}", self.rest).try_into().ok()
+        let forwarded = format!("for={node}{}", self.rest).try_into().ok();
+        let forwarded_for = address.and_then(|address| address.to_string().try_into().ok());
+        [
+            forwarded.map(|value| (FORWARDED, value)),
+            forwarded_for.map(|value| (X_FORWARDED_FOR, value)),
+            Some((X_FORWARDED_PROTO, self.proto.clone())),
+            Some((X_FORWARDED_HOST, self.host.clone())),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use http::{Method, uri::PathAndQuery};
+
     use super::*;
 
     fn said(public: &str, peer: Option<&str>) -> [Option<String>; 4] {
@@ -108,8 +105,9 @@ mod tests {
     }
 
     fn said_again(public: &PublicAddress, peer: Option<&str>) -> [Option<String>; 4] {
-        let mut headers = HeaderMap::new();
-        public.add(&mut headers, peer.map(|peer| peer.parse().unwrap()));
+        let mut head = OutboundHead::new(&Method::GET, &PathAndQuery::from_static("/"), 0);
+        public.add(&mut head, peer.map(|peer| peer.parse().unwrap()));
+        let headers = head.finish(Bytes::new()).parsed().headers;
         [FORWARDED, X_FORWARDED_FOR, X_FORWARDED_PROTO, X_FORWARDED_HOST]
             .map(|name| headers.get(name).map(|value| value.to_str().unwrap().to_owned()))
     }

@@ -1,10 +1,12 @@
 use std::borrow::Cow;
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use portcullis_metadata::Scopes;
 use portcullis_verifier::Principal;
 use serde_json::Value;
+
+use crate::link::{HeaderLines, OutboundHead};
 
 /// A header that tells the upstream something about the caller.
 ///
@@ -91,25 +93,25 @@ impl<'a> From<&'a Principal> for Identity<'a> {
     }
 }
 
-/// Says in `headers` who calls, in place of whatever they said before.
-pub(crate) fn add(headers: &mut HeaderMap, identity: Identity<'_>, wanted: &[IdentityHeader]) {
+/// Says in `head` who calls.
+pub(crate) fn add(head: &mut OutboundHead, identity: Identity<'_>, wanted: &[IdentityHeader]) {
     let kept = identity.principal.and_then(|principal| principal.derived(|_| Said::new(identity, wanted)));
     match kept {
-        Some(said) if *said.wanted == *wanted => headers.extend(said.headers.iter().cloned()),
+        Some(said) if *said.wanted == *wanted => head.headers(&said.lines),
         // Another upstream of the resource, or of its configuration before a reload, was first and wants others.
-        _ => headers.extend(said(identity, wanted)),
+        _ => said(identity, wanted).for_each(|(name, value)| head.header(&name, &value)),
     }
 }
 
 /// What is said of one principal, made once and kept beside it.
 struct Said {
     wanted: Box<[IdentityHeader]>,
-    headers: Box<[(HeaderName, HeaderValue)]>,
+    lines: HeaderLines,
 }
 
 impl Said {
     fn new(identity: Identity<'_>, wanted: &[IdentityHeader]) -> Self {
-        Self { wanted: wanted.into(), headers: said(identity, wanted).collect() }
+        Self { wanted: wanted.into(), lines: said(identity, wanted).collect() }
     }
 }
 
@@ -174,6 +176,8 @@ fn joined<'a>(parts: impl Iterator<Item = Cow<'a, str>>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use http::{Method, uri::PathAndQuery};
     use percent_encoding::percent_decode_str;
     use proptest::prelude::*;
     use serde_json::json;
@@ -196,10 +200,10 @@ mod tests {
             claims,
             principal: None,
         };
-        let mut headers = HeaderMap::new();
+        let mut head = OutboundHead::new(&Method::GET, &PathAndQuery::from_static("/"), 0);
         let name = HeaderName::from_static("x-says");
-        add(&mut headers, identity, &[IdentityHeader::new(name.clone(), source)]);
-        headers.get(&name).map(|value| value.to_str().unwrap().to_owned())
+        add(&mut head, identity, &[IdentityHeader::new(name.clone(), source)]);
+        head.finish(Bytes::new()).parsed().headers.get(&name).map(|value| value.to_str().unwrap().to_owned())
     }
 
     /// L2: each default header says its part, encoded, or is not sent.

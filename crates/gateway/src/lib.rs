@@ -59,4 +59,4 @@ pub use error::{SettingsError, UpstreamBodyError};
 pub use identity::{IdentityHeader, IdentitySource};
 pub use settings::HttpUpstreamSettings;
 pub use trust::UpstreamTrust;
-pub use upstream::HttpUpstream;
+pub use upstream::{HttpUpstream, UpstreamFuture};

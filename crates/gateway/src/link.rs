@@ -1,127 +1,240 @@
-mod wakeups;
+mod chunked;
+mod framing;
+mod head;
+mod malformed;
+mod outbound;
+mod rest;
 
 use std::{
-    pin::Pin,
+    io,
+    pin::{Pin, pin},
     task::{Context, Poll, ready},
 };
 
-use bytes::Bytes;
-use http::{Request, Response};
-use http_body_util::Full;
-use hyper::{
-    body::{Body, Frame, Incoming},
-    client::conn::{
-        TrySendError,
-        http1::{Builder, Connection, SendRequest},
-    },
-};
-use hyper_util::rt::TokioIo;
-use pin_project_lite::pin_project;
+use bytes::{Bytes, BytesMut};
+use http::StatusCode;
+use tokio::io::AsyncReadExt as _;
 
 use crate::stream::Stream;
-use wakeups::Wakeups;
+use head::HeadReader;
+use malformed::Malformed;
+use rest::Rest;
 
-pub(crate) type Outbound = Request<Full<Bytes>>;
+pub(crate) use head::Head;
+pub(crate) use outbound::{HeaderLines, Outbound, OutboundHead};
 
-/// One HTTP/1.1 connection to the upstream, driven by whoever uses it: no task of its own stands between a request
-/// and the socket. Dropping it closes the connection.
+/// What one read takes at first. It grows while reads fill it.
+const READ: usize = 4 * 1024;
+const MAX_READ: usize = 64 * 1024;
+/// Less room than this is not worth a read.
+const MIN_READ: usize = 1024;
+/// How many 1xx answers may come before the answer itself.
+const MAX_INTERIM: usize = 16;
+
+/// One HTTP/1.1 connection to the upstream (RFC 9112), driven by whoever uses it: nothing stands between a request and
+/// the socket, neither a task nor a channel. Dropping it closes the connection.
 pub(crate) struct Link {
-    sender: SendRequest<Full<Bytes>>,
-    /// None when it has come to its end: dropped at once, it gives back a request that it did not take.
-    connection: Option<Connection<TokioIo<Stream>, Full<Bytes>>>,
-    wakeups: Wakeups,
+    stream: Stream,
+    /// What came and was not read yet.
+    inbox: BytesMut,
+    read_size: usize,
+    /// The request under way, until it is sent, or what is left of it no longer can be.
+    outbound: Option<Outbound>,
+    /// What is to come of its answer's body.
+    rest: Rest,
+    /// Whether another request may follow.
+    keeps: bool,
 }
 
 /// Why a request got no answer.
 pub(crate) enum SendError {
     /// Not a byte of it was written: here it is again.
-    NotSent(Box<Outbound>, hyper::Error),
+    NotSent(Outbound, Broken),
     /// It may have been acted on.
-    Broken(hyper::Error),
+    Broken(Broken),
+}
+
+/// Why a connection is of no further use.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Broken {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    #[error("the connection was closed before the answer")]
+    Closed,
+    #[error("an answer came that nobody asked for")]
+    Unasked,
 }
 
 impl Link {
-    pub(crate) async fn new(stream: Stream) -> hyper::Result<Self> {
-        // Head and body leave in one plain write: most bodies are so small that copying them costs less than a
-        // vectored one.
-        let (sender, connection) = Builder::new().writev(false).handshake(TokioIo::new(stream)).await?;
-        Ok(Self { sender, connection: Some(connection), wakeups: Wakeups::new() })
+    pub(crate) fn new(stream: Stream) -> Self {
+        Self { stream, inbox: BytesMut::new(), read_size: READ, outbound: None, rest: Rest::Nothing, keeps: true }
     }
 
     /// Sends a request and waits for the head of its answer.
-    pub(crate) fn send(
-        mut self: Box<Self>,
-        request: Outbound,
-    ) -> impl Future<Output = Result<(Response<Incoming>, Box<Self>), SendError>> + Send {
-        Sending { answer: self.sender.try_send_request(request), link: Some(self) }
+    pub(crate) fn send(mut self: Box<Self>, request: Outbound) -> Sending {
+        let awaited = Awaited { reader: HeadReader::default(), to_head: request.is_head(), interim: 0 };
+        self.outbound = Some(request);
+        Sending { link: Some(self), awaited }
     }
 
-    /// The next frame of the answer's body.
-    pub(crate) fn poll_frame(
-        &mut self,
-        incoming: &mut Incoming,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
-        let connection = &mut self.connection;
-        self.wakeups.poll(cx, |cx| {
-            drive(connection, cx);
-            Pin::new(&mut *incoming).poll_frame(cx)
-        })
+    /// The next piece of the answer's body; nothing after its end.
+    pub(crate) fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
+        // An upstream may answer while it still reads, or because it does not want the rest.
+        let _ = self.poll_outbound(cx);
+        loop {
+            match self.rest.take(&mut self.inbox) {
+                Ok(Some(data)) => return Poll::Ready(Some(Ok(data))),
+                Ok(None) if self.rest.is_nothing() => return Poll::Ready(None),
+                Ok(None) => {}
+                Err(malformed) => return Poll::Ready(Some(Err(malformed.into()))),
+            }
+            match ready!(self.poll_read(cx)) {
+                Ok(0) => {
+                    self.keeps = false;
+                    if let Err(broken_off) = self.rest.close() {
+                        return Poll::Ready(Some(Err(broken_off.into())));
+                    }
+                }
+                Ok(_) => {}
+                Err(error) => return Poll::Ready(Some(Err(error.into()))),
+            }
+        }
     }
 
-    /// Whether the last answer is read to its end and another request may follow, as far as was noticed yet.
+    /// The answer's body, when all of it came with its head, as most do.
+    pub(crate) fn take_whole(&mut self) -> Option<Bytes> {
+        match self.rest {
+            Rest::Nothing => Some(Bytes::new()),
+            Rest::Length(length) if length <= self.inbox.len() as u64 => self.rest.take(&mut self.inbox).ok().flatten(),
+            _ => None,
+        }
+    }
+
+    /// The length of what is to come of the answer's body, where it is known.
+    pub(crate) fn length(&self) -> Option<u64> {
+        self.rest.length()
+    }
+
+    /// Whether the last answer is read to its end and another request may follow, as far as was noticed yet. Bytes that
+    /// nobody asked for are no beginning of the next answer.
     pub(crate) fn is_idle(&self) -> bool {
-        self.connection.is_some() && self.sender.is_ready()
+        self.keeps && self.rest.is_nothing() && self.outbound.is_none() && self.inbox.is_empty()
     }
 
-    /// Nobody waits for anything from it for now.
-    pub(crate) fn rest(&self) {
-        self.wakeups.forget_task();
+    /// Nobody uses it for now.
+    pub(crate) fn rest(&mut self) {
+        if self.read_size > READ {
+            (self.inbox, self.read_size) = (BytesMut::new(), READ);
+        }
+    }
+
+    fn poll_head(&mut self, awaited: &mut Awaited, cx: &mut Context<'_>) -> Poll<Result<Head, SendError>> {
+        if let Some(broken) = self.before_sending(cx)
+            && let Some(request) = self.outbound.take()
+        {
+            return Poll::Ready(Err(SendError::NotSent(request, broken)));
+        }
+        if let Poll::Ready(Err(error)) = self.poll_outbound(cx)
+            && let Some(request) = self.outbound.take()
+        {
+            return Poll::Ready(Err(SendError::NotSent(request, error.into())));
+        }
+        loop {
+            match awaited.take(&mut self.inbox) {
+                Ok(Some(head)) => {
+                    self.rest = head.framing.into();
+                    self.keeps &= head.keeps;
+                    return Poll::Ready(Ok(head));
+                }
+                Ok(None) => {}
+                Err(malformed) => return Poll::Ready(Err(SendError::Broken(malformed.into()))),
+            }
+            match ready!(self.poll_read(cx)) {
+                Ok(0) => return Poll::Ready(Err(SendError::Broken(Broken::Closed))),
+                Ok(_) => {}
+                Err(error) => return Poll::Ready(Err(SendError::Broken(error.into()))),
+            }
+        }
+    }
+
+    /// Why a request that was not begun cannot go over this connection: its other end closed it meanwhile, or said
+    /// something that would be taken for the answer.
+    fn before_sending(&mut self, cx: &mut Context<'_>) -> Option<Broken> {
+        if self.outbound.as_ref().is_none_or(Outbound::has_begun) {
+            return None;
+        }
+        match self.poll_read(cx) {
+            Poll::Pending => None,
+            Poll::Ready(Ok(0)) => Some(Broken::Closed),
+            Poll::Ready(Ok(_)) => Some(Broken::Unasked),
+            Poll::Ready(Err(error)) => Some(error.into()),
+        }
+    }
+
+    /// Sends what is left of the request. After an error nothing is left, except of a request that was not begun.
+    fn poll_outbound(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(outbound) = &mut self.outbound else { return Poll::Ready(Ok(())) };
+        let sent = ready!(outbound.poll_send(&mut self.stream, cx));
+        self.keeps &= sent.is_ok();
+        if sent.is_ok() || outbound.has_begun() {
+            self.outbound = None;
+        }
+        Poll::Ready(sent)
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if self.inbox.capacity() - self.inbox.len() < MIN_READ {
+            self.inbox.reserve(self.read_size);
+        }
+        let room = self.inbox.capacity() - self.inbox.len();
+        let read = ready!(pin!(self.stream.read_buf(&mut self.inbox)).poll(cx))?;
+        if read == room {
+            self.read_size = (self.read_size * 2).min(MAX_READ);
+        }
+        Poll::Ready(Ok(read))
     }
 }
 
-pin_project! {
-    /// A request and the connection that it goes over. It holds the request once and not, as an `async` block would,
-    /// at each of the places where it passes.
-    struct Sending<F> {
-        #[pin]
-        answer: F,
-        // Until the answer is there.
-        link: Option<Box<Link>>,
-    }
+/// A request and the connection that it goes over, until the head of its answer is there.
+pub(crate) struct Sending {
+    link: Option<Box<Link>>,
+    awaited: Awaited,
 }
 
-impl<F> Future for Sending<F>
-where
-    F: Future<Output = Result<Response<Incoming>, TrySendError<Outbound>>>,
-{
-    type Output = Result<(Response<Incoming>, Box<Link>), SendError>;
+impl Future for Sending {
+    type Output = Result<(Head, Box<Link>), SendError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut this = self.project();
+        let Self { link: place, awaited } = self.get_mut();
         // Polled again after the end, which the contract of `Future` leaves open.
-        let Some(link) = this.link else { return Poll::Pending };
-        let connection = &mut link.connection;
-        let answered = ready!(link.wakeups.poll(cx, |cx| {
-            drive(connection, cx);
-            this.answer.as_mut().poll(cx)
-        }));
-        let Some(link) = this.link.take() else { return Poll::Pending };
-        Poll::Ready(match answered {
-            Ok(response) => Ok((response, link)),
-            Err(mut error) => Err(match error.take_message() {
-                Some(request) => SendError::NotSent(Box::new(request), error.into_error()),
-                None => SendError::Broken(error.into_error()),
-            }),
-        })
+        let Some(link) = place else { return Poll::Pending };
+        let head = ready!(link.poll_head(awaited, cx));
+        let Some(link) = place.take() else { return Poll::Pending };
+        Poll::Ready(head.map(|head| (head, link)))
     }
 }
 
-fn drive(connection: &mut Option<Connection<TokioIo<Stream>, Full<Bytes>>>, cx: &mut Context<'_>) {
-    // What ended the connection is told to the request, or to the body that waits for more.
-    if let Some(open) = connection
-        && let Poll::Ready(_) = Pin::new(open).poll(cx)
-    {
-        *connection = None;
+/// The head that is waited for.
+struct Awaited {
+    reader: HeadReader,
+    to_head: bool,
+    interim: usize,
+}
+
+impl Awaited {
+    /// The head of the answer, without those of the interim answers before it (RFC 9110 section 15.2).
+    fn take(&mut self, inbox: &mut BytesMut) -> Result<Option<Head>, Malformed> {
+        loop {
+            let Some(head) = self.reader.take(inbox, self.to_head)? else { return Ok(None) };
+            if !head.status.is_informational() || head.status == StatusCode::SWITCHING_PROTOCOLS {
+                return Ok(Some(head));
+            }
+            self.interim += 1;
+            if self.interim > MAX_INTERIM {
+                return Err(Malformed::TooManyInterim);
+            }
+        }
     }
 }

@@ -42,7 +42,7 @@ impl Pool {
     }
 
     /// Keeps an idle connection for later, where any are kept.
-    pub(crate) fn put(&self, link: Box<Link>) {
+    pub(crate) fn put(&self, mut link: Box<Link>) {
         if self.max_idle == 0 {
             return;
         }

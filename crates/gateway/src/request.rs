@@ -2,10 +2,9 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Request, Version,
+    HeaderMap, HeaderName, HeaderValue, Method, Version,
     header::{COOKIE, HOST, VIA},
 };
-use http_body_util::Full;
 use portcullis_mcp::header;
 use url::Url;
 
@@ -15,15 +14,13 @@ use crate::{
     forwarded::{PublicAddress, is_forwarded},
     hop_by_hop::is_hop_by_hop,
     identity::{self, Identity},
+    link::{Outbound, OutboundHead},
     query, trace_context,
 };
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// All headers of this beginning are this gateway's to say.
 const OWN_PREFIX: &str = "x-portcullis-";
-
-/// `Host`, `Via`, the request's id, the four default identity headers, and four of what is forwarded.
-const MOST_ADDED: usize = 11;
 
 /// An admitted request, as it came.
 pub(crate) struct Inbound<'a> {
@@ -67,43 +64,34 @@ impl RequestRules {
     }
 
     /// The request that the upstream gets.
-    pub(crate) fn apply(&self, inbound: Inbound<'_>, target: &Target) -> Request<Full<Bytes>> {
+    pub(crate) fn apply(&self, inbound: Inbound<'_>, target: &Target) -> Outbound {
         let Inbound { method, version, query, mut headers, body, identity, request_id, peer } = inbound;
         header::remove_connection_options(&mut headers);
-        let mut onward = HeaderMap::with_capacity(headers.len() + MOST_ADDED + self.foreign_names.len());
-        self.pass_on(headers, &mut onward);
-        // Everything inbound is judged before anything is added: no inbound header can name one of ours away.
-        onward.insert(HOST, target.host.clone());
-        onward.insert(X_REQUEST_ID, request_id);
-        onward.append(VIA, via(version));
+        let asked = target.asked(query.map(query::without_token).as_deref());
+        let mut head = OutboundHead::new(&method, &asked, body.len());
+        head.header(&HOST, &target.host);
+        self.pass_on(&headers, &mut head);
+        head.header(&X_REQUEST_ID, &request_id);
+        head.header(&VIA, &via(version));
         if let Some(identity) = identity {
-            identity::add(&mut onward, identity, &self.identity);
+            identity::add(&mut head, identity, &self.identity);
         }
         if let Some(public) = &self.public {
-            public.add(&mut onward, peer);
+            public.add(&mut head, peer);
         }
-
-        let mut request = Request::new(Full::new(body));
-        *request.method_mut() = method;
-        *request.uri_mut() = target.uri(query.map(query::without_token).as_deref());
-        *request.headers_mut() = onward;
-        request
+        head.finish(body)
     }
 
-    /// Moves the headers over that the upstream gets as they came.
-    fn pass_on(&self, headers: HeaderMap, onward: &mut HeaderMap) {
-        let is_traced = trace_context::is_valid(&headers);
-        let mut passed = None;
+    /// Repeats the headers that the upstream gets as they came.
+    fn pass_on(&self, headers: &HeaderMap, head: &mut OutboundHead) {
+        let is_traced = trace_context::is_valid(headers);
         for (name, value) in headers {
-            // A name stands before the first of its values only.
-            if let Some(name) = name {
-                passed = Some(name).filter(|name| match name.as_str() {
-                    "traceparent" | "tracestate" => is_traced,
-                    name => !self.is_dropped(name),
-                });
-            }
-            if let Some(name) = &passed {
-                onward.append(name.clone(), value);
+            let is_passed = match name.as_str() {
+                "traceparent" | "tracestate" => is_traced,
+                text => !self.is_dropped(text),
+            };
+            if is_passed {
+                head.header(name, value);
             }
         }
     }

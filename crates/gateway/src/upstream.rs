@@ -8,8 +8,6 @@ use std::{
 };
 
 use http::{HeaderValue, Method, Response};
-use hyper::body::Incoming;
-use pin_project_lite::pin_project;
 use portcullis_endpoint::Admitted;
 use portcullis_guard::Peer;
 use portcullis_metadata::Clock;
@@ -22,7 +20,7 @@ use crate::{
     answer,
     failure::Failure,
     identity::Identity,
-    link::{Link, Outbound, SendError},
+    link::{Head, Link, Outbound, SendError, Sending},
     pool::Pool,
     request::{Inbound, RequestRules},
     stream,
@@ -58,18 +56,16 @@ struct Shared {
     pool: Arc<Pool>,
 }
 
-type AnswerFuture = Pin<Box<dyn Future<Output = Result<Response<UpstreamBody>, Infallible>> + Send>>;
-
 impl Service<Admitted> for HttpUpstream {
     type Response = Response<UpstreamBody>;
     type Error = Infallible;
-    type Future = AnswerFuture;
+    type Future = UpstreamFuture;
 
     fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, admitted: Admitted) -> AnswerFuture {
+    fn call(&mut self, admitted: Admitted) -> UpstreamFuture {
         let (parts, body, caller) = admitted.into_parts();
         self.answer(Inbound {
             method: parts.method,
@@ -112,125 +108,116 @@ impl HttpUpstream {
         })))
     }
 
-    pub(crate) fn answer(&self, inbound: Inbound<'_>) -> AnswerFuture {
-        let (method, request_id) = (inbound.method.clone(), inbound.request_id.clone());
+    pub(crate) fn answer(&self, inbound: Inbound<'_>) -> UpstreamFuture {
+        let (is_post, request_id) = (inbound.method == Method::POST, inbound.request_id.clone());
         let request = self.0.rules.apply(inbound, &self.0.target);
         let shared = Arc::clone(&self.0);
-        let exchange = match shared.pool.take() {
-            Some(link) => Exchange::Kept { sending: link.send(request), shared },
-            None => Exchange::Other { exchange: Box::pin(shared.over_another(request)) },
+        let exchange = match (self.0.head_timeout, shared.pool.take()) {
+            (None, Some(link)) => Exchange::Kept { sending: link.send(request), shared },
+            (None, None) => Exchange::Other(Box::pin(shared.over_another(request))),
+            (Some(limit), link) => Exchange::Other(Box::pin(async move {
+                timeout(limit, shared.over(link, request)).await.unwrap_or(Err(Failure::HeadTimeout))
+            })),
         };
-        match self.0.head_timeout {
-            None => Box::pin(Answer { exchange, method, request_id }),
-            Some(limit) => {
-                let exchange =
-                    async move { timeout(limit, exchange).await.unwrap_or_else(|_| Err(Failure::HeadTimeout)) };
-                Box::pin(Answer { exchange, method, request_id })
-            }
-        }
+        UpstreamFuture { exchange, is_post, request_id }
     }
 }
 
 impl Shared {
+    /// Sends a request over this connection, or whatever else takes it.
+    async fn over(self: Arc<Self>, link: Option<Box<Link>>, request: Outbound) -> Answered {
+        let Some(link) = link else { return self.over_another(request).await };
+        match link.send(request).await {
+            Ok((head, link)) => self.judge(head, link),
+            Err(SendError::NotSent(unsent, _)) => self.over_another(unsent).await,
+            Err(SendError::Broken(error)) => Err(Failure::NoAnswer(error.into())),
+        }
+    }
+
     /// Sends a request over whatever connection takes it: a kept one, or a new one.
-    async fn over_another(self: Arc<Self>, mut request: Outbound) -> Result<Response<UpstreamBody>, Failure> {
+    async fn over_another(self: Arc<Self>, mut request: Outbound) -> Answered {
         while let Some(link) = self.pool.take() {
             match link.send(request).await {
-                Ok((response, link)) => return self.judge(response, link),
-                Err(SendError::NotSent(unsent, _)) => request = *unsent,
+                Ok((head, link)) => return self.judge(head, link),
+                Err(SendError::NotSent(unsent, _)) => request = unsent,
                 Err(SendError::Broken(error)) => return Err(Failure::NoAnswer(error.into())),
             }
         }
         match self.connect().await?.send(request).await {
-            Ok((response, link)) => self.judge(response, link),
+            Ok((head, link)) => self.judge(head, link),
             Err(SendError::NotSent(_, error) | SendError::Broken(error)) => Err(Failure::NoAnswer(error.into())),
         }
     }
 
     /// What the client gets of the upstream's answer.
-    fn judge(
-        self: &Arc<Self>,
-        response: Response<Incoming>,
-        link: Box<Link>,
-    ) -> Result<Response<UpstreamBody>, Failure> {
-        let (mut parts, incoming) = response.into_parts();
-        let body = UpstreamBody::streamed(incoming, link, Arc::clone(&self.pool));
-        answer::judge(parts.status)?;
-        answer::clean(&mut parts.headers, self.cookies);
+    fn judge(&self, head: Head, link: Box<Link>) -> Answered {
+        let Head { status, mut headers, .. } = head;
+        let body = UpstreamBody::over(link, &self.pool);
+        answer::judge(status)?;
+        answer::clean(&mut headers, self.cookies);
         let mut response = Response::new(body);
-        *response.status_mut() = parts.status;
-        *response.headers_mut() = parts.headers;
+        *response.status_mut() = status;
+        *response.headers_mut() = headers;
         Ok(response)
     }
 
     async fn connect(&self) -> Result<Box<Link>, Failure> {
         let connecting = timeout(self.connect_timeout, stream::connect(&self.target.endpoint));
         let stream = connecting.await.map_err(|_| Failure::ConnectTimeout)??;
-        Link::new(stream).await.map(Box::new).map_err(|error| Failure::NoAnswer(error.into()))
+        Ok(Box::new(Link::new(stream)))
     }
 }
 
-pin_project! {
-    /// One request and its answer.
-    #[project = ExchangeProj]
-    enum Exchange<S> {
-        /// Over a connection that was kept: what nearly every request takes, and so not boxed.
-        Kept { #[pin] sending: S, shared: Arc<Shared> },
-        Other { exchange: OtherExchange },
-    }
+type Answered = Result<Response<UpstreamBody>, Failure>;
+
+/// One request and its answer, from an [`HttpUpstream`].
+pub struct UpstreamFuture {
+    exchange: Exchange,
+    is_post: bool,
+    request_id: HeaderValue,
 }
 
-type OtherExchange = Pin<Box<dyn Future<Output = Result<Response<UpstreamBody>, Failure>> + Send>>;
+enum Exchange {
+    /// Over a connection that was kept: what nearly every request takes, and so not boxed.
+    Kept {
+        sending: Sending,
+        shared: Arc<Shared>,
+    },
+    Other(Pin<Box<dyn Future<Output = Answered> + Send>>),
+}
 
-impl<S> Future for Exchange<S>
-where
-    S: Future<Output = Result<(Response<Incoming>, Box<Link>), SendError>>,
-{
-    type Output = Result<Response<UpstreamBody>, Failure>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        loop {
-            let other = match self.as_mut().project() {
-                ExchangeProj::Other { exchange } => return exchange.as_mut().poll(cx),
-                ExchangeProj::Kept { sending, shared } => match ready!(sending.poll(cx)) {
-                    Ok((response, link)) => return Poll::Ready(shared.judge(response, link)),
-                    Err(SendError::Broken(error)) => return Poll::Ready(Err(Failure::NoAnswer(error.into()))),
-                    Err(SendError::NotSent(unsent, _)) => Arc::clone(shared).over_another(*unsent),
-                },
-            };
-            self.set(Self::Other { exchange: Box::pin(other) });
+impl Exchange {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Answered> {
+        if let Self::Kept { sending, shared } = self {
+            match ready!(Pin::new(sending).poll(cx)) {
+                Ok((head, link)) => return Poll::Ready(shared.judge(head, link)),
+                Err(SendError::Broken(error)) => return Poll::Ready(Err(Failure::NoAnswer(error.into()))),
+                Err(SendError::NotSent(unsent, _)) => {
+                    *self = Self::Other(Box::pin(Arc::clone(shared).over_another(unsent)));
+                }
+            }
+        }
+        match self {
+            Self::Other(exchange) => exchange.as_mut().poll(cx),
+            Self::Kept { .. } => Poll::Pending,
         }
     }
 }
 
-pin_project! {
-    /// An exchange whose failure becomes an answer.
-    struct Answer<E> {
-        #[pin]
-        exchange: E,
-        method: Method,
-        request_id: HeaderValue,
-    }
-}
-
-impl<E> Future for Answer<E>
-where
-    E: Future<Output = Result<Response<UpstreamBody>, Failure>>,
-{
+impl Future for UpstreamFuture {
     type Output = Result<Response<UpstreamBody>, Infallible>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
-        let answered = ready!(this.exchange.poll(cx));
-        Poll::Ready(Ok(answered.unwrap_or_else(|failure| refuse(&failure, this.method, this.request_id))))
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let answered = ready!(self.exchange.poll(cx));
+        Poll::Ready(Ok(answered.unwrap_or_else(|failure| refuse(&failure, self.is_post, &self.request_id))))
     }
 }
 
-fn refuse(failure: &Failure, method: &Method, request_id: &HeaderValue) -> Response<UpstreamBody> {
+fn refuse(failure: &Failure, is_post: bool, request_id: &HeaderValue) -> Response<UpstreamBody> {
     let cause = std::error::Error::source(failure).map(tracing::field::display);
     let request_id = request_id.to_str().unwrap_or_default();
     tracing::warn!(request.id = request_id, deny.code = failure.code(), cause, "{failure}");
-    failure.response(method)
+    failure.response(is_post)
 }
 
 impl fmt::Debug for HttpUpstream {
