@@ -72,7 +72,20 @@ async fn the_limit() {
     assert!(finished.stderr.contains("cut off"), "{}", finished.stderr);
     let decisions: Vec<_> = finished.stdout.lines().filter(|line| line.contains("\"event\":\"decision\"")).collect();
     assert_eq!(decisions.len(), 1, "{}", finished.stdout);
+    assert!(decisions[0].contains("\"server.shutdown\""), "{}", finished.stdout);
     assert!(finished.stdout.lines().last().is_some_and(|line| line.contains("audit.stopped")), "{}", finished.stdout);
+}
+
+/// F4: a hangup ends nothing, even where there is no file to be read anew.
+#[tokio::test]
+async fn a_hangup() {
+    let site = Site::start().await;
+    let mut kept = Connection::open(site.portcullis.address()).await;
+    for _ in 0..2 {
+        site.portcullis.signal("HUP").await;
+        assert_eq!(kept.send(&Request::new("GET", "/healthz")).await.status, 200);
+    }
+    assert_eq!(site.portcullis.stop().await.code, Some(0));
 }
 
 /// F4: without requests it ends at once, `demo` and `idp` too.

@@ -19,8 +19,8 @@ pub struct Decision<'a> {
     pub method: &'a Method,
     /// The request's path, without the query.
     pub path: &'a str,
-    /// The status of the answer. 499 when the client went away before there was one, 500 when the inner
-    /// service failed without an answer.
+    /// The status of the answer. Where there was none: 499 when the client went away, 500 when the inner service failed,
+    /// 503 when the server was shut down.
     pub status: StatusCode,
     /// Why the request was refused, as a stable code; `None` when it was not.
     pub code: Option<&'static str>,
@@ -162,6 +162,8 @@ impl Drop for Report {
     fn drop(&mut self) {
         let (status, code) = if std::thread::panicking() {
             (StatusCode::INTERNAL_SERVER_ERROR, "inner.panicked")
+        } else if self.resource.is_cut_off() {
+            (StatusCode::SERVICE_UNAVAILABLE, "server.shutdown")
         } else {
             (StatusCode::from_u16(CLIENT_GONE).unwrap_or(StatusCode::REQUEST_TIMEOUT), "client.gone")
         };

@@ -18,7 +18,8 @@ use crate::{
 pin_project! {
     /// The answer of a [`Guard`](crate::Guard) to come.
     ///
-    /// Dropped early, it reports the request as `client.gone`.
+    /// Dropped early, it reports the request as `client.gone`, or as `server.shutdown` where the resource was
+    /// [cut off](crate::ProtectedResource::cut_off).
     pub struct GuardFuture<S, B, RB>
     where
         S: Service<Request<B>>,

@@ -1,4 +1,10 @@
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use portcullis_metadata::{
     Clock, ProtectedResourceMetadata, ResourceUri, Scopes, is_https_or_loopback_http, protected_resource_urls,
@@ -25,6 +31,7 @@ pub struct ProtectedResource {
     pub(crate) cors: Cors,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) sink: Arc<dyn DecisionSink>,
+    cut_off: AtomicBool,
 }
 
 impl ProtectedResource {
@@ -62,12 +69,23 @@ impl ProtectedResource {
             origins: settings.origins,
             clock: settings.clock,
             sink: settings.sink,
+            cut_off: AtomicBool::new(false),
         }))
     }
 
     /// The URL that clients know the resource by.
     pub fn resource(&self) -> &ResourceUri {
         &self.resource
+    }
+
+    /// Says that the server no longer waits for answers. Requests that are dropped from now on are reported as
+    /// `server.shutdown` with status 503; it is not their clients that went away.
+    pub fn cut_off(&self) {
+        self.cut_off.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_cut_off(&self) -> bool {
+        self.cut_off.load(Ordering::Relaxed)
     }
 
     /// The resource's challenges, for a service behind the guard that judges scopes itself.

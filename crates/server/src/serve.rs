@@ -5,6 +5,7 @@ mod activity;
 mod backend;
 mod closer;
 mod connection;
+mod hangup;
 mod health;
 mod linger;
 mod opening;
@@ -89,6 +90,7 @@ pub(crate) async fn serve(
 ) -> anyhow::Result<()> {
     let address = listener.local_addr()?;
     let listener = tokio::net::TcpListener::from_std(listener)?;
+    hangup::outlive()?;
     if let Some(audit) = &audit {
         audit.follow_rotation()?;
     }
@@ -141,6 +143,7 @@ pub(crate) async fn serve(
     let deadline = Instant::now() + plan.shutdown_timeout;
     if timeout_at(deadline, all_done.recv()).await.is_err() {
         tracing::warn!(timeout.seconds = plan.shutdown_timeout.as_secs(), "requests still under way are cut off");
+        site.load().cut_off();
         cut.send_replace(true);
         // Each of them is told of before it is gone; a worker that is stuck is not waited for.
         let _ = timeout(LAST_WORDS, all_done.recv()).await;

@@ -130,6 +130,19 @@ async fn a_client_that_goes_away_is_told() {
     drop(gate);
 }
 
+/// J1: a request that the server itself gives up is not put down to its client.
+#[tokio::test]
+async fn a_request_that_is_cut_off_is_told() {
+    let setup = Setup::new();
+    let resource = setup.resource();
+    let future =
+        GuardLayer::new(resource.clone()).layer(Never).call(request(Method::POST, "/mcp").bearer(&setup.token("")));
+    resource.cut_off();
+    drop(future);
+    let told = setup.sink.only();
+    assert_eq!((told.status, told.code), (503, Some("server.shutdown")));
+}
+
 /// J1: a service that fails without an answer is told, and its error goes on.
 #[tokio::test]
 async fn a_failing_service_is_told() {

@@ -53,6 +53,7 @@ struct Mount {
     endpoint: String,
     metadata_path: String,
     root_metadata: bool,
+    resource: Arc<ProtectedResource>,
     /// None where authorization is off.
     verifier: Option<Arc<Verifier>>,
     /// One a worker, so that upstream connections never cross threads.
@@ -127,6 +128,11 @@ impl Site {
         for verifier in self.mounts.iter().filter_map(|mount| mount.verifier.as_ref()) {
             verifier.sweep();
         }
+    }
+
+    /// Says that requests still under way are given up.
+    pub(super) fn cut_off(&self) {
+        self.mounts.iter().for_each(|mount| mount.resource.cut_off());
     }
 
     /// The policy for paths that belong to no endpoint.
@@ -214,6 +220,7 @@ impl Shared<'_> {
             endpoint: plan.endpoint.clone(),
             metadata_path: resource.metadata_path().to_owned(),
             root_metadata: plan.root_metadata,
+            resource,
             verifier,
             stacks,
         })
