@@ -14,8 +14,8 @@ const MAX_TEXT: usize = 256;
 /// Bytes of what names a principal: cut texts of two principals could be the same.
 const MAX_NAME: usize = 1024;
 
-/// Codes that begin so are failures of whoever stands on the other side, no refusals.
-const FAILURES: [&str; 3] = ["upstream.", "inner.", "client."];
+/// Codes that begin so are failures of the server or whoever stands on the other side, no refusals.
+const FAILURES: [&str; 4] = ["upstream.", "inner.", "client.", "server."];
 
 /// One decision of guard or endpoint.
 pub(super) struct DecisionRecord<'a>(&'a Decision<'a>);
