@@ -26,7 +26,10 @@ enum Keys {
     Redirected,
     Endless,
     Stuck,
+    /// Ten thousand good keys: more bytes than are read.
     TooMany,
+    /// The good one and 9,999 that are none: few enough bytes, and too many keys.
+    TooManySmall,
     Empty,
 }
 
@@ -103,12 +106,26 @@ fn publish(forge: &Forge, keys: Keys, held: &Mutex<Vec<UnboundedSender<Bytes>>>)
             let all = [one.clone()].into_iter().chain(all).collect::<Vec<_>>().join(",");
             Upstream::answer(200, &[JSON], format!("{{\"keys\":[{all}]}}"))
         }
+        Keys::TooManySmall => {
+            let small = format!("{}]}}", ",{\"kty\":\"EC\"}".repeat(9_999));
+            let set = forge.jwks_json().trim_end().trim_end_matches("]}").to_owned() + &small;
+            assert!(set.len() < 256 << 10 && serde_json::from_str::<serde_json::Value>(&set).is_ok());
+            Upstream::answer(200, &[JSON], set)
+        }
         Keys::Empty => Upstream::answer(200, &[JSON], "{}"),
     }
 }
 
-const FAULTS: [Keys; 7] =
-    [Keys::Broken, Keys::Html, Keys::Redirected, Keys::Endless, Keys::Stuck, Keys::TooMany, Keys::Empty];
+const FAULTS: [Keys; 8] = [
+    Keys::Broken,
+    Keys::Html,
+    Keys::Redirected,
+    Keys::Endless,
+    Keys::Stuck,
+    Keys::TooMany,
+    Keys::TooManySmall,
+    Keys::Empty,
+];
 
 /// Tries a token until it is accepted: whatever keeps it out now passes.
 async fn accepted_at_last(site: &Site, token: &str, case: &str) {
@@ -187,6 +204,21 @@ async fn later_on() {
         site.assert_refused([(format!("{fault:?}: the withdrawn key"), token, "token.key_unknown")]).await;
     })
     .await;
+}
+
+/// C10: of ten thousand keys none is kept, though the token's own is the first of them; the log says why.
+#[tokio::test]
+async fn ten_thousand_keys() {
+    for (keys, failure) in [(Keys::TooMany, "fetch.too_large"), (Keys::TooManySmall, "keys.too_many")] {
+        let issuer = Publisher::start(keys).await;
+        let site = issuer.site("10m").await;
+        let answer = site.try_token(&issuer.forge.token().sign()).await;
+        assert_eq!(answer.assert_unauthorized(), None, "{keys:?}: {answer:?}");
+        let told = site.portcullis.logged("cannot fetch issuer keys", |line| line["level"] == "WARN").await;
+        assert_eq!(told["issuer.failure"], failure, "{keys:?}: {told}");
+        let ready = site.send(Request::new("GET", "/readyz")).await;
+        assert_eq!(ready.status, 503, "{keys:?}: {ready:?}");
+    }
 }
 
 /// C10: a good set is taken whatever its `Content-Type` says: many issuers say something else.
