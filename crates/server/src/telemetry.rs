@@ -1,6 +1,7 @@
 //! What the process says about itself, on standard error.
 
 mod access;
+pub(crate) mod text;
 
 use std::{
     fmt::{self, Display},

@@ -1,13 +1,16 @@
 //! The lines of the trail. None has room for a token, a header or a query.
 
-use std::{fmt::Display, io::Write as _};
+use std::{io::Write as _, net::IpAddr};
 
 use portcullis_guard::Decision;
 use portcullis_metadata::UnixTime;
 use portcullis_session::{EndReason, Owner, Session};
 
 use super::usage::{Counts, Outcome};
-use crate::telemetry::timestamp;
+use crate::telemetry::{
+    text::{push, push_number, push_quoted, push_timestamp},
+    timestamp,
+};
 
 /// Bytes of a text from outside; what is longer is cut.
 const MAX_TEXT: usize = 256;
@@ -60,7 +63,7 @@ impl<'a> DecisionRecord<'a> {
         }
         text(out, "http.method", decision.method.as_str(), MAX_TEXT);
         text(out, "http.path", decision.path, MAX_TEXT);
-        number(out, "http.status", decision.status.as_u16());
+        number(out, "http.status", decision.status.as_u16().into());
         let (allowed, code) = match self.outcome() {
             Outcome::Allow => ("allow", "deny.code"),
             Outcome::Deny => ("deny", "deny.code"),
@@ -70,10 +73,10 @@ impl<'a> DecisionRecord<'a> {
         optional(out, code, decision.code, MAX_TEXT);
         optional(out, "spared.code", decision.spared, MAX_TEXT);
         if let Some(peer) = decision.peer {
-            // Digits, letters, dots and colons: nothing to escape.
-            written(out, format_args!(r#","client.address":"{peer}""#));
+            member(out, "client.address");
+            address(out, peer);
         }
-        number(out, "latency.us", decision.latency.as_micros());
+        number(out, "latency.us", u64::try_from(decision.latency.as_micros()).unwrap_or(u64::MAX));
         end(out);
     }
 
@@ -142,7 +145,11 @@ pub(super) fn usage(out: &mut Vec<u8>, from: UnixTime, to: UnixTime, who: Option
 }
 
 fn begin(out: &mut Vec<u8>, time: UnixTime, event: &'static str) {
-    written(out, format_args!(r#"{{"timestamp":"{}","event":"{event}""#, timestamp(time)));
+    push(out, r#"{"timestamp":""#);
+    push_timestamp(out, time);
+    push(out, r#"","event":""#);
+    push(out, event);
+    push(out, "\"");
 }
 
 fn end(out: &mut Vec<u8>) {
@@ -171,22 +178,31 @@ fn text(out: &mut Vec<u8>, name: &'static str, content: &str, most: usize) {
     value(out, content, most);
 }
 
-fn number(out: &mut Vec<u8>, name: &'static str, value: impl Display) {
+fn number(out: &mut Vec<u8>, name: &'static str, value: u64) {
     member(out, name);
-    written(out, format_args!("{value}"));
+    push_number(out, value);
+}
+
+/// An address as a JSON string: of digits, letters, dots and colons, nothing of which is escaped.
+fn address(out: &mut Vec<u8>, address: IpAddr) {
+    let IpAddr::V4(v4) = address else { return written(out, format_args!(r#""{address}""#)) };
+    for (position, octet) in v4.octets().into_iter().enumerate() {
+        push(out, if position == 0 { "\"" } else { "." });
+        push_number(out, octet.into());
+    }
+    push(out, "\"");
 }
 
 fn member(out: &mut Vec<u8>, name: &'static str) {
-    out.extend_from_slice(b",\"");
-    out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice(b"\":");
+    push(out, ",\"");
+    push(out, name);
+    push(out, "\":");
 }
 
 /// A JSON string. What is longer than `most` bytes is cut, and ends in an ellipsis.
 fn value(out: &mut Vec<u8>, content: &str, most: usize) {
     let kept = &content[..content.floor_char_boundary(most)];
-    // Writing to a vector cannot fail.
-    let _ = serde_json::to_writer(&mut *out, kept);
+    push_quoted(out, kept);
     if kept.len() < content.len() {
         out.pop();
         out.extend_from_slice("…\"".as_bytes());
@@ -196,4 +212,19 @@ fn value(out: &mut Vec<u8>, content: &str, most: usize) {
 fn written(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
     // Writing to a vector cannot fail.
     let _ = out.write_fmt(text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// J4: addresses stand in the trail as they are shown everywhere else.
+    #[test]
+    fn addresses_are_those_that_are_shown() {
+        for shown in ["0.0.0.0", "192.0.2.17", "255.255.255.255", "::1", "2001:db8::8:800:200c:417a"] {
+            let mut out = Vec::new();
+            address(&mut out, shown.parse().unwrap());
+            assert_eq!(out, format!("\"{shown}\"").as_bytes());
+        }
+    }
 }

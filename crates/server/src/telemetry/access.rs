@@ -16,7 +16,7 @@ use std::{
 
 use portcullis_guard::{Decision, DecisionSink};
 
-use super::{LogFormat, timestamp};
+use super::LogFormat;
 
 pub(crate) use line::Line;
 

@@ -1,0 +1,92 @@
+//! Parts of lines, put together without the machinery of formatting: there are lines for every request.
+
+use std::{cell::Cell, io::Write as _};
+
+use portcullis_metadata::UnixTime;
+
+use super::timestamp;
+
+/// A text as it is.
+pub(crate) fn push(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// As JSON has it, quotes included.
+pub(crate) fn push_quoted(out: &mut Vec<u8>, text: &str) {
+    let is_plain = text.bytes().fold(true, |plain, byte| plain & (byte >= b' ') & (byte != b'"') & (byte != b'\\'));
+    if is_plain {
+        push(out, "\"");
+        push(out, text);
+        push(out, "\"");
+    } else {
+        // Writing to a vector cannot fail.
+        let _ = serde_json::to_writer(out, text);
+    }
+}
+
+/// In decimal digits.
+pub(crate) fn push_number(out: &mut Vec<u8>, mut number: u64) {
+    let mut digits = [0; 20];
+    let mut first = digits.len();
+    loop {
+        first -= 1;
+        digits[first] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[first..]);
+}
+
+/// `2027-01-15T08:00:00.000Z`. Most lines share their second with the one before on the same thread.
+pub(crate) fn push_timestamp(out: &mut Vec<u8>, time: UnixTime) {
+    const SECOND: usize = "2027-01-15T08:00:00.".len();
+    thread_local! {
+        static LAST: Cell<(u64, [u8; SECOND])> = const { Cell::new((u64::MAX, [0; SECOND])) };
+    }
+    let (last, mut text) = LAST.get();
+    if last != time.as_secs() {
+        let mut fresh = Vec::with_capacity(32);
+        // Writing to a vector cannot fail.
+        let _ = write!(fresh, "{}", timestamp(UnixTime::from_secs(time.as_secs())));
+        match fresh.first_chunk() {
+            Some(fresh) => text = *fresh,
+            None => return out.extend_from_slice(&fresh),
+        }
+        LAST.set((time.as_secs(), text));
+    }
+    out.extend_from_slice(&text);
+    let millis = (time.as_millis() % 1000) as u16;
+    out.extend([millis / 100, millis / 10 % 10, millis % 10].map(|digit| b'0' + digit as u8));
+    out.push(b'Z');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every time is written as the other log lines write it, whatever second came before.
+    #[test]
+    fn timestamps_are_those_of_other_lines() {
+        for millis in [0, 999, 1_000, 1_799_999_999_999, 1_800_000_000_000, 1_800_000_000_047, 1_800_000_000_500] {
+            let mut out = Vec::new();
+            push_timestamp(&mut out, UnixTime::from_millis(millis));
+            assert_eq!(String::from_utf8(out).unwrap(), timestamp(UnixTime::from_millis(millis)).to_string());
+        }
+    }
+
+    #[test]
+    fn numbers_and_texts() {
+        for (number, text) in [(0, "0"), (7, "7"), (10, "10"), (1_000_999, "1000999")] {
+            let mut out = Vec::new();
+            push_number(&mut out, number);
+            assert_eq!(out, text.as_bytes());
+        }
+        for text in ["", "plain /~", "a\"b", "a\\b", "line\nline", "Zoë", "\u{7f}\u{1}"] {
+            let mut out = Vec::new();
+            push_quoted(&mut out, text);
+            assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), text);
+        }
+    }
+}
