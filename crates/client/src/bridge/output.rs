@@ -89,11 +89,16 @@ mod tests {
         assert!(early.is_err(), "there is no room");
         let (mut read, write) = tokio::io::duplex(4);
         let writer = tokio::spawn(lines.write(write));
+        let reader = tokio::spawn(async move {
+            let mut text = String::new();
+            read.read_to_string(&mut text).await.unwrap();
+            text
+        });
         output.send(Bytes::from_static(b"larger than all")).await.unwrap();
         output.send(Bytes::from_static(b"z")).await.unwrap();
+        output.flushed().await;
         drop(output);
-        let mut text = String::new();
-        read.read_to_string(&mut text).await.unwrap();
+        let text = reader.await.unwrap();
         assert_eq!(text, "123456\nlarger than all\nz\n");
         writer.await.unwrap().unwrap();
     }

@@ -1,1 +1,8 @@
+//! The bridge between a scripted client and a scripted server.
 
+mod authorization;
+mod legacy;
+mod messages;
+mod modern;
+mod server;
+mod sse;

@@ -1,0 +1,207 @@
+//! Tokens, while requests wait for them.
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use http::header;
+use portcullis_discovery::FetchRequest;
+use serde_json::{Value, json};
+
+use super::server::{Client, settle};
+use crate::{
+    Authorizer, AuthorizerSettings, BridgeSettings, CredentialStore, StartUrl, TokenKeeper,
+    testing::{Network, Person, RESOURCE, Reply, Scratch, Still, TOKEN, form, well_behaved},
+};
+
+/// A resource that lets requests through whose token the rule accepts, and a server that numbers its tokens.
+fn network(accepts: impl Fn(&str, &Value) -> Option<Reply> + Send + Sync + 'static) -> Arc<Network> {
+    let tokens = AtomicUsize::new(0);
+    Network::new(move |request| match request.url.as_str() {
+        TOKEN => {
+            let number = tokens.fetch_add(1, Ordering::Relaxed) + 1;
+            Some(Reply::json(
+                200,
+                json!({
+                    "access_token": format!("token-{number}"), "refresh_token": format!("refresh-{number}"),
+                    "token_type": "Bearer", "expires_in": 300,
+                }),
+            ))
+        }
+        RESOURCE => {
+            let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+            match token(request) {
+                None => Some(Reply::challenge()),
+                Some(token) => accepts(&token, &body).or_else(|| Some(served(request, &body))),
+            }
+        }
+        _ => well_behaved(request),
+    })
+}
+
+fn token(request: &FetchRequest) -> Option<String> {
+    let value = request.headers.get(header::AUTHORIZATION)?.to_str().unwrap();
+    Some(value.strip_prefix("Bearer ").unwrap().to_owned())
+}
+
+fn served(request: &FetchRequest, body: &Value) -> Reply {
+    if request.method != http::Method::POST || body["id"].is_null() {
+        return Reply::status(if request.method == http::Method::GET { 405 } else { 202 });
+    }
+    let result = json!({ "protocolVersion": "2025-11-25" });
+    Reply::json(200, json!({ "jsonrpc": "2.0", "id": body["id"], "result": result }))
+}
+
+fn client(network: &Arc<Network>, person: &Arc<Person>, store: CredentialStore) -> Client {
+    let settings = AuthorizerSettings { store, ..AuthorizerSettings::default() };
+    let authorizer = Authorizer::new(network.clone(), person.clone(), Arc::new(Still), settings);
+    let keeper = TokenKeeper::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer));
+    Client::keeping(Arc::new(keeper), network.clone(), BridgeSettings::default())
+}
+
+fn in_memory(network: &Arc<Network>, person: &Arc<Person>) -> Client {
+    client(network, person, CredentialStore::in_memory())
+}
+
+fn grants(network: &Network) -> Vec<String> {
+    network.to(TOKEN).iter().map(|request| form(request)["grant_type"].clone()).collect()
+}
+
+/// I5: instances that start at once ask the person once, and all of them get their answers.
+#[tokio::test(start_paused = true)]
+async fn instances_that_start_at_once_sign_in_once() {
+    let (network, person, scratch) = (network(|_, _| None), Person::consents(), Scratch::new());
+    let mut clients: Vec<_> = (0..4).map(|_| client(&network, &person, CredentialStore::at(scratch.path()))).collect();
+    for client in &mut clients {
+        client.request(0, "initialize", json!({ "protocolVersion": "2025-11-25" })).await;
+    }
+    for client in &mut clients {
+        assert_eq!(client.next().await["id"], 0);
+    }
+    assert_eq!(person.visits(), 1);
+    assert_eq!(grants(&network), ["authorization_code"]);
+}
+
+/// I5: a token that is refused while requests are under way is refreshed once, and all of them are sent again.
+#[tokio::test(start_paused = true)]
+async fn requests_wait_for_one_refresh() {
+    let withdrawn = Arc::new(Mutex::new(false));
+    let is_withdrawn = withdrawn.clone();
+    let network = network(move |token, _| {
+        (*is_withdrawn.lock().unwrap() && token == "token-1").then(|| {
+            Reply::status(401).header(header::WWW_AUTHENTICATE, r#"Bearer error="invalid_token", scope="mcp:tools""#)
+        })
+    });
+    let person = Person::consents();
+    let mut client = in_memory(&network, &person);
+    client.initialize().await;
+    *withdrawn.lock().unwrap() = true;
+    for id in 1..=5 {
+        client.request(id, "ping", json!({})).await;
+    }
+    for _ in 1..=5 {
+        assert!(client.next().await["result"].is_object());
+    }
+    assert_eq!((person.visits(), grants(&network)), (1, vec!["authorization_code".into(), "refresh_token".into()]));
+    client.close().await;
+}
+
+/// I6: a request that needs more scopes gets them, once for all that need them.
+#[tokio::test(start_paused = true)]
+async fn requests_step_up() {
+    let network = network(|token, body| {
+        (token == "token-1" && body["method"] == "tools/call").then(|| {
+            let challenge = r#"Bearer error="insufficient_scope", scope="mcp:tools mcp:admin""#;
+            Reply::status(403).header(header::WWW_AUTHENTICATE, challenge)
+        })
+    });
+    let person = Person::consents();
+    let mut client = in_memory(&network, &person);
+    client.initialize().await;
+    for id in 1..=3 {
+        client.request(id, "tools/call", json!({ "name": "admin" })).await;
+    }
+    for _ in 1..=3 {
+        assert!(client.next().await["result"].is_object());
+    }
+    assert_eq!(person.visits(), 2);
+    let scope = person.last_visit().query_pairs().find(|(name, _)| name == "scope").unwrap().1.into_owned();
+    assert_eq!(scope, "mcp:admin mcp:tools");
+}
+
+/// I6: scopes that the person does not want to grant are a clear error, for the request that needs them alone.
+#[tokio::test(start_paused = true)]
+async fn a_refused_step_up_is_an_error_of_its_request() {
+    let network = network(|_, body| {
+        (body["method"] == "tools/call").then(|| {
+            let challenge = r#"Bearer error="insufficient_scope", scope="mcp:tools mcp:admin""#;
+            Reply::status(403).header(header::WWW_AUTHENTICATE, challenge)
+        })
+    });
+    let person = Person::consents();
+    let mut client = in_memory(&network, &person);
+    client.initialize().await;
+    client.request(1, "tools/call", json!({ "name": "admin" })).await;
+    assert_eq!(client.reason().await, (1, "mcp.insufficient_scope".into()));
+    client.request(2, "ping", json!({})).await;
+    assert!(client.next().await["result"].is_object());
+}
+
+/// B2: a resource that cannot judge tokens right now costs time, and no token.
+#[tokio::test(start_paused = true)]
+async fn a_token_survives_an_outage() {
+    let outages = AtomicUsize::new(2);
+    let network = network(move |_, body| {
+        let is_out = body["method"] == "ping"
+            && outages.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
+        is_out.then(|| Reply::challenge().header(header::RETRY_AFTER, "5"))
+    });
+    let person = Person::consents();
+    let mut client = in_memory(&network, &person);
+    client.initialize().await;
+    client.request(1, "ping", json!({})).await;
+    assert!(client.next().await["result"].is_object());
+    assert_eq!((person.visits(), grants(&network).len()), (1, 1));
+}
+
+/// A sign-in that fails is told to every request that waits for it, and the next one may try again.
+#[tokio::test(start_paused = true)]
+async fn a_sign_in_that_fails_is_told() {
+    let refusals = AtomicUsize::new(1);
+    let person = Person::answers(move |state| {
+        let refused = refusals.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
+        let outcome = if refused { "error=access_denied" } else { "code=c" };
+        format!("{outcome}&state={state}&iss=https%3A%2F%2Fauth.example.com")
+    });
+    let network = network(|_, _| None);
+    let mut client = in_memory(&network, &person);
+    client.request(0, "initialize", json!({})).await;
+    let answer = client.next().await;
+    assert_eq!(answer["id"], 0);
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.starts_with("cannot get a token: "), "{message}");
+    client.initialize().await;
+    settle().await;
+    assert_eq!(person.visits(), 2);
+}
+
+/// Nobody is asked for the sake of a stream that the client does not wait for.
+#[tokio::test(start_paused = true)]
+async fn the_stream_of_its_own_accord_asks_nobody() {
+    let network = Network::new(|request| match (request.url.as_str(), request.method.as_str()) {
+        (RESOURCE, "GET") => Some(Reply::challenge()),
+        (RESOURCE, _) if token(request).is_some() => {
+            Some(served(request, &serde_json::from_slice(&request.body).unwrap_or_default()))
+        }
+        _ => well_behaved(request),
+    });
+    let person = Person::consents();
+    let mut client = in_memory(&network, &person);
+    client.initialize().await;
+    client.request(1, "ping", json!({})).await;
+    client.next().await;
+    settle().await;
+    assert!(network.to(RESOURCE).iter().filter(|request| request.method == http::Method::GET).count() >= 1);
+    assert_eq!(person.visits(), 1);
+}

@@ -1,0 +1,148 @@
+//! 2026-07-28.
+
+use serde_json::{Value, json};
+
+use super::server::{Answer, Client, Server, settle};
+
+/// Parameters of a modern request.
+fn params(mut params: Value) -> Value {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "progressToken": 1,
+    });
+    params
+}
+
+fn tool(header: &str) -> Value {
+    let properties = json!({ "region": { "type": "string", "x-mcp-header": header } });
+    json!({ "name": "t", "inputSchema": { "type": "object", "properties": properties } })
+}
+
+/// F5: the headers say what the body says, and there is neither session nor handshake.
+#[tokio::test(start_paused = true)]
+async fn requests_are_mirrored() {
+    let server = Server::new(|asked| Answer::json(200, &asked.result(json!({}))).header("mcp-session-id", "stray"));
+    let mut client = Client::start(&server);
+    for (id, method, members) in [
+        (1, "server/discover", json!({})),
+        (2, "prompts/get", json!({ "name": "währung" })),
+        (3, "resources/read", json!({ "uri": "file:///a b" })),
+    ] {
+        client.request(id, method, params(members)).await;
+        assert_eq!(client.next().await["id"], id);
+    }
+    client.notify("notifications/own", json!({})).await;
+    assert!(client.close().await.is_empty());
+    let mirrored: Vec<_> = server
+        .asked()
+        .iter()
+        .map(|asked| {
+            let header = |name: &str| asked.header(name).map(str::to_owned);
+            assert_eq!(
+                (header("mcp-protocol-version").as_deref(), header("mcp-session-id")),
+                (Some("2026-07-28"), None)
+            );
+            (header("mcp-method").unwrap(), header("mcp-name"))
+        })
+        .collect();
+    let expected = [
+        ("server/discover", None),
+        ("prompts/get", Some("=?base64?d8OkaHJ1bmc=?=")),
+        ("resources/read", Some("file:///a b")),
+        ("notifications/own", None),
+    ];
+    let expected: Vec<_> = expected.iter().map(|(a, b)| ((*a).to_owned(), b.map(str::to_owned))).collect();
+    assert_eq!(mirrored, expected);
+}
+
+/// Arguments travel as headers that a tool's definition wants there; a definition that breaks the rules is left out.
+#[tokio::test(start_paused = true)]
+async fn arguments_travel_as_headers() {
+    let server = Server::new(|asked| match asked.name() {
+        "tools/list" => {
+            let mut broken = tool("a b");
+            broken["name"] = "broken".into();
+            Answer::json(200, &asked.result(json!({ "tools": [tool("Region"), broken], "z": 1.0, "a": [] })))
+        }
+        _ => Answer::json(200, &asked.result(json!({}))),
+    });
+    let mut client = Client::start(&server);
+    client.request(1, "tools/list", params(json!({}))).await;
+    assert_eq!(client.next().await["result"], json!({ "tools": [tool("Region")], "z": 1.0, "a": [] }));
+    client.request(2, "tools/call", params(json!({ "name": "t", "arguments": { "region": "eu" } }))).await;
+    client.next().await;
+    let call = &server.named("tools/call")[0];
+    assert_eq!((call.header("mcp-param-region"), call.header("mcp-name")), (Some("eu"), Some("t")));
+}
+
+/// A server that misses headers is asked for the definition, and gets the request again, once.
+#[tokio::test(start_paused = true)]
+async fn missing_headers_are_found_out() {
+    let mismatch = |asked: &super::server::Asked| {
+        let error = json!({ "code": -32020, "message": "Header mismatch" });
+        Answer::json(400, &json!({ "jsonrpc": "2.0", "id": asked.id(), "error": error }))
+    };
+    let server = Server::new(move |asked| match (asked.name(), asked.header("mcp-param-region")) {
+        ("tools/list", _) if asked.body["params"]["cursor"] == "next" => {
+            Answer::json(200, &asked.result(json!({ "tools": [tool("Region")] })))
+        }
+        ("tools/list", _) => Answer::json(200, &asked.result(json!({ "tools": [], "nextCursor": "next" }))),
+        ("tools/call", Some("eu")) => Answer::json(200, &asked.result(json!({}))),
+        _ => mismatch(asked),
+    });
+    let mut client = Client::start(&server);
+    client.request(1, "tools/call", params(json!({ "name": "t", "arguments": { "region": "eu" } }))).await;
+    assert_eq!(client.next().await, json!({ "jsonrpc": "2.0", "id": 1, "result": {} }));
+    let lists = server.named("tools/list");
+    assert_eq!(lists.len(), 2);
+    assert!(lists.iter().all(|list| list.body["params"]["_meta"]["progressToken"].is_null()), "{lists:?}");
+
+    client.request(2, "tools/call", params(json!({ "name": "t", "arguments": { "region": "us" } }))).await;
+    assert_eq!(client.next().await["error"]["code"], -32020);
+    assert_eq!(server.named("tools/call").len(), 4, "once more, and no further");
+}
+
+/// The end of the exchange is the cancellation: nothing is posted, and nothing comes any more.
+#[tokio::test(start_paused = true)]
+async fn a_cancellation_ends_the_exchange() {
+    let (answer, body) = Answer::open();
+    let mut answer = Some(answer);
+    let server = Server::new(move |_| answer.take().unwrap());
+    let mut client = Client::start(&server);
+    client.request(1, "subscriptions/listen", params(json!({}))).await;
+    let notice = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
+    body.send(Ok(format!(": ping\n\ndata: {notice}\n\n").into())).unwrap();
+    assert_eq!(client.next().await, notice);
+    client.notify("notifications/cancelled", json!({ "requestId": 1 })).await;
+    body.closed().await;
+    settle().await;
+    assert_eq!(server.asked().len(), 1);
+    assert!(client.close().await.is_empty());
+}
+
+/// Streams of 2026-07-28 cannot be resumed.
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_ends_early_is_an_error() {
+    let server = Server::new(|_| Answer::events(&["id: 1\nretry: 1\ndata:\n\n"]));
+    let mut client = Client::start(&server);
+    client.request(1, "tools/call", params(json!({ "name": "t" }))).await;
+    assert_eq!(client.reason().await, (1, "mcp.ended".into()));
+    assert_eq!(server.asked().len(), 1);
+}
+
+/// What a legacy server says to a probe is no modern error, so that the client falls back to its handshake.
+#[tokio::test(start_paused = true)]
+async fn a_legacy_server_is_told_apart_by_the_client() {
+    let server = Server::legacy(|asked| match asked.header("mcp-method") {
+        Some(_) => Answer::status(400),
+        None => Answer::json(200, &asked.result(json!({}))),
+    });
+    let mut client = Client::start(&server);
+    client.request(7, "server/discover", params(json!({}))).await;
+    let answer = client.next().await;
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(7), &json!(-32603)));
+    client.initialize().await;
+    client.request(1, "tools/list", json!({})).await;
+    assert_eq!(client.next().await["result"], json!({}));
+}
