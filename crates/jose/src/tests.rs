@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 
-use portcullis_metadata::JwkSet;
+use portcullis_metadata::{JwkSet, UnixTime};
 
 use crate::{
-    Algorithm, AlgorithmSet, Compact, DpopKey, JoseError, KeyError, KeySet, KnownHeader, SigningError, SigningKey,
+    Algorithm, AlgorithmSet, Compact, DpopKey, DpopProof, JoseError, KeyError, KeySet, KnownHeader, ProofError,
+    ReceivedProof, SigningError, SigningKey,
 };
 
 /// Names are relied on by dashboards and alerts.
@@ -38,6 +39,8 @@ fn codes_are_stable() {
     let of_signing =
         [SigningError::Generation, SigningError::Signature, SigningError::Import].map(|error| error.code());
     assert_eq!(of_signing, ["signing.generation", "signing.signature", "signing.import"]);
+    let of_proofs = [ProofError::Jose(JoseError::Signature), ProofError::Type, ProofError::Key, ProofError::Claims];
+    assert_eq!(of_proofs.map(ProofError::code), ["token.signature", "proof.type", "proof.key", "proof.claims"]);
     assert_eq!(of_keys.map(|(_, code)| code).into_iter().collect::<HashSet<_>>().len(), of_keys.len());
 }
 
@@ -58,7 +61,18 @@ fn tokens_and_keys_are_not_shown() {
     let published = serde_json::json!({ "keys": [key.public_jwk()] }).to_string();
     let allowed = AlgorithmSet::EMPTY.with(Algorithm::Es256);
     let (keys, _) = KeySet::from_jwks(&JwkSet::parse(published.as_bytes()).unwrap(), allowed).unwrap();
+    let proof = DpopProof {
+        id: "canary",
+        method: "POST",
+        url: "https://as.example/token",
+        issued_at: UnixTime::from_secs(1),
+        nonce: None,
+        access_token: None,
+    };
+    let proof = DpopKey::generate().unwrap().proof(&proof).unwrap();
+    assert_eq!(key.kid(), "2026-01");
     let shown = [
+        (format!("{:?}", ReceivedProof::verify(&proof, 4096, allowed).unwrap()), "ReceivedProof { thumbprint: "),
         (format!("{parsed:?}"), "Compact { header: Header {"),
         (format!("{:?}", KnownHeader::of(&parsed)), "KnownHeader(Header {"),
         (format!("{keys:?}"), r#"[(Some("2026-01"), Es256)]"#),

@@ -19,6 +19,8 @@ const MAX_SHARDS: usize = 64;
 const GLANCE: usize = 2;
 /// How many slots of a full shard an insertion looks at, to find one to evict.
 const SAMPLE: usize = 8;
+/// How many slots a shard has room for once it has any: growing from one costs more than that room.
+const FIRST_ROOM: usize = 32;
 
 /// Tokens that were verified a short while ago, by a keyed hash of the token.
 ///
@@ -172,6 +174,10 @@ impl Shard {
 
     fn push(&mut self, slot: Slot) {
         let Ok(position) = u32::try_from(self.slots.len()) else { return };
+        if self.slots.capacity() == 0 {
+            self.slots.reserve_exact(FIRST_ROOM);
+            self.index.reserve(FIRST_ROOM);
+        }
         self.index.insert(slot.fingerprint, position);
         self.slots.push(slot);
     }

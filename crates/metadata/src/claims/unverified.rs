@@ -62,7 +62,7 @@ impl<'p> UnverifiedClaims<'p> {
     /// For whom it is meant: the strings of `aud`, none where there is no such claim. Entries that are no strings are
     /// left out, so that they never match anything.
     pub fn audience(&self) -> Option<impl Iterator<Item = &str>> {
-        (self.aud != Found::Nothing).then(|| self.aud.texts().iter().map(AsRef::as_ref))
+        (!matches!(self.aud, Found::Nothing)).then(|| self.aud.texts().iter().map(AsRef::as_ref))
     }
 
     /// Whether there is a claim of this name that has no field here.
@@ -109,7 +109,7 @@ impl<'p> Reading<'p> {
             azp: self.text(Claim::Azp, "azp")?,
             jti: self.text(Claim::Jti, "jti")?,
             typ: self.text(Claim::Typ, "typ")?,
-            has_cnf: self.take(Claim::Cnf) != Found::Nothing,
+            has_cnf: !matches!(self.take(Claim::Cnf), Found::Nothing),
             scope: self.take(Claim::Scope),
             scp: self.take(Claim::Scp),
             others: self.others,
@@ -200,7 +200,7 @@ impl<'p> Visitor<'p> for &mut Reading<'p> {
             let Found::Text(name) = &mut name else { return Err(A::Error::custom("a name is a string")) };
             if let Some(claim) = Claim::of(name) {
                 let found = &mut self.known[claim as usize];
-                if *found != Found::Nothing {
+                if !matches!(found, Found::Nothing) {
                     return Err(A::Error::custom("a claim twice"));
                 }
                 map.next_value_seed(Value { into: Some(found) })?;

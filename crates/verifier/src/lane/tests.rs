@@ -129,6 +129,7 @@ fn debts_are_bounded() {
     for _ in 0..100 {
         lane.charge(clock.monotonic(), Duration::from_secs(1));
     }
+    assert!(at_once(&lane, &clock).is_none());
     pass_to(&lane, &clock, 19);
     assert!(at_once(&lane, &clock).is_none());
     pass_to(&lane, &clock, 1);
