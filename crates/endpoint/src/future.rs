@@ -153,17 +153,20 @@ where
                         None => Poll::Pending,
                     };
                 }
-                StateProj::Reading { body, held } => {
+                StateProj::Reading { mut body, held } => {
                     let Some(waiting) = held else { return Poll::Pending };
-                    match ready!(body.poll_frame(cx)) {
-                        Some(frame) => match waiting.collector.add(frame) {
-                            Ok(()) => continue,
-                            Err(refusal) => State::refused(this.shared, &refusal.into()),
-                        },
-                        None => match held.take() {
+                    let added = match ready!(body.as_mut().poll_frame(cx)) {
+                        // Most bodies say with their last piece that it is the last.
+                        Some(frame) => waiting.collector.add(frame).map(|()| body.is_end_stream()),
+                        None => Ok(true),
+                    };
+                    match added {
+                        Ok(false) => continue,
+                        Ok(true) => match held.take() {
                             Some(complete) => State::judged(this.shared, complete),
                             None => return Poll::Pending,
                         },
+                        Err(refusal) => State::refused(this.shared, &refusal.into()),
                     }
                 }
             };
