@@ -90,15 +90,12 @@ fn read(id: &ClientIdUrl, response: &FetchResponse) -> Result<Client, &'static s
         return Err("the content type is not JSON");
     }
     let metadata = ClientIdMetadataDocument::parse(&response.body, id).map_err(|error| error.code())?.metadata;
+    let told = |refusal: OAuthRefusal| refusal.description;
     let credential = match metadata.token_endpoint_auth_method.as_deref().unwrap_or("none") {
         "none" => Credential::None,
-        Credential::PRIVATE_KEY_JWT => {
-            let keys = metadata.jwks.as_ref().and_then(keys_of);
-            keys.ok_or("private_key_jwt without a usable key in jwks: jwks_uri is not read here")?
-        }
+        Credential::PRIVATE_KEY_JWT => keys_of(&metadata).map_err(told)?,
         _ => return Err("token_endpoint_auth_method is neither none nor private_key_jwt"),
     };
-    let told = |refusal: OAuthRefusal| refusal.description;
     Ok(Client {
         name: name_of(&metadata).map_err(told)?,
         redirect_uris: redirect_uris_of(&metadata).map_err(told)?,

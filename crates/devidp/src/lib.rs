@@ -49,7 +49,8 @@
 //! - A signed assertion has the issuer as its only audience, lives for an hour at most, and counts once; the token of a workload's
 //!   platform alone may be used again. A DPoP proof is at most a minute old, and counts once.
 //! - A client whose identifier is a URL is what the document there says (draft-ietf-oauth-client-id-metadata-document), fetched with the
-//!   bounds that [`DocumentFetch`] tells. `jwks_uri` is not read, neither there nor in a registration.
+//!   bounds that [`DocumentFetch`] tells. A client that signs and names a `jwks_uri`
+//!   is refused, there and in a registration: its keys come by value, in `jwks`.
 //! - Keys that were replaced stay published while their tokens can live, eight pairs at most, or are withdrawn at once.
 //! - Every table is bounded: 1000 codes, open consent pages and sessions with refresh tokens each, and 100 client documents, of which the
 //!   oldest goes first; and `max_clients` clients that registered, of which the oldest goes that never obtained a code. A client that is not

@@ -131,10 +131,8 @@ impl Proof {
                 Ok(Self { method: "client_secret_post", credential, secret: Some(secret), jwks: None })
             }
             Credential::PRIVATE_KEY_JWT => {
-                let jwks =
-                    request.jwks.as_ref().ok_or(invalid("private_key_jwt needs jwks: jwks_uri is not read here"))?;
-                let credential = keys_of(jwks).ok_or(invalid("jwks holds no usable public key"))?;
-                Ok(Self { method: Credential::PRIVATE_KEY_JWT, credential, secret: None, jwks: Some(jwks.clone()) })
+                let credential = keys_of(request)?;
+                Ok(Self { method: Credential::PRIVATE_KEY_JWT, credential, secret: None, jwks: request.jwks.clone() })
             }
             _ => Err(invalid(
                 "token_endpoint_auth_method is none, client_secret_basic, client_secret_post or private_key_jwt",
@@ -143,9 +141,14 @@ impl Proof {
     }
 }
 
-/// The keys of a client's metadata.
-pub(crate) fn keys_of(jwks: &Value) -> Option<Credential> {
-    Credential::keys(&JwkSet::parse(jwks.to_string().as_bytes()).ok()?)
+/// The keys that a client's metadata holds. Those that it only points at are not fetched.
+pub(crate) fn keys_of(request: &ClientMetadata) -> Result<Credential, OAuthRefusal> {
+    if request.jwks_uri.is_some() {
+        return Err(invalid("jwks_uri is not read here: send the public keys themselves, as a JWK set in jwks"));
+    }
+    let jwks = request.jwks.as_ref().ok_or(invalid("private_key_jwt needs the public keys, as a JWK set in jwks"))?;
+    let keys = JwkSet::parse(jwks.to_string().as_bytes()).ok().and_then(|keys| Credential::keys(&keys));
+    keys.ok_or(invalid("jwks holds no usable public key"))
 }
 
 /// Those of the grant types asked for that a client which anybody can make may have (RFC 7591 section 2).

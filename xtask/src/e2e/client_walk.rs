@@ -33,14 +33,13 @@ pub(super) struct Ground<'a> {
     pub(super) issuer: &'a Issuer,
     /// The resource. It needs `mcp:tools`, and `mcp:admin` for its tool `multiply`.
     pub(super) resource: &'a Url,
-    /// Another resource, to which no token of the first may go.
-    pub(super) other: &'a Url,
+    /// Another resource of the same server, which no token of the first may open; where there is one.
+    pub(super) other: Option<&'a Url>,
+    /// What a login needs so that there is a page for consent, if the server shows none to clients that registered
+    /// themselves.
+    pub(super) consent_for: &'a [&'a str],
     /// A resource whose tokens live for seconds.
     pub(super) brief: &'a Url,
-    /// What sign-ins need beside the resource.
-    pub(super) arguments: &'a [&'a str],
-    /// Whether a registration comes before the first sign-in.
-    pub(super) registers: bool,
 }
 
 impl Ground<'_> {
@@ -54,7 +53,9 @@ impl Ground<'_> {
             .step_within(STEP, "login through the pages, with a client that registered itself", self.login())
             .await?;
         progress.step_within(STEP, "call uses the token of the login", self.call()).await?;
-        progress.step_within(STEP, "another resource refuses this token: 401", self.elsewhere()).await?;
+        if let Some(other) = self.other {
+            progress.step_within(STEP, "another resource refuses this token: 401", self.elsewhere(other)).await?;
+        }
         progress.step_within(STEP, "step-up: 403, then consent to the union of scopes", self.step_up()).await?;
         progress.step_within(STEP, "logout revokes the refresh token", self.logout()).await?;
         progress.step_within(STEP, "refresh ahead of the end rotates the refresh token", self.refresh()).await?;
@@ -62,7 +63,7 @@ impl Ground<'_> {
     }
 
     async fn refused_consent(&self) -> anyhow::Result<()> {
-        let run = self.client.run_with(Asked::Refuses, "login", self.resource, self.arguments).await?;
+        let run = self.client.run_with(Asked::Refuses, "login", self.resource, self.consent_for).await?;
         let run = run.failed("access_denied")?;
         let (_, visit) = run.asked()?;
         expect::that(visit.end.contains("No access"), "the last page", "that there is no access", &visit.end)?;
@@ -75,7 +76,7 @@ impl Ground<'_> {
             &[("code", "of-another-server"), ("state", "{state}"), ("iss", "https://evil.example")][..],
             &[("error", "x"), ("error_description", "hush"), ("state", "{state}"), ("iss", "https://evil.example")],
         ] {
-            let run = self.client.run_with(Asked::IsFooled(answer), "login", self.resource, self.arguments).await?;
+            let run = self.client.run_with(Asked::IsFooled(answer), "login", self.resource, &[]).await?;
             let run = run.failed("iss")?;
             let page = &run.asked()?.1.end;
             expect::that(page.contains("was not accepted"), "the page", "that it was not accepted", page)?;
@@ -88,37 +89,37 @@ impl Ground<'_> {
     /// An answer with another state comes first, which does not disturb the login.
     async fn login(&self) -> anyhow::Result<()> {
         let asked = Asked::Consents(&[("forged", &[("code", "forged"), ("state", "forged")])]);
-        let run = self.client.run_with(asked, "login", self.resource, self.arguments).await?.succeeded()?;
+        let run = self.client.run_with(asked, "login", self.resource, &[]).await?.succeeded()?;
         let told =
             ["signed in to", "mcp:tools", "it is refreshed by itself"].iter().all(|text| run.written.contains(text));
         expect::that(told, "what login says", "who granted what, with a refresh token", &run.written)?;
         let (request, visit) = run.asked()?;
         let forged = visit.before.iter().all(|page| page.contains("does not belong to the sign-in"));
         expect::that(forged, "the page of the forged answer", "that it does not belong here", &visit.before)?;
-        expect::that(visit.pages.contains(&Page::Consent), "pages", "one for consent", &visit.pages)?;
+        if self.consent_for.is_empty() {
+            expect::that(visit.pages.contains(&Page::Consent), "pages", "one for consent", &visit.pages)?;
+        }
         expect::that(visit.end.contains("Access granted"), "the last page", "that access is granted", &visit.end)?;
         let request = pages::parameters(request);
         expect::equal("scope", Some("mcp:tools offline_access"), request.get("scope").map(String::as_str))?;
         expect::equal("resource", Some(self.resource.as_str()), request.get("resource").map(String::as_str))?;
         expect::equal("PKCE", Some("S256"), request.get("code_challenge_method").map(String::as_str))?;
         let held = self.client.held(self.resource)?;
-        ensure!(held.client_id.starts_with("https://") != self.registers, "the client is {}", held.client_id);
         self.is_for(self.resource, &held, &["mcp:tools"])
     }
 
     async fn call(&self) -> anyhow::Result<()> {
         let parameters = r#"{"name":"add","arguments":{"a":2,"b":3}}"#;
-        let run =
-            self.client.run("call", self.resource, &[&["tools/call", parameters], self.arguments].concat()).await?;
+        let run = self.client.run("call", self.resource, &["tools/call", parameters]).await?;
         let run = run.succeeded()?;
         ensure!(run.asked.is_none(), "expected that nobody is asked again");
         expect::that(run.written.contains("\"5\""), "the answer", "5", &run.written)
     }
 
-    async fn elsewhere(&self) -> anyhow::Result<()> {
+    async fn elsewhere(&self, other: &Url) -> anyhow::Result<()> {
         let token = self.client.held(self.resource)?.access_token;
         let mut request = tool_list(self.server.address, &token)?;
-        request.url = self.other.clone();
+        request.url = other.clone();
         let answer = self.wire.fetch(request).await?;
         expect::equal("status", StatusCode::UNAUTHORIZED, answer.status)?;
         expect::equal("reason", "token.audience_mismatch", self.server.refusal(&answer.headers).await?.as_str())
@@ -127,8 +128,7 @@ impl Ground<'_> {
     async fn step_up(&self) -> anyhow::Result<()> {
         let before = self.client.held(self.resource)?;
         let parameters = r#"{"name":"multiply","arguments":{"a":6,"b":7}}"#;
-        let run =
-            self.client.run("call", self.resource, &[&["tools/call", parameters], self.arguments].concat()).await?;
+        let run = self.client.run("call", self.resource, &["tools/call", parameters]).await?;
         let run = run.succeeded()?;
         expect::that(run.written.contains("\"42\""), "the answer", "42", &run.written)?;
         let request = pages::parameters(&run.asked()?.0);
@@ -141,19 +141,19 @@ impl Ground<'_> {
 
     async fn logout(&self) -> anyhow::Result<()> {
         let held = self.client.held(self.resource)?;
-        let run = self.client.run("logout", self.resource, self.arguments).await?.succeeded()?;
+        let run = self.client.run("logout", self.resource, &[]).await?.succeeded()?;
         expect::that(run.written.contains("revoked"), "what logout says", "that it revoked", &run.written)?;
-        self.client.run("token", self.resource, self.arguments).await?.failed("run `portcullis login")?;
+        self.client.run("token", self.resource, &[]).await?.failed("run `portcullis login")?;
         self.is_dead(&held).await
     }
 
     /// Tokens are asked for as a script does, until the one there is about to end.
     async fn refresh(&self) -> anyhow::Result<()> {
-        self.client.run("login", self.brief, self.arguments).await?.succeeded()?;
+        self.client.run("login", self.brief, &[]).await?.succeeded()?;
         let first = self.client.held(self.brief)?;
         ensure!(first.refresh_token.is_some(), "expected a refresh token, got none");
         loop {
-            let run = self.client.run("token", self.brief, self.arguments).await?.succeeded()?;
+            let run = self.client.run("token", self.brief, &[]).await?.succeeded()?;
             ensure!(run.asked.is_none(), "expected that nobody is asked");
             let held = self.client.held(self.brief)?;
             expect::equal("the token that is printed", held.access_token.as_str(), run.written.trim())?;
@@ -168,7 +168,7 @@ impl Ground<'_> {
     /// Whoever uses an old refresh token may have stolen it: the new one is worth nothing any more.
     async fn reuse(&self) -> anyhow::Result<()> {
         loop {
-            let run = self.client.run("token", self.brief, self.arguments).await?;
+            let run = self.client.run("token", self.brief, &[]).await?;
             if run.code != Some(0) {
                 return run.failed("run `portcullis login").map(drop);
             }

@@ -55,10 +55,9 @@ async fn shipped_walk(site: &Site, wire: &Wire, client: &Client, progress: &mut 
         server: site.server(),
         issuer: &site.issuer,
         resource: &site.endpoint,
-        other: &other,
+        other: Some(&other),
+        consent_for: &[],
         brief: &other,
-        arguments: &[],
-        registers: true,
     };
     ground.walk(progress).await
 }

@@ -81,10 +81,9 @@ async fn shipped_walk(site: &Site, wire: &Wire, client: &Client, progress: &mut 
         server: &site.server,
         issuer: &site.issuer,
         resource: &resource,
-        other: &other,
+        other: Some(&other),
+        consent_for: &[],
         brief: &brief,
-        arguments: &[],
-        registers: true,
     };
     ground.walk(progress).await?;
     progress.step("tokens signed with ES256", tokens::signed_es256(site, client)).await?;

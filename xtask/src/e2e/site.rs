@@ -105,6 +105,7 @@ issuer = "{issuer}"
 
 [[resource]]
 endpoint = "{ENDPOINT}"
+default = true
 scopes_supported = ["{SCOPE}", "{MORE}"]
 required_scopes = ["{SCOPE}"]
 upstream = "demo"

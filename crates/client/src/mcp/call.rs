@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use http::{HeaderValue, Method, header};
+use http::{HeaderValue, Method, StatusCode, header};
 use portcullis_discovery::{FetchRequest, UrlPolicy};
 use portcullis_mcp::{Revision, header as names};
 use serde_json::{Value, json};
@@ -16,6 +16,9 @@ use super::{
 const UNSUPPORTED_REVISION: i64 = -32022;
 /// Headers and body do not fit (2026-07-28).
 const HEADER_MISMATCH: i64 = -32020;
+/// What servers say, with a 400, of a request without a session that they know.
+const NO_SESSION: i64 = -32000;
+const METHOD_NOT_FOUND: i64 = -32601;
 /// How often a server may ask for input in the course of one call.
 const MAX_ROUNDS: u32 = 16;
 /// How often a stream is resumed on which nothing came.
@@ -39,7 +42,8 @@ impl McpClient {
     ///
     /// Requests of the server are shown too, and answered where there is somebody to answer
     /// ([`answering`](Self::answering)); so is a result of 2026-07-28 that asks for input, up to 16 times. A legacy
-    /// stream that ends early is resumed where the server lets it. Of a list of tools those are left out whose
+    /// stream that ends early is resumed where the server lets it, and where the server no longer knows the session, such as
+    /// after a step-up that changed whose it is, a new one is begun, once. Of a list of tools those are left out whose
     /// `x-mcp-header` annotations break the rules of 2026-07-28, under that revision; the arguments that the others
     /// annotate are sent as headers too.
     ///
@@ -53,7 +57,7 @@ impl McpClient {
     ) -> Result<Value, McpError> {
         let is_modern = self.settings.revision.is_modern();
         let (mut params, mut rounds) = (params, 0);
-        let (mut revision_sent_again, mut tools_read_again) = (false, false);
+        let (mut revision_sent_again, mut tools_read_again, mut began_again) = (false, false, false);
         loop {
             let message = self.outgoing(Some(self.id()), method, params.clone())?;
             let outcome = match self.post(&message).await {
@@ -71,6 +75,10 @@ impl McpClient {
                 {
                     tools_read_again = true;
                     self.read_tools(params.as_ref()).await?;
+                }
+                Err(error) if !is_modern && !began_again && self.lost_session(&error) => {
+                    began_again = true;
+                    self.initialize().await?;
                 }
                 Err(error) => return Err(error),
                 Ok(result) if is_modern && result.get("resultType").is_some_and(|kind| kind == "input_required") => {
@@ -91,6 +99,21 @@ impl McpClient {
                 }
             }
         }
+    }
+
+    /// Whether the server refused a request because it does not know its session, so that nothing was done.
+    fn lost_session(&self, error: &McpError) -> bool {
+        let (status, code) = match error {
+            McpError::Status { status } => (*status, None),
+            McpError::Rpc(error) => (error.status, Some(error.code)),
+            _ => return false,
+        };
+        let is_lost = match status {
+            StatusCode::NOT_FOUND => code != Some(METHOD_NOT_FOUND),
+            StatusCode::BAD_REQUEST => code == Some(NO_SESSION),
+            _ => false,
+        };
+        is_lost && self.legacy_session().is_ok_and(|session| session.identifier.is_some())
     }
 
     /// Reads up to the response and returns its result.

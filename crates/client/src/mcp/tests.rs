@@ -403,3 +403,35 @@ async fn a_modern_server_may_refuse_once() {
     assert_eq!(client.call("server/discover", None).await.unwrap_err().code(), "mcp.rpc");
     assert_eq!(network.to(RESOURCE).len() - before, 2);
 }
+
+/// A session that the server does not know any more is begun again, once; an error of the method itself is told.
+#[tokio::test]
+async fn a_lost_session_is_begun_again() {
+    let gone = r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"No valid session"},"id":null}"#;
+    let no_method = r#"{"jsonrpc":"2.0","error":{"code":-32601,"message":"no"},"id":2}"#;
+    let other = r#"{"jsonrpc":"2.0","error":{"code":-32602,"message":"no"},"id":2}"#;
+    for (status, body, refusals, outcome, sessions) in [
+        (404, "", 1, Ok(()), 2),
+        (400, gone, 1, Ok(()), 2),
+        (404, "", 2, Err("mcp.status"), 2),
+        (404, no_method, 1, Err("mcp.rpc"), 1),
+        (400, other, 1, Err("mcp.rpc"), 1),
+        (400, "", 1, Err("mcp.status"), 1),
+    ] {
+        let (refused, begun) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let counts = (Arc::clone(&refused), Arc::clone(&begun));
+        let network = endpoint(move |message, request| {
+            if message["method"] == "initialize" {
+                counts.1.fetch_add(1, Ordering::Relaxed);
+            }
+            if message["method"] == "ping" && counts.0.fetch_add(1, Ordering::Relaxed) < refusals {
+                return Reply::json(status, body);
+            }
+            legacy(message, request)
+        });
+        let client = client(&network, &Person::consents(), Revision::V2025_11_25);
+        client.initialize().await.unwrap();
+        assert_eq!(client.call("ping", None).await.map(drop).map_err(|error| error.code()), outcome, "{status} {body}");
+        assert_eq!(begun.load(Ordering::Relaxed), sessions, "{status} {body}");
+    }
+}

@@ -2,6 +2,7 @@
 
 use http::{Method, StatusCode};
 use portcullis_devidp::Registration;
+use portcullis_jose::{Algorithm, SigningKey};
 use portcullis_metadata::Secret;
 use serde_json::{Value, json};
 
@@ -88,6 +89,31 @@ async fn other_metadata_is_refused() {
         assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{body}");
         assert_eq!(answer.error(), "invalid_client_metadata", "{body}");
     }
+}
+
+/// Keys are taken by value: a client that only says where they are is told what to send.
+#[tokio::test]
+async fn keys_elsewhere_are_refused() {
+    let server = Server::start(|_| {}).await;
+    let key = SigningKey::generate(Algorithm::Es256, "one").unwrap();
+    let keys = json!({ "keys": [key.public_jwk()] });
+    let uri = json!("https://client.example/keys");
+    for (jwks, jwks_uri, told) in [
+        (None, Some(&uri), "send the public keys themselves, as a JWK set in jwks"),
+        (Some(&keys), Some(&uri), "jwks_uri is not read here"),
+        (None, None, "needs the public keys, as a JWK set in jwks"),
+        (Some(&json!({ "keys": [] })), None, "no usable public key"),
+    ] {
+        let mut body = json!({ "redirect_uris": [REDIRECT], "token_endpoint_auth_method": "private_key_jwt" });
+        body["jwks"] = jwks.cloned().unwrap_or_default();
+        body["jwks_uri"] = jwks_uri.cloned().unwrap_or_default();
+        body.as_object_mut().unwrap().retain(|_, value| !value.is_null());
+        let answer = server.register_with(&body).await;
+        assert_eq!((answer.status, &*answer.error()), (StatusCode::BAD_REQUEST, "invalid_client_metadata"));
+        assert!(answer.json()["error_description"].as_str().unwrap().contains(told), "{}", answer.body);
+    }
+    let body = json!({ "redirect_uris": [REDIRECT], "token_endpoint_auth_method": "private_key_jwt", "jwks": keys });
+    assert_eq!(server.register_with(&body).await.status, StatusCode::CREATED);
 }
 
 #[tokio::test]

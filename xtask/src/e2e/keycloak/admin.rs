@@ -42,6 +42,11 @@ impl Admin {
         self.send(Method::POST, &path, None).await.map(drop)
     }
 
+    /// How long the realm's access tokens live from now on, in seconds.
+    pub(super) async fn set_token_life(&self, seconds: u32) -> anyhow::Result<()> {
+        self.send(Method::PUT, "admin/realms/mcp", Some(json!({ "accessTokenLifespan": seconds }))).await.map(drop)
+    }
+
     /// Makes a new RSA key that signs from now on, if its priority is the highest.
     pub(super) async fn add_key(&self, name: &str, priority: u32) -> anyhow::Result<()> {
         let key = json!({

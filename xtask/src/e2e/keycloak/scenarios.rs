@@ -1,5 +1,6 @@
 //! What is walked through, one file a concern.
 
+mod client;
 mod guide;
 mod introspection;
 mod login;
@@ -18,6 +19,8 @@ use crate::e2e::progress::Progress;
 pub(in crate::e2e) enum Scenario {
     /// From the first 401 to a session, by Keycloak's pages, with a client that registers itself.
     Login,
+    /// The shipped program as a client, from a login by Keycloak's pages to the logout.
+    Client,
     /// Audiences, issuers, algorithms, kinds and scopes of tokens; what reaches the upstream.
     Tokens,
     /// Introspection as each kind of client.
@@ -36,6 +39,7 @@ impl Scenario {
     pub(super) async fn run(self, stage: &mut Stage, progress: &mut Progress) -> anyhow::Result<()> {
         match self {
             Self::Login => login::run(stage, progress).await,
+            Self::Client => client::run(stage, progress).await,
             Self::Tokens => tokens::run(stage, progress).await,
             Self::Introspection => introspection::run(stage, progress).await,
             Self::Withdrawal => withdrawal::run(stage, progress).await,
