@@ -4,6 +4,7 @@
 mod audit;
 mod canary;
 mod claims;
+mod connect;
 mod cors;
 mod doctor;
 mod http2;

@@ -40,3 +40,52 @@ pub(crate) enum Transport {
     /// HTTP with SSE alone, the transport of 2024-11-05.
     Sse,
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory as _, Parser as _};
+    use serde_json::Value;
+
+    use crate::cli::{Cli, Command};
+
+    const GUIDE: &str = include_str!("../../../../docs/connect.md");
+
+    /// The servers of a client's configuration, by whatever name the client has for them.
+    fn servers(configuration: &Value) -> impl Iterator<Item = &Value> {
+        let members = configuration.as_object().unwrap();
+        assert_eq!(members.len(), 1, "{configuration}");
+        members.values().flat_map(|servers| servers.as_object().unwrap().values())
+    }
+
+    /// The configurations in the guide start this program with arguments that it takes.
+    #[test]
+    fn the_guides_configurations_start_the_bridge() {
+        let blocks: Vec<_> = GUIDE.split("```json\n").skip(1).map(|rest| rest.split_once("```").unwrap().0).collect();
+        assert_eq!(blocks.len(), 6);
+        for block in blocks {
+            for server in servers(&serde_json::from_str(block).unwrap()) {
+                assert_eq!(server["command"], "portcullis", "{block}");
+                let arguments = server["args"].as_array().unwrap().iter().map(|argument| argument.as_str().unwrap());
+                let cli = Cli::try_parse_from(["portcullis"].into_iter().chain(arguments)).unwrap();
+                assert!(matches!(cli.command, Command::Connect(_)), "{block}");
+            }
+        }
+    }
+
+    /// What the guide says to write in place of the flags of `mcp-remote` exists.
+    #[test]
+    fn the_guides_flags_exist() {
+        let cli = Cli::command();
+        let connect = cli.find_subcommand("connect").unwrap();
+        let exists = |flag: &str| connect.get_arguments().any(|argument| argument.get_long() == Some(flag));
+        let (_, table) = GUIDE.split_once("| mcp-remote 0.15.1 |").unwrap();
+        let (table, _) = table.split_once("\n\n").unwrap();
+        let ours = table.lines().filter_map(|line| line.trim_end_matches('|').rsplit_once('|')).map(|(_, ours)| ours);
+        let flags: Vec<_> = ours.flat_map(|cell| cell.split("`--").skip(1)).collect();
+        assert!(flags.len() > 8, "{flags:?}");
+        for flag in flags {
+            let name = flag.split([' ', '`']).next().unwrap();
+            assert!(exists(name), "--{name}");
+        }
+    }
+}

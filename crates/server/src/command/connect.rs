@@ -1,6 +1,12 @@
 //! `portcullis connect URL`: the bridge from a client's standard streams to a remote server.
 
-use std::{fs::File, net::Ipv4Addr, net::TcpListener, sync::Arc, sync::OnceLock, time::Duration};
+mod streams;
+
+use std::{
+    net::{Ipv4Addr, TcpListener},
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use anyhow::{Context as _, bail};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -13,15 +19,16 @@ use portcullis_metadata::SystemClock;
 use tokio::signal::unix::{SignalKind, signal};
 use url::Url;
 
+use self::streams::Streams;
 use super::sign_in;
 use crate::cli;
 
 pub(crate) fn run(arguments: &cli::Connect) -> anyhow::Result<()> {
     let settings = settings(arguments)?;
     let start = StartUrl::parse(&arguments.sign_in.url)?;
-    let (input, output) = protocol_streams().context("standard input and output")?;
+    let streams = Streams::take().context("standard input and output")?;
     let runtime = super::control_runtime()?;
-    let outcome = runtime.block_on(connect(arguments, start, settings, input, output));
+    let outcome = runtime.block_on(connect(arguments, start, settings, streams));
     // A read of standard input may be under way, and nobody waits for it.
     runtime.shutdown_background();
     outcome
@@ -31,8 +38,7 @@ async fn connect(
     arguments: &cli::Connect,
     start: StartUrl,
     settings: BridgeSettings,
-    input: File,
-    output: File,
+    streams: Streams,
 ) -> anyhow::Result<()> {
     let ca_file = arguments.sign_in.ca_file.clone();
     let fetch = Arc::new(HttpFetch::new(FetchSettings { ca_file, ..FetchSettings::default() })?);
@@ -45,19 +51,8 @@ async fn connect(
         }
     };
     let bridge = Bridge::new(keeper, fetch, settings);
-    let (input, output) = (tokio::fs::File::from_std(input), tokio::fs::File::from_std(output));
+    let (input, output) = streams.open().context("standard input and output")?;
     bridge.run(input, output, stop).await.context("cannot read standard input")
-}
-
-/// Standard input and output, which nothing but the protocol goes through from here on: whatever else reads or prints,
-/// a browser that was started for instance, meets nothing and standard error in their places.
-fn protocol_streams() -> std::io::Result<(File, File)> {
-    use std::os::fd::AsFd as _;
-    let input = std::io::stdin().as_fd().try_clone_to_owned()?;
-    let output = std::io::stdout().as_fd().try_clone_to_owned()?;
-    rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
-    rustix::stdio::dup2_stdout(std::io::stderr())?;
-    Ok((input.into(), output.into()))
 }
 
 fn settings(arguments: &cli::Connect) -> anyhow::Result<BridgeSettings> {

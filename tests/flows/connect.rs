@@ -1,0 +1,216 @@
+//! `portcullis connect`: the bridge as a client starts it, over pipes.
+
+use std::{process::Stdio, time::Duration};
+
+use portcullis_scenarios::{Portcullis, Scratch, Upstream, binary};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines},
+    process::{Child, ChildStdin, ChildStdout, Command},
+    time::timeout,
+};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The running bridge. It is killed when dropped.
+struct Bridge {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: Lines<BufReader<ChildStdout>>,
+}
+
+impl Bridge {
+    fn start(url: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let mut command = Command::new(binary());
+        command.args(["connect", url]).args(arguments).env_remove("PORTCULLIS_TOKEN").envs(environment.iter().copied());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { input: child.stdin.take(), output, child }
+    }
+
+    async fn send(&mut self, message: Value) {
+        self.input.as_mut().unwrap().write_all(format!("{message}\n").as_bytes()).await.unwrap();
+    }
+
+    async fn ask(&mut self, id: i64, method: &str, params: Value) -> Value {
+        self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
+        let line = timeout(PATIENCE, self.output.next_line()).await.unwrap().unwrap().unwrap();
+        let answer: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(answer["id"], id, "{answer}");
+        answer
+    }
+
+    async fn initialize(&mut self) -> Value {
+        let client = json!({ "name": "t", "version": "1" });
+        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
+        let answer = self.ask(0, "initialize", params).await;
+        self.send(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
+        answer
+    }
+
+    async fn signal(&self, name: &str) {
+        let id = self.child.id().unwrap().to_string();
+        assert!(Command::new("kill").args([&format!("-{name}"), &id]).status().await.unwrap().success());
+    }
+
+    /// Waits for its end: the exit code, what was left on standard output, and standard error.
+    async fn ended(mut self) -> (Option<i32>, Vec<String>, String) {
+        let mut rest = Vec::new();
+        while let Some(line) = timeout(PATIENCE, self.output.next_line()).await.unwrap().unwrap() {
+            rest.push(line);
+        }
+        let mut log = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut log).await.unwrap();
+        assert!(!log.contains("panicked"), "{log}");
+        (timeout(PATIENCE, self.child.wait()).await.unwrap().unwrap().code(), rest, log)
+    }
+}
+
+/// A demonstration that grants by itself.
+async fn demo() -> (Portcullis, String) {
+    let listen = ["--listen", "127.0.0.1:0", "--idp-listen", "127.0.0.1:0", "--auto-consent"];
+    let demo = Portcullis::start(&[&["demo"][..], &listen].concat()).await;
+    let url = format!("http://{}/mcp", demo.address());
+    (demo, url)
+}
+
+/// What `files` of the store begin with this.
+fn entries(store: &Scratch, prefix: &str) -> usize {
+    let names =
+        std::fs::read_dir(store.as_str()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.starts_with(prefix) && name.ends_with(".json")).count()
+}
+
+/// A client that was written for standard input and output uses a protected server: instances that start at once sign in
+/// once, calls are answered, and the end of the input ends the session.
+#[tokio::test]
+async fn instances_sign_in_once_and_are_served() {
+    let ((demo, url), store) = (demo().await, Scratch::path_for("store"));
+    let arguments = ["--auto-consent", "--store", store.as_str()];
+    let mut bridges: Vec<_> = (0..3).map(|_| Bridge::start(&url, &arguments, &[])).collect();
+    for bridge in &mut bridges {
+        assert_eq!(bridge.initialize().await["result"]["protocolVersion"], "2025-11-25");
+    }
+    assert_eq!((entries(&store, "token"), entries(&store, "client")), (1, 1));
+    for bridge in &mut bridges {
+        let call = bridge.ask(1, "tools/call", json!({ "name": "add", "arguments": { "a": 1, "b": 2 } })).await;
+        assert_eq!(call["result"]["content"][0]["text"], "3", "{call}");
+    }
+    for mut bridge in bridges {
+        drop(bridge.input.take());
+        let (code, rest, log) = bridge.ended().await;
+        assert_eq!((code, rest, log.as_str()), (Some(0), vec![], ""));
+    }
+    demo.signal("TERM").await;
+    let log = demo.ended().await.stderr;
+    assert_eq!(log.matches(r#""session.reason":"deleted""#).count(), 3, "{log}");
+}
+
+/// E9: a signal ends the session too, and whoever still waits is told.
+#[tokio::test]
+async fn a_signal_ends_the_session() {
+    for signal in ["TERM", "INT"] {
+        let (demo, url) = demo().await;
+        let store = Scratch::path_for("store");
+        let mut bridge = Bridge::start(&url, &["--auto-consent", "--store", store.as_str()], &[]);
+        bridge.initialize().await;
+        bridge.signal(signal).await;
+        let (code, rest, _) = bridge.ended().await;
+        assert_eq!((code, rest), (Some(0), vec![]));
+        demo.signal("TERM").await;
+        assert!(demo.ended().await.stderr.contains(r#""session.reason":"deleted""#));
+    }
+}
+
+/// I10: a token of the environment takes the place of a sign-in; a wrong one is a clear error, and shown nowhere.
+#[tokio::test]
+async fn a_token_of_the_environment() {
+    let ((_demo, url), store) = (demo().await, Scratch::path_for("store"));
+    let login = Portcullis::run(&["login", &url, "--auto-consent", "--store", store.as_str()]).await;
+    assert_eq!(login.code, Some(0), "{login:?}");
+    let token = Portcullis::run(&["token", &url, "--store", store.as_str()]).await.stdout.trim().to_owned();
+    let header = ["--header", "Authorization: Bearer ${MY_TOKEN}"];
+    for (arguments, environment) in
+        [(&[][..], [("PORTCULLIS_TOKEN", token.as_str())]), (&header[..], [("MY_TOKEN", token.as_str())])]
+    {
+        let mut bridge = Bridge::start(&url, arguments, &environment);
+        assert!(bridge.initialize().await["result"].is_object());
+        drop(bridge.input.take());
+        assert!(!bridge.ended().await.2.contains(&token));
+    }
+    for (arguments, environment) in
+        [(&[][..], [("PORTCULLIS_TOKEN", "wrong-token")]), (&header[..], [("MY_TOKEN", "wrong-token")])]
+    {
+        let mut bridge = Bridge::start(&url, arguments, &environment);
+        let answer = bridge.initialize().await;
+        assert_eq!(answer["error"]["data"]["reason"], "mcp.unauthorized", "{answer}");
+        drop(bridge.input.take());
+        let log = bridge.ended().await.2;
+        assert!(log.contains("mcp.unauthorized") && !log.contains("wrong-token"), "{log}");
+    }
+}
+
+/// J1: a client that waits is told what went wrong, and so is whoever reads standard error; nothing else comes on
+/// standard output.
+#[tokio::test]
+async fn what_goes_wrong_is_told() {
+    let mut bridge = Bridge::start("http://127.0.0.1:9/mcp?secret=hush", &["--store", "/nowhere"], &[]);
+    bridge.send(json!("garbage")).await;
+    let line = bridge.output.next_line().await.unwrap().unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&line).unwrap()["error"]["code"], -32600);
+    let answer = bridge.initialize().await;
+    assert_eq!(answer["error"]["data"]["reason"], "fetch.connect", "{answer}");
+    drop(bridge.input.take());
+    let (code, rest, log) = bridge.ended().await;
+    assert_eq!((code, rest.len()), (Some(0), 0), "{rest:?}");
+    assert!(log.contains("fetch.connect") && !log.contains("hush"), "{log}");
+}
+
+/// Wrong arguments are told in one line, before anything is read.
+#[tokio::test]
+async fn wrong_arguments_are_told_in_one_line() {
+    let url = "http://127.0.0.1:9/mcp";
+    for arguments in [
+        &["connect", "http://mcp.example.com/mcp"][..],
+        &["connect", "mcp"],
+        &["connect", url, "--header", "nothing"],
+        &["connect", url, "--header", "Content-Length: 1"],
+        &["connect", url, "--header", "A: ${THERE_IS_NO_SUCH_VARIABLE}"],
+        &["connect", url, "--scope", "a\"b"],
+    ] {
+        let run = Portcullis::run(arguments).await;
+        assert_eq!((run.code, run.stdout.as_str(), run.stderr.lines().count()), (Some(1), "", 1), "{run:?}");
+    }
+}
+
+/// Servers without authorization are served too, with the headers that the person wants.
+#[tokio::test]
+async fn a_server_without_authorization() {
+    let upstream = Upstream::start().await;
+    let url = format!("{}/mcp", upstream.origin());
+    let mut bridge = Bridge::start(&url, &["-H", "X-Team: blue"], &[]);
+    assert!(bridge.initialize().await["result"].is_object());
+    drop(bridge.input.take());
+    bridge.ended().await;
+    let recorded = upstream.recorded();
+    assert!(recorded.iter().all(|request| request.header("x-team") == Some("blue")), "{recorded:?}");
+    assert_eq!(recorded.last().unwrap().method, "DELETE");
+}
+
+/// A client that goes away without a word is noticed.
+#[tokio::test]
+async fn a_client_that_is_gone() {
+    let (demo, url) = demo().await;
+    let store = Scratch::path_for("store");
+    let mut bridge = Bridge::start(&url, &["--auto-consent", "--store", store.as_str()], &[]);
+    bridge.initialize().await;
+    let Bridge { mut child, input, output } = bridge;
+    drop(output);
+    let mut input = input.unwrap();
+    // Nobody reads the answer to this.
+    input.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}\n").await.unwrap();
+    assert_eq!(timeout(PATIENCE, child.wait()).await.unwrap().unwrap().code(), Some(0));
+    demo.signal("TERM").await;
+    assert!(demo.ended().await.stderr.contains(r#""session.reason":"deleted""#));
+}
