@@ -77,6 +77,9 @@ mod tests {
             "application/",
             "application/application/jwt",
             "text/jwt",
+            // As long as the prefix that may be there.
+            "applic4tion/jwt",
+            "message/jwt+at+jwt",
             "at jwt",
             "jwté",
             "é",
