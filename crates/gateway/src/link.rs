@@ -238,3 +238,70 @@ impl Awaited {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What is read of an answer that comes in pieces of this size: its status, its body, and whether all of it came.
+    fn read(text: &[u8], piece: usize) -> Result<Option<(u16, Vec<u8>, bool)>, Malformed> {
+        let mut awaited = Awaited { reader: HeadReader::default(), to_head: false, interim: 0 };
+        let (mut inbox, mut answer) = (BytesMut::new(), None);
+        for bytes in text.chunks(piece) {
+            inbox.extend_from_slice(bytes);
+            if answer.is_none() {
+                let head = awaited.take(&mut inbox)?;
+                answer = head.map(|head| (head.status, Rest::from(head.framing), Vec::new()));
+            }
+            if let Some((_, rest, data)) = &mut answer {
+                while let Some(taken) = rest.take(&mut inbox)? {
+                    assert!(!taken.is_empty());
+                    data.extend_from_slice(&taken);
+                }
+            }
+        }
+        Ok(answer.map(|(status, rest, data)| (status.as_u16(), data, rest.is_nothing())))
+    }
+
+    fn answers() -> impl Strategy<Value = String> {
+        let line = prop_oneof![
+            Just("content-length: 3\r\n"),
+            Just("content-length: 3, 3\r\n"),
+            Just("content-length: x\r\n"),
+            Just("transfer-encoding: chunked\r\n"),
+            Just("transfer-encoding: gzip\r\n"),
+            Just("connection: close\r\n"),
+            Just("x: y\n"),
+            Just("x\r\n"),
+        ];
+        let status = prop_oneof![
+            Just("HTTP/1.1 200 OK\r\n"),
+            Just("HTTP/1.0 200 OK\r\n"),
+            Just("HTTP/1.1 204 None\r\n"),
+            Just("HTTP/1.1 103 Early\r\n\r\nHTTP/1.1 500\r\n"),
+            Just("HTTP/1.2 200\r\n"),
+        ];
+        let body =
+            prop_oneof![Just("abc"), Just("ab"), Just("3\r\nabc\r\n0\r\n\r\n"), Just("3\r\nabcd\r\n"), Just("\r\n")];
+        (status, prop::collection::vec(line, 0..3), body)
+            .prop_map(|(status, lines, body)| format!("{status}{}\r\n{body}", lines.concat()))
+    }
+
+    proptest! {
+        /// L1: an answer is read the same in one piece and in many.
+        #[test]
+        fn pieces_make_no_difference(answer in answers(), piece in 1_usize..9) {
+            prop_assert_eq!(read(answer.as_bytes(), piece), read(answer.as_bytes(), answer.len()));
+        }
+
+        /// L1: no bytes make the reader panic.
+        #[test]
+        fn no_answer_panics(bytes in prop::collection::vec(any::<u8>(), 0..200), piece in 1_usize..9) {
+            let answer = [b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n".as_slice(), &bytes].concat();
+            let _ = read(&answer, piece);
+            let _ = read(&bytes, piece);
+        }
+    }
+}

@@ -10,8 +10,8 @@ use tokio::io::AsyncWrite;
 
 /// A body up to this size is copied behind its head: that costs less than a second piece to write.
 const COPIED: usize = 4096;
-/// Room for the head of a common request.
-const HEAD: usize = 1024;
+/// Room for a common request: the largest piece of memory that the allocator has at hand.
+const ROOM: usize = 1024;
 
 /// A request in the bytes that go over the wire, and how far they went.
 pub(crate) struct Outbound {
@@ -38,7 +38,7 @@ pub(crate) struct HeaderLines(Box<[u8]>);
 impl OutboundHead {
     /// The request line. `body` is the length of what follows the head.
     pub(crate) fn new(method: &Method, target: &PathAndQuery, body: usize) -> Self {
-        let mut lines = Vec::with_capacity(HEAD + if body <= COPIED { body } else { 0 });
+        let mut lines = Vec::with_capacity(ROOM);
         lines.extend_from_slice(method.as_str().as_bytes());
         lines.push(b' ');
         lines.extend_from_slice(target.as_str().as_bytes());
