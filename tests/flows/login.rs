@@ -91,3 +91,19 @@ async fn wrong_settings_are_told_in_one_line() {
         assert_eq!((login.code, login.stderr.lines().count()), (Some(1), 1), "{more:?} {login:?}");
     }
 }
+
+/// H1: the document that makes the program known by its address is one that servers take, and its address an https one.
+#[tokio::test]
+async fn the_clients_document_is_printed() {
+    let url = "https://client.example/portcullis.json";
+    let printed = Portcullis::run(&["client-document", url]).await;
+    assert_eq!(printed.code, Some(0), "{printed:?}");
+    let document: serde_json::Value = serde_json::from_str(&printed.stdout).unwrap();
+    assert_eq!(document["client_id"], url);
+    assert_eq!(document["redirect_uris"], serde_json::json!(["http://127.0.0.1/callback"]));
+    assert_eq!(document["token_endpoint_auth_method"], "none");
+    for wrong in ["http://client.example/a", "https://client.example", "nothing"] {
+        let refused = Portcullis::run(&["client-document", wrong]).await;
+        assert_eq!((refused.code, refused.stderr.lines().count()), (Some(1), 1), "{refused:?}");
+    }
+}

@@ -72,6 +72,12 @@ mod tests {
         assert_eq!(check_response_issuer(&issuer, false, None), Ok(()));
     }
 
+    #[test]
+    fn the_codes_tell_the_errors_apart() {
+        assert_eq!(ResponseIssuerError::Missing.code(), "response.issuer_missing");
+        assert_eq!(ResponseIssuerError::Mismatch.code(), "response.issuer_mismatch");
+    }
+
     /// I2: no normalization, so each of these is another issuer.
     #[test]
     fn equivalent_urls_do_not_match() {

@@ -58,6 +58,13 @@ pub(crate) enum Command {
     /// The token is read from standard input, so that it stays out of the shell's history. It is sent nowhere.
     /// Exit codes as for `doctor`.
     ExplainToken(Examination),
+    /// Print the metadata document that makes this program known to authorization servers by its address.
+    ///
+    /// Serve it at URL, as application/json, and sign in with `--client-metadata-url URL`. Nothing is fetched.
+    ClientDocument {
+        /// The https address where the document is going to be.
+        url: String,
+    },
     /// Print a completion script for a shell.
     Completions {
         /// The shell to complete for.

@@ -2,6 +2,7 @@
 
 pub(crate) mod call;
 pub(crate) mod check;
+pub(crate) mod client_document;
 pub(crate) mod completions;
 pub(crate) mod connect;
 pub(crate) mod demo;

@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         Command::Connect(arguments) => done(command::connect::run(&arguments)),
         Command::Doctor(arguments) => Ok(command::doctor::run(&arguments)),
         Command::ExplainToken(arguments) => Ok(command::doctor::explain_token(&arguments)),
+        Command::ClientDocument { url } => done(command::client_document::run(&url)),
         Command::Completions { shell } => done(command::completions::run(shell)),
     });
     outcome.unwrap_or_else(|error| {

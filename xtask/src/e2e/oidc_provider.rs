@@ -4,12 +4,7 @@ mod package;
 mod site;
 mod tokens;
 
-use std::{path::Path, sync::Arc, time::Duration};
-
-use anyhow::Context as _;
-use portcullis_client::client_document;
-use portcullis_metadata::ClientIdUrl;
-use url::Url;
+use std::{path::Path, process::Command, sync::Arc, time::Duration};
 
 use super::{
     authorization::Authorization,
@@ -23,6 +18,7 @@ use super::{
     visitor::{SignIn, Visitor},
     wire::Wire,
 };
+use anyhow::Context as _;
 use package::Package;
 use site::{CLIENT_DOCUMENT_URL, Site};
 
@@ -46,7 +42,7 @@ pub(super) async fn whole(
     let client = Client::new(program, folder, person)?;
 
     let library = library_walk(&site, Arc::clone(&wire), progress).await;
-    let shipped = shipped_walk(&site, &wire, &client, progress).await;
+    let shipped = shipped_walk(program, &site, &wire, &client, progress).await;
     let stopped = progress.step("SIGTERM ends all of them in order", site.stop()).await;
     let searched = async {
         let mut canaries = canary::canaries(&wire.exchanges());
@@ -72,7 +68,13 @@ async fn library_walk(site: &Site, wire: Arc<Wire>, progress: &mut Progress) -> 
 }
 
 /// The shipped program, as a person uses it.
-async fn shipped_walk(site: &Site, wire: &Wire, client: &Client, progress: &mut Progress) -> anyhow::Result<()> {
+async fn shipped_walk(
+    program: &Path,
+    site: &Site,
+    wire: &Wire,
+    client: &Client,
+    progress: &mut Progress,
+) -> anyhow::Result<()> {
     let (resource, other) = (site.resource("/mcp")?, site.resource("/signed-es256")?);
     let brief = site.resource("/brief")?;
     let ground = Ground {
@@ -88,15 +90,14 @@ async fn shipped_walk(site: &Site, wire: &Wire, client: &Client, progress: &mut 
     ground.walk(progress).await?;
     progress.step("tokens signed with ES256", tokens::signed_es256(site, client)).await?;
     progress.step("opaque tokens, by introspection", tokens::opaque(site, wire, client)).await?;
-    progress.step("login with a client ID metadata document", document(site, client)).await
+    progress.step("login with a client ID metadata document", document(program, site, client)).await
 }
 
 /// The client is known by the address of its document (draft-ietf-oauth-client-id-metadata-document).
-async fn document(site: &Site, client: &Client) -> anyhow::Result<()> {
+async fn document(program: &Path, site: &Site, client: &Client) -> anyhow::Result<()> {
     let resource = site.resource("/mcp")?;
-    let redirect_uri = Url::parse("http://127.0.0.1/callback")?;
-    let document = client_document(ClientIdUrl::parse(CLIENT_DOCUMENT_URL)?, "Portcullis", [&redirect_uri]);
-    site.publish(&document.to_json())?;
+    let document = Command::new(program).args(["client-document", CLIENT_DOCUMENT_URL]).output()?;
+    site.publish(&document.stdout)?;
     let login = client.run("login", &resource, &["--client-metadata-url", CLIENT_DOCUMENT_URL]).await?;
     let login = login.succeeded().context("oidc-provider takes client ID metadata documents by draft 02")?;
     super::expect::that(

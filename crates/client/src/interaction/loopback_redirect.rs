@@ -48,6 +48,9 @@ impl LoopbackRedirect {
     /// How long a person has for the sign-in page.
     pub const LIMIT: Duration = Duration::from_secs(5 * 60);
 
+    /// The redirect URI to name in a client's document: it stands for the one here with any port (RFC 8252 section 7.3).
+    pub const ANY_PORT: &str = "http://127.0.0.1/callback";
+
     /// Binds a free port on `127.0.0.1`. `open` is given the authorization URL, which is `https` or loopback `http`,
     /// and shows it to the person; it must not pass it through a shell.
     ///

@@ -156,6 +156,9 @@ async fn a_resource_has_a_port_of_its_own() {
     let second = LoopbackRedirect::bind_for(&start, |_| ()).await.unwrap();
     assert_eq!(first.redirect_uri().port(), Some(port_of(&start)));
     assert_ne!(second.redirect_uri(), first.redirect_uri());
+    let mut any = first.redirect_uri().clone();
+    any.set_port(None).unwrap();
+    assert_eq!(any.as_str(), LoopbackRedirect::ANY_PORT);
     assert!((20_000..32_000).contains(&port_of(&start)));
     let taken = LoopbackRedirect::bind_to(port_of(&start), |_| ()).await;
     assert_eq!(taken.unwrap_err().code(), "interaction.listen");

@@ -1,0 +1,15 @@
+//! `portcullis client-document URL`: the document behind `--client-metadata-url`.
+
+use anyhow::Context as _;
+use portcullis_client::{AuthorizerSettings, LoopbackRedirect, client_document};
+use portcullis_metadata::ClientIdUrl;
+use serde_json::Value;
+use url::Url;
+
+pub(crate) fn run(url: &str) -> anyhow::Result<()> {
+    let url = ClientIdUrl::parse(url).with_context(|| format!("{url:?} cannot be a client identifier"))?;
+    let redirect_uri = Url::parse(LoopbackRedirect::ANY_PORT)?;
+    let document = client_document(url, &AuthorizerSettings::default().client_name, [&redirect_uri]);
+    let document: Value = serde_json::from_slice(&document.to_json())?;
+    Ok(super::print(serde_json::to_string_pretty(&document)?)?)
+}
