@@ -3,6 +3,7 @@
 //! `docs/benchmarks.md` says what is measured and how.
 
 mod build;
+mod connect;
 mod figures;
 mod flavour;
 mod folder;
@@ -60,6 +61,8 @@ struct Options {
 enum Part {
     /// Only sessions: what they take and what finding one costs, from a thousand to a million.
     Sessions,
+    /// Only the stdio bridge, beside `mcp-remote`. Needs Node.js and npm.
+    Connect(connect::Options),
     #[command(hide = true)]
     Measure {
         #[command(flatten)]
@@ -80,6 +83,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         None => rebuilt(&arguments.options),
         Some(Part::Measure { options, programs }) => measure::run(&options, &programs),
         Some(Part::Sessions) => sessions::run(),
+        Some(Part::Connect(options)) => connect::run(&options),
         Some(Part::Upstream) => upstream::run(),
         Some(Part::Introspection { audience }) => introspection::run(&audience),
         Some(Part::Proxy { upstream }) => proxy::run(upstream),

@@ -159,7 +159,7 @@ impl fmt::Display for Megabytes {
 }
 
 /// What it was measured on, and what else the machine had to do.
-fn machine() -> String {
+pub(super) fn machine() -> String {
     let text = |path| fs::read_to_string(path).unwrap_or_default();
     let processors = text("/proc/cpuinfo");
     let model = processors.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
