@@ -106,6 +106,32 @@ fn a_session_resolves_to_what_was_opened() {
     assert_eq!((bench.store.len(), bench.store.is_empty()), (1, false));
 }
 
+/// E3, E7, E10: a session whose tag was computed before is still known by its own identifier alone, to its owner, under keys
+/// that have its own among them.
+#[test]
+fn what_was_proved_once_counts_for_nothing_else() {
+    let bench = bench();
+    let session = bench.open(ALICE);
+    let unknown = |owner, identifier: &[u8]| {
+        assert_eq!(bench.store.resolve(&bench.resource, owner, identifier).unwrap_err(), Unresolved::Unknown);
+    };
+    for _ in 0..3 {
+        assert!(bench.resolve(ALICE, &session).is_ok());
+    }
+    unknown(MALLORY, session.identifier().as_bytes());
+    for at in 0..session.identifier().len() {
+        let mut changed = session.identifier().as_bytes().to_vec();
+        changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
+        unknown(ALICE, &changed);
+    }
+    bench.store.set_keys(SessionKey::new(1, [6; 16]).into());
+    unknown(ALICE, session.identifier().as_bytes());
+    bench.store.set_keys(SessionKey::new(1, [5; 16]).into());
+    assert!(bench.resolve(ALICE, &session).is_ok());
+    bench.store.end(&session, EndReason::Deleted);
+    assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), Unresolved::Ended);
+}
+
 /// F6: a version that becomes known later counts once.
 #[test]
 fn a_version_may_come_later() {
