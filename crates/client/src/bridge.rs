@@ -226,7 +226,7 @@ impl Desk {
         };
         let closed = opens.then(|| {
             self.hub.sessions.begin(message.params().raw().map(serde_json::value::RawValue::get));
-            self.hub.gate.close()
+            self.hub.handshake.close()
         });
         if version.is_some() {
             self.modern.clone_from(&version);
@@ -238,7 +238,8 @@ impl Desk {
                 (Some(version), _) => modern::ask(&hub, &request, version).await,
                 (None, true) => legacy::initialize(&hub, &request).await,
                 (None, false) => {
-                    hub.gate.pass().await;
+                    hub.handshake.pass().await;
+                    hub.initialized.pass().await;
                     legacy::ask(&hub, &request).await
                 }
             };
@@ -270,7 +271,7 @@ impl Desk {
         if let Some(version) = version {
             return self.deliver(Parcel::modern(message, method, version)).await;
         }
-        let opens = (method == "notifications/initialized").then(|| self.hub.gate.close());
+        let opens = (method == "notifications/initialized").then(|| self.hub.initialized.close());
         self.send(message, None, opens).await;
     }
 

@@ -31,7 +31,10 @@ pub(super) struct Hub {
     pub(super) pending: Pending,
     pub(super) sessions: Sessions,
     pub(super) tools: ToolHeaders,
-    pub(super) gate: Gate,
+    /// Closed while a handshake is under way.
+    pub(super) handshake: Gate,
+    /// Closed while the server does not know yet that the client has taken note of its outcome.
+    pub(super) initialized: Gate,
     pub(super) listening: Listening,
     next_id: AtomicU64,
 }
@@ -54,7 +57,8 @@ impl Hub {
             output,
             pending: Pending::default(),
             tools: ToolHeaders::default(),
-            gate: Gate::default(),
+            handshake: Gate::default(),
+            initialized: Gate::default(),
             listening: Listening::default(),
             next_id: AtomicU64::new(1),
         }

@@ -6,7 +6,7 @@ use super::{
     gate::Closed,
     hub::{Hub, explanation},
     legacy, listen,
-    message::Message,
+    message::{Kind, Message},
     modern,
 };
 
@@ -42,6 +42,10 @@ pub(super) const LENGTH: usize = 64;
 /// Delivers parcels one by one.
 pub(super) async fn deliver(hub: Arc<Hub>, mut parcels: mpsc::Receiver<Parcel>) {
     while let Some(Parcel { message, way, stops, opens }) = parcels.recv().await {
+        // An answer goes out at once: the server may want it before it answers the handshake.
+        if matches!(message.kind, Kind::Notification { .. }) {
+            hub.handshake.pass().await;
+        }
         let sent = match &way {
             ParcelWay::Legacy => legacy::notify(&hub, message.text.clone()).await,
             ParcelWay::Modern { method, version } => modern::notify(&hub, &message, method, version).await,

@@ -21,7 +21,8 @@ pub struct BridgeSettings {
     pub max_requests: usize,
     /// How long the head of an answer may take. 5 min by default. A stream, once it has begun, has no limit.
     pub timeout: Duration,
-    /// How long requests that are under way when the input ends may still take. 1 s by default.
+    /// How long requests that are under way when the input ends may still take. 1.8 s by default,
+    /// as clients use to wait for 2 s.
     pub grace: Duration,
 }
 
@@ -73,7 +74,7 @@ impl Default for BridgeSettings {
             max_message: 4 * 1024 * 1024,
             max_requests: 256,
             timeout: Duration::from_secs(5 * 60),
-            grace: Duration::from_secs(1),
+            grace: Duration::from_millis(1_800),
         }
     }
 }

@@ -24,7 +24,7 @@ enum Refused {
 
 /// Waits before a connection is tried again that was refused: nothing was sent.
 const CONNECT_AGAIN: [Duration; 3] =
-    [Duration::from_millis(200), Duration::from_millis(600), Duration::from_millis(1_200)];
+    [Duration::from_millis(200), Duration::from_millis(500), Duration::from_millis(800)];
 /// How often, and how long, a server that asks for patience gets it.
 const MAX_WAITS: u32 = 2;
 const MAX_WAIT: u64 = 30;

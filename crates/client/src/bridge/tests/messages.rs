@@ -80,7 +80,7 @@ async fn servers_that_do_not_answer() {
     });
     let mut client = Client::initialized(&server).await;
     for (id, name, reason, asked, takes) in [
-        (1, "down", "fetch.connect", 4, 2),
+        (1, "down", "fetch.connect", 4, 1),
         (2, "busy", "mcp.status", 3, 40),
         (3, "very busy", "mcp.status", 1, 0),
         (4, "silent", "fetch.timeout", 1, 300),
