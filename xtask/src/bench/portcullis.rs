@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// How long access lines may stay in memory.
 const LOG_PATIENCE: Duration = Duration::from_secs(1);
 /// What every access line of an admitted request has.
-const ACCESS_LINE: &str = " http.status=200 ";
+const ACCESS_LINE: [&str; 2] = [" http.path=/mcp ", " http.status=200 "];
 
 /// What it takes to start it, and who may use it.
 pub(super) struct Setup<'a> {
@@ -114,7 +114,8 @@ impl<'a> Setup<'a> {
         while found < requests && grew.elapsed() < LOG_PATIENCE {
             sleep(Duration::from_millis(20)).await;
             let lines = BufReader::new(File::open(self.log())?).lines();
-            let now = lines.map_while(Result::ok).filter(|line| line.contains(ACCESS_LINE)).count();
+            let now =
+                lines.map_while(Result::ok).filter(|line| ACCESS_LINE.iter().all(|part| line.contains(part))).count();
             if now > found {
                 (found, grew) = (now, Instant::now());
             }
