@@ -72,7 +72,6 @@ async fn the_limit() {
     assert!(finished.stderr.contains("cut off"), "{}", finished.stderr);
     let decisions: Vec<_> = finished.stdout.lines().filter(|line| line.contains("\"event\":\"decision\"")).collect();
     assert_eq!(decisions.len(), 1, "{}", finished.stdout);
-    assert!(decisions[0].contains(r#""decision":"fail","fail.code":"server.shutdown""#), "{}", finished.stdout);
     assert!(finished.stdout.lines().last().is_some_and(|line| line.contains("audit.stopped")), "{}", finished.stdout);
 }
 
