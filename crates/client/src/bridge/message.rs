@@ -229,6 +229,8 @@ pub(super) fn with_id(id: &Id, error: &RawValue) -> Bytes {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn parse(text: &'static str) -> Result<Kind, MessageError> {
@@ -314,6 +316,37 @@ mod tests {
         ] {
             let message = Message::parse(text.clone()).unwrap();
             assert_eq!(message.text, text);
+        }
+    }
+
+    fn json() -> impl Strategy<Value = serde_json::Value> {
+        let leaf = prop_oneof![
+            Just(serde_json::Value::Null),
+            any::<i64>().prop_map(Into::into),
+            any::<String>().prop_map(Into::into),
+        ];
+        leaf.prop_recursive(4, 32, 4, |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..4).prop_map(Into::into),
+                proptest::collection::btree_map(any::<String>(), inner, 0..4)
+                    .prop_map(|members| serde_json::Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
+            let _ = Message::parse_all(bytes.into());
+        }
+
+        /// However a server breaks its lines, the client gets one, which says the same.
+        #[test]
+        fn a_message_keeps_its_meaning_on_one_line(params in json(), id in any::<String>()) {
+            let sent = serde_json::json!({ "jsonrpc": "2.0", "id": id, "method": "m", "params": params });
+            let message = Message::parse(serde_json::to_vec_pretty(&sent).unwrap().into()).unwrap();
+            prop_assert!(!message.text.iter().any(|byte| matches!(byte, b'\n' | b'\r')));
+            prop_assert_eq!(serde_json::from_slice::<serde_json::Value>(&message.text).unwrap(), sent);
         }
     }
 }
