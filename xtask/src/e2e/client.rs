@@ -62,6 +62,8 @@ pub(super) struct Run {
 #[derive(Clone)]
 pub(super) struct Held {
     pub(super) client_id: String,
+    /// Where the registration gave one.
+    pub(super) client_secret: Option<String>,
     pub(super) access_token: String,
     pub(super) refresh_token: Option<String>,
 }
@@ -127,11 +129,16 @@ impl Client {
 
     /// What the store holds for a resource.
     pub(super) fn held(&self, resource: &Url) -> anyhow::Result<Held> {
-        let found = self.records()?.into_iter().find(|record| record["resource"] == resource.as_str());
+        let records = self.records()?;
+        let found =
+            records.iter().find(|record| record["resource"] == resource.as_str() && record["access_token"].is_string());
         let record = found.with_context(|| format!("the store: expected a token for {resource}, got none"))?;
         let text = |name: &str| record[name].as_str().map(str::to_owned);
+        let registered = records.iter().map(|record| &record["registration"]);
+        let registered = registered.into_iter().find(|registered| registered["client_id"] == record["client_id"]);
         Ok(Held {
             client_id: text("client_id").context("the store: a token without a client")?,
+            client_secret: registered.and_then(|registered| registered["client_secret"].as_str()).map(str::to_owned),
             access_token: text("access_token").context("the store: a record without a token")?,
             refresh_token: text("refresh_token"),
         })
@@ -143,6 +150,7 @@ impl Client {
             for name in ["access_token", "refresh_token"] {
                 canaries.add(name, record[name].as_str().unwrap_or_default());
             }
+            canaries.add("client_secret", record["registration"]["client_secret"].as_str().unwrap_or_default());
         }
         Ok(())
     }
@@ -156,8 +164,7 @@ impl Client {
         for entry in fs::read_dir(store)? {
             let entry = entry?.path();
             if entry.extension().is_some_and(|extension| extension == "json") {
-                let record: Value = serde_json::from_slice(&fs::read(entry)?)?;
-                records.extend(record.get("access_token").is_some().then_some(record));
+                records.push(serde_json::from_slice(&fs::read(entry)?)?);
             }
         }
         Ok(records)

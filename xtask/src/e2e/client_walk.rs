@@ -179,7 +179,7 @@ impl Ground<'_> {
     /// The authorization server takes the refresh token no more.
     async fn is_dead(&self, held: &Held) -> anyhow::Result<()> {
         let refresh_token = held.refresh_token.as_deref().context("expected a refresh token, got none")?;
-        let answer = self.refreshed(&held.client_id, refresh_token).await?;
+        let answer = self.refreshed(held, refresh_token).await?;
         let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
         expect::equal(
             "what an old refresh token gets",
@@ -188,12 +188,15 @@ impl Ground<'_> {
         )
     }
 
-    async fn refreshed(&self, client_id: &str, refresh_token: &str) -> anyhow::Result<FetchResponse> {
+    async fn refreshed(&self, held: &Held, refresh_token: &str) -> anyhow::Result<FetchResponse> {
         let metadata = authorization_server_urls(self.issuer).remove(0);
         let metadata = self.wire.fetch(FetchRequest::get(metadata, UrlPolicy::Operator)).await?;
         let endpoint =
             AuthorizationServerMetadata::parse(&metadata.body)?.token_endpoint.context("no token endpoint")?;
-        let fields = [("grant_type", "refresh_token"), ("client_id", client_id), ("refresh_token", refresh_token)];
+        let fields =
+            [("grant_type", "refresh_token"), ("client_id", &held.client_id), ("refresh_token", refresh_token)];
+        let secret = held.client_secret.as_deref().map(|secret| ("client_secret", secret));
+        let fields = fields.into_iter().chain(secret);
         Ok(self.wire.fetch(FetchRequest::post_form(endpoint, fields, UrlPolicy::Operator)).await?)
     }
 
