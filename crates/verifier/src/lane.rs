@@ -10,6 +10,7 @@ use std::{
 
 use portcullis_metadata::Clock;
 use tokio::{
+    runtime::Handle,
     sync::{OwnedSemaphorePermit, Semaphore},
     time::{Instant, sleep, timeout_at},
 };
@@ -87,6 +88,10 @@ impl Lane {
         clock: &'c dyn Clock,
         deadline: Instant,
     ) -> Result<Turn<'c>, VerifyError> {
+        if Handle::try_current().is_err() {
+            // Outside a runtime nothing would wake whoever waits.
+            return Ok(self.turn(clock, clock.monotonic(), None));
+        }
         let _place = Place::take(self)?;
         let first = async {
             let first = Arc::clone(&self.order).acquire_owned().await.ok();
@@ -114,12 +119,12 @@ impl Lane {
     fn wait(&self, now: Duration) -> Duration {
         let made_up = self.made_up.load(Ordering::Relaxed);
         let left = Duration::from_nanos(made_up.saturating_sub(nanos(now)));
-        // What cannot be owed was counted by another clock.
+        // What cannot be owed, or is yet to come, was counted by another clock.
         if left.is_zero() || left > MOST_OWED {
             return Duration::ZERO;
         }
-        let busy = Duration::from_nanos(self.served.load(Ordering::Relaxed)).saturating_add(BUSY);
-        left.min(busy.saturating_sub(now))
+        let served = Duration::from_nanos(self.served.load(Ordering::Relaxed));
+        if served > now { Duration::ZERO } else { left.min(served.saturating_add(BUSY).saturating_sub(now)) }
     }
 
     /// Counts the time of a refused token.

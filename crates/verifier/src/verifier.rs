@@ -136,7 +136,7 @@ impl Verifier {
     ///
     /// A turn is waited for only where the thread has been busy with invalid tokens: as long as it serves remembered
     /// ones, tokens that are refused after their signature was verified take no more than a tenth of its time, whoever
-    /// sends them, and 1024 tokens wait.
+    /// sends them, and 1024 tokens wait. Outside a runtime nobody waits.
     ///
     /// # Errors
     /// When the token is refused, or cannot be judged since its issuer cannot be asked: see [`VerifyError`].

@@ -1,4 +1,7 @@
-use std::sync::Mutex;
+use std::{
+    sync::Mutex,
+    task::{Context, Poll, Waker},
+};
 
 use portcullis_testkit::ManualClock;
 
@@ -142,6 +145,23 @@ fn other_clocks_do_not_count() {
     let (lane, clock) = lane();
     lane.charge(clock.monotonic() + Duration::from_secs(60), DEAREST);
     assert!(at_once(&lane, &clock).is_some());
+
+    let (lane, clock) = self::lane();
+    refuse(&lane, &clock);
+    lane.served.store(nanos(clock.monotonic() + MILLI), Ordering::Relaxed);
+    assert!(at_once(&lane, &clock).is_some());
+}
+
+/// Outside a runtime, where nothing could wake whoever waits, nobody does.
+#[test]
+fn nobody_waits_without_a_runtime() {
+    let (lane, clock) = lane();
+    refuse(&lane, &clock);
+    serve(&lane, &clock);
+    assert!(at_once(&lane, &clock).is_none());
+    let mut turn = Box::pin(lane.turn_in_order(&clock, deadline()));
+    let polled = turn.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    assert!(matches!(polled, Poll::Ready(Ok(_))));
 }
 
 /// Who comes first is first, one each time that the time is made up for, and nobody slips in before them.
