@@ -69,3 +69,22 @@ impl<B: Body<Data = Bytes>> Body for GuardBody<B> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::{BodyExt as _, Full};
+
+    use super::*;
+
+    /// Servers send nothing of a body that is at its end, and frame the others by their size.
+    #[tokio::test]
+    async fn a_body_ends_when_it_was_read_and_no_sooner() {
+        for mut body in [GuardBody::full("text".into()), GuardBody::inner(Full::from("text"))] {
+            assert_eq!((body.is_end_stream(), body.size_hint().exact()), (false, Some(4)));
+            assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "text");
+            assert!(body.is_end_stream() && body.frame().await.is_none());
+        }
+        let empty = GuardBody::<Full<Bytes>>::empty();
+        assert_eq!((empty.is_end_stream(), empty.size_hint().exact()), (true, Some(0)));
+    }
+}

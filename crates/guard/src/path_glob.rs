@@ -161,6 +161,11 @@ mod tests {
         PathGlob::parse(pattern).unwrap().matches(&PlainPath::parse(path).unwrap())
     }
 
+    #[test]
+    fn a_pattern_is_shown_as_it_was_written() {
+        assert_eq!(PathGlob::parse("/a/**").unwrap().as_str(), "/a/**");
+    }
+
     /// B9: what a star and two stars stand for.
     #[test]
     fn stars_match_inside_and_across_segments() {

@@ -191,7 +191,17 @@ fn settings_that_are_no_host_or_origin_are_refused() {
         let refused = open().allow_host(host).unwrap_err();
         assert_eq!(refused, OriginPolicyError::Host(host.to_owned()));
     }
-    for origin in ["null", "*", "app.example", "https://app.example/", "https://", "https://a b", "https://*.a"] {
+    for origin in [
+        "null",
+        "*",
+        "app.example",
+        "://app.example",
+        "ht tp://app.example",
+        "https://app.example/",
+        "https://",
+        "https://a b",
+        "https://*.a",
+    ] {
         let refused = open().allow_origin(origin).unwrap_err();
         assert_eq!(refused, OriginPolicyError::Origin(origin.to_owned()));
         assert_eq!(refused.code(), "settings.allowed_origins");

@@ -130,6 +130,30 @@ async fn a_client_that_goes_away_is_told() {
     drop(gate);
 }
 
+/// A guard is ready when the service behind it is.
+#[tokio::test]
+async fn readiness_is_that_of_the_service() {
+    struct Busy;
+    #[derive(Clone)]
+    struct Full;
+    impl Service<Request<()>> for Full {
+        type Response = Response<String>;
+        type Error = Busy;
+        type Future = std::future::Pending<Result<Self::Response, Busy>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Busy>> {
+            Poll::Ready(Err(Busy))
+        }
+
+        fn call(&mut self, _: Request<()>) -> Self::Future {
+            pending()
+        }
+    }
+    let mut guard = GuardLayer::new(Setup::new().resource()).layer(Full);
+    let ready = guard.poll_ready(&mut Context::from_waker(std::task::Waker::noop()));
+    assert!(matches!(ready, Poll::Ready(Err(Busy))));
+}
+
 /// J1: a request that the server itself gives up is not put down to its client.
 #[tokio::test]
 async fn a_request_that_is_cut_off_is_told() {
