@@ -214,3 +214,56 @@ async fn a_client_that_is_gone() {
     demo.signal("TERM").await;
     assert!(demo.ended().await.stderr.contains(r#""session.reason":"deleted""#));
 }
+
+/// A stream that breaks off over the network is resumed, and a session that the server has forgotten is opened once more.
+#[tokio::test]
+async fn broken_streams_and_lost_sessions() {
+    const EVENTS: (&str, &str) = ("content-type", "text/event-stream");
+    let progress = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1}}"#;
+    let upstream =
+        Upstream::scripted(move |request| match (request.method.as_str(), request.header("last-event-id")) {
+            ("POST", _) if request.message_method().as_deref() == Some("slow") => {
+                // It ends in the middle of an event.
+                Some(Upstream::answer(200, &[EVENTS], format!("id: 7\nretry: 5\ndata: {progress}\n\ndata: {{\"half")))
+            }
+            ("GET", Some("7")) => {
+                let answer = r#"{"jsonrpc":"2.0","id":1,"result":{"resumed":true}}"#;
+                Some(Upstream::answer(200, &[EVENTS], format!("id: 8\ndata: {answer}\n\n")))
+            }
+            ("POST", _) if request.message_method().as_deref() == Some("lost") => {
+                let is_first = request.header("mcp-session-id") == Some("first");
+                is_first.then(|| Upstream::answer(404, &[], "gone"))
+            }
+            ("POST", _) if request.message_method().as_deref() == Some("initialize") => {
+                static FIRST: std::sync::Once = std::sync::Once::new();
+                let mut answer = None;
+                FIRST.call_once(|| {
+                    let body =
+                        r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}"#;
+                    let headers = [("content-type", "application/json"), ("mcp-session-id", "first")];
+                    answer = Some(Upstream::answer(200, &headers, body));
+                });
+                answer
+            }
+            ("GET", None) => Some(Upstream::answer(405, &[], "")),
+            _ => None,
+        })
+        .await;
+    let mut bridge = Bridge::start(&format!("{}/mcp", upstream.origin()), &["-H", "A: b"], &[]);
+    bridge.initialize().await;
+    bridge.send(json!({ "jsonrpc": "2.0", "id": 1, "method": "slow" })).await;
+    let mut lines = Vec::new();
+    for _ in 0..2 {
+        lines.push(timeout(PATIENCE, bridge.output.next_line()).await.unwrap().unwrap().unwrap());
+    }
+    assert_eq!(lines[0], progress);
+    assert!(lines[1].contains(r#""resumed":true"#), "{lines:?}");
+
+    let answer = bridge.ask(2, "lost", json!({ "a": 1 })).await;
+    assert_eq!(answer["result"]["a"], 1, "{answer}");
+    drop(bridge.input.take());
+    bridge.ended().await;
+    let methods: Vec<_> = upstream.recorded().iter().filter_map(|request| request.message_method()).collect();
+    assert_eq!(methods.iter().filter(|method| *method == "initialize").count(), 2, "{methods:?}");
+    assert_eq!(methods.iter().filter(|method| *method == "lost").count(), 2, "{methods:?}");
+}
