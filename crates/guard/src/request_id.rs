@@ -82,6 +82,13 @@ mod tests {
 
     use super::*;
 
+    /// J1: the scattering is that of SplitMix64, which gives no number twice.
+    #[test]
+    fn numbers_are_scattered_as_published() {
+        let counts = [1, 2, 3].map(|times| scatter(STEP.wrapping_mul(times)));
+        assert_eq!(counts, [0xe220_a839_7b1d_cdaf, 0x6e78_9e6a_a1b9_65f4, 0x06c4_5d18_8009_454f]);
+    }
+
     /// J1: ids are version 4 UUIDs and do not repeat, on one thread or across threads.
     #[test]
     fn ids_are_fresh_version_4_uuids() {
@@ -95,6 +102,7 @@ mod tests {
             let parsed = uuid::Uuid::try_parse(id.as_str()).unwrap();
             assert_eq!((parsed.get_version_num(), id.as_str().len()), (4, 36));
             assert_eq!(id.to_header_value().as_bytes(), id.as_str().as_bytes());
+            assert_eq!(id.to_string(), id.as_str());
         }
     }
 }
