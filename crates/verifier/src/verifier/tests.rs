@@ -446,3 +446,25 @@ async fn given_keys_need_no_issuer() {
     let verified = verifier.verify(&AccessToken::new(forge.token().sign())).await.unwrap();
     assert_eq!(verified.principal().issuer(), forge.issuer());
 }
+
+/// The header of the last issuer's token that verified is known from then on; that of one that did not is not.
+#[tokio::test(start_paused = true)]
+async fn the_usual_header_is_learnt() {
+    let bench = ready().await;
+    let token = bench.forge.token().sign();
+    assert_eq!(bench.refusal(&flip_signature(&token)).await, Some("token.signature"));
+    assert!(bench.issuer.known_header(&token).is_none());
+    assert_eq!(bench.refusal(&token).await, None);
+    assert!(bench.issuer.known_header(&token).is_some());
+    let other = bench.forge.token().typ("application/at+jwt").sign();
+    assert!(bench.issuer.known_header(&other).is_none());
+    assert_eq!(bench.refusal(&other).await, None);
+    assert!(bench.issuer.known_header(&other).is_some());
+}
+
+/// A verifier shows what it is set to.
+#[tokio::test]
+async fn a_verifier_shows_its_settings() {
+    let shown = format!("{:?}", Bench::new().verifier);
+    assert!(shown.starts_with("Verifier { settings: ") && shown.contains(Forge::RESOURCE), "{shown}");
+}

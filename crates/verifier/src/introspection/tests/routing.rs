@@ -46,6 +46,16 @@ async fn tokens_go_to_their_issuer() {
     assert_eq!(bench.fake.hits(bench.forge.endpoint("jwks")), 0);
 }
 
+/// C9: a token that is too long is refused before anybody is asked about it.
+#[tokio::test(start_paused = true)]
+async fn nobody_is_asked_about_a_token_that_is_too_long() {
+    let bench = bench();
+    assert_eq!(bench.refusal(&"x".repeat(16 * 1024 + 1)).await, Some("token.too_large"));
+    assert_eq!(calls(&bench), 0);
+    assert_eq!(bench.refusal(&"x".repeat(16 * 1024)).await, None);
+    assert_eq!(calls(&bench), 1);
+}
+
 /// C1, C2: a JWS of an issuer that is not asked is never shown to the one that is, however it is spoiled.
 #[tokio::test(start_paused = true)]
 async fn nobody_is_shown_a_foreign_token() {
