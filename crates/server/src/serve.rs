@@ -17,6 +17,7 @@ mod sinks;
 mod site;
 mod tls;
 mod turn;
+mod wakeups;
 mod worker;
 
 use std::{
