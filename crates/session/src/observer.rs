@@ -49,3 +49,24 @@ impl EndReason {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// J4: the words that audit trails have for the end of a session.
+    #[test]
+    fn reasons_have_stable_words() {
+        let reasons = [
+            (EndReason::Deleted, "deleted"),
+            (EndReason::DeleteFailed, "delete_failed"),
+            (EndReason::TransportClosed, "transport_closed"),
+            (EndReason::Idle, "idle"),
+            (EndReason::Lifetime, "lifetime"),
+            (EndReason::Shutdown, "shutdown"),
+        ];
+        for (reason, word) in reasons {
+            assert_eq!(reason.as_str(), word);
+        }
+    }
+}

@@ -107,3 +107,11 @@ fn rates_have_a_range() {
         assert!(limiter.check_address(address("192.0.2.1")).is_ok());
     }
 }
+
+/// J5: a client that waits for as long as it was told comes no sooner than it may.
+#[test]
+fn waits_are_rounded_up() {
+    for (millis, secs) in [(0, 1), (1, 1), (999, 1), (1000, 1), (1001, 2), (59_500, 60), (60_000, 60)] {
+        assert_eq!(Limited { retry_after: Duration::from_millis(millis) }.retry_after_secs(), secs, "{millis}");
+    }
+}

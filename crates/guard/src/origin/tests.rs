@@ -144,7 +144,9 @@ fn one_well_formed_host() {
     let open = policy("https://api.example.com");
     assert_eq!(http1(&open, &[]), Err(OriginRefused::HostMissing));
     assert_eq!(http1(&open, &[("host", "a"), ("host", "a")]), Err(OriginRefused::HostRepeated));
-    for host in ["", "a b", "a,b", "u@a", "a:b", "a:70000", "a:1:2", "[::1", "[zz]", "[::1]x", "a/b", "a?b", ":80"] {
+    for host in
+        ["", "a b", "a,b", "u@a", "a:b", "a:70000", "a:+80", "a:1:2", "[::1", "[zz]", "[::1]x", "a/b", "a?b", ":80"]
+    {
         assert_eq!(http1(&open, &[("host", host)]), Err(OriginRefused::HostMalformed), "{host}");
     }
     let twice = [("host", "a"), ("origin", "https://x"), ("origin", "https://x")];
