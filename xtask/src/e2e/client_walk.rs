@@ -4,9 +4,11 @@ use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::{Context as _, ensure};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use http::StatusCode;
+use http::{StatusCode, header};
 use portcullis_discovery::{Fetch as _, FetchRequest, FetchResponse, UrlPolicy};
-use portcullis_metadata::{AuthorizationServerMetadata, Issuer, authorization_server_urls};
+use portcullis_metadata::{
+    AuthorizationServerMetadata, Issuer, Secret, authorization_server_urls, client_secret_basic,
+};
 use serde_json::Value;
 use tokio::time::sleep;
 use url::Url;
@@ -195,9 +197,13 @@ impl Ground<'_> {
             AuthorizationServerMetadata::parse(&metadata.body)?.token_endpoint.context("no token endpoint")?;
         let fields =
             [("grant_type", "refresh_token"), ("client_id", &held.client_id), ("refresh_token", refresh_token)];
-        let secret = held.client_secret.as_deref().map(|secret| ("client_secret", secret));
-        let fields = fields.into_iter().chain(secret);
-        Ok(self.wire.fetch(FetchRequest::post_form(endpoint, fields, UrlPolicy::Operator)).await?)
+        let mut request = FetchRequest::post_form(endpoint, fields, UrlPolicy::Operator);
+        // Keycloak gives a secret, and holds the client to the method that it was registered with.
+        let secret = held.client_secret.as_deref().map(Secret::new);
+        if let Some(basic) = secret.and_then(|secret| client_secret_basic(&held.client_id, &secret)) {
+            request = request.header(header::AUTHORIZATION, basic);
+        }
+        Ok(self.wire.fetch(request).await?)
     }
 
     /// Reads a token without judging its signature, which is the server's business.
