@@ -272,3 +272,16 @@ impl fmt::Debug for LogHash {
         fmt::Display::fmt(self, f)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_time_is_taken_for_an_end() {
+        for time in [Duration::MAX, Duration::from_millis(ENDED), Duration::from_millis(ENDED - 1)] {
+            assert_eq!(millis(time), ENDED - 1);
+        }
+        assert_eq!(millis(Duration::from_secs(2)), 2000);
+    }
+}
