@@ -41,7 +41,7 @@ const PACKAGE: &str = include_str!("connect/package.json");
 const OURS: &str = "portcullis connect";
 const THEIRS: &str = "mcp-remote";
 
-/// Goals: see `docs/benchmarks.md`.
+/// Goals: see `docs/connect.md`.
 const MEMORY_GOAL: f64 = 12.0;
 const FIRST_GOAL: f64 = 100.0;
 const CALL_GOAL: f64 = 0.25;
