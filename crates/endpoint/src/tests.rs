@@ -1,5 +1,6 @@
 //! The endpoint as a whole, behind a real guard, over an inner service that answers from a script.
 
+mod admitted;
 mod allocations;
 mod bodies;
 mod modern;

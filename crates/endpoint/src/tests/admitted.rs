@@ -1,0 +1,51 @@
+use std::{
+    convert::Infallible,
+    future::ready,
+    sync::{Arc, Mutex},
+};
+
+use bytes::Bytes;
+use http::{Response, Version};
+use http_body::Body as _;
+use http_body_util::{BodyExt, Full};
+use portcullis_guard::GuardLayer;
+use tower::ServiceExt;
+use tower_layer::Layer;
+
+use super::world::*;
+use crate::{Admitted, AdmittedBody, EndpointLayer};
+
+#[derive(Clone, Debug, PartialEq)]
+struct Mark(u8);
+
+/// What stands behind the endpoint sees the request as it came in, and the body that was judged.
+#[tokio::test]
+async fn an_admitted_request_is_the_one_that_came_in() {
+    let world = World::open();
+    let seen = Arc::new(Mutex::new(None));
+    let inner = tower::service_fn({
+        let seen = Arc::clone(&seen);
+        move |admitted: Admitted| {
+            *seen.lock().unwrap() = Some(admitted);
+            ready(Ok::<_, Infallible>(Response::new(Full::<Bytes>::default())))
+        }
+    });
+    let endpoint = EndpointLayer::new(world.settings.clone()).unwrap().layer(inner);
+    let message = Bytes::from(initialize().to_string());
+    let mut request = world.request("POST", &[("content-type", "application/json")], Full::new(message.clone()));
+    *request.uri_mut() = "/mcp?page=2".parse().unwrap();
+    *request.version_mut() = Version::HTTP_10;
+    request.extensions_mut().insert(Mark(7));
+    let answer = GuardLayer::new(Arc::clone(&world.settings.resource)).layer(endpoint).oneshot(request).await.unwrap();
+    assert_eq!(answer.status(), 200);
+
+    let admitted = seen.lock().unwrap().take().unwrap();
+    assert_eq!((admitted.uri().to_string().as_str(), admitted.query()), ("/mcp?page=2", Some("page=2")));
+    assert_eq!((admitted.version(), admitted.extensions().get()), (Version::HTTP_10, Some(&Mark(7))));
+    let mut body = admitted.into_request().into_body();
+    assert_eq!((body.is_end_stream(), body.size_hint().exact()), (false, Some(message.len() as u64)));
+    assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), message);
+    assert!(body.is_end_stream() && body.frame().await.is_none());
+    let empty = AdmittedBody::default();
+    assert_eq!((empty.is_end_stream(), empty.size_hint().exact()), (true, Some(0)));
+}
