@@ -112,3 +112,41 @@ impl<B: Body<Data = Bytes>> Body for EndpointBody<B> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use http::{HeaderMap, HeaderValue, header::CONTENT_TYPE};
+    use http_body_util::{BodyExt as _, Full};
+    use portcullis_metadata::{ResourceUri, Scopes};
+    use portcullis_session::{Owner, SessionKey, SessionSettings, SessionStore};
+    use portcullis_testkit::ManualClock;
+
+    use super::*;
+
+    /// Servers send nothing of a body that is at its end, and frame the others by their size.
+    #[tokio::test]
+    async fn a_body_ends_when_it_was_read_and_no_sooner() {
+        for mut body in [EndpointBody::own("text".into()), EndpointBody::inner(Full::from("text"), None)] {
+            assert_eq!((body.is_end_stream(), body.size_hint().exact()), (false, Some(4)));
+            assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "text");
+            assert!(body.is_end_stream() && body.frame().await.is_none());
+        }
+    }
+
+    /// F6: the version is known with the last piece, behind which a server does not ask for more.
+    #[tokio::test]
+    async fn the_version_is_known_with_the_last_piece() {
+        let settings = SessionSettings::new(SessionKey::new(0, [7; 16]));
+        let store = SessionStore::new(settings, Arc::new(ManualClock::new()), Arc::new(()));
+        let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
+        let session = store.reserve(&resource, Owner::Nobody, &Scopes::empty()).unwrap().open(Box::default(), None);
+        let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
+        let reader = Negotiated::begin(Arc::clone(&session), Some("2025-11-25"), &headers).unwrap();
+        let answer = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}"#;
+        let mut body = EndpointBody::opening(Full::from(answer), reader);
+        body.frame().await.unwrap().unwrap();
+        assert_eq!(session.protocol_version(), Some("2025-06-18"));
+    }
+}

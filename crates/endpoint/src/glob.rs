@@ -79,6 +79,12 @@ impl FromStr for NameGlob {
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_pattern_is_shown_as_it_was_written_and_is_not_empty() {
+        assert_eq!(NameGlob::parse("tools/*").unwrap().as_str(), "tools/*");
+        assert_eq!(NameGlob::parse("").unwrap_err().code(), "settings.empty_pattern");
+    }
+
     /// B9: patterns match whole names, in any letter case.
     #[test]
     fn patterns_match_whole_names() {

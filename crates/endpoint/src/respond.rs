@@ -207,3 +207,20 @@ fn with(mut response: Response<Bytes>, name: http::HeaderName, value: HeaderValu
     response.headers_mut().insert(name, value);
     response
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The messages of the JSON-RPC 2.0 specification, section 5.1.
+    #[test]
+    fn errors_have_the_messages_of_the_specification() {
+        for (code, message) in [
+            (ErrorCode::ParseError, "Parse error"),
+            (ErrorCode::InvalidParams, "Invalid params"),
+            (ErrorCode::InvalidRequest, "Invalid Request"),
+        ] {
+            assert_eq!(generic(code), message);
+        }
+    }
+}

@@ -2,15 +2,17 @@ use std::{
     convert::Infallible,
     future::ready,
     sync::{Arc, Mutex},
+    task::{Context, Poll, Waker},
 };
 
 use bytes::Bytes;
-use http::{Response, Version};
+use http::{Request, Response, Version};
 use http_body::Body as _;
 use http_body_util::{BodyExt, Full};
 use portcullis_guard::GuardLayer;
 use tower::ServiceExt;
 use tower_layer::Layer;
+use tower_service::Service;
 
 use super::world::*;
 use crate::{Admitted, AdmittedBody, EndpointLayer};
@@ -48,4 +50,27 @@ async fn an_admitted_request_is_the_one_that_came_in() {
     assert!(body.is_end_stream() && body.frame().await.is_none());
     let empty = AdmittedBody::default();
     assert_eq!((empty.is_end_stream(), empty.size_hint().exact()), (true, Some(0)));
+}
+
+/// An endpoint is ready when the service behind it is.
+#[tokio::test]
+async fn readiness_is_that_of_the_service() {
+    #[derive(Clone)]
+    struct Busy;
+    impl Service<Admitted> for Busy {
+        type Response = Response<Full<Bytes>>;
+        type Error = Busy;
+        type Future = std::future::Pending<Result<Self::Response, Busy>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Busy>> {
+            Poll::Ready(Err(Busy))
+        }
+
+        fn call(&mut self, _: Admitted) -> Self::Future {
+            std::future::pending()
+        }
+    }
+    let mut endpoint = EndpointLayer::new(World::open().settings).unwrap().layer(Busy);
+    let ready = Service::<Request<Full<Bytes>>>::poll_ready(&mut endpoint, &mut Context::from_waker(Waker::noop()));
+    assert!(matches!(ready, Poll::Ready(Err(Busy))));
 }
