@@ -30,6 +30,8 @@ enum Keys {
     TooMany,
     /// The good one and 9,999 that are none: few enough bytes, and too many keys.
     TooManySmall,
+    /// The good one beside one that is no secret any more.
+    OneBad,
     Empty,
 }
 
@@ -111,6 +113,10 @@ fn publish(forge: &Forge, keys: Keys, held: &Mutex<Vec<UnboundedSender<Bytes>>>)
             let set = forge.jwks_json().trim_end().trim_end_matches("]}").to_owned() + &small;
             assert!(set.len() < 256 << 10 && serde_json::from_str::<serde_json::Value>(&set).is_ok());
             Upstream::answer(200, &[JSON], set)
+        }
+        Keys::OneBad => {
+            let bad = r#"{"keys":[{"kty":"oct","k":"aHVzaA","kid":"shared"},"#;
+            Upstream::answer(200, &[JSON], forge.jwks_json().replacen("{\"keys\":[", bad, 1))
         }
         Keys::Empty => Upstream::answer(200, &[JSON], "{}"),
     }
@@ -219,6 +225,17 @@ async fn ten_thousand_keys() {
         let ready = site.send(Request::new("GET", "/readyz")).await;
         assert_eq!(ready.status, 503, "{keys:?}: {ready:?}");
     }
+}
+
+/// C10: a bad key costs only itself, and the log names it, without its value.
+#[tokio::test]
+async fn one_bad_key() {
+    let issuer = Publisher::start(Keys::OneBad).await;
+    let site = issuer.site("30s").await;
+    accepted_at_last(&site, &issuer.forge.token().sign(), "beside a bad one").await;
+    let told = site.portcullis.logged("a published key is refused", |line| line["level"] == "WARN").await;
+    assert_eq!((&told["key.id"], &told["key.failure"]), (&"shared".into(), &"jwk.symmetric".into()), "{told}");
+    assert!(!site.portcullis.log().contains("aHVzaA"));
 }
 
 /// C10: a good set is taken whatever its `Content-Type` says: many issuers say something else.
