@@ -212,6 +212,9 @@ async fn a_dead_refresh_token_leads_to_a_new_authorization() {
     scene.clock.set(1_400);
     assert_eq!(text(&keeper).await, None);
     assert_eq!(scene.server.counts(), (1, 1));
+    // Another process does not try it again.
+    assert_eq!(text(&scene.keeper(CredentialStore::at(scratch.path()))).await, None);
+    assert_eq!(scene.server.counts(), (1, 1));
     let mut operation = keeper.operation();
     assert_eq!(send(&mut operation).await, None);
     assert!(operation.again(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());

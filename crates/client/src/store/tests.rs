@@ -189,7 +189,10 @@ async fn a_damaged_file_is_kept_aside() {
         whole.replacen("\"origin\":\"https://mcp.example.com\"", "\"origin\":\"https://evil.example\"", 1),
         whole.replacen("\"hush\"", "\"\"", 1),
         "x".repeat(300 * 1024),
+        // As the entry was, and too large all the same.
+        format!("{}{whole}", " ".repeat(300 * 1024)),
     ];
+    let mut aside = Vec::new();
     for (number, damage) in damages.iter().enumerate() {
         assert_ne!(*damage, whole, "{number}");
         fs::write(&file, damage).unwrap();
@@ -197,11 +200,17 @@ async fn a_damaged_file_is_kept_aside() {
         let StoreError::Corrupted { path, kept } = &error else { panic!("{error:?}") };
         assert_eq!(*path, file);
         assert_eq!(fs::read_to_string(kept).unwrap(), *damage);
+        aside.push(kept.clone());
         assert!(!error.to_string().contains("hush"));
         assert!(read(&store, RESOURCE).unwrap().is_empty());
         // Made again with the owner's mode.
         write(&store, &token("hush")).await;
         assert_eq!(read(&store, RESOURCE).unwrap(), ["hush"]);
+    }
+
+    // None took the place of another.
+    for (kept, damage) in aside.iter().zip(&damages) {
+        assert_eq!(fs::read_to_string(kept).unwrap(), *damage);
     }
 
     // Under the lock too.

@@ -125,7 +125,8 @@ async fn an_answer_can_be_pasted() {
     let uri = redirect.redirect_uri().clone();
     let answer = format!("?code=pasted&iss=https://auth.example.com&state={}", state(&request));
     lines.lock().unwrap().1 = vec![
-        format!(" {uri}{answer}\n"),
+        // Some servers and browsers leave a fragment behind.
+        format!(" {uri}{answer}#_=_\n"),
         format!("{uri}?code=c&state=other"),
         format!("https://evil.example/callback{answer}"),
         uri.to_string(),
