@@ -28,7 +28,7 @@ const REALMS_LIMIT: Duration = Duration::from_secs(120);
 /// How long the servers may take to start, and to end.
 const SERVERS_LIMIT: Duration = Duration::from_secs(30);
 /// What is written within a walk is searched in this time.
-const SEARCH_LIMIT: Duration = Duration::from_secs(60);
+const SEARCH_LIMIT: Duration = Duration::from_secs(3 * 60);
 
 /// What is walked through, and with what.
 pub(super) struct Wanted<'a> {
