@@ -172,13 +172,13 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} rounds, in turns; {}", self.rounds.len() / 2, machine())?;
-        writeln!(f, "{:<22}{:>22}{:>22}", "median (least, most)", OURS, THEIRS)?;
+        writeln!(f, "{:<22}{:>28}{:>28}", "median (least, most)", OURS, THEIRS)?;
         let mut line = |name: &str, number: fn(&Sample) -> f64| {
             let text = |bridge| {
                 let Spread { median, min, max } = self.spread(bridge, number);
                 format!("{median:.2} ({min:.2}, {max:.2})")
             };
-            writeln!(f, "{name:<22}{:>22}{:>22}", text(OURS), text(THEIRS))
+            writeln!(f, "{name:<22}{:>28}{:>28}", text(OURS), text(THEIRS))
         };
         line("resident, MiB", |sample| sample.resident / MIB)?;
         line("of it anonymous, MiB", |sample| sample.anonymous / MIB)?;
