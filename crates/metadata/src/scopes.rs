@@ -38,7 +38,14 @@ impl Scopes {
     /// # Errors
     /// When a name has a character that RFC 6749 section 3.3 does not allow.
     pub fn parse(text: &str) -> Result<Self, ScopesError> {
-        Self::from_names(text.split(' ').filter(|name| !name.is_empty()))
+        // As bytes, which are split faster than characters.
+        let mut next = 0;
+        let names = text.as_bytes().split(|byte| *byte == b' ').map(|name| {
+            let start = next;
+            next += name.len() + 1;
+            &text[start..start + name.len()]
+        });
+        Self::from_names(names.filter(|name| !name.is_empty()))
     }
 
     /// Builds the set from single names.
@@ -78,7 +85,7 @@ impl Scopes {
     /// Whether every name of `needed` is in this set. Allocates nothing.
     pub fn covers(&self, needed: &Self) -> bool {
         let Some(needed) = &needed.0 else { return true };
-        // As bytes, which are split faster than characters; without names there is one piece, which is no name.
+        // Without names there is one piece, which is no name.
         let held = self.0.as_deref().unwrap_or_default();
         // Both are sorted: what was passed over once is needed no more.
         let mut held = held.as_bytes().split(|byte| *byte == b' ');

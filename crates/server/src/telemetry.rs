@@ -14,8 +14,8 @@ use clap::ValueEnum;
 use portcullis_metadata::{Clock as _, SystemClock, UnixTime};
 use tracing::Level;
 use tracing_subscriber::{
-    EnvFilter, Layer as _,
-    filter::filter_fn,
+    Layer as _,
+    filter::{Targets, filter_fn},
     fmt::{format::Writer, time::FormatTime},
     layer::SubscriberExt as _,
     util::SubscriberInitExt as _,
@@ -23,7 +23,7 @@ use tracing_subscriber::{
 
 pub(crate) use access::{AccessLog, Line};
 
-/// The variable that chooses what is logged, in the syntax of `tracing_subscriber::EnvFilter`.
+/// The variable that chooses what is logged, in the syntax of `tracing_subscriber::filter::Targets`.
 const FILTER_VARIABLE: &str = "PORTCULLIS_LOG";
 
 /// The form of log lines.
@@ -42,7 +42,8 @@ pub(crate) enum LogFormat {
 /// When `PORTCULLIS_LOG` is no filter.
 pub(crate) fn start(format: LogFormat) -> anyhow::Result<()> {
     let directives = std::env::var(FILTER_VARIABLE).unwrap_or_else(|_| "info".to_owned());
-    let filter = EnvFilter::try_new(&directives)
+    let filter = directives
+        .parse::<Targets>()
         .with_context(|| format!("{FILTER_VARIABLE} is no log filter; try `info` or `portcullis=debug`"))?;
     let layer = tracing_subscriber::fmt::layer()
         .with_writer(io::stderr)
