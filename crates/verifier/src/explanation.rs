@@ -129,6 +129,17 @@ mod tests {
         assert_eq!(broken(&bench, &forged).await, ["token.signature", "token.not_an_access_token"]);
     }
 
+    /// Each rule has a name of its own and says where it stands.
+    #[test]
+    fn rules_are_told_apart() {
+        use TokenRule::{Audience, Form, Issuer, Kind, Signature, Times, Type};
+        let rules = [Form, Issuer, Signature, Type, Kind, Audience, Times].map(TokenRule::id_and_source);
+        let ids = rules.map(|(id, _)| id);
+        let named = ["form", "issuer", "signature", "type", "kind", "audience", "times"];
+        assert_eq!(ids.map(|id| id.strip_prefix("token.").unwrap()), named);
+        assert!(rules.iter().all(|(_, source)| source.starts_with("RFC ")), "{rules:?}");
+    }
+
     #[tokio::test]
     async fn what_has_no_issuer_of_ours_is_judged_no_further() {
         let bench = Bench::new();

@@ -91,3 +91,24 @@ impl Flight {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// C10: the issuer may be asked again when the cooldown ends, or sooner, when the background refresh is to ask it;
+    /// a refresh that was planned for a moment that has come says nothing of the next.
+    #[test]
+    fn coming_back_is_due_at_the_sooner_of_both() {
+        let flight = Flight::default();
+        let cooldown = Duration::from_secs(30);
+        let retry_after = |now| flight.retry_after(Duration::from_secs(now), cooldown).as_secs();
+        assert_eq!(retry_after(10), 1);
+        assert!(matches!(flight.board(AskedBy::Token, Duration::from_secs(10), cooldown), Boarding::Start(..)));
+        assert_eq!([10, 20, 39, 40, 50].map(retry_after), [30, 20, 1, 1, 1]);
+        flight.schedule(Duration::from_secs(20));
+        assert_eq!([10, 15, 19, 20, 21].map(retry_after), [10, 5, 1, 20, 19]);
+        flight.schedule(Duration::from_secs(60));
+        assert_eq!([10, 39, 50].map(retry_after), [30, 1, 1]);
+    }
+}

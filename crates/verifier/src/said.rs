@@ -81,6 +81,12 @@ mod tests {
         }
     }
 
+    /// J2: claims are about people, and not shown.
+    #[test]
+    fn claims_are_not_shown() {
+        assert_eq!(format!("{:?}", said()), "Said { .. }");
+    }
+
     /// C14: what is no object has no claims, so that no rule is met by it.
     #[test]
     fn rubbish_has_no_claims() {

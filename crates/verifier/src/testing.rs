@@ -1,11 +1,17 @@
 //! What the tests of verifier and issuer share: one issuer, one resource, a clock to turn.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{
+    fmt::{Debug, Write},
+    future::Future,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use portcullis_discovery::Fetch;
 use portcullis_metadata::{AccessToken, ResourceUri};
 use portcullis_testkit::{FakeIssuer, Forge, ManualClock};
 use tokio::{runtime::Handle, task::yield_now};
+use tracing::{Event, Metadata, Subscriber, field::Field, span, subscriber};
 
 use crate::{IssuerSettings, TrustedIssuer, VerifiedToken, Verifier, VerifierSettings};
 
@@ -94,4 +100,44 @@ pub(crate) async fn all<T: Send + 'static>(
         results.push(task.await.unwrap());
     }
     results
+}
+
+/// What this crate logs on one thread: an event a line, its level first.
+#[derive(Clone, Default)]
+pub(crate) struct Logged(Arc<Mutex<Vec<String>>>);
+
+impl Logged {
+    /// Notes what this thread logs from now on, until the guard is dropped.
+    pub(crate) fn here() -> (Self, subscriber::DefaultGuard) {
+        let logged = Self::default();
+        (logged.clone(), subscriber::set_default(logged))
+    }
+
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl Subscriber for Logged {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_event() && metadata.target().starts_with("portcullis_verifier")
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = event.metadata().level().to_string();
+        event.record(&mut |field: &Field, value: &dyn Debug| write!(line, " {field}={value:?}").unwrap());
+        self.0.lock().unwrap().push(line);
+    }
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
 }

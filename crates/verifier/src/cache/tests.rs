@@ -155,26 +155,91 @@ fn no_entries_means_none() {
     assert_eq!(get(&cache, "a", 0), None);
 }
 
-/// C11: a full shard gives up an old entry, not a young one.
-#[test]
-fn old_entries_go_first() {
-    let mut shard = Shard::new(7);
-    let slot = |count: u64| Slot {
-        fingerprint: u128::from(count),
+/// A slot that dies after so many seconds.
+fn slot(dies: u64) -> Slot {
+    Slot {
+        fingerprint: u128::from(dies),
         keys: keys(1),
         expires: UnixTime::from_secs(START + 60),
-        dies: Duration::from_secs(count),
+        dies: Duration::from_secs(dies),
         token: token("a", 60),
-    };
-    (1..=100).for_each(|count| shard.push(slot(count)));
-    shard.make_room(100, now(0), &present(1));
-    let gone = (1..=100_u64).find(|count| !shard.index.contains_key(&u128::from(*count))).unwrap();
-    assert!(gone <= 75, "{gone} is among the youngest quarter");
-    assert_eq!(shard.slots.len(), 99);
-    // The list and the table beside it still agree.
-    for (position, slot) in shard.slots.iter().enumerate() {
-        assert_eq!(shard.index[&slot.fingerprint] as usize, position);
     }
+}
+
+/// C11: a full shard gives up an old entry, not a young one, wherever they stand.
+#[test]
+fn old_entries_go_first() {
+    let oldest_first: Vec<u64> = (1..=100).collect();
+    for order in [oldest_first.clone(), oldest_first.into_iter().rev().collect()] {
+        let mut shard = Shard::new(7);
+        order.iter().for_each(|&dies| shard.push(slot(dies)));
+        shard.make_room(100, now(0), &present(1));
+        let gone = (1..=100_u64).find(|dies| !shard.index.contains_key(&u128::from(*dies))).unwrap();
+        assert!(gone <= 75, "{gone} is among the youngest quarter");
+        assert_eq!(shard.slots.len(), 99);
+        // The list and the table beside it still agree.
+        for (position, slot) in shard.slots.iter().enumerate() {
+            assert_eq!(shard.index[&slot.fingerprint] as usize, position);
+        }
+    }
+}
+
+/// C11: an insertion looks at two entries, and where the shard is full at eight, so that its cost is bounded.
+#[test]
+fn insertions_look_at_a_few_entries() {
+    for (entries, looked_at) in [(1, 1), (50, GLANCE), (99, GLANCE), (100, SAMPLE), (101, SAMPLE)] {
+        let mut shard = Shard::new(7);
+        (1..=entries).for_each(|dies| shard.push(slot(dies)));
+        let looks = Cell::new(0);
+        let present = |_| {
+            looks.set(looks.get() + 1);
+            Some(1)
+        };
+        shard.make_room(100, now(0), &present);
+        assert_eq!(looks.get(), looked_at, "{entries} entries");
+        assert_eq!(shard.slots.len() as u64, entries.min(99));
+    }
+}
+
+/// The entries that are looked at follow SplitMix64: these are its first numbers from 1234567 on, modulo 1000.
+#[test]
+fn the_sample_varies() {
+    let mut shard = Shard::new(1_234_567);
+    assert_eq!(shard.random_position(), None);
+    (1..=1000).for_each(|dies| shard.push(slot(dies)));
+    let positions: Vec<u32> = (0..5).filter_map(|_| shard.random_position()).collect();
+    assert_eq!(positions, [317, 973, 423, 431, 821]);
+}
+
+/// A shard has room for a number of entries from the first on, and does not grow until they are there.
+#[test]
+fn a_shard_begins_with_some_room() {
+    let mut shard = Shard::new(7);
+    assert_eq!((shard.slots.capacity(), shard.index.capacity()), (0, 0));
+    shard.push(slot(1));
+    let room = (shard.slots.capacity(), shard.index.capacity());
+    assert!(room.0 == FIRST_ROOM && room.1 >= FIRST_ROOM, "{room:?}");
+    (2..=FIRST_ROOM as u64).for_each(|dies| shard.push(slot(dies)));
+    assert_eq!((shard.slots.capacity(), shard.index.capacity()), room);
+}
+
+/// The table takes the low half of a fingerprint for its hash, so that entries spread as the fingerprints do.
+#[test]
+fn the_table_spreads_by_the_low_half() {
+    use std::hash::BuildHasher;
+
+    let table = BuildHasherDefault::<LowHalf>::default();
+    for (fingerprint, hash) in [(5, 5), ((9 << 64) | 7, 7), (u128::MAX, u64::MAX)] {
+        assert_eq!(table.hash_one::<u128>(fingerprint), hash);
+    }
+    // Keys of another form would spread, too.
+    let hash_of = |bytes: &[u8]| {
+        let mut hasher = LowHalf::default();
+        hasher.write(bytes);
+        hasher.finish()
+    };
+    assert_eq!(hash_of(&[1, 2, 3]), 0x01_02_03);
+    assert_eq!(hash_of(&[1, 0, 0, 0, 0, 0, 0, 0, 1]), 0);
 }
 
 /// C11: insertions clear away dead entries that nobody asked for again, and a sweep clears all of them.

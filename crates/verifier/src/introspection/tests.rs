@@ -7,7 +7,7 @@ use url::form_urlencoded;
 use super::*;
 use crate::{
     IssuerHealth, Validation,
-    testing::{Bench, ISSUER, all, settle},
+    testing::{Bench, ISSUER, Logged, all, settle},
 };
 
 mod answers;

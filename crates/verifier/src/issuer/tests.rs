@@ -4,7 +4,7 @@ use portcullis_testkit::Forge;
 use tokio::time::Instant;
 
 use super::*;
-use crate::testing::{Bench, all, settle};
+use crate::testing::{Bench, Logged, all, settle};
 
 mod documents;
 mod races;
@@ -309,4 +309,32 @@ async fn aged_keys_are_fetched_behind_the_tokens_back() {
     gate.release();
     settle().await;
     assert!(matches!(bench.issuer.health(), IssuerHealth::Usable { .. }));
+}
+
+/// An issuer shows its name and how it fares.
+#[tokio::test]
+async fn an_issuer_shows_its_health() {
+    let shown = format!("{:?}", Bench::new().issuer);
+    assert!(shown.starts_with("TrustedIssuer { issuer: ") && shown.contains("issuer.example"), "{shown}");
+    assert!(shown.ends_with("health: NotYet, .. }"), "{shown}");
+}
+
+/// C10, C3: the log tells which published key is refused, and which is not taken, and why.
+#[tokio::test(start_paused = true)]
+async fn the_log_tells_of_keys_that_are_not_taken() {
+    let bench = Bench::new();
+    let (log, _guard) = Logged::here();
+    let ec = bench.forge.key_for(Algorithm::Es256);
+    let mut jwks: serde_json::Value = serde_json::from_str(&Forge::jwks_of(&[&bench.forge.key(), &ec])).unwrap();
+    jwks["keys"]
+        .as_array_mut()
+        .unwrap()
+        .push(serde_json::json!({ "kty": "RSA", "kid": "private", "n": "AQAB", "e": "AQAB", "d": "AQAB" }));
+    bench.fake.serve(bench.forge.endpoint("jwks"), 200, jwks.to_string());
+    bench.issuer.refresh_now().await.unwrap();
+    let lines = log.lines();
+    let told = |parts: [&str; 3]| lines.iter().any(|line| parts.iter().all(|part| line.contains(part)));
+    assert!(told(["WARN ", "key.id=\"private\"", "key.failure=\"jwk.private\""]), "{lines:?}");
+    let kid = format!("key.id={:?}", ec.kid());
+    assert!(told(["DEBUG ", &kid, "key.failure=\"key.algorithm_not_allowed\""]), "{lines:?}");
 }

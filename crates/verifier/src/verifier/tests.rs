@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use super::*;
 use crate::{
     IssuerSettings,
-    testing::{Bench, trusted, verifier_of},
+    testing::{Bench, Logged, trusted, verifier_of},
 };
 
 mod turns;
@@ -467,4 +467,50 @@ async fn the_usual_header_is_learnt() {
 async fn a_verifier_shows_its_settings() {
     let shown = format!("{:?}", Bench::new().verifier);
     assert!(shown.starts_with("Verifier { settings: ") && shown.contains(Forge::RESOURCE), "{shown}");
+}
+
+/// J2: whom a token speaks for is shown by issuer, scopes and expiry, not by name.
+#[tokio::test(start_paused = true)]
+async fn a_principal_shows_no_person() {
+    let verified = ready().await;
+    let verified = verified.verify(&verified.forge.token().scope("mcp:tools").sign()).await.unwrap();
+    let shown = format!("{:?}", verified.principal());
+    assert!(shown.starts_with("Principal { issuer: ") && shown.contains("mcp:tools"), "{shown}");
+    assert!(shown.contains("expires: ") && !shown.contains("alice"), "{shown}");
+}
+
+/// What is made of a principal is made once, and kept for every request with the same token; there is room for one.
+#[tokio::test(start_paused = true)]
+async fn what_is_derived_is_kept() {
+    let bench = ready().await;
+    let token = bench.forge.token().sign();
+    let verified = bench.verify(&token).await.unwrap();
+    let made = verified.principal().derived(|principal| principal.subject().map(str::to_owned));
+    assert_eq!(made, Some(&Some("alice".to_owned())));
+    let again = bench.verify(&token).await.unwrap();
+    assert_eq!(again.principal().derived(|_| Some("another".to_owned())), made);
+    assert_eq!(again.principal().derived(|_| 7_u32), None);
+}
+
+/// C10: only a token that could not be judged is worth another try.
+#[test]
+fn only_what_was_not_judged_comes_again() {
+    let second = Duration::from_secs(1);
+    for error in [VerifyError::IssuerUnavailable { retry_after: second }, VerifyError::Busy] {
+        assert!(error.is_unavailable() && error.retry_after() == Some(second), "{error}");
+    }
+    for error in [VerifyError::Expired, VerifyError::Inactive, VerifyError::Jws(JoseError::UnknownKey)] {
+        assert!(!error.is_unavailable() && error.retry_after().is_none(), "{error}");
+    }
+}
+
+/// J1: the log tells why a token is refused, and whose it is.
+#[tokio::test(start_paused = true)]
+async fn the_log_tells_why_a_token_is_refused() {
+    let bench = ready().await;
+    let (log, _guard) = Logged::here();
+    assert_eq!(bench.refusal(&bench.forge.token().expires_in(-60).sign()).await, Some("token.expired"));
+    let line = log.lines().pop().unwrap();
+    assert!(line.starts_with("DEBUG ") && line.contains("token.issuer=https://issuer.example"), "{line}");
+    assert!(line.contains("deny.code=\"token.expired\""), "{line}");
 }

@@ -171,14 +171,18 @@ async fn a_known_endpoint_outlasts_an_outage() {
     assert_eq!(bench.refusal("another").await, Some("issuer.unavailable"));
 }
 
-/// D2: after a call that failed, the next refresh looks anew where to ask.
+/// D2: after a call that failed, which the log tells, the next refresh looks anew where to ask.
 #[tokio::test(start_paused = true)]
 async fn a_moved_endpoint_is_found() {
     let bench = bench();
     bench.issuer.refresh_now().await.unwrap();
     bench.fake.serve(endpoint(&bench), 404, "");
+    let (log, _guard) = Logged::here();
     assert_eq!(bench.refusal(OPAQUE).await, Some("issuer.unavailable"));
     assert_eq!(bench.issuer.health(), IssuerHealth::Introspected { reason: Some("introspection.status") });
+    let told = log.lines().remove(0);
+    assert!(told.starts_with("WARN ") && told.contains("token.issuer=https://issuer.example"), "{told}");
+    assert!(told.contains("introspection.failure=\"introspection.status\""), "{told}");
 
     publishes(&bench, Some("https://issuer.example/moved"));
     bench.fake.serve("https://issuer.example/moved", 200, active().to_string());

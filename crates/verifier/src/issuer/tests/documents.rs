@@ -1,12 +1,13 @@
 //! What an issuer publishes, and what the settings say of it.
 
 use portcullis_discovery::FetchResponse;
+use portcullis_metadata::Secret;
 use portcullis_testkit::{FakeIssuer, ManualClock};
 use serde_json::json;
 use url::Url;
 
 use super::*;
-use crate::testing::ISSUER;
+use crate::{IntrospectionSettings, Validation, testing::ISSUER};
 
 /// C10: the response's own max-age decides how long its keys are fresh.
 #[tokio::test(start_paused = true)]
@@ -108,6 +109,17 @@ async fn keys_that_moved_are_found_again() {
     assert_eq!(bench.fake.hits(bench.forge.metadata_url()), 3);
 }
 
+/// C10: what an issuer's metadata said is used for an hour and no longer.
+#[tokio::test(start_paused = true)]
+async fn metadata_is_used_for_an_hour() {
+    let bench = Bench::new();
+    for (seconds, asked) in [(0, 1), (HOUR - 1, 1), (1, 2)] {
+        bench.clock.advance(Duration::from_secs(seconds));
+        bench.issuer.refresh_now().await.unwrap();
+        assert_eq!(bench.fake.hits(bench.forge.metadata_url()), asked);
+    }
+}
+
 /// C10: metadata of another issuer, or without `jwks_uri`, or with one that is not safe, gives no keys.
 #[tokio::test(start_paused = true)]
 async fn unusable_metadata_gives_no_keys() {
@@ -145,6 +157,35 @@ async fn keys_can_be_configured() {
     assert_eq!(bench.refusal(&unknown_kids(&bench, 1)[0]).await, Some("token.key_unknown"));
     assert!(bench.issuer.health().is_usable());
     assert!(bench.fake.urls().is_empty());
+}
+
+/// C10: where there is nothing to fetch, no task waits for the time to fetch it.
+#[tokio::test(start_paused = true)]
+async fn nothing_to_fetch_means_no_refresh() {
+    let elsewhere = IntrospectionSettings {
+        endpoint: Some(Url::parse("https://elsewhere.example/introspect").unwrap()),
+        client_secret: Some(Secret::new("hush")),
+        ..IntrospectionSettings::new("portcullis")
+    };
+    let jwks = JwkSet::parse(Bench::new().forge.jwks_json().as_bytes()).unwrap();
+    let fixed = Bench::with(|settings| settings.keys = KeySource::Fixed(jwks));
+    let asked = Bench::with(|settings| settings.validation = Validation::Introspection(elsewhere));
+    for bench in [fixed, asked] {
+        bench.issuer.spawn_refresh();
+        assert_eq!(Handle::current().metrics().num_alive_tasks(), 0);
+    }
+    let discovered = Bench::new();
+    discovered.issuer.spawn_refresh();
+    assert_eq!(Handle::current().metrics().num_alive_tasks(), 1);
+}
+
+/// C1, C7: leeway and cooldown may be as long and as short as they say.
+#[test]
+fn the_bounds_of_the_settings_are_within() {
+    let mut settings = IssuerSettings::new(Issuer::parse(ISSUER).unwrap());
+    settings.leeway = Duration::from_secs(60);
+    settings.cooldown = Duration::from_secs(1);
+    assert!(settings.check().is_ok());
 }
 
 /// C1: settings that cannot be used are refused with a name and a fix.

@@ -135,22 +135,53 @@ fn rotation(issuer: &Arc<TrustedIssuer>, forge: &Forge) -> impl FnOnce() + Send 
     }
 }
 
+/// A verifier for the bench's issuer, with a clock of its own that meddles.
+fn meddled_with(bench: &Bench) -> (Arc<Verifier>, Arc<MeddlingClock>) {
+    let clock = Arc::new(MeddlingClock::default());
+    let settings = VerifierSettings::new(bench.verifier.resource().clone());
+    (Verifier::new(settings, vec![Arc::clone(&bench.issuer)], clock.clone()).unwrap(), clock)
+}
+
 /// C11: when the keys change while a token is verified with the old ones, it is not remembered under the new ones.
 #[tokio::test(start_paused = true)]
 async fn a_verification_under_way_does_not_slip_in_late() {
     let bench = Bench::new();
-    bench.issuer.refresh_now().await.unwrap();
-    let clock = Arc::new(MeddlingClock::default());
-    let settings = VerifierSettings::new(bench.verifier.resource().clone());
-    let verifier = Verifier::new(settings, vec![Arc::clone(&bench.issuer)], clock.clone()).unwrap();
+    let (verifier, clock) = meddled_with(&bench);
     let token = bench.forge.token().sign();
-    // Two readings for the lookup; the third judges the claims, after the signature.
+    // Two readings for the lookup; the third, of a token that waited for the keys, judges the claims, after the
+    // signature.
     clock.at_reading(3, rotation(&bench.issuer, &bench.forge));
-    bench.fake.publish(&bench.forge);
     verifier.verify(&AccessToken::new(token.as_str())).await.unwrap();
-    assert!(verifier.cached(&token).is_none());
+    assert_eq!(bench.issuer.generation(), 2, "the keys have changed");
     assert_eq!(verifier.remembered(), 0);
+    assert!(verifier.cached(&token).is_none());
+    bench.fake.publish(&bench.forge);
     assert_eq!(bench.refusal(&token).await, Some("token.key_unknown"));
+}
+
+/// C7: a token that waited for the keys is judged by the time at which they came: it may have expired meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_token_that_expires_while_it_waits_is_refused() {
+    let bench = Bench::new();
+    let gate = bench.fake.hang(bench.forge.endpoint("jwks"));
+    let token = bench.forge.token().expires_in(0).sign();
+    let meanwhile = async {
+        gate.reached().await;
+        bench.clock.advance(Duration::from_secs(10));
+        gate.release();
+    };
+    let (refusal, ()) = tokio::join!(bench.refusal(&token), meanwhile);
+    assert_eq!(refusal, Some("token.expired"));
+}
+
+/// C7: one that waits for nothing is judged by the time at which it came, without another reading of the clock.
+#[tokio::test(start_paused = true)]
+async fn a_token_that_waits_for_nothing_is_judged_as_it_came() {
+    let bench = Bench::new();
+    bench.issuer.refresh_now().await.unwrap();
+    let (verifier, clock) = meddled_with(&bench);
+    clock.at_reading(3, || panic!("the clock is read again"));
+    verifier.verify(&AccessToken::new(bench.forge.token().sign())).await.unwrap();
 }
 
 /// C10: a refresh that lands between a caller's look at the keys and its wish for younger ones serves that caller, in
