@@ -77,14 +77,16 @@ impl Stage {
         }
     }
 
-    /// A verifier that has seen no token.
-    pub(crate) fn verifier(&self) -> Arc<Verifier> {
+    /// A verifier that has seen no token, and remembers so many.
+    pub(crate) fn verifier(&self, remembered: usize) -> Arc<Verifier> {
         let clock = Arc::new(SystemClock::new());
         let mut settings = IssuerSettings::new(self.forge.issuer().clone());
         settings.keys = KeySource::Fixed(JwkSet::parse(self.forge.jwks_json().as_bytes()).expect("a key set"));
         let (fetch, control) = (Arc::new(FakeIssuer::new()), self.runtime.handle().clone());
         let issuer = TrustedIssuer::new(settings, fetch, clock.clone(), control).expect("an issuer");
-        Verifier::new(VerifierSettings::new(self.resource.clone()), vec![issuer], clock).expect("a verifier")
+        let mut settings = VerifierSettings::new(self.resource.clone());
+        settings.cache_entries = remembered;
+        Verifier::new(settings, vec![issuer], clock).expect("a verifier")
     }
 
     /// Whether a principal may call the tool `add`. The layers judge rules in private; this is what their judgement
