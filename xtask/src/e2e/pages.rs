@@ -99,7 +99,10 @@ fn answered(here: &Url, page: &str, pages: &mut Vec<Page>, answers: &Answers<'_>
         }
         fill_in(&mut form, answers);
         let fields = form.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        return Ok(FetchRequest::post_form(here.join(&form.action)?, fields, UrlPolicy::Operator));
+        // Browsers say which page a form was sent from.
+        let origin = HeaderValue::from_str(&here.origin().ascii_serialization())?;
+        let post = FetchRequest::post_form(here.join(&form.action)?, fields, UrlPolicy::Operator);
+        return Ok(post.header(header::ORIGIN, origin));
     }
     bail!("expected a page to sign in or to consent, after {pages:?}: {}", shown(page))
 }
