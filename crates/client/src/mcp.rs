@@ -20,6 +20,7 @@ mod endpoint;
 mod error;
 mod input;
 mod message;
+pub(crate) mod response;
 mod tool_headers;
 
 pub use answer::MessageStream;
@@ -280,8 +281,8 @@ impl McpClient {
         self.requests.as_ref().map_or_else(|| json!({}), |requests| requests.capabilities())
     }
 
-    fn limits(&self) -> answer::Limits {
-        answer::Limits { timeout: self.settings.timeout, max_message: self.settings.max_message }
+    fn limits(&self) -> response::Limits {
+        response::Limits { timeout: self.settings.timeout, max_message: self.settings.max_message }
     }
 }
 

@@ -8,9 +8,8 @@ use super::{
     hub::Hub,
     session::Session,
     stream::{Events, Position},
-    wire::Content,
 };
-use crate::McpError;
+use crate::{McpError, mcp::response::Content};
 
 /// Whether the stream is open on which a legacy server sends messages of its own accord.
 #[derive(Default)]

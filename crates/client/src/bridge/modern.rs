@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue};
-use portcullis_mcp::{encode_mirrored, header as names, mirrored_member};
+use portcullis_mcp::{ErrorCode, encode_mirrored, header as names, mirrored_member};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -15,8 +15,6 @@ use super::{
 };
 use crate::McpError;
 
-/// Headers and body do not fit (2026-07-28).
-const HEADER_MISMATCH: i64 = -32020;
 /// How many pages of tools are looked through for one.
 const MAX_PAGES: u32 = 32;
 
@@ -34,7 +32,7 @@ pub(super) async fn ask(hub: &Arc<Hub>, request: &Request, version: &str) -> Res
             return stream::follow(hub, request, response, None).await;
         }
         let refusal = Refusal::read(&hub.wire, response).await;
-        let mismatch = refusal.error.as_ref().is_some_and(|error| error.code == HEADER_MISMATCH);
+        let mismatch = refusal.error.as_ref().is_some_and(|error| error.code == ErrorCode::HeaderMismatch.value());
         if !mismatch || tools_read || request.method != "tools/call" {
             return answer_refusal(hub, request, Some(refusal)).await;
         }

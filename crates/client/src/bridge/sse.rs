@@ -7,8 +7,8 @@ use portcullis_mcp::sse::{Decoder, Event};
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
 use url::Url;
 
-use super::{hub::Hub, stream::Events, wire::Content};
-use crate::McpError;
+use super::{hub::Hub, stream::Events};
+use crate::{McpError, mcp::response::Content};
 
 /// A connection to a server of 2024-11-05: a stream on which everything comes, and an address where everything goes.
 pub(super) struct Link {

@@ -9,9 +9,9 @@ use tokio::time::{sleep, timeout};
 use super::{
     hub::{Hub, Request},
     session::Session,
-    wire::{Content, Refusal},
+    wire::Refusal,
 };
-use crate::McpError;
+use crate::{McpError, mcp::response::Content};
 
 /// How often a stream is resumed on which nothing came.
 const MAX_RESUMES: u32 = 8;

@@ -2,11 +2,14 @@ use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, Method, StatusCode, header};
 use portcullis_discovery::{BodyStream, Fetch, FetchError, FetchRequest, NetworkFailure, OpenResponse, UrlPolicy};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 use url::Url;
 
 use super::BridgeSettings;
-use crate::{McpError, TokenKeeper, demand::Demand};
+use crate::{
+    McpError, TokenKeeper,
+    mcp::response::{Content, Limits, is_of_unknown_session, too_few_scopes, whole},
+};
 
 /// The way to the server: requests with the token, and again where that helps.
 pub(super) struct Wire {
@@ -112,20 +115,9 @@ impl Wire {
     }
 
     /// The whole of a body.
-    pub(super) async fn read(&self, mut body: Box<dyn BodyStream>) -> Result<Vec<u8>, McpError> {
-        let max = self.settings.max_message;
-        let read = async {
-            let mut held = Vec::new();
-            while let Some(piece) = body.next().await {
-                let piece = piece.map_err(McpError::Fetch)?;
-                if piece.len() > max - held.len() {
-                    return Err(McpError::TooLarge);
-                }
-                held.extend_from_slice(&piece);
-            }
-            Ok(held)
-        };
-        timeout(self.settings.timeout, read).await.unwrap_or(Err(McpError::Fetch(FetchError::Timeout)))
+    pub(super) async fn read(&self, body: Box<dyn BodyStream>) -> Result<Vec<u8>, McpError> {
+        let limits = Limits { timeout: self.settings.timeout, max_message: self.settings.max_message };
+        whole(body, &limits).await
     }
 }
 
@@ -136,28 +128,6 @@ fn is_refused(error: &FetchError) -> bool {
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds: u64 = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     (seconds <= MAX_WAIT).then(|| Duration::from_secs(seconds))
-}
-
-/// The media types that answers come in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Content {
-    Json,
-    Stream,
-    Other,
-}
-
-impl Content {
-    pub(super) fn of(headers: &HeaderMap) -> Self {
-        let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
-        let kind = value.split(';').next().unwrap_or("").trim();
-        if kind.eq_ignore_ascii_case("application/json") {
-            Self::Json
-        } else if kind.eq_ignore_ascii_case("text/event-stream") {
-            Self::Stream
-        } else {
-            Self::Other
-        }
-    }
 }
 
 /// An answer with a status that is no success.
@@ -187,11 +157,7 @@ struct Code {
 impl Refusal {
     pub(super) async fn read(wire: &Wire, response: OpenResponse) -> Self {
         let status = response.status;
-        let challenge = (status == StatusCode::FORBIDDEN).then(|| Demand::of(&response.headers).challenge).flatten();
-        let error_to_tell = match challenge.filter(|it| it.error.as_deref() == Some("insufficient_scope")) {
-            Some(challenge) => McpError::InsufficientScope { needed: challenge.scope.unwrap_or_default() },
-            None => McpError::Status { status },
-        };
+        let error_to_tell = too_few_scopes(status, &response.headers).unwrap_or(McpError::Status { status });
         let body = match Content::of(&response.headers) {
             Content::Json => wire.read(response.body).await.ok(),
             Content::Stream | Content::Other => None,
@@ -204,14 +170,9 @@ impl Refusal {
         Self { status, error, error_to_tell }
     }
 
-    /// A server answers so that has no such session (any more): 404 as the specification says, or 400 with the code
-    /// that implementations use for it.
+    /// A server answers so that has no such session (any more).
     pub(super) fn is_of_session(&self) -> bool {
-        match self.status {
-            StatusCode::NOT_FOUND => !matches!(self.error, Some(RefusalError { code: -32601, .. })),
-            StatusCode::BAD_REQUEST => matches!(self.error, Some(RefusalError { code: -32000, .. })),
-            _ => false,
-        }
+        is_of_unknown_session(self.status, self.error.as_ref().map(|error| error.code))
     }
 
     /// A server of 2024-11-05 refuses a POST to its stream's address so, and no server of today.

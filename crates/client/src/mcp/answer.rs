@@ -1,19 +1,14 @@
-use std::{collections::VecDeque, fmt, time::Duration};
+use std::{collections::VecDeque, fmt};
 
-use http::{HeaderMap, StatusCode, header};
+use http::StatusCode;
 use portcullis_discovery::{BodyStream, OpenResponse};
 use portcullis_mcp::sse::Decoder;
 use serde_json::Value;
-use tokio::time::timeout;
 
-use super::{McpError, RpcError};
-use crate::demand::Demand;
-
-/// What bounds the reading of an answer.
-pub(super) struct Limits {
-    pub(super) timeout: Duration,
-    pub(super) max_message: usize,
-}
+use super::{
+    McpError, RpcError,
+    response::{Content, Limits, too_few_scopes, whole},
+};
 
 /// The answer to a request, its status judged.
 pub(super) struct Answer {
@@ -141,7 +136,7 @@ pub(super) async fn of(response: OpenResponse, id: Option<u64>, limits: &Limits)
     if !status.is_success() {
         return Err(refusal(response, limits).await);
     }
-    let messages = match content(&response.headers) {
+    let messages = match Content::of(&response.headers) {
         Content::Stream => MessageStream::of(response.body, limits),
         Content::Json => {
             let body = whole(response.body, limits).await?;
@@ -157,7 +152,7 @@ pub(super) async fn stream(response: OpenResponse, limits: &Limits) -> Result<Me
     if !response.status.is_success() {
         return Err(refusal(response, limits).await);
     }
-    match content(&response.headers) {
+    match Content::of(&response.headers) {
         Content::Stream => Ok(MessageStream::of(response.body, limits)),
         Content::Json | Content::Other => Err(McpError::Answer),
     }
@@ -170,13 +165,10 @@ pub(super) async fn accepted(response: OpenResponse, limits: &Limits) -> Result<
 
 async fn refusal(response: OpenResponse, limits: &Limits) -> McpError {
     let status = response.status;
-    if status == StatusCode::FORBIDDEN
-        && let Some(challenge) = Demand::of(&response.headers).challenge
-        && challenge.error.as_deref() == Some("insufficient_scope")
-    {
-        return McpError::InsufficientScope { needed: challenge.scope.unwrap_or_default() };
+    if let Some(error) = too_few_scopes(status, &response.headers) {
+        return error;
     }
-    let reported = match content(&response.headers) {
+    let reported = match Content::of(&response.headers) {
         Content::Json => whole(response.body, limits).await.ok(),
         Content::Stream | Content::Other => None,
     };
@@ -184,41 +176,6 @@ async fn refusal(response: OpenResponse, limits: &Limits) -> McpError {
         .and_then(|body| serde_json::from_slice::<Value>(&body).ok())
         .and_then(|message| RpcError::of(&message, status))
         .map_or(McpError::Status { status }, McpError::Rpc)
-}
-
-async fn whole(mut body: Box<dyn BodyStream>, limits: &Limits) -> Result<Vec<u8>, McpError> {
-    let read = async {
-        let mut held = Vec::new();
-        while let Some(piece) = body.next().await {
-            let piece = piece.map_err(McpError::Fetch)?;
-            if piece.len() > limits.max_message - held.len() {
-                return Err(McpError::TooLarge);
-            }
-            held.extend_from_slice(&piece);
-        }
-        Ok(held)
-    };
-    timeout(limits.timeout, read).await.unwrap_or(Err(McpError::Fetch(portcullis_discovery::FetchError::Timeout)))
-}
-
-/// The media types that answers come in.
-#[derive(PartialEq, Eq)]
-enum Content {
-    Json,
-    Stream,
-    Other,
-}
-
-fn content(headers: &HeaderMap) -> Content {
-    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
-    let kind = value.split(';').next().unwrap_or("").trim();
-    if kind.eq_ignore_ascii_case("application/json") {
-        Content::Json
-    } else if kind.eq_ignore_ascii_case("text/event-stream") {
-        Content::Stream
-    } else {
-        Content::Other
-    }
 }
 
 impl fmt::Debug for MessageStream {

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-use http::{HeaderValue, Method, StatusCode, header};
+use http::{HeaderValue, Method, header};
 use portcullis_discovery::{FetchRequest, UrlPolicy};
-use portcullis_mcp::{Revision, header as names};
+use portcullis_mcp::{ErrorCode, Revision, header as names};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -10,15 +10,9 @@ use super::{
     McpClient, McpError, MessageStream, RpcError,
     answer::{self, Answer, Step},
     message::Outgoing,
+    response::is_of_unknown_session,
 };
 
-/// The server does not speak the revision (2026-07-28).
-const UNSUPPORTED_REVISION: i64 = -32022;
-/// Headers and body do not fit (2026-07-28).
-const HEADER_MISMATCH: i64 = -32020;
-/// What servers say, with a 400, of a request without a session that they know.
-const NO_SESSION: i64 = -32000;
-const METHOD_NOT_FOUND: i64 = -32601;
 /// How often a server may ask for input in the course of one call.
 const MAX_ROUNDS: u32 = 16;
 /// How often a stream is resumed on which nothing came.
@@ -71,7 +65,9 @@ impl McpClient {
                     revision_sent_again = true;
                 }
                 Err(McpError::Rpc(error))
-                    if error.code == HEADER_MISMATCH && method == "tools/call" && !tools_read_again =>
+                    if error.code == ErrorCode::HeaderMismatch.value()
+                        && method == "tools/call"
+                        && !tools_read_again =>
                 {
                     tools_read_again = true;
                     self.read_tools(params.as_ref()).await?;
@@ -108,12 +104,7 @@ impl McpClient {
             McpError::Rpc(error) => (error.status, Some(error.code)),
             _ => return false,
         };
-        let is_lost = match status {
-            StatusCode::NOT_FOUND => code != Some(METHOD_NOT_FOUND),
-            StatusCode::BAD_REQUEST => code == Some(NO_SESSION),
-            _ => false,
-        };
-        is_lost && self.legacy_session().is_ok_and(|session| session.identifier.is_some())
+        is_of_unknown_session(status, code) && self.legacy_session().is_ok_and(|session| session.identifier.is_some())
     }
 
     /// Reads up to the response and returns its result.
@@ -189,6 +180,6 @@ impl McpClient {
 /// being replaced.
 fn names_revision(error: &RpcError, revision: Revision) -> bool {
     let supported = error.data.as_ref().and_then(|data| data.get("supported")).and_then(Value::as_array);
-    error.code == UNSUPPORTED_REVISION
+    error.code == ErrorCode::UnsupportedProtocolVersion.value()
         && supported.is_some_and(|supported| supported.iter().any(|one| one == revision.as_str()))
 }

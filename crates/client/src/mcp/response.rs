@@ -1,0 +1,72 @@
+//! What the head of an answer says, and the whole of a body that is not read piece by piece.
+
+use std::time::Duration;
+
+use http::{HeaderMap, StatusCode, header};
+use portcullis_discovery::{BodyStream, FetchError};
+use portcullis_mcp::ErrorCode;
+use tokio::time::timeout;
+
+use super::McpError;
+use crate::demand::Demand;
+
+/// What bounds the reading of an answer.
+pub(crate) struct Limits {
+    pub(crate) timeout: Duration,
+    pub(crate) max_message: usize,
+}
+
+/// The media types that answers come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    Json,
+    Stream,
+    Other,
+}
+
+impl Content {
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+        let kind = value.split(';').next().unwrap_or("").trim();
+        if kind.eq_ignore_ascii_case("application/json") {
+            Self::Json
+        } else if kind.eq_ignore_ascii_case("text/event-stream") {
+            Self::Stream
+        } else {
+            Self::Other
+        }
+    }
+}
+
+/// The whole of a body.
+pub(crate) async fn whole(mut body: Box<dyn BodyStream>, limits: &Limits) -> Result<Vec<u8>, McpError> {
+    let read = async {
+        let mut held = Vec::new();
+        while let Some(piece) = body.next().await {
+            let piece = piece.map_err(McpError::Fetch)?;
+            if piece.len() > limits.max_message - held.len() {
+                return Err(McpError::TooLarge);
+            }
+            held.extend_from_slice(&piece);
+        }
+        Ok(held)
+    };
+    timeout(limits.timeout, read).await.unwrap_or(Err(McpError::Fetch(FetchError::Timeout)))
+}
+
+/// The error of a refusal whose challenge wants more scopes than the token has.
+pub(crate) fn too_few_scopes(status: StatusCode, headers: &HeaderMap) -> Option<McpError> {
+    let challenge = (status == StatusCode::FORBIDDEN).then(|| Demand::of(headers).challenge).flatten()?;
+    let is_of_scopes = challenge.error.as_deref() == Some("insufficient_scope");
+    is_of_scopes.then(|| McpError::InsufficientScope { needed: challenge.scope.unwrap_or_default() })
+}
+
+/// Whether a server refuses so that has no such session (any more), and has done nothing: 404 as the specification says,
+/// or 400 with the code that implementations use for it.
+pub(crate) fn is_of_unknown_session(status: StatusCode, code: Option<i64>) -> bool {
+    match status {
+        StatusCode::NOT_FOUND => code != Some(ErrorCode::MethodNotFound.value()),
+        StatusCode::BAD_REQUEST => code == Some(ErrorCode::Legacy.value()),
+        _ => false,
+    }
+}
