@@ -105,7 +105,7 @@ mod tests {
     }
 
     fn said_again(public: &PublicAddress, peer: Option<&str>) -> [Option<String>; 4] {
-        let mut head = OutboundHead::new(&Method::GET, &PathAndQuery::from_static("/"), 0);
+        let mut head = OutboundHead::new(&Method::GET, &PathAndQuery::from_static("/"));
         public.add(&mut head, peer.map(|peer| peer.parse().unwrap()));
         let headers = head.finish(Bytes::new()).parsed().headers;
         [FORWARDED, X_FORWARDED_FOR, X_FORWARDED_PROTO, X_FORWARDED_HOST]

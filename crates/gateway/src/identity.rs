@@ -200,7 +200,7 @@ mod tests {
             claims,
             principal: None,
         };
-        let mut head = OutboundHead::new(&Method::GET, &PathAndQuery::from_static("/"), 0);
+        let mut head = OutboundHead::new(&Method::GET, &PathAndQuery::from_static("/"));
         let name = HeaderName::from_static("x-says");
         add(&mut head, identity, &[IdentityHeader::new(name.clone(), source)]);
         head.finish(Bytes::new()).parsed().headers.get(&name).map(|value| value.to_str().unwrap().to_owned())

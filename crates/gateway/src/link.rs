@@ -123,8 +123,8 @@ impl Link {
         self.keeps && self.rest.is_nothing() && self.outbound.is_none() && self.inbox.is_empty()
     }
 
-    /// Nobody uses it for now.
-    pub(crate) fn rest(&mut self) {
+    /// Gives up the memory of large reads: nobody uses it for now.
+    pub(crate) fn park(&mut self) {
         if self.read_size > READ {
             (self.inbox, self.read_size) = (BytesMut::new(), READ);
         }

@@ -46,7 +46,7 @@ impl Pool {
         if self.max_idle == 0 {
             return;
         }
-        link.rest();
+        link.park();
         let now = self.clock.monotonic();
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         while idle.front().is_some_and(|oldest| idle.len() >= self.max_idle || self.is_too_old(oldest, now)) {

@@ -68,7 +68,7 @@ impl RequestRules {
         let Inbound { method, version, query, mut headers, body, identity, request_id, peer } = inbound;
         header::remove_connection_options(&mut headers);
         let asked = target.asked(query.map(query::without_token).as_deref());
-        let mut head = OutboundHead::new(&method, &asked, body.len());
+        let mut head = OutboundHead::new(&method, &asked);
         head.header(&HOST, &target.host);
         self.pass_on(&headers, &mut head);
         head.header(&X_REQUEST_ID, &request_id);

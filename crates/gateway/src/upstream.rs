@@ -114,7 +114,7 @@ impl HttpUpstream {
         let shared = Arc::clone(&self.0);
         let exchange = match (self.0.head_timeout, shared.pool.take()) {
             (None, Some(link)) => Exchange::Kept { sending: link.send(request), shared },
-            (None, None) => Exchange::Other(Box::pin(shared.over_another(request))),
+            (None, None) => Exchange::Other(Box::pin(shared.over(None, request))),
             (Some(limit), link) => Exchange::Other(Box::pin(async move {
                 timeout(limit, shared.over(link, request)).await.unwrap_or(Err(Failure::HeadTimeout))
             })),
@@ -124,20 +124,10 @@ impl HttpUpstream {
 }
 
 impl Shared {
-    /// Sends a request over this connection, or whatever else takes it.
-    async fn over(self: Arc<Self>, link: Option<Box<Link>>, request: Outbound) -> Answered {
-        let Some(link) = link else { return self.over_another(request).await };
-        match link.send(request).await {
-            Ok((head, link)) => self.judge(head, link),
-            Err(SendError::NotSent(unsent, _)) => self.over_another(unsent).await,
-            Err(SendError::Broken(error)) => Err(Failure::NoAnswer(error.into())),
-        }
-    }
-
-    /// Sends a request over whatever connection takes it: a kept one, or a new one.
-    async fn over_another(self: Arc<Self>, mut request: Outbound) -> Answered {
-        while let Some(link) = self.pool.take() {
-            match link.send(request).await {
+    /// Sends a request over this connection, or whatever else takes it: a kept one, or a new one.
+    async fn over(self: Arc<Self>, mut link: Option<Box<Link>>, mut request: Outbound) -> Answered {
+        while let Some(kept) = link.take().or_else(|| self.pool.take()) {
+            match kept.send(request).await {
                 Ok((head, link)) => return self.judge(head, link),
                 Err(SendError::NotSent(unsent, _)) => request = unsent,
                 Err(SendError::Broken(error)) => return Err(Failure::NoAnswer(error.into())),
@@ -193,7 +183,7 @@ impl Exchange {
                 Ok((head, link)) => return Poll::Ready(shared.judge(head, link)),
                 Err(SendError::Broken(error)) => return Poll::Ready(Err(Failure::NoAnswer(error.into()))),
                 Err(SendError::NotSent(unsent, _)) => {
-                    *self = Self::Other(Box::pin(Arc::clone(shared).over_another(unsent)));
+                    *self = Self::Other(Box::pin(Arc::clone(shared).over(None, unsent)));
                 }
             }
         }

@@ -28,7 +28,7 @@ pub(crate) struct Outbound {
 pub(crate) struct OutboundHead {
     lines: Vec<u8>,
     /// Whether servers expect to be told that there is no body.
-    has_length: bool,
+    says_no_body: bool,
     is_head: bool,
 }
 
@@ -36,15 +36,15 @@ pub(crate) struct OutboundHead {
 pub(crate) struct HeaderLines(Box<[u8]>);
 
 impl OutboundHead {
-    /// The request line. `body` is the length of what follows the head.
-    pub(crate) fn new(method: &Method, target: &PathAndQuery, body: usize) -> Self {
+    /// The request line.
+    pub(crate) fn new(method: &Method, target: &PathAndQuery) -> Self {
         let mut lines = Vec::with_capacity(ROOM);
         lines.extend_from_slice(method.as_str().as_bytes());
         lines.push(b' ');
         lines.extend_from_slice(target.as_str().as_bytes());
         lines.extend_from_slice(b" HTTP/1.1\r\n");
-        let has_length = body > 0 || matches!(*method, Method::POST | Method::PUT | Method::PATCH);
-        Self { lines, has_length, is_head: *method == Method::HEAD }
+        let says_no_body = matches!(*method, Method::POST | Method::PUT | Method::PATCH);
+        Self { lines, says_no_body, is_head: *method == Method::HEAD }
     }
 
     pub(crate) fn header(&mut self, name: &HeaderName, value: &HeaderValue) {
@@ -57,8 +57,8 @@ impl OutboundHead {
 
     /// Ends the head. The body is framed by its length (RFC 9112 section 6.2).
     pub(crate) fn finish(self, body: Bytes) -> Outbound {
-        let Self { lines: mut head, has_length, is_head } = self;
-        if has_length {
+        let Self { lines: mut head, says_no_body, is_head } = self;
+        if says_no_body || !body.is_empty() {
             // Writing into memory does not fail.
             let _ = write!(head, "content-length: {}\r\n", body.len());
         }
@@ -163,7 +163,7 @@ mod tests {
     }
 
     fn outbound(method: Method, body: &Bytes) -> Outbound {
-        OutboundHead::new(&method, &PathAndQuery::from_static("/mcp?a"), body.len()).finish(body.clone())
+        OutboundHead::new(&method, &PathAndQuery::from_static("/mcp?a")).finish(body.clone())
     }
 
     /// L1: a body is announced by its length, and so is that a POST has none; requests that have none are not framed.

@@ -121,7 +121,7 @@ async fn an_unsent_request_is_given_back() {
     let link = link.unwrap();
     drop(served);
     bench.notice().await;
-    let head = OutboundHead::new(&Method::POST, &PathAndQuery::from_static("/mcp"), 5);
+    let head = OutboundHead::new(&Method::POST, &PathAndQuery::from_static("/mcp"));
     let request = head.finish(Bytes::from_static(b"again"));
     let Err(SendError::NotSent(request, _)) = link.send(request).await else { panic!("it was sent") };
     assert_eq!(request.parsed().body, "again");
