@@ -20,6 +20,9 @@ pub enum ErrorCode {
     Legacy,
     /// -32020 (2026-07-28): headers and body disagree, or a required header is missing or malformed.
     HeaderMismatch,
+    /// -32021 (2026-07-28): the request needs a capability that the client did not declare. Nothing here sends it, and
+    /// no server of an earlier revision does.
+    MissingRequiredClientCapability,
     /// -32022 (2026-07-28): the version is unknown or not served.
     UnsupportedProtocolVersion,
 }
@@ -35,6 +38,7 @@ impl ErrorCode {
             Self::InternalError => -32603,
             Self::Legacy => -32000,
             Self::HeaderMismatch => -32020,
+            Self::MissingRequiredClientCapability => -32021,
             Self::UnsupportedProtocolVersion => -32022,
         }
     }

@@ -2,6 +2,7 @@ use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, Method, StatusCode, header};
 use portcullis_discovery::{BodyStream, Fetch, FetchError, FetchRequest, NetworkFailure, OpenResponse, UrlPolicy};
+use portcullis_mcp::ErrorCode;
 use tokio::time::sleep;
 use url::Url;
 
@@ -175,9 +176,16 @@ impl Refusal {
         is_of_unknown_session(self.status, self.error.as_ref().map(|error| error.code))
     }
 
-    /// A server of 2024-11-05 refuses a POST to its stream's address so, and no server of today.
+    /// A server of 2024-11-05 refuses a POST to its stream's address so, and no server of today: that one says why, with
+    /// a code that 2026-07-28 has for it.
     pub(super) fn is_of_sse_server(&self) -> bool {
-        let is_modern = |error: &RefusalError| matches!(error.code, -32601 | -32020 | -32021 | -32022);
+        const MODERN: [ErrorCode; 4] = [
+            ErrorCode::MethodNotFound,
+            ErrorCode::HeaderMismatch,
+            ErrorCode::MissingRequiredClientCapability,
+            ErrorCode::UnsupportedProtocolVersion,
+        ];
+        let is_modern = |error: &RefusalError| MODERN.iter().any(|code| code.value() == error.code);
         matches!(self.status, StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED)
             && !self.error.as_ref().is_some_and(is_modern)
     }

@@ -121,10 +121,12 @@ async fn a_server_that_speaks_neither_is_told_as_it_answers() {
         assert_eq!(client.reason().await, (0, "mcp.status".into()));
         assert_eq!(server.named("GET").len(), usize::from(asks), "{status}");
     }
-    let modern = json!({ "jsonrpc": "2.0", "id": 0, "error": { "code": -32022, "message": "m" } });
-    let server = Server::new(move |_| Answer::json(400, &modern));
-    let mut client = Client::start(&server);
-    client.request(0, "initialize", json!({})).await;
-    assert_eq!(client.next().await["error"]["code"], -32022);
-    assert!(server.named("GET").is_empty(), "a server of today has no such stream");
+    for (status, code) in [(404, -32601), (400, -32020), (400, -32021), (400, -32022)] {
+        let modern = json!({ "jsonrpc": "2.0", "id": 0, "error": { "code": code, "message": "m" } });
+        let server = Server::new(move |_| Answer::json(status, &modern));
+        let mut client = Client::start(&server);
+        client.request(0, "initialize", json!({})).await;
+        assert_eq!(client.next().await["error"]["code"], code);
+        assert!(server.named("GET").is_empty(), "a server of today has no such stream");
+    }
 }
