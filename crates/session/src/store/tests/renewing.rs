@@ -1,5 +1,7 @@
 //! New identifiers for changed scopes, and rotated keys.
 
+use std::{sync::Barrier, thread};
+
 use super::*;
 
 const MINUTE: Duration = Duration::from_secs(60);

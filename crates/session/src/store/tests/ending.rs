@@ -1,0 +1,159 @@
+//! Idle time, lifetime, sweeps, and ends on demand.
+
+use super::*;
+
+/// E9: idle time counts from the last use and holds without a sweep.
+#[test]
+fn idle_sessions_end_at_resolve() {
+    let bench = bench();
+    let session = bench.open(ALICE);
+    for _ in 0..3 {
+        bench.clock.advance(Duration::from_secs(30 * 60 - 1));
+        bench.resolve(ALICE, &session).unwrap();
+    }
+    bench.clock.advance(Duration::from_secs(30 * 60 - 1));
+    assert!(bench.store.touch(&session));
+    bench.clock.advance(Duration::from_secs(30 * 60));
+    assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), Unresolved::Ended);
+    assert_eq!(bench.heard.take(), [((*session.identifier()).into(), EndReason::Idle)]);
+    assert!(!bench.store.touch(&session));
+    assert_eq!((bench.store.len(), bench.store.0.rooms.counts()), (0, (0, 0)));
+}
+
+/// E9: whoever found a session just before it ended cannot use it any more, and brings nothing of it back.
+#[test]
+fn an_ended_session_cannot_be_used_again() {
+    let bench = bench();
+    let session = bench.open(ALICE);
+    assert!(bench.store.touch(&session));
+    bench.store.end(&session, EndReason::Deleted);
+    assert!(!bench.store.touch(&session));
+    bench.clock.advance(Duration::from_secs(24 * 3600));
+    assert!(!bench.store.touch(&session));
+    assert_eq!(bench.heard.take(), [((*session.identifier()).into(), EndReason::Deleted)]);
+    assert_eq!((bench.store.len(), bench.store.0.rooms.counts()), (0, (0, 0)));
+}
+
+/// E9: a session in use does not go idle, and its idle time starts when the last use ends.
+#[test]
+fn a_session_in_use_does_not_go_idle() {
+    let bench = bench();
+    let session = bench.open(ALICE);
+    let (stream, request) = (bench.hold(&session), bench.hold(&session));
+    bench.clock.advance(Duration::from_secs(3600));
+    assert_eq!(bench.store.sweep(), 0);
+    drop(request);
+    bench.clock.advance(Duration::from_secs(3600));
+    assert_eq!(bench.store.sweep(), 0);
+    assert!(bench.resolve(ALICE, &session).is_ok());
+    bench.clock.advance(Duration::from_secs(3600));
+    drop(stream);
+    bench.clock.advance(Duration::from_secs(30 * 60) - Duration::from_millis(1));
+    assert_eq!(bench.store.sweep(), 0);
+    bench.clock.advance(Duration::from_millis(1));
+    assert_eq!(bench.store.sweep(), 1);
+    assert_eq!(bench.heard.take(), [((*session.identifier()).into(), EndReason::Idle)]);
+}
+
+/// E9: the absolute lifetime ends a session in use all the same, and the end of that use is not a second end.
+#[test]
+fn a_session_in_use_ends_with_its_lifetime() {
+    let bench = bench();
+    let session = bench.open(ALICE);
+    let stream = bench.hold(&session);
+    bench.clock.advance(Duration::from_secs(24 * 3600));
+    assert_eq!(bench.store.sweep(), 1);
+    drop(stream);
+    assert_eq!(bench.heard.take(), [((*session.identifier()).into(), EndReason::Lifetime)]);
+
+    let session = bench.open(ALICE);
+    let stream = bench.hold(&session);
+    bench.clock.advance(Duration::from_secs(24 * 3600));
+    drop(stream);
+    assert_eq!(bench.heard.take(), [((*session.identifier()).into(), EndReason::Lifetime)]);
+    assert!(bench.store.is_empty());
+}
+
+/// E9: the lifetime ends a session however much it is used.
+#[test]
+fn lifetime_ends_at_resolve() {
+    let bench = bench();
+    let session = bench.open(ALICE);
+    for _ in 0..71 {
+        bench.clock.advance(Duration::from_secs(20 * 60));
+        bench.resolve(ALICE, &session).unwrap();
+    }
+    bench.clock.advance(Duration::from_secs(20 * 60));
+    assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), Unresolved::Ended);
+    assert_eq!(bench.heard.take(), [((*session.identifier()).into(), EndReason::Lifetime)]);
+}
+
+/// E9: the reaper ends what nobody asks for, and only that.
+#[test]
+fn sweep_ends_expired_sessions() {
+    let bench = bench();
+    let old = bench.open(ALICE);
+    bench.clock.advance(Duration::from_secs(20 * 60));
+    let young = bench.open(MALLORY);
+    bench.clock.advance(Duration::from_secs(10 * 60));
+    assert_eq!(bench.store.sweep(), 1);
+    assert_eq!(bench.heard.take(), [((*old.identifier()).into(), EndReason::Idle)]);
+    bench.resolve(MALLORY, &young).unwrap();
+    assert_eq!(bench.store.sweep(), 0);
+}
+
+/// E9: one sweep ends a bounded number; the next one goes on.
+#[test]
+fn sweep_is_bounded() {
+    let bench = bench_with(|settings| settings.max_per_owner = usize::MAX);
+    let count = SWEEP_BATCH + 10;
+    for _ in 0..count {
+        bench.open(ALICE);
+    }
+    bench.clock.advance(Duration::from_secs(3600));
+    assert_eq!(bench.store.sweep(), SWEEP_BATCH);
+    assert_eq!(bench.store.sweep(), 10);
+    assert_eq!(bench.store.sweep(), 0);
+    assert_eq!(bench.heard.take().len(), count);
+    assert_eq!(bench.store.0.rooms.counts(), (0, 0));
+}
+
+/// E9: a sweep finds what is over among however many that are not.
+#[test]
+fn sweep_is_not_held_up_by_living_sessions() {
+    let bench = bench_with(|settings| settings.max_per_owner = usize::MAX);
+    let over: Vec<_> = (0..10).map(|_| bench.open(ALICE)).collect();
+    bench.clock.advance(Duration::from_secs(20 * 60));
+    for _ in 0..4 * SWEEP_BATCH {
+        bench.open(MALLORY);
+    }
+    bench.clock.advance(Duration::from_secs(10 * 60));
+    assert_eq!(bench.store.sweep(), over.len());
+}
+
+/// E9: DELETE ends a session, once, whoever asks again, and for no other store's observer.
+#[test]
+fn end_is_heard_once() {
+    let (bench, other) = (bench(), bench());
+    let session = bench.open(ALICE);
+    other.store.end(&session, EndReason::Deleted);
+    bench.resolve(ALICE, &session).unwrap();
+    bench.store.end(&session, EndReason::Deleted);
+    bench.store.end(&session, EndReason::TransportClosed);
+    bench.clock.advance(Duration::from_secs(48 * 3600));
+    bench.store.sweep();
+    assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), Unresolved::Ended);
+    assert_eq!(bench.heard.take(), [((*session.identifier()).into(), EndReason::Deleted)]);
+    assert!(other.heard.take().is_empty());
+}
+
+/// E9: a shutdown ends every session.
+#[test]
+fn end_all() {
+    let bench = bench();
+    bench.open(ALICE);
+    bench.open(MALLORY);
+    bench.store.end_all(EndReason::Shutdown);
+    assert!(bench.heard.take().iter().all(|(_, reason)| *reason == EndReason::Shutdown));
+    assert!(bench.store.is_empty());
+}

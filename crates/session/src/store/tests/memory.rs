@@ -1,0 +1,31 @@
+//! What sessions and their use take of memory.
+
+use super::*;
+
+/// E4: finding the session of an identifier allocates nothing.
+#[test]
+fn resolve_allocates_nothing() {
+    let bench = bench();
+    let session = bench.open(ALICE);
+    let counted = allocation_counter::measure(|| {
+        for _ in 0..100 {
+            assert!(bench.resolve(ALICE, &session).is_ok());
+            assert!(bench.resolve(MALLORY, &session).is_err());
+        }
+    });
+    assert_eq!(counted.count_total, 0);
+}
+
+#[test]
+fn a_session_takes_less_than_500_bytes() {
+    const COUNT: usize = 100_000;
+    let bench = bench();
+    let subjects: Vec<String> = (0..COUNT).map(|number| format!("f81d4fae-7dec-11d0-a765-{number:012}")).collect();
+    let counted = allocation_counter::measure(|| {
+        for subject in &subjects {
+            bench.open(Owner::Subject { issuer: ISSUER, subject, client: Some("4b0c3f9e-desktop-client") });
+        }
+    });
+    let each = counted.bytes_current as usize / COUNT;
+    assert!(each <= 500, "{each} bytes");
+}

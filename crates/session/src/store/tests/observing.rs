@@ -1,0 +1,50 @@
+//! What an observer hears, and may do.
+
+use super::*;
+
+/// Who watches hears of each session when it opens, and whose it is.
+#[test]
+fn openings_are_heard() {
+    struct Openings(Mutex<Vec<(String, bool)>>);
+
+    impl SessionObserver for Openings {
+        fn opened(&self, session: &Session) {
+            self.0.lock().unwrap().push(((*session.identifier()).to_owned(), session.owned_by() == ALICE));
+        }
+
+        fn ended(&self, _: &Session, _: EndReason) {}
+    }
+
+    let openings = Arc::new(Openings(Mutex::default()));
+    let settings = SessionSettings::new(SessionKey::random().unwrap());
+    let store = SessionStore::new(settings, Arc::new(HandClock::default()), openings.clone());
+    let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
+    let hers = store.reserve(&resource, ALICE, &Scopes::empty()).unwrap().open(Box::default(), None);
+    let nobodys = store.reserve(&resource, Owner::Nobody, &Scopes::empty()).unwrap().open(Box::default(), None);
+    assert_eq!(nobodys.owned_by(), Owner::Nobody);
+    let expected = [((*hers.identifier()).to_owned(), true), ((*nobodys.identifier()).to_owned(), false)];
+    assert_eq!(*openings.0.lock().unwrap(), expected);
+}
+
+/// E9: the observer may use the store: no lock is held while it is told.
+#[test]
+fn observer_is_called_outside_locks() {
+    struct Reopens(Mutex<Option<SessionStore>>, ResourceUri);
+    impl SessionObserver for Reopens {
+        fn ended(&self, session: &Session, reason: EndReason) {
+            let store = self.0.lock().unwrap().take().unwrap();
+            store.end(session, reason);
+            assert!(store.is_empty());
+            store.reserve(&self.1, ALICE, &Scopes::empty()).unwrap().open(Box::default(), None);
+        }
+    }
+    let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
+    let observer = Arc::new(Reopens(Mutex::new(None), resource.clone()));
+    let mut settings = SessionSettings::new(SessionKey::random().unwrap());
+    (settings.max_total, settings.max_per_owner) = (1, 1);
+    let store = SessionStore::new(settings, Arc::new(HandClock::default()), observer.clone());
+    *observer.0.lock().unwrap() = Some(store.clone());
+    let session = store.reserve(&resource, ALICE, &Scopes::empty()).unwrap().open(Box::default(), None);
+    store.end(&session, EndReason::Deleted);
+    assert_eq!(store.len(), 1);
+}

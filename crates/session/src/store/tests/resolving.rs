@@ -1,0 +1,150 @@
+//! Whose session an identifier is, and what is none.
+
+use super::*;
+
+#[test]
+fn a_session_resolves_to_what_was_opened() {
+    let bench = bench();
+    let opened = bench.open(ALICE);
+    let found = bench.resolve(ALICE, &opened).unwrap();
+    assert!(Arc::ptr_eq(&opened, &found.clone().into_session()));
+    assert_eq!(found.backend(), b"11111111-2222-3333-4444-555555555555");
+    assert_eq!(found.protocol_version(), Some("2025-11-25"));
+    assert_eq!(found.resource(), &bench.resource);
+    assert_eq!((bench.store.len(), bench.store.is_empty()), (1, false));
+}
+
+/// E3, E7, E10: a session whose tag was computed before is still known by its own identifier alone, to its owner, under keys
+/// that have its own among them.
+#[test]
+fn what_was_proved_once_counts_for_nothing_else() {
+    let bench = bench();
+    let session = bench.open(ALICE);
+    let unknown = |owner, identifier: &[u8]| {
+        assert_eq!(bench.store.resolve(&bench.resource, owner, identifier).unwrap_err(), Unresolved::Unknown);
+    };
+    for _ in 0..3 {
+        assert!(bench.resolve(ALICE, &session).is_ok());
+    }
+    unknown(MALLORY, session.identifier().as_bytes());
+    for at in 0..session.identifier().len() {
+        let mut changed = session.identifier().as_bytes().to_vec();
+        changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
+        unknown(ALICE, &changed);
+    }
+    bench.store.set_keys(SessionKey::new(1, [6; 16]).into());
+    unknown(ALICE, session.identifier().as_bytes());
+    bench.store.set_keys(SessionKey::new(1, [5; 16]).into());
+    assert!(bench.resolve(ALICE, &session).is_ok());
+    bench.store.end(&session, EndReason::Deleted);
+    assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), Unresolved::Ended);
+}
+
+/// F6: a version that becomes known later counts once.
+#[test]
+fn a_version_may_come_later() {
+    let bench = bench();
+    let session = bench.reserve(ALICE).unwrap().open(Box::default(), None);
+    assert_eq!(session.protocol_version(), None);
+    for version in ["2025-06-18", "2025-11-25"] {
+        session.set_protocol_version(version);
+        assert_eq!(session.protocol_version(), Some("2025-06-18"));
+    }
+}
+
+/// E1: what is not visible ASCII, too long, or no identifier of ours, is unknown.
+#[test]
+fn rubbish_is_unknown() {
+    let bench = bench();
+    let identifier = (*bench.open(ALICE).identifier()).to_owned();
+    let longer = format!("{identifier}A");
+    let cases: [&[u8]; 8] = [
+        b"",
+        b" ",
+        &[0xFF; 44],
+        &[b'A'; 44],
+        &[b'A'; 129],
+        longer.as_bytes(),
+        &identifier.as_bytes()[..43],
+        b"11111111-2222-3333-4444-555555555555",
+    ];
+    for case in cases {
+        let refused = bench.store.resolve(&bench.resource, ALICE, case).unwrap_err();
+        assert_eq!(refused, Unresolved::Unknown, "{case:?}");
+    }
+}
+
+/// E3: neither identifier nor backend identifier show in Debug; a short hash stands for them.
+#[test]
+fn debug_shows_the_hash_only() {
+    let bench = bench();
+    let session = bench.open(ALICE);
+    let held = bench.hold(&session);
+    assert!(format!("{held:?}").contains(&session.log_hash().to_string()));
+    let found = bench.resolve(ALICE, &session).unwrap();
+    let (reserved, key) = (bench.reserve(ALICE).unwrap(), SessionKey::new(1, [5; 16]));
+    let shown = format!("{:?} {reserved:?} {:?} {key:?}", bench.store, reserved.held_room());
+    assert_eq!(shown, "SessionStore { len: 1, .. } Reservation { .. } HeldRoom { .. } SessionKey { epoch: 1, .. }");
+    let shown = format!("{session:?} {found:?} {held:?}");
+    assert!(shown.contains(&session.log_hash().to_string()));
+    assert_eq!(session.log_hash().to_string().len(), 16);
+    assert!(!shown.contains(&*session.identifier()) && !shown.contains("11111111"));
+    assert_ne!(session.log_hash(), bench.open(ALICE).log_hash());
+}
+
+/// E7: anybody else is answered exactly as for an identifier that never was, before and after the session's end.
+#[test]
+fn foreign_use_is_unknown() {
+    let bench = bench();
+    let session = bench.open(ALICE);
+    let Owner::Subject { issuer, subject, client } = ALICE else { unreachable!() };
+    let strangers = [
+        MALLORY,
+        Owner::Nobody,
+        Owner::Subject { issuer, subject, client: None },
+        Owner::Subject { issuer, subject, client: Some("other") },
+        Owner::Subject { issuer: "https://auth.example.com/realms/prod/", subject, client },
+        Owner::Subject { issuer, subject: &subject.to_uppercase(), client },
+        Owner::Client { issuer, client: subject },
+    ];
+    for stranger in strangers {
+        assert_eq!(bench.resolve(stranger, &session).unwrap_err(), Unresolved::Unknown, "{stranger:?}");
+    }
+    bench.store.end(&session, EndReason::Deleted);
+    for stranger in strangers {
+        assert_eq!(bench.resolve(stranger, &session).unwrap_err(), Unresolved::Unknown, "{stranger:?}");
+    }
+}
+
+/// E7: a session of one resource is unknown at another.
+#[test]
+fn other_resource_is_unknown() {
+    let bench = bench();
+    let session = bench.open(ALICE);
+    let other = ResourceUri::parse("https://mcp.example.com/mcp/").unwrap();
+    let refused = bench.store.resolve(&other, ALICE, session.identifier().as_bytes()).unwrap_err();
+    assert_eq!(refused, Unresolved::Unknown);
+}
+
+/// E7: a right tag does not help where the record names another owner.
+#[test]
+fn record_is_compared_beside_the_tag() {
+    let bench = bench();
+    let session = bench.open(ALICE);
+    let forged = Name::build(&SessionKey::new(1, [5; 16]), &bench.resource, MALLORY, &session.random()).identifier();
+    let refused = bench.store.resolve(&bench.resource, MALLORY, forged.as_bytes()).unwrap_err();
+    assert_eq!(refused, Unresolved::Unknown);
+}
+
+/// E7, E9: a stranger's use neither keeps a session alive nor ends it.
+#[test]
+fn foreign_use_does_not_touch() {
+    let bench = bench();
+    let session = bench.open(ALICE);
+    bench.clock.advance(Duration::from_secs(29 * 60));
+    assert_eq!(bench.resolve(MALLORY, &session).unwrap_err(), Unresolved::Unknown);
+    bench.clock.advance(Duration::from_secs(60));
+    assert_eq!(bench.resolve(MALLORY, &session).unwrap_err(), Unresolved::Unknown);
+    assert!(bench.heard.take().is_empty());
+    assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), Unresolved::Ended);
+}
