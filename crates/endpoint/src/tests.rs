@@ -3,8 +3,12 @@
 mod admitted;
 mod allocations;
 mod bodies;
+mod ending;
+mod limits;
 mod modern;
+mod owners;
 mod renewing;
 mod scopes;
 mod sessions;
+mod versions;
 mod world;

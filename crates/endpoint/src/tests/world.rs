@@ -4,7 +4,7 @@ use std::{
     future::{Future, pending, ready},
     pin::Pin,
     sync::{Arc, Mutex},
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
@@ -350,6 +350,19 @@ pub(super) fn modern(method: &str, params: Value) -> Value {
         "io.modelcontextprotocol/clientCapabilities": {},
     });
     message
+}
+
+/// The answer to a POST whose session is not known.
+pub(super) fn no_session() -> Value {
+    json!({
+        "jsonrpc": "2.0",
+        "error": {"code": -32000, "message": "Bad Request: No valid session ID provided"},
+        "id": null,
+    })
+}
+
+pub(super) fn poll_once<F: Future>(future: &mut Pin<Box<F>>) -> Poll<F::Output> {
+    future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }
 
 pub(super) const MINUTE: Duration = Duration::from_secs(60);
