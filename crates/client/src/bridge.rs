@@ -1,4 +1,4 @@
-use std::{future::Future, io, sync::Arc, time::Duration};
+use std::{fs::File, future::Future, io, sync::Arc, time::Duration};
 
 use http::Method;
 use portcullis_discovery::{Fetch, FetchRequest, UrlPolicy};
@@ -12,6 +12,7 @@ use tokio::{
 
 use crate::TokenKeeper;
 
+mod ends;
 mod gate;
 mod hub;
 mod lane;
@@ -69,11 +70,18 @@ impl Bridge {
     /// Carries messages until the input ends, nobody reads the output any more, or `stop` is ready; then ends the
     /// session. When the input ends, requests that are under way still get [`BridgeSettings::grace`].
     ///
-    /// Needs a tokio runtime.
+    /// Both ends may be pipes, sockets, files or terminals: standard input and output, or what takes their places. Pipes
+    /// and sockets are made non-blocking. Needs a tokio runtime with I/O and time.
     ///
     /// # Errors
-    /// When the input cannot be read. Trouble with the server is told to the client, and is no error here.
-    pub async fn run(
+    /// When the ends cannot be waited for, and when the input cannot be read. Trouble with the server is told to the
+    /// client, and is no error here.
+    pub async fn run(self, input: File, output: File, stop: impl Future<Output = ()>) -> io::Result<()> {
+        let (input, output) = ends::open(input, output)?;
+        self.carry(input, output, stop).await
+    }
+
+    async fn carry(
         self,
         input: impl AsyncRead + Unpin,
         output: impl AsyncWrite + Unpin + Send + 'static,

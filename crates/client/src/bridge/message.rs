@@ -3,7 +3,7 @@ use std::{borrow::Cow, collections::HashMap};
 use bytes::Bytes;
 use portcullis_mcp::{ErrorCode, error_body, meta};
 use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
+use serde_json::{Number, Value, value::RawValue};
 
 /// A JSON-RPC message, as far as a bridge has to understand it. The text passes on as it is.
 #[derive(Clone, Debug)]
@@ -28,7 +28,8 @@ pub(super) enum Kind {
     },
 }
 
-/// A request's identifier as it was written.
+/// A request's identifier, as JSON. Those of the same meaning are the same, however they were written: an answer brings
+/// the identifier back as the server's JSON library writes it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Id(String);
 
@@ -109,13 +110,15 @@ impl Message {
 }
 
 fn kind(text: &[u8]) -> Result<Kind, MessageError> {
-    let members: Members<'_> = match text.first() {
-        Some(b'{') => serde_json::from_slice(text).map_err(|error| match error.classify() {
+    // The members that are passed over are not looked into otherwise.
+    let text = std::str::from_utf8(text).map_err(|_| MessageError::NotJson)?;
+    let members: Members<'_> = match text.as_bytes().first() {
+        Some(b'{') => serde_json::from_str(text).map_err(|error| match error.classify() {
             serde_json::error::Category::Data => MessageError::NotJsonRpc,
             _ => MessageError::NotJson,
         })?,
         Some(b'[') => return Err(MessageError::Batch),
-        _ => match serde_json::from_slice::<&RawValue>(text) {
+        _ => match serde_json::from_str::<&RawValue>(text) {
             Ok(_) => return Err(MessageError::NotJsonRpc),
             Err(_) => return Err(MessageError::NotJson),
         },
@@ -148,15 +151,25 @@ fn on_one_line(text: Bytes) -> Bytes {
 impl Id {
     /// A text or a number.
     fn of(raw: &RawValue) -> Option<Self> {
-        let text = raw.get();
-        let first = text.as_bytes().first()?;
-        (matches!(first, b'"' | b'-') || first.is_ascii_digit()).then(|| Self(text.to_owned()))
+        match serde_json::from_str(raw.get()).ok()? {
+            Value::String(text) => Some(Self(Value::from(text).to_string())),
+            Value::Number(number) => Some(Self(whole(&number).map_or_else(|| number.to_string(), |it| it.to_string()))),
+            _ => None,
+        }
     }
 
     /// An identifier of this side's own.
     pub(super) fn own(number: u64) -> Self {
         Self(format!("\"portcullis:{number}\""))
     }
+}
+
+/// A number without a fraction, such as `1.0`, as other JSON libraries write it: `1`.
+fn whole(number: &Number) -> Option<i64> {
+    /// Up to here every whole number has a floating-point number of its own.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let value = number.as_f64().filter(|value| number.is_f64() && value.fract() == 0.0 && value.abs() <= EXACT)?;
+    format!("{value:.0}").parse().ok()
 }
 
 /// A message's parameters.
@@ -273,6 +286,45 @@ mod tests {
             assert_eq!(parse(text), Err(MessageError::NotJsonRpc), "{text}");
         }
         assert_eq!(parse("[]"), Err(MessageError::Batch));
+    }
+
+    /// What is not UTF-8 is no JSON, wherever it stands.
+    #[test]
+    fn other_bytes_than_utf_8_are_refused() {
+        for text in [
+            &b"{\"jsonrpc\":\"2.0\",\"method\":\"m\",\"other\":\"\xff\"}"[..],
+            b"{\"jsonrpc\":\"2.0\",\"method\":\"m\xc3\"}",
+            b"{\"jsonrpc\":\"2.0\",\"method\":\"m\",\"params\":{\"a\":\"\xed\xa0\x80\"}}",
+            b"\xfe\xff",
+        ] {
+            let refused = Message::parse(Bytes::from_static(text)).map(|message| message.kind);
+            assert_eq!(refused, Err(MessageError::NotJson), "{text:?}");
+        }
+    }
+
+    /// Servers write an identifier as their JSON library does.
+    #[test]
+    fn identifiers_are_compared_by_their_meaning() {
+        let id = |text: &str| Id::of(serde_json::from_str(text).unwrap());
+        for (one, other) in [
+            (r#""a/b""#, r#""a\/b""#),
+            (r#""\u00e4""#, r#""ä""#),
+            ("1", "1.0"),
+            ("100", "1e2"),
+            ("-0.0", "0"),
+            ("9007199254740992", "9007199254740992.0"),
+            ("1.50", "1.5"),
+        ] {
+            assert!(id(one).is_some() && id(one) == id(other), "{one} {other}");
+        }
+        for (one, other) in
+            [("1", r#""1""#), ("1", "2"), ("1.5", "1"), ("18446744073709551615", "18446744073709551614"), ("-1", "1")]
+        {
+            assert_ne!(id(one), id(other), "{one} {other}");
+        }
+        for foreign in ["true", "{}", "[1]", "null"] {
+            assert_eq!(id(foreign), None, "{foreign}");
+        }
     }
 
     #[test]

@@ -14,6 +14,9 @@ pub(super) struct Output {
     size: u32,
 }
 
+/// What a line that waits takes beside its text, so that a flood of short ones is bounded too.
+const OVERHEAD: usize = 128;
+
 /// A line, and the room that it takes until it is written.
 type Waiting = (Bytes, OwnedSemaphorePermit);
 
@@ -25,7 +28,8 @@ pub(super) struct Closed;
 const TOGETHER: usize = 64 * 1024;
 
 impl Output {
-    /// Room for `size` bytes; a larger line waits until it has all of it.
+    /// Room for lines of `size` bytes together, each with what holding it takes; a larger one waits until it has all of
+    /// it.
     pub(super) fn new(size: usize) -> (Self, Lines) {
         let size = u32::try_from(size).unwrap_or(u32::MAX).max(1);
         let (lines, waiting) = mpsc::unbounded_channel();
@@ -40,7 +44,7 @@ impl Output {
 
     /// Gives a line, once there is room for it.
     pub(super) async fn send(&self, line: Bytes) -> Result<(), Closed> {
-        let takes = u32::try_from(line.len()).unwrap_or(u32::MAX).clamp(1, self.size);
+        let takes = u32::try_from(line.len().saturating_add(OVERHEAD)).unwrap_or(u32::MAX).min(self.size);
         let room = self.room.clone().acquire_many_owned(takes).await.map_err(|_| Closed)?;
         self.lines.send((line, room)).map_err(|_| Closed)
     }
@@ -83,7 +87,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_does_not_fit_waits_and_order_stays() {
-        let (output, lines) = Output::new(8);
+        let (output, lines) = Output::new(OVERHEAD + 8);
         output.send(Bytes::from_static(b"123456")).await.unwrap();
         let early = timeout(Duration::from_secs(1), output.send(Bytes::from_static(b"abc"))).await;
         assert!(early.is_err(), "there is no room");
@@ -101,6 +105,20 @@ mod tests {
         let text = reader.await.unwrap();
         assert_eq!(text, "123456\nlarger than all\nz\n");
         writer.await.unwrap().unwrap();
+    }
+
+    /// A flood of lines without content waits as one of long lines does.
+    #[tokio::test(start_paused = true)]
+    async fn short_lines_take_room_too() {
+        let (output, _lines) = Output::new(OVERHEAD * 100);
+        let flood = async {
+            let mut given = 0;
+            while timeout(Duration::from_secs(1), output.send(Bytes::new())).await.is_ok() {
+                given += 1;
+            }
+            given
+        };
+        assert_eq!(flood.await, 100);
     }
 
     #[tokio::test]

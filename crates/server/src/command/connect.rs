@@ -51,8 +51,7 @@ async fn connect(
         }
     };
     let bridge = Bridge::new(keeper, fetch, settings);
-    let (input, output) = streams.open().context("standard input and output")?;
-    bridge.run(input, output, stop).await.context("cannot read standard input")
+    bridge.run(streams.input, streams.output, stop).await.context("standard input and output")
 }
 
 fn settings(arguments: &cli::Connect) -> anyhow::Result<BridgeSettings> {

@@ -211,7 +211,7 @@ impl Client {
         let (far_input, far_output) = tokio::io::split(far);
         let (stop, stopped) = oneshot::channel();
         let bridge = Bridge::new(keeper, fetch, settings);
-        let bridge = tokio::spawn(bridge.run(far_input, far_output, async {
+        let bridge = tokio::spawn(bridge.carry(far_input, far_output, async {
             let _ = stopped.await;
         }));
         Self { input: Some(input), output: BufReader::new(output).lines(), stop: Some(stop), bridge }
