@@ -1,24 +1,23 @@
-use std::{
-    future::Future as _,
-    sync::{
-        Mutex as StdMutex,
-        atomic::{AtomicBool, AtomicU32, Ordering},
-    },
+use std::sync::{
+    Mutex as StdMutex,
+    atomic::{AtomicBool, AtomicU32, Ordering},
 };
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use portcullis_discovery::FetchRequest;
-use portcullis_metadata::{Issuer, Secret};
 use url::Url;
 
 use super::*;
 use crate::{
-    AuthorizerSettings, ClientAuthentication, ClientDetails, CredentialStore, MachineGrant,
+    AuthorizerSettings, CredentialStore,
     testing::{
-        ByHand, METADATA, Network, PRM, Person, REGISTER, RESOURCE, Reply, Scratch, TOKEN, form, metadata, prm,
-        well_behaved,
+        ByHand, Network, PRM, Person, REGISTER, RESOURCE, Reply, Scratch, TOKEN, form, metadata, prm, well_behaved,
     },
 };
+
+mod renewal;
+mod sign_out;
+mod step_up;
 
 /// An authorization server that counts, rotates, and refuses what it does not know.
 #[derive(Default)]
@@ -98,129 +97,6 @@ impl Scene {
 
 async fn text(keeper: &TokenKeeper) -> Option<String> {
     keeper.token().await.unwrap().map(|token| token.access_token().secret().to_owned())
-}
-
-/// I5: a token is refreshed ahead of its end, and the refresh token that came with it is the next one to use.
-#[tokio::test]
-async fn a_token_is_refreshed_ahead() {
-    let scene = Scene::new();
-    let keeper = scene.keeper(CredentialStore::in_memory());
-    assert_eq!(text(&keeper).await, None);
-    keeper.sign_in().await.unwrap();
-    for (now, token, counts) in [
-        (1_000, "t1", (1, 0)),
-        (1_239, "t1", (1, 0)),
-        (1_240, "t2", (2, 1)),
-        (1_300, "t2", (2, 1)),
-        (1_480, "t3", (3, 2)),
-        // Long over: the refresh token lives on.
-        (9_000, "t4", (4, 3)),
-    ] {
-        scene.clock.set(now);
-        assert_eq!(text(&keeper).await.as_deref(), Some(token), "{now}");
-        assert_eq!(scene.server.counts(), counts, "{now}");
-    }
-    assert_eq!(scene.person.visits(), 1);
-}
-
-/// I5: of many who want a token at once, one refreshes it. The others go on with the one that there is, and wait when
-/// that has ended.
-#[tokio::test]
-async fn one_refreshes_for_all() {
-    let scene = Scene::new();
-    let keeper = scene.keeper(CredentialStore::in_memory());
-    keeper.sign_in().await.unwrap();
-    for (now, tokens, counts) in [(1_250, ["t1", "t2"], (2, 1)), (1_700, ["t3", "t3"], (3, 2))] {
-        scene.clock.set(now);
-        let all = (0..8).map(|_| {
-            let keeper = keeper.clone();
-            tokio::spawn(async move { text(&keeper).await })
-        });
-        for one in all.collect::<Vec<_>>() {
-            assert!(tokens.contains(&one.await.unwrap().unwrap().as_str()));
-        }
-        assert_eq!(scene.server.counts(), counts);
-    }
-}
-
-/// I5: a refresh whose waiter gives up is still written down: the rotated token is not lost.
-#[tokio::test]
-async fn a_refresh_outlives_its_waiter() {
-    let (scene, scratch) = (Scene::new(), Scratch::new());
-    let keeper = scene.keeper(CredentialStore::at(scratch.path()));
-    keeper.sign_in().await.unwrap();
-    scene.clock.set(1_250);
-    {
-        let given_up = keeper.token();
-        tokio::pin!(given_up);
-        // Begun, and not waited for.
-        assert!(
-            std::future::poll_fn(|context| std::task::Poll::Ready(given_up.as_mut().poll(context))).await.is_pending()
-        );
-    }
-    while scene.server.counts() != (2, 1) {
-        tokio::task::yield_now().await;
-    }
-    assert_eq!(text(&keeper).await.as_deref(), Some("t2"));
-    scene.clock.set(1_500);
-    assert_eq!(text(&keeper).await.as_deref(), Some("t3"));
-    assert_eq!((scene.server.counts(), scene.person.visits()), ((3, 2), 1));
-}
-
-/// I5: of two that share nothing but the files, one refreshes, and the other has the newer token and does not write
-/// over it.
-#[tokio::test]
-async fn one_refreshes_for_all_processes() {
-    let (scene, scratch) = (Scene::new(), Scratch::new());
-    let first = scene.keeper(CredentialStore::at(scratch.path()));
-    first.sign_in().await.unwrap();
-    let second = scene.keeper(CredentialStore::at(scratch.path()));
-    assert_eq!(text(&second).await.as_deref(), Some("t1"));
-    scene.clock.set(1_250);
-    let (one, other) = tokio::join!(text(&first), text(&second));
-    assert_eq!((one.as_deref(), other.as_deref()), (Some("t2"), Some("t2")));
-    assert_eq!(scene.server.counts(), (2, 1));
-    // The next to refresh does it with what the other got.
-    scene.clock.set(1_500);
-    assert_eq!(text(&second).await.as_deref(), Some("t3"));
-    assert_eq!(text(&first).await.as_deref(), Some("t3"));
-    assert_eq!((scene.server.counts(), scene.person.visits()), ((3, 2), 1));
-}
-
-/// I5: a refresh that fails early is no failure; after the end it is, and the credentials are kept.
-#[tokio::test]
-async fn an_early_refresh_may_fail() {
-    let scene = Scene::new();
-    let keeper = scene.keeper(CredentialStore::in_memory());
-    keeper.sign_in().await.unwrap();
-    scene.server.down.store(true, Ordering::Relaxed);
-    scene.clock.set(1_250);
-    assert_eq!(text(&keeper).await.as_deref(), Some("t1"));
-    scene.clock.set(1_300);
-    assert_eq!(keeper.token().await.unwrap_err().code(), "client.status");
-    scene.server.down.store(false, Ordering::Relaxed);
-    assert_eq!(text(&keeper).await.as_deref(), Some("t2"));
-}
-
-/// I5: a refresh token that the server does not take any more is forgotten, and the person is asked anew.
-#[tokio::test]
-async fn a_dead_refresh_token_leads_to_a_new_authorization() {
-    let (scene, scratch) = (Scene::new(), Scratch::new());
-    let keeper = scene.keeper(CredentialStore::at(scratch.path()));
-    keeper.sign_in().await.unwrap();
-    *scene.server.live.lock().unwrap() = None;
-    scene.clock.set(1_400);
-    assert_eq!(text(&keeper).await, None);
-    assert_eq!(scene.server.counts(), (1, 1));
-    // Another process does not try it again.
-    assert_eq!(text(&scene.keeper(CredentialStore::at(scratch.path()))).await, None);
-    assert_eq!(scene.server.counts(), (1, 1));
-    let mut operation = keeper.operation();
-    assert_eq!(send(&mut operation).await, None);
-    assert!(operation.again(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
-    assert_eq!(send(&mut operation).await.as_deref(), Some("Bearer t2"));
-    assert_eq!((scene.server.counts(), scene.person.visits()), ((2, 1), 2));
-    assert_eq!(text(&scene.keeper(CredentialStore::at(scratch.path()))).await.as_deref(), Some("t2"));
 }
 
 async fn send(operation: &mut Operation) -> Option<String> {
@@ -314,83 +190,6 @@ async fn a_sign_in_outlives_its_waiter() {
     assert_eq!((scene.server.counts(), scene.person.visits()), ((1, 0), 1));
 }
 
-fn asked(person: &Person) -> String {
-    let visit = person.last_visit();
-    let scope = visit.query_pairs().find(|(name, _)| name == "scope");
-    scope.map(|(_, value)| value.into_owned()).unwrap_or_default()
-}
-
-/// I6: more scopes are asked for together with those asked before, twice at most for one operation.
-#[tokio::test]
-async fn a_step_up_asks_for_all_scopes() {
-    let scene = Scene::new();
-    let keeper = scene.keeper(CredentialStore::in_memory());
-    keeper.sign_in().await.unwrap();
-    assert_eq!(asked(&scene.person), "mcp:tools");
-    let mut operation = keeper.operation();
-    for (missing, again, visits, all) in [
-        ("files:read", true, 2, "files:read mcp:tools"),
-        ("files:write", true, 3, "files:read files:write mcp:tools"),
-        ("more", false, 3, "files:read files:write mcp:tools"),
-    ] {
-        send(&mut operation).await;
-        assert_eq!(operation.again(StatusCode::FORBIDDEN, &few(missing)).await.unwrap(), again, "{missing}");
-        assert_eq!((scene.person.visits(), asked(&scene.person).as_str()), (visits, all));
-    }
-    // What was granted since serves the next operation; what a token has is not asked for again.
-    let mut next = keeper.operation();
-    assert_eq!(send(&mut next).await.as_deref(), Some("Bearer t3"));
-    assert!(!next.again(StatusCode::FORBIDDEN, &few("files:read")).await.unwrap());
-    assert!(next.again(StatusCode::FORBIDDEN, &few("more")).await.unwrap());
-    assert_eq!(scene.person.visits(), 4);
-    for other in [refusal(r#", error="insufficient_scope""#), refusal(r#", scope="x""#), HeaderMap::new()] {
-        assert!(!keeper.operation().again(StatusCode::FORBIDDEN, &other).await.unwrap());
-    }
-}
-
-/// I6: scopes that were not granted are not asked for again, neither alone nor with others.
-#[tokio::test]
-async fn refused_scopes_are_remembered() {
-    let scene = Scene::new();
-    let keeper = scene.keeper(CredentialStore::in_memory());
-    keeper.sign_in().await.unwrap();
-    *scene.server.grants.lock().unwrap() = Some("mcp:tools".into());
-    for _ in 0..2 {
-        let mut operation = keeper.operation();
-        send(&mut operation).await;
-        assert!(!operation.again(StatusCode::FORBIDDEN, &few("admin")).await.unwrap());
-        assert_eq!(scene.person.visits(), 2);
-    }
-    *scene.server.grants.lock().unwrap() = None;
-    let mut operation = keeper.operation();
-    send(&mut operation).await;
-    assert!(operation.again(StatusCode::FORBIDDEN, &few("files:read")).await.unwrap());
-    assert_eq!(asked(&scene.person), "files:read mcp:tools");
-}
-
-/// I6: a person who says no is told so once; the token that there is stays in use.
-#[tokio::test]
-async fn a_denied_step_up_keeps_the_token() {
-    let mut scene = Scene::new();
-    let denies = Arc::new(AtomicBool::new(false));
-    let says = denies.clone();
-    scene.person = Person::answers(move |state| {
-        let said = if says.load(Ordering::Relaxed) { "error=access_denied" } else { "code=the-code" };
-        format!("{said}&state={state}&iss=https%3A%2F%2Fauth.example.com")
-    });
-    let keeper = scene.keeper(CredentialStore::in_memory());
-    keeper.sign_in().await.unwrap();
-    denies.store(true, Ordering::Relaxed);
-    let mut operation = keeper.operation();
-    send(&mut operation).await;
-    let denied = operation.again(StatusCode::FORBIDDEN, &few("admin")).await.unwrap_err();
-    assert_eq!(denied.code(), "redirect.denied");
-    let mut next = keeper.operation();
-    assert_eq!(send(&mut next).await.as_deref(), Some("Bearer t1"));
-    assert!(!next.again(StatusCode::FORBIDDEN, &few("admin")).await.unwrap());
-    assert_eq!(scene.person.visits(), 2);
-}
-
 /// I10: a token that the caller has takes the place of every flow; it goes to its origin alone, and a refusal stands.
 #[tokio::test]
 async fn a_given_token_takes_the_place_of_a_flow() {
@@ -474,68 +273,6 @@ async fn a_forgotten_client_is_registered_again() {
     }
 }
 
-/// A sign-out forgets the token here and revokes both tokens there; the registration stays.
-#[tokio::test]
-async fn a_sign_out_revokes() {
-    const REVOKE: &str = "https://auth.example.com/revoke";
-    for (endpoint, outcome) in [(true, SignedOut::Revoked), (false, SignedOut::Forgotten)] {
-        let mut scene = Scene::new();
-        let server = scene.server.clone();
-        scene.network = Network::new(move |request| match request.url.as_str() {
-            METADATA if endpoint => {
-                let mut document = metadata();
-                document["revocation_endpoint"] = REVOKE.into();
-                Some(Reply::json(200, document))
-            }
-            REVOKE => Some(Reply::status(200)),
-            TOKEN => Some(server.token(request)),
-            _ => well_behaved(request),
-        });
-        let store = CredentialStore::in_memory();
-        let keeper = scene.keeper(store.clone());
-        assert_eq!(keeper.sign_out().await.unwrap(), SignedOut::WasNot);
-        keeper.sign_in().await.unwrap();
-        assert_eq!(keeper.sign_out().await.unwrap(), outcome);
-        assert!(text(&keeper).await.is_none() && store.tokens(keeper.start()).unwrap().is_empty());
-        assert!(store.knows(&Issuer::parse("https://auth.example.com").unwrap()));
-        let revoked: Vec<_> = scene.network.to(REVOKE).iter().map(|request| form(request)["token"].clone()).collect();
-        assert_eq!(revoked, if endpoint { vec!["r1", "t1"] } else { vec![] });
-    }
-}
-
-/// A server that keeps no access tokens, and so revokes none (RFC 7009 section 2.2.1), does not fail a sign-out; one that
-/// refuses for another reason does.
-#[tokio::test]
-async fn a_sign_out_tells_what_was_revoked() {
-    const REVOKE: &str = "https://auth.example.com/revoke";
-    for (error, kinds, outcome) in [
-        ("unsupported_token_type", "access_token", Ok(SignedOut::RefreshTokenRevoked)),
-        ("unsupported_token_type", "access_token refresh_token", Ok(SignedOut::Forgotten)),
-        ("invalid_client", "access_token", Err("client.token")),
-        ("unsupported_token_type", "", Ok(SignedOut::Revoked)),
-    ] {
-        let mut scene = Scene::new();
-        let server = scene.server.clone();
-        scene.network = Network::new(move |request| match request.url.as_str() {
-            METADATA => {
-                let mut document = metadata();
-                document["revocation_endpoint"] = REVOKE.into();
-                Some(Reply::json(200, document))
-            }
-            REVOKE if kinds.contains(&form(request)["token_type_hint"]) => {
-                Some(Reply::json(400, format!(r#"{{"error":"{error}"}}"#)))
-            }
-            REVOKE => Some(Reply::status(200)),
-            TOKEN => Some(server.token(request)),
-            _ => well_behaved(request),
-        });
-        let keeper = scene.keeper(CredentialStore::in_memory());
-        keeper.sign_in().await.unwrap();
-        assert_eq!(keeper.sign_out().await.map_err(|error| error.code()), outcome);
-        assert!(text(&keeper).await.is_none());
-    }
-}
-
 /// I7: a damaged entry does not stop a sign-in.
 #[tokio::test]
 async fn a_damaged_entry_is_no_token() {
@@ -551,22 +288,4 @@ async fn a_damaged_entry_is_no_token() {
     let kept = std::fs::read_dir(scratch.path()).unwrap();
     let kept = kept.filter(|entry| entry.as_ref().unwrap().path().display().to_string().contains("corrupted"));
     assert_eq!(kept.count(), 2);
-}
-
-/// I8: a workload's one request is not made again for more scopes.
-#[tokio::test]
-async fn a_workload_does_not_step_up() {
-    let scene = Scene::new();
-    let settings = AuthorizerSettings {
-        client: Some(ClientDetails { client_id: "w".into(), authentication: ClientAuthentication::None }),
-        ..AuthorizerSettings::default()
-    };
-    let grant = MachineGrant::Workload(Arc::new(Secret::new("assertion")));
-    let authorizer = Authorizer::machine(scene.network.clone(), grant, scene.clock.clone(), settings);
-    let keeper = Arc::new(TokenKeeper::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)));
-    let mut operation = keeper.operation();
-    send(&mut operation).await;
-    assert!(operation.again(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
-    assert!(!operation.again(StatusCode::FORBIDDEN, &few("more")).await.unwrap());
-    assert_eq!(scene.network.to(TOKEN).len(), 1);
 }

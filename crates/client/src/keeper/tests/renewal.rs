@@ -1,0 +1,126 @@
+//! Tokens that end, and those that take their place.
+
+use super::*;
+
+/// I5: a token is refreshed ahead of its end, and the refresh token that came with it is the next one to use.
+#[tokio::test]
+async fn a_token_is_refreshed_ahead() {
+    let scene = Scene::new();
+    let keeper = scene.keeper(CredentialStore::in_memory());
+    assert_eq!(text(&keeper).await, None);
+    keeper.sign_in().await.unwrap();
+    for (now, token, counts) in [
+        (1_000, "t1", (1, 0)),
+        (1_239, "t1", (1, 0)),
+        (1_240, "t2", (2, 1)),
+        (1_300, "t2", (2, 1)),
+        (1_480, "t3", (3, 2)),
+        // Long over: the refresh token lives on.
+        (9_000, "t4", (4, 3)),
+    ] {
+        scene.clock.set(now);
+        assert_eq!(text(&keeper).await.as_deref(), Some(token), "{now}");
+        assert_eq!(scene.server.counts(), counts, "{now}");
+    }
+    assert_eq!(scene.person.visits(), 1);
+}
+
+/// I5: of many who want a token at once, one refreshes it. The others go on with the one that there is, and wait when
+/// that has ended.
+#[tokio::test]
+async fn one_refreshes_for_all() {
+    let scene = Scene::new();
+    let keeper = scene.keeper(CredentialStore::in_memory());
+    keeper.sign_in().await.unwrap();
+    for (now, tokens, counts) in [(1_250, ["t1", "t2"], (2, 1)), (1_700, ["t3", "t3"], (3, 2))] {
+        scene.clock.set(now);
+        let all = (0..8).map(|_| {
+            let keeper = keeper.clone();
+            tokio::spawn(async move { text(&keeper).await })
+        });
+        for one in all.collect::<Vec<_>>() {
+            assert!(tokens.contains(&one.await.unwrap().unwrap().as_str()));
+        }
+        assert_eq!(scene.server.counts(), counts);
+    }
+}
+
+/// I5: a refresh whose waiter gives up is still written down: the rotated token is not lost.
+#[tokio::test]
+async fn a_refresh_outlives_its_waiter() {
+    let (scene, scratch) = (Scene::new(), Scratch::new());
+    let keeper = scene.keeper(CredentialStore::at(scratch.path()));
+    keeper.sign_in().await.unwrap();
+    scene.clock.set(1_250);
+    {
+        let given_up = keeper.token();
+        tokio::pin!(given_up);
+        // Begun, and not waited for.
+        assert!(
+            std::future::poll_fn(|context| std::task::Poll::Ready(given_up.as_mut().poll(context))).await.is_pending()
+        );
+    }
+    while scene.server.counts() != (2, 1) {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(text(&keeper).await.as_deref(), Some("t2"));
+    scene.clock.set(1_500);
+    assert_eq!(text(&keeper).await.as_deref(), Some("t3"));
+    assert_eq!((scene.server.counts(), scene.person.visits()), ((3, 2), 1));
+}
+
+/// I5: of two that share nothing but the files, one refreshes, and the other has the newer token and does not write
+/// over it.
+#[tokio::test]
+async fn one_refreshes_for_all_processes() {
+    let (scene, scratch) = (Scene::new(), Scratch::new());
+    let first = scene.keeper(CredentialStore::at(scratch.path()));
+    first.sign_in().await.unwrap();
+    let second = scene.keeper(CredentialStore::at(scratch.path()));
+    assert_eq!(text(&second).await.as_deref(), Some("t1"));
+    scene.clock.set(1_250);
+    let (one, other) = tokio::join!(text(&first), text(&second));
+    assert_eq!((one.as_deref(), other.as_deref()), (Some("t2"), Some("t2")));
+    assert_eq!(scene.server.counts(), (2, 1));
+    // The next to refresh does it with what the other got.
+    scene.clock.set(1_500);
+    assert_eq!(text(&second).await.as_deref(), Some("t3"));
+    assert_eq!(text(&first).await.as_deref(), Some("t3"));
+    assert_eq!((scene.server.counts(), scene.person.visits()), ((3, 2), 1));
+}
+
+/// I5: a refresh that fails early is no failure; after the end it is, and the credentials are kept.
+#[tokio::test]
+async fn an_early_refresh_may_fail() {
+    let scene = Scene::new();
+    let keeper = scene.keeper(CredentialStore::in_memory());
+    keeper.sign_in().await.unwrap();
+    scene.server.down.store(true, Ordering::Relaxed);
+    scene.clock.set(1_250);
+    assert_eq!(text(&keeper).await.as_deref(), Some("t1"));
+    scene.clock.set(1_300);
+    assert_eq!(keeper.token().await.unwrap_err().code(), "client.status");
+    scene.server.down.store(false, Ordering::Relaxed);
+    assert_eq!(text(&keeper).await.as_deref(), Some("t2"));
+}
+
+/// I5: a refresh token that the server does not take any more is forgotten, and the person is asked anew.
+#[tokio::test]
+async fn a_dead_refresh_token_leads_to_a_new_authorization() {
+    let (scene, scratch) = (Scene::new(), Scratch::new());
+    let keeper = scene.keeper(CredentialStore::at(scratch.path()));
+    keeper.sign_in().await.unwrap();
+    *scene.server.live.lock().unwrap() = None;
+    scene.clock.set(1_400);
+    assert_eq!(text(&keeper).await, None);
+    assert_eq!(scene.server.counts(), (1, 1));
+    // Another process does not try it again.
+    assert_eq!(text(&scene.keeper(CredentialStore::at(scratch.path()))).await, None);
+    assert_eq!(scene.server.counts(), (1, 1));
+    let mut operation = keeper.operation();
+    assert_eq!(send(&mut operation).await, None);
+    assert!(operation.again(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
+    assert_eq!(send(&mut operation).await.as_deref(), Some("Bearer t2"));
+    assert_eq!((scene.server.counts(), scene.person.visits()), ((2, 1), 2));
+    assert_eq!(text(&scene.keeper(CredentialStore::at(scratch.path()))).await.as_deref(), Some("t2"));
+}

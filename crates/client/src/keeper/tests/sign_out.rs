@@ -1,0 +1,68 @@
+//! The end of a sign-in.
+
+use portcullis_metadata::Issuer;
+
+use super::*;
+use crate::testing::METADATA;
+
+/// A sign-out forgets the token here and revokes both tokens there; the registration stays.
+#[tokio::test]
+async fn a_sign_out_revokes() {
+    const REVOKE: &str = "https://auth.example.com/revoke";
+    for (endpoint, outcome) in [(true, SignedOut::Revoked), (false, SignedOut::Forgotten)] {
+        let mut scene = Scene::new();
+        let server = scene.server.clone();
+        scene.network = Network::new(move |request| match request.url.as_str() {
+            METADATA if endpoint => {
+                let mut document = metadata();
+                document["revocation_endpoint"] = REVOKE.into();
+                Some(Reply::json(200, document))
+            }
+            REVOKE => Some(Reply::status(200)),
+            TOKEN => Some(server.token(request)),
+            _ => well_behaved(request),
+        });
+        let store = CredentialStore::in_memory();
+        let keeper = scene.keeper(store.clone());
+        assert_eq!(keeper.sign_out().await.unwrap(), SignedOut::WasNot);
+        keeper.sign_in().await.unwrap();
+        assert_eq!(keeper.sign_out().await.unwrap(), outcome);
+        assert!(text(&keeper).await.is_none() && store.tokens(keeper.start()).unwrap().is_empty());
+        assert!(store.knows(&Issuer::parse("https://auth.example.com").unwrap()));
+        let revoked: Vec<_> = scene.network.to(REVOKE).iter().map(|request| form(request)["token"].clone()).collect();
+        assert_eq!(revoked, if endpoint { vec!["r1", "t1"] } else { vec![] });
+    }
+}
+
+/// A server that keeps no access tokens, and so revokes none (RFC 7009 section 2.2.1), does not fail a sign-out; one that
+/// refuses for another reason does.
+#[tokio::test]
+async fn a_sign_out_tells_what_was_revoked() {
+    const REVOKE: &str = "https://auth.example.com/revoke";
+    for (error, kinds, outcome) in [
+        ("unsupported_token_type", "access_token", Ok(SignedOut::RefreshTokenRevoked)),
+        ("unsupported_token_type", "access_token refresh_token", Ok(SignedOut::Forgotten)),
+        ("invalid_client", "access_token", Err("client.token")),
+        ("unsupported_token_type", "", Ok(SignedOut::Revoked)),
+    ] {
+        let mut scene = Scene::new();
+        let server = scene.server.clone();
+        scene.network = Network::new(move |request| match request.url.as_str() {
+            METADATA => {
+                let mut document = metadata();
+                document["revocation_endpoint"] = REVOKE.into();
+                Some(Reply::json(200, document))
+            }
+            REVOKE if kinds.contains(&form(request)["token_type_hint"]) => {
+                Some(Reply::json(400, format!(r#"{{"error":"{error}"}}"#)))
+            }
+            REVOKE => Some(Reply::status(200)),
+            TOKEN => Some(server.token(request)),
+            _ => well_behaved(request),
+        });
+        let keeper = scene.keeper(CredentialStore::in_memory());
+        keeper.sign_in().await.unwrap();
+        assert_eq!(keeper.sign_out().await.map_err(|error| error.code()), outcome);
+        assert!(text(&keeper).await.is_none());
+    }
+}

@@ -1,0 +1,101 @@
+//! More scopes.
+
+use portcullis_metadata::Secret;
+
+use super::*;
+use crate::{ClientAuthentication, ClientDetails, MachineGrant};
+
+fn asked(person: &Person) -> String {
+    let visit = person.last_visit();
+    let scope = visit.query_pairs().find(|(name, _)| name == "scope");
+    scope.map(|(_, value)| value.into_owned()).unwrap_or_default()
+}
+
+/// I6: more scopes are asked for together with those asked before, twice at most for one operation.
+#[tokio::test]
+async fn a_step_up_asks_for_all_scopes() {
+    let scene = Scene::new();
+    let keeper = scene.keeper(CredentialStore::in_memory());
+    keeper.sign_in().await.unwrap();
+    assert_eq!(asked(&scene.person), "mcp:tools");
+    let mut operation = keeper.operation();
+    for (missing, again, visits, all) in [
+        ("files:read", true, 2, "files:read mcp:tools"),
+        ("files:write", true, 3, "files:read files:write mcp:tools"),
+        ("more", false, 3, "files:read files:write mcp:tools"),
+    ] {
+        send(&mut operation).await;
+        assert_eq!(operation.again(StatusCode::FORBIDDEN, &few(missing)).await.unwrap(), again, "{missing}");
+        assert_eq!((scene.person.visits(), asked(&scene.person).as_str()), (visits, all));
+    }
+    // What was granted since serves the next operation; what a token has is not asked for again.
+    let mut next = keeper.operation();
+    assert_eq!(send(&mut next).await.as_deref(), Some("Bearer t3"));
+    assert!(!next.again(StatusCode::FORBIDDEN, &few("files:read")).await.unwrap());
+    assert!(next.again(StatusCode::FORBIDDEN, &few("more")).await.unwrap());
+    assert_eq!(scene.person.visits(), 4);
+    for other in [refusal(r#", error="insufficient_scope""#), refusal(r#", scope="x""#), HeaderMap::new()] {
+        assert!(!keeper.operation().again(StatusCode::FORBIDDEN, &other).await.unwrap());
+    }
+}
+
+/// I6: scopes that were not granted are not asked for again, neither alone nor with others.
+#[tokio::test]
+async fn refused_scopes_are_remembered() {
+    let scene = Scene::new();
+    let keeper = scene.keeper(CredentialStore::in_memory());
+    keeper.sign_in().await.unwrap();
+    *scene.server.grants.lock().unwrap() = Some("mcp:tools".into());
+    for _ in 0..2 {
+        let mut operation = keeper.operation();
+        send(&mut operation).await;
+        assert!(!operation.again(StatusCode::FORBIDDEN, &few("admin")).await.unwrap());
+        assert_eq!(scene.person.visits(), 2);
+    }
+    *scene.server.grants.lock().unwrap() = None;
+    let mut operation = keeper.operation();
+    send(&mut operation).await;
+    assert!(operation.again(StatusCode::FORBIDDEN, &few("files:read")).await.unwrap());
+    assert_eq!(asked(&scene.person), "files:read mcp:tools");
+}
+
+/// I6: a person who says no is told so once; the token that there is stays in use.
+#[tokio::test]
+async fn a_denied_step_up_keeps_the_token() {
+    let mut scene = Scene::new();
+    let denies = Arc::new(AtomicBool::new(false));
+    let says = denies.clone();
+    scene.person = Person::answers(move |state| {
+        let said = if says.load(Ordering::Relaxed) { "error=access_denied" } else { "code=the-code" };
+        format!("{said}&state={state}&iss=https%3A%2F%2Fauth.example.com")
+    });
+    let keeper = scene.keeper(CredentialStore::in_memory());
+    keeper.sign_in().await.unwrap();
+    denies.store(true, Ordering::Relaxed);
+    let mut operation = keeper.operation();
+    send(&mut operation).await;
+    let denied = operation.again(StatusCode::FORBIDDEN, &few("admin")).await.unwrap_err();
+    assert_eq!(denied.code(), "redirect.denied");
+    let mut next = keeper.operation();
+    assert_eq!(send(&mut next).await.as_deref(), Some("Bearer t1"));
+    assert!(!next.again(StatusCode::FORBIDDEN, &few("admin")).await.unwrap());
+    assert_eq!(scene.person.visits(), 2);
+}
+
+/// I8: a workload's one request is not made again for more scopes.
+#[tokio::test]
+async fn a_workload_does_not_step_up() {
+    let scene = Scene::new();
+    let settings = AuthorizerSettings {
+        client: Some(ClientDetails { client_id: "w".into(), authentication: ClientAuthentication::None }),
+        ..AuthorizerSettings::default()
+    };
+    let grant = MachineGrant::Workload(Arc::new(Secret::new("assertion")));
+    let authorizer = Authorizer::machine(scene.network.clone(), grant, scene.clock.clone(), settings);
+    let keeper = Arc::new(TokenKeeper::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)));
+    let mut operation = keeper.operation();
+    send(&mut operation).await;
+    assert!(operation.again(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
+    assert!(!operation.again(StatusCode::FORBIDDEN, &few("more")).await.unwrap());
+    assert_eq!(scene.network.to(TOKEN).len(), 1);
+}

@@ -1,0 +1,207 @@
+//! What a server refuses.
+
+use portcullis_metadata::Scopes;
+
+use super::*;
+use crate::testing::TOKEN;
+
+/// I9: a refused token is forgotten, and authorization happens once more, and not twice, for one request.
+#[tokio::test]
+async fn a_refused_token_leads_to_one_new_authorization() {
+    let network = Network::new(|request| {
+        let sent = request.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
+        match request.url.as_str() {
+            RESOURCE if sent == Some(b"Bearer old") => Some(Reply::challenge()),
+            RESOURCE if sent.is_some() => {
+                let message: Value = serde_json::from_slice(&request.body).unwrap();
+                Some(Reply::json(200, result(&message, json!("ok"))))
+            }
+            _ => well_behaved(request),
+        }
+    });
+    let person = Person::consents();
+    let client = client(&network, &person, Revision::V2026_07_28);
+    client.set_token(token(RESOURCE, "old"));
+    assert_eq!(client.call("ping", None).await.unwrap(), "ok");
+    assert_eq!((person.visits(), client.token().unwrap().access_token().secret()), (1, "hush"));
+
+    let never = Network::new(|request| match request.url.as_str() {
+        RESOURCE => Some(Reply::challenge()),
+        _ => well_behaved(request),
+    });
+    let person = Person::consents();
+    let client = super::tests::client(&never, &person, Revision::V2026_07_28);
+    client.set_token(token(RESOURCE, "old"));
+    assert_eq!(client.call("ping", None).await.unwrap_err().code(), "mcp.unauthorized");
+    assert_eq!((person.visits(), never.to(TOKEN).len(), never.to(RESOURCE).len()), (1, 1, 2));
+    assert!(client.token().is_none());
+}
+
+#[tokio::test]
+async fn requests_under_way_share_one_authorization() {
+    let network = endpoint(|message, _| Reply::json(200, result(message, json!("ok"))));
+    let person = Person::consents();
+    let client = client(&network, &person, Revision::V2026_07_28);
+    let (one, other) = tokio::join!(client.call("ping", None), client.call("ping", None));
+    assert_eq!((one.unwrap(), other.unwrap(), person.visits()), (json!("ok"), json!("ok"), 1));
+}
+
+/// I9: a redirect is not followed, with or without a token.
+#[tokio::test]
+async fn a_redirect_is_an_error() {
+    for status in [301, 302, 303, 307, 308] {
+        let network = endpoint(move |_, _| Reply::status(status).header(header::LOCATION, "https://evil.example/"));
+        let client = client(&network, &Person::consents(), Revision::V2026_07_28);
+        assert_eq!(client.call("ping", None).await.unwrap_err().code(), "mcp.redirected");
+        assert!(network.requests().iter().all(|request| request.url.host_str() != Some("evil.example")));
+    }
+}
+
+/// I9: a token of another origin is not sent.
+#[tokio::test]
+async fn a_token_of_another_origin_is_not_sent() {
+    let network = Network::new(|_| Some(Reply::status(500)));
+    let client = client(&network, &Person::consents(), Revision::V2026_07_28);
+    client.set_token(token("https://other.example/mcp", "foreign"));
+    assert_eq!(client.call("ping", None).await.unwrap_err().code(), "mcp.status");
+    assert!(!network.requests()[0].headers.contains_key(header::AUTHORIZATION));
+}
+
+#[tokio::test]
+async fn refusals_are_told_apart() {
+    let network = endpoint(|message, _| match message["method"].as_str().unwrap() {
+        "scope" => {
+            Reply::status(403).header(header::WWW_AUTHENTICATE, r#"Bearer error="insufficient_scope", scope="a b""#)
+        }
+        "unknown" => Reply::json(
+            404,
+            json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": -32601, "message": "no\u{1b}[1m" } }),
+        ),
+        "unnamed" => {
+            Reply::json(200, json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32600, "message": "m" } }))
+        }
+        "html" => Reply::status(200).header(header::CONTENT_TYPE, "text/html"),
+        "other" => Reply::json(200, json!({ "jsonrpc": "2.0", "id": 999, "result": 1 })),
+        "ended" => Reply::events(&["data: {\"method\":\"a\"}\n\n"]),
+        "broken" => Reply::events(&["data: {\n\n"]),
+        "large" => Reply::json(200, "x".repeat(5 * 1024 * 1024)),
+        "large event" => Reply::events(&[&format!("data: {}", "x".repeat(5 * 1024 * 1024))]),
+        _ => Reply::status(503),
+    });
+    let client = client(&network, &Person::consents(), Revision::V2026_07_28);
+    for (method, code) in [
+        ("scope", "mcp.insufficient_scope"),
+        ("unknown", "mcp.rpc"),
+        ("unnamed", "mcp.rpc"),
+        ("html", "mcp.answer"),
+        ("other", "mcp.ended"),
+        ("ended", "mcp.ended"),
+        ("broken", "mcp.answer"),
+        ("large", "mcp.too_large"),
+        ("large event", "stream.event_too_large"),
+        ("down", "mcp.status"),
+    ] {
+        let error = client.call(method, None).await.unwrap_err();
+        assert_eq!(error.code(), code, "{method}");
+        assert!(!error.to_string().contains('\u{1b}'));
+    }
+}
+
+#[tokio::test]
+async fn without_an_authorizer_a_challenge_is_an_error() {
+    let network = Network::new(well_behaved);
+    let start = StartUrl::parse(RESOURCE).unwrap();
+    let client = McpClient::new(start, network.clone(), None, McpSettings::default());
+    assert_eq!(client.initialize().await.unwrap_err().code(), "mcp.unauthorized");
+    assert_eq!(network.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_server_of_an_unknown_revision_is_refused() {
+    for version in ["2024-11-05", "2026-07-28", ""] {
+        let network =
+            endpoint(move |message, _| Reply::json(200, result(message, json!({ "protocolVersion": version }))));
+        let client = client(&network, &Person::consents(), Revision::V2025_11_25);
+        assert_eq!(client.initialize().await.unwrap_err().code(), "mcp.revision");
+    }
+}
+
+fn token(resource: &str, text: &str) -> Arc<ResourceToken> {
+    use portcullis_metadata::{AccessToken, Issuer, ResourceUri, TokenResponse, UnixTime};
+
+    let purpose = crate::token::Purpose {
+        start: &StartUrl::parse(resource).unwrap(),
+        issuer: &Issuer::parse(crate::testing::ISSUER).unwrap(),
+        resource: &ResourceUri::parse(resource).unwrap(),
+        client_id: None,
+        asked: &Scopes::empty(),
+        binding: None,
+    };
+    let response = TokenResponse::bearer(AccessToken::new(text));
+    Arc::new(ResourceToken::new(response, purpose, UnixTime::from_secs(0)).unwrap())
+}
+
+/// Headers that a server misses are sent once the tool's definition was read; a revision that it speaks after all is
+/// spoken again, once.
+#[tokio::test]
+async fn a_modern_server_may_refuse_once() {
+    let error = |message: &Value, code: i64, data: Value| {
+        let error = json!({ "code": code, "message": "no", "data": data });
+        Reply::json(400, json!({ "jsonrpc": "2.0", "id": message["id"], "error": error }))
+    };
+    let network = endpoint(move |message, request| match message["method"].as_str() {
+        Some("tools/list") => {
+            let properties = json!({ "p": { "type": "string", "x-mcp-header": "P" } });
+            let broken = json!({ "p": { "type": "string", "x-mcp-header": "" } });
+            let tool =
+                |name: &str, properties: &Value| json!({ "name": name, "inputSchema": { "properties": properties } });
+            Reply::json(200, result(message, json!({ "tools": [tool("t", &properties), tool("broken", &broken)] })))
+        }
+        Some("tools/call") if !request.headers.contains_key("mcp-param-p") => error(message, -32020, Value::Null),
+        Some("tools/call") => Reply::json(200, result(message, json!("called"))),
+        _ => error(message, -32022, json!({ "supported": ["2026-07-28"] })),
+    });
+    let client = client(&network, &Person::consents(), Revision::V2026_07_28);
+    let params = json!({ "name": "t", "arguments": { "p": "v" } });
+    assert_eq!(client.call("tools/call", Some(params)).await.unwrap(), "called");
+    let other = json!({ "name": "other", "arguments": {} });
+    assert_eq!(client.call("tools/call", Some(other)).await.unwrap_err().code(), "mcp.rpc");
+    let listed = client.call("tools/list", None).await.unwrap();
+    assert_eq!(listed["tools"].as_array().unwrap().len(), 1);
+
+    let before = network.to(RESOURCE).len();
+    assert_eq!(client.call("server/discover", None).await.unwrap_err().code(), "mcp.rpc");
+    assert_eq!(network.to(RESOURCE).len() - before, 2);
+}
+
+/// A session that the server does not know any more is begun again, once; an error of the method itself is told.
+#[tokio::test]
+async fn a_lost_session_is_begun_again() {
+    let gone = r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"No valid session"},"id":null}"#;
+    let no_method = r#"{"jsonrpc":"2.0","error":{"code":-32601,"message":"no"},"id":2}"#;
+    let other = r#"{"jsonrpc":"2.0","error":{"code":-32602,"message":"no"},"id":2}"#;
+    for (status, body, refusals, outcome, sessions) in [
+        (404, "", 1, Ok(()), 2),
+        (400, gone, 1, Ok(()), 2),
+        (404, "", 2, Err("mcp.status"), 2),
+        (404, no_method, 1, Err("mcp.rpc"), 1),
+        (400, other, 1, Err("mcp.rpc"), 1),
+        (400, "", 1, Err("mcp.status"), 1),
+    ] {
+        let (refused, begun) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let counts = (Arc::clone(&refused), Arc::clone(&begun));
+        let network = endpoint(move |message, request| {
+            if message["method"] == "initialize" {
+                counts.1.fetch_add(1, Ordering::Relaxed);
+            }
+            if message["method"] == "ping" && counts.0.fetch_add(1, Ordering::Relaxed) < refusals {
+                return Reply::json(status, body);
+            }
+            legacy(message, request)
+        });
+        let client = client(&network, &Person::consents(), Revision::V2025_11_25);
+        client.initialize().await.unwrap();
+        assert_eq!(client.call("ping", None).await.map(drop).map_err(|error| error.code()), outcome, "{status} {body}");
+        assert_eq!(begun.load(Ordering::Relaxed), sessions, "{status} {body}");
+    }
+}
