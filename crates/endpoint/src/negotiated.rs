@@ -98,3 +98,27 @@ fn version(message: &[u8]) -> Option<&'static str> {
     let answer: Answer = serde_json::from_slice(message).ok()?;
     Revision::parse(&answer.result.protocol_version).map(Revision::as_str)
 }
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+    use portcullis_metadata::{ResourceUri, Scopes};
+    use portcullis_session::{Owner, SessionKey, SessionSettings, SessionStore};
+    use portcullis_testkit::ManualClock;
+
+    use super::*;
+
+    /// What is printed names the session by its hash, and shows nothing of the answer.
+    #[test]
+    fn debug_shows_nothing_of_what_was_read() {
+        let settings = SessionSettings::new(SessionKey::new(0, [7; 16]));
+        let sessions = SessionStore::new(settings, Arc::new(ManualClock::new()), Arc::new(()));
+        let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
+        let room = sessions.reserve(&resource, Owner::Nobody, &Scopes::empty()).unwrap();
+        let session = room.open(Box::default(), None);
+        let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
+        let mut negotiated = Negotiated::begin(Arc::clone(&session), None, &headers).unwrap();
+        assert!(!negotiated.read(b"{\"canary\":", false));
+        assert_eq!(format!("{negotiated:?}"), format!("Negotiated {{ session: {session:?}, .. }}"));
+    }
+}

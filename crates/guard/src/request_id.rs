@@ -103,6 +103,7 @@ mod tests {
             assert_eq!((parsed.get_version_num(), id.as_str().len()), (4, 36));
             assert_eq!(id.to_header_value().as_bytes(), id.as_str().as_bytes());
             assert_eq!(id.to_string(), id.as_str());
+            assert_eq!(format!("{id:?}"), format!("RequestId({:?})", id.as_str()));
         }
     }
 }

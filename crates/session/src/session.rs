@@ -276,6 +276,7 @@ impl fmt::Debug for LogHash {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SessionKey;
 
     #[test]
     fn no_time_is_taken_for_an_end() {
@@ -283,5 +284,27 @@ mod tests {
             assert_eq!(millis(time), ENDED - 1);
         }
         assert_eq!(millis(Duration::from_secs(2)), 2000);
+    }
+
+    /// E9: to ask whether the time of a session is over is no use of it.
+    #[test]
+    fn a_sweep_is_no_use() {
+        let resource = ResourceUri::parse("https://r.example/mcp").unwrap();
+        let name = Name::build(&SessionKey::new(1, [5; 16]), &resource, Owner::Nobody, &[7; 16]);
+        let record = Record {
+            name,
+            authorization: 0,
+            log_hash: 0,
+            resource,
+            owner: None,
+            backend: Box::default(),
+            protocol_version: None,
+        };
+        let session = Session::new(record, Duration::ZERO);
+        let timeouts = Timeouts { idle: Duration::from_secs(60), lifetime: Duration::from_secs(600) };
+        assert_eq!(session.expire(Duration::from_secs(59), timeouts), Life::Active);
+        assert!(session.is_over(Duration::from_secs(60), timeouts));
+        assert_eq!(session.touch(Duration::from_secs(59), timeouts), Life::Active);
+        assert!(!session.is_over(Duration::from_secs(60), timeouts));
     }
 }

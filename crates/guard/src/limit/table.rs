@@ -104,6 +104,8 @@ impl Hasher for Hashed {
 
 #[cfg(test)]
 mod tests {
+    use std::hash::BuildHasher as _;
+
     use portcullis_testkit::ManualClock;
 
     use super::*;
@@ -151,6 +153,14 @@ mod tests {
         clock.advance(Duration::from_millis(1));
         count(&table, [64].into_iter(), Duration::from_secs(9));
         assert_eq!(held(), [64]);
+    }
+
+    /// J5: the map is given all bits of a key, those first that keys of one part do not share, so that none of them meet.
+    #[test]
+    fn keys_of_a_part_are_spread_in_its_map() {
+        let hash = BuildHasherDefault::<Hashed>::default();
+        let hashed = [0, 1, 1 << 20, 1 << 52, 0xf << 60].map(|key: Key| hash.hash_one(key));
+        assert_eq!(hashed, [0, 1 << 4, 1 << 24, 1 << 56, 0xf]);
     }
 
     /// J5: a refused request counts nothing, neither of somebody who is known nor of newcomers.

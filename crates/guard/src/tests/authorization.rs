@@ -123,6 +123,9 @@ async fn the_inner_service_may_judge() {
     assert_eq!(answer.challenge().param("scope"), Some("base"));
     let answer = setup.send(request(Method::POST, "/admin").bearer(&setup.token(""))).await;
     assert_eq!(answer.challenge().param("scope"), Some("admin base"));
+    let implications = ScopeImplications::new([("admin", Scopes::parse("base").unwrap())]).unwrap();
+    setup.settings.scope_implications = implications.clone();
+    assert_eq!(setup.resource().scope_implications(), &implications);
 }
 
 /// B7: a broader scope counts as those that it implies, for the resource and for routes, and a challenge keeps it.

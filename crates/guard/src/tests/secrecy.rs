@@ -1,14 +1,15 @@
 use std::{
     io,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use http::Method;
-use portcullis_testkit::FakeIssuer;
+use portcullis_testkit::{FakeIssuer, ManualClock};
 use tower_layer::Layer;
 
 use super::support::{Inner, Setup, With, request};
-use crate::{Guard, GuardFuture, GuardLayer, ProtectedResource, TracingSink};
+use crate::{Guard, GuardFuture, GuardLayer, Limiter, ProtectedResource, Rate, TracingSink};
 
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
@@ -73,6 +74,17 @@ async fn debug_shows_no_token() {
     let text = format!("{seen:?} {:?} {:?} {layer:?}", super::support::caller(&seen), layer.layer(()));
     let signature = token.rsplit('.').next().unwrap();
     assert!(!text.contains(signature) && !text.contains(&token[..30]), "{text}");
+}
+
+/// What is printed of a resource says which it is, and of a limiter nothing about whom it counts.
+#[tokio::test]
+async fn debug_names_the_resource() {
+    let resource = Setup::new().resource();
+    assert_eq!(format!("{resource:?}"), format!("ProtectedResource {{ resource: {:?}, .. }}", resource.resource()));
+    let rate = Rate::new(1, Duration::from_secs(1)).unwrap();
+    let limiter = Limiter::new(rate, 16, Arc::new(ManualClock::new()));
+    limiter.check_address(Some([192, 0, 2, 1].into())).unwrap();
+    assert_eq!(format!("{limiter:?}"), "Limiter { .. }");
 }
 
 fn sendable<T: Send>() {}

@@ -40,6 +40,31 @@ fn what_was_proved_once_counts_for_nothing_else() {
     assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), Unresolved::Ended);
 }
 
+/// E3, E4: the tag of the identifier that a session was opened with is computed at its first use, and remembered for those
+/// very bytes until the keys change.
+#[test]
+fn a_tag_is_computed_once() {
+    let bench = bench();
+    let session = bench.open(ALICE);
+    let bytes = session.identifier();
+    let proved = |identifier: &[u8]| {
+        session.is_proved(&Name::parse(identifier).unwrap(), bench.store.0.keys_number.load(Ordering::SeqCst))
+    };
+    assert!(!proved(bytes.as_bytes()));
+    bench.resolve(ALICE, &session).unwrap();
+    assert!(proved(bytes.as_bytes()));
+    // One character of the random part, of the epoch and of the tag.
+    for at in [0, 22, 43] {
+        let mut changed = bytes.as_bytes().to_vec();
+        changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
+        assert!(!proved(&changed), "{at}");
+    }
+    bench.store.set_keys(SessionKey::new(1, [5; 16]).into());
+    assert!(!proved(bytes.as_bytes()));
+    bench.resolve(ALICE, &session).unwrap();
+    assert!(proved(bytes.as_bytes()));
+}
+
 /// F6: a version that becomes known later counts once.
 #[test]
 fn a_version_may_come_later() {
@@ -80,13 +105,14 @@ fn debug_shows_the_hash_only() {
     let bench = bench();
     let session = bench.open(ALICE);
     let held = bench.hold(&session);
-    assert!(format!("{held:?}").contains(&session.log_hash().to_string()));
     let found = bench.resolve(ALICE, &session).unwrap();
+    for shown in [format!("{session:?}"), format!("{found:?}"), format!("{held:?}")] {
+        assert!(shown.contains(&session.log_hash().to_string()), "{shown}");
+    }
     let (reserved, key) = (bench.reserve(ALICE).unwrap(), SessionKey::new(1, [5; 16]));
     let shown = format!("{:?} {reserved:?} {:?} {key:?}", bench.store, reserved.held_room());
     assert_eq!(shown, "SessionStore { len: 1, .. } Reservation { .. } HeldRoom { .. } SessionKey { epoch: 1, .. }");
     let shown = format!("{session:?} {found:?} {held:?}");
-    assert!(shown.contains(&session.log_hash().to_string()));
     assert_eq!(session.log_hash().to_string().len(), 16);
     assert!(!shown.contains(&*session.identifier()) && !shown.contains("11111111"));
     assert_ne!(session.log_hash(), bench.open(ALICE).log_hash());
