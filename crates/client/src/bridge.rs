@@ -15,6 +15,7 @@ use crate::TokenKeeper;
 mod ends;
 mod gate;
 mod hub;
+mod kept;
 mod lane;
 mod legacy;
 mod lines;
@@ -23,6 +24,7 @@ mod message;
 mod modern;
 mod output;
 mod pending;
+mod renewal;
 mod session;
 mod settings;
 mod sse;
@@ -34,12 +36,13 @@ mod wire;
 pub use settings::{BridgeSettings, BridgeTransport};
 
 use hub::{Hub, Request};
+use kept::Change;
 use lane::{Parcel, ParcelWay};
 use lines::{Line, Lines};
 use message::{Id, Kind, Message, MessageError, error_answer};
 use output::Output;
 use pending::{Asker, Purpose};
-use wire::Wire;
+use wire::{Refused, Wire};
 
 /// Carries the messages of a client that speaks over standard input and output (newline-delimited JSON-RPC) to one
 /// endpoint, and back: over Streamable HTTP, of the revisions with sessions and of 2026-07-28, or over HTTP with SSE
@@ -170,7 +173,7 @@ async fn end_session(hub: &Arc<Hub>) {
     let Some(session) = hub.sessions.end().filter(|session| session.identifier.is_some()) else { return };
     let mut request = FetchRequest::new(Method::DELETE, hub.wire.url().clone(), UrlPolicy::Operator);
     request.headers = hub.sessions.headers(Some(&session));
-    match hub.wire.send_quietly(request).await {
+    match hub.wire.send(request, Refused::Stands).await {
         Ok(answer) => tracing::debug!(status = answer.status.as_u16(), "the session is ended"),
         Err(error) => tracing::debug!(reason = error.code(), "the session was not ended"),
     }
@@ -223,7 +226,7 @@ impl Desk {
             (Some(_), "tools/list") => Purpose::ModernToolsList,
             (Some(_), _) => Purpose::Modern,
             (None, "initialize") => Purpose::Initialize { identifier: None, link: None },
-            (None, _) => Purpose::Plain,
+            (None, _) => Change::of(&method, message.params()).map_or(Purpose::Plain, Purpose::Keeps),
         };
         let opens = matches!(purpose, Purpose::Initialize { .. });
         let begun = self.hub.pending.begin(id.clone(), Asker::Client, purpose, self.hub.settings.max_requests);
@@ -233,6 +236,7 @@ impl Desk {
             return self.hub.give(answer).await;
         };
         let closed = opens.then(|| {
+            self.hub.kept.clear();
             self.hub.sessions.begin(message.params().raw().map(serde_json::value::RawValue::get));
             self.hub.handshake.close()
         });
@@ -240,7 +244,7 @@ impl Desk {
             self.modern.clone_from(&version);
         }
         let hub = Arc::clone(&self.hub);
-        let request = Request { id: id.clone(), method, message, over };
+        let request = Request { id: id.clone(), method, message, over, refused: Refused::Renew };
         let stop = self.requests.spawn(async move {
             let outcome = match (&version, opens) {
                 (Some(version), _) => modern::ask(&hub, &request, version).await,
@@ -264,7 +268,7 @@ impl Desk {
     async fn cancel(&mut self, message: Message) {
         let Some(entry) = message.params().request_id().and_then(|id| self.hub.pending.take(&id)) else { return };
         match entry.purpose {
-            Purpose::Plain => self.send(message, entry.stop, None).await,
+            Purpose::Plain | Purpose::Keeps(_) => self.send(message, entry.stop, None).await,
             Purpose::Initialize { .. } | Purpose::Modern | Purpose::ModernToolsList => {
                 if let Some(stop) = entry.stop {
                     stop.abort();

@@ -48,7 +48,8 @@ pub(super) fn open(input: File, output: File) -> io::Result<(Input, Output)> {
     Ok((Box::new(tokio::fs::File::from_std(input)), Box::new(tokio::fs::File::from_std(output))))
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::{
         io::{Read as _, Seek as _, Write as _},

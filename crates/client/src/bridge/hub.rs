@@ -14,12 +14,13 @@ use tokio::sync::{oneshot, watch};
 use super::{
     BridgeSettings,
     gate::Gate,
+    kept::Kept,
     listen::Listening,
     message::{self, Id, Kind, Message},
     output::Output,
     pending::{Asker, Entry, Pending, Purpose},
     session::Sessions,
-    wire::Wire,
+    wire::{Refused, Wire},
 };
 use crate::{McpError, mcp::ToolHeaders};
 
@@ -31,6 +32,7 @@ pub(super) struct Hub {
     pub(super) pending: Pending,
     pub(super) sessions: Sessions,
     pub(super) tools: ToolHeaders,
+    pub(super) kept: Kept,
     /// Closed while a handshake is under way.
     pub(super) handshake: Gate,
     /// Closed while the server does not know yet that the client has taken note of its outcome.
@@ -46,6 +48,8 @@ pub(super) struct Request {
     pub(super) message: Message,
     /// Ends when the request is answered, refused or cancelled.
     pub(super) over: watch::Receiver<()>,
+    /// What a refusal of its token leads to.
+    pub(super) refused: Refused,
 }
 
 impl Hub {
@@ -57,6 +61,7 @@ impl Hub {
             output,
             pending: Pending::default(),
             tools: ToolHeaders::default(),
+            kept: Kept::default(),
             handshake: Gate::default(),
             initialized: Gate::default(),
             listening: Listening::default(),
@@ -107,11 +112,20 @@ impl Hub {
                 }
                 answer
             }
+            Purpose::Keeps(change) => {
+                if answer.result().is_some() {
+                    self.kept.change(change);
+                }
+                answer
+            }
             Purpose::ModernToolsList => self.without_broken_tools(answer),
             Purpose::Plain | Purpose::Modern => answer,
         };
         match asker {
-            Asker::Client => self.give(answer.text).await,
+            Asker::Client => {
+                self.listening.is_wanted();
+                self.give(answer.text).await;
+            }
             Asker::Bridge(waiting) => {
                 let _ = waiting.send(answer);
             }
@@ -148,14 +162,16 @@ impl Hub {
         method: &str,
         params: Option<&str>,
         purpose: Purpose,
+        refused: Refused,
     ) -> (Request, oneshot::Receiver<Message>) {
         let id = Id::own(self.next_id.fetch_add(1, Ordering::Relaxed));
         let (sender, answer) = oneshot::channel();
         let asker = Asker::Bridge(sender);
+        // A client that uses identifiers of this form gets no answer here, and hurts nobody else.
         let over = self.pending.begin(id.clone(), asker, purpose, usize::MAX);
         let over = over.unwrap_or_else(|| watch::channel(()).1);
         let message = message::request(&id, method, params);
-        (Request { id, method: method.to_owned(), message, over }, answer)
+        (Request { id, method: method.to_owned(), message, over, refused }, answer)
     }
 
     /// Gives the client a message. One that is gone is noticed where its output is written.

@@ -43,11 +43,14 @@ pub(super) const LENGTH: usize = 64;
 pub(super) async fn deliver(hub: Arc<Hub>, mut parcels: mpsc::Receiver<Parcel>) {
     while let Some(Parcel { message, way, stops, opens }) = parcels.recv().await {
         // An answer goes out at once: the server may want it before it answers the handshake.
-        if matches!(message.kind, Kind::Notification { .. }) {
+        let is_notification = matches!(message.kind, Kind::Notification { .. });
+        if is_notification {
             hub.handshake.pass().await;
         }
+        // Another session has its own requests, and its own beginning.
+        let again = is_notification && stops.is_none() && opens.is_none();
         let sent = match &way {
-            ParcelWay::Legacy => legacy::notify(&hub, message.text.clone()).await,
+            ParcelWay::Legacy => legacy::notify(&hub, message.text.clone(), again).await,
             ParcelWay::Modern { method, version } => modern::notify(&hub, &message, method, version).await,
         };
         if let Err(error) = sent {

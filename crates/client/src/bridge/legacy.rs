@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::HeaderMap;
 use url::Url;
 
@@ -8,11 +9,11 @@ use super::{
     hub::{Hub, Request},
     listen,
     message::Message,
-    pending::Purpose,
+    renewal::renew,
     session::Session,
     sse::{self, Link},
     stream,
-    wire::Refusal,
+    wire::{Refusal, Refused},
 };
 use crate::McpError;
 
@@ -28,7 +29,7 @@ pub(super) async fn ask(hub: &Arc<Hub>, request: &Request) -> Result<(), McpErro
             Sent::Lost(refusal) if renewed => refusal,
             Sent::Lost(refusal) => {
                 if let Some(session) = &session {
-                    renew(hub, session).await?;
+                    renew(hub, session, request.refused).await?;
                     renewed = true;
                     continue;
                 }
@@ -42,10 +43,10 @@ pub(super) async fn ask(hub: &Arc<Hub>, request: &Request) -> Result<(), McpErro
 /// The handshake: by Streamable HTTP, or by HTTP with SSE where the server refuses it as those of 2024-11-05 do.
 pub(super) async fn initialize(hub: &Arc<Hub>, request: &Request) -> Result<(), McpError> {
     if hub.settings.transport == BridgeTransport::HttpSse {
-        let link = sse::connect(hub).await?;
+        let link = sse::connect(hub, request.refused).await?;
         return by_link(hub, request, link).await;
     }
-    let response = hub.wire.send(post(hub, hub.wire.url(), request, HeaderMap::new())).await?;
+    let response = hub.wire.send(post(hub, hub.wire.url(), request, HeaderMap::new()), request.refused).await?;
     if response.status.is_success() {
         hub.pending.opens(&request.id, hub.sessions.identifier(&response.headers), None);
         // There is no session yet in which a stream could be resumed.
@@ -53,7 +54,7 @@ pub(super) async fn initialize(hub: &Arc<Hub>, request: &Request) -> Result<(), 
     }
     let refusal = Refusal::read(&hub.wire, response).await;
     if hub.settings.transport == BridgeTransport::Any && refusal.is_of_sse_server() {
-        match sse::connect(hub).await {
+        match sse::connect(hub, request.refused).await {
             Ok(link) => return by_link(hub, request, link).await,
             Err(McpError::NoSseEndpoint) => {}
             Err(error) => return Err(error),
@@ -70,45 +71,56 @@ async fn by_link(hub: &Arc<Hub>, request: &Request, link: Arc<Link>) -> Result<(
     }
 }
 
-/// Opens a session in the place of one that the server does not know any more, unless somebody has done so by now.
-pub(super) async fn renew(hub: &Arc<Hub>, lost: &Session) -> Result<(), McpError> {
-    let _one_at_a_time = hub.sessions.renewing.lock().await;
-    if hub.sessions.current().is_some_and(|now| now.generation != lost.generation) {
-        return Ok(());
+/// A request in the session as it is. Nothing is opened for it.
+pub(super) async fn ask_once(hub: &Arc<Hub>, request: &Request) -> Result<(), McpError> {
+    match send(hub, request, hub.sessions.current().as_ref()).await? {
+        Sent::Answered => Ok(()),
+        Sent::Lost(refusal) | Sent::Refused(refusal) => Err(refusal.map_or(McpError::SessionLost, Refusal::into_error)),
     }
-    let Some(params) = hub.sessions.handshake() else { return Err(McpError::SessionLost) };
-    tracing::info!("the session is gone; another one is opened");
-    let purpose = Purpose::Initialize { identifier: None, link: None };
-    let (request, answer) = hub.own("initialize", Some(&params), purpose);
-    if let Err(error) = initialize(hub, &request).await {
-        hub.pending.take(&request.id);
-        return Err(error);
-    }
-    let accepted = answer.await.is_ok_and(|answer| answer.result().is_some());
-    let Some(session) = hub.sessions.current().filter(|now| accepted && now.generation != lost.generation) else {
-        return Err(McpError::SessionLost);
-    };
-    if session.version() != lost.version() {
-        tracing::warn!("the server agreed on another revision of the protocol than before");
-    }
-    notify(hub, bytes::Bytes::from_static(INITIALIZED)).await?;
-    listen::ensure(hub);
-    Ok(())
 }
 
-const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-
-/// Sends a message that has no answer.
-pub(super) async fn notify(hub: &Arc<Hub>, text: bytes::Bytes) -> Result<(), McpError> {
+/// Sends a message that has no answer. Where the session is lost, another one is opened; `again` says whether the message
+/// means something there.
+pub(super) async fn notify(hub: &Arc<Hub>, text: Bytes, again: bool) -> Result<(), McpError> {
     let session = hub.sessions.current();
-    let link = session.as_ref().and_then(|session| session.link.as_ref());
-    let url = link.map_or_else(|| hub.wire.url(), |link| link.endpoint());
-    let response = hub.wire.send(hub.wire.post(url, text, hub.sessions.headers(session.as_ref()))).await?;
-    hub.sessions.learn(session.as_ref(), &response.headers);
-    if response.status.is_success() {
-        return Ok(());
+    let refusal = match &session {
+        Some(Session { link: Some(link), .. }) if link.is_lost() => None,
+        _ => match deliver(hub, session.as_ref(), text.clone(), Refused::Renew).await? {
+            None => return Ok(()),
+            refusal => refusal,
+        },
+    };
+    let Some(lost) = session.filter(|lost| refusal.as_ref().is_none_or(|refusal| lost.is_refused_by(refusal))) else {
+        return Err(refusal.map_or(McpError::SessionLost, Refusal::into_error));
+    };
+    renew(hub, &lost, Refused::Renew).await?;
+    match hub.sessions.current().filter(|_| again) {
+        Some(session) => tell(hub, &session, text, Refused::Renew).await,
+        None => Ok(()),
     }
-    Err(Refusal::read(&hub.wire, response).await.into_error())
+}
+
+/// Sends a message that has no answer, in this session.
+pub(super) async fn tell(hub: &Arc<Hub>, session: &Session, text: Bytes, refused: Refused) -> Result<(), McpError> {
+    let refusal = deliver(hub, Some(session), text, refused).await?;
+    refusal.map_or(Ok(()), |refusal| Err(refusal.into_error()))
+}
+
+/// The same; gives what it is refused with.
+async fn deliver(
+    hub: &Arc<Hub>,
+    session: Option<&Session>,
+    text: Bytes,
+    refused: Refused,
+) -> Result<Option<Refusal>, McpError> {
+    let link = session.and_then(|session| session.link.as_ref());
+    let url = link.map_or_else(|| hub.wire.url(), |link| link.endpoint());
+    let response = hub.wire.send(hub.wire.post(url, text, hub.sessions.headers(session)), refused).await?;
+    hub.sessions.learn(session, &response.headers);
+    if response.status.is_success() {
+        return Ok(None);
+    }
+    Ok(Some(Refusal::read(&hub.wire, response).await))
 }
 
 /// What became of a request that was sent.
@@ -124,7 +136,7 @@ async fn send(hub: &Arc<Hub>, request: &Request, session: Option<&Session>) -> R
         return send_by_link(hub, request, link).await;
     }
     let headers = hub.sessions.headers(session);
-    let response = hub.wire.send(post(hub, hub.wire.url(), request, headers)).await?;
+    let response = hub.wire.send(post(hub, hub.wire.url(), request, headers), request.refused).await?;
     hub.sessions.learn(session, &response.headers);
     if response.status.is_success() {
         listen::ensure(hub);
@@ -132,9 +144,11 @@ async fn send(hub: &Arc<Hub>, request: &Request, session: Option<&Session>) -> R
         return Ok(Sent::Answered);
     }
     let refusal = Refusal::read(&hub.wire, response).await;
-    let in_session = session.is_some_and(|session| session.identifier.is_some());
-    let lost = in_session && refusal.is_of_session();
-    Ok(if lost { Sent::Lost(Some(refusal)) } else { Sent::Refused(Some(refusal)) })
+    Ok(if session.is_some_and(|session| session.is_refused_by(&refusal)) {
+        Sent::Lost(Some(refusal))
+    } else {
+        Sent::Refused(Some(refusal))
+    })
 }
 
 /// Sends to a server of 2024-11-05, whose answer comes on the stream that is open.
@@ -142,7 +156,7 @@ async fn send_by_link(hub: &Arc<Hub>, request: &Request, link: &Link) -> Result<
     if link.is_lost() {
         return Ok(Sent::Lost(None));
     }
-    let response = hub.wire.send(post(hub, link.endpoint(), request, HeaderMap::new())).await?;
+    let response = hub.wire.send(post(hub, link.endpoint(), request, HeaderMap::new()), request.refused).await?;
     if !response.status.is_success() {
         let refusal = Refusal::read(&hub.wire, response).await;
         return Ok(if refusal.is_of_session() { Sent::Lost(Some(refusal)) } else { Sent::Refused(Some(refusal)) });

@@ -1,4 +1,7 @@
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicU32, Ordering},
+};
 
 use http::{HeaderMap, StatusCode};
 use portcullis_mcp::header as names;
@@ -6,14 +9,20 @@ use tokio::time::sleep;
 
 use super::{
     hub::Hub,
+    renewal,
     session::Session,
     stream::{Events, Position},
+    wire::{Refusal, Refused},
 };
 use crate::{McpError, mcp::response::Content};
 
-/// Whether the stream is open on which a legacy server sends messages of its own accord.
+/// How the server's messages of its own accord are heard in a legacy session.
 #[derive(Default)]
-pub(super) struct Listening(Mutex<Option<(u64, State)>>);
+pub(super) struct Listening {
+    state: Mutex<Option<(u64, State)>>,
+    /// How many sessions in a row were opened although the client did not ask anything.
+    unasked: AtomicU32,
+}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -22,37 +31,87 @@ enum State {
     Stopped,
     /// The server has none.
     NotOffered,
+    /// The server does not know the session any more.
+    Lost,
 }
 
-/// Opens the stream of the present session, where it is not open and the server has not said that it has none.
-pub(super) fn ensure(hub: &Arc<Hub>) {
-    let Some(session) = hub.sessions.current().filter(|session| session.link.is_none()) else { return };
-    let mut state = hub.listening.0.lock().unwrap_or_else(PoisonError::into_inner);
-    if matches!(*state, Some((generation, now)) if generation == session.generation && now != State::Stopped) {
-        return;
+/// How many sessions are opened for a client that does not ask anything, one after the other.
+const MAX_UNASKED: u32 = 8;
+
+impl Listening {
+    /// The client asks, and gets answers.
+    pub(super) fn is_wanted(&self) {
+        self.unasked.store(0, Ordering::Relaxed);
     }
-    *state = Some((session.generation, State::Open));
+
+    /// Takes note of how it is in a session, where that is not known. False when it is.
+    fn begins(&self, session: &Session) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let stands =
+            matches!(*state, Some((generation, now)) if generation == session.generation && now != State::Stopped);
+        if !stands {
+            *state = Some((session.generation, State::Open));
+        }
+        !stands
+    }
+
+    fn ended(&self, session: &Session, how: State) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(*state, Some((generation, _)) if generation == session.generation) {
+            *state = Some((session.generation, how));
+        }
+    }
+}
+
+/// Listens in the present session, where nobody does and the server has not said that it is no use.
+pub(super) fn ensure(hub: &Arc<Hub>) {
+    let Some(session) = hub.sessions.current().filter(|session| hub.listening.begins(session)) else { return };
     let hub = Arc::clone(hub);
     tokio::spawn(async move {
         let mut generation = hub.sessions.generation();
         let ended = tokio::select! {
             _ = generation.wait_for(|now| *now != session.generation) => return,
-            ended = listen(&hub, &session) => ended,
+            ended = heard(&hub, &session) => ended,
         };
-        let mut state = hub.listening.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if matches!(*state, Some((generation, _)) if generation == session.generation) {
-            *state = Some((session.generation, ended));
+        hub.listening.ended(&session, ended);
+        if ended == State::Lost {
+            renew(&hub, &session).await;
         }
     });
+}
+
+/// A client that has subscribed to something waits, and does not ask: another session is opened for it. Nobody is asked
+/// for a token for that. Without subscriptions the next request does it.
+async fn renew(hub: &Arc<Hub>, lost: &Session) {
+    let unasked = hub.listening.unasked.fetch_add(1, Ordering::Relaxed);
+    if hub.kept.is_empty() || unasked >= MAX_UNASKED {
+        return;
+    }
+    sleep(Position::default().wait(unasked + 1)).await;
+    if let Err(error) = renewal::renew(hub, lost, Refused::Stands).await {
+        tracing::warn!(reason = error.code(), "the session is gone, and no other could be opened for now");
+    }
+}
+
+async fn heard(hub: &Arc<Hub>, session: &Session) -> State {
+    match &session.link {
+        // What comes on it is passed on by its reader.
+        Some(link) => {
+            link.lost().await;
+            State::Lost
+        }
+        None => listen(hub, session).await,
+    }
 }
 
 /// Listens for as long as there is something to listen to. A stream that ends is asked for again, behind the last event
 /// that came; nobody is asked for a token for that.
 async fn listen(hub: &Arc<Hub>, session: &Session) -> State {
-    let (mut position, mut fruitless) = (Position::default(), 0_u32);
+    let (mut position, mut fruitless, mut was_open) = (Position::default(), 0_u32, false);
     loop {
         match open(hub, session, &position).await {
             Ok(mut events) => {
+                was_open = true;
                 events.position = position;
                 loop {
                     match events.next().await {
@@ -75,6 +134,8 @@ async fn listen(hub: &Arc<Hub>, session: &Session) -> State {
                 }
                 position = events.position;
             }
+            // Before, it says that there is no such stream.
+            Err(Failure::Lasting(State::Lost)) if !was_open => return State::NotOffered,
             Err(Failure::Lasting(state)) => return state,
             Err(Failure::Passing) => {}
         }
@@ -93,7 +154,7 @@ async fn open(hub: &Arc<Hub>, session: &Session, position: &Position) -> Result<
     let now = hub.sessions.current().filter(|now| now.generation == session.generation);
     let mut headers: HeaderMap = hub.sessions.headers(now.as_ref());
     headers.extend(position.last_event().map(|event| (names::LAST_EVENT_ID, event)));
-    match hub.wire.send_quietly(hub.wire.get(headers)).await {
+    match hub.wire.send(hub.wire.get(headers), Refused::Stands).await {
         Ok(answer) if answer.status.is_success() && Content::of(&answer.headers) == Content::Stream => {
             Ok(Events::new(answer.body, hub.settings.max_message))
         }
@@ -101,8 +162,10 @@ async fn open(hub: &Arc<Hub>, session: &Session, position: &Position) -> Result<
             Err(Failure::Passing)
         }
         Ok(answer) => {
-            tracing::debug!(status = answer.status.as_u16(), "the server sends nothing of its own accord");
-            Err(Failure::Lasting(State::NotOffered))
+            let status = answer.status;
+            let is_lost = session.is_refused_by(&Refusal::read(&hub.wire, answer).await);
+            tracing::debug!(status = status.as_u16(), is_lost, "the server sends nothing of its own accord");
+            Err(Failure::Lasting(if is_lost { State::Lost } else { State::NotOffered }))
         }
         Err(McpError::Fetch(_)) => Err(Failure::Passing),
         Err(error) => {

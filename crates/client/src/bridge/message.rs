@@ -184,6 +184,8 @@ struct Known<'a> {
     name: Option<&'a RawValue>,
     #[serde(borrow)]
     uri: Option<&'a RawValue>,
+    #[serde(borrow)]
+    level: Option<&'a RawValue>,
     #[serde(borrow, rename = "requestId")]
     request_id: Option<&'a RawValue>,
 }
@@ -213,6 +215,11 @@ impl<'a> Params<'a> {
         let known = self.known();
         let value = if member == "name" { known.name } else { known.uri };
         serde_json::from_str(value?.get()).ok()
+    }
+
+    /// The level of log messages that the client wants.
+    pub(super) fn level(self) -> Option<String> {
+        serde_json::from_str(self.known().level?.get()).ok()
     }
 
     /// What a cancellation is about.

@@ -11,7 +11,7 @@ use super::{
     message::Message,
     pending::Purpose,
     stream,
-    wire::Refusal,
+    wire::{Refusal, Refused},
 };
 use crate::McpError;
 
@@ -27,7 +27,10 @@ pub(super) async fn ask(hub: &Arc<Hub>, request: &Request, version: &str) -> Res
     let mut tools_read = false;
     loop {
         let headers = headers(hub, &request.message, &request.method, version)?;
-        let response = hub.wire.send(hub.wire.post(hub.wire.url(), request.message.text.clone(), headers)).await?;
+        let response = hub
+            .wire
+            .send(hub.wire.post(hub.wire.url(), request.message.text.clone(), headers), request.refused)
+            .await?;
         if response.status.is_success() {
             return stream::follow(hub, request, response, None).await;
         }
@@ -44,7 +47,7 @@ pub(super) async fn ask(hub: &Arc<Hub>, request: &Request, version: &str) -> Res
 /// Sends a notification of 2026-07-28.
 pub(super) async fn notify(hub: &Arc<Hub>, message: &Message, method: &str, version: &str) -> Result<(), McpError> {
     let headers = headers(hub, message, method, version)?;
-    let response = hub.wire.send(hub.wire.post(hub.wire.url(), message.text.clone(), headers)).await?;
+    let response = hub.wire.send(hub.wire.post(hub.wire.url(), message.text.clone(), headers), Refused::Renew).await?;
     if response.status.is_success() {
         return Ok(());
     }
@@ -77,7 +80,8 @@ async fn read_tools(hub: &Arc<Hub>, call: &Message, version: &str) -> Result<(),
     meta.remove("progressToken");
     let mut params = json!({ "_meta": meta });
     for _ in 0..MAX_PAGES {
-        let (request, answer) = hub.own("tools/list", Some(&params.to_string()), Purpose::ModernToolsList);
+        let (request, answer) =
+            hub.own("tools/list", Some(&params.to_string()), Purpose::ModernToolsList, Refused::Renew);
         let outcome = page(hub, &request, version).await;
         hub.pending.take(&request.id);
         outcome?;
@@ -96,7 +100,8 @@ async fn read_tools(hub: &Arc<Hub>, call: &Message, version: &str) -> Result<(),
 
 async fn page(hub: &Arc<Hub>, request: &Request, version: &str) -> Result<(), McpError> {
     let headers = headers(hub, &request.message, &request.method, version)?;
-    let response = hub.wire.send(hub.wire.post(hub.wire.url(), request.message.text.clone(), headers)).await?;
+    let response =
+        hub.wire.send(hub.wire.post(hub.wire.url(), request.message.text.clone(), headers), request.refused).await?;
     if response.status.is_success() {
         return stream::follow(hub, request, response, None).await;
     }

@@ -10,6 +10,7 @@ use tokio::{
 };
 
 use super::{
+    kept::Change,
     message::{Id, Message},
     sse::Link,
 };
@@ -39,6 +40,8 @@ pub(super) enum Asker {
 pub(super) enum Purpose {
     /// Nothing.
     Plain,
+    /// It changes what the session keeps up.
+    Keeps(Change),
     /// It opens a session, under this identifier or over this connection.
     Initialize { identifier: Option<HeaderValue>, link: Option<Arc<Link>> },
     /// It tells which arguments travel as headers.

@@ -4,7 +4,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use portcullis_mcp::header as names;
 use tokio::sync::watch;
 
-use super::sse::Link;
+use super::{sse::Link, wire::Refusal};
 
 /// The legacy session, and what it takes to open it once more.
 pub(super) struct Sessions {
@@ -14,6 +14,7 @@ pub(super) struct Sessions {
     pub(super) renewing: tokio::sync::Mutex<()>,
     /// Counts sessions; told to those who listen for as long as a session lives.
     generation: watch::Sender<u64>,
+    ended: watch::Sender<bool>,
 }
 
 #[derive(Default)]
@@ -37,7 +38,7 @@ pub(super) struct Session {
 impl Sessions {
     pub(super) fn new(header: HeaderName) -> Self {
         let (state, renewing) = (Mutex::default(), tokio::sync::Mutex::default());
-        Self { header, state, renewing, generation: watch::channel(0).0 }
+        Self { header, state, renewing, generation: watch::channel(0).0, ended: watch::channel(false).0 }
     }
 
     pub(super) fn current(&self) -> Option<Session> {
@@ -89,8 +90,15 @@ impl Sessions {
         answer.get(&self.header).cloned()
     }
 
+    /// Waits until there is going to be no session any more.
+    pub(super) async fn ended(&self) {
+        // The sender lives as long as this value.
+        let _ = self.ended.subscribe().wait_for(|ended| *ended).await;
+    }
+
     /// Forgets the session and how to open it, and gives it back.
     pub(super) fn end(&self) -> Option<Session> {
+        self.ended.send_replace(true);
         let mut state = self.state();
         state.handshake = None;
         self.generation.send_modify(|counted| *counted += 1);
@@ -113,6 +121,11 @@ impl Sessions {
 }
 
 impl Session {
+    /// Whether a refusal says that the server does not know it (any more).
+    pub(super) fn is_refused_by(&self, refusal: &Refusal) -> bool {
+        (self.identifier.is_some() || self.link.is_some()) && refusal.is_of_session()
+    }
+
     /// The revision that was agreed on.
     pub(super) fn version(&self) -> Option<&HeaderValue> {
         self.version.as_ref()

@@ -7,7 +7,7 @@ use portcullis_mcp::sse::{Decoder, Event};
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
 use url::Url;
 
-use super::{hub::Hub, stream::Events};
+use super::{hub::Hub, stream::Events, wire::Refused};
 use crate::{McpError, mcp::response::Content};
 
 /// A connection to a server of 2024-11-05: a stream on which everything comes, and an address where everything goes.
@@ -24,8 +24,8 @@ const ENDPOINT_WITHIN: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// [`McpError::NoSseEndpoint`] when the server does not speak this transport, or names an address of another origin.
-pub(super) async fn connect(hub: &Arc<Hub>) -> Result<Arc<Link>, McpError> {
-    let response = hub.wire.send(hub.wire.get(http::HeaderMap::new())).await?;
+pub(super) async fn connect(hub: &Arc<Hub>, refused: Refused) -> Result<Arc<Link>, McpError> {
+    let response = hub.wire.send(hub.wire.get(http::HeaderMap::new()), refused).await?;
     if !response.status.is_success() || Content::of(&response.headers) != Content::Stream {
         return Err(McpError::NoSseEndpoint);
     }

@@ -68,7 +68,7 @@ async fn read(
             }
             None => {
                 let Some(session) = session else { return Err(McpError::Ended) };
-                events.body = resume(hub, session, &events.position, &mut fruitless).await?;
+                events.body = resume(hub, request, session, &events.position, &mut fruitless).await?;
                 events.decoder = Decoder::new(hub.settings.max_message);
             }
         }
@@ -78,6 +78,7 @@ async fn read(
 /// The rest of a legacy stream, after the time that its server wants to pass.
 async fn resume(
     hub: &Arc<Hub>,
+    request: &Request,
     session: &Session,
     position: &Position,
     fruitless: &mut u32,
@@ -93,7 +94,7 @@ async fn resume(
         let Some(now) = now else { return Err(McpError::SessionLost) };
         let mut headers = hub.sessions.headers(Some(&now));
         headers.insert(names::LAST_EVENT_ID, last_event.clone());
-        match hub.wire.send(hub.wire.get(headers)).await {
+        match hub.wire.send(hub.wire.get(headers), request.refused).await {
             Ok(answer) if answer.status.is_success() && Content::of(&answer.headers) == Content::Stream => {
                 return Ok(answer.body);
             }

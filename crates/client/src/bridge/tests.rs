@@ -4,5 +4,6 @@ mod authorization;
 mod legacy;
 mod messages;
 mod modern;
+mod renewal;
 mod server;
 mod sse;

@@ -20,9 +20,11 @@ pub(super) struct Wire {
 }
 
 /// What a refusal of the token leads to.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Refused {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// A new one, which a person may be asked for.
     Renew,
+    /// Nothing: nobody is asked for the sake of this request.
     Stands,
 }
 
@@ -56,18 +58,10 @@ impl Wire {
         request.header(header::ACCEPT, http::HeaderValue::from_static("text/event-stream"))
     }
 
-    /// Sends a request. A refusal of its token is answered as [`Operation`](crate::Operation) says, which may take as
-    /// long as a person does; a refused connection is tried again, and so is a server that is too busy and says when.
-    pub(super) async fn send(&self, request: FetchRequest) -> Result<OpenResponse, McpError> {
-        self.send_as(request, Refused::Renew).await
-    }
-
-    /// The same, but a refusal of the token stands: nobody is asked for the sake of this request.
-    pub(super) async fn send_quietly(&self, request: FetchRequest) -> Result<OpenResponse, McpError> {
-        self.send_as(request, Refused::Stands).await
-    }
-
-    async fn send_as(&self, request: FetchRequest, refused: Refused) -> Result<OpenResponse, McpError> {
+    /// Sends a request. A refusal of its token is answered as [`Operation`](crate::Operation) says, where that is wanted,
+    /// and may take as long as a person does then; a refused connection is tried again, and so is a server that is too
+    /// busy and says when.
+    pub(super) async fn send(&self, request: FetchRequest, refused: Refused) -> Result<OpenResponse, McpError> {
         let mut operation = self.keeper.operation();
         let (mut connects, mut waits) = (0, 0);
         loop {
