@@ -15,7 +15,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::world::*;
-use crate::{Admitted, AdmittedBody, EndpointLayer};
+use crate::{Admitted, AdmittedBody, EndpointLayer, Plain};
 
 #[derive(Clone, Debug, PartialEq)]
 struct Mark(u8);
@@ -52,12 +52,12 @@ async fn an_admitted_request_is_the_one_that_came_in() {
     assert_eq!((empty.is_end_stream(), empty.size_hint().exact()), (true, Some(0)));
 }
 
-/// An endpoint is ready when the service behind it is.
+/// An endpoint is ready when the service behind it is, and so is what puts a service of HTTP requests there.
 #[tokio::test]
 async fn readiness_is_that_of_the_service() {
     #[derive(Clone)]
     struct Busy;
-    impl Service<Admitted> for Busy {
+    impl<R> Service<R> for Busy {
         type Response = Response<Full<Bytes>>;
         type Error = Busy;
         type Future = std::future::Pending<Result<Self::Response, Busy>>;
@@ -66,11 +66,14 @@ async fn readiness_is_that_of_the_service() {
             Poll::Ready(Err(Busy))
         }
 
-        fn call(&mut self, _: Admitted) -> Self::Future {
+        fn call(&mut self, _: R) -> Self::Future {
             std::future::pending()
         }
     }
-    let mut endpoint = EndpointLayer::new(World::open().settings).unwrap().layer(Busy);
-    let ready = Service::<Request<Full<Bytes>>>::poll_ready(&mut endpoint, &mut Context::from_waker(Waker::noop()));
-    assert!(matches!(ready, Poll::Ready(Err(Busy))));
+    fn is_busy(mut service: impl Service<Request<Full<Bytes>>, Error = Busy>) -> bool {
+        matches!(service.poll_ready(&mut Context::from_waker(Waker::noop())), Poll::Ready(Err(Busy)))
+    }
+    let layer = EndpointLayer::new(World::open().settings).unwrap();
+    assert!(is_busy(layer.layer(Busy)));
+    assert!(is_busy(layer.layer(Plain::new(Busy))));
 }

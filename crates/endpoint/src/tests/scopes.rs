@@ -187,6 +187,8 @@ async fn offline_access_is_refused_at_start() {
         refused(|settings| settings.revisions = portcullis_mcp::Revisions::from_iter([])),
         Some(SettingsError::NoRevision)
     );
+    let codes = [SettingsError::OfflineAccess, SettingsError::NoRevision].map(SettingsError::code);
+    assert_eq!(codes, ["settings.offline_access", "settings.no_revision"]);
 }
 
 /// J1: clients get generic texts; the reason is told to the guard and to nobody else.
