@@ -28,8 +28,8 @@ const FIRST_ROOM: usize = 32;
 /// generation, so that an entry counts for one resource in one configuration. A lookup locks one shard for the time
 /// of a table probe and allocates nothing.
 ///
-/// Bounded: a full shard evicts the oldest of a random sample. Entries that nobody asks for again go when an
-/// insertion samples them, or in a [`sweep`](Self::sweep).
+/// Bounded: a full shard evicts the oldest of some at a random place. Entries that nobody asks for again go when an
+/// insertion comes across them, or in a [`sweep`](Self::sweep).
 pub(crate) struct Cache {
     key: Zeroizing<[u8; 16]>,
     resource_generation: u64,
@@ -89,8 +89,8 @@ impl Cache {
         present: impl Fn(usize) -> Option<u64>,
     ) -> Option<VerifiedToken> {
         let mut shard = self.shard(fingerprint);
-        let position = *shard.index.get(&fingerprint.0)?;
-        let slot = shard.slots.get(position as usize)?;
+        let position = *shard.index.get(&fingerprint.0)? as usize;
+        let slot = shard.slots.get(position)?;
         if slot.counts(now, &present) {
             return Some(slot.token.clone());
         }
@@ -120,7 +120,7 @@ impl Cache {
         }
         let mut shard = self.shard(fingerprint);
         if let Some(&position) = shard.index.get(&fingerprint.0) {
-            shard.remove(position);
+            shard.remove(position as usize);
         }
         shard.make_room(self.shard_capacity, now, &present);
         shard.push(slot);
@@ -160,7 +160,7 @@ impl Slot {
     }
 }
 
-/// A table beside a dense list, so that a random entry is one index away.
+/// A table beside a dense list, so that entries at a random place are one index away.
 struct Shard {
     index: HashMap<u128, u32, BuildHasherDefault<LowHalf>>,
     slots: Vec<Slot>,
@@ -182,56 +182,49 @@ impl Shard {
         self.slots.push(slot);
     }
 
-    fn remove(&mut self, position: u32) {
-        let removed = self.slots.swap_remove(position as usize);
+    fn remove(&mut self, position: usize) {
+        let removed = self.slots.swap_remove(position);
         self.index.remove(&removed.fingerprint);
-        if let Some(moved) = self.slots.get(position as usize) {
-            self.index.insert(moved.fingerprint, position);
+        if let (Some(moved), Ok(place)) = (self.slots.get(position), u32::try_from(position)) {
+            self.index.insert(moved.fingerprint, place);
         }
     }
 
-    /// Drops the dead of a random sample; if the shard is full even so, the oldest of another one goes too.
+    /// Drops the dead of a sample, spread evenly from a random slot on; if the shard is full even so, the oldest of it goes
+    /// too.
     fn make_room(&mut self, capacity: usize, now: Now, present: &impl Fn(usize) -> Option<u64>) {
-        let sample = if self.slots.len() < capacity { GLANCE } else { SAMPLE };
-        for _ in 0..sample.min(self.slots.len()) {
-            let Some(position) = self.random_position() else { break };
-            if !self.slots[position as usize].counts(now, present) {
+        let is_full = self.slots.len() >= capacity;
+        let sample = if is_full { SAMPLE } else { GLANCE }.min(self.slots.len());
+        let (random, mut oldest) = (self.random(), None::<(Duration, usize)>);
+        for step in 0..sample {
+            let Some(start) = random.checked_rem(self.slots.len() as u64) else { break };
+            let position = (start as usize + step * self.slots.len() / sample) % self.slots.len();
+            let slot = &self.slots[position];
+            if !slot.counts(now, present) {
                 self.remove(position);
+            } else if oldest.is_none_or(|(dies, _)| slot.dies < dies) {
+                oldest = Some((slot.dies, position));
             }
         }
-        while self.slots.len() >= capacity {
-            let Some(oldest) = self.oldest_of_sample() else { break };
+        // None was removed, or there would be room: the oldest is where it was.
+        if let Some((_, oldest)) = oldest.filter(|_| self.slots.len() >= capacity) {
             self.remove(oldest);
         }
     }
 
-    fn oldest_of_sample(&mut self) -> Option<u32> {
-        let mut oldest = self.random_position()?;
-        for _ in 1..SAMPLE {
-            let other = self.random_position()?;
-            if self.slots[other as usize].dies < self.slots[oldest as usize].dies {
-                oldest = other;
-            }
-        }
-        Some(oldest)
-    }
-
-    fn random_position(&mut self) -> Option<u32> {
-        if self.slots.is_empty() {
-            return None;
-        }
-        // SplitMix64: which slot is looked at is no secret, it only has to vary.
+    /// SplitMix64: which slots are looked at is no secret, it only has to vary.
+    fn random(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.random;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        u32::try_from((mixed ^ (mixed >> 31)) % self.slots.len() as u64).ok()
+        mixed ^ (mixed >> 31)
     }
 
     fn sweep(&mut self, now: Now, present: &impl Fn(usize) -> Option<u64>) -> usize {
         let before = self.slots.len();
         let mut position = 0;
-        while let Some(slot) = self.slots.get(position as usize) {
+        while let Some(slot) = self.slots.get(position) {
             if slot.counts(now, present) {
                 position += 1;
             } else {

@@ -2,22 +2,29 @@
 
 use portcullis_metadata::{IntrospectionResponse, ResourceUri, UnixTime, UnverifiedClaims};
 
-use crate::{IssuerSettings, Principal, VerifyError, kind, principal::Derived, said::Said};
+use crate::{
+    IssuerSettings, Principal, VerifyError, kind,
+    principal::Derived,
+    said::{Said, Text},
+    usual::Usual,
+};
 
-/// Judges the claims of a token whose signature is that of `settings.issuer`. The principal's claims are still to be
-/// given to it.
+/// Judges the claims of a token whose signature is that of `settings.issuer`. The principal's payload is still to be
+/// given to it: until then it has neither claims nor texts.
 pub(crate) fn judge_token(
     claims: &UnverifiedClaims<'_>,
     settings: &IssuerSettings,
+    usual: &Usual,
     resource: &ResourceUri,
     now: UnixTime,
 ) -> Result<Principal, VerifyError> {
     let expires = judge(&Statement::of_token(claims, settings, resource), settings, now)?;
+    let text = |text: &str| Text::new(text, claims.payload());
     Ok(Principal {
         issuer: settings.issuer.clone(),
-        subject: claims.sub.as_deref().map(Into::into),
-        client: claims.client_id.as_deref().or(claims.azp.as_deref()).map(Into::into),
-        scopes: claims.scopes()?,
+        subject: claims.sub.as_deref().map(text),
+        client: claims.client_id.as_deref().or(claims.azp.as_deref()).map(text),
+        scopes: usual.scopes_of(claims)?,
         expires,
         said: Said::default(),
         subjectless_client: settings.subjectless_client,

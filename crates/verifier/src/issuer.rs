@@ -4,9 +4,8 @@ use std::{
     time::Duration,
 };
 
-use arc_swap::ArcSwapOption;
 use portcullis_discovery::Fetch;
-use portcullis_jose::{Compact, JoseError, KnownHeader};
+use portcullis_jose::{Compact, JoseError};
 use portcullis_metadata::{AccessToken, Clock, IntrospectionResponse, Issuer, JwkSet};
 use tokio::{
     runtime::Handle,
@@ -26,6 +25,7 @@ use crate::{
     schedule,
     server_metadata::ServerMetadata,
     source::{Fetched, Source},
+    usual::Usual,
 };
 
 /// How long fetching the keys takes at most, discovery included.
@@ -52,8 +52,7 @@ pub struct TrustedIssuer {
     clock: Arc<dyn Clock>,
     control: Handle,
     refresher: OnceLock<AbortHandle>,
-    /// That of the last token that was verified and had another one than before.
-    usual_header: ArcSwapOption<KnownHeader>,
+    usual: Usual,
 }
 
 /// A signature that verified.
@@ -96,8 +95,8 @@ impl TrustedIssuer {
                 None
             }
         };
-        let (flight, refresher, usual_header) = (Flight::default(), OnceLock::new(), ArcSwapOption::empty());
-        Ok(Arc::new(Self { settings, keys, source, introspection, flight, clock, control, refresher, usual_header }))
+        let (flight, refresher, usual) = (Flight::default(), OnceLock::new(), Usual::default());
+        Ok(Arc::new(Self { settings, keys, source, introspection, flight, clock, control, refresher, usual }))
     }
 
     /// The issuer.
@@ -164,15 +163,9 @@ impl TrustedIssuer {
         self.keys.generation()
     }
 
-    /// The header that this issuer's tokens usually have, if it is the token's.
-    pub(crate) fn known_header(&self, token: &str) -> Option<Arc<KnownHeader>> {
-        let usual = self.usual_header.load();
-        usual.as_ref().filter(|header| header.is_that_of(token)).cloned()
-    }
-
-    /// Takes the header of a token that this issuer has signed for the usual one.
-    pub(crate) fn learn_header(&self, token: &Compact<'_>) {
-        self.usual_header.store(Some(Arc::new(KnownHeader::of(token))));
+    /// What its tokens have in common.
+    pub(crate) fn usual(&self) -> &Usual {
+        &self.usual
     }
 
     /// How long a token of this issuer counts at most, after it was verified.

@@ -68,6 +68,7 @@ mod settings;
 mod shape;
 mod source;
 mod token;
+mod usual;
 mod verifier;
 
 pub use error::VerifyError;

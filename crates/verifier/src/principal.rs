@@ -3,7 +3,7 @@ use std::{any::Any, fmt, sync::OnceLock};
 use portcullis_metadata::{Issuer, Scopes, UnixTime};
 use serde_json::{Map, Value};
 
-use crate::said::Said;
+use crate::said::{Said, Text};
 
 /// Whom a verified token speaks for, and what it allows.
 ///
@@ -11,8 +11,8 @@ use crate::said::Said;
 /// never the token. `Debug` shows neither the subject nor the other claims.
 pub struct Principal {
     pub(crate) issuer: Issuer,
-    pub(crate) subject: Option<Box<str>>,
-    pub(crate) client: Option<Box<str>>,
+    pub(crate) subject: Option<Text>,
+    pub(crate) client: Option<Text>,
     pub(crate) scopes: Scopes,
     pub(crate) expires: UnixTime,
     pub(crate) said: Said,
@@ -31,12 +31,12 @@ impl Principal {
 
     /// The `sub` claim, unique within the issuer. Tokens of machine clients may have none.
     pub fn subject(&self) -> Option<&str> {
-        self.subject.as_deref()
+        self.subject.as_ref()?.read(&self.said)
     }
 
     /// The client that the token was issued to: the `client_id` claim, in its absence `azp`.
     pub fn client(&self) -> Option<&str> {
-        self.client.as_deref()
+        self.client.as_ref()?.read(&self.said)
     }
 
     /// The granted scopes, as the token names them.
@@ -75,7 +75,7 @@ impl Principal {
     /// Whether this is a client without a subject, at an issuer that is set to let such clients own sessions
     /// ([`IssuerSettings::subjectless_client`](crate::IssuerSettings::subjectless_client)).
     pub fn may_own_sessions_as_client(&self) -> bool {
-        self.subjectless_client && self.subject.is_none() && self.client.is_some()
+        self.subjectless_client && self.subject().is_none() && self.client().is_some()
     }
 
     /// What a later stage makes of this principal, such as headers that say who calls: made at the first call, and

@@ -1,4 +1,4 @@
-use std::{borrow::Cow, fmt, sync::OnceLock};
+use std::{borrow::Cow, fmt, ops::Range, sync::OnceLock};
 
 use serde_json::{Map, Value};
 
@@ -7,19 +7,20 @@ use serde_json::{Map, Value};
 /// Most tokens are never asked for more than was read of them when they were verified.
 #[derive(Default)]
 pub(crate) struct Said {
-    payload: Vec<u8>,
+    payload: String,
     claims: OnceLock<Box<Map<String, Value>>>,
 }
 
 impl Said {
     /// The claims in a JSON object.
     pub(crate) fn in_object(payload: Vec<u8>) -> Self {
-        Self { payload, claims: OnceLock::new() }
+        // What is no text is no JSON either.
+        Self { payload: String::from_utf8(payload).unwrap_or_default(), claims: OnceLock::new() }
     }
 
     pub(crate) fn claims(&self) -> &Map<String, Value> {
         // A payload that was verified has been parsed before. One that was not has no claims that could allow anything.
-        self.claims.get_or_init(|| Box::new(serde_json::from_slice(&self.payload).unwrap_or_default()))
+        self.claims.get_or_init(|| Box::new(serde_json::from_str(&self.payload).unwrap_or_default()))
     }
 
     pub(crate) fn claim(&self, path: &str) -> Option<&Value> {
@@ -30,6 +31,33 @@ impl Said {
             false => Cow::Borrowed(name),
         };
         self.claims().get(&*name)?.pointer(rest)
+    }
+}
+
+/// One text of a payload. Nearly all stand there as they are read, and take no memory of their own: a verification then
+/// asks for less of it, and the end of a remembered token gives less back.
+pub(crate) enum Text {
+    Within(Range<u32>),
+    Apart(Box<str>),
+}
+
+impl Text {
+    /// A text that was read from the payload of the principal that it is for, or from elsewhere.
+    pub(crate) fn new(text: &str, payload: &[u8]) -> Self {
+        let start = text.as_ptr().addr().wrapping_sub(payload.as_ptr().addr());
+        let place = start..start.wrapping_add(text.len());
+        match (u32::try_from(place.start), u32::try_from(place.end)) {
+            (Ok(start), Ok(end)) if payload.get(place) == Some(text.as_bytes()) => Self::Within(start..end),
+            _ => Self::Apart(text.into()),
+        }
+    }
+
+    /// The text, unless it is for another payload.
+    pub(crate) fn read<'s>(&'s self, said: &'s Said) -> Option<&'s str> {
+        match self {
+            Self::Within(place) => said.payload.get(place.start as usize..place.end as usize),
+            Self::Apart(text) => Some(text),
+        }
     }
 }
 
@@ -89,9 +117,23 @@ mod tests {
 
     /// C14: what is no object has no claims, so that no rule is met by it.
     #[test]
+    fn texts_take_no_memory_of_their_own() {
+        let payload = br#"{"sub":"alice","name":"\u0061lice"}"#;
+        let alice = str::from_utf8(&payload[8..13]).unwrap();
+        let text = Text::new(alice, payload);
+        assert!(matches!(text, Text::Within(Range { start: 8, end: 13 })));
+        assert_eq!(text.read(&Said::in_object(payload.to_vec())), Some("alice"));
+        assert_eq!(text.read(&Said::default()), None);
+        for text in ["alice", "a longer text than that of the payload", "\u{fc}", ""] {
+            let text_elsewhere = text.to_owned();
+            assert_eq!(Text::new(&text_elsewhere, payload).read(&Said::in_object(payload.to_vec())), Some(text));
+        }
+    }
+
+    #[test]
     fn rubbish_has_no_claims() {
-        for payload in ["", "[]", "{", "7"] {
-            assert!(Said::in_object(payload.as_bytes().to_vec()).claims().is_empty(), "{payload}");
+        for payload in [b"".as_slice(), b"[]", b"{", b"7", b"{\"sub\":\"\xff\"}"] {
+            assert!(Said::in_object(payload.to_vec()).claims().is_empty(), "{payload:?}");
         }
     }
 }

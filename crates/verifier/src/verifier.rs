@@ -146,7 +146,7 @@ impl Verifier {
         if let Some(verified) = self.remembered_as(fingerprint, now) {
             return Ok(verified);
         }
-        let known = self.issuers.iter().find_map(|issuer| issuer.known_header(token.secret()));
+        let known = self.issuers.iter().find_map(|issuer| issuer.usual().header_of(token.secret()));
         let parsed = Compact::parse_knowing(token.secret(), self.settings.max_token_bytes, known.as_deref());
         let (principal, keys) = match parsed {
             Ok(jws) => self.judge_jws(token, jws, known.is_some(), now).await?,
@@ -189,7 +189,7 @@ impl Verifier {
         let (mut principal, generation) = judged.inspect_err(|error| refused(issuer, error))?;
         if issuer.settings().validation.has_signature() {
             if !is_known {
-                issuer.learn_header(&jws);
+                issuer.usual().learn_header(&jws);
             }
             principal.said = Said::in_object(jws.into_unverified_payload());
         }
@@ -234,7 +234,7 @@ impl Verifier {
         let signed = issuer.verify_signature(jws, routed.now.monotonic, deadline).await?;
         kind::judge_type(jws.header().typ(), settings.require_at_jwt)?;
         let now = if deadline.is_set() { self.clock.unix() } else { routed.now.unix };
-        let principal = claims::judge_token(claims, settings, &self.settings.resource, now)?;
+        let principal = claims::judge_token(claims, settings, issuer.usual(), &self.settings.resource, now)?;
         signed.turn.accept();
         Ok((principal, signed.generation))
     }

@@ -38,6 +38,7 @@ pub struct UnverifiedClaims<'p> {
     pub typ: Option<Cow<'p, str>>,
     /// Whether the token is bound to its sender (RFC 7800), in whatever form: `null` is one.
     pub has_cnf: bool,
+    payload: &'p [u8],
     aud: Found<'p>,
     scope: Found<'p>,
     scp: Found<'p>,
@@ -56,7 +57,7 @@ impl<'p> UnverifiedClaims<'p> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
         deserializer.deserialize_map(&mut reading).map_err(|_| ClaimsError::NotAnObject)?;
         deserializer.end().map_err(|_| ClaimsError::NotAnObject)?;
-        reading.judge()
+        reading.judge(payload)
     }
 
     /// For whom it is meant: the strings of `aud`, none where there is no such claim. Entries that are no strings are
@@ -70,22 +71,37 @@ impl<'p> UnverifiedClaims<'p> {
         self.others.iter().any(|other| other == name)
     }
 
+    /// The payload that they were read from. Texts without escapes borrow from it.
+    pub fn payload(&self) -> &'p [u8] {
+        self.payload
+    }
+
+    /// The text of `scope`, in its absence of `scp`, as it stands there; none where it is a list, or absent.
+    pub fn scope_text(&self) -> Option<&str> {
+        match self.granted().1 {
+            Found::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
     /// What the token allows, read like [`AccessTokenClaims::scope`](crate::AccessTokenClaims::scope).
     ///
     /// # Errors
     /// When the claim is no string and no array of strings, or has a malformed scope name.
     pub fn scopes(&self) -> Result<Scopes, ClaimsError> {
-        let (claim, found) = match (&self.scope, &self.scp) {
-            (Found::Nothing, Found::Nothing) => return Ok(Scopes::empty()),
-            (Found::Nothing, found) => ("scp", found),
-            (found, _) => ("scope", found),
-        };
+        let (claim, found) = self.granted();
         let scopes = match found {
+            Found::Nothing => return Ok(Scopes::empty()),
             Found::Text(text) => Scopes::parse(text),
             Found::Entries { texts, others: false } => Scopes::from_names(texts.iter().map(AsRef::as_ref)),
             _ => return Err(ClaimsError::WrongType { claim }),
         };
         scopes.map_err(|_| ClaimsError::Scope { claim })
+    }
+
+    /// The claim that says what is granted: `scope`, in its absence `scp`.
+    fn granted(&self) -> (&'static str, &Found<'p>) {
+        if matches!(self.scope, Found::Nothing) { ("scp", &self.scp) } else { ("scope", &self.scope) }
     }
 }
 
@@ -97,8 +113,9 @@ struct Reading<'p> {
 }
 
 impl<'p> Reading<'p> {
-    fn judge(mut self) -> Result<UnverifiedClaims<'p>, ClaimsError> {
+    fn judge(mut self, payload: &'p [u8]) -> Result<UnverifiedClaims<'p>, ClaimsError> {
         Ok(UnverifiedClaims {
+            payload,
             iss: self.text(Claim::Iss, "iss")?,
             sub: self.text(Claim::Sub, "sub")?,
             aud: self.audience()?,

@@ -5,7 +5,7 @@ use crate::{
     IssuerSettings, Principal, VerifyError,
     claims::{self, Statement},
     principal::Derived,
-    said::Said,
+    said::{Said, Text},
 };
 
 /// Judges what `settings.issuer` says about a token (RFC 7662 section 2.2), by the same rules as the claims of a signed
@@ -28,10 +28,11 @@ pub(crate) fn judge(
     said.iss.get_or_insert(settings.issuer.as_str());
     said.exp.get_or_insert(unsaid_end);
     let expires = claims::judge(&said, settings, now)?;
+    let apart = |text: &str| Text::Apart(text.into());
     Ok(Principal {
         issuer: settings.issuer.clone(),
-        subject: answer.sub.as_deref().map(Into::into),
-        client: answer.client_id.as_deref().or(answer.azp.as_deref()).map(Into::into),
+        subject: answer.sub.as_deref().map(apart),
+        client: answer.client_id.as_deref().or(answer.azp.as_deref()).map(apart),
         scopes: answer.scope.clone(),
         expires,
         said: Said::in_object(answer.to_json()),
