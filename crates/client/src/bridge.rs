@@ -1,10 +1,9 @@
 use std::{fs::File, future::Future, io, sync::Arc, time::Duration};
 
 use http::Method;
-use portcullis_discovery::{Fetch, FetchRequest, UrlPolicy};
+use portcullis_discovery::{BoxFuture, Fetch, FetchRequest, UrlPolicy};
 use portcullis_mcp::ErrorCode;
 use tokio::{
-    io::{AsyncRead, AsyncWrite},
     sync::mpsc,
     task::{AbortHandle, JoinHandle, JoinSet},
     time::{sleep, timeout},
@@ -35,6 +34,7 @@ mod wire;
 
 pub use settings::{BridgeSettings, BridgeTransport};
 
+use ends::{Sink, Source};
 use hub::{Hub, Request};
 use kept::Change;
 use lane::{Parcel, ParcelWay};
@@ -79,23 +79,22 @@ impl Bridge {
     /// # Errors
     /// When the ends cannot be waited for, and when the input cannot be read. Trouble with the server is told to the
     /// client, and is no error here.
-    pub async fn run(self, input: File, output: File, stop: impl Future<Output = ()>) -> io::Result<()> {
+    pub async fn run(self, input: File, output: File, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
         let (input, output) = ends::open(input, output)?;
-        self.carry(input, output, stop).await
+        self.carry(input, output, Box::pin(stop)).await
     }
 
-    async fn carry(
-        self,
-        input: impl AsyncRead + Unpin,
-        output: impl AsyncWrite + Unpin + Send + 'static,
-        stop: impl Future<Output = ()>,
-    ) -> io::Result<()> {
+    /// Boxed, so that a program gets this code as one piece, and not among its own: a bridge is resident for days.
+    fn carry<'a>(self, input: Source, output: Sink, stop: BoxFuture<'a, ()>) -> BoxFuture<'a, io::Result<()>> {
+        Box::pin(self.carry_until(input, output, stop))
+    }
+
+    async fn carry_until(self, input: Source, output: Sink, mut stop: BoxFuture<'_, ()>) -> io::Result<()> {
         let settings = Arc::new(self.settings);
         let (lines, writing) = Output::new(settings.max_message.saturating_mul(2));
         let wire = Wire::new(self.keeper, self.fetch, Arc::clone(&settings));
         let hub = Arc::new(Hub::new(Arc::clone(&settings), wire, lines));
         let mut writer = tokio::spawn(writing.write(output));
-        let mut stop = std::pin::pin!(stop);
 
         let mut desk = Desk::new(Arc::clone(&hub));
         let mut input = Lines::new(input, settings.max_message);

@@ -11,7 +11,7 @@ use super::{
     hub::Hub,
     renewal,
     session::Session,
-    stream::{Events, Position},
+    stream::{Events, Position, Tries},
     wire::{Refusal, Refused},
 };
 use crate::{McpError, mcp::response::Content};
@@ -107,7 +107,7 @@ async fn heard(hub: &Arc<Hub>, session: &Session) -> State {
 /// Listens for as long as there is something to listen to. A stream that ends is asked for again, behind the last event
 /// that came; nobody is asked for a token for that.
 async fn listen(hub: &Arc<Hub>, session: &Session) -> State {
-    let (mut position, mut fruitless, mut was_open) = (Position::default(), 0_u32, false);
+    let (mut position, mut tries, mut was_open) = (Position::default(), Tries::default(), false);
     loop {
         match open(hub, session, &position).await {
             Ok(mut events) => {
@@ -116,9 +116,7 @@ async fn listen(hub: &Arc<Hub>, session: &Session) -> State {
                 loop {
                     match events.next().await {
                         Ok(Some(messages)) => {
-                            if std::mem::take(&mut events.heard) {
-                                fruitless = 0;
-                            }
+                            tries.brought(&mut events, &messages);
                             for message in messages {
                                 if let Err(error) = hub.pass(message, None).await {
                                     tracing::warn!(reason = error.code(), "the server sent what is no message");
@@ -139,8 +137,7 @@ async fn listen(hub: &Arc<Hub>, session: &Session) -> State {
             Err(Failure::Lasting(state)) => return state,
             Err(Failure::Passing) => {}
         }
-        fruitless = fruitless.saturating_add(1);
-        sleep(position.wait(fruitless)).await;
+        sleep(tries.again(&position)).await;
     }
 }
 

@@ -20,8 +20,12 @@ const RESUME_AFTER: Duration = Duration::from_secs(1);
 const MAX_RESUME_AFTER: Duration = Duration::from_secs(30);
 /// A server may want more time than that, and gets up to this.
 const MAX_RETRY: Duration = Duration::from_secs(60 * 60);
-/// A server may want none, and has to wait this long.
+/// A server may want none, and has to wait this long; twice as long after each stream that brought no message, up to the
+/// other.
 const MIN_RETRY: Duration = Duration::from_millis(20);
+const MIN_RETRY_AT_LAST: Duration = Duration::from_secs(1);
+/// How long the identifier of an event may be to resume behind: it has to fit into a header.
+const MAX_EVENT_ID: usize = 4096;
 /// How long the end of a stream is waited for that has brought its answer, so that its connection can be used again.
 const DRAIN: Duration = Duration::from_secs(1);
 
@@ -50,13 +54,11 @@ async fn read(
     body: Box<dyn BodyStream>,
     session: Option<&Session>,
 ) -> Result<(), McpError> {
-    let (mut events, mut fruitless) = (Events::new(body, hub.settings.max_message), 0);
+    let (mut events, mut tries) = (Events::new(body, hub.settings.max_message), Tries::default());
     loop {
         match events.next().await? {
             Some(batch) => {
-                if std::mem::take(&mut events.heard) {
-                    fruitless = 0;
-                }
+                tries.brought(&mut events, &batch);
                 let mut answered = false;
                 for data in batch {
                     answered = answered || hub.pass(data, Some(request)).await?;
@@ -68,7 +70,7 @@ async fn read(
             }
             None => {
                 let Some(session) = session else { return Err(McpError::Ended) };
-                events.body = resume(hub, request, session, &events.position, &mut fruitless).await?;
+                events.body = resume(hub, request, session, &events.position, &mut tries).await?;
                 events.decoder = Decoder::new(hub.settings.max_message);
             }
         }
@@ -81,15 +83,15 @@ async fn resume(
     request: &Request,
     session: &Session,
     position: &Position,
-    fruitless: &mut u32,
+    tries: &mut Tries,
 ) -> Result<Box<dyn BodyStream>, McpError> {
     let Some(last_event) = position.last_event() else { return Err(McpError::Ended) };
     loop {
-        *fruitless += 1;
-        if *fruitless > MAX_RESUMES {
+        let wait = tries.again(position);
+        if tries.fruitless > MAX_RESUMES {
             return Err(McpError::Ended);
         }
-        sleep(position.wait(*fruitless)).await;
+        sleep(wait).await;
         let now = hub.sessions.current().filter(|now| now.generation == session.generation);
         let Some(now) = now else { return Err(McpError::SessionLost) };
         let mut headers = hub.sessions.headers(Some(&now));
@@ -106,6 +108,35 @@ async fn resume(
             Err(McpError::Fetch(_)) => {}
             Err(error) => return Err(error),
         }
+    }
+}
+
+/// How often a stream was asked for again.
+#[derive(Default)]
+pub(super) struct Tries {
+    /// Since an event came, one without a message included: a server may let its client come back for as long as it works.
+    fruitless: u32,
+    /// Since a message came.
+    idle: u32,
+}
+
+impl Tries {
+    /// Takes note of what came.
+    pub(super) fn brought(&mut self, events: &mut Events, messages: &[Bytes]) {
+        if std::mem::take(&mut events.heard) {
+            self.fruitless = 0;
+        }
+        if !messages.is_empty() {
+            self.idle = 0;
+        }
+    }
+
+    /// Counts another try, and gives the time to wait before it.
+    pub(super) fn again(&mut self, position: &Position) -> Duration {
+        self.fruitless = self.fruitless.saturating_add(1);
+        let least = MIN_RETRY.saturating_mul(1 << self.idle.min(6)).min(MIN_RETRY_AT_LAST);
+        self.idle = self.idle.saturating_add(1);
+        position.wait(self.fruitless).max(least)
     }
 }
 
@@ -143,7 +174,8 @@ impl Events {
         for event in events {
             self.heard = true;
             // An empty identifier takes back the one before (HTML section 9.2.6).
-            self.position.last_event = event.id.or(self.position.last_event.take()).filter(|id| !id.is_empty());
+            self.position.last_event = event.id.or(self.position.last_event.take());
+            self.position.last_event.take_if(|id| id.is_empty() || id.len() > MAX_EVENT_ID);
             self.position.retry = event.retry.or(self.position.retry);
             let is_message = event.event.as_deref().is_none_or(|kind| kind == "message");
             if is_message && !event.data.is_empty() {

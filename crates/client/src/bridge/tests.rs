@@ -1,5 +1,6 @@
 //! The bridge between a scripted client and a scripted server.
 
+mod abuse;
 mod authorization;
 mod legacy;
 mod messages;

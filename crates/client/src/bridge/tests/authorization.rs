@@ -6,12 +6,14 @@ use std::sync::{
 };
 
 use http::header;
-use portcullis_discovery::FetchRequest;
+use portcullis_discovery::{BoxFuture, FetchRequest};
 use serde_json::{Value, json};
+use url::Url;
 
 use super::server::{Client, settle};
 use crate::{
-    Authorizer, AuthorizerSettings, BridgeSettings, CredentialStore, StartUrl, TokenKeeper,
+    AuthorizationRequest, Authorizer, AuthorizerSettings, BridgeSettings, CredentialStore, Interaction,
+    InteractionError, RedirectParameters, StartUrl, TokenKeeper,
     testing::{Network, Person, RESOURCE, Reply, Scratch, Still, TOKEN, form, well_behaved},
 };
 
@@ -53,14 +55,14 @@ fn served(request: &FetchRequest, body: &Value) -> Reply {
     Reply::json(200, json!({ "jsonrpc": "2.0", "id": body["id"], "result": result }))
 }
 
-fn client(network: &Arc<Network>, person: &Arc<Person>, store: CredentialStore) -> Client {
+fn client(network: &Arc<Network>, person: &Arc<impl Interaction + 'static>, store: CredentialStore) -> Client {
     let settings = AuthorizerSettings { store, ..AuthorizerSettings::default() };
     let authorizer = Authorizer::new(network.clone(), person.clone(), Arc::new(Still), settings);
     let keeper = TokenKeeper::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer));
     Client::keeping(Arc::new(keeper), network.clone(), BridgeSettings::default())
 }
 
-fn in_memory(network: &Arc<Network>, person: &Arc<Person>) -> Client {
+fn in_memory(network: &Arc<Network>, person: &Arc<impl Interaction + 'static>) -> Client {
     client(network, person, CredentialStore::in_memory())
 }
 
@@ -204,4 +206,100 @@ async fn the_stream_of_its_own_accord_asks_nobody() {
     settle().await;
     assert!(network.to(RESOURCE).iter().filter(|request| request.method == http::Method::GET).count() >= 1);
     assert_eq!(person.visits(), 1);
+}
+
+/// A resource that refuses every token costs one sign-in a request, and no more; each request is told.
+#[tokio::test(start_paused = true)]
+async fn a_loop_of_401_ends() {
+    let network = network(|_, body| (body["method"] == "tools/call").then(Reply::challenge));
+    let person = Person::consents();
+    let mut client = in_memory(&network, &person);
+    client.initialize().await;
+    let calls = |network: &Network| {
+        let is_call = |request: &&FetchRequest| String::from_utf8_lossy(&request.body).contains("tools/call");
+        network.to(RESOURCE).iter().filter(is_call).count()
+    };
+    for (id, before) in [(1, 0), (2, 2)] {
+        client.request(id, "tools/call", json!({ "name": "t" })).await;
+        assert_eq!(client.reason().await, (id, "mcp.unauthorized".into()));
+        assert!(calls(&network) <= before + 2, "{}", calls(&network));
+    }
+    assert!(grants(&network).len() <= 4, "{:?}", grants(&network));
+    client.close().await;
+}
+
+/// I6: a resource that wants more scopes with every request is followed twice, and no further.
+#[tokio::test(start_paused = true)]
+async fn a_loop_of_403_ends() {
+    let wanted = AtomicUsize::new(0);
+    let network = network(move |_, body| {
+        (body["method"] == "tools/call").then(|| {
+            let number = wanted.fetch_add(1, Ordering::Relaxed);
+            let challenge = format!(r#"Bearer error="insufficient_scope", scope="mcp:tools more:{number}""#);
+            Reply::status(403).header(header::WWW_AUTHENTICATE, &challenge)
+        })
+    });
+    let person = Person::consents();
+    let mut client = in_memory(&network, &person);
+    client.initialize().await;
+    settle().await;
+    let before = network.to(RESOURCE).len();
+    client.request(1, "tools/call", json!({ "name": "t" })).await;
+    assert_eq!(client.reason().await, (1, "mcp.insufficient_scope".into()));
+    assert_eq!((network.to(RESOURCE).len() - before, person.visits()), (3, 3));
+    client.request(2, "ping", json!({})).await;
+    assert!(client.next().await["result"].is_object());
+}
+
+/// A person who never comes to an end.
+struct Ponders(Url);
+
+impl Interaction for Ponders {
+    fn redirect_uri(&self) -> &Url {
+        &self.0
+    }
+
+    fn authorize<'a>(
+        &'a self,
+        _: &'a AuthorizationRequest,
+    ) -> BoxFuture<'a, Result<RedirectParameters, InteractionError>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// A client that closes its input while a person signs in gets its answer, and the bridge ends.
+#[tokio::test(start_paused = true)]
+async fn the_end_of_the_input_does_not_wait_for_a_person() {
+    let network = network(|_, _| None);
+    let person = Arc::new(Ponders(Url::parse("http://127.0.0.1:7/callback").unwrap()));
+    for ends in [true, false] {
+        let mut client = in_memory(&network, &person);
+        client.request(0, "initialize", json!({})).await;
+        settle().await;
+        let began = tokio::time::Instant::now();
+        let rest = if ends { client.close().await } else { client.stop().await };
+        assert_eq!((&rest[0]["id"], &rest[0]["error"]["data"]["reason"]), (&json!(0), &json!("bridge.ended")));
+        assert!(began.elapsed() < std::time::Duration::from_secs(5), "{:?}", began.elapsed());
+    }
+    let mut client = in_memory(&network, &person);
+    client.request(0, "initialize", json!({})).await;
+    settle().await;
+    client.vanish().await;
+}
+
+/// A challenge without end, and one that says nothing, are refusals and no more.
+#[tokio::test(start_paused = true)]
+async fn strange_challenges_end() {
+    for challenge in ["Basic realm=\"x\"".to_owned(), "Bearer ".to_owned() + &"a=b, ".repeat(5_000), "\t,".to_owned()] {
+        let network = Network::new(move |request| match request.url.as_str() {
+            RESOURCE => Some(Reply::status(401).header(header::WWW_AUTHENTICATE, &challenge)),
+            _ => Some(Reply::status(404)),
+        });
+        let person = Person::consents();
+        let mut client = in_memory(&network, &person);
+        client.request(0, "initialize", json!({})).await;
+        let answer = client.next().await;
+        assert_eq!(answer["error"]["code"], -32603, "{answer}");
+        assert_eq!(person.visits(), 0);
+    }
 }

@@ -1,7 +1,10 @@
 //! A scripted server, and a client on the other side of the bridge.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -113,11 +116,12 @@ impl Asked {
 pub(super) struct Server {
     script: Mutex<Box<Script>>,
     asked: Mutex<Vec<Asked>>,
+    pieces: Arc<AtomicUsize>,
 }
 
 impl Server {
     pub(super) fn new(script: impl FnMut(&Asked) -> Answer + Send + 'static) -> Arc<Self> {
-        Arc::new(Self { script: Mutex::new(Box::new(script)), asked: Mutex::default() })
+        Arc::new(Self { script: Mutex::new(Box::new(script)), asked: Mutex::default(), pieces: Arc::default() })
     }
 
     /// A server of sessions, which answers the handshake and takes notifications; the rest is the script's.
@@ -138,6 +142,11 @@ impl Server {
 
     pub(super) fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
+    }
+
+    /// How many pieces of bodies were taken.
+    pub(super) fn pieces(&self) -> usize {
+        self.pieces.load(Ordering::Relaxed)
     }
 
     pub(super) fn names(&self) -> Vec<String> {
@@ -164,10 +173,11 @@ impl Fetch for Server {
         };
         self.asked.lock().unwrap().push(asked.clone());
         let answer = (self.script.lock().unwrap())(&asked);
+        let taken = self.pieces.clone();
         Box::pin(async move {
             match answer {
                 Answer::Is(status, headers, pieces) => {
-                    Ok(OpenResponse { status, headers, body: Box::new(Incoming(pieces)) })
+                    Ok(OpenResponse { status, headers, body: Box::new(Incoming(pieces, taken)) })
                 }
                 Answer::Refused => Err(FetchError::network(NetworkFailure::Connect)),
                 Answer::Never => {
@@ -179,11 +189,15 @@ impl Fetch for Server {
     }
 }
 
-struct Incoming(mpsc::UnboundedReceiver<Result<Bytes, FetchError>>);
+struct Incoming(mpsc::UnboundedReceiver<Result<Bytes, FetchError>>, Arc<AtomicUsize>);
 
 impl BodyStream for Incoming {
     fn next(&mut self) -> BoxFuture<'_, Option<Result<Bytes, FetchError>>> {
-        Box::pin(self.0.recv())
+        Box::pin(async {
+            let piece = self.0.recv().await;
+            self.1.fetch_add(1, Ordering::Relaxed);
+            piece
+        })
     }
 }
 
@@ -211,9 +225,10 @@ impl Client {
         let (far_input, far_output) = tokio::io::split(far);
         let (stop, stopped) = oneshot::channel();
         let bridge = Bridge::new(keeper, fetch, settings);
-        let bridge = tokio::spawn(bridge.carry(far_input, far_output, async {
+        let until = Box::pin(async {
             let _ = stopped.await;
-        }));
+        });
+        let bridge = tokio::spawn(bridge.carry(Box::new(far_input), Box::new(far_output), until));
         Self { input: Some(input), output: BufReader::new(output).lines(), stop: Some(stop), bridge }
     }
 
@@ -233,9 +248,12 @@ impl Client {
     }
 
     pub(super) async fn line(&mut self, line: &str) {
-        let input = self.input.as_mut().unwrap();
-        input.write_all(line.as_bytes()).await.unwrap();
-        input.write_all(b"\n").await.unwrap();
+        self.bytes(line.as_bytes()).await;
+        self.bytes(b"\n").await;
+    }
+
+    pub(super) async fn bytes(&mut self, bytes: &[u8]) {
+        self.input.as_mut().unwrap().write_all(bytes).await.unwrap();
     }
 
     pub(super) async fn send(&mut self, message: Value) {
