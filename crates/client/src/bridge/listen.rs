@@ -12,7 +12,7 @@ use super::{
     renewal,
     session::Session,
     stream::{Events, Position, Tries},
-    wire::{Refusal, Refused},
+    wire::Refused,
 };
 use crate::{McpError, mcp::response::Content};
 
@@ -132,10 +132,18 @@ async fn listen(hub: &Arc<Hub>, session: &Session) -> State {
                 }
                 position = events.position;
             }
-            // Before, it says that there is no such stream.
-            Err(Failure::Lasting(State::Lost)) if !was_open => return State::NotOffered,
-            Err(Failure::Lasting(state)) => return state,
             Err(Failure::Passing) => {}
+            Err(Failure::Authorization) => return State::Stopped,
+            Err(Failure::Refused(status)) => {
+                // Where there has been a stream, this says that the server does not know the session, or the event.
+                let is_of_session = matches!(status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST);
+                if !was_open || !is_of_session || session.identifier.is_none() {
+                    return State::NotOffered;
+                }
+                if !position.begin_anew() {
+                    return State::Lost;
+                }
+            }
         }
         sleep(tries.again(&position)).await;
     }
@@ -143,7 +151,8 @@ async fn listen(hub: &Arc<Hub>, session: &Session) -> State {
 
 enum Failure {
     Passing,
-    Lasting(State),
+    Authorization,
+    Refused(StatusCode),
 }
 
 async fn open(hub: &Arc<Hub>, session: &Session, position: &Position) -> Result<Events, Failure> {
@@ -159,15 +168,13 @@ async fn open(hub: &Arc<Hub>, session: &Session, position: &Position) -> Result<
             Err(Failure::Passing)
         }
         Ok(answer) => {
-            let status = answer.status;
-            let is_lost = session.is_refused_by(&Refusal::read(&hub.wire, answer).await);
-            tracing::debug!(status = status.as_u16(), is_lost, "the server sends nothing of its own accord");
-            Err(Failure::Lasting(if is_lost { State::Lost } else { State::NotOffered }))
+            tracing::debug!(status = answer.status.as_u16(), "the server sends nothing of its own accord");
+            Err(Failure::Refused(answer.status))
         }
         Err(McpError::Fetch(_)) => Err(Failure::Passing),
         Err(error) => {
             tracing::debug!(reason = error.code(), "messages of the server's own accord are not heard for now");
-            Err(Failure::Lasting(State::Stopped))
+            Err(Failure::Authorization)
         }
     }
 }

@@ -192,6 +192,11 @@ impl Events {
 }
 
 impl Position {
+    /// Forgets where the stream can be resumed. False when that was not known.
+    pub(super) fn begin_anew(&mut self) -> bool {
+        self.last_event.take().is_some()
+    }
+
     pub(super) fn last_event(&self) -> Option<HeaderValue> {
         HeaderValue::from_str(self.last_event.as_deref()?).ok()
     }

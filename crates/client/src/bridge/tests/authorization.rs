@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use http::header;
+use http::{HeaderName, header};
 use portcullis_discovery::{BoxFuture, FetchRequest};
 use serde_json::{Value, json};
 use url::Url;
@@ -14,7 +14,7 @@ use super::server::{Client, settle};
 use crate::{
     AuthorizationRequest, Authorizer, AuthorizerSettings, BridgeSettings, CredentialStore, Interaction,
     InteractionError, RedirectParameters, StartUrl, TokenKeeper,
-    testing::{Network, Person, RESOURCE, Reply, Scratch, Still, TOKEN, form, well_behaved},
+    testing::{Network, Person, REGISTER, RESOURCE, Reply, Scratch, Still, TOKEN, form, well_behaved},
 };
 
 /// A resource that lets requests through whose token the rule accepts, and a server that numbers its tokens.
@@ -301,5 +301,78 @@ async fn strange_challenges_end() {
         let answer = client.next().await;
         assert_eq!(answer["error"]["code"], -32603, "{answer}");
         assert_eq!(person.visits(), 0);
+    }
+}
+
+/// E7, I6: a server binds a session to the client that opened it. When more scopes come to another client, since the
+/// authorization server has forgotten the first, the session is opened once more, subscriptions included.
+#[tokio::test(start_paused = true)]
+async fn a_step_up_to_another_client_opens_the_session_once_more() {
+    for (status, body) in [(404, ""), (400, r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"m"},"id":null}"#)] {
+        let (clients, forgotten) = (AtomicUsize::new(0), Arc::new(Mutex::new(false)));
+        let is_forgotten = forgotten.clone();
+        let network = Network::new(move |request| match request.url.as_str() {
+            REGISTER => {
+                let number = clients.fetch_add(1, Ordering::Relaxed) + 1;
+                Some(Reply::json(201, json!({ "client_id": format!("c{number}") })))
+            }
+            TOKEN if form(request)["client_id"] == "c1" && *is_forgotten.lock().unwrap() => {
+                Some(Reply::json(401, json!({ "error": "invalid_client" })))
+            }
+            TOKEN => {
+                let token =
+                    json!({ "access_token": form(request)["client_id"], "token_type": "Bearer", "expires_in": 300 });
+                Some(Reply::json(200, token))
+            }
+            RESOURCE => {
+                let Some(client) = token(request) else { return Some(Reply::challenge()) };
+                let asked: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+                let session = request.headers.get("mcp-session-id").map(|session| session.to_str().unwrap());
+                Some(match (asked["method"].as_str(), session) {
+                    (Some("initialize"), _) => {
+                        served(request, &asked).header(HeaderName::from_static("mcp-session-id"), &client)
+                    }
+                    (Some("tools/call"), _) if client == "c1" => {
+                        let challenge = r#"Bearer error="insufficient_scope", scope="mcp:tools mcp:admin""#;
+                        Reply::status(403).header(header::WWW_AUTHENTICATE, challenge)
+                    }
+                    (_, Some(owner)) if owner == client => served(request, &asked),
+                    _ if body.is_empty() => Reply::status(status),
+                    _ => Reply::json(status, body),
+                })
+            }
+            _ => well_behaved(request),
+        });
+        let person = Person::consents();
+        let mut client = in_memory(&network, &person);
+        client.initialize().await;
+        client.request(1, "resources/subscribe", json!({ "uri": "a:1" })).await;
+        assert!(client.next().await["result"].is_object());
+        *forgotten.lock().unwrap() = true;
+        client.request(2, "tools/call", json!({ "name": "admin" })).await;
+        assert!(client.next().await["result"].is_object());
+        settle().await;
+        let of_second = network.to(RESOURCE).into_iter().filter(|request| token(request).as_deref() == Some("c2"));
+        let of_second: Vec<_> = of_second.filter(|request| request.method == http::Method::POST).collect();
+        let sent: Vec<_> = of_second
+            .iter()
+            .map(|request| {
+                let body: Value = serde_json::from_slice(&request.body).unwrap();
+                let session = request.headers.get("mcp-session-id").map(|session| session.to_str().unwrap().to_owned());
+                (body["method"].as_str().unwrap().to_owned(), session)
+            })
+            .collect();
+        let (first, second) = (Some("c1".to_owned()), Some("c2".to_owned()));
+        let expected = [
+            ("tools/call", first),
+            ("initialize", None),
+            ("notifications/initialized", second.clone()),
+            ("resources/subscribe", second.clone()),
+            ("tools/call", second),
+        ];
+        assert_eq!(sent, expected.map(|(method, session)| (method.to_owned(), session)), "{status}");
+        assert!(client.close().await.is_empty());
+        let ended = network.to(RESOURCE).pop().unwrap();
+        assert_eq!((ended.method.as_str(), &ended.headers["mcp-session-id"]), ("DELETE", &"c2".parse().unwrap()));
     }
 }

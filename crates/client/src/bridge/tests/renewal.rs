@@ -248,10 +248,8 @@ impl Restarting {
                     opened.lock().unwrap().push(body);
                     answer
                 }
-                ("GET", _) => {
-                    let error = json!({ "code": -32000, "message": "No valid session" });
-                    Answer::json(400, &json!({ "jsonrpc": "2.0", "error": error, "id": null }))
-                }
+                // E6: it is refused so, in plain text.
+                ("GET", _) => Answer::status(400),
                 (name, _) if name.starts_with("notifications/") => Answer::status(202),
                 _ => Answer::json(200, &asked.result(json!({}))),
             }
@@ -279,6 +277,34 @@ async fn a_client_that_waits_gets_another_session() {
     let notice = json!({ "jsonrpc": "2.0", "method": "notifications/resources/updated", "params": { "uri": "a:1" } });
     streams.lock().unwrap()[1].send(Ok(format!("data: {notice}\n\n").into())).unwrap();
     assert_eq!(client.next().await, notice);
+}
+
+/// A server that knows the session and has forgotten the event keeps its session.
+#[tokio::test(start_paused = true)]
+async fn an_event_that_is_forgotten_is_no_lost_session() {
+    let mut opened = Vec::new();
+    let server = Server::new(move |asked| match (asked.name(), asked.header("last-event-id")) {
+        ("initialize", _) => {
+            let result = asked.result(json!({ "protocolVersion": "2025-11-25" }));
+            Answer::json(200, &result).header("mcp-session-id", "s")
+        }
+        ("GET", None) if opened.is_empty() => {
+            opened.push(None);
+            Answer::events(&["id: 1\ndata:\n\n"])
+        }
+        ("GET", None) => {
+            let (answer, body) = Answer::open();
+            opened.push(Some(body));
+            answer
+        }
+        ("GET", _) => Answer::status(400),
+        (name, _) if name.starts_with("notifications/") => Answer::status(202),
+        _ => Answer::json(200, &asked.result(json!({}))),
+    });
+    let mut client = Client::initialized(&server).await;
+    subscribe(&mut client, "a:1").await;
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!((server.named("initialize").len(), server.named("GET").len()), (1, 3));
 }
 
 /// One that has subscribed to nothing gets it with its next request.
