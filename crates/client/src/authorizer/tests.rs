@@ -8,6 +8,7 @@ use crate::testing::{
     ISSUER, METADATA, Network, PRM, Person, REGISTER, RESOURCE, Reply, Still, TOKEN, form, metadata, prm, well_behaved,
 };
 
+mod binding;
 mod registration;
 
 fn authorizer(network: &Arc<Network>, person: &Arc<Person>, settings: AuthorizerSettings) -> Authorizer {
@@ -150,6 +151,25 @@ async fn what_the_resource_names_is_a_peers() {
     }
 }
 
+/// G6: plain http on this machine is allowed to a resource on this machine, and private addresses where the settings say so.
+#[tokio::test]
+async fn a_resource_on_this_machine_may_name_others_there() {
+    for (start, private_addresses, loopback_http) in
+        [(RESOURCE, true, false), ("http://127.0.0.1:3000/mcp", false, true), ("http://localhost:3000/mcp", true, true)]
+    {
+        let network = Network::new(|_| Some(Reply::status(401)));
+        let settings = AuthorizerSettings { private_addresses, ..AuthorizerSettings::default() };
+        let start = StartUrl::parse(start).unwrap();
+        let refused = authorizer(&network, &Person::consents(), settings).authorize(&start).await;
+        assert_eq!(refused.unwrap_err().code(), "discovery.not_found");
+        let requests = network.requests();
+        assert!(requests.len() > 1);
+        for request in &requests[1..] {
+            assert_eq!(request.policy, UrlPolicy::Peer { loopback_http, private_addresses }, "{}", request.url);
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_resource_that_judges_the_method_first_is_asked_by_post() {
     let network =
@@ -215,5 +235,34 @@ async fn the_oldest_revision_is_an_option() {
         assert_eq!((token.issuer().as_str(), token.resource().as_str()), (OWN, RESOURCE));
         assert!(person.last_visit().as_str().starts_with("https://mcp.example.com/authorize?"));
         assert_eq!(query(&person.last_visit())["code_challenge_method"], "S256");
+    }
+}
+
+/// A server without metadata is taken for one of the oldest revision where the caller allows it, and the server is of the
+/// resource's own origin.
+#[tokio::test]
+async fn only_the_resources_own_server_needs_no_metadata() {
+    const OWN: &str = "https://mcp.example.com";
+    for (server, revision_2025_03_26, outcome) in [
+        (OWN, true, Ok(())),
+        (OWN, false, Err("discovery.not_found")),
+        (ISSUER, true, Err("discovery.not_found")),
+        (ISSUER, false, Err("discovery.not_found")),
+    ] {
+        let network = Network::new(move |request| match (request.url.path(), request.url.as_str()) {
+            (_, RESOURCE) => Some(Reply::challenge()),
+            (_, PRM) => {
+                let mut document = prm(RESOURCE);
+                document["authorization_servers"] = serde_json::json!([server]);
+                Some(Reply::json(200, document))
+            }
+            ("/register", _) => Some(Reply::json(201, r#"{"client_id":"own"}"#)),
+            ("/token", _) => Some(Reply::json(200, r#"{"access_token":"hush","token_type":"Bearer"}"#)),
+            _ => Some(Reply::status(404)),
+        });
+        let person = Person::answers(move |state| format!("code=c&state={state}&iss={server}"));
+        let settings = AuthorizerSettings { revision_2025_03_26, ..AuthorizerSettings::default() };
+        let given = authorizer(&network, &person, settings).authorize(&StartUrl::parse(RESOURCE).unwrap()).await;
+        assert_eq!(given.map(drop).map_err(|error| error.code()), outcome, "{server} {revision_2025_03_26}");
     }
 }

@@ -38,7 +38,7 @@ pub struct LoopbackRedirect {
     server: JoinHandle<()>,
 }
 
-/// Who waits for an answer now.
+/// Who waits for an answer, or was the last to.
 pub(super) type Waiting = Arc<StdMutex<Option<mpsc::Sender<Arrived>>>>;
 /// An answer, and the browser that brought it.
 pub(super) type Arrived = (TcpStream, RedirectParameters);
@@ -119,7 +119,8 @@ impl LoopbackRedirect {
     async fn answer(&self, request: &AuthorizationRequest) -> Result<RedirectParameters, InteractionError> {
         let _one_at_a_time = self.one_at_a_time.lock().await;
         let (sender, mut arrived) = mpsc::channel(1);
-        let _until_answered = Wait::begin(&self.waiting, sender);
+        // It stays there after the wait; what it is given then comes back.
+        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
         (self.open)(request.url());
         let mut pasted = self.pasted(None);
         loop {
@@ -163,22 +164,6 @@ impl LoopbackRedirect {
 fn port_of(start: &StartUrl) -> u16 {
     let digest = Sha256::digest(start.url().as_str());
     20_000 + u16::from_be_bytes([digest[0], digest[1]]) % 12_000
-}
-
-/// Ends with the wait, however that ends.
-struct Wait<'a>(&'a Waiting);
-
-impl<'a> Wait<'a> {
-    fn begin(waiting: &'a Waiting, sender: mpsc::Sender<Arrived>) -> Self {
-        *waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
-        Self(waiting)
-    }
-}
-
-impl Drop for Wait<'_> {
-    fn drop(&mut self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    }
 }
 
 impl Interaction for LoopbackRedirect {

@@ -148,6 +148,8 @@ async fn a_replaced_token_is_not_replaced_again() {
         assert_eq!(send(operation).await.as_deref(), Some("Bearer t2"));
     }
     assert_eq!(scene.server.counts(), (2, 1));
+    // For the sign-in, for the one that refreshed, and for the other process. Who shares the keeper asked nobody.
+    assert_eq!(scene.network.to(PRM).len(), 3);
 }
 
 /// Of several that start at once without a token, one asks the person.

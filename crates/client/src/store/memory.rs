@@ -67,3 +67,41 @@ impl fmt::Debug for Memory {
         f.debug_struct("Memory").field("entries", &self.entries().len()).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(1);
+
+    fn name(number: usize) -> Name {
+        Name(number.to_string())
+    }
+
+    /// Of more entries than there is room for, the one that was written first goes; one that is written again does not
+    /// count twice.
+    #[test]
+    fn the_first_written_goes_first() {
+        let memory = Memory::default();
+        for number in (0..MAX_ENTRIES).chain([0, MAX_ENTRIES]) {
+            memory.write(&name(number), b"entry");
+        }
+        assert_eq!(memory.names("").len(), MAX_ENTRIES);
+        assert!(memory.read(&name(1)).is_none());
+        assert!([0, 2, MAX_ENTRIES].iter().all(|number| memory.read(&name(*number)).is_some()));
+    }
+
+    /// Locks that nobody has any more do not pile up; one that somebody has stays locked, however many come after it.
+    #[tokio::test(start_paused = true)]
+    async fn only_locks_in_use_are_kept() {
+        let memory = Memory::default();
+        let held = memory.lock(&name(0), LIMIT).await.unwrap();
+        for number in 1..3 * MAX_ENTRIES {
+            drop(memory.lock(&name(number), LIMIT).await.unwrap());
+        }
+        assert!(memory.locks.lock().unwrap().len() <= MAX_ENTRIES);
+        assert_eq!(memory.lock(&name(0), LIMIT).await.err().unwrap().code(), "store.busy");
+        drop(held);
+        assert!(memory.lock(&name(0), LIMIT).await.is_ok());
+    }
+}

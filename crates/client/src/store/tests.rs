@@ -220,6 +220,60 @@ async fn a_damaged_file_is_kept_aside() {
     assert!(entry.read().unwrap().is_none());
 }
 
+/// I7: a damaged entry of one resource is not in the way of another's.
+#[tokio::test]
+async fn a_damaged_file_troubles_its_own_resource_alone() {
+    let scratch = Scratch::new();
+    let store = CredentialStore::at(scratch.path());
+    write(&store, &token("damaged")).await;
+    fs::write(entry_file(&scratch), "{").unwrap();
+    let other = "https://other.example/mcp";
+    write(&store, &token_at(ISSUER, other, "whole")).await;
+    assert_eq!(read(&store, other).unwrap(), ["whole"]);
+    assert_eq!(read(&store, RESOURCE).unwrap_err().code(), "store.corrupted");
+}
+
+/// I7: what the file system refuses is an error, and not the same as no entry.
+#[tokio::test]
+async fn what_the_file_system_refuses_is_told() {
+    let scratch = Scratch::new();
+    let store = CredentialStore::at(scratch.path());
+    write(&store, &token("hush")).await;
+    let file = entry_file(&scratch);
+    assert_eq!(read(&CredentialStore::at(&file), RESOURCE).unwrap_err().code(), "store.io");
+
+    let entry = store.lock_token(&issuer(ISSUER), &ResourceUri::parse(RESOURCE).unwrap()).await.unwrap();
+    entry.remove().unwrap();
+    entry.remove().unwrap();
+    fs::create_dir(&file).unwrap();
+    assert_eq!(entry.remove().unwrap_err().code(), "store.io");
+    fs::remove_dir(&file).unwrap();
+
+    // What cannot be removed cannot be written over.
+    let beside = file.with_extension("tmp");
+    fs::create_dir(&beside).unwrap();
+    assert_eq!(entry.write(&token("new")).unwrap_err().code(), "store.io");
+    fs::remove_dir(&beside).unwrap();
+
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(&file, &file).unwrap();
+        assert_eq!(read(&store, RESOURCE).unwrap_err().code(), "store.io");
+    }
+}
+
+/// An entry of 256 KiB is the largest that is written, and comes back whole.
+#[tokio::test]
+async fn the_largest_entry_comes_back_whole() {
+    let scratch = Scratch::new();
+    let (directory, name) = (Directory::new(scratch.path().to_owned()), Name("largest".into()));
+    let _lock = directory.lock(&name, SHORT).await.unwrap();
+    let largest = vec![b'x'; 256 * 1024];
+    directory.write(&name, &largest).unwrap();
+    assert_eq!(*directory.read(&name).unwrap().unwrap(), largest);
+    assert_eq!(directory.write(&name, &[&largest[..], b"x"].concat()), Err(StoreError::TooLarge));
+}
+
 /// I7: what a killed writer has left beside the entry is no entry, and stops nobody.
 #[tokio::test]
 async fn half_a_file_is_no_entry() {
@@ -288,6 +342,36 @@ async fn a_killed_writer_leaves_a_whole_entry() {
         // The lock went with the process.
         write(&store, &token("mine")).await;
         assert_eq!(read(&store, RESOURCE).unwrap(), ["mine"]);
+    }
+}
+
+const DIRECTORY: &str = "PORTCULLIS_TEST_USER_DIRECTORY";
+
+/// The environment names the directory, by the first of its variables that has an absolute path.
+#[cfg(unix)]
+#[test]
+fn the_environment_names_the_directory() {
+    // In a process of its own: an environment is of a whole process.
+    if let Some(expected) = std::env::var_os(DIRECTORY) {
+        let expected = Some(PathBuf::from(expected)).filter(|path| path.is_absolute());
+        assert_eq!(CredentialStore::user_directory(), expected);
+        return;
+    }
+    let (state, home, local) = (("XDG_STATE_HOME", "/state"), ("HOME", "/home/me"), ("LOCALAPPDATA", "/local"));
+    for (environment, expected) in [
+        (vec![state, home, local], "/state/portcullis"),
+        (vec![("XDG_STATE_HOME", "state"), home], "/home/me/.local/state/portcullis"),
+        (vec![local], "/local/portcullis"),
+        (vec![("HOME", "")], "none"),
+    ] {
+        let status = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "store::tests::the_environment_names_the_directory"])
+            .env_clear()
+            .envs(environment.iter().copied())
+            .env(DIRECTORY, expected)
+            .stdout(std::process::Stdio::null())
+            .status();
+        assert!(status.unwrap().success(), "{environment:?}");
     }
 }
 

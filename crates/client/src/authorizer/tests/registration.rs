@@ -26,6 +26,25 @@ async fn a_registration_says_what_it_must() {
     );
 }
 
+/// H2: the client names a method that the server lists and that it has itself, the one without a secret first.
+#[tokio::test]
+async fn a_registration_names_a_method_that_the_server_lists() {
+    for (listed, named) in [
+        (&["client_secret_post", "client_secret_basic", "none"][..], "none"),
+        (&["client_secret_post", "client_secret_basic"], "client_secret_basic"),
+        (&["private_key_jwt", "client_secret_post"], "client_secret_post"),
+        (&["private_key_jwt"], "none"),
+    ] {
+        let network = but_metadata(move |document| {
+            document["token_endpoint_auth_methods_supported"] = listed.into();
+        });
+        // Who was given no secret may not get further than this.
+        let _ = run(&network, &Person::consents()).await;
+        let sent: serde_json::Value = serde_json::from_slice(&network.to(REGISTER)[0].body).unwrap();
+        assert_eq!(sent["token_endpoint_auth_method"], named, "{listed:?}");
+    }
+}
+
 /// H2: a refused registration is told readably.
 #[tokio::test]
 async fn a_refused_registration_is_told() {

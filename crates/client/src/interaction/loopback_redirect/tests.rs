@@ -149,6 +149,16 @@ async fn the_end_of_pasting_is_not_the_end() {
     assert_eq!(given.unwrap().code, Some(Secret::new("c")));
 }
 
+/// The port is free again when nobody is to sign in any more.
+#[tokio::test]
+async fn the_port_is_given_back() {
+    let redirect = LoopbackRedirect::bind(|_| ()).await.unwrap();
+    let port = redirect.redirect_uri().port().unwrap();
+    drop(redirect);
+    tokio::task::yield_now().await;
+    assert!(LoopbackRedirect::bind_to(port, |_| ()).await.is_ok());
+}
+
 /// A resource has a port of its own, and another one where that is taken.
 #[tokio::test]
 async fn a_resource_has_a_port_of_its_own() {
@@ -161,6 +171,10 @@ async fn a_resource_has_a_port_of_its_own() {
     any.set_port(None).unwrap();
     assert_eq!(any.as_str(), LoopbackRedirect::ANY_PORT);
     assert!((20_000..32_000).contains(&port_of(&start)));
+    assert_eq!(LoopbackRedirect::port_for(&start), port_of(&start));
+    // Registrations name it: it is the same in all versions.
+    let other = StartUrl::parse("https://another-port.example/mcp").unwrap();
+    assert_eq!((port_of(&start), port_of(&other)), (21_537, 30_393));
     let taken = LoopbackRedirect::bind_to(port_of(&start), |_| ()).await;
     assert_eq!(taken.unwrap_err().code(), "interaction.listen");
 }

@@ -45,6 +45,23 @@ async fn one_refreshes_for_all() {
     }
 }
 
+/// I5: while somebody renews the token, which may take as long as a person does, the one that lives is used without a
+/// wait; one that has ended is not.
+#[tokio::test]
+async fn a_token_that_lives_is_not_waited_for() {
+    let scene = Scene::new();
+    let keeper = scene.keeper(CredentialStore::in_memory());
+    keeper.sign_in().await.unwrap();
+    let _renews = keeper.renewing.lock().await;
+    for (now, is_there) in [(1_250, true), (1_300, false)] {
+        scene.clock.set(now);
+        let looks = text(&keeper);
+        tokio::pin!(looks);
+        let looked = std::future::poll_fn(|context| std::task::Poll::Ready(looks.as_mut().poll(context))).await;
+        assert_eq!(looked.is_ready(), is_there, "{now}");
+    }
+}
+
 /// I5: a refresh whose waiter gives up is still written down: the rotated token is not lost.
 #[tokio::test]
 async fn a_refresh_outlives_its_waiter() {

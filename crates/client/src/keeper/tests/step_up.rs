@@ -39,6 +39,64 @@ async fn a_step_up_asks_for_all_scopes() {
     }
 }
 
+/// I6: a token that was refreshed meanwhile has no more scopes than the one before it: the person is asked.
+#[tokio::test]
+async fn a_newer_token_may_lack_them_too() {
+    let scene = Scene::new();
+    let keeper = scene.keeper(CredentialStore::in_memory());
+    keeper.sign_in().await.unwrap();
+    let mut operation = keeper.operation();
+    send(&mut operation).await;
+    scene.clock.set(1_250);
+    assert_eq!(text(&keeper).await.as_deref(), Some("t2"));
+    assert!(operation.again(StatusCode::FORBIDDEN, &few("files:read")).await.unwrap());
+    assert_eq!((scene.person.visits(), asked(&scene.person).as_str()), (2, "files:read mcp:tools"));
+    assert_eq!(send(&mut operation).await.as_deref(), Some("Bearer t3"));
+}
+
+/// I6: another process's token that has the scopes is taken, and the person is not asked again; one that has ended is
+/// not taken.
+#[tokio::test]
+async fn one_steps_up_for_all_processes() {
+    let (scene, scratch) = (Scene::new(), Scratch::new());
+    let [first, second, third] = [(); 3].map(|()| scene.keeper(CredentialStore::at(scratch.path())));
+    first.sign_in().await.unwrap();
+    let (mut one, mut other, mut late) = (first.operation(), second.operation(), third.operation());
+    for operation in [&mut one, &mut other, &mut late] {
+        assert_eq!(send(operation).await.as_deref(), Some("Bearer t1"));
+    }
+    for operation in [&mut one, &mut other] {
+        assert!(operation.again(StatusCode::FORBIDDEN, &few("files:read")).await.unwrap());
+        assert_eq!(send(operation).await.as_deref(), Some("Bearer t2"));
+        assert_eq!(scene.person.visits(), 2);
+    }
+    scene.clock.set(1_400);
+    assert!(late.again(StatusCode::FORBIDDEN, &few("files:read")).await.unwrap());
+    assert_eq!(send(&mut late).await.as_deref(), Some("Bearer t3"));
+    assert_eq!(scene.person.visits(), 3);
+}
+
+/// I6: scopes that could not be asked for are asked for again.
+#[tokio::test]
+async fn a_failed_step_up_is_no_refusal() {
+    let mut scene = Scene::new();
+    let fails = Arc::new(AtomicBool::new(false));
+    let failing = fails.clone();
+    scene.person = Person::answers(move |state| {
+        let state = if failing.load(Ordering::Relaxed) { "another" } else { state };
+        format!("code=the-code&state={state}&iss=https%3A%2F%2Fauth.example.com")
+    });
+    let keeper = scene.keeper(CredentialStore::in_memory());
+    keeper.sign_in().await.unwrap();
+    for (fail, outcome) in [(true, Err("redirect.state")), (false, Ok(true))] {
+        fails.store(fail, Ordering::Relaxed);
+        let mut operation = keeper.operation();
+        send(&mut operation).await;
+        let again = operation.again(StatusCode::FORBIDDEN, &few("admin")).await;
+        assert_eq!(again.map_err(|error| error.code()), outcome);
+    }
+}
+
 /// I6: scopes that were not granted are not asked for again, neither alone nor with others.
 #[tokio::test]
 async fn refused_scopes_are_remembered() {
