@@ -74,6 +74,24 @@ mod tests {
 
     use super::*;
 
+    /// The numbers of JSON-RPC 2.0 (section 5.1) and of 2026-07-28.
+    #[test]
+    fn codes_have_their_published_numbers() {
+        for (code, number) in [
+            (ErrorCode::ParseError, -32700),
+            (ErrorCode::InvalidRequest, -32600),
+            (ErrorCode::MethodNotFound, -32601),
+            (ErrorCode::InvalidParams, -32602),
+            (ErrorCode::InternalError, -32603),
+            (ErrorCode::Legacy, -32000),
+            (ErrorCode::HeaderMismatch, -32020),
+            (ErrorCode::MissingRequiredClientCapability, -32021),
+            (ErrorCode::UnsupportedProtocolVersion, -32022),
+        ] {
+            assert_eq!(code.value(), number);
+        }
+    }
+
     /// E5: version, error object with code and message, and a null id.
     #[test]
     fn an_error_without_a_request_has_a_null_id() {

@@ -109,6 +109,13 @@ mod tests {
         assert_eq!(decode_mirrored(&value), Err(MirrorError::NotAscii));
     }
 
+    /// J4: the words that audit trails have for a header that cannot be read.
+    #[test]
+    fn errors_have_stable_codes() {
+        let codes = [MirrorError::NotAscii, MirrorError::NotBase64].map(MirrorError::code);
+        assert_eq!(codes, ["header.not_ascii", "header.not_base64"]);
+    }
+
     #[test]
     fn marks_in_another_case_are_plain_text() {
         let value = HeaderValue::from_static("=?BASE64?YQ==?=");

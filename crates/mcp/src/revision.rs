@@ -120,4 +120,11 @@ mod tests {
         assert!(!Revisions::from_iter([Revision::V2026_07_28]).has_legacy());
         assert!(Revisions::from_iter([]).is_empty());
     }
+
+    #[test]
+    fn revisions_are_printed_as_dates() {
+        assert_eq!(Revision::V2025_11_25.to_string(), "2025-11-25");
+        let set = Revisions::from_iter([Revision::V2025_06_18, Revision::V2026_07_28]);
+        assert_eq!(format!("{set:?}"), r#"{"2026-07-28", "2025-06-18"}"#);
+    }
 }

@@ -7,6 +7,23 @@ fn parse(text: &str) -> Result<Envelope<'_>, EnvelopeError> {
     Envelope::parse(text.as_bytes(), Limits::default())
 }
 
+/// J4: the words that audit trails have for a message that cannot be judged.
+#[test]
+fn errors_have_stable_codes() {
+    for (error, code) in [
+        (EnvelopeError::NotUtf8, "message.not_utf8"),
+        (EnvelopeError::NotJson, "message.not_json"),
+        (EnvelopeError::TooDeep, "message.too_deep"),
+        (EnvelopeError::Batch, "message.batch"),
+        (EnvelopeError::NotJsonRpc, "message.not_json_rpc"),
+        (EnvelopeError::DuplicateMember, "message.duplicate_member"),
+        (EnvelopeError::LookAlikeMember, "message.look_alike_member"),
+        (EnvelopeError::InvalidParams, "message.invalid_params"),
+    ] {
+        assert_eq!(error.code(), code);
+    }
+}
+
 #[test]
 fn a_request_is_read_without_copying() {
     let text = r#" {"jsonrpc":"2.0","id":"a-1","method":"tools/call","params":{"name":"add","arguments":{"name":"x","_meta":[1]}}} "#;

@@ -227,3 +227,18 @@ fn a_modern_notification_may_leave_out_its_method_header() {
     assert_eq!(judge(&body, &[version, ("mcp-method", "acme/note")]), Ok(Era::Modern(MODERN)));
     assert_eq!(code(judge(&body, &[version, ("mcp-method", "acme/other")])), -32020);
 }
+
+/// J4: the words that audit trails have for a message of no era; one that cannot be read keeps its own.
+#[test]
+fn errors_have_stable_codes() {
+    for (error, code) in [
+        (EraError::Message(EnvelopeError::Batch), "message.batch"),
+        (EraError::mismatch(header::METHOD), "era.header_mismatch"),
+        (EraError::MissingMeta { key: meta::PROTOCOL_VERSION }, "era.meta_missing"),
+        (EraError::unsupported("2099-01-01", Revisions::ALL), "era.version_unsupported"),
+        (EraError::ModernInitialize, "era.modern_initialize"),
+        (EraError::LegacyVersion, "era.legacy_version"),
+    ] {
+        assert_eq!(error.code(), code);
+    }
+}
