@@ -9,8 +9,8 @@ pub(crate) struct Demand {
     /// The parameters of its challenge, where one could be read.
     pub(crate) challenge: Option<BearerChallenge>,
     more: Scopes,
-    takes_bearer: bool,
-    takes_bound: bool,
+    may_bind: bool,
+    must_bind: bool,
 }
 
 impl Demand {
@@ -21,15 +21,16 @@ impl Demand {
         let bearer = BearerChallenge::from_challenges(&challenges);
         let bound = challenges.iter().find(|challenge| challenge.is_scheme("DPoP"));
         Self {
-            takes_bearer: bearer.is_some(),
-            takes_bound: bound.is_some(),
+            may_bind: bound.is_some(),
+            must_bind: bound.is_some() && bearer.is_none(),
             challenge: bearer.or_else(|| bound.map(parameters)),
             more: Scopes::empty(),
         }
     }
 
+    /// Of a challenge for tokens that are bound to nothing.
     pub(crate) fn bearer(challenge: Option<&BearerChallenge>) -> Self {
-        Self { challenge: challenge.cloned(), takes_bearer: true, ..Self::default() }
+        Self { challenge: challenge.cloned(), ..Self::default() }
     }
 
     /// The same, and scopes to ask for beside those that the challenge and the metadata name.
@@ -54,17 +55,17 @@ impl Demand {
 
     /// Whether a proof has to carry the server's nonce (RFC 9449 section 9).
     pub(crate) fn wants_nonce(&self) -> bool {
-        self.takes_bound && self.challenge.as_ref().is_some_and(|it| it.error.as_deref() == Some(dpop::WANTS_NONCE))
+        self.may_bind && self.challenge.as_ref().is_some_and(|it| it.error.as_deref() == Some(dpop::WANTS_NONCE))
     }
 
     /// Whether the resource takes tokens that are bound by DPoP and no others.
     pub(crate) fn must_bind(&self) -> bool {
-        self.takes_bound && !self.takes_bearer
+        self.must_bind
     }
 
     /// Whether it takes tokens that are bound by DPoP.
     pub(crate) fn may_bind(&self) -> bool {
-        self.takes_bound
+        self.may_bind
     }
 }
 

@@ -142,7 +142,7 @@ pub(crate) mod tests {
             assert!(!binding.learn(&url(0), &nonce(bad)), "{bad}");
         }
         for host in 0..=MAX_NONCES {
-            assert!(binding.learn(&url(host), &nonce("n")));
+            assert!(binding.learn(&url(host), &nonce(&"n".repeat(MAX_NONCE))));
         }
         assert_eq!(binding.nonces.lock().unwrap().len(), MAX_NONCES);
     }

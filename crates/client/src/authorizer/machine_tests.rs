@@ -266,6 +266,33 @@ async fn an_unbound_token_is_refused() {
     assert_eq!(network.to(TOKEN).len(), 2);
 }
 
+/// I8: a proof is sent again only with a nonce that is new and wanted; else the token itself was refused, and is renewed.
+#[tokio::test]
+async fn a_nonce_helps_only_where_it_is_wanted() {
+    for (known, error, nonce, tokens) in [
+        ("before", "use_dpop_nonce", "next", 1),
+        ("before", "invalid_token", "next", 2),
+        ("before", "use_dpop_nonce", "before", 2),
+    ] {
+        let tries = Arc::new(AtomicU32::new(0));
+        let network = bound("DPoP", None, tries.clone());
+        let authorizer = Authorizer::new(network, Person::consents(), Arc::new(Still), AuthorizerSettings::default());
+        let keeper = Arc::new(crate::TokenKeeper::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)));
+        keeper.sign_in().await.unwrap();
+        let mut operation = keeper.operation();
+        let mut headers = http::HeaderMap::new();
+        operation.authorize(&Method::POST, &Url::parse(RESOURCE).unwrap(), &mut headers).await.unwrap();
+        let says =
+            |nonce| http::HeaderMap::from_iter([("dpop-nonce".parse().unwrap(), HeaderValue::from_static(nonce))]);
+        assert!(!operation.again(StatusCode::OK, &says(known)).await.unwrap());
+        let mut refusal = says(nonce);
+        let challenge = format!(r#"DPoP error="{error}""#);
+        refusal.insert(header::WWW_AUTHENTICATE, HeaderValue::from_str(&challenge).unwrap());
+        assert!(operation.again(StatusCode::UNAUTHORIZED, &refusal).await.unwrap());
+        assert_eq!(tries.load(Ordering::Relaxed), tokens, "{error} {nonce}");
+    }
+}
+
 /// I8: a resource that wants a nonce in the proof gets it, once.
 #[tokio::test]
 async fn a_nonce_of_the_resource_is_sent_once() {

@@ -65,6 +65,22 @@ async fn a_challenge_leads_to_a_token() {
     assert_eq!(urls, [RESOURCE, PRM, METADATA, REGISTER, TOKEN]);
 }
 
+/// I1: a challenge that the caller has is answered: the resource is not asked for another, and its scopes are those of this
+/// one.
+#[tokio::test]
+async fn a_challenge_that_is_brought_is_answered() {
+    let (network, person) = (Network::new(well_behaved), Person::consents());
+    let elsewhere = format!(r#"Bearer resource_metadata="{PRM}", scope="brought""#);
+    let challenges = portcullis_metadata::parse_challenges([elsewhere.as_bytes()]).unwrap();
+    let challenge = BearerChallenge::from_challenges(&challenges).unwrap();
+    let authorizer = authorizer(&network, &person, AuthorizerSettings::default());
+    let start = StartUrl::parse(RESOURCE).unwrap();
+    let token = authorizer.answer_challenge(&start, Some(&challenge)).await.unwrap();
+    assert_eq!((token.access_token().secret(), token.is_bound()), ("hush", false));
+    assert_eq!(query(&person.last_visit())["scope"], "brought");
+    assert!(network.to(RESOURCE).is_empty());
+}
+
 /// I1, G2: the resource's metadata may name a wider resource; that value is the one sent.
 #[tokio::test]
 async fn the_metadatas_resource_is_the_one_sent() {

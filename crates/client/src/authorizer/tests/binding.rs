@@ -41,3 +41,30 @@ async fn a_token_is_bound_where_both_sides_can() {
         assert_eq!(said, outcome, "{challenge} {required} {binds}");
     }
 }
+
+/// I8: the token endpoint is asked once more where it wants a nonce and gives one, and else not.
+#[tokio::test]
+async fn a_token_is_asked_for_again_with_the_nonce_alone() {
+    for (status, error, nonce, requests) in [
+        (400, "use_dpop_nonce", "n", 2),
+        (400, "use_dpop_nonce", "", 1),
+        (400, "invalid_grant", "n", 1),
+        (200, "use_dpop_nonce", "n", 1),
+    ] {
+        let network = but(move |request| match request.url.as_str() {
+            RESOURCE => Some(Reply::status(401).header(header::WWW_AUTHENTICATE, "DPoP algs=\"ES256\"")),
+            METADATA => {
+                let mut document = metadata();
+                document["dpop_signing_alg_values_supported"] = serde_json::json!(["ES256"]);
+                Some(Reply::json(200, document))
+            }
+            TOKEN => {
+                let reply = Reply::json(status, serde_json::json!({ "error": error }));
+                Some(reply.header("dpop-nonce".parse().unwrap(), nonce))
+            }
+            _ => None,
+        });
+        assert!(run(&network, &Person::consents()).await.is_err());
+        assert_eq!(network.to(TOKEN).len(), requests, "{status} {error} {nonce}");
+    }
+}

@@ -1,6 +1,7 @@
 //! Tokens that end, and those that take their place.
 
 use super::*;
+use crate::Interaction as _;
 
 /// I5: a token is refreshed ahead of its end, and the refresh token that came with it is the next one to use.
 #[tokio::test]
@@ -43,6 +44,23 @@ async fn one_refreshes_for_all() {
         }
         assert_eq!(scene.server.counts(), counts);
     }
+}
+
+/// I5: a token of a client that is registered no more cannot be refreshed, and the person is asked anew.
+#[tokio::test]
+async fn a_token_ends_with_its_client() {
+    let scene = Scene::new();
+    let store = CredentialStore::in_memory();
+    let keeper = scene.keeper(store.clone());
+    let issuer = keeper.sign_in().await.unwrap().issuer().clone();
+    store.lock_client(&issuer, scene.person.redirect_uri()).await.unwrap().remove().unwrap();
+    scene.clock.set(1_400);
+    assert_eq!(text(&keeper).await, None);
+    let mut operation = keeper.operation();
+    assert_eq!(send(&mut operation).await, None);
+    assert!(operation.again(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
+    assert_eq!(send(&mut operation).await.as_deref(), Some("Bearer t2"));
+    assert_eq!((scene.server.counts(), scene.person.visits()), ((2, 0), 2));
 }
 
 /// I5: while somebody renews the token, which may take as long as a person does, the one that lives is used without a
