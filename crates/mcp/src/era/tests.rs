@@ -228,6 +228,16 @@ fn a_modern_notification_may_leave_out_its_method_header() {
     assert_eq!(code(judge(&body, &[version, ("mcp-method", "acme/other")])), -32020);
 }
 
+/// F6: only where nothing but the version header is wrong do the rules of sessions come first.
+#[test]
+fn a_legacy_message_is_one_under_a_bad_header() {
+    assert!(EraError::LegacyVersion.is_legacy());
+    for error in [EraError::Message(EnvelopeError::Batch), EraError::mismatch(header::NAME), EraError::ModernInitialize]
+    {
+        assert!(!error.is_legacy(), "{error}");
+    }
+}
+
 /// J4: the words that audit trails have for a message of no era; one that cannot be read keeps its own.
 #[test]
 fn errors_have_stable_codes() {
