@@ -1,6 +1,7 @@
 use std::{
     collections::HashMap,
     hash::{BuildHasherDefault, Hasher},
+    mem,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -15,10 +16,10 @@ use crate::VerifiedToken;
 pub(crate) const MAX_LIFE: Duration = Duration::from_secs(5 * 60);
 /// More shards than workers, so that two rarely meet at a lock.
 const MAX_SHARDS: usize = 64;
-/// How many slots of a shard every insertion looks at, to drop the dead: more than it adds.
+/// How many slots an insertion looks at, to find a dead one before the shard grows.
 const GLANCE: usize = 2;
-/// How many slots of a full shard an insertion looks at, to find one to evict.
-const SAMPLE: usize = 8;
+/// How many slots of a full shard an insertion looks at, to find one to evict. Each of them is likely a cache miss.
+const SAMPLE: usize = 4;
 /// How many slots a shard has room for once it has any: growing from one costs more than that room.
 const FIRST_ROOM: usize = 32;
 
@@ -28,8 +29,8 @@ const FIRST_ROOM: usize = 32;
 /// generation, so that an entry counts for one resource in one configuration. A lookup locks one shard for the time
 /// of a table probe and allocates nothing.
 ///
-/// Bounded: a full shard evicts the oldest of some at a random place. Entries that nobody asks for again go when an
-/// insertion comes across them, or in a [`sweep`](Self::sweep).
+/// Bounded: a full shard evicts the oldest of a sample. Entries that nobody asks for again go when an insertion comes
+/// across them, or in a [`sweep`](Self::sweep).
 pub(crate) struct Cache {
     key: Zeroizing<[u8; 16]>,
     resource_generation: u64,
@@ -118,12 +119,9 @@ impl Cache {
         if self.shard_capacity == 0 || !slot.counts(now, &present) {
             return;
         }
-        let mut shard = self.shard(fingerprint);
-        if let Some(&position) = shard.index.get(&fingerprint.0) {
-            shard.remove(position as usize);
-        }
-        shard.make_room(self.shard_capacity, now, &present);
-        shard.push(slot);
+        // What it takes the place of ends when the shard is no longer locked.
+        let former = self.shard(fingerprint).put(slot, self.shard_capacity, now, &present);
+        drop(former);
     }
 
     /// Removes every entry that no longer counts, and says how many those were.
@@ -172,6 +170,44 @@ impl Shard {
         Self { index: HashMap::default(), slots: Vec::new(), random: seed }
     }
 
+    /// Puts an entry into the place of the one that it renews, of one that is of no more use, or into a new one. Gives
+    /// back what was in its place.
+    fn put(&mut self, slot: Slot, capacity: usize, now: Now, present: &impl Fn(usize) -> Option<u64>) -> Option<Slot> {
+        let place = match self.index.get(&slot.fingerprint) {
+            Some(&position) => Some(position as usize),
+            None => self.reusable(capacity, now, present),
+        };
+        let Some(place) = place else {
+            self.push(slot);
+            return None;
+        };
+        let fingerprint = slot.fingerprint;
+        let former = mem::replace(self.slots.get_mut(place)?, slot);
+        self.index.remove(&former.fingerprint);
+        self.index.insert(fingerprint, u32::try_from(place).ok()?);
+        Some(former)
+    }
+
+    /// A dead one of a sample, spread evenly from a random slot on; the oldest of it where the shard is full.
+    fn reusable(&mut self, capacity: usize, now: Now, present: &impl Fn(usize) -> Option<u64>) -> Option<usize> {
+        let held = self.slots.len();
+        let is_full = held >= capacity;
+        let sample = if is_full { SAMPLE } else { GLANCE }.min(held);
+        let start = self.random().checked_rem(held as u64)? as usize;
+        let mut oldest = start;
+        for step in 0..sample {
+            let position = (start + step * held / sample) % held;
+            let slot = &self.slots[position];
+            if !slot.counts(now, present) {
+                return Some(position);
+            }
+            if slot.dies < self.slots[oldest].dies {
+                oldest = position;
+            }
+        }
+        is_full.then_some(oldest)
+    }
+
     fn push(&mut self, slot: Slot) {
         let Ok(position) = u32::try_from(self.slots.len()) else { return };
         if self.slots.capacity() == 0 {
@@ -187,28 +223,6 @@ impl Shard {
         self.index.remove(&removed.fingerprint);
         if let (Some(moved), Ok(place)) = (self.slots.get(position), u32::try_from(position)) {
             self.index.insert(moved.fingerprint, place);
-        }
-    }
-
-    /// Drops the dead of a sample, spread evenly from a random slot on; if the shard is full even so, the oldest of it goes
-    /// too.
-    fn make_room(&mut self, capacity: usize, now: Now, present: &impl Fn(usize) -> Option<u64>) {
-        let is_full = self.slots.len() >= capacity;
-        let sample = if is_full { SAMPLE } else { GLANCE }.min(self.slots.len());
-        let (random, mut oldest) = (self.random(), None::<(Duration, usize)>);
-        for step in 0..sample {
-            let Some(start) = random.checked_rem(self.slots.len() as u64) else { break };
-            let position = (start as usize + step * self.slots.len() / sample) % self.slots.len();
-            let slot = &self.slots[position];
-            if !slot.counts(now, present) {
-                self.remove(position);
-            } else if oldest.is_none_or(|(dies, _)| slot.dies < dies) {
-                oldest = Some((slot.dies, position));
-            }
-        }
-        // None was removed, or there would be room: the oldest is where it was.
-        if let Some((_, oldest)) = oldest.filter(|_| self.slots.len() >= capacity) {
-            self.remove(oldest);
         }
     }
 

@@ -173,21 +173,26 @@ fn old_entries_go_first() {
     for order in [oldest_first.clone(), oldest_first.into_iter().rev().collect()] {
         let mut shard = Shard::new(7);
         order.iter().for_each(|&dies| shard.push(slot(dies)));
-        shard.make_room(100, now(0), &present(1));
-        let gone = (1..=100_u64).find(|dies| !shard.index.contains_key(&u128::from(*dies))).unwrap();
-        assert!(gone <= 13, "{gone} is not among the oldest eighth");
-        assert_eq!(shard.slots.len(), 99);
-        // The list and the table beside it still agree.
-        for (position, slot) in shard.slots.iter().enumerate() {
-            assert_eq!(shard.index[&slot.fingerprint] as usize, position);
-        }
+        let gone = shard.put(slot(200), 100, now(0), &present(1)).unwrap();
+        assert!(gone.dies <= Duration::from_secs(25), "{:?} is not among the oldest quarter", gone.dies);
+        assert!(!shard.index.contains_key(&gone.fingerprint) && shard.index.contains_key(&200));
+        agree(&shard, 100);
     }
 }
 
-/// C11: an insertion looks at two entries, and where the shard is full at eight, so that its cost is bounded.
+/// The list and the table beside it.
+#[track_caller]
+fn agree(shard: &Shard, entries: usize) {
+    assert_eq!((shard.slots.len(), shard.index.len()), (entries, entries));
+    for (position, slot) in shard.slots.iter().enumerate() {
+        assert_eq!(shard.index[&slot.fingerprint] as usize, position);
+    }
+}
+
+/// C11: an insertion looks at two entries, and where the shard is full at four, so that its cost is bounded.
 #[test]
 fn insertions_look_at_a_few_entries() {
-    for (entries, looked_at) in [(1, 1), (50, GLANCE), (99, GLANCE), (100, SAMPLE)] {
+    for (entries, looked_at) in [(0, 0), (1, 1), (50, GLANCE), (99, GLANCE), (100, SAMPLE)] {
         let mut shard = Shard::new(7);
         (1..=entries).for_each(|dies| shard.push(slot(dies)));
         let looks = Cell::new(0);
@@ -195,27 +200,40 @@ fn insertions_look_at_a_few_entries() {
             looks.set(looks.get() + 1);
             Some(1)
         };
-        shard.make_room(100, now(0), &present);
+        let former = shard.put(slot(200), 100, now(0), &present);
         assert_eq!(looks.get(), looked_at, "{entries} entries");
-        assert_eq!(shard.slots.len() as u64, entries.min(99));
+        assert_eq!(former.is_some(), entries == 100);
+        agree(&shard, 100.min(entries as usize + 1));
     }
 }
 
-/// C11: where the sample has dead entries those go, all of them, and none that counts.
+/// C11: a dead entry that an insertion comes across is replaced, whether the shard is full or not, and none that counts.
 #[test]
 fn the_dead_go_first() {
-    for dead in [vec![5], vec![1, 8], vec![2, 4, 6], (1..=8).collect()] {
+    for (capacity, entries, dead) in [(4, 4, 3), (4, 4, 1), (3, 3, 3), (100, 2, 2), (100, 1, 1)] {
         let mut shard = Shard::new(7);
-        for dies in 1..=8 {
-            let generation = if dead.contains(&dies) { 0 } else { 1 };
+        for dies in 1..=entries {
+            let generation = u64::from(dies != dead);
             shard.push(Slot { keys: keys(generation), ..slot(dies) });
         }
-        for _ in 0..8 {
-            shard.make_room(8, now(0), &present(1));
+        let former = shard.put(slot(200), capacity, now(0), &present(1)).unwrap();
+        assert_eq!(former.dies, Duration::from_secs(dead), "{capacity}");
+        agree(&shard, entries as usize);
+    }
+}
+
+/// C11: what is put in twice stays in its place, whether the shard is full or not.
+#[test]
+fn an_entry_is_renewed_in_its_place() {
+    for capacity in [3, 100] {
+        let mut shard = Shard::new(7);
+        (1..=3).for_each(|dies| shard.push(slot(dies)));
+        for fingerprint in [3, 1, 2, 2] {
+            let renewed = Slot { fingerprint, ..slot(200) };
+            assert_eq!(shard.put(renewed, capacity, now(0), &present(1)).unwrap().fingerprint, fingerprint);
+            agree(&shard, 3);
         }
-        let left: Vec<u64> = (1..=8).filter(|dies| shard.index.contains_key(&u128::from(*dies))).collect();
-        let living: Vec<u64> = (1..=8).filter(|dies| !dead.contains(dies)).collect();
-        assert_eq!(left, living);
+        assert!(shard.slots.iter().all(|slot| slot.dies == Duration::from_secs(200)));
     }
 }
 
