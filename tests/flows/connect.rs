@@ -267,3 +267,69 @@ async fn broken_streams_and_lost_sessions() {
     assert_eq!(methods.iter().filter(|method| *method == "initialize").count(), 2, "{methods:?}");
     assert_eq!(methods.iter().filter(|method| *method == "lost").count(), 2, "{methods:?}");
 }
+
+/// E7, I6: a person signs in elsewhere as another client, with the scopes that a call needs. The session belongs to the
+/// first client and is unknown to the second, so that the bridge opens another one and the call is answered.
+#[tokio::test]
+async fn a_token_of_another_client_opens_another_session() {
+    let clients = ["first", "second"]
+        .map(|id| format!("[[client]]\nid = \"{id}\"\nredirect_uris = [\"http://127.0.0.1/callback\"]\n"));
+    let clients = Scratch::file("clients.toml", &clients.concat());
+    let idp = ["idp", "--listen", "127.0.0.1:0", "--auto-consent", "--scope", "mcp:tools", "--scope", "mcp:admin"];
+    let mut idp = Command::new(binary())
+        .args(idp)
+        .args(["--clients", clients.as_str()])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(idp.stdout.take().unwrap()).lines();
+    let line = timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap().unwrap();
+    let issuer = line.strip_prefix("development authorization server: ").unwrap();
+
+    let upstream = Upstream::start().await;
+    // Clients compare the resource with the address that they know, which has to be there before the start.
+    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let _gateway = Portcullis::serve(&format!(
+        r#"
+        listen = "{address}"
+        base_url = "http://{address}"
+
+        [[issuer]]
+        issuer = "{issuer}"
+
+        [[resource]]
+        endpoint = "/mcp"
+        upstream = {setting}
+        required_scopes = ["mcp:tools"]
+        scopes_supported = ["mcp:tools", "mcp:admin"]
+
+        [[resource.rule]]
+        method = "tools/call"
+        name = "admin_*"
+        scopes = ["mcp:admin"]
+        "#,
+        setting = upstream.setting(),
+    ))
+    .await;
+
+    let (url, store) = (format!("http://{address}/mcp"), Scratch::path_for("store"));
+    let as_client = |id: &'static str| ["--auto-consent", "--client-id", id, "--store", store.as_str(), "--scope"];
+    let mut bridge = Bridge::start(&url, &[&as_client("first")[..], &["mcp:tools"]].concat(), &[]);
+    bridge.initialize().await;
+    bridge.ask(1, "resources/subscribe", json!({ "uri": "a:1" })).await;
+    let login = [&["login", &url][..], &as_client("second"), &["mcp:tools mcp:admin"]].concat();
+    let login = Portcullis::run(&login).await;
+    assert_eq!(login.code, Some(0), "{login:?}");
+    let answer = bridge.ask(2, "tools/call", json!({ "name": "admin_x", "arguments": {} })).await;
+    assert_eq!(answer["result"]["name"], "admin_x", "{answer}");
+    drop(bridge.input.take());
+    let (code, rest, log) = bridge.ended().await;
+    assert_eq!((code, rest, log.lines().count()), (Some(0), vec![], 1), "{log}");
+    assert!(log.contains("the session is gone; another one is opened"), "{log}");
+    let methods: Vec<_> = upstream.recorded().iter().filter_map(|request| request.message_method()).collect();
+    let expected = ["initialize", "notifications/initialized", "resources/subscribe"];
+    assert_eq!(methods, [&expected[..], &expected, &["tools/call"]].concat());
+}
