@@ -122,6 +122,14 @@ pub(crate) mod tests {
         assert_eq!(part(&named.assertion("me", &issuer, UnixTime::default()).unwrap(), 0)["kid"], "k1");
     }
 
+    /// Two keys are told apart although they are of the same text.
+    #[test]
+    fn a_key_is_equal_to_itself_alone() {
+        let [one, other] = [(); 2].map(|()| ClientKey::from_pem("ES256", PEM, None).unwrap());
+        assert_eq!(one.clone(), one);
+        assert_ne!(one, other);
+    }
+
     #[test]
     fn what_is_no_key_is_refused() {
         assert_eq!(ClientKey::from_pem("HS256", PEM, None).unwrap_err().code(), "client_key.algorithm");

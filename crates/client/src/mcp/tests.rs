@@ -90,6 +90,20 @@ async fn a_legacy_session_from_beginning_to_end() {
     assert!(others.into_iter().all(|request| !request.headers.contains_key(header::AUTHORIZATION)));
 }
 
+/// A server need not let a client end its session (405); another refusal is told.
+#[tokio::test]
+async fn a_session_may_be_for_the_server_to_end() {
+    for (status, outcome) in [(204, Ok(())), (405, Ok(())), (500, Err("mcp.status"))] {
+        let network = endpoint(move |message, request| match request.method {
+            Method::DELETE => Reply::status(status),
+            _ => legacy(message, request),
+        });
+        let client = client(&network, &Person::consents(), Revision::V2025_11_25);
+        client.initialize().await.unwrap();
+        assert_eq!(client.delete().await.map_err(|error| error.code()), outcome, "{status}");
+    }
+}
+
 #[tokio::test]
 async fn a_new_session_identifier_replaces_the_old_one() {
     let network = endpoint(|message, request| match message["method"].as_str() {

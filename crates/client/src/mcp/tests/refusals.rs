@@ -24,6 +24,7 @@ async fn a_refused_token_leads_to_one_new_authorization() {
     client.set_token(token(RESOURCE, "old"));
     assert_eq!(client.call("ping", None).await.unwrap(), "ok");
     assert_eq!((person.visits(), client.token().unwrap().access_token().secret()), (1, "hush"));
+    assert_eq!(network.to(RESOURCE)[0].headers[header::AUTHORIZATION], "Bearer old");
 
     let never = Network::new(|request| match request.url.as_str() {
         RESOURCE => Some(Reply::challenge()),
