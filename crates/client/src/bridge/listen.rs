@@ -20,7 +20,7 @@ use crate::{McpError, mcp::response::Content};
 #[derive(Default)]
 pub(super) struct Listening {
     state: Mutex<Option<(u64, State)>>,
-    /// How many sessions in a row were opened although the client did not ask anything.
+    /// How often in a row a session was to be opened although the client did not ask anything.
     unasked: AtomicU32,
 }
 
@@ -35,7 +35,7 @@ enum State {
     Lost,
 }
 
-/// How many sessions are opened for a client that does not ask anything, one after the other.
+/// How often a session is opened for a client that does not ask anything, one time after the other.
 const MAX_UNASKED: u32 = 8;
 
 impl Listening {
@@ -83,13 +83,17 @@ pub(super) fn ensure(hub: &Arc<Hub>) {
 /// A client that has subscribed to something waits, and does not ask: another session is opened for it. Nobody is asked
 /// for a token for that. Without subscriptions the next request does it.
 async fn renew(hub: &Arc<Hub>, lost: &Session) {
-    let unasked = hub.listening.unasked.fetch_add(1, Ordering::Relaxed);
-    if hub.kept.is_empty() || unasked >= MAX_UNASKED {
-        return;
-    }
-    sleep(Position::default().wait(unasked + 1)).await;
-    if let Err(error) = renewal::renew(hub, lost, Refused::Stands).await {
+    while !hub.kept.is_empty() {
+        let unasked = hub.listening.unasked.fetch_add(1, Ordering::Relaxed);
+        if unasked >= MAX_UNASKED {
+            return;
+        }
+        sleep(Position::default().wait(unasked + 1)).await;
+        let Err(error) = renewal::renew(hub, lost, Refused::Stands).await else { return };
         tracing::warn!(reason = error.code(), "the session is gone, and no other could be opened for now");
+        if !matches!(error, McpError::Fetch(_) | McpError::Status { .. }) {
+            return;
+        }
     }
 }
 

@@ -23,9 +23,12 @@ const ENDPOINT_WITHIN: Duration = Duration::from_secs(10);
 /// Opens the stream, and waits for the address.
 ///
 /// # Errors
-/// [`McpError::NoSseEndpoint`] when the server does not speak this transport, or names an address of another origin.
+/// [`McpError::Status`] when the server fails for now, and [`McpError::NoSseEndpoint`] when the server does not speak this transport, or names an address of another origin.
 pub(super) async fn connect(hub: &Arc<Hub>, refused: Refused) -> Result<Arc<Link>, McpError> {
     let response = hub.wire.send(hub.wire.get(http::HeaderMap::new()), refused).await?;
+    if response.status.is_server_error() {
+        return Err(McpError::Status { status: response.status });
+    }
     if !response.status.is_success() || Content::of(&response.headers) != Content::Stream {
         return Err(McpError::NoSseEndpoint);
     }

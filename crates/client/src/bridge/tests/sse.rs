@@ -1,6 +1,9 @@
 //! HTTP with SSE, the transport of 2024-11-05.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use serde_json::{Value, json};
 
@@ -11,14 +14,20 @@ use crate::{BridgeSettings, BridgeTransport};
 struct Old {
     server: Arc<Server>,
     streams: Arc<Mutex<Vec<Body>>>,
+    /// How many streams are refused.
+    down: Arc<AtomicUsize>,
 }
 
 impl Old {
     fn start(endpoint: &'static str) -> Self {
         let streams: Arc<Mutex<Vec<Body>>> = Arc::default();
-        let opened = streams.clone();
+        let down: Arc<AtomicUsize> = Arc::default();
+        let (opened, is_down) = (streams.clone(), down.clone());
         let server = Server::new(move |asked| {
             if asked.method == "GET" {
+                if is_down.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
+                    return Answer::status(503);
+                }
                 let (answer, body) = Answer::open();
                 // What comes with the first event counts too, cut in its middle.
                 body.send(Ok(format!("event: endpoint\ndata: {endpoint}\n\n: half an eve").into())).unwrap();
@@ -35,13 +44,14 @@ impl Old {
             }
             Answer::status(202)
         });
-        Self { server, streams }
+        Self { server, streams, down }
     }
 }
 
 fn answer(asked: &Asked) -> Option<Value> {
     match asked.name() {
         "initialize" => Some(asked.result(json!({ "protocolVersion": "2024-11-05" }))),
+        "resources/subscribe" => Some(asked.result(json!({}))),
         "tools/list" => Some(asked.result(json!({ "tools": [] }))),
         _ => None,
     }
@@ -91,6 +101,24 @@ async fn a_stream_that_ends_is_opened_once_more() {
     assert_eq!(client.next().await["id"], 2);
     assert_eq!(old.server.named("GET").len(), 2);
     assert_eq!(old.server.named("notifications/initialized").len(), 2);
+}
+
+/// A client that has subscribed and only waits gets another stream, once the server is there again.
+#[tokio::test(start_paused = true)]
+async fn subscriptions_outlive_their_stream() {
+    let old = Old::start("/messages?session=1");
+    let transport = BridgeTransport::HttpSse;
+    let mut client = Client::with(&old.server, BridgeSettings { transport, ..BridgeSettings::default() });
+    client.initialize().await;
+    client.request(1, "resources/subscribe", json!({ "uri": "a:1" })).await;
+    client.next().await;
+    old.down.store(3, Ordering::Relaxed);
+    old.streams.lock().unwrap().clear();
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    let subscribed = old.server.named("resources/subscribe");
+    assert_eq!((subscribed.len(), &subscribed[1].body["params"]), (2, &json!({ "uri": "a:1" })));
+    assert_eq!(old.server.named("GET").len(), 1 + 3 + 1);
+    assert!(client.close().await.is_empty());
 }
 
 /// Where the person wants one transport, the other is not tried.
