@@ -228,6 +228,28 @@ fn a_modern_notification_may_leave_out_its_method_header() {
     assert_eq!(code(judge(&body, &[version, ("mcp-method", "acme/other")])), -32020);
 }
 
+/// F5: only requests of the methods that the specification lists have to mirror a name; where others do, it must be right.
+#[test]
+fn a_name_is_mirrored_where_it_has_to_be() {
+    let request = modern_body("resources/subscribe", json!({"uri": "file:///a"}), "2026-07-28");
+    let notification = json!({
+        "jsonrpc": "2.0", "method": "tools/call",
+        "params": {"name": "file:///a", "_meta": {meta::PROTOCOL_VERSION: "2026-07-28"}},
+    })
+    .to_string();
+    let version = ("mcp-protocol-version", "2026-07-28");
+    for (body, method) in [(request, "resources/subscribe"), (notification, "tools/call")] {
+        let heads = [version, ("mcp-method", method)];
+        assert_eq!(judge(&body, &heads), Ok(Era::Modern(MODERN)), "{body}");
+        assert_eq!(
+            judge(&body, &[&heads[..], &[("mcp-name", "file:///a")]].concat()),
+            Ok(Era::Modern(MODERN)),
+            "{body}"
+        );
+        assert_eq!(code(judge(&body, &[&heads[..], &[("mcp-name", "file:///b")]].concat())), -32020, "{body}");
+    }
+}
+
 /// F6: only where nothing but the version header is wrong do the rules of sessions come first.
 #[test]
 fn a_legacy_message_is_one_under_a_bad_header() {
