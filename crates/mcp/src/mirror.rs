@@ -96,6 +96,21 @@ mod tests {
         }
     }
 
+    /// F5: the methods that the specification lists, each with its member.
+    #[test]
+    fn listed_methods_mirror_a_member() {
+        for (method, member) in [
+            ("tools/call", Some("name")),
+            ("prompts/get", Some("name")),
+            ("resources/read", Some("uri")),
+            ("resources/subscribe", None),
+            ("tools/list", None),
+            ("TOOLS/CALL", None),
+        ] {
+            assert_eq!(mirrored_member(method), member, "{method}");
+        }
+    }
+
     /// F5: what is marked and does not decode is refused, never taken literally.
     #[test]
     fn broken_encodings_are_refused() {
