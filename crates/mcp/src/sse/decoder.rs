@@ -191,6 +191,11 @@ mod tests {
     }
 
     #[test]
+    fn the_error_has_a_stable_code() {
+        assert_eq!(StreamError::EventTooLarge.code(), "stream.event_too_large");
+    }
+
+    #[test]
     fn comments_do_not_use_up_the_limit() {
         let mut decoder = Decoder::new(8);
         for _ in 0..100 {

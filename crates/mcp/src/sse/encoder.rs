@@ -83,6 +83,12 @@ mod tests {
     }
 
     #[test]
+    fn errors_have_stable_codes() {
+        let codes = [FieldError::LineBreakInType, FieldError::UnsafeId].map(FieldError::code);
+        assert_eq!(codes, ["stream.type_line_break", "stream.unsafe_id"]);
+    }
+
+    #[test]
     fn nothing_in_type_or_id_can_begin_a_new_field() {
         for bad in ["a\nb", "a\rb", "\n\ndata: x"] {
             let by_type = Event { event: Some(bad.into()), ..Event::default() };
