@@ -37,9 +37,8 @@ impl Authorizer {
         if let Some(credentials) = self.brought(&server.issuer)? {
             return Ok(Client { credentials, kept: None });
         }
-        let now = self.clock.unix();
         let by_hand = self.store().lock_client_by_hand(&server.issuer).await?;
-        if let Some(known) = noticed(by_hand.read(&server.issuer))?.filter(|known| known.lives(now)) {
+        if let Some(known) = noticed(by_hand.read(&server.issuer))? {
             return Ok(Client { credentials: known.credentials()?, kept: Some(Kept::ByHand) });
         }
         drop(by_hand);
@@ -49,7 +48,7 @@ impl Authorizer {
         let redirect_uri = registration.redirect_uri;
         let entry = self.store().lock_client(&server.issuer, redirect_uri).await?;
         let known = noticed(entry.read(&server.issuer))?;
-        let known = known.filter(|known| known.serves(redirect_uri.as_str(), now));
+        let known = known.filter(|known| known.serves(redirect_uri.as_str(), self.clock.unix()));
         if let Some(known) = known.as_ref().filter(|known| known.may_ask_for(registration.needed)) {
             return Ok(Client { credentials: known.credentials()?, kept: Some(Kept::Registered) });
         }
