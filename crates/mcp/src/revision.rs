@@ -118,7 +118,9 @@ mod tests {
         assert_eq!(set.iter().collect::<Vec<_>>(), [Revision::V2026_07_28, Revision::V2025_06_18]);
         assert!(set.has_legacy() && set.has_modern() && !set.contains(Revision::V2025_11_25));
         assert!(!Revisions::from_iter([Revision::V2026_07_28]).has_legacy());
-        assert!(Revisions::from_iter([]).is_empty());
+        let legacy = Revisions::from_iter([Revision::V2025_11_25, Revision::V2025_11_25]);
+        assert!(legacy.has_legacy() && !legacy.has_modern(), "named twice, and there all the same");
+        assert!(Revisions::from_iter([]).is_empty() && !Revisions::ALL.is_empty());
     }
 
     #[test]

@@ -115,8 +115,7 @@ impl<'a> Members<'a> for Meta<'a> {
     }
 }
 
-/// An object of the message of which some members are read. `null` in its place counts as an empty one, but
-/// for the message itself.
+/// An object of the message of which some members are read. `null` in its place counts as an empty one.
 trait Members<'a>: Default {
     /// How deep the object stands, the message being 1.
     const DEPTH: usize;
@@ -176,7 +175,7 @@ impl<'a> Pass<'a> {
     /// What else stands where an object should. It is read to its end, so that what is not JSON is not called an array.
     fn no_object<T: Members<'a>>(&mut self) -> Result<T, EnvelopeError> {
         let value = self.scanner.value(usize::MAX)?;
-        if value == "null" && T::DEPTH > 1 {
+        if value == "null" {
             return Ok(T::default());
         }
         Err(if value.starts_with('[') { T::IF_ARRAY } else { T::IF_SCALAR })
