@@ -5,7 +5,7 @@ use serde::{
     de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor},
 };
 
-use super::ClaimsError;
+use super::{ClaimsError, plain::Plain};
 use crate::{Scopes, UnixTime, numeric_date};
 
 /// So many names are compared with each other faster than sorted.
@@ -53,11 +53,7 @@ impl<'p> UnverifiedClaims<'p> {
     /// type or is no date.
     pub fn parse(payload: &'p [u8]) -> Result<Self, ClaimsError> {
         let text = str::from_utf8(payload).map_err(|_| ClaimsError::NotAnObject)?;
-        let mut reading = Reading::default();
-        let mut deserializer = serde_json::Deserializer::from_str(text);
-        deserializer.deserialize_map(&mut reading).map_err(|_| ClaimsError::NotAnObject)?;
-        deserializer.end().map_err(|_| ClaimsError::NotAnObject)?;
-        reading.judge(payload)
+        Plain::read(text).map_or_else(|| Reading::of(text), Ok)?.judge(payload)
     }
 
     /// For whom it is meant: the strings of `aud`, none where there is no such claim. Entries that are no strings are
@@ -106,13 +102,22 @@ impl<'p> UnverifiedClaims<'p> {
 }
 
 /// The claims as far as they were read, and what is wrong with them.
-#[derive(Default)]
-struct Reading<'p> {
-    known: [Found<'p>; Claim::COUNT],
-    others: Vec<Cow<'p, str>>,
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Reading<'p> {
+    pub(super) known: [Found<'p>; Claim::COUNT],
+    pub(super) others: Vec<Cow<'p, str>>,
 }
 
 impl<'p> Reading<'p> {
+    /// The general reader: of any JSON text.
+    pub(super) fn of(text: &'p str) -> Result<Self, ClaimsError> {
+        let mut reading = Self::default();
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        deserializer.deserialize_map(&mut reading).map_err(|_| ClaimsError::NotAnObject)?;
+        deserializer.end().map_err(|_| ClaimsError::NotAnObject)?;
+        Ok(reading)
+    }
+
     fn judge(mut self, payload: &'p [u8]) -> Result<UnverifiedClaims<'p>, ClaimsError> {
         Ok(UnverifiedClaims {
             payload,
@@ -165,7 +170,7 @@ impl<'p> Reading<'p> {
 
 /// A claim that has a field.
 #[derive(Clone, Copy)]
-enum Claim {
+pub(super) enum Claim {
     Iss,
     Sub,
     Aud,
@@ -184,7 +189,7 @@ enum Claim {
 impl Claim {
     const COUNT: usize = Self::Cnf as usize + 1;
 
-    fn of(name: &str) -> Option<Self> {
+    pub(super) fn of(name: &str) -> Option<Self> {
         Some(match name {
             "iss" => Self::Iss,
             "sub" => Self::Sub,
@@ -232,7 +237,7 @@ impl<'p> Visitor<'p> for &mut Reading<'p> {
 
 /// Whether a name occurs twice. Few names are compared as they stand; many are sorted, so that no payload makes this
 /// take long.
-fn has_repetition(names: &mut [Cow<'_, str>]) -> bool {
+pub(super) fn has_repetition(names: &mut [Cow<'_, str>]) -> bool {
     if names.len() > FEW {
         names.sort_unstable();
         return names.windows(2).any(|pair| pair[0] == pair[1]);
@@ -242,7 +247,7 @@ fn has_repetition(names: &mut [Cow<'_, str>]) -> bool {
 
 /// What stands in a claim.
 #[derive(Clone, Debug, Default, PartialEq)]
-enum Found<'p> {
+pub(super) enum Found<'p> {
     /// There is no such claim.
     #[default]
     Nothing,
@@ -268,9 +273,9 @@ impl<'p> Found<'p> {
 }
 
 /// Reads any JSON value as strictly as one that is kept would be: its escapes, its numbers and its depth.
-struct Value<'f, 'p> {
+pub(super) struct Value<'f, 'p> {
     /// Where what was found goes, if anybody wants to know.
-    into: Option<&'f mut Found<'p>>,
+    pub(super) into: Option<&'f mut Found<'p>>,
 }
 
 impl<'p> Value<'_, 'p> {

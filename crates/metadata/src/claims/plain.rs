@@ -1,0 +1,233 @@
+//! The form that nearly all payloads have, read without a general reader.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Deserializer, de::DeserializeSeed};
+
+use super::unverified::{Claim, Found, Reading, Value, has_repetition};
+
+/// A place in a payload that is one object without white space and escapes, whose known claims are texts, lists of texts
+/// and whole numbers. Every step that finds anything else gives up: then the general reader judges.
+pub(super) struct Plain<'p> {
+    text: &'p str,
+    at: usize,
+}
+
+impl<'p> Plain<'p> {
+    pub(super) fn read(text: &'p str) -> Option<Reading<'p>> {
+        let (mut plain, mut reading) = (Self { text, at: 0 }, Reading::default());
+        plain.take(b'{')?;
+        loop {
+            plain.member(&mut reading)?;
+            if plain.take(b',').is_none() {
+                break;
+            }
+        }
+        plain.take(b'}')?;
+        let is_whole = plain.at == text.len() && !has_repetition(&mut reading.others);
+        is_whole.then_some(reading)
+    }
+
+    fn member(&mut self, reading: &mut Reading<'p>) -> Option<()> {
+        let name = self.string()?;
+        self.take(b':')?;
+        let Some(claim) = Claim::of(name) else {
+            reading.others.push(Cow::Borrowed(name));
+            return self.skip();
+        };
+        let found = &mut reading.known[claim as usize];
+        if *found != Found::Nothing {
+            return None;
+        }
+        *found = match self.peek()? {
+            b'"' => Found::Text(Cow::Borrowed(self.string()?)),
+            b'[' => self.texts()?,
+            _ => Found::Whole(self.whole()?),
+        };
+        Some(())
+    }
+
+    /// Passes over the value of a claim that nobody reads here.
+    fn skip(&mut self) -> Option<()> {
+        match self.peek()? {
+            b'"' => self.string().map(drop),
+            b'0'..=b'9' => self.whole().map(drop),
+            _ => {
+                let mut rest = serde_json::Deserializer::from_str(&self.text[self.at..]).into_iter::<Skipped>();
+                rest.next()?.ok()?;
+                self.at += rest.byte_offset();
+                Some(())
+            }
+        }
+    }
+
+    fn texts(&mut self) -> Option<Found<'p>> {
+        self.take(b'[')?;
+        let mut texts = Vec::with_capacity(2);
+        loop {
+            texts.push(Cow::Borrowed(self.string()?));
+            if self.take(b',').is_none() {
+                break;
+            }
+        }
+        self.take(b']')?;
+        Some(Found::Entries { texts, others: false })
+    }
+
+    fn string(&mut self) -> Option<&'p str> {
+        self.take(b'"')?;
+        let start = self.at;
+        let length = plain_len(&self.text.as_bytes()[start..])?;
+        self.at += length;
+        self.take(b'"')?;
+        self.text.get(start..start + length)
+    }
+
+    /// A number of at most 18 digits, which do not overflow, and nothing else up to the end of the member.
+    fn whole(&mut self) -> Option<u64> {
+        let (start, mut number) = (self.at, 0_u64);
+        while let Some(digit @ b'0'..=b'9') = self.peek() {
+            number = number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
+            self.at += 1;
+        }
+        let digits = self.at - start;
+        let has_form = digits == 1 || (2..=18).contains(&digits) && self.text.as_bytes()[start] != b'0';
+        (has_form && matches!(self.peek()?, b',' | b'}')).then_some(number)
+    }
+
+    fn take(&mut self, byte: u8) -> Option<()> {
+        (self.peek()? == byte).then(|| self.at += 1)
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+}
+
+/// How many bytes stand before the first quote, backslash or control character, looked for in eight bytes at a time.
+fn plain_len(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    const HIGHEST_BITS: u64 = ONES << 7;
+    let (words, rest) = bytes.as_chunks();
+    for (position, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        // Sets the highest bit of the first byte that is less than `limit`, up to 128, and perhaps of some behind it.
+        let less = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word & HIGHEST_BITS;
+        let equal = |byte: u8| less(word ^ (ONES * u64::from(byte)), 1);
+        let found = equal(b'"') | equal(b'\\') | less(word, 0x20);
+        if found != 0 {
+            return Some(position * 8 + found.trailing_zeros() as usize / 8);
+        }
+    }
+    let at = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | ..0x20))?;
+    Some(bytes.len() - rest.len() + at)
+}
+
+/// A value that the general reader takes, not kept.
+struct Skipped;
+
+impl<'p> Deserialize<'p> for Skipped {
+    fn deserialize<D: Deserializer<'p>>(deserializer: D) -> Result<Self, D::Error> {
+        Value { into: None }.deserialize(deserializer).map(|()| Self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::*, sample::select};
+
+    use super::*;
+
+    #[test]
+    fn usual_payloads_are_read() {
+        for payload in [
+            r#"{"iss":"https://as.example","aud":["a","b"],"exp":10,"iat":0,"sub":"ä","sid":"x"}"#,
+            r#"{"realm_access":{"roles":["a",{"b":null}]},"acr":1,"email_verified":true,"scope":""}"#,
+            r#"{"exp":999999999999999999}"#,
+        ] {
+            assert!(Plain::read(payload).is_some(), "{payload}");
+        }
+    }
+
+    #[test]
+    fn others_are_left_to_the_general_reader() {
+        for payload in [
+            r#"{}"#,
+            r#"{ "exp":1}"#,
+            r#"{"exp":1}x"#,
+            r#"{"exp":1,}"#,
+            r#"{"exp":01}"#,
+            r#"{"exp":}"#,
+            r#"{"exp":1.5}"#,
+            r#"{"exp":-1}"#,
+            r#"{"exp":1e3}"#,
+            r#"{"exp":1000000000000000000}"#,
+            r#"{"exp":1,"exp":1}"#,
+            r#"{"a":1,"a":1}"#,
+            r#"{"aud":[]}"#,
+            r#"{"aud":["a",1]}"#,
+            r#"{"sub":null}"#,
+            r#"{"sub":"\u0061"}"#,
+            r#"{"s\u0075b":"a"}"#,
+            r#"{"sub":"a"#,
+            r#"{"a":tru}"#,
+            "{\"sub\":\"a\u{1f}\"}",
+        ] {
+            assert!(Plain::read(payload).is_none(), "{payload}");
+        }
+    }
+
+    /// Texts of all lengths, around the eight bytes that are looked at together.
+    fn text() -> impl Strategy<Value = Vec<u8>> {
+        let bytes = [b'a', b' ', b'!', b'#', b'[', b']', 0x7f, 0x80, 0xa2, 0xdc, 0xff, b'"', b'\\', 0, 0x1f];
+        vec(prop_oneof![6 => Just(b'a'), 1 => select(bytes.to_vec())], 0..40)
+    }
+
+    proptest! {
+        #[test]
+        fn the_end_of_a_text_is_found(text in text()) {
+            let end = text.iter().position(|byte| matches!(byte, b'"' | b'\\' | ..0x20));
+            prop_assert_eq!(plain_len(&text), end);
+        }
+
+        /// Whatever is read here, the general reader reads the same.
+        #[test]
+        fn the_general_reader_agrees(
+            members in vec((select(NAMES), select(VALUES)), 0..5),
+            breaks in select(&["", "", "", "", " ", ",", "}", "\""][..]),
+        ) {
+            let members: Vec<String> = members.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
+            let payload = format!("{{{}{breaks}}}", members.join(","));
+            if let Some(read) = Plain::read(&payload) {
+                prop_assert_eq!(Ok(read), Reading::of(&payload), "{}", payload);
+            }
+        }
+    }
+
+    const NAMES: &[&str] = &["sub", "aud", "exp", "scope", "x", "y", "z", "", "ä"];
+    const VALUES: &[&str] = &[
+        "\"a\"",
+        "\"\"",
+        "\"ä\"",
+        "\"\\n\"",
+        "[\"a\",\"b\"]",
+        "[\"a\"",
+        "[]",
+        "[1]",
+        "12",
+        "0",
+        "00",
+        "1.5",
+        "-1",
+        "7e1",
+        "true",
+        "null",
+        "nul",
+        "{\"a\":[1e999]}",
+        "{\"a\":{\"a\":[]}}",
+        "{",
+        "999999999999999999",
+        "1000000000000000000",
+        "18446744073709551616",
+    ];
+}
