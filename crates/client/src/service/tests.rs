@@ -101,3 +101,36 @@ async fn the_token_stays_with_its_origin() {
     service.call(request("https://evil.example/mcp")).await.unwrap();
     assert_eq!(client.seen(), ["Bearer hush", "none"]);
 }
+
+/// Answers nothing, and is as ready as it says.
+#[derive(Clone)]
+struct Readiness(Poll<Result<(), &'static str>>);
+
+impl Service<Request<()>> for Readiness {
+    type Response = Response<()>;
+    type Error = &'static str;
+    type Future = std::future::Ready<Result<Response<()>, &'static str>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), &'static str>> {
+        self.0
+    }
+
+    fn call(&mut self, _: Request<()>) -> Self::Future {
+        std::future::ready(Err("called"))
+    }
+}
+
+/// It is ready when the HTTP client is, and has failed when that has.
+#[test]
+fn it_is_as_ready_as_the_client() {
+    let keeper = keeper(&Person::consents());
+    for (client, expected) in [
+        (Poll::Pending, Poll::Pending),
+        (Poll::Ready(Err("closed")), Poll::Ready(Err("authorize.inner"))),
+        (Poll::Ready(Ok(())), Poll::Ready(Ok(()))),
+    ] {
+        let mut service = AuthorizeLayer::new(keeper.clone()).layer(Readiness(client));
+        let ready = service.poll_ready(&mut Context::from_waker(std::task::Waker::noop()));
+        assert_eq!(ready.map_err(|error| error.code()), expected);
+    }
+}

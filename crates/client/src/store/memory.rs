@@ -91,13 +91,19 @@ mod tests {
         assert!([0, 2, MAX_ENTRIES].iter().all(|number| memory.read(&name(*number)).is_some()));
     }
 
-    /// Locks that nobody has any more do not pile up; one that somebody has stays locked, however many come after it.
+    /// Locks that nobody has any more do not pile up, not even after more than there is room for; one that somebody has
+    /// stays locked, however many come after it.
     #[tokio::test(start_paused = true)]
     async fn only_locks_in_use_are_kept() {
         let memory = Memory::default();
         let held = memory.lock(&name(0), LIMIT).await.unwrap();
-        for number in 1..3 * MAX_ENTRIES {
-            drop(memory.lock(&name(number), LIMIT).await.unwrap());
+        let mut at_once = Vec::new();
+        for number in 1..=MAX_ENTRIES {
+            at_once.push(memory.lock(&name(number), LIMIT).await.unwrap());
+        }
+        drop(at_once);
+        for number in 1..=MAX_ENTRIES {
+            drop(memory.lock(&name(MAX_ENTRIES + number), LIMIT).await.unwrap());
         }
         assert!(memory.locks.lock().unwrap().len() <= MAX_ENTRIES);
         assert_eq!(memory.lock(&name(0), LIMIT).await.err().unwrap().code(), "store.busy");

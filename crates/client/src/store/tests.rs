@@ -317,7 +317,8 @@ const WRITER: &str = "PORTCULLIS_TEST_STORE_WRITER";
 async fn a_killed_writer_leaves_a_whole_entry() {
     if let Some(directory) = std::env::var_os(WRITER) {
         let store = CredentialStore::at(directory);
-        for number in 0_u64.. {
+        // Not without end, should nobody be left to kill it.
+        for number in 0..10_000 {
             write(&store, &token(&format!("{number}-{}", "x".repeat(100_000)))).await;
         }
     }
