@@ -155,6 +155,19 @@ mod tests {
         assert_eq!(held(), [64]);
     }
 
+    /// J5: a part is searched as soon as it is full, since it was not while it had room.
+    #[test]
+    fn a_part_with_room_is_not_searched() {
+        let clock = ManualClock::new();
+        let table = Table::new(2 * PARTS, Arc::new(clock.clone()));
+        count(&table, [16].into_iter(), Duration::from_millis(100));
+        count(&table, [32].into_iter(), Duration::from_secs(9));
+        clock.advance(Duration::from_millis(500));
+        count(&table, [48].into_iter(), Duration::from_secs(9));
+        let part = &table.parts[0].lock().unwrap().counts;
+        assert!(part.len() == 2 && !part.contains_key(&16), "{part:?}");
+    }
+
     /// J5: the map is given all bits of a key, those first that keys of one part do not share, so that none of them meet.
     #[test]
     fn keys_of_a_part_are_spread_in_its_map() {
