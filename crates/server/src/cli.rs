@@ -26,7 +26,10 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
+// The arguments of the one that is asked for are built, and no others: a bridge keeps what it has touched for days. What
+// stands in the list of commands is therefore here, and not with the arguments.
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Command {
     /// Protect the endpoints of a configuration file.
     Serve(Serve),
@@ -34,6 +37,11 @@ pub(crate) enum Command {
     Demo(Demo),
     /// Judge a configuration, and show every value with its origin.
     Check(Check),
+    /// Start the development authorization server alone.
+    ///
+    /// Anybody gets a token from it, under any name, so that it listens on loopback only. It speaks OAuth 2.1: metadata, registration, client
+    /// ID metadata documents, the code flow with PKCE and a consent page, refresh tokens (for clients that ask for `offline_access`), client
+    /// credentials, DPoP, introspection and revocation. Everything is forgotten when it stops.
     #[command(after_long_help = idp::MORE)]
     Idp(Idp),
     /// Get a token for a protected MCP server and call one method of it.
@@ -47,6 +55,12 @@ pub(crate) enum Command {
     Logout(SignIn),
     /// Print a fresh access token for a protected resource, for scripts. It asks nobody: log in first.
     Token(SignIn),
+    /// Let a client that speaks over standard input and output use a remote MCP server.
+    ///
+    /// Put this command into the client's configuration where it wants a program to start. Standard input and output carry
+    /// the protocol and nothing else; what a person should know goes to standard error. The token of a login is used;
+    /// where there is none, the browser opens at the first message, once for all instances that were started. PORTCULLIS_TOKEN
+    /// in the environment, or an `Authorization` header, takes the place of that.
     Connect(Connect),
     /// Examine the authorization chain of any MCP server, or other protected resource, step by step.
     ///
@@ -189,5 +203,12 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_is_described_in_the_list() {
+        for command in Cli::command().get_subcommands() {
+            assert!(command.get_about().is_some(), "{}", command.get_name());
+        }
     }
 }

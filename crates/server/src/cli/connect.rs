@@ -4,12 +4,6 @@ use clap::{Args, ValueEnum};
 
 use super::SignIn;
 
-/// Let a client that speaks over standard input and output use a remote MCP server.
-///
-/// Put this command into the client's configuration where it wants a program to start. Standard input and output carry
-/// the protocol and nothing else; what a person should know goes to standard error. The token of a login is used;
-/// where there is none, the browser opens at the first message, once for all instances that were started. PORTCULLIS_TOKEN
-/// in the environment, or an `Authorization` header, takes the place of that.
 #[derive(Args)]
 pub(crate) struct Connect {
     #[command(flatten)]
@@ -75,7 +69,8 @@ mod tests {
     /// What the guide says to write in place of the flags of `mcp-remote` exists.
     #[test]
     fn the_guides_flags_exist() {
-        let cli = Cli::command();
+        let mut cli = Cli::command();
+        cli.build();
         let connect = cli.find_subcommand("connect").unwrap();
         let exists = |flag: &str| connect.get_arguments().any(|argument| argument.get_long() == Some(flag));
         let (_, table) = GUIDE.split_once("| mcp-remote 0.15.1 |").unwrap();

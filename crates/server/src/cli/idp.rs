@@ -4,11 +4,6 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum};
 
-/// Start the development authorization server alone.
-///
-/// Anybody gets a token from it, under any name, so that it listens on loopback only. It speaks OAuth 2.1: metadata, registration, client
-/// ID metadata documents, the code flow with PKCE and a consent page, refresh tokens (for clients that ask for `offline_access`), client
-/// credentials, DPoP, introspection and revocation. Everything is forgotten when it stops.
 #[derive(Args)]
 pub(crate) struct Idp {
     /// Where to listen; loopback only.
