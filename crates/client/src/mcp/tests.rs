@@ -83,6 +83,8 @@ async fn a_legacy_session_from_beginning_to_end() {
     assert_eq!(client.delete().await.unwrap_err().code(), "mcp.not_initialized");
 
     let sent = network.to(RESOURCE);
+    let first: Value = serde_json::from_slice(&sent[0].body).unwrap();
+    assert_eq!(first["params"]["clientInfo"], json!({ "name": "portcullis", "version": env!("CARGO_PKG_VERSION") }));
     assert!(!sent[0].headers.contains_key(header::AUTHORIZATION));
     assert!(sent[1..].iter().all(|request| request.headers[header::AUTHORIZATION] == "Bearer hush"));
     assert_eq!(person.visits(), 1);
@@ -133,6 +135,21 @@ async fn a_modern_call_needs_no_session() {
     assert!(network.to(RESOURCE).iter().all(|request| !request.headers.contains_key(SESSION)));
     assert_eq!(client.open_stream().await.unwrap_err().code(), "mcp.not_in_revision");
     assert_eq!(client.delete().await.unwrap_err().code(), "mcp.not_in_revision");
+}
+
+/// The rules for annotations of tools are those of 2026-07-28: a legacy list stays as it is.
+#[tokio::test]
+async fn a_legacy_list_of_tools_is_left_alone() {
+    let properties = json!({ "p": { "type": "string", "x-mcp-header": "" } });
+    let list = json!({ "tools": [{ "name": "t", "inputSchema": { "properties": properties } }] });
+    let answer = list.clone();
+    let network = endpoint(move |message, request| match message["method"].as_str() {
+        Some("tools/list") => Reply::json(200, result(message, answer.clone())),
+        _ => legacy(message, request),
+    });
+    let client = client(&network, &Person::consents(), Revision::V2025_11_25);
+    client.initialize().await.unwrap();
+    assert_eq!(client.call("tools/list", None).await.unwrap(), list);
 }
 
 /// A legacy stream that ends early is resumed after its last event; one that cannot be resumed has ended.

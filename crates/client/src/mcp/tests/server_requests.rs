@@ -65,6 +65,8 @@ async fn a_server_that_asks_for_input_gets_it() {
     });
     let error = client_of(&endless).answering(Arc::new(Agreeable)).call("tools/call", params()).await.unwrap_err();
     assert_eq!(error.code(), "mcp.rounds");
+    // Without a token, with it, and after each of 16 rounds.
+    assert_eq!(sent(&endless, "tools/call").len(), 2 + 16);
 }
 
 /// A legacy server's requests in the course of a call are answered: those that are known, the others with an error.
@@ -73,7 +75,9 @@ async fn a_legacy_servers_requests_are_answered() {
     let network = endpoint(|message, request| match message["method"].as_str() {
         Some("tools/call") => {
             let asks = |id: u64, method: &str| json!({ "jsonrpc": "2.0", "id": id, "method": method });
-            let events = [asks(70, "elicitation/create"), asks(71, "roots/list"), asks(72, "ping")];
+            // Each side counts for itself, so that this may be the call's own.
+            let of_call = message["id"].as_u64().unwrap();
+            let events = [asks(70, "elicitation/create"), asks(71, "roots/list"), asks(of_call, "ping")];
             let events: Vec<_> = events.into_iter().chain([result(message, json!("done"))]).collect();
             let events: Vec<_> = events.iter().map(|event| format!("data: {event}\n\n")).collect();
             Reply::events(&events.iter().map(String::as_str).collect::<Vec<_>>())
