@@ -70,3 +70,32 @@ pub(crate) fn is_of_unknown_session(status: StatusCode, code: Option<i64>) -> bo
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use portcullis_discovery::BoxFuture;
+
+    use super::*;
+
+    struct Pieces(Vec<usize>);
+
+    impl BodyStream for Pieces {
+        fn next(&mut self) -> BoxFuture<'_, Option<Result<Bytes, FetchError>>> {
+            Box::pin(async { self.0.pop().map(|size| Ok(vec![b'x'; size].into())) })
+        }
+    }
+
+    /// A body is read up to the limit, in however many pieces it comes.
+    #[tokio::test]
+    async fn a_body_is_bounded_as_a_whole() {
+        let limits = Limits { timeout: Duration::from_secs(1), max_message: 10 };
+        for (pieces, read) in [(vec![10], true), (vec![11], false), (vec![5, 5], true), (vec![5, 6], false)] {
+            let size: usize = pieces.iter().sum();
+            match whole(Box::new(Pieces(pieces)), &limits).await {
+                Ok(body) => assert_eq!((body.len(), read), (size, true)),
+                Err(error) => assert_eq!((error.code(), read), ("mcp.too_large", false)),
+            }
+        }
+    }
+}

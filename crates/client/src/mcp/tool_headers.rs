@@ -198,6 +198,9 @@ mod tests {
         broken.push(tool("twice", json!({ "p": one, "q": { "type": "string", "x-mcp-header": "a" } })));
         broken.push(tool("no text", json!({ "p": { "type": "string", "x-mcp-header": 7 } })));
         broken.push(tool("no type", json!({ "p": { "x-mcp-header": "A" } })));
+        for kinds in [&["null"][..], &["string", "object"]] {
+            broken.push(tool("kinds", json!({ "p": { "type": kinds, "x-mcp-header": "A" } })));
+        }
         broken.push(tool("items", json!({ "p": { "type": "array", "items": one } })));
         broken.push(tool("any of", json!({ "p": { "anyOf": [{ "properties": { "q": one } }] } })));
         broken.push(json!({ "name": "root", "inputSchema": { "type": "string", "x-mcp-header": "A" } }));
@@ -211,7 +214,35 @@ mod tests {
     /// A schema that is nested without end is not walked without end.
     #[test]
     fn depth_is_bounded() {
-        let nested = (0..100).fold(json!({ "type": "string" }), |inner, _| json!({ "properties": { "p": inner } }));
-        assert!(left(vec![json!({ "name": "deep", "inputSchema": nested })]).is_empty());
+        type Nest = fn(Value) -> Value;
+        let nests: [Nest; 3] = [
+            |inner| json!({ "properties": { "p": inner } }),
+            |inner| json!({ "items": inner }),
+            |inner| json!([inner]),
+        ];
+        for nest in nests {
+            for (depth, stays) in [(MAX_DEPTH - 1, true), (MAX_DEPTH, false)] {
+                let nested = (0..depth).fold(json!({ "type": "string" }), |inner, _| nest(inner));
+                let tools = vec![json!({ "name": "deep", "inputSchema": nested })];
+                assert_eq!(!left(tools).is_empty(), stays, "{depth}");
+            }
+        }
+    }
+
+    /// So many tools are remembered. Of those, a later list says what counts now.
+    #[test]
+    fn tools_are_bounded() {
+        let headers = ToolHeaders::default();
+        let annotated = |name: usize, header: &str| {
+            tool(&name.to_string(), json!({ "p": { "type": "string", "x-mcp-header": header } }))
+        };
+        let tools: Vec<_> = (0..=MAX_TOOLS).map(|name| annotated(name, "Old")).collect();
+        headers.learn(&mut json!({ "tools": tools }));
+        headers.learn(&mut json!({ "tools": [annotated(0, "New")] }));
+        for (name, header) in [(0, Some("mcp-param-new")), (MAX_TOOLS - 1, Some("mcp-param-old")), (MAX_TOOLS, None)] {
+            let call = json!({ "name": name.to_string(), "arguments": { "p": "v" } });
+            let sent = headers.of_call(Some(&call));
+            assert_eq!(sent.keys().next().map(HeaderName::as_str), header, "{name}");
+        }
     }
 }

@@ -106,6 +106,8 @@ async fn refusals_are_told_apart() {
         assert_eq!(error.code(), code, "{method}");
         assert!(!error.to_string().contains('\u{1b}'));
     }
+    let told = client.call("unknown", None).await.unwrap_err().to_string();
+    assert!(told.ends_with("the server reports error -32601: no[1m"), "{told}");
 }
 
 #[tokio::test]
@@ -173,6 +175,52 @@ async fn a_modern_server_may_refuse_once() {
     let before = network.to(RESOURCE).len();
     assert_eq!(client.call("server/discover", None).await.unwrap_err().code(), "mcp.rpc");
     assert_eq!(network.to(RESOURCE).len() - before, 2);
+}
+
+/// A list of tools is read page by page, up to the tool that is called.
+#[tokio::test]
+async fn tools_are_read_up_to_the_one_that_is_called() {
+    for (called, outcome, pages) in
+        [("first", Ok(json!("called")), 1), ("second", Ok(json!("called")), 2), ("none", Err("mcp.rpc"), 2)]
+    {
+        let network = endpoint(move |message, request| match message["method"].as_str() {
+            Some("tools/list") => {
+                let properties = json!({ "p": { "type": "string", "x-mcp-header": "P" } });
+                let page =
+                    |name: &str| json!({ "tools": [{ "name": name, "inputSchema": { "properties": properties } }] });
+                let mut list = page(if message["params"]["cursor"] == "2" { "second" } else { "first" });
+                if list["tools"][0]["name"] == "first" {
+                    list["nextCursor"] = "2".into();
+                }
+                Reply::json(200, result(message, list))
+            }
+            _ if request.headers.contains_key("mcp-param-p") => Reply::json(200, result(message, json!("called"))),
+            _ => {
+                let error = json!({ "code": -32020, "message": "no" });
+                Reply::json(400, json!({ "jsonrpc": "2.0", "id": message["id"], "error": error }))
+            }
+        });
+        let client = client(&network, &Person::consents(), Revision::V2026_07_28);
+        let params = json!({ "name": called, "arguments": { "p": "v" } });
+        let given = client.call("tools/call", Some(params)).await;
+        assert_eq!(given.map_err(|error| error.code()), outcome, "{called}");
+        assert_eq!(super::server_requests::sent(&network, "tools/list").len(), pages, "{called}");
+    }
+}
+
+/// A refused revision is spoken again only where the error says that, and names it as spoken after all.
+#[tokio::test]
+async fn a_revision_is_spoken_again_only_where_it_is_spoken() {
+    for (code, supported, times) in [(-32022, "2026-07-28", 2), (-32022, "2027-01-01", 1), (-32603, "2026-07-28", 1)] {
+        let network = endpoint(move |message, _| {
+            let error = json!({ "code": code, "message": "no", "data": { "supported": [supported] } });
+            Reply::json(400, json!({ "jsonrpc": "2.0", "id": message["id"], "error": error }))
+        });
+        let client = client(&network, &Person::consents(), Revision::V2026_07_28);
+        assert_eq!(client.call("ping", None).await.unwrap_err().code(), "mcp.rpc");
+        // The first is refused for want of a token.
+        assert_eq!(network.to(RESOURCE).len(), 1 + times, "{code} {supported}");
+    }
 }
 
 /// A session that the server does not know any more is begun again, once; an error of the method itself is told.

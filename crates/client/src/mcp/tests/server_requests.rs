@@ -15,7 +15,7 @@ impl ServerRequests for Agreeable {
     }
 }
 
-fn sent(network: &Network, method: &str) -> Vec<Value> {
+pub(super) fn sent(network: &Network, method: &str) -> Vec<Value> {
     let messages = network.to(RESOURCE).into_iter().map(|request| serde_json::from_slice(&request.body).unwrap());
     messages.filter(|message: &Value| message["method"] == method).collect()
 }
@@ -67,6 +67,27 @@ async fn a_server_that_asks_for_input_gets_it() {
     assert_eq!(error.code(), "mcp.rounds");
     // Without a token, with it, and after each of 16 rounds.
     assert_eq!(sent(&endless, "tools/call").len(), 2 + 16);
+}
+
+/// What a server asks on a stream that was opened for it is answered, and shown, up to the stream's end.
+#[tokio::test]
+async fn a_legacy_servers_requests_on_a_stream_are_answered() {
+    let network = endpoint(|message, request| match (&request.method, message["method"].as_str()) {
+        (&Method::GET, _) => Reply::events(&[
+            "data: {\"jsonrpc\":\"2.0\",\"id\":\"e\",\"method\":\"elicitation/create\"}\n\n",
+            "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\"}\n\n",
+        ]),
+        (&Method::POST, None) => Reply::status(202),
+        _ => legacy(message, request),
+    });
+    let client = client(&network, &Person::consents(), Revision::V2025_11_25).answering(Arc::new(Agreeable));
+    client.initialize().await.unwrap();
+    let (stream, mut shown) = (client.open_stream().await.unwrap(), 0);
+    client.answer_stream(stream, &mut |_| shown += 1).await.unwrap();
+    assert_eq!(shown, 2);
+    let messages = network.to(RESOURCE).into_iter().filter_map(|request| serde_json::from_slice(&request.body).ok());
+    let answers: Vec<Value> = messages.filter(|message: &Value| message.get("method").is_none()).collect();
+    assert_eq!(answers, [json!({ "jsonrpc": "2.0", "id": "e", "result": { "action": "accept" } })]);
 }
 
 /// A legacy server's requests in the course of a call are answered: those that are known, the others with an error.
