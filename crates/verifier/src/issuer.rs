@@ -1,35 +1,29 @@
 use std::{
     fmt,
-    sync::{Arc, OnceLock, Weak},
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
 use portcullis_discovery::Fetch;
 use portcullis_jose::{Compact, JoseError};
 use portcullis_metadata::{AccessToken, Clock, IntrospectionResponse, Issuer, JwkSet};
-use tokio::{
-    runtime::Handle,
-    sync::watch,
-    task::AbortHandle,
-    time::{sleep, timeout, timeout_at},
-};
+use tokio::{runtime::Handle, task::AbortHandle, time::timeout_at};
 
 use crate::{
     IssuerHealth, IssuerSettings, KeySource, RefreshError, SettingsError, VerifyError,
     cache::MAX_LIFE,
     deadline::Deadline,
-    flight::{AskedBy, Boarding, Flight, Landed, Outcome},
+    flight::{AskedBy, Flight},
     introspection::Introspection,
     keys::Keys,
     lane::{Lane, Turn},
-    schedule,
     server_metadata::ServerMetadata,
-    source::{Fetched, Source},
+    source::Source,
     usual::Usual,
 };
+use refresh::{keep_fresh, outcome};
 
-/// How long fetching the keys takes at most, discovery included.
-const REFRESH_LIMIT: Duration = Duration::from_secs(10);
+mod refresh;
 
 /// An issuer whose tokens are taken, with its keys and their life cycle.
 ///
@@ -285,68 +279,6 @@ impl TrustedIssuer {
         let retry_after = self.flight.retry_after(self.clock.monotonic(), self.settings.cooldown);
         VerifyError::IssuerUnavailable { retry_after }
     }
-
-    /// Starts a refresh on the control runtime, or joins the one under way. None in the cooldown, and where there is
-    /// nothing to fetch.
-    fn refresh(self: &Arc<Self>, asked_by: AskedBy) -> Option<Landed> {
-        if !self.has_refresh() {
-            return None;
-        }
-        match self.flight.board(asked_by, self.clock.monotonic(), self.settings.cooldown) {
-            Boarding::Join(landed) => Some(landed),
-            Boarding::Cooling => None,
-            Boarding::Start(sender, landed) => {
-                let mut landing = Landing { issuer: Arc::clone(self), sender, outcome: None };
-                self.control.spawn(async move {
-                    let outcome = landing.issuer.fetch_all().await;
-                    landing.record(outcome);
-                });
-                Some(landed)
-            }
-        }
-    }
-
-    /// Whether there is anything to fetch.
-    fn has_refresh(&self) -> bool {
-        self.source.is_some() || self.introspection.as_ref().is_some_and(|asked| asked.is_discovered())
-    }
-
-    async fn fetch_all(&self) -> Outcome {
-        match self.fetch_keys().await {
-            // Both are found by the same metadata.
-            Err(error @ RefreshError::Discovery(_)) => Err(error),
-            keys => keys.and(self.find_endpoint().await),
-        }
-    }
-
-    async fn find_endpoint(&self) -> Outcome {
-        let Some(introspection) = &self.introspection else { return Ok(()) };
-        introspection.find_endpoint().await.inspect_err(|error| {
-            tracing::warn!(token.issuer = %self.settings.issuer, issuer.failure = error.code(), "cannot find where to introspect: {error}");
-        })
-    }
-
-    async fn fetch_keys(&self) -> Outcome {
-        let Some(source) = &self.source else { return Ok(()) };
-        let outcome = match timeout(REFRESH_LIMIT, source.fetch()).await {
-            Ok(Ok(fetched)) => self.take_over(fetched),
-            Ok(Err(error)) => Err(error),
-            Err(_) => Err(RefreshError::Timeout),
-        };
-        if let Err(error) = &outcome {
-            tracing::warn!(token.issuer = %self.settings.issuer, issuer.failure = error.code(), "cannot fetch issuer keys: {error}");
-        }
-        outcome
-    }
-
-    fn take_over(&self, fetched: Fetched) -> Outcome {
-        let now = self.clock.monotonic();
-        if self.keys.install(fetched.keys, self.settings.algorithms, now, fetched.max_age)? {
-            let keys = self.keys.held().as_ref().map_or(0, |held| held.set().len());
-            tracing::info!(token.issuer = %self.settings.issuer, issuer.keys = keys, "issuer keys changed");
-        }
-        Ok(())
-    }
 }
 
 impl Drop for TrustedIssuer {
@@ -371,56 +303,6 @@ fn hold_for_good(keys: &Keys, given: &JwkSet, settings: &IssuerSettings, now: Du
     match &*keys.held() {
         Some(held) if installed.is_ok() && !held.set().is_empty() => Ok(()),
         _ => Err(SettingsError::NoUsableKey { issuer: settings.issuer.clone() }),
-    }
-}
-
-/// Tells everybody who waits how a refresh ended, also when its task is dropped halfway or panics.
-struct Landing {
-    issuer: Arc<TrustedIssuer>,
-    sender: watch::Sender<Option<Outcome>>,
-    outcome: Option<Outcome>,
-}
-
-impl Landing {
-    fn record(&mut self, outcome: Outcome) {
-        self.outcome = Some(outcome);
-    }
-}
-
-impl Drop for Landing {
-    fn drop(&mut self) {
-        let outcome = self.outcome.take().unwrap_or(Err(RefreshError::Interrupted));
-        self.issuer.flight.land(outcome.clone());
-        self.sender.send_replace(Some(outcome));
-    }
-}
-
-async fn outcome(mut landed: Landed) -> Outcome {
-    match landed.wait_for(Option::is_some).await.as_deref() {
-        Ok(Some(outcome)) => outcome.clone(),
-        Ok(None) | Err(_) => Err(RefreshError::Interrupted),
-    }
-}
-
-async fn keep_fresh(issuer: Weak<TrustedIssuer>) {
-    let mut failures = 0_u32;
-    loop {
-        let Some(issuer) = issuer.upgrade() else { return };
-        let wait = match issuer.refresh_now().await {
-            Ok(()) => {
-                failures = 0;
-                schedule::refresh_after(
-                    issuer.keys.held().as_ref().map_or(schedule::DEFAULT_MAX_AGE, |held| held.max_age()),
-                )
-            }
-            Err(_) => {
-                failures = failures.saturating_add(1);
-                schedule::retry_after(failures, getrandom::u32().unwrap_or_default())
-            }
-        };
-        issuer.flight.schedule(issuer.clock.monotonic().saturating_add(wait));
-        drop(issuer);
-        sleep(wait).await;
     }
 }
 

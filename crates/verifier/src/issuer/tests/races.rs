@@ -130,7 +130,10 @@ fn rotation(issuer: &Arc<TrustedIssuer>, forge: &Forge) -> impl FnOnce() + Send 
     move || {
         let fetched = Duration::from_secs(HOUR);
         assert!(
-            issuer.keys.install(published, issuer.settings.algorithms, fetched, schedule::DEFAULT_MAX_AGE).unwrap()
+            issuer
+                .keys
+                .install(published, issuer.settings.algorithms, fetched, crate::schedule::DEFAULT_MAX_AGE)
+                .unwrap()
         );
     }
 }
