@@ -46,7 +46,7 @@ const MEMORY_GOAL: f64 = 12.0;
 const FIRST_GOAL: f64 = 100.0;
 const CALL_GOAL: f64 = 0.25;
 
-const MIB: f64 = 1024.0 * 1024.0;
+const MB: f64 = 1e6;
 
 pub(super) fn run(options: &Options) -> anyhow::Result<()> {
     let portcullis = match &options.program {
@@ -152,11 +152,11 @@ impl Report {
     }
 
     fn judge(&self) -> anyhow::Result<()> {
-        let resident = self.spread(OURS, |sample| sample.resident / MIB).median;
+        let resident = self.spread(OURS, |sample| sample.resident / MB).median;
         let first = self.spread(OURS, |sample| sample.first_ms).median;
         let call = self.call_ratio();
         let goals = [
-            ("resident memory in MiB", resident, MEMORY_GOAL),
+            ("resident memory in MB", resident, MEMORY_GOAL),
             ("time to the first answer in ms", first, FIRST_GOAL),
             ("time a call, to that of mcp-remote", call, CALL_GOAL),
         ];
@@ -180,8 +180,8 @@ impl fmt::Display for Report {
             };
             writeln!(f, "{name:<22}{:>28}{:>28}", text(OURS), text(THEIRS))
         };
-        line("resident, MiB", |sample| sample.resident / MIB)?;
-        line("of it anonymous, MiB", |sample| sample.anonymous / MIB)?;
+        line("resident, MB", |sample| sample.resident / MB)?;
+        line("of it anonymous, MB", |sample| sample.anonymous / MB)?;
         line("first answer, ms", |sample| sample.first_ms)?;
         line("a call, ms", |sample| sample.call_ms)?;
         writeln!(f, "a call takes {:.2} of the time", self.call_ratio())
