@@ -179,6 +179,7 @@ mod tests {
         let events = read(&["\u{FEFF}retry: 1x\nretry: 99999999999999999999999\nid: a\0b\nevent:\ndata: d\n\n"]);
         assert_eq!(events, [Event::message("d")]);
         assert_eq!(read(&["data: a\n\n\u{FEFF}data: b\n\n"]), [Event::message("a")]);
+        assert_eq!(read(&["retry\n\nretry: +5\n\nretry: x\n\nid: a\0b\n\n"]), [], "and make no event");
     }
 
     #[test]
