@@ -334,6 +334,21 @@ async fn sessions_are_not_opened_forever() {
     assert!(client.close().await.is_empty());
 }
 
+/// A client that asks something now and then gets as many as it needs.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_asks_is_not_given_up() {
+    let restarting = Restarting::start();
+    let mut client = Client::initialized(&restarting.server).await;
+    subscribe(&mut client, "a:1").await;
+    for _ in 0..12 {
+        restarting.restart().await;
+        ask(&mut client, "ping", json!({})).await;
+    }
+    assert_eq!(restarting.server.named("initialize").len(), 1 + 12);
+    assert_eq!(restarting.server.named("resources/subscribe").len(), 1 + 12);
+    assert!(client.close().await.is_empty());
+}
+
 /// A bridge that ends while a session is being opened opens none.
 #[tokio::test(start_paused = true)]
 async fn no_session_is_opened_behind_the_end() {
