@@ -309,6 +309,20 @@ async fn one_holds_an_entry_at_a_time() {
     }
 }
 
+/// I7: who waits for another process's sign-in waits for as long as a person has.
+#[tokio::test(start_paused = true)]
+async fn a_sign_in_is_waited_for() {
+    let scratch = Scratch::new();
+    for store in both(&scratch) {
+        let start = StartUrl::parse(RESOURCE).unwrap();
+        let held = store.lock_sign_in(&start).await.unwrap();
+        let waiting = tokio::spawn(async move { store.lock_sign_in(&start).await.is_ok() });
+        tokio::time::sleep(crate::LoopbackRedirect::LIMIT).await;
+        drop(held);
+        assert!(waiting.await.unwrap());
+    }
+}
+
 const WRITER: &str = "PORTCULLIS_TEST_STORE_WRITER";
 
 /// I7: a process that is killed in the middle of its writes leaves a whole entry, whenever it dies.
