@@ -5,7 +5,6 @@ use serde_json::{Map, Value};
 
 use crate::{Audience, DocumentError, Scopes, UnixTime, json::Members};
 
-mod plain;
 mod unverified;
 
 pub use unverified::UnverifiedClaims;

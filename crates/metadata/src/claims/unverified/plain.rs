@@ -4,30 +4,34 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Deserializer, de::DeserializeSeed};
 
-use super::unverified::{Claim, Found, Reading, Value, has_repetition};
+use super::{
+    general::Value,
+    reading::{Claim, Found, Reading, has_repetition},
+};
+
+/// None for any other form: then the general reader judges.
+pub(super) fn read(text: &str) -> Option<Reading<'_>> {
+    let (mut plain, mut reading) = (Plain { text, at: 0 }, Reading::default());
+    plain.take(b'{')?;
+    loop {
+        plain.member(&mut reading)?;
+        if plain.take(b',').is_none() {
+            break;
+        }
+    }
+    plain.take(b'}')?;
+    let is_whole = plain.at == text.len() && !has_repetition(&mut reading.others);
+    is_whole.then_some(reading)
+}
 
 /// A place in a payload that is one object without white space and escapes, whose known claims are texts, lists of texts
-/// and whole numbers. Every step that finds anything else gives up: then the general reader judges.
-pub(super) struct Plain<'p> {
+/// and whole numbers. Every step that finds anything else gives up.
+struct Plain<'p> {
     text: &'p str,
     at: usize,
 }
 
 impl<'p> Plain<'p> {
-    pub(super) fn read(text: &'p str) -> Option<Reading<'p>> {
-        let (mut plain, mut reading) = (Self { text, at: 0 }, Reading::default());
-        plain.take(b'{')?;
-        loop {
-            plain.member(&mut reading)?;
-            if plain.take(b',').is_none() {
-                break;
-            }
-        }
-        plain.take(b'}')?;
-        let is_whole = plain.at == text.len() && !has_repetition(&mut reading.others);
-        is_whole.then_some(reading)
-    }
-
     fn member(&mut self, reading: &mut Reading<'p>) -> Option<()> {
         let name = self.string()?;
         self.take(b':')?;
@@ -137,6 +141,7 @@ mod tests {
     use proptest::{collection::vec, prelude::*, sample::select};
 
     use super::*;
+    use crate::claims::unverified::general;
 
     #[test]
     fn usual_payloads_are_read() {
@@ -145,7 +150,7 @@ mod tests {
             r#"{"realm_access":{"roles":["a",{"b":null}]},"acr":1,"email_verified":true,"scope":""}"#,
             r#"{"exp":999999999999999999}"#,
         ] {
-            assert!(Plain::read(payload).is_some(), "{payload}");
+            assert!(read(payload).is_some(), "{payload}");
         }
     }
 
@@ -173,7 +178,7 @@ mod tests {
             r#"{"a":tru}"#,
             "{\"sub\":\"a\u{1f}\"}",
         ] {
-            assert!(Plain::read(payload).is_none(), "{payload}");
+            assert!(read(payload).is_none(), "{payload}");
         }
     }
 
@@ -198,8 +203,8 @@ mod tests {
         ) {
             let members: Vec<String> = members.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
             let payload = format!("{{{}{breaks}}}", members.join(","));
-            if let Some(read) = Plain::read(&payload) {
-                prop_assert_eq!(Ok(read), Reading::of(&payload), "{}", payload);
+            if let Some(found) = read(&payload) {
+                prop_assert_eq!(Ok(found), general::read(&payload), "{}", payload);
             }
         }
     }
