@@ -128,6 +128,7 @@ pub(crate) mod tests {
         let [one, other] = [(); 2].map(|()| ClientKey::from_pem("ES256", PEM, None).unwrap());
         assert_eq!(one.clone(), one);
         assert_ne!(one, other);
+        assert!(format!("{one:?}").starts_with("SigningKey { "));
     }
 
     #[test]

@@ -145,5 +145,7 @@ pub(crate) mod tests {
             assert!(binding.learn(&url(host), &nonce(&"n".repeat(MAX_NONCE))));
         }
         assert_eq!(binding.nonces.lock().unwrap().len(), MAX_NONCES);
+        let shown = format!("{binding:?}");
+        assert!(shown.starts_with("DpopKey") && !shown.contains("nnn"), "{shown}");
     }
 }

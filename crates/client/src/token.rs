@@ -352,5 +352,6 @@ mod tests {
         let shown =
             format!("{token:?} {:?}", token.authorization_for(&Url::parse("https://mcp.example.com/").unwrap()));
         assert!(!shown.contains("hush") && !shown.contains("quiet"), "{shown}");
+        assert!(shown.starts_with("ResourceToken { issuer: "), "{shown}");
     }
 }

@@ -98,6 +98,8 @@ mod tests {
             assert_eq!(code(given), "interaction.redirected_elsewhere", "{elsewhere}");
         }
         let network = Network::new(move |_| Some(to("http://127.0.0.1/callback?code=c&code=d")));
-        assert_eq!(code(AutoConsent::new(network).authorize(&request(true)).await), "interaction.malformed");
+        let consent = AutoConsent::new(network);
+        assert_eq!(code(consent.authorize(&request(true)).await), "interaction.malformed");
+        assert_eq!(format!("{consent:?}"), "AutoConsent { .. }");
     }
 }

@@ -75,6 +75,9 @@ async fn a_legacy_session_from_beginning_to_end() {
     client.notify("notifications/cancelled", None).await.unwrap();
 
     let mut stream = client.open_stream().await.unwrap();
+    let shown = format!("{client:?} {stream:?}");
+    assert!(shown.contains("McpClient { settings: ") && shown.contains("MessageStream { ready: 0"), "{shown}");
+    assert!(!shown.contains("hush"), "{shown}");
     assert_eq!(stream.next().await.unwrap().unwrap()["a"], 1);
     assert_eq!(stream.next().await.unwrap().unwrap()["a"], 2);
     assert!(stream.next().await.unwrap().is_none());

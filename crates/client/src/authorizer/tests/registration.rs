@@ -84,6 +84,8 @@ async fn brought_credentials_are_used_with_their_issuer_alone() {
         let (network, person) = (Network::new(well_behaved), Person::consents());
         let authorizer = authorizer(&network, &person, held(ISSUER, authentication.clone()));
         authorizer.authorize(&start).await.unwrap();
+        let shown = format!("{authorizer:?}");
+        assert!(shown.contains("Authorizer { settings: ") && !shown.contains("quiet"), "{shown}");
         assert!(network.to(REGISTER).is_empty());
         assert_eq!(query(&person.last_visit())["client_id"], "mine");
         let sent = &network.to(TOKEN)[0];

@@ -154,6 +154,7 @@ async fn the_end_of_pasting_is_not_the_end() {
 async fn the_port_is_given_back() {
     let redirect = LoopbackRedirect::bind(|_| ()).await.unwrap();
     let port = redirect.redirect_uri().port().unwrap();
+    assert!(format!("{redirect:?}").contains(&port.to_string()));
     drop(redirect);
     tokio::task::yield_now().await;
     assert!(LoopbackRedirect::bind_to(port, |_| ()).await.is_ok());
