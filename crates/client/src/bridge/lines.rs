@@ -86,6 +86,7 @@ fn trimmed(line: Bytes) -> Bytes {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt as _};
 
     use super::*;
 
@@ -114,6 +115,19 @@ mod tests {
         assert_eq!(lines(b"1234567890\nb\n", 10).await, [text("1234567890"), text("b")]);
         let long = [vec![b'x'; 5 * PIECE], b"\nb\n".to_vec(), vec![b'y'; 3 * PIECE]].concat();
         assert_eq!(lines(&long, 10).await, [Line::TooLong, text("b"), Line::TooLong]);
+    }
+
+    /// A line of the greatest length may come in pieces, and one that is longer is not waited for to its end.
+    #[tokio::test(start_paused = true)]
+    async fn the_limit_holds_before_the_end_of_a_line() {
+        let mut whole = Lines::new(AsyncReadExt::chain(&b"1234567890"[..], &b"\nb\n"[..]), 10);
+        assert_eq!(whole.next().await.unwrap(), Some(text("1234567890")));
+
+        let (mut near, far) = tokio::io::duplex(8 * PIECE);
+        near.write_all(&vec![b'x'; 5 * PIECE]).await.unwrap();
+        let mut endless = Lines::new(far, 10);
+        let told = tokio::time::timeout(std::time::Duration::from_secs(1), endless.next()).await;
+        assert_eq!(told.unwrap().unwrap(), Some(Line::TooLong));
     }
 
     proptest! {

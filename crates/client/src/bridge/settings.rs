@@ -93,3 +93,30 @@ impl fmt::Debug for BridgeSettings {
             .finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A header of the user's takes the place of none that the transport sets.
+    #[test]
+    fn the_transports_own_headers_are_not_free() {
+        for name in ["accept", "content-type", "mcp-session-id", "last-event-id", "mcp-method", "te"] {
+            assert!(!BridgeSettings::is_free_header(&HeaderName::from_static(name)), "{name}");
+        }
+        for name in ["authorization", "x-api-key", "user-agent"] {
+            assert!(BridgeSettings::is_free_header(&HeaderName::from_static(name)), "{name}");
+        }
+    }
+
+    /// J3: what a header says does not show, and which it is does.
+    #[test]
+    fn the_values_of_headers_do_not_show() {
+        let headers = HeaderMap::from_iter([(header::AUTHORIZATION, HeaderValue::from_static("Bearer hush"))]);
+        let settings = BridgeSettings { headers, ..BridgeSettings::default() };
+        assert_eq!(settings.authorization().unwrap(), "Bearer hush");
+        assert!(BridgeSettings::default().authorization().is_none());
+        let shown = format!("{settings:?}");
+        assert!(shown.contains("authorization") && !shown.contains("hush"), "{shown}");
+    }
+}
