@@ -16,9 +16,7 @@ use crate::VerifiedToken;
 pub(crate) const MAX_LIFE: Duration = Duration::from_secs(5 * 60);
 /// More shards than workers, so that two rarely meet at a lock.
 const MAX_SHARDS: usize = 64;
-/// How many slots an insertion looks at, to find a dead one before the shard grows.
-const GLANCE: usize = 2;
-/// How many slots of a full shard an insertion looks at, to find one to evict. Each of them is likely a cache miss.
+/// How many slots an insertion looks at, to find one to take the place of. Each look is likely a cache miss.
 const SAMPLE: usize = 4;
 /// How many slots a shard has room for once it has any: growing from one costs more than that room.
 const FIRST_ROOM: usize = 32;
@@ -191,8 +189,7 @@ impl Shard {
     /// A dead one of a sample, spread evenly from a random slot on; the oldest of it where the shard is full.
     fn reusable(&mut self, capacity: usize, now: Now, present: &impl Fn(usize) -> Option<u64>) -> Option<usize> {
         let held = self.slots.len();
-        let is_full = held >= capacity;
-        let sample = if is_full { SAMPLE } else { GLANCE }.min(held);
+        let sample = SAMPLE.min(held);
         let start = self.random().checked_rem(held as u64)? as usize;
         let mut oldest = start;
         for step in 0..sample {
@@ -205,7 +202,7 @@ impl Shard {
                 oldest = position;
             }
         }
-        is_full.then_some(oldest)
+        (held >= capacity).then_some(oldest)
     }
 
     fn push(&mut self, slot: Slot) {
