@@ -170,8 +170,9 @@ fn slot(dies: u64) -> Slot {
 #[test]
 fn old_entries_go_first() {
     let oldest_first: Vec<u64> = (1..=100).collect();
-    for order in [oldest_first.clone(), oldest_first.into_iter().rev().collect()] {
-        let mut shard = Shard::new(7);
+    let newest_first = oldest_first.iter().rev().copied().collect();
+    for (seed, order) in (0..50).flat_map(|seed| [(seed, &oldest_first), (seed, &newest_first)]) {
+        let mut shard = Shard::new(seed);
         order.iter().for_each(|&dies| shard.push(slot(dies)));
         let gone = shard.put(slot(200), 100, now(0), &present(1)).unwrap();
         assert!(gone.dies <= Duration::from_secs(25), "{:?} is not among the oldest quarter", gone.dies);
