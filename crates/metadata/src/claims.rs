@@ -261,6 +261,17 @@ mod tests {
 
     /// C8: an entry of an array is one name, never several.
     #[test]
+    fn what_was_read_stands_in_the_payload() {
+        for payload in [r#"{"sub":"alice","scope":"b a"}"#, r#" {"sub":"alice","scp":"b a"}"#] {
+            let claims = UnverifiedClaims::parse(payload.as_bytes()).unwrap();
+            assert_eq!((claims.payload(), claims.scope_text()), (payload.as_bytes(), Some("b a")));
+        }
+        for payload in ["{}", r#"{"scope":["a"]}"#, r#"{"scope":["a"],"scp":"b"}"#, r#"{"scope":7}"#] {
+            assert_eq!(UnverifiedClaims::parse(payload.as_bytes()).unwrap().scope_text(), None, "{payload}");
+        }
+    }
+
+    #[test]
     fn malformed_scopes_are_refused() {
         for payload in [
             json!({"scope": ["a b"]}),
