@@ -1,0 +1,238 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::numeric_date;
+
+fn parse(payload: &str) -> Result<AccessTokenClaims, ClaimsError> {
+    AccessTokenClaims::parse(payload.as_bytes())
+}
+
+fn scopes(payload: Value) -> Result<String, ClaimsError> {
+    parse(&payload.to_string()).map(|claims| claims.scope.to_string())
+}
+
+/// C5, C6, C7: each claim lands in its field, all others in `extra`.
+#[test]
+fn a_token_is_read() {
+    let claims = parse(
+        r#"{"iss":"https://as.example","sub":"s","aud":["a",1],"exp":10,"nbf":9.5,"iat":9,"scope":"b a","client_id":"c",
+            "azp":"z","jti":"j","typ":"Bearer","cnf":{"jkt":"x"},"sid":"1","auth_time":8}"#,
+    )
+    .unwrap();
+    assert_eq!(claims.iss.as_deref(), Some("https://as.example"));
+    assert_eq!(claims.sub.as_deref(), Some("s"));
+    assert_eq!(claims.aud, Some(Audience::new(["a"])));
+    assert_eq!(claims.exp, Some(UnixTime::from_secs(10)));
+    assert_eq!(claims.nbf, Some(UnixTime::from_millis(9500)));
+    assert_eq!(claims.iat, Some(UnixTime::from_secs(9)));
+    assert_eq!(claims.scope, Scopes::parse("a b").unwrap());
+    assert_eq!(claims.client_id.as_deref(), Some("c"));
+    assert_eq!(claims.azp.as_deref(), Some("z"));
+    assert_eq!(claims.jti.as_deref(), Some("j"));
+    assert_eq!(claims.typ.as_deref(), Some("Bearer"));
+    assert_eq!(claims.cnf, Some(json!({"jkt": "x"})));
+    assert_eq!(claims.extra.keys().collect::<Vec<_>>(), ["auth_time", "sid"]);
+}
+
+/// C5: a claim of the wrong type refuses the token, `null` too.
+#[test]
+fn wrong_types_are_refused() {
+    for claim in ["iss", "sub", "client_id", "azp", "jti", "typ"] {
+        for value in ["null", "1", "true", "[]", "[\"a\"]", "{}"] {
+            let error = parse(&format!(r#"{{"{claim}":{value}}}"#)).unwrap_err();
+            assert_eq!(error.code(), "claims.type", "{claim} {value}");
+        }
+    }
+    for (claim, value) in
+        [("aud", "null"), ("aud", "5"), ("aud", "{}"), ("scope", "null"), ("scope", "{}"), ("scp", "7")]
+    {
+        assert_eq!(parse(&format!(r#"{{"{claim}":{value}}}"#)).unwrap_err().code(), "claims.type", "{claim}");
+    }
+}
+
+/// C7: absurd dates are refused in each of the three claims.
+#[test]
+fn absurd_dates_are_refused() {
+    for claim in ["exp", "nbf", "iat"] {
+        for value in ["-1", "1e18", "18446744073709551616", "\"10\"", "null", "true", "[10]"] {
+            let error = parse(&format!(r#"{{"{claim}":{value}}}"#)).unwrap_err();
+            assert_eq!(error.code(), "claims.date", "{claim} {value}");
+        }
+        assert!(parse(&format!(r#"{{"{claim}":1e999}}"#)).is_err());
+    }
+}
+
+/// C7: a claim that is there twice refuses the token, however its name is written.
+#[test]
+fn duplicates_are_refused() {
+    for payload in [
+        r#"{"exp":1,"exp":2}"#,
+        r#"{"aud":"a","sub":"s","aud":"a"}"#,
+        r#"{"unknown":{},"unknown":{}}"#,
+        r#"{"iss":"a","\u0069ss":"b"}"#,
+    ] {
+        assert_eq!(parse(payload), Err(ClaimsError::NotAnObject), "{payload}");
+    }
+}
+
+#[test]
+fn what_is_no_object_is_refused() {
+    for payload in ["", "[]", "null", "\"a\"", "{", "{}{}", "{\"a\":\"\\ud800\"}"] {
+        assert_eq!(parse(payload), Err(ClaimsError::NotAnObject), "{payload}");
+    }
+    assert_eq!(AccessTokenClaims::parse(b"{\"a\":\"\xff\"}"), Err(ClaimsError::NotAnObject));
+}
+
+/// C8: a string or an array, in `scope` or else in `scp`.
+#[test]
+fn scopes_are_read_from_either_claim() {
+    assert_eq!(scopes(json!({})).unwrap(), "");
+    assert_eq!(scopes(json!({"scope": ""})).unwrap(), "");
+    assert_eq!(scopes(json!({"scope": " b  a "})).unwrap(), "a b");
+    assert_eq!(scopes(json!({"scope": ["b", "a"]})).unwrap(), "a b");
+    assert_eq!(scopes(json!({"scp": ["b", "a"]})).unwrap(), "a b");
+    assert_eq!(scopes(json!({"scp": "b a"})).unwrap(), "a b");
+    assert_eq!(scopes(json!({"scope": "a", "scp": ["admin"]})).unwrap(), "a");
+}
+
+/// C8: an entry of an array is one name, never several.
+#[test]
+fn what_was_read_stands_in_the_payload() {
+    for payload in [r#"{"sub":"alice","scope":"b a"}"#, r#" {"sub":"alice","scp":"b a"}"#] {
+        let claims = UnverifiedClaims::parse(payload.as_bytes()).unwrap();
+        assert_eq!((claims.payload(), claims.scope_text()), (payload.as_bytes(), Some("b a")));
+    }
+    for payload in ["{}", r#"{"scope":["a"]}"#, r#"{"scope":["a"],"scp":"b"}"#, r#"{"scope":7}"#] {
+        assert_eq!(UnverifiedClaims::parse(payload.as_bytes()).unwrap().scope_text(), None, "{payload}");
+    }
+}
+
+#[test]
+fn malformed_scopes_are_refused() {
+    for payload in [
+        json!({"scope": ["a b"]}),
+        json!({"scope": [""]}),
+        json!({"scp": ["a", "\t"]}),
+        json!({"scope": "a\"b"}),
+        json!({"scope": "a\nb"}),
+        json!({"scope": "ä"}),
+    ] {
+        assert_eq!(scopes(payload.clone()).unwrap_err().code(), "claims.scope", "{payload}");
+    }
+    assert_eq!(scopes(json!({"scope": ["a", 1]})).unwrap_err().code(), "claims.type");
+}
+
+/// C1, C5: the peek sees what the full reading sees, or fails.
+#[test]
+fn the_peek_finds_the_issuer() {
+    assert_eq!(unverified_issuer(br#" {"a":[{"iss":"b"}],"iss":"c"}"#), Ok(Some("c".to_owned())));
+    assert_eq!(unverified_issuer(br#"{"\u0069ss":"\u0063"}"#), Ok(Some("c".to_owned())));
+    assert_eq!(unverified_issuer(b"{}"), Ok(None));
+    for payload in [r#"{"iss":"a","iss":"a"}"#, r#"{"iss":5}"#, r#"["a"]"#, "", "{", r#"{"iss":"a"}x"#] {
+        assert!(unverified_issuer(payload.as_bytes()).is_err(), "{payload}");
+    }
+}
+
+/// An object, sound or nearly so, with names that are met again and values that are at odds with them.
+fn object() -> impl Strategy<Value = String> {
+    let name = prop::sample::select(vec!["sub", "aud", "exp", "scope", "scp", "cnf", "a", "b", "\\u0073ub", "\\u0061"]);
+    let value = prop::sample::select(vec![
+        "\"x\"",
+        "\"\\u0061b\"",
+        "\"\\ud800\"",
+        "null",
+        "true",
+        "1",
+        "-1",
+        "1.5",
+        "1e999",
+        "01",
+        "[]",
+        "[\"x\"]",
+        "[\"x\",1]",
+        "[[\"x\"]]",
+        "{}",
+        "{\"a\":1,\"a\":2}",
+        "{\"a\":[1e999]}",
+        "\"ä\"",
+    ]);
+    prop::collection::vec((name, value), 0..4).prop_map(|members| {
+        let members: Vec<String> = members.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
+        format!("{{{}}}", members.join(","))
+    })
+}
+
+fn is_sound(payload: &str, value: &Map<String, Value>) -> bool {
+    let text = |name: &str| value.get(name).is_none_or(Value::is_string);
+    let date = value.get("exp").is_none_or(|exp| numeric_date::parse(exp).is_some());
+    let audience = value.get("aud").is_none_or(|aud| aud.is_string() || aud.is_array());
+    let written = payload.replace("{\"a\":1,\"a\":2}", "0").replace("{\"a\":[1e999]}", "0");
+    text("sub") && date && audience && written.matches("\":").count() == value.len()
+}
+
+/// C7: among many claims one that is there twice is found, too.
+#[test]
+fn duplicates_among_many_are_refused() {
+    for count in [1, 23, 24, 25, 26, 2000] {
+        let names: Vec<String> = (0..count).map(|number| format!("\"c{}\":0", number * 7919 % 3001)).collect();
+        assert!(parse(&format!("{{{}}}", names.join(","))).is_ok(), "{count}");
+        for repeated in [0, count / 2, count - 1] {
+            let payload = format!("{{{},{}}}", names.join(","), names[repeated]);
+            assert_eq!(parse(&payload), Err(ClaimsError::NotAnObject), "{count} {repeated}");
+        }
+    }
+}
+
+/// C7: claims that nobody reads are held to the depth that others are.
+#[test]
+fn depth_is_bounded() {
+    let nested = |depth: usize| format!("{{\"a\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
+    assert!(parse(&nested(100)).is_ok());
+    for depth in [128, 10_000, 100_000] {
+        assert_eq!(parse(&nested(depth)), Err(ClaimsError::NotAnObject), "{depth}");
+        assert!(UnverifiedClaims::parse(nested(depth).as_bytes()).is_err(), "{depth}");
+    }
+}
+
+proptest! {
+    /// C7: no payload panics.
+    #[test]
+    fn no_payload_panics(payload in r#"\{("(exp|iat|nbf|aud|scope)":[-0-9.eE"\[\]a ]{0,12},?){0,3}\}"#) {
+        let _ = parse(&payload);
+        let _ = unverified_issuer(payload.as_bytes());
+    }
+
+    /// C5, C7: what is taken is what plain serde_json takes, less repetitions, wrong types and absurd dates.
+    #[test]
+    fn readings_agree(payload in object()) {
+        let value: Option<Map<String, Value>> = serde_json::from_str(&payload).ok();
+        let read = UnverifiedClaims::parse(payload.as_bytes());
+        prop_assert_eq!(read.is_ok(), value.as_ref().is_some_and(|value| is_sound(&payload, value)), "{:?}", read);
+        let (Ok(read), Some(value)) = (read, value) else { return Ok(()) };
+        prop_assert_eq!(read.sub.as_deref(), value.get("sub").and_then(Value::as_str));
+        prop_assert_eq!(read.has_cnf, value.contains_key("cnf"));
+        prop_assert_eq!(read.has_other("a"), value.contains_key("a"));
+        let owned = parse(&payload);
+        prop_assert_eq!(owned.clone().map(|owned| owned.scope), read.scopes());
+        if let Ok(owned) = owned {
+            prop_assert_eq!(&owned.aud, &read.audience().map(Audience::new));
+            for (name, kept) in &owned.extra {
+                prop_assert_eq!(Some(kept), value.get(name));
+            }
+            prop_assert_eq!(owned.cnf.as_ref(), value.get("cnf"));
+        }
+    }
+
+    /// C1: whatever the full reading takes, the peek reads the same issuer of it.
+    #[test]
+    fn peek_and_full_reading_agree(iss: Option<String>, other: String) {
+        let mut payload = json!({"sub": other, "nested": {"iss": "no"}});
+        if let Some(iss) = &iss {
+            payload["iss"] = json!(iss);
+        }
+        let payload = payload.to_string();
+        prop_assert_eq!(parse(&payload).unwrap().iss, iss.clone());
+        prop_assert_eq!(unverified_issuer(payload.as_bytes()), Ok(iss));
+    }
+}
