@@ -12,6 +12,8 @@ use crate::{
     testing::{Bench, Logged, trusted, verifier_of},
 };
 
+mod memory;
+mod telling;
 mod turns;
 
 const OTHER: &str = "https://other.example";
@@ -325,105 +327,6 @@ async fn size_is_judged_first() {
     }
 }
 
-/// C11: what was verified is remembered, gives the same evidence, and ends with the token, without leeway.
-#[tokio::test(start_paused = true)]
-async fn verified_tokens_are_remembered() {
-    let bench = ready().await;
-    let token = bench.forge.token().expires_in(60).sign();
-    assert!(bench.verifier.cached(&token).is_none());
-    let verified = bench.verify(&token).await.unwrap();
-    let remembered = bench.verifier.cached(&token).unwrap();
-    assert!(std::ptr::eq(verified.principal(), remembered.principal()));
-    assert!(bench.verifier.cached(flip_signature(&token)).is_none());
-
-    bench.clock.advance(Duration::from_millis(59_999));
-    assert!(bench.verifier.cached(&token).is_some());
-    bench.clock.advance(Duration::from_millis(1));
-    assert!(bench.verifier.cached(&token).is_none());
-    assert_eq!(bench.verifier.remembered(), 0);
-    // Within the leeway it is still good, and judged anew each time.
-    assert_eq!(bench.refusal(&token).await, None);
-    assert_eq!(bench.verifier.remembered(), 0);
-    bench.clock.advance(Duration::from_secs(10));
-    assert_eq!(bench.refusal(&token).await, Some("token.expired"));
-}
-
-/// C11: a refused token is not remembered, and a remembered one counts for one resource only.
-#[tokio::test(start_paused = true)]
-async fn memory_is_each_resources_own() {
-    let bench = ready().await;
-    let expired = bench.forge.token().expires_in(-60).sign();
-    assert_eq!(bench.refusal(&expired).await, Some("token.expired"));
-    assert_eq!(bench.verifier.remembered(), 0);
-
-    let token = bench.forge.token().sign();
-    bench.verify(&token).await.unwrap();
-    let neighbour = verifier_of("https://mcp.example.com/other", vec![Arc::clone(&bench.issuer)], &bench.clock);
-    assert!(neighbour.cached(&token).is_none());
-    let refused = neighbour.verify(&AccessToken::new(token)).await.unwrap_err();
-    assert_eq!(refused.code(), "token.audience_mismatch");
-}
-
-/// C11: a change of one issuer's keys takes nothing of another's.
-#[tokio::test(start_paused = true)]
-async fn memory_is_each_issuers_own() {
-    let (bench, other, other_issuer) = with_other_issuer().await;
-    let (token, others) = (bench.forge.token().sign(), other.token().sign());
-    bench.verify(&token).await.unwrap();
-    bench.verify(&others).await.unwrap();
-    other.rotate();
-    bench.fake.publish(&other);
-    other_issuer.refresh_now().await.unwrap();
-    assert!(bench.verifier.cached(&token).is_some());
-    assert!(bench.verifier.cached(&others).is_none());
-    assert_eq!(bench.verifier.remembered(), 1);
-}
-
-/// C11: what nobody asks for again is swept away.
-#[tokio::test(start_paused = true)]
-async fn memory_is_swept() {
-    let bench = ready().await;
-    bench.verify(&bench.forge.token().expires_in(30).sign()).await.unwrap();
-    bench.verify(&bench.forge.token().expires_in(90).sign()).await.unwrap();
-    bench.clock.advance(Duration::from_secs(60));
-    assert_eq!((bench.verifier.sweep(), bench.verifier.remembered()), (1, 1));
-}
-
-/// C11: a hit and a miss of the memory allocate nothing.
-#[tokio::test(start_paused = true)]
-async fn a_lookup_does_not_allocate() {
-    let bench = ready().await;
-    let token = bench.forge.token().sign();
-    let verified = bench.verify(&token).await.unwrap();
-    let miss = flip_signature(&token);
-    let allocations = allocation_counter::measure(|| {
-        let hit = bench.verifier.cached(&token);
-        assert!(std::ptr::eq(hit.as_ref().unwrap().principal(), verified.principal()));
-        assert!(bench.verifier.cached(&miss).is_none());
-    });
-    assert_eq!(allocations.count_total, 0);
-}
-
-/// J2: neither a refusal nor the debug text of anything that the verifier hands out repeats the token.
-#[tokio::test(start_paused = true)]
-async fn nothing_repeats_the_token() {
-    let bench = ready().await;
-    let canary = "canary-in-the-token";
-    let good = bench.forge.token().subject(canary).claim("secret", canary).sign();
-    let bad = bench.forge.token().subject(canary).audience(canary).kid(canary).issuer(canary);
-    let verified = bench.verify(&good).await.unwrap();
-    let mut texts = vec![format!("{verified:?} {:?}", bench.verifier)];
-    let in_name_of_issuer = bad.clone().issuer(bench.forge.issuer().as_str());
-    for token in [bad.sign(), in_name_of_issuer.sign(), bench.forge.token().audience(canary).sign(), canary.to_owned()]
-    {
-        let error = bench.verifier.verify(&AccessToken::new(token)).await.unwrap_err();
-        texts.push(format!("{error} {error:?}"));
-    }
-    for text in texts {
-        assert!(!text.contains("canary") && !text.contains(&good), "{text}");
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn the_future_can_be_sent() {
     fn sendable<T: Send>(value: T) -> T {
@@ -447,51 +350,6 @@ async fn given_keys_need_no_issuer() {
     assert_eq!(verified.principal().issuer(), forge.issuer());
 }
 
-/// The header of a token that verified is known from then on; that of one that did not is not.
-#[tokio::test(start_paused = true)]
-async fn the_usual_header_is_learnt() {
-    let bench = ready().await;
-    let token = bench.forge.token().sign();
-    assert_eq!(bench.refusal(&flip_signature(&token)).await, Some("token.signature"));
-    assert!(bench.issuer.usual().header_of(&token).is_none());
-    assert_eq!(bench.refusal(&token).await, None);
-    assert!(bench.issuer.usual().header_of(&token).is_some());
-    let other = bench.forge.token().typ("application/at+jwt").sign();
-    assert_eq!(bench.refusal(&other).await, None);
-    assert!(bench.issuer.usual().header_of(&other).is_none());
-    assert!(bench.issuer.usual().header_of(&token).is_some());
-}
-
-/// A verifier shows what it is set to.
-#[tokio::test]
-async fn a_verifier_shows_its_settings() {
-    let shown = format!("{:?}", Bench::new().verifier);
-    assert!(shown.starts_with("Verifier { settings: ") && shown.contains(Forge::RESOURCE), "{shown}");
-}
-
-/// J2: whom a token speaks for is shown by issuer, scopes and expiry, not by name.
-#[tokio::test(start_paused = true)]
-async fn a_principal_shows_no_person() {
-    let verified = ready().await;
-    let verified = verified.verify(&verified.forge.token().scope("mcp:tools").sign()).await.unwrap();
-    let shown = format!("{:?}", verified.principal());
-    assert!(shown.starts_with("Principal { issuer: ") && shown.contains("mcp:tools"), "{shown}");
-    assert!(shown.contains("expires: ") && !shown.contains("alice"), "{shown}");
-}
-
-/// What is made of a principal is made once, and kept for every request with the same token; there is room for one.
-#[tokio::test(start_paused = true)]
-async fn what_is_derived_is_kept() {
-    let bench = ready().await;
-    let token = bench.forge.token().sign();
-    let verified = bench.verify(&token).await.unwrap();
-    let made = verified.principal().derived(|principal| principal.subject().map(str::to_owned));
-    assert_eq!(made, Some(&Some("alice".to_owned())));
-    let again = bench.verify(&token).await.unwrap();
-    assert_eq!(again.principal().derived(|_| Some("another".to_owned())), made);
-    assert_eq!(again.principal().derived(|_| 7_u32), None);
-}
-
 /// C10: only a token that could not be judged is worth another try.
 #[test]
 fn only_what_was_not_judged_comes_again() {
@@ -502,15 +360,4 @@ fn only_what_was_not_judged_comes_again() {
     for error in [VerifyError::Expired, VerifyError::Inactive, VerifyError::Jws(JoseError::UnknownKey)] {
         assert!(!error.is_unavailable() && error.retry_after().is_none(), "{error}");
     }
-}
-
-/// J1: the log tells why a token is refused, and whose it is.
-#[tokio::test(start_paused = true)]
-async fn the_log_tells_why_a_token_is_refused() {
-    let bench = ready().await;
-    let (log, _guard) = Logged::here();
-    assert_eq!(bench.refusal(&bench.forge.token().expires_in(-60).sign()).await, Some("token.expired"));
-    let line = log.lines().pop().unwrap();
-    assert!(line.starts_with("DEBUG ") && line.contains("token.issuer=https://issuer.example"), "{line}");
-    assert!(line.contains("deny.code=\"token.expired\""), "{line}");
 }

@@ -1,0 +1,158 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn parse(text: &'static str) -> Result<Kind, MessageError> {
+    Message::parse(Bytes::from_static(text.as_bytes())).map(|message| message.kind)
+}
+
+#[test]
+fn messages_are_told_apart() {
+    let id = |text: &str| Id(text.into());
+    let method = "m".to_owned();
+    let request = |text| Ok(Kind::Request { id: id(text), method: "m".into() });
+    assert_eq!(parse(r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#), request("1"));
+    assert_eq!(parse(r#"{"jsonrpc":"2.0","id":"a b","method":"m","params":[1]}"#), request("\"a b\""));
+    assert_eq!(parse(r#"{"jsonrpc":"2.0","method":"m"}"#), Ok(Kind::Notification { method }));
+    let answer = Ok(Kind::Response { id: Some(id("-1")) });
+    assert_eq!(parse(r#"{"jsonrpc":"2.0","id":-1,"result":null,"result2":0}"#), answer);
+    assert_eq!(parse(r#"{"jsonrpc":"2.0","id":null,"error":{}}"#), Ok(Kind::Response { id: None }));
+}
+
+#[test]
+fn what_is_no_message_is_refused() {
+    for text in ["", "hello", "{", "{} {}", "\"", "{\"jsonrpc\":\"2.0\",\"method\":\"m\""] {
+        assert_eq!(parse(text), Err(MessageError::NotJson), "{text}");
+    }
+    for text in [
+        "1",
+        "\"a\"",
+        "{}",
+        r#"{"jsonrpc":"1.0","method":"m"}"#,
+        r#"{"jsonrpc":"2.0"}"#,
+        r#"{"jsonrpc":"2.0","id":1}"#,
+        r#"{"jsonrpc":"2.0","id":{},"method":"m"}"#,
+        r#"{"jsonrpc":"2.0","id":true,"method":"m"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":1}"#,
+        r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"m"}"#,
+        r#"{"jsonrpc":"2.0","result":1}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":1,"error":{}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"m","result":1}"#,
+    ] {
+        assert_eq!(parse(text), Err(MessageError::NotJsonRpc), "{text}");
+    }
+    assert_eq!(parse("[]"), Err(MessageError::Batch));
+}
+
+/// What is not UTF-8 is no JSON, wherever it stands.
+#[test]
+fn other_bytes_than_utf_8_are_refused() {
+    for text in [
+        &b"{\"jsonrpc\":\"2.0\",\"method\":\"m\",\"other\":\"\xff\"}"[..],
+        b"{\"jsonrpc\":\"2.0\",\"method\":\"m\xc3\"}",
+        b"{\"jsonrpc\":\"2.0\",\"method\":\"m\",\"params\":{\"a\":\"\xed\xa0\x80\"}}",
+        b"\xfe\xff",
+    ] {
+        let refused = Message::parse(Bytes::from_static(text)).map(|message| message.kind);
+        assert_eq!(refused, Err(MessageError::NotJson), "{text:?}");
+    }
+}
+
+/// Servers write an identifier as their JSON library does.
+#[test]
+fn identifiers_are_compared_by_their_meaning() {
+    let id = |text: &str| Id::of(serde_json::from_str(text).unwrap());
+    for (one, other) in [
+        (r#""a/b""#, r#""a\/b""#),
+        (r#""\u00e4""#, r#""ä""#),
+        ("1", "1.0"),
+        ("100", "1e2"),
+        ("-0.0", "0"),
+        ("9007199254740992", "9007199254740992.0"),
+        ("1.50", "1.5"),
+    ] {
+        assert!(id(one).is_some() && id(one) == id(other), "{one} {other}");
+    }
+    for (one, other) in
+        [("1", r#""1""#), ("1", "2"), ("1.5", "1"), ("18446744073709551615", "18446744073709551614"), ("-1", "1")]
+    {
+        assert_ne!(id(one), id(other), "{one} {other}");
+    }
+    for foreign in ["true", "{}", "[1]", "null"] {
+        assert_eq!(id(foreign), None, "{foreign}");
+    }
+}
+
+#[test]
+fn a_servers_batch_is_taken_apart_and_stays_on_its_lines() {
+    let text = "[{\"jsonrpc\":\"2.0\",\n\"method\":\"a\"},\r\n{\"jsonrpc\":\"2.0\",\"method\":\"b\\n\"}]";
+    let texts: Vec<_> =
+        Message::parse_all(Bytes::from_static(text.as_bytes())).unwrap().into_iter().map(|one| one.text).collect();
+    assert_eq!(texts, [&br#"{"jsonrpc":"2.0", "method":"a"}"#[..], br#"{"jsonrpc":"2.0","method":"b\n"}"#]);
+    assert!(Message::parse_all(Bytes::from_static(b"[[]]")).is_err());
+}
+
+#[test]
+fn parameters_are_read_where_they_are_an_object() {
+    let message = |params: &str| {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{params}}}"#);
+        Message::parse(text.into()).unwrap()
+    };
+    let modern =
+        message(r#"{"name":"ä\"","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"},"requestId":"x"}"#);
+    assert_eq!(modern.params().protocol_version().as_deref(), Some("2026-07-28"));
+    assert_eq!(modern.params().mirrored("name").as_deref(), Some("ä\""));
+    assert_eq!(modern.params().mirrored("uri"), None);
+    assert_eq!(modern.params().request_id(), Some(Id("\"x\"".into())));
+    for odd in ["null", "[1]", "1", r#"{"_meta":1,"name":2,"requestId":{}}"#, r#"{"_meta":["a"]}"#] {
+        let odd = message(odd);
+        assert_eq!(odd.params().protocol_version(), None);
+        assert_eq!(odd.params().mirrored("name"), None);
+        assert_eq!(odd.params().request_id(), None);
+    }
+}
+
+#[test]
+fn answers_of_this_side_are_messages() {
+    let id = Id("\"a\"".into());
+    for text in [
+        error_answer(Some(&id), ErrorCode::InternalError, "x\n\"", "a.b"),
+        error_answer(None, ErrorCode::ParseError, "x", ""),
+        with_id(&id, serde_json::from_str(r#"{"code":1,"message":"m"}"#).unwrap()),
+        request(&Id::own(7), "tools/list", Some("{}")).text,
+    ] {
+        let message = Message::parse(text.clone()).unwrap();
+        assert_eq!(message.text, text);
+    }
+}
+
+fn json() -> impl Strategy<Value = serde_json::Value> {
+    let leaf = prop_oneof![
+        Just(serde_json::Value::Null),
+        any::<i64>().prop_map(Into::into),
+        any::<String>().prop_map(Into::into),
+    ];
+    leaf.prop_recursive(4, 32, 4, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..4).prop_map(Into::into),
+            proptest::collection::btree_map(any::<String>(), inner, 0..4)
+                .prop_map(|members| serde_json::Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
+        let _ = Message::parse_all(bytes.into());
+    }
+
+    /// However a server breaks its lines, the client gets one, which says the same.
+    #[test]
+    fn a_message_keeps_its_meaning_on_one_line(params in json(), id in any::<String>()) {
+        let sent = serde_json::json!({ "jsonrpc": "2.0", "id": id, "method": "m", "params": params });
+        let message = Message::parse(serde_json::to_vec_pretty(&sent).unwrap().into()).unwrap();
+        prop_assert!(!message.text.iter().any(|byte| matches!(byte, b'\n' | b'\r')));
+        prop_assert_eq!(serde_json::from_slice::<serde_json::Value>(&message.text).unwrap(), sent);
+    }
+}

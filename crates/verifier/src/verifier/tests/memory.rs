@@ -1,0 +1,110 @@
+//! What is remembered, of what was verified and of whom it speaks for.
+
+use super::*;
+
+/// C11: what was verified is remembered, gives the same evidence, and ends with the token, without leeway.
+#[tokio::test(start_paused = true)]
+async fn verified_tokens_are_remembered() {
+    let bench = ready().await;
+    let token = bench.forge.token().expires_in(60).sign();
+    assert!(bench.verifier.cached(&token).is_none());
+    let verified = bench.verify(&token).await.unwrap();
+    let remembered = bench.verifier.cached(&token).unwrap();
+    assert!(std::ptr::eq(verified.principal(), remembered.principal()));
+    assert!(bench.verifier.cached(flip_signature(&token)).is_none());
+
+    bench.clock.advance(Duration::from_millis(59_999));
+    assert!(bench.verifier.cached(&token).is_some());
+    bench.clock.advance(Duration::from_millis(1));
+    assert!(bench.verifier.cached(&token).is_none());
+    assert_eq!(bench.verifier.remembered(), 0);
+    // Within the leeway it is still good, and judged anew each time.
+    assert_eq!(bench.refusal(&token).await, None);
+    assert_eq!(bench.verifier.remembered(), 0);
+    bench.clock.advance(Duration::from_secs(10));
+    assert_eq!(bench.refusal(&token).await, Some("token.expired"));
+}
+
+/// C11: a refused token is not remembered, and a remembered one counts for one resource only.
+#[tokio::test(start_paused = true)]
+async fn memory_is_each_resources_own() {
+    let bench = ready().await;
+    let expired = bench.forge.token().expires_in(-60).sign();
+    assert_eq!(bench.refusal(&expired).await, Some("token.expired"));
+    assert_eq!(bench.verifier.remembered(), 0);
+
+    let token = bench.forge.token().sign();
+    bench.verify(&token).await.unwrap();
+    let neighbour = verifier_of("https://mcp.example.com/other", vec![Arc::clone(&bench.issuer)], &bench.clock);
+    assert!(neighbour.cached(&token).is_none());
+    let refused = neighbour.verify(&AccessToken::new(token)).await.unwrap_err();
+    assert_eq!(refused.code(), "token.audience_mismatch");
+}
+
+/// C11: a change of one issuer's keys takes nothing of another's.
+#[tokio::test(start_paused = true)]
+async fn memory_is_each_issuers_own() {
+    let (bench, other, other_issuer) = with_other_issuer().await;
+    let (token, others) = (bench.forge.token().sign(), other.token().sign());
+    bench.verify(&token).await.unwrap();
+    bench.verify(&others).await.unwrap();
+    other.rotate();
+    bench.fake.publish(&other);
+    other_issuer.refresh_now().await.unwrap();
+    assert!(bench.verifier.cached(&token).is_some());
+    assert!(bench.verifier.cached(&others).is_none());
+    assert_eq!(bench.verifier.remembered(), 1);
+}
+
+/// C11: what nobody asks for again is swept away.
+#[tokio::test(start_paused = true)]
+async fn memory_is_swept() {
+    let bench = ready().await;
+    bench.verify(&bench.forge.token().expires_in(30).sign()).await.unwrap();
+    bench.verify(&bench.forge.token().expires_in(90).sign()).await.unwrap();
+    bench.clock.advance(Duration::from_secs(60));
+    assert_eq!((bench.verifier.sweep(), bench.verifier.remembered()), (1, 1));
+}
+
+/// C11: a hit and a miss of the memory allocate nothing.
+#[tokio::test(start_paused = true)]
+async fn a_lookup_does_not_allocate() {
+    let bench = ready().await;
+    let token = bench.forge.token().sign();
+    let verified = bench.verify(&token).await.unwrap();
+    let miss = flip_signature(&token);
+    let allocations = allocation_counter::measure(|| {
+        let hit = bench.verifier.cached(&token);
+        assert!(std::ptr::eq(hit.as_ref().unwrap().principal(), verified.principal()));
+        assert!(bench.verifier.cached(&miss).is_none());
+    });
+    assert_eq!(allocations.count_total, 0);
+}
+
+/// The header of a token that verified is known from then on; that of one that did not is not.
+#[tokio::test(start_paused = true)]
+async fn the_usual_header_is_learnt() {
+    let bench = ready().await;
+    let token = bench.forge.token().sign();
+    assert_eq!(bench.refusal(&flip_signature(&token)).await, Some("token.signature"));
+    assert!(bench.issuer.usual().header_of(&token).is_none());
+    assert_eq!(bench.refusal(&token).await, None);
+    assert!(bench.issuer.usual().header_of(&token).is_some());
+    let other = bench.forge.token().typ("application/at+jwt").sign();
+    assert_eq!(bench.refusal(&other).await, None);
+    assert!(bench.issuer.usual().header_of(&other).is_none());
+    assert!(bench.issuer.usual().header_of(&token).is_some());
+}
+
+/// What is made of a principal is made once, and kept for every request with the same token; there is room for one.
+#[tokio::test(start_paused = true)]
+async fn what_is_derived_is_kept() {
+    let bench = ready().await;
+    let token = bench.forge.token().sign();
+    let verified = bench.verify(&token).await.unwrap();
+    let made = verified.principal().derived(|principal| principal.subject().map(str::to_owned));
+    assert_eq!(made, Some(&Some("alice".to_owned())));
+    let again = bench.verify(&token).await.unwrap();
+    assert_eq!(again.principal().derived(|_| Some("another".to_owned())), made);
+    assert_eq!(again.principal().derived(|_| 7_u32), None);
+}
