@@ -10,6 +10,8 @@ use tokio::{
     time::timeout,
 };
 
+use crate::idp::Idp;
+
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The running bridge. It is killed when dropped.
@@ -275,19 +277,8 @@ async fn a_token_of_another_client_opens_another_session() {
     let clients = ["first", "second"]
         .map(|id| format!("[[client]]\nid = \"{id}\"\nredirect_uris = [\"http://127.0.0.1/callback\"]\n"));
     let clients = Scratch::file("clients.toml", &clients.concat());
-    let idp = ["idp", "--listen", "127.0.0.1:0", "--auto-consent", "--scope", "mcp:tools", "--scope", "mcp:admin"];
-    let mut idp = Command::new(binary())
-        .args(idp)
-        .args(["--clients", clients.as_str()])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(idp.stdout.take().unwrap()).lines();
-    let line = timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap().unwrap();
-    let issuer = line.strip_prefix("development authorization server: ").unwrap();
+    let idp = ["--auto-consent", "--scope", "mcp:tools", "--scope", "mcp:admin", "--clients", clients.as_str()];
+    let idp = timeout(PATIENCE, Idp::start(&idp)).await.unwrap();
 
     let upstream = Upstream::start().await;
     // Clients compare the resource with the address that they know, which has to be there before the start.
@@ -311,6 +302,7 @@ async fn a_token_of_another_client_opens_another_session() {
         name = "admin_*"
         scopes = ["mcp:admin"]
         "#,
+        issuer = idp.issuer,
         setting = upstream.setting(),
     ))
     .await;

@@ -12,13 +12,13 @@ use tokio::{
 const REDIRECT: &str = "http%3A%2F%2F127.0.0.1%3A4321%2Fcallback";
 
 /// The running program. It is killed when dropped.
-struct Idp {
+pub(crate) struct Idp {
     _child: Child,
-    issuer: String,
+    pub(crate) issuer: String,
 }
 
 impl Idp {
-    async fn start(arguments: &[&str]) -> Self {
+    pub(crate) async fn start(arguments: &[&str]) -> Self {
         let mut command = Command::new(binary());
         command.args(["idp", "--listen", "127.0.0.1:0"]).args(arguments).stdin(Stdio::null()).stderr(Stdio::null());
         let mut child = command.stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();

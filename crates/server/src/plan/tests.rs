@@ -3,6 +3,7 @@ use std::time::Duration;
 use portcullis_guard::{ClaimRule, ClaimTest, Rate};
 use portcullis_metadata::Scopes;
 
+mod issuers;
 mod limits;
 
 use super::*;
@@ -204,107 +205,6 @@ fn audiences_are_urls_of_one_resource() {
     let two = with("[[resource]]\nendpoint = \"/other\"\nupstream = \"demo\"");
     let two = two.replace(issuer, &audience("https://old.example.com/mcp"));
     assert!(format!("{:#}", judge(&two).err().expect("refused")).contains("would count for all"));
-}
-
-/// The issuer of the good configuration, with more lines.
-fn issuer_with(lines: &str) -> (&'static str, String) {
-    const ISSUER: &str = "issuer = \"https://auth.example.com/realms/prod\"";
-    (ISSUER, format!("{ISSUER}\n{lines}"))
-}
-
-/// C1: each issuer's tokens are validated by signature, by introspection, or both.
-#[test]
-fn introspection_is_configured() {
-    use portcullis_verifier::{IntrospectionAuthentication, Validation};
-    let plan_of = |lines: &str| {
-        let (from, to) = issuer_with(lines);
-        judge(&GOOD.replace(from, &to)).unwrap().issuers.remove(0).settings.validation
-    };
-    assert!(matches!(plan_of(""), Validation::Jwt));
-    let Validation::Introspection(settings) = plan_of("validate = \"introspection\"\nclient_id = \"portcullis\"")
-    else {
-        panic!("introspection");
-    };
-    assert_eq!((settings.client_id.as_str(), settings.max_in_flight), ("portcullis", 64));
-    assert!(settings.client_secret.is_none() && settings.endpoint.is_none() && settings.authentication.is_none());
-    assert_eq!(settings.remembered_for, Duration::from_secs(30));
-
-    let secret = std::env::temp_dir().join(format!("portcullis-plan-{}", std::process::id()));
-    std::fs::write(&secret, "hush\n").unwrap();
-    let validation = plan_of(&format!(
-        r#"
-        validate = "jwt+introspection"
-        client_id = "portcullis"
-        client_secret = {{ file = "{}" }}
-        introspection_endpoint = "http://127.0.0.1:9/introspect"
-        introspection_auth = "basic"
-        introspection_in_flight = 8
-        introspection_cache = "5s"
-        "#,
-        secret.display()
-    ));
-    std::fs::remove_file(&secret).unwrap();
-    let Validation::JwtAndIntrospection(settings) = validation else { panic!("jwt+introspection") };
-    assert_eq!(settings.client_secret.unwrap().secret(), "hush");
-    assert_eq!(settings.endpoint.unwrap().as_str(), "http://127.0.0.1:9/introspect");
-    assert_eq!(settings.authentication, Some(IntrospectionAuthentication::Basic));
-    assert_eq!((settings.max_in_flight, settings.remembered_for), (8, Duration::from_secs(5)));
-}
-
-/// D2, J6: what introspection cannot do with is refused, in one line that names it.
-#[test]
-fn introspection_is_checked() {
-    const ON: &str = "validate = \"introspection\"\nclient_id = \"portcullis\"\n";
-    for (lines, named) in [
-        ("validate = \"introspection\"".to_owned(), "client_id"),
-        (
-            format!("{ON}client_secret = {{ env = \"PORTCULLIS_TEST_NO_SUCH_SECRET\" }}"),
-            "client_secret: the environment variable PORTCULLIS_TEST_NO_SUCH_SECRET is not set",
-        ),
-        (
-            format!("{ON}client_secret = {{ file = \"/nowhere/secret\" }}"),
-            "client_secret: the file /nowhere/secret cannot be read",
-        ),
-        (format!("{ON}client_secret = \"hunter2\""), "{ env = \"NAME\" }"),
-        (format!("{ON}introspection_endpoint = \"http://auth.example.com/introspect\""), "introspection_endpoint"),
-        (format!("{ON}introspection_endpoint = \"introspect\""), "introspection_endpoint"),
-        (format!("{ON}introspection_auth = \"basic\""), "client_secret"),
-        (format!("{ON}introspection_auth = \"digest\""), "introspection_auth"),
-        (format!("{ON}introspection_in_flight = 0"), "1 to 1024"),
-        (format!("{ON}introspection_cache = \"31s\""), "30 s"),
-        (format!("{ON}jwks_uri = \"https://auth.example.com/jwks\""), "jwks_uri"),
-        ("client_id = \"portcullis\"".to_owned(), "client_id is for introspection"),
-        ("introspection_auth = \"post\"".to_owned(), "introspection_auth is for introspection"),
-        ("introspection_cache = \"1s\"".to_owned(), "introspection_cache is for introspection"),
-    ] {
-        let (from, to) = issuer_with(&lines);
-        let message = error(from, &to);
-        assert!(message.contains(named) && !message.contains("hunter2"), "{message}");
-    }
-}
-
-/// C1: an opaque token can go to one issuer of a resource only.
-#[test]
-fn two_introspection_issuers_are_refused() {
-    let (from, to) = issuer_with("validate = \"introspection\"\nclient_id = \"portcullis\"");
-    let other =
-        "[[issuer]]\nissuer = \"https://other.example.com\"\nvalidate = \"introspection\"\nclient_id = \"portcullis\"";
-    let message = format!("{:#}", judge(&with(other).replace(from, &to)).err().expect("it is refused"));
-    assert!(message.contains("opaque token can go to one issuer only") && !message.contains('\n'), "{message}");
-    let both = other.replace("\"introspection\"", "\"jwt+introspection\"");
-    assert!(judge(&with(&both).replace(from, &to)).is_ok());
-}
-
-#[test]
-fn issuers_are_checked() {
-    let issuer = "https://auth.example.com/realms/prod";
-    assert!(error(issuer, "http://auth.example.com").contains("issuer"));
-    assert!(error(issuer, "auth.example.com").contains("issuer"));
-    assert!(error("[[resource]]", &format!("[[issuer]]\nissuer = \"{issuer}\"\n[[resource]]")).contains("twice"));
-    assert!(error("[[resource]]", "algorithms = [\"HS256\"]\n[[resource]]").contains("HS256"));
-    assert!(error("[[resource]]", "leeway = \"5m\"\n[[resource]]").contains("leeway"));
-    assert!(error("[[resource]]", "jwks_uri = \"http://keys.example.com\"\n[[resource]]").contains("jwks_uri"));
-    assert!(error("[[resource]]", "jwks_file = \"/nowhere.json\"\n[[resource]]").contains("/nowhere.json"));
 }
 
 /// F7: without authorization on an open network only when it is said twice.
