@@ -88,7 +88,7 @@ impl Cache {
         present: impl Fn(usize) -> Option<u64>,
     ) -> Option<VerifiedToken> {
         let mut shard = self.shard(fingerprint);
-        let position = *shard.index.get(&fingerprint.0)? as usize;
+        let position = *shard.index.get(&fingerprint.0)?;
         let slot = shard.slots.get(position)?;
         if slot.counts(now, &present) {
             return Some(slot.token.clone());
@@ -158,7 +158,7 @@ impl Slot {
 
 /// A table beside a dense list, so that entries at a random place are one index away.
 struct Shard {
-    index: HashMap<u128, u32, BuildHasherDefault<LowHalf>>,
+    index: HashMap<u128, usize, BuildHasherDefault<LowHalf>>,
     slots: Vec<Slot>,
     random: u64,
 }
@@ -172,7 +172,7 @@ impl Shard {
     /// back what was in its place.
     fn put(&mut self, slot: Slot, capacity: usize, now: Now, present: &impl Fn(usize) -> Option<u64>) -> Option<Slot> {
         let place = match self.index.get(&slot.fingerprint) {
-            Some(&position) => Some(position as usize),
+            Some(&position) => Some(position),
             None => self.reusable(capacity, now, present),
         };
         let Some(place) = place else {
@@ -182,7 +182,7 @@ impl Shard {
         let fingerprint = slot.fingerprint;
         let former = mem::replace(self.slots.get_mut(place)?, slot);
         self.index.remove(&former.fingerprint);
-        self.index.insert(fingerprint, u32::try_from(place).ok()?);
+        self.index.insert(fingerprint, place);
         Some(former)
     }
 
@@ -206,20 +206,19 @@ impl Shard {
     }
 
     fn push(&mut self, slot: Slot) {
-        let Ok(position) = u32::try_from(self.slots.len()) else { return };
         if self.slots.capacity() == 0 {
             self.slots.reserve_exact(FIRST_ROOM);
             self.index.reserve(FIRST_ROOM);
         }
-        self.index.insert(slot.fingerprint, position);
+        self.index.insert(slot.fingerprint, self.slots.len());
         self.slots.push(slot);
     }
 
     fn remove(&mut self, position: usize) {
         let removed = self.slots.swap_remove(position);
         self.index.remove(&removed.fingerprint);
-        if let (Some(moved), Ok(place)) = (self.slots.get(position), u32::try_from(position)) {
-            self.index.insert(moved.fingerprint, place);
+        if let Some(moved) = self.slots.get(position) {
+            self.index.insert(moved.fingerprint, position);
         }
     }
 

@@ -186,7 +186,7 @@ fn old_entries_go_first() {
 fn agree(shard: &Shard, entries: usize) {
     assert_eq!((shard.slots.len(), shard.index.len()), (entries, entries));
     for (position, slot) in shard.slots.iter().enumerate() {
-        assert_eq!(shard.index[&slot.fingerprint] as usize, position);
+        assert_eq!(shard.index[&slot.fingerprint], position);
     }
 }
 
