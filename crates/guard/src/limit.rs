@@ -4,7 +4,7 @@ mod tests;
 
 use std::{
     fmt,
-    hash::{BuildHasher as _, Hash, RandomState},
+    hash::{BuildHasher as _, RandomState},
     net::{IpAddr, Ipv6Addr},
     num::NonZeroU32,
     sync::Arc,
@@ -78,9 +78,12 @@ impl Rate {
 /// but the lock of a part of the table.
 pub struct Limiter {
     counts: RateLimiter<Key, Table, Time, NoOpMiddleware<Duration>>,
-    /// Its key is this limiter's own, so that nobody can choose whose count is theirs.
+    /// Of addresses. Its key is this limiter's own, so that nobody can choose whose count is theirs.
     hasher: RandomState,
 }
+
+/// Whose requests those are that come without a principal.
+const EVERYBODY: Key = 0;
 
 /// A request came before its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,12 +108,13 @@ impl Limiter {
     /// # Errors
     /// When it has to wait.
     pub fn check_address(&self, address: Option<IpAddr>) -> Result<(), Limited> {
+        // IPv4 addresses are those IPv6 ones that they are written as, which end in more than zeros.
         let network = match address.map(|address| address.to_canonical()) {
-            Some(IpAddr::V4(address)) => IpAddr::V4(address),
-            Some(IpAddr::V6(address)) => IpAddr::V6((u128::from(address) & !u128::from(u64::MAX)).into()),
-            None => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+            Some(IpAddr::V4(address)) => u128::from(address.to_ipv6_mapped()),
+            Some(IpAddr::V6(address)) => u128::from(address) & !u128::from(u64::MAX),
+            None => u128::from(Ipv6Addr::UNSPECIFIED),
         };
-        self.check(&network)
+        self.check(self.hasher.hash_one(network))
     }
 
     /// Counts a request of this principal: of its subject, whichever client it uses, or of its client where it has no
@@ -119,15 +123,12 @@ impl Limiter {
     /// # Errors
     /// When it has to wait.
     pub fn check_principal(&self, principal: Option<&Principal>) -> Result<(), Limited> {
-        self.check(&principal.map(|principal| {
-            let (subject, client) = (principal.subject(), principal.client());
-            (principal.issuer().as_str(), subject, client.filter(|_| subject.is_none()))
-        }))
+        self.check(principal.map_or(EVERYBODY, Principal::counts_as))
     }
 
-    fn check(&self, whose: &impl Hash) -> Result<(), Limited> {
+    fn check(&self, whose: Key) -> Result<(), Limited> {
         self.counts
-            .check_key(&self.hasher.hash_one(whose))
+            .check_key(&whose)
             .map_err(|until| Limited { retry_after: until.wait_time_from(self.counts.clock().now()) })
     }
 }

@@ -1,4 +1,9 @@
-use std::{any::Any, fmt, sync::OnceLock};
+use std::{
+    any::Any,
+    fmt,
+    hash::{BuildHasher as _, RandomState},
+    sync::{LazyLock, OnceLock},
+};
 
 use portcullis_metadata::{Issuer, Scopes, UnixTime};
 use serde_json::{Map, Value};
@@ -20,8 +25,20 @@ pub struct Principal {
     pub(crate) derived: Derived,
 }
 
-/// Room for what a later stage makes of a principal.
-pub(crate) type Derived = OnceLock<Box<dyn Any + Send + Sync>>;
+/// Room for what later stages make of a principal, each at most once.
+#[derive(Default)]
+pub(crate) struct Derived {
+    for_requests: Room,
+    for_records: Room,
+    counts_as: OnceLock<u64>,
+}
+
+/// Room for one value of any type.
+#[derive(Default)]
+struct Room(OnceLock<Box<dyn Any + Send + Sync>>);
+
+/// Drawn once a process, so that nobody can choose whose requests count with theirs.
+static COUNTS_AS_KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 impl Principal {
     /// The issuer that the token was verified for. Subjects of different issuers are never the same.
@@ -82,7 +99,34 @@ impl Principal {
     /// kept beside the principal for every request with the same token. There is room for one such value; `None` when
     /// it is taken by a value of another type.
     pub fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce(&Self) -> T) -> Option<&T> {
-        self.derived.get_or_init(|| Box::new(make(self))).downcast_ref()
+        self.derived.for_requests.get_or_make(|| make(self))
+    }
+
+    /// The same for what records of requests say of this principal, in a room of its own.
+    pub fn recorded<T: Any + Send + Sync>(&self, make: impl FnOnce(&Self) -> T) -> Option<&T> {
+        self.derived.for_records.get_or_make(|| make(self))
+    }
+
+    /// Whose requests these are, for counting them: the same for all principals with this issuer and subject,
+    /// whichever client they use, or with this issuer and client where they have no subject. A hash that differs from
+    /// process to process, and that nobody outside can foresee.
+    pub fn counts_as(&self) -> u64 {
+        *self.derived.counts_as.get_or_init(|| {
+            let (subject, client) = (self.subject(), self.client());
+            COUNTS_AS_KEY.hash_one((self.issuer.as_str(), subject, client.filter(|_| subject.is_none())))
+        })
+    }
+}
+
+impl Derived {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Room {
+    fn get_or_make<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
+        self.0.get_or_init(|| Box::new(make())).downcast_ref()
     }
 }
 

@@ -56,6 +56,17 @@ fn addresses_count_apart() {
     assert_eq!(passing(&limiter, None, 2), 1);
 }
 
+/// J5: no IPv4 address counts with an IPv6 network, not with that of zeros either.
+#[test]
+fn address_families_count_apart() {
+    let (_, limiter) = limiter(rate(1, 60), 100);
+    for (text, passes) in
+        [("0.0.0.0", true), ("::1", true), ("::2", false), ("::192.0.2.1", false), ("192.0.2.1", true)]
+    {
+        assert_eq!(limiter.check_address(address(text)).is_ok(), passes, "{text}");
+    }
+}
+
 /// J5: a flood of addresses neither makes the table grow nor pushes out what others have used up, and is limited itself.
 #[test]
 fn a_flood_of_addresses_is_bounded() {

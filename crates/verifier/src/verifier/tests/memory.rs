@@ -108,3 +108,42 @@ async fn what_is_derived_is_kept() {
     assert_eq!(again.principal().derived(|_| Some("another".to_owned())), made);
     assert_eq!(again.principal().derived(|_| 7_u32), None);
 }
+
+/// J4: what records say of a principal has a room of its own beside what is made for requests.
+#[tokio::test(start_paused = true)]
+async fn what_records_say_is_kept_apart() {
+    let bench = ready().await;
+    let verified = bench.verify(&bench.forge.token().sign()).await.unwrap();
+    let principal = verified.principal();
+    assert_eq!(principal.derived(|_| "a header"), Some(&"a header"));
+    assert_eq!(principal.recorded(|_| "a line"), Some(&"a line"));
+    assert_eq!(principal.recorded(|_| "another line"), Some(&"a line"));
+    assert_eq!(principal.derived(|_| "another header"), Some(&"a header"));
+    assert_eq!(principal.recorded(|_| 7_u32), None);
+}
+
+/// J5: requests count together by issuer and subject, whichever client and token, and by client only without a subject.
+#[tokio::test(start_paused = true)]
+async fn requests_count_by_subject_or_else_by_client() {
+    let (bench, other, _) = with_other_issuer().await;
+    let of = |forge: &Forge| forge.token().subject("alice").client_id("one");
+    let tokens = [
+        of(&bench.forge),
+        of(&bench.forge).client_id("two").expires_in(60),
+        of(&bench.forge).subject("bob"),
+        of(&other),
+        of(&bench.forge).without("sub"),
+        of(&bench.forge).without("sub").client_id("two"),
+        of(&bench.forge).without("sub").client_id("alice"),
+    ];
+    let mut counts = Vec::new();
+    for token in tokens {
+        let verified = bench.verify(&token.sign()).await.unwrap();
+        counts.push(verified.principal().counts_as());
+        assert_eq!(verified.principal().counts_as(), *counts.last().unwrap());
+    }
+    assert_eq!(counts[0], counts[1]);
+    for (position, one) in counts.iter().enumerate().skip(1) {
+        assert!(!counts[position + 1..].contains(one), "{position}");
+    }
+}
