@@ -2,6 +2,9 @@ use std::{borrow::Cow, fmt, ops::Range, sync::OnceLock};
 
 use serde_json::{Map, Value};
 
+/// So many claims are looked through sooner than a name is hashed.
+const FEW: usize = 32;
+
 /// What an issuer says of whom a token speaks for: claims, kept as the payload that they came in until somebody asks.
 ///
 /// Most tokens are never asked for more than was read of them when they were verified.
@@ -24,13 +27,22 @@ impl Said {
     }
 
     pub(crate) fn claim(&self, path: &str) -> Option<&Value> {
-        let Some(pointer) = path.strip_prefix('/') else { return self.claims().get(path) };
+        let Some(pointer) = path.strip_prefix('/') else { return self.named(path) };
         let (name, rest) = pointer.find('/').map_or((pointer, ""), |at| pointer.split_at(at));
         let name = match name.contains('~') {
             true => Cow::Owned(name.replace("~1", "/").replace("~0", "~")),
             false => Cow::Borrowed(name),
         };
-        self.claims().get(&*name)?.pointer(rest)
+        self.named(&name)?.pointer(rest)
+    }
+
+    fn named(&self, name: &str) -> Option<&Value> {
+        let claims = self.claims();
+        if claims.len() <= FEW {
+            claims.iter().find_map(|(held, value)| (held == name).then_some(value))
+        } else {
+            claims.get(name)
+        }
     }
 }
 
@@ -89,6 +101,20 @@ mod tests {
         assert_eq!(said.claim(""), Some(&json!(3)));
         for absent in ["Sub", "sub ", "roles", "realm_access.roles", "groups/0"] {
             assert_eq!(said.claim(absent), None, "{absent}");
+        }
+    }
+
+    /// C14: that goes for few claims and for many.
+    #[test]
+    fn claims_are_found_among_many() {
+        for many in [1, FEW - 1, FEW, FEW + 1, 300] {
+            let claims: Map<_, _> = (0..many).map(|number| (format!("claim-{number}"), json!(number))).collect();
+            let said = Said::in_object(serde_json::to_vec(&claims).unwrap());
+            for number in 0..many {
+                assert_eq!(said.claim(&format!("claim-{number}")), Some(&json!(number)), "of {many}");
+                assert_eq!(said.claim(&format!("/claim-{number}")), Some(&json!(number)), "of {many}");
+            }
+            assert_eq!(said.claim(&format!("claim-{many}")), None, "of {many}");
         }
     }
 
