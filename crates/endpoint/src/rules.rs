@@ -41,8 +41,6 @@ pub(crate) struct Rules {
     required: Scopes,
     implications: ScopeImplications,
     rules: Vec<Rule>,
-    /// Whether any rule has a limit.
-    limits: bool,
     /// All scopes that the endpoint speaks of.
     named: Scopes,
 }
@@ -70,8 +68,7 @@ pub(crate) struct Missing {
 impl Rules {
     pub(crate) fn new(required: Scopes, implications: ScopeImplications, rules: Vec<Rule>) -> Self {
         let named = rules.iter().fold(required.clone(), |named, rule| named.union(&rule.scopes));
-        let limits = rules.iter().any(|rule| rule.limit.is_some());
-        Self { required, implications, rules, limits, named }
+        Self { required, implications, rules, named }
     }
 
     /// Whether the principal's claims and scopes are enough, and it does not ask too often; without a principal, where
@@ -82,11 +79,14 @@ impl Rules {
         if let Some(principal) = principal {
             self.judge_principal(subject, principal, caller)?;
         }
-        if !self.limits {
-            return Ok(());
+        for rule in &self.rules {
+            if let Some(limiter) = &rule.limit
+                && rule.counts_for(subject)
+            {
+                limiter.check_principal(principal).map_err(NotAllowed::Limited)?;
+            }
         }
-        let mut limiters = self.matching(subject).filter_map(|rule| rule.limit.as_ref());
-        limiters.try_for_each(|limiter| limiter.check_principal(principal)).map_err(NotAllowed::Limited)
+        Ok(())
     }
 
     fn judge_principal(&self, subject: Subject<'_>, principal: &Principal, caller: &Caller) -> Result<(), NotAllowed> {
