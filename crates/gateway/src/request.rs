@@ -84,10 +84,9 @@ impl RequestRules {
 
     /// Repeats the headers that the upstream gets as they came.
     fn pass_on(&self, headers: &HeaderMap, head: &mut OutboundHead) {
-        let is_traced = trace_context::is_valid(headers);
         for (name, value) in headers {
             let is_passed = match name.as_str() {
-                "traceparent" | "tracestate" => is_traced,
+                "traceparent" | "tracestate" => trace_context::is_valid(headers),
                 text => !self.is_dropped(text),
             };
             if is_passed {
@@ -96,7 +95,17 @@ impl RequestRules {
         }
     }
 
+    /// The names that nearly every request has are told at once, as the rule would tell them.
     fn is_dropped(&self, name: &str) -> bool {
+        match name {
+            "authorization" | "content-length" | "host" | "x-request-id" => true,
+            "accept" | "content-type" | "mcp-method" | "mcp-name" | "mcp-protocol-version" | "mcp-session-id" => false,
+            "accept-encoding" | "accept-language" | "user-agent" => self.is_identity(name),
+            _ => self.is_dropped_by_rule(name),
+        }
+    }
+
+    fn is_dropped_by_rule(&self, name: &str) -> bool {
         is_ambiguous(name)
             || is_hop_by_hop(name)
             || is_forwarded(name)
@@ -109,8 +118,13 @@ impl RequestRules {
                 // Said anew.
                 "host" | "x-request-id" => true,
                 _ if name == COOKIE => !self.cookies,
-                _ => self.foreign_names.iter().any(|foreign| foreign == name),
+                _ => self.is_identity(name),
             }
+    }
+
+    /// Whether a header of identity has this name, of those that [`OWN_PREFIX`] does not cover.
+    fn is_identity(&self, name: &str) -> bool {
+        self.foreign_names.iter().any(|foreign| foreign == name)
     }
 }
 

@@ -1,4 +1,5 @@
 use portcullis_metadata::Scopes;
+use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
@@ -201,4 +202,39 @@ fn identity_headers_are_judged() {
     let header = IdentityHeader::new(HeaderName::from_static("x-user"), IdentitySource::Subject);
     let refused = RequestRules::new(vec![header.clone(), header.clone()], None, false).err();
     assert_eq!(refused, Some(SettingsError::IdentityHeaderTwice(header.name)));
+}
+
+/// Names that are told at once, others like them, and others.
+fn names() -> impl Strategy<Value = String> {
+    let told_at_once = prop::sample::select(vec![
+        "accept",
+        "accept-encoding",
+        "accept-language",
+        "authorization",
+        "content-length",
+        "content-type",
+        "host",
+        "mcp-method",
+        "mcp-name",
+        "mcp-protocol-version",
+        "mcp-session-id",
+        "user-agent",
+        "x-request-id",
+    ]);
+    prop_oneof![
+        4 => told_at_once.clone().prop_map(str::to_owned),
+        1 => (told_at_once, "[-_a]").prop_map(|(name, end)| name.to_owned() + &end),
+        1 => "(x-portcullis-|x-forwarded-|mcp-param-|x-http-method|te|cookie|)[a-z_-]{1,12}",
+    ]
+}
+
+proptest! {
+    /// L2: the names that are told at once are told as by the rule, whichever headers carry identity.
+    #[test]
+    fn usual_names_follow_the_rule(name in names(), identity in prop::collection::hash_set(names(), 0..4), cookies: bool) {
+        let identity = identity.iter().filter(|name| may_carry_identity(name));
+        let identity = identity.map(|name| IdentityHeader::new(name.parse().unwrap(), IdentitySource::Subject));
+        let rules = RequestRules::new(identity.collect(), None, cookies).unwrap();
+        prop_assert_eq!(rules.is_dropped(&name), rules.is_dropped_by_rule(&name), "{}", name);
+    }
 }
