@@ -1,5 +1,5 @@
 use std::{
-    io::{self, IoSlice, Write as _},
+    io::{self, IoSlice},
     pin::Pin,
     task::{Context, Poll, ready},
 };
@@ -59,8 +59,9 @@ impl OutboundHead {
     pub(crate) fn finish(self, body: Bytes) -> Outbound {
         let Self { lines: mut head, says_no_body, is_head } = self;
         if says_no_body || !body.is_empty() {
-            // Writing into memory does not fail.
-            let _ = write!(head, "content-length: {}\r\n", body.len());
+            head.extend_from_slice(b"content-length: ");
+            head.extend_from_slice(itoa::Buffer::new().format(body.len()).as_bytes());
+            head.extend_from_slice(b"\r\n");
         }
         head.extend_from_slice(b"\r\n");
         let body = if body.len() <= COPIED {
