@@ -73,8 +73,9 @@ impl Link {
     }
 
     /// Sends a request and waits for the head of its answer.
-    pub(crate) fn send(mut self: Box<Self>, request: Outbound) -> Sending {
-        let awaited = Awaited { reader: HeadReader::default(), to_head: request.is_head(), interim: 0 };
+    pub(crate) fn send(mut self: Box<Self>, mut request: Outbound) -> Sending {
+        let reader = HeadReader::with_room(request.take_room());
+        let awaited = Awaited { reader, to_head: request.is_head(), interim: 0 };
         self.outbound = Some(request);
         Sending { link: Some(self), awaited }
     }

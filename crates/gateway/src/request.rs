@@ -79,7 +79,7 @@ impl RequestRules {
         if let Some(public) = &self.public {
             public.add(&mut head, peer);
         }
-        head.finish(body)
+        head.finish(body).with_room(headers)
     }
 
     /// Repeats the headers that the upstream gets as they came.

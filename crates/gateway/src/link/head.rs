@@ -36,9 +36,16 @@ pub(crate) struct Head {
 pub(crate) struct HeadReader {
     /// So much was searched for it in vain.
     searched: usize,
+    /// An empty map for its headers.
+    room: HeaderMap,
 }
 
 impl HeadReader {
+    /// A reader that puts the headers into this map, which is empty.
+    pub(super) fn with_room(room: HeaderMap) -> Self {
+        Self { searched: 0, room }
+    }
+
     /// Takes a head from the front of what came, once it is there whole. `to_head` says that the request was a HEAD.
     pub(crate) fn take(&mut self, inbox: &mut BytesMut, to_head: bool) -> Result<Option<Head>, Malformed> {
         let beginning = BEGINNING.len().min(inbox.len());
@@ -48,8 +55,8 @@ impl HeadReader {
         let Some(end) = self.end(inbox) else {
             return if inbox.len() < MAX_HEAD { Ok(None) } else { Err(Malformed::HeadTooLong) };
         };
-        *self = Self::default();
-        parse(&inbox.split_to(end).freeze(), to_head).map(Some)
+        let Self { room, .. } = std::mem::take(self);
+        parse(&inbox.split_to(end).freeze(), room, to_head).map(Some)
     }
 
     /// Where the first empty line ends. A line may end without its CR (RFC 9112 section 2.2).
@@ -68,7 +75,7 @@ impl HeadReader {
     }
 }
 
-fn parse(head: &Bytes, to_head: bool) -> Result<Head, Malformed> {
+fn parse(head: &Bytes, mut headers: HeaderMap, to_head: bool) -> Result<Head, Malformed> {
     let mut room = [const { MaybeUninit::uninit() }; MAX_HEADERS];
     let mut parsed = Response::new(&mut []);
     match ParserConfig::default().parse_response_with_uninit_headers(&mut parsed, head, &mut room) {
@@ -78,7 +85,7 @@ fn parse(head: &Bytes, to_head: bool) -> Result<Head, Malformed> {
     let status = parsed.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(Malformed::Head)?;
     let is_http_11 = parsed.version == Some(1);
 
-    let mut headers = HeaderMap::with_capacity(parsed.headers.len());
+    headers.reserve(parsed.headers.len());
     let mut framed = Framed::default();
     let mut connection = Connection::default();
     for httparse::Header { name, value } in parsed.headers.iter() {
@@ -95,7 +102,9 @@ fn parse(head: &Bytes, to_head: bool) -> Result<Head, Malformed> {
             headers.append(name, value);
         }
     }
-    header::remove_connection_options(&mut headers);
+    if connection.came {
+        header::remove_connection_options(&mut headers);
+    }
     if framed.is_chunked() {
         headers.remove(CONTENT_LENGTH);
     }
@@ -108,12 +117,14 @@ fn parse(head: &Bytes, to_head: bool) -> Result<Head, Malformed> {
 /// What `Connection` says of the connection itself.
 #[derive(Default)]
 struct Connection {
+    came: bool,
     closes: bool,
     keeps: bool,
 }
 
 impl Connection {
     fn read(&mut self, value: &HeaderValue) {
+        self.came = true;
         for option in value.as_bytes().split(|&b| b == b',').map(<[u8]>::trim_ascii) {
             self.closes |= option.eq_ignore_ascii_case(b"close");
             self.keeps |= option.eq_ignore_ascii_case(b"keep-alive");
