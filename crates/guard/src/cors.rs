@@ -60,12 +60,12 @@ impl Cors {
         answer(headers, self.methods.clone())
     }
 
-    /// Gives an answer the CORS headers that every answer has.
+    /// Gives an answer the CORS headers that every answer has. An inner service's has none of its own any more.
     pub(crate) fn decorate(&self, reader: &Reader, headers: &mut HeaderMap) {
         match reader {
             Reader::Any => drop(headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, ANY)),
             Reader::Page(origin) => drop(headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone())),
-            Reader::Nobody => drop(headers.remove(ACCESS_CONTROL_ALLOW_ORIGIN)),
+            Reader::Nobody => {}
         }
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, self.exposed.clone());
         if !self.any_origin {
@@ -74,14 +74,15 @@ impl Cors {
     }
 }
 
-/// Takes those CORS headers off an inner service's answer that [`Cors::decorate`] does not replace.
+/// Takes the CORS headers off an inner service's answer, but for the one that [`Cors::decorate`] always replaces.
 pub(crate) fn strip(headers: &mut HeaderMap) {
     const PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-allow-private-network");
-    // One look at the few names of an answer costs less than five look-ups, and hardly any answer has one of these.
+    // One look at the few names of an answer costs less than six look-ups, and hardly any answer has one of these.
     if !headers.keys().any(|name| name.as_str().starts_with("access-control-")) {
         return;
     }
     for name in [
+        ACCESS_CONTROL_ALLOW_ORIGIN,
         ACCESS_CONTROL_ALLOW_CREDENTIALS,
         ACCESS_CONTROL_ALLOW_METHODS,
         ACCESS_CONTROL_ALLOW_HEADERS,

@@ -163,3 +163,14 @@ async fn inner_cors_headers_are_replaced() {
     assert_eq!(answer.header("access-control-expose-headers"), Some("www-authenticate, x-request-id"));
     assert_eq!((answer.header("vary"), answer.header("x-custom")), (Some("Accept"), Some("kept")));
 }
+
+/// F2: nor do they where no page asked and the guard says nothing of readers.
+#[tokio::test]
+async fn inner_readers_are_taken_off() {
+    let mut setup = Setup::new();
+    setup.settings.origins = setup.settings.origins.clone().only_listed_origins();
+    setup.inner.headers.append("access-control-allow-origin", HeaderValue::from_static("https://evil.example"));
+    let answer = setup.send(request(Method::POST, "/mcp").bearer(&setup.token(""))).await;
+    assert_eq!(answer.status, StatusCode::OK);
+    assert_eq!(answer.header("access-control-allow-origin"), None);
+}
