@@ -7,6 +7,7 @@ mod queue;
 mod record;
 mod sink;
 mod usage;
+mod who;
 mod writer;
 
 pub(crate) use sink::rehearse;

@@ -12,6 +12,7 @@ use std::{
 use super::{
     record::DecisionRecord,
     usage::{Counts, Usage},
+    who::Who,
 };
 
 thread_local! {
@@ -30,8 +31,8 @@ pub(super) struct Queue {
 /// The records of one thread.
 struct Slot {
     batch: Batch,
-    /// Whom the record at hand is about, written once for the record and for the counters.
-    who: Vec<u8>,
+    /// Whom the record at hand is about, put together once for the record and for the counters.
+    who: Who,
     usage: Usage,
 }
 
@@ -47,7 +48,7 @@ pub(super) struct Batch {
 impl Queue {
     /// With room for so many bytes and so many rows of usage in all.
     pub(super) fn new(slots: usize, bytes: usize, usage_rows: usize) -> Self {
-        let slot = |_| Mutex::new(Slot { batch: Batch::default(), who: Vec::new(), usage: Usage::new(usage_rows) });
+        let slot = |_| Mutex::new(Slot { batch: Batch::default(), who: Who::default(), usage: Usage::new(usage_rows) });
         Self { slots: (0..slots).map(slot).collect(), room: bytes / slots, usage_rows }
     }
 
@@ -60,9 +61,8 @@ impl Queue {
     pub(super) fn put_decision(&self, decision: &DecisionRecord<'_>) {
         let mut slot = self.own_slot();
         let Slot { batch, who, usage } = &mut *slot;
-        who.clear();
-        decision.write_who(who);
-        usage.count(who, Counts::one(decision.outcome()));
+        decision.tell_who(who);
+        usage.count(who.members(), who.hash(), Counts::one(decision.outcome()));
         batch.put(self.room, |out| decision.write(who, out));
     }
 

@@ -6,11 +6,11 @@ use portcullis_guard::Decision;
 use portcullis_metadata::UnixTime;
 use portcullis_session::{EndReason, Owner, Session};
 
-use super::usage::{Counts, Outcome};
-use crate::telemetry::{
-    text::{push, push_number, push_quoted, push_timestamp},
-    timestamp,
+use super::{
+    usage::{Counts, Outcome},
+    who::Who,
 };
+use crate::telemetry::text::{push, push_number, push_quoted, push_timestamp};
 
 /// Bytes of a text from outside; what is longer is cut.
 const MAX_TEXT: usize = 256;
@@ -36,47 +36,41 @@ impl<'a> DecisionRecord<'a> {
         }
     }
 
-    /// The members that say who used what.
-    pub(super) fn write_who(&self, out: &mut Vec<u8>) {
-        let principal = self.0.principal;
-        resource(out, self.0.resource.as_str());
-        principal_members(
-            out,
-            principal.map(|principal| principal.issuer().as_str()),
-            principal.and_then(|principal| principal.subject()),
-            principal.and_then(|principal| principal.client()),
-        );
-        optional(out, "mcp.tool", self.tool(), MAX_TEXT);
+    /// Who used what.
+    pub(super) fn tell_who(&self, who: &mut Who) {
+        who.set(self.0.resource, self.0.principal, self.tool());
     }
 
-    /// The line; `who` is what [`write_who`](Self::write_who) wrote.
-    pub(super) fn write(&self, who: &[u8], out: &mut Vec<u8>) {
+    /// The line; `who` is what [`tell_who`](Self::tell_who) told.
+    pub(super) fn write(&self, who: &Who, out: &mut Vec<u8>) {
         let decision = self.0;
-        begin(out, decision.time, "decision");
-        text(out, "request.id", decision.request_id.as_str(), MAX_TEXT);
-        out.push(b',');
-        out.extend_from_slice(who);
+        begin(out, decision.time, r#""event":"decision","request.id":""#);
+        // Nothing in it is escaped.
+        push(out, decision.request_id.as_str());
+        push(out, "\",");
+        out.extend_from_slice(who.members());
         if let Some(operation) = decision.operation {
-            text(out, "mcp.method", operation.name(), MAX_TEXT);
+            text(out, r#","mcp.method":"#, operation.name(), MAX_TEXT);
             let target = operation.target().filter(|_| self.tool().is_none());
-            optional(out, "mcp.target", target, MAX_TEXT);
+            optional(out, r#","mcp.target":"#, target, MAX_TEXT);
         }
-        text(out, "http.method", decision.method.as_str(), MAX_TEXT);
-        text(out, "http.path", decision.path, MAX_TEXT);
-        number(out, "http.status", decision.status.as_u16().into());
-        let (allowed, code) = match self.outcome() {
-            Outcome::Allow => ("allow", "deny.code"),
-            Outcome::Deny => ("deny", "deny.code"),
-            Outcome::Fail => ("fail", "fail.code"),
+        text(out, r#","http.method":"#, decision.method.as_str(), MAX_TEXT);
+        text(out, r#","http.path":"#, decision.path, MAX_TEXT);
+        push(out, r#","http.status":"#);
+        push(out, decision.status.as_str());
+        let (decided, code) = match self.outcome() {
+            Outcome::Allow => (r#","decision":"allow""#, r#","deny.code":"#),
+            Outcome::Deny => (r#","decision":"deny""#, r#","deny.code":"#),
+            Outcome::Fail => (r#","decision":"fail""#, r#","fail.code":"#),
         };
-        text(out, "decision", allowed, MAX_TEXT);
+        push(out, decided);
         optional(out, code, decision.code, MAX_TEXT);
-        optional(out, "spared.code", decision.spared, MAX_TEXT);
+        optional(out, r#","spared.code":"#, decision.spared, MAX_TEXT);
         if let Some(peer) = decision.peer {
-            member(out, "client.address");
+            push(out, r#","client.address":"#);
             address(out, peer);
         }
-        number(out, "latency.us", u64::try_from(decision.latency.as_micros()).unwrap_or(u64::MAX));
+        number(out, r#","latency.us":"#, u64::try_from(decision.latency.as_micros()).unwrap_or(u64::MAX));
         end(out);
     }
 
@@ -95,78 +89,90 @@ pub(super) struct SessionRecord<'a> {
 
 impl SessionRecord<'_> {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
-        let event = if self.ended.is_some() { "session.ended" } else { "session.opened" };
+        let event = match self.ended {
+            Some(_) => r#""event":"session.ended","session":""#,
+            None => r#""event":"session.opened","session":""#,
+        };
         begin(out, self.time, event);
-        written(out, format_args!(r#","session":"{}","#, self.session.log_hash()));
+        written(out, format_args!(r#"{}","#, self.session.log_hash()));
         resource(out, self.session.resource().as_str());
         match self.session.owned_by() {
             Owner::Subject { issuer, subject, client } => {
-                principal_members(out, Some(issuer), Some(subject), client);
+                principal(out, issuer, Some(subject), client);
             }
-            Owner::Client { issuer, client } => principal_members(out, Some(issuer), None, Some(client)),
+            Owner::Client { issuer, client } => principal(out, issuer, None, Some(client)),
             Owner::Nobody => {}
         }
-        optional(out, "session.reason", self.ended.map(EndReason::as_str), MAX_TEXT);
+        optional(out, r#","session.reason":"#, self.ended.map(EndReason::as_str), MAX_TEXT);
         end(out);
     }
 }
 
 /// The trail begins.
 pub(super) fn started(out: &mut Vec<u8>, time: UnixTime) {
-    begin(out, time, "audit.started");
-    text(out, "version", env!("CARGO_PKG_VERSION"), MAX_TEXT);
+    begin(out, time, r#""event":"audit.started""#);
+    text(out, r#","version":"#, env!("CARGO_PKG_VERSION"), MAX_TEXT);
     end(out);
 }
 
 /// Records are missing here.
 pub(super) fn lost(out: &mut Vec<u8>, time: UnixTime, records: u64) {
-    begin(out, time, "audit.lost");
-    number(out, "audit.lost", records);
+    begin(out, time, r#""event":"audit.lost""#);
+    number(out, r#","audit.lost":"#, records);
     end(out);
 }
 
 /// The trail ends here, on purpose.
 pub(super) fn stopped(out: &mut Vec<u8>, time: UnixTime, written: u64, lost: u64) {
-    begin(out, time, "audit.stopped");
-    number(out, "audit.records", written);
-    number(out, "audit.lost", lost);
+    begin(out, time, r#""event":"audit.stopped""#);
+    number(out, r#","audit.records":"#, written);
+    number(out, r#","audit.lost":"#, lost);
     end(out);
 }
 
 /// What one principal used of one resource between two moments; without `who` all that had no row of its own.
 pub(super) fn usage(out: &mut Vec<u8>, from: UnixTime, to: UnixTime, who: Option<&[u8]>, counts: Counts) {
-    begin(out, to, "usage");
-    written(out, format_args!(r#","usage.from":"{}","#, timestamp(from)));
+    begin(out, to, r#""event":"usage","usage.from":""#);
+    push_timestamp(out, from);
+    push(out, "\",");
     out.extend_from_slice(who.unwrap_or(br#""usage.other":true"#));
-    number(out, "usage.requests", counts.requests);
-    number(out, "usage.denied", counts.denied);
-    number(out, "usage.failed", counts.failed);
+    number(out, r#","usage.requests":"#, counts.requests);
+    number(out, r#","usage.denied":"#, counts.denied);
+    number(out, r#","usage.failed":"#, counts.failed);
     end(out);
 }
 
-fn begin(out: &mut Vec<u8>, time: UnixTime, event: &'static str) {
-    push(out, r#"{"timestamp":""#);
-    push_timestamp(out, time);
-    push(out, r#"","event":""#);
-    push(out, event);
-    push(out, "\"");
-}
-
-fn end(out: &mut Vec<u8>) {
-    out.extend_from_slice(b"}\n");
-}
-
-fn resource(out: &mut Vec<u8>, resource: &str) {
-    out.extend_from_slice(br#""resource":"#);
+/// What was asked for. No comma stands before it.
+pub(super) fn resource(out: &mut Vec<u8>, resource: &str) {
+    push(out, r#""resource":"#);
     value(out, resource, MAX_NAME);
 }
 
-fn principal_members(out: &mut Vec<u8>, issuer: Option<&str>, subject: Option<&str>, client: Option<&str>) {
-    optional(out, "principal.issuer", issuer, MAX_NAME);
-    optional(out, "principal.subject", subject, MAX_NAME);
-    optional(out, "principal.client", client, MAX_NAME);
+/// Whom a token speaks for.
+pub(super) fn principal(out: &mut Vec<u8>, issuer: &str, subject: Option<&str>, client: Option<&str>) {
+    text(out, r#","principal.issuer":"#, issuer, MAX_NAME);
+    optional(out, r#","principal.subject":"#, subject, MAX_NAME);
+    optional(out, r#","principal.client":"#, client, MAX_NAME);
 }
 
+/// The tool that is called.
+pub(super) fn tool(out: &mut Vec<u8>, tool: &str) {
+    text(out, r#","mcp.tool":"#, tool, MAX_TEXT);
+}
+
+/// A line up to its event, and what is the same in all lines of that event.
+fn begin(out: &mut Vec<u8>, time: UnixTime, event: &'static str) {
+    push(out, r#"{"timestamp":""#);
+    push_timestamp(out, time);
+    push(out, "\",");
+    push(out, event);
+}
+
+fn end(out: &mut Vec<u8>) {
+    push(out, "}\n");
+}
+
+/// A member where there is a content for it; its name comes with comma, quotes and colon.
 fn optional(out: &mut Vec<u8>, name: &'static str, content: Option<&str>, most: usize) {
     if let Some(content) = content {
         text(out, name, content, most);
@@ -174,29 +180,30 @@ fn optional(out: &mut Vec<u8>, name: &'static str, content: Option<&str>, most: 
 }
 
 fn text(out: &mut Vec<u8>, name: &'static str, content: &str, most: usize) {
-    member(out, name);
+    push(out, name);
     value(out, content, most);
 }
 
 fn number(out: &mut Vec<u8>, name: &'static str, value: u64) {
-    member(out, name);
+    push(out, name);
     push_number(out, value);
 }
 
 /// An address as a JSON string: of digits, letters, dots and colons, nothing of which is escaped.
 fn address(out: &mut Vec<u8>, address: IpAddr) {
     let IpAddr::V4(v4) = address else { return written(out, format_args!(r#""{address}""#)) };
-    for (position, octet) in v4.octets().into_iter().enumerate() {
-        push(out, if position == 0 { "\"" } else { "." });
-        push_number(out, octet.into());
+    let (mut shown, mut end) = ([b'.'; r#""255.255.255.255""#.len()], 1);
+    for octet in v4.octets() {
+        for (from, digit) in [(100, octet / 100), (10, octet / 10 % 10), (0, octet % 10)] {
+            if octet >= from {
+                shown[end] = b'0' + digit;
+                end += 1;
+            }
+        }
+        end += 1;
     }
-    push(out, "\"");
-}
-
-fn member(out: &mut Vec<u8>, name: &'static str) {
-    push(out, ",\"");
-    push(out, name);
-    push(out, "\":");
+    (shown[0], shown[end - 1]) = (b'"', b'"');
+    out.extend_from_slice(&shown[..end]);
 }
 
 /// A JSON string. What is longer than `most` bytes is cut, and ends in an ellipsis.

@@ -140,6 +140,39 @@ fn a_decision_is_one_line() {
     assert_eq!((&records[3]["decision"], &records[3]["fail.code"]), (&"fail".into(), &"upstream.unreachable".into()));
 }
 
+/// J4: the members of a line and their order, byte for byte.
+#[test]
+fn a_line_is_these_bytes() {
+    let mut bench = Bench::new(1 << 20);
+    bench.decide_about("/mcp", None, Some(&Operation::new("tools/call", Some("add"))));
+    bench.decide_about("/m\"p", Some("token.expired"), Some(&Operation::new("resources/read", Some("file:///a"))));
+    assert_eq!(bench.finish(), Turn::End);
+    let records = bench.sink.records(0);
+    let id = |line: usize| records[line]["request.id"].as_str().unwrap();
+    let time = r#"{"timestamp":"2027-01-15T08:00:00.000Z""#;
+    let resource = r#""resource":"https://mcp.example.com/mcp""#;
+    let [tool, file] =
+        [1, 2].map(|line| format!(r#"{time},"event":"decision","request.id":"{}",{resource}"#, id(line)));
+    let tool = format!(r#"{tool},"mcp.tool":"add","mcp.method":"tools/call","http.method":"POST","http.path":"/mcp""#);
+    let file = format!(r#"{file},"mcp.method":"resources/read","mcp.target":"file:///a""#);
+    let file = format!(r#"{file},"http.method":"POST","http.path":"/m\"p""#);
+    let end = r#","client.address":"192.0.2.7","latency.us":7}"#;
+    let usage = format!(r#"{time},"event":"usage","usage.from":"2027-01-15T08:00:00.000Z",{resource}"#);
+    let expected = [
+        format!(r#"{time},"event":"audit.started","version":"{}"}}"#, env!("CARGO_PKG_VERSION")),
+        format!(r#"{tool},"http.status":200,"decision":"allow"{end}"#),
+        format!(r#"{file},"http.status":200,"decision":"deny","deny.code":"token.expired"{end}"#),
+        format!(r#"{usage},"mcp.tool":"add","usage.requests":1,"usage.denied":0,"usage.failed":0}}"#),
+        format!(r#"{usage},"usage.requests":1,"usage.denied":1,"usage.failed":0}}"#),
+        format!(r#"{time},"event":"audit.stopped","audit.records":2,"audit.lost":0}}"#),
+    ];
+    let text = bench.sink.text(0);
+    let mut lines: Vec<_> = text.lines().collect();
+    // Rows of usage come in no order.
+    lines[3..5].sort_unstable();
+    assert_eq!(lines, expected);
+}
+
 /// J4: a tool is told and counted by its name; what other methods act on is told alone.
 #[test]
 fn tools_are_told_and_counted() {

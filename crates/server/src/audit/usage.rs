@@ -1,13 +1,19 @@
 //! How much each principal used each resource and tool.
 
-use std::collections::HashMap;
+use hashbrown::HashTable;
 
 /// What was used, by whom: rows up to a limit, and one row for everything beyond.
 pub(super) struct Usage {
-    /// By the JSON members that say who used what.
-    rows: HashMap<Box<[u8]>, Counts>,
+    rows: HashTable<Row>,
     other: Counts,
     max_rows: usize,
+}
+
+struct Row {
+    /// The JSON members that say who used what.
+    who: Box<[u8]>,
+    hash: u64,
+    counts: Counts,
 }
 
 /// What one row counts.
@@ -43,15 +49,15 @@ impl Counts {
 
 impl Usage {
     pub(super) fn new(max_rows: usize) -> Self {
-        Self { rows: HashMap::new(), other: Counts::default(), max_rows }
+        Self { rows: HashTable::new(), other: Counts::default(), max_rows }
     }
 
-    /// Counts. A row that exists already costs no allocation.
-    pub(super) fn count(&mut self, who: &[u8], counts: Counts) {
-        if let Some(row) = self.rows.get_mut(who) {
-            row.add(counts);
+    /// Counts. A row that exists already costs no allocation. The hash is always the same of one who.
+    pub(super) fn count(&mut self, who: &[u8], hash: u64, counts: Counts) {
+        if let Some(row) = self.rows.find_mut(hash, |row| *row.who == *who) {
+            row.counts.add(counts);
         } else if self.rows.len() < self.max_rows {
-            self.rows.insert(who.into(), counts);
+            self.rows.insert_unique(hash, Row { who: who.into(), hash, counts }, |row| row.hash);
         } else {
             self.other.add(counts);
         }
@@ -59,8 +65,8 @@ impl Usage {
 
     /// Moves everything into another table.
     pub(super) fn drain_into(&mut self, into: &mut Self) {
-        for (who, counts) in self.rows.drain() {
-            into.count(&who, counts);
+        for row in self.rows.drain() {
+            into.count(&row.who, row.hash, row.counts);
         }
         into.other.add(std::mem::take(&mut self.other));
     }
@@ -68,7 +74,7 @@ impl Usage {
     /// The rows, in no order, and the row of everything that found none.
     pub(super) fn rows(&self) -> impl Iterator<Item = (Option<&[u8]>, Counts)> {
         let other = (self.other.requests > 0).then_some((None, self.other));
-        self.rows.iter().map(|(who, counts)| (Some(&**who), *counts)).chain(other)
+        self.rows.iter().map(|row| (Some(&*row.who), row.counts)).chain(other)
     }
 }
 
@@ -76,15 +82,15 @@ impl Usage {
 mod tests {
     use super::*;
 
-    /// J4: the table is bounded, and nothing that is used goes uncounted.
+    /// J4: the table is bounded, rows are told apart by whom they are about, whatever its hash, and nothing that is used goes uncounted.
     #[test]
     fn what_finds_no_row_is_counted_together() {
         let mut usage = Usage::new(2);
         for who in ["a", "b", "c", "a", "d"] {
-            usage.count(who.as_bytes(), Counts::one(Outcome::Allow));
+            usage.count(who.as_bytes(), 7, Counts::one(Outcome::Allow));
         }
-        usage.count(b"a", Counts::one(Outcome::Deny));
-        usage.count(b"e", Counts::one(Outcome::Fail));
+        usage.count(b"a", 7, Counts::one(Outcome::Deny));
+        usage.count(b"e", 7, Counts::one(Outcome::Fail));
         let mut collected = Usage::new(1);
         usage.drain_into(&mut collected);
         let requests: u64 = collected.rows().map(|(_, counts)| counts.requests).sum();

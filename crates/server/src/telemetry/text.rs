@@ -25,18 +25,8 @@ pub(crate) fn push_quoted(out: &mut Vec<u8>, text: &str) {
 }
 
 /// In decimal digits.
-pub(crate) fn push_number(out: &mut Vec<u8>, mut number: u64) {
-    let mut digits = [0; 20];
-    let mut first = digits.len();
-    loop {
-        first -= 1;
-        digits[first] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[first..]);
+pub(crate) fn push_number(out: &mut Vec<u8>, number: u64) {
+    push(out, itoa::Buffer::new().format(number));
 }
 
 /// `2027-01-15T08:00:00.000Z`. Most lines share their second with the one before on the same thread.
