@@ -7,7 +7,7 @@ mod general;
 mod plain;
 mod reading;
 
-use reading::{Claim, Found, Reading};
+use reading::{Found, Reading};
 
 /// The claims of an access token, read in one pass and borrowed from the payload.
 ///
@@ -51,26 +51,29 @@ impl<'p> UnverifiedClaims<'p> {
     /// type or is no date.
     pub fn parse(payload: &'p [u8]) -> Result<Self, ClaimsError> {
         let text = str::from_utf8(payload).map_err(|_| ClaimsError::NotAnObject)?;
-        let reading = plain::read(text).map_or_else(|| general::read(text), Ok)?;
-        Self::of(payload, reading)
+        match plain::read(text) {
+            Some(reading) => Self::of(payload, reading),
+            None => Self::of(payload, general::read(text)?),
+        }
     }
 
-    fn of(payload: &'p [u8], mut read: Reading<'p>) -> Result<Self, ClaimsError> {
+    fn of(payload: &'p [u8], read: Reading<'p>) -> Result<Self, ClaimsError> {
+        let [iss, sub, aud, exp, nbf, iat, scope, scp, client_id, azp, jti, typ, cnf] = read.known;
         Ok(Self {
             payload,
-            iss: read.text(Claim::Iss, "iss")?,
-            sub: read.text(Claim::Sub, "sub")?,
-            aud: read.audience()?,
-            exp: read.date(Claim::Exp, "exp")?,
-            nbf: read.date(Claim::Nbf, "nbf")?,
-            iat: read.date(Claim::Iat, "iat")?,
-            client_id: read.text(Claim::ClientId, "client_id")?,
-            azp: read.text(Claim::Azp, "azp")?,
-            jti: read.text(Claim::Jti, "jti")?,
-            typ: read.text(Claim::Typ, "typ")?,
-            has_cnf: !matches!(read.take(Claim::Cnf), Found::Nothing),
-            scope: read.take(Claim::Scope),
-            scp: read.take(Claim::Scp),
+            iss: iss.text("iss")?,
+            sub: sub.text("sub")?,
+            aud: aud.audience()?,
+            exp: exp.date("exp")?,
+            nbf: nbf.date("nbf")?,
+            iat: iat.date("iat")?,
+            client_id: client_id.text("client_id")?,
+            azp: azp.text("azp")?,
+            jti: jti.text("jti")?,
+            typ: typ.text("typ")?,
+            has_cnf: !matches!(cnf, Found::Nothing),
+            scope,
+            scp,
             others: read.others,
         })
     }

@@ -1,6 +1,6 @@
 //! What the readers of a payload find.
 
-use std::{borrow::Cow, mem, slice};
+use std::{borrow::Cow, slice};
 
 use crate::{ClaimsError, UnixTime, numeric_date};
 
@@ -10,39 +10,9 @@ const FEW: usize = 24;
 /// The claims as far as they were read, and what is wrong with them.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Reading<'p> {
+    /// What each [`Claim`] says, in their order.
     pub(super) known: [Found<'p>; Claim::COUNT],
     pub(super) others: Vec<Cow<'p, str>>,
-}
-
-impl<'p> Reading<'p> {
-    pub(super) fn take(&mut self, claim: Claim) -> Found<'p> {
-        mem::take(&mut self.known[claim as usize])
-    }
-
-    pub(super) fn text(&mut self, claim: Claim, name: &'static str) -> Result<Option<Cow<'p, str>>, ClaimsError> {
-        match self.take(claim) {
-            Found::Nothing => Ok(None),
-            Found::Text(text) => Ok(Some(text)),
-            _ => Err(ClaimsError::WrongType { claim: name }),
-        }
-    }
-
-    pub(super) fn date(&mut self, claim: Claim, name: &'static str) -> Result<Option<UnixTime>, ClaimsError> {
-        let date = match self.take(claim) {
-            Found::Nothing => return Ok(None),
-            Found::Whole(secs) => numeric_date::from_whole(secs),
-            Found::Fraction(secs) => numeric_date::from_fraction(secs),
-            _ => None,
-        };
-        date.map(Some).ok_or(ClaimsError::Date { claim: name })
-    }
-
-    pub(super) fn audience(&mut self) -> Result<Found<'p>, ClaimsError> {
-        match self.take(Claim::Aud) {
-            found @ (Found::Nothing | Found::Text(_) | Found::Entries { .. }) => Ok(found),
-            _ => Err(ClaimsError::WrongType { claim: "aud" }),
-        }
-    }
 }
 
 /// A claim that has a field.
@@ -114,6 +84,31 @@ pub(super) enum Found<'p> {
 }
 
 impl<'p> Found<'p> {
+    pub(super) fn text(self, claim: &'static str) -> Result<Option<Cow<'p, str>>, ClaimsError> {
+        match self {
+            Self::Nothing => Ok(None),
+            Self::Text(text) => Ok(Some(text)),
+            _ => Err(ClaimsError::WrongType { claim }),
+        }
+    }
+
+    pub(super) fn date(self, claim: &'static str) -> Result<Option<UnixTime>, ClaimsError> {
+        let date = match self {
+            Self::Nothing => return Ok(None),
+            Self::Whole(secs) => numeric_date::from_whole(secs),
+            Self::Fraction(secs) => numeric_date::from_fraction(secs),
+            _ => None,
+        };
+        date.map(Some).ok_or(ClaimsError::Date { claim })
+    }
+
+    pub(super) fn audience(self) -> Result<Self, ClaimsError> {
+        match self {
+            found @ (Self::Nothing | Self::Text(_) | Self::Entries { .. }) => Ok(found),
+            _ => Err(ClaimsError::WrongType { claim: "aud" }),
+        }
+    }
+
     pub(super) fn texts(&self) -> &[Cow<'p, str>] {
         match self {
             Self::Text(text) => slice::from_ref(text),
