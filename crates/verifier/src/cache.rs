@@ -16,8 +16,6 @@ use crate::VerifiedToken;
 pub(crate) const MAX_LIFE: Duration = Duration::from_secs(5 * 60);
 /// More shards than workers, so that two rarely meet at a lock.
 const MAX_SHARDS: usize = 64;
-/// How many slots an insertion looks at, to find one to take the place of. Each look is likely a cache miss.
-const SAMPLE: usize = 4;
 /// How many slots a shard has room for once it has any: growing from one costs more than that room.
 const FIRST_ROOM: usize = 32;
 
@@ -27,8 +25,8 @@ const FIRST_ROOM: usize = 32;
 /// generation, so that an entry counts for one resource in one configuration. A lookup locks one shard for the time
 /// of a table probe and allocates nothing.
 ///
-/// Bounded: a full shard evicts the oldest of a sample. Entries that nobody asks for again go when an insertion comes
-/// across them, or in a [`sweep`](Self::sweep).
+/// Bounded: in a full shard a new entry takes the place of about the oldest. Entries that no longer count go when they are
+/// asked for, when it is their turn, or in a [`sweep`](Self::sweep).
 pub(crate) struct Cache {
     key: Zeroizing<[u8; 16]>,
     resource_generation: u64,
@@ -62,11 +60,10 @@ impl Cache {
         let mut key = Zeroizing::new([0; 16]);
         getrandom::fill(key.as_mut_slice())?;
         let shards = if entries == 0 { 1 } else { 1 << entries.ilog2().min(MAX_SHARDS.ilog2()) };
-        let seed = getrandom::u64()?;
         Ok(Self {
             key,
             resource_generation,
-            shards: (0..shards as u64).map(|shard| Mutex::new(Shard::new(seed.wrapping_add(shard)))).collect(),
+            shards: (0..shards).map(|_| Mutex::default()).collect(),
             shard_capacity: entries / shards,
         })
     }
@@ -118,7 +115,7 @@ impl Cache {
             return;
         }
         // What it takes the place of ends when the shard is no longer locked.
-        let former = self.shard(fingerprint).put(slot, self.shard_capacity, now, &present);
+        let former = self.shard(fingerprint).put(slot, self.shard_capacity);
         drop(former);
     }
 
@@ -156,28 +153,27 @@ impl Slot {
     }
 }
 
-/// A table beside a dense list, so that entries at a random place are one index away.
+/// A table beside a list in which entries take each other's place in turn. What goes at about the same time came at about
+/// the same time, and stands close together in memory: one that is picked at random costs several cache misses.
+#[derive(Default)]
 struct Shard {
     index: HashMap<u128, usize, BuildHasherDefault<LowHalf>>,
     slots: Vec<Slot>,
-    random: u64,
+    /// The place of the entry that goes next.
+    turn: usize,
 }
 
 impl Shard {
-    fn new(seed: u64) -> Self {
-        Self { index: HashMap::default(), slots: Vec::new(), random: seed }
-    }
-
-    /// Puts an entry into the place of the one that it renews, of one that is of no more use, or into a new one. Gives
-    /// back what was in its place.
-    fn put(&mut self, slot: Slot, capacity: usize, now: Now, present: &impl Fn(usize) -> Option<u64>) -> Option<Slot> {
+    /// Puts an entry into the place of the one that it renews or, where the shard is full, of the one whose turn it is to
+    /// go. Gives back what was in its place.
+    fn put(&mut self, slot: Slot, capacity: usize) -> Option<Slot> {
         let place = match self.index.get(&slot.fingerprint) {
-            Some(&position) => Some(position),
-            None => self.reusable(capacity, now, present),
-        };
-        let Some(place) = place else {
-            self.push(slot);
-            return None;
+            Some(&position) => position,
+            None if self.slots.len() < capacity => {
+                self.push(slot);
+                return None;
+            }
+            None => self.first(),
         };
         let fingerprint = slot.fingerprint;
         let former = mem::replace(self.slots.get_mut(place)?, slot);
@@ -186,23 +182,12 @@ impl Shard {
         Some(former)
     }
 
-    /// A dead one of a sample, spread evenly from a random slot on; the oldest of it where the shard is full.
-    fn reusable(&mut self, capacity: usize, now: Now, present: &impl Fn(usize) -> Option<u64>) -> Option<usize> {
-        let held = self.slots.len();
-        let sample = SAMPLE.min(held);
-        let start = self.random().checked_rem(held as u64)? as usize;
-        let mut oldest = start;
-        for step in 0..sample {
-            let position = (start + step * held / sample) % held;
-            let slot = &self.slots[position];
-            if !slot.counts(now, present) {
-                return Some(position);
-            }
-            if slot.dies < self.slots[oldest].dies {
-                oldest = position;
-            }
-        }
-        (held >= capacity).then_some(oldest)
+    /// The place of the entry that goes next. From it on they stand in the order in which they came, but for one that was
+    /// renewed or took the place of one that had ended.
+    fn first(&mut self) -> usize {
+        let place = if self.turn < self.slots.len() { self.turn } else { 0 };
+        self.turn = place + 1;
+        place
     }
 
     fn push(&mut self, slot: Slot) {
@@ -222,25 +207,17 @@ impl Shard {
         }
     }
 
-    /// SplitMix64: which slots are looked at is no secret, it only has to vary.
-    fn random(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.random;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
     fn sweep(&mut self, now: Now, present: &impl Fn(usize) -> Option<u64>) -> usize {
         let before = self.slots.len();
-        let mut position = 0;
-        while let Some(slot) = self.slots.get(position) {
-            if slot.counts(now, present) {
-                position += 1;
-            } else {
-                self.remove(position);
-            }
+        if self.slots.iter().all(|slot| slot.counts(now, present)) {
+            return 0;
         }
+        // Those that stay keep their order, and what comes next stands behind all of them.
+        self.slots.rotate_left(self.turn.min(before));
+        self.turn = 0;
+        self.slots.retain(|slot| slot.counts(now, present));
+        self.index.clear();
+        self.index.extend(self.slots.iter().enumerate().map(|(position, slot)| (slot.fingerprint, position)));
         before - self.slots.len()
     }
 }

@@ -166,19 +166,52 @@ fn slot(dies: u64) -> Slot {
     }
 }
 
-/// C11: a full shard gives up an old entry, not a young one, in whatever order they came.
+/// A shard with entries that die in the order in which they came.
+fn shard(entries: u64) -> Shard {
+    let mut shard = Shard::default();
+    (1..=entries).for_each(|dies| shard.push(slot(dies)));
+    shard
+}
+
+/// C11: a full shard gives up its entries in the order in which they came.
 #[test]
-fn old_entries_go_first() {
-    let oldest_first: Vec<u64> = (1..=100).collect();
-    let newest_first = oldest_first.iter().rev().copied().collect();
-    for (seed, order) in (0..50).flat_map(|seed| [(seed, &oldest_first), (seed, &newest_first)]) {
-        let mut shard = Shard::new(seed);
-        order.iter().for_each(|&dies| shard.push(slot(dies)));
-        let gone = shard.put(slot(200), 100, now(0), &present(1)).unwrap();
-        assert!(gone.dies <= Duration::from_secs(25), "{:?} is not among the oldest quarter", gone.dies);
-        assert!(!shard.index.contains_key(&gone.fingerprint) && shard.index.contains_key(&200));
-        agree(&shard, 100);
+fn the_oldest_entry_goes_first() {
+    let mut shard = shard(7);
+    for dies in 8..=30 {
+        let gone = shard.put(slot(dies), 7).unwrap();
+        assert_eq!(gone.dies, Duration::from_secs(dies - 7));
+        assert!(!shard.index.contains_key(&gone.fingerprint) && shard.index.contains_key(&u128::from(dies)));
+        agree(&shard, 7);
     }
+}
+
+/// C11: so it does after a sweep, wherever the turn was, and what came after the sweep goes last.
+#[test]
+fn the_order_outlives_a_sweep() {
+    for turn in 0..7 {
+        let mut shard = shard(7);
+        (8..8 + turn).for_each(|dies| drop(shard.put(slot(dies), 7)));
+        // Of those that are there, the oldest three are dead.
+        assert_eq!(shard.sweep(now(turn + 3), &present(1)), 3);
+        agree(&shard, 4);
+        (20..23).for_each(|dies| assert!(shard.put(slot(dies), 7).is_none()));
+        let left = (turn + 4..turn + 8).chain(20..23);
+        for (count, expected) in left.enumerate() {
+            let gone = shard.put(slot(30 + count as u64), 7).unwrap();
+            assert_eq!(gone.dies, Duration::from_secs(expected), "turn {turn}");
+            agree(&shard, 7);
+        }
+    }
+}
+
+/// C11: a sweep that finds nothing dead changes nothing.
+#[test]
+fn a_sweep_of_the_living_changes_nothing() {
+    let mut shard = shard(3);
+    shard.put(slot(4), 3);
+    assert_eq!(shard.sweep(now(1), &present(1)), 0);
+    assert_eq!(shard.turn, 1);
+    agree(&shard, 3);
 }
 
 /// The list and the table beside it.
@@ -190,36 +223,18 @@ fn agree(shard: &Shard, entries: usize) {
     }
 }
 
-/// C11: an insertion looks at four entries at most, so that its cost is bounded.
+/// C11: an entry that was found dead leaves its place to another, and no gap.
 #[test]
-fn insertions_look_at_a_few_entries() {
-    for (entries, looked_at) in [(0, 0), (1, 1), (3, 3), (50, 4), (99, 4), (100, 4)] {
-        let mut shard = Shard::new(7);
-        (1..=entries).for_each(|dies| shard.push(slot(dies)));
-        let looks = Cell::new(0);
-        let present = |_| {
-            looks.set(looks.get() + 1);
-            Some(1)
-        };
-        let former = shard.put(slot(200), 100, now(0), &present);
-        assert_eq!(looks.get(), looked_at, "{entries} entries");
-        assert_eq!(former.is_some(), entries == 100);
-        agree(&shard, 100.min(entries as usize + 1));
-    }
-}
-
-/// C11: a dead entry that an insertion comes across is replaced, whether the shard is full or not, and none that counts.
-#[test]
-fn the_dead_go_first() {
-    for (capacity, entries, dead) in [(4, 4, 3), (4, 4, 1), (3, 3, 3), (100, 4, 2), (100, 1, 1)] {
-        let mut shard = Shard::new(7);
-        for dies in 1..=entries {
-            let generation = u64::from(dies != dead);
-            shard.push(Slot { keys: keys(generation), ..slot(dies) });
-        }
-        let former = shard.put(slot(200), capacity, now(0), &present(1)).unwrap();
-        assert_eq!(former.dies, Duration::from_secs(dead), "{capacity}");
-        agree(&shard, entries as usize);
+fn a_removed_entry_leaves_no_gap() {
+    for position in 0..5 {
+        let mut shard = shard(5);
+        shard.turn = 5;
+        shard.remove(position);
+        agree(&shard, 4);
+        assert!(shard.put(slot(6), 5).is_none());
+        agree(&shard, 5);
+        assert!(shard.put(slot(7), 5).is_some());
+        agree(&shard, 5);
     }
 }
 
@@ -227,29 +242,20 @@ fn the_dead_go_first() {
 #[test]
 fn an_entry_is_renewed_in_its_place() {
     for capacity in [3, 100] {
-        let mut shard = Shard::new(7);
-        (1..=3).for_each(|dies| shard.push(slot(dies)));
+        let mut shard = shard(3);
         for fingerprint in [3, 1, 2, 2] {
             let renewed = Slot { fingerprint, ..slot(200) };
-            assert_eq!(shard.put(renewed, capacity, now(0), &present(1)).unwrap().fingerprint, fingerprint);
+            assert_eq!(shard.put(renewed, capacity).unwrap().fingerprint, fingerprint);
             agree(&shard, 3);
         }
         assert!(shard.slots.iter().all(|slot| slot.dies == Duration::from_secs(200)));
     }
 }
 
-/// Where the sample begins follows SplitMix64: these are its first numbers from 1234567 on, modulo 1000.
-#[test]
-fn the_sample_varies() {
-    let mut shard = Shard::new(1_234_567);
-    let positions: Vec<u64> = (0..5).map(|_| shard.random() % 1000).collect();
-    assert_eq!(positions, [317, 973, 423, 431, 821]);
-}
-
 /// A shard has room for a number of entries from the first on, and does not grow until they are there.
 #[test]
 fn a_shard_begins_with_some_room() {
-    let mut shard = Shard::new(7);
+    let mut shard = Shard::default();
     assert_eq!((shard.slots.capacity(), shard.index.capacity()), (0, 0));
     shard.push(slot(1));
     let room = (shard.slots.capacity(), shard.index.capacity());
@@ -277,7 +283,7 @@ fn the_table_spreads_by_the_low_half() {
     assert_eq!(hash_of(&[1, 0, 0, 0, 0, 0, 0, 0, 1]), 0);
 }
 
-/// C11: insertions clear away dead entries that nobody asked for again, and a sweep clears all of them.
+/// C11: dead entries that nobody asks for again go in their turn, or all in a sweep.
 #[test]
 fn dead_entries_are_cleared_away() {
     let cache = Cache::new(1, 0).unwrap();
