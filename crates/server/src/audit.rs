@@ -11,6 +11,7 @@ mod who;
 mod writer;
 
 pub(crate) use sink::rehearse;
+pub(crate) use who::User as AuditedUser;
 
 use std::{
     sync::{

@@ -6,6 +6,7 @@ mod command;
 mod config;
 mod demo;
 mod plan;
+mod recorded;
 mod serve;
 mod telemetry;
 

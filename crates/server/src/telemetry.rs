@@ -21,7 +21,7 @@ use tracing_subscriber::{
     util::SubscriberInitExt as _,
 };
 
-pub(crate) use access::{AccessLog, Line};
+pub(crate) use access::{AccessLog, Line, LoggedPrincipal};
 
 /// The variable that chooses what is logged, in the syntax of `tracing_subscriber::filter::Targets`.
 const FILTER_VARIABLE: &str = "PORTCULLIS_LOG";

@@ -71,9 +71,12 @@ impl Queue {
         self.usage_rows
     }
 
-    /// Swaps a slot's batch for an empty one. `None` when there is no such slot.
+    /// Swaps a slot's batch for an empty one, unless it is empty: it keeps its room. `None` when there is no such slot.
     pub(super) fn swap(&self, slot: usize, batch: &mut Batch) -> Option<()> {
-        mem::swap(&mut lock(self.slots.get(slot)?).batch, batch);
+        let waiting = &mut lock(self.slots.get(slot)?).batch;
+        if waiting.unwritten() > 0 {
+            mem::swap(waiting, batch);
+        }
         Some(())
     }
 

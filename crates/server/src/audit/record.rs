@@ -49,10 +49,13 @@ impl<'a> DecisionRecord<'a> {
         push(out, decision.request_id.as_str());
         push(out, "\",");
         out.extend_from_slice(who.members());
-        if let Some(operation) = decision.operation {
-            text(out, r#","mcp.method":"#, operation.name(), MAX_TEXT);
-            let target = operation.target().filter(|_| self.tool().is_none());
-            optional(out, r#","mcp.target":"#, target, MAX_TEXT);
+        match (self.tool(), decision.operation) {
+            (Some(_), _) => push(out, r#","mcp.method":"tools/call""#),
+            (None, Some(operation)) => {
+                text(out, r#","mcp.method":"#, operation.name(), MAX_TEXT);
+                optional(out, r#","mcp.target":"#, operation.target(), MAX_TEXT);
+            }
+            (None, None) => {}
         }
         text(out, r#","http.method":"#, decision.method.as_str(), MAX_TEXT);
         text(out, r#","http.path":"#, decision.path, MAX_TEXT);

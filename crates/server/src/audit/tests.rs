@@ -276,6 +276,27 @@ fn a_new_file_begins_with_a_whole_line() {
     assert_eq!(bench.audit.written(), 2);
 }
 
+/// What waits nowhere is left where it is: room that has grown does not wander to threads that hand in nothing.
+#[test]
+fn places_keep_their_room() {
+    let queue = Queue::new(4, 1 << 20, 16);
+    let mut batch = queue::Batch::default();
+    queue.put(|out| out.extend_from_slice(b"{}\n"));
+    let taken: Vec<_> = (0..4)
+        .map(|slot| {
+            queue.swap(slot, &mut batch).unwrap();
+            std::mem::take(&mut batch.lines).capacity()
+        })
+        .collect();
+    assert_eq!(taken.iter().filter(|room| **room > 0).count(), 1);
+    batch.lines = Vec::with_capacity(100);
+    for slot in 0..4 {
+        queue.swap(slot, &mut batch).unwrap();
+    }
+    assert_eq!(batch.lines.capacity(), 100);
+    assert_eq!(queue.swap(4, &mut batch), None);
+}
+
 /// J4: what was used is told in each interval and at the end, also where records were lost.
 #[test]
 fn usage_is_told() {

@@ -82,7 +82,8 @@ impl Usage {
 mod tests {
     use super::*;
 
-    /// J4: the table is bounded, rows are told apart by whom they are about, whatever its hash, and nothing that is used goes uncounted.
+    /// J4: the table is bounded, rows are told apart by whom they are about, whatever its hash, and nothing that is
+    /// used goes uncounted.
     #[test]
     fn what_finds_no_row_is_counted_together() {
         let mut usage = Usage::new(2);

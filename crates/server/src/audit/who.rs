@@ -9,6 +9,7 @@ use portcullis_metadata::ResourceUri;
 use portcullis_verifier::Principal;
 
 use super::record;
+use crate::recorded::Recorded;
 
 /// Drawn once a process, so that no client can name tools that meet in a table.
 static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
@@ -21,7 +22,7 @@ pub(super) struct Who {
 }
 
 /// The members that all requests with one token share, put together once and kept beside its principal.
-struct User {
+pub(crate) struct User {
     resource: ResourceUri,
     members: Box<[u8]>,
     hash: u64,
@@ -30,14 +31,13 @@ struct User {
 impl Who {
     /// Forgets whom it was about, and is about these.
     pub(super) fn set(&mut self, resource: &ResourceUri, principal: Option<&Principal>, tool: Option<&str>) {
-        let user = principal.and_then(|principal| principal.recorded(|principal| User::new(resource, principal)));
         self.members.clear();
-        match user.filter(|user| user.resource == *resource) {
+        match principal.and_then(|principal| User::kept(resource, principal)) {
             Some(user) => {
                 self.members.extend_from_slice(&user.members);
                 self.hash = user.hash;
             }
-            // Where nobody is known, there is nothing to keep it beside.
+            // There is nothing to keep it beside, or it is kept for another resource.
             None => {
                 write_user(&mut self.members, resource, principal);
                 self.hash = hash(&self.members);
@@ -60,6 +60,11 @@ impl Who {
 }
 
 impl User {
+    fn kept<'a>(resource: &ResourceUri, principal: &'a Principal) -> Option<&'a Self> {
+        let user = Recorded::of(principal)?.audit.get_or_init(|| Self::new(resource, principal));
+        (user.resource == *resource).then_some(user)
+    }
+
     fn new(resource: &ResourceUri, principal: &Principal) -> Self {
         let mut members = Vec::new();
         write_user(&mut members, resource, Some(principal));
@@ -82,45 +87,12 @@ fn hash(members: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use portcullis_metadata::{AccessToken, JwkSet};
-    use portcullis_testkit::{FakeIssuer, Forge, ManualClock};
-    use portcullis_verifier::{IssuerSettings, KeySource, TrustedIssuer, VerifiedToken, Verifier, VerifierSettings};
+    use portcullis_testkit::Forge;
+    use portcullis_verifier::VerifiedToken;
     use proptest::prelude::*;
-    use tokio::runtime::{Builder, Runtime};
 
     use super::*;
-
-    struct Bench {
-        runtime: Runtime,
-        forge: Forge,
-        trusted: Arc<TrustedIssuer>,
-    }
-
-    impl Bench {
-        fn new() -> Self {
-            let runtime = Builder::new_current_thread().build().unwrap();
-            let forge = Forge::new("https://issuer.example");
-            let mut settings = IssuerSettings::new(forge.issuer().clone());
-            settings.keys = KeySource::Fixed(JwkSet::parse(forge.jwks_json().as_bytes()).unwrap());
-            let (fetch, clock) = (Arc::new(FakeIssuer::new()), Arc::new(ManualClock::new()));
-            let trusted = TrustedIssuer::new(settings, fetch, clock, runtime.handle().clone()).unwrap();
-            Self { runtime, forge, trusted }
-        }
-
-        /// The same person, at each call with nothing kept beside it.
-        fn verified(&self, subject: &str, client: &str) -> VerifiedToken {
-            let settings = VerifierSettings::new(resource(Forge::RESOURCE));
-            let verifier = Verifier::new(settings, vec![Arc::clone(&self.trusted)], Arc::new(ManualClock::new()));
-            let token = self.forge.token().subject(subject).client_id(client).sign();
-            self.runtime.block_on(verifier.unwrap().verify(&AccessToken::new(token))).unwrap()
-        }
-    }
-
-    fn resource(text: &str) -> ResourceUri {
-        ResourceUri::parse(text).unwrap()
-    }
+    use crate::recorded::testing::{Bench, any_text, resource};
 
     fn set(who: &mut Who, resource: &ResourceUri, verified: &VerifiedToken, tool: Option<&str>) -> (Vec<u8>, u64) {
         who.set(resource, Some(verified.principal()), tool);
@@ -135,10 +107,6 @@ mod tests {
             record::tool(&mut out, tool);
         }
         out
-    }
-
-    fn any_text() -> impl Strategy<Value = String> {
-        prop_oneof!["[a-c]", "[ -~]{1,12}", "\\PC{1,6}", "(é){120,140}", "a(é){510,515}"]
     }
 
     proptest! {

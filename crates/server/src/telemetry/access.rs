@@ -18,7 +18,7 @@ use portcullis_guard::{Decision, DecisionSink};
 
 use super::LogFormat;
 
-pub(crate) use line::Line;
+pub(crate) use line::{Line, LoggedPrincipal};
 
 /// How often gathered lines are written.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -64,7 +64,13 @@ impl AccessLog {
     pub(crate) fn flush(&self, out: &mut impl Write) -> io::Result<()> {
         let mut spare = lock(&self.spare);
         for slot in &self.slots {
-            mem::swap(&mut *lock(slot), &mut *spare);
+            let mut gathered = lock(slot);
+            // Otherwise the buffers that have grown would wander to where nobody gathers.
+            if gathered.is_empty() {
+                continue;
+            }
+            mem::swap(&mut *gathered, &mut *spare);
+            drop(gathered);
             let written = out.write_all(&spare);
             spare.clear();
             spare.shrink_to(MAX_KEPT);
@@ -81,10 +87,7 @@ impl AccessLog {
 
     /// Gathers a line.
     pub(crate) fn write(&self, line: &Line<'_>) {
-        self.gather(|out| match self.format {
-            LogFormat::Human => line.human(out),
-            LogFormat::Json => line.json(out),
-        });
+        self.gather(|out| line.write(self.format, out));
     }
 
     fn gather(&self, line: impl FnOnce(&mut Vec<u8>)) {
@@ -140,10 +143,18 @@ impl DecisionSink for AccessLog {
 mod tests {
     use http::{Method, StatusCode};
     use portcullis_metadata::UnixTime;
+    use portcullis_verifier::Principal;
+    use proptest::prelude::*;
+    use serde_json::json;
 
     use super::*;
+    use crate::recorded::testing::{Bench, any_text};
 
     fn written(format: LogFormat, path: &str) -> String {
+        written_of(format, path, None)
+    }
+
+    fn written_of(format: LogFormat, path: &str, principal: Option<&Principal>) -> String {
         let log = AccessLog::unwritten(format);
         log.write(&Line {
             request_id: "an-id",
@@ -152,7 +163,7 @@ mod tests {
             path,
             status: StatusCode::UNAUTHORIZED,
             code: Some("token.missing"),
-            principal: None,
+            principal,
             latency: Duration::from_micros(7),
         });
         let mut out = Vec::new();
@@ -179,6 +190,40 @@ mod tests {
             "2027-01-15T08:00:00.000Z  INFO request request.id=an-id http.method=POST http.path=/mcp http.status=401 \
              latency.us=7 deny.code=\"token.missing\"\n"
         );
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        /// J1: lines say whom a token speaks for, the same in all lines, in whichever form it was said first.
+        #[test]
+        fn lines_say_whom_a_token_speaks_for(subject in any_text(), client in any_text()) {
+            let verified = Bench::new().verified(&subject, &client);
+            let principal = Some(verified.principal());
+            let [subject, client] = [json!(subject), json!(client)];
+            let end = format!(" principal.subject={subject} principal.client={client}\n");
+            for _ in 0..2 {
+                let line = written_of(LogFormat::Json, "/", principal);
+                let line: serde_json::Value = serde_json::from_str(&line).unwrap();
+                prop_assert_eq!(&line["principal.issuer"], "https://issuer.example");
+                prop_assert_eq!((&line["principal.subject"], &line["principal.client"]), (&subject, &client));
+                let line = written_of(LogFormat::Human, "/", principal);
+                prop_assert!(line.contains(r#" deny.code="token.missing" principal.issuer="https://issuer.example" "#));
+                prop_assert!(line.ends_with(&end), "{}", line);
+            }
+        }
+    }
+
+    /// A buffer that has grown stays where lines are gathered.
+    #[test]
+    fn idle_slots_take_no_memory() {
+        let log = AccessLog::unwritten(LogFormat::Human);
+        for _ in 0..2 * SLOTS {
+            log.gather(|out| out.resize(MAX_KEPT, b'x'));
+            log.flush(&mut Vec::new()).unwrap();
+        }
+        let grown = log.slots.iter().chain([&log.spare]).filter(|slot| lock(slot).capacity() > 0);
+        assert_eq!(grown.count(), 2);
     }
 
     #[test]

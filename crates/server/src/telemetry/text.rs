@@ -13,8 +13,7 @@ pub(crate) fn push(out: &mut Vec<u8>, text: &str) {
 
 /// As JSON has it, quotes included.
 pub(crate) fn push_quoted(out: &mut Vec<u8>, text: &str) {
-    let is_plain = text.bytes().fold(true, |plain, byte| plain & (byte >= b' ') & (byte != b'"') & (byte != b'\\'));
-    if is_plain {
+    if text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
         push(out, "\"");
         push(out, text);
         push(out, "\"");
