@@ -58,22 +58,21 @@ impl<'p> UnverifiedClaims<'p> {
     }
 
     fn of(payload: &'p [u8], read: Reading<'p>) -> Result<Self, ClaimsError> {
-        let [iss, sub, aud, exp, nbf, iat, scope, scp, client_id, azp, jti, typ, cnf] = read.known;
         Ok(Self {
             payload,
-            iss: iss.text("iss")?,
-            sub: sub.text("sub")?,
-            aud: aud.audience()?,
-            exp: exp.date("exp")?,
-            nbf: nbf.date("nbf")?,
-            iat: iat.date("iat")?,
-            client_id: client_id.text("client_id")?,
-            azp: azp.text("azp")?,
-            jti: jti.text("jti")?,
-            typ: typ.text("typ")?,
-            has_cnf: !matches!(cnf, Found::Nothing),
-            scope,
-            scp,
+            iss: read.iss.text("iss")?,
+            sub: read.sub.text("sub")?,
+            aud: read.aud.audience()?,
+            exp: read.exp.date("exp")?,
+            nbf: read.nbf.date("nbf")?,
+            iat: read.iat.date("iat")?,
+            client_id: read.client_id.text("client_id")?,
+            azp: read.azp.text("azp")?,
+            jti: read.jti.text("jti")?,
+            typ: read.typ.text("typ")?,
+            has_cnf: !matches!(read.cnf, Found::Nothing),
+            scope: read.scope,
+            scp: read.scp,
             others: read.others,
         })
     }

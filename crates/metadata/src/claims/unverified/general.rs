@@ -7,7 +7,7 @@ use serde::{
     de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor},
 };
 
-use super::reading::{Claim, Found, Reading, has_repetition};
+use super::reading::{Found, Reading, has_repetition};
 use crate::ClaimsError;
 
 /// # Errors
@@ -31,8 +31,7 @@ impl<'p> Visitor<'p> for &mut Reading<'p> {
         let mut name = Found::Nothing;
         while map.next_key_seed(Value { into: Some(&mut name) })?.is_some() {
             let Found::Text(name) = &mut name else { return Err(A::Error::custom("a name is a string")) };
-            if let Some(claim) = Claim::of(name) {
-                let found = &mut self.known[claim as usize];
+            if let Some(found) = self.field(name) {
                 if !matches!(found, Found::Nothing) {
                     return Err(A::Error::custom("a claim twice"));
                 }

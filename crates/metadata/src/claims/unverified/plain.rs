@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, de::DeserializeSeed};
 
 use super::{
     general::Value,
-    reading::{Claim, Found, Reading, has_repetition},
+    reading::{Found, Reading, has_repetition},
 };
 
 /// None for any other form: then the general reader judges.
@@ -45,11 +45,10 @@ impl<'p> Plain<'p> {
     fn member(&mut self, reading: &mut Reading<'p>) -> Option<()> {
         let name = self.string()?;
         self.take(b':')?;
-        let Some(claim) = Claim::of(name) else {
+        let Some(found) = reading.field(name) else {
             reading.others.push(Cow::Borrowed(name));
             return self.skip();
         };
-        let found = &mut reading.known[claim as usize];
         if !matches!(found, Found::Nothing) {
             return None;
         }

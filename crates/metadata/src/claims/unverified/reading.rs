@@ -7,50 +7,42 @@ use crate::{ClaimsError, UnixTime, numeric_date};
 /// So many names are compared with each other faster than sorted.
 const FEW: usize = 24;
 
-/// The claims as far as they were read, and what is wrong with them.
+/// The claims as far as they were read, and the names of those that have no field.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Reading<'p> {
-    /// What each [`Claim`] says, in their order.
-    pub(super) known: [Found<'p>; Claim::COUNT],
+    pub(super) iss: Found<'p>,
+    pub(super) sub: Found<'p>,
+    pub(super) aud: Found<'p>,
+    pub(super) exp: Found<'p>,
+    pub(super) nbf: Found<'p>,
+    pub(super) iat: Found<'p>,
+    pub(super) scope: Found<'p>,
+    pub(super) scp: Found<'p>,
+    pub(super) client_id: Found<'p>,
+    pub(super) azp: Found<'p>,
+    pub(super) jti: Found<'p>,
+    pub(super) typ: Found<'p>,
+    pub(super) cnf: Found<'p>,
     pub(super) others: Vec<Cow<'p, str>>,
 }
 
-/// A claim that has a field.
-#[derive(Clone, Copy)]
-pub(super) enum Claim {
-    Iss,
-    Sub,
-    Aud,
-    Exp,
-    Nbf,
-    Iat,
-    Scope,
-    Scp,
-    ClientId,
-    Azp,
-    Jti,
-    Typ,
-    Cnf,
-}
-
-impl Claim {
-    const COUNT: usize = Self::Cnf as usize + 1;
-
-    pub(super) fn of(name: &str) -> Option<Self> {
-        Some(match name {
-            "iss" => Self::Iss,
-            "sub" => Self::Sub,
-            "aud" => Self::Aud,
-            "exp" => Self::Exp,
-            "nbf" => Self::Nbf,
-            "iat" => Self::Iat,
-            "scope" => Self::Scope,
-            "scp" => Self::Scp,
-            "client_id" => Self::ClientId,
-            "azp" => Self::Azp,
-            "jti" => Self::Jti,
-            "typ" => Self::Typ,
-            "cnf" => Self::Cnf,
+impl<'p> Reading<'p> {
+    /// The field of a claim that has one.
+    pub(super) fn field(&mut self, claim: &str) -> Option<&mut Found<'p>> {
+        Some(match claim {
+            "iss" => &mut self.iss,
+            "sub" => &mut self.sub,
+            "aud" => &mut self.aud,
+            "exp" => &mut self.exp,
+            "nbf" => &mut self.nbf,
+            "iat" => &mut self.iat,
+            "scope" => &mut self.scope,
+            "scp" => &mut self.scp,
+            "client_id" => &mut self.client_id,
+            "azp" => &mut self.azp,
+            "jti" => &mut self.jti,
+            "typ" => &mut self.typ,
+            "cnf" => &mut self.cnf,
             _ => return None,
         })
     }
