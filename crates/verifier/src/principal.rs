@@ -8,7 +8,10 @@ use std::{
 use portcullis_metadata::{Issuer, Scopes, UnixTime};
 use serde_json::{Map, Value};
 
-use crate::said::{Said, Text};
+use crate::{
+    question::Answers,
+    said::{Said, Text},
+};
 
 /// Whom a verified token speaks for, and what it allows.
 ///
@@ -31,6 +34,7 @@ pub(crate) struct Derived {
     for_requests: Room,
     for_records: Room,
     counts_as: OnceLock<u64>,
+    pub(crate) answers: Answers,
 }
 
 /// Room for one value of any type.
