@@ -30,9 +30,9 @@ pub(crate) fn push_number(out: &mut Vec<u8>, number: u64) {
 
 /// `2027-01-15T08:00:00.000Z`. Most lines share their second with the one before on the same thread.
 pub(crate) fn push_timestamp(out: &mut Vec<u8>, time: UnixTime) {
-    const SECOND: usize = "2027-01-15T08:00:00.".len();
+    const LENGTH: usize = "2027-01-15T08:00:00.000Z".len();
     thread_local! {
-        static LAST: Cell<(u64, [u8; SECOND])> = const { Cell::new((u64::MAX, [0; SECOND])) };
+        static LAST: Cell<(u64, [u8; LENGTH])> = const { Cell::new((u64::MAX, [0; LENGTH])) };
     }
     let (last, mut text) = LAST.get();
     if last != time.as_secs() {
@@ -45,10 +45,10 @@ pub(crate) fn push_timestamp(out: &mut Vec<u8>, time: UnixTime) {
         }
         LAST.set((time.as_secs(), text));
     }
-    out.extend_from_slice(&text);
     let millis = (time.as_millis() % 1000) as u16;
-    out.extend([millis / 100, millis / 10 % 10, millis % 10].map(|digit| b'0' + digit as u8));
-    out.push(b'Z');
+    let [.., hundreds, tens, ones, _] = &mut text;
+    [*hundreds, *tens, *ones] = [millis / 100, millis / 10 % 10, millis % 10].map(|digit| b'0' + digit as u8);
+    out.extend_from_slice(&text);
 }
 
 #[cfg(test)]
