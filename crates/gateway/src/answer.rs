@@ -21,9 +21,8 @@ pub(crate) fn judge(status: StatusCode) -> Result<(), Failure> {
 
 /// Makes an upstream's headers the client's.
 pub(crate) fn clean(headers: &mut HeaderMap, cookies: bool) {
-    let is_dropped = |name: &HeaderName| is_challenge(name.as_str()) || (name == SET_COOKIE && !cookies);
-    let dropped: Vec<HeaderName> = headers.keys().filter(|name| is_dropped(name)).cloned().collect();
-    for name in dropped {
+    let is_dropped = |name: &&HeaderName| is_challenge(name.as_str()) || (*name == SET_COOKIE && !cookies);
+    while let Some(name) = headers.keys().find(is_dropped).cloned() {
         headers.remove(name);
     }
     if is_event_stream(headers) {
