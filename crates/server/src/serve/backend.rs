@@ -28,7 +28,8 @@ pub(super) struct Backend {
 
 #[derive(Clone)]
 pub(super) enum Kind {
-    Demo(Plain<DemoService>),
+    /// Boxed, so that what is cloned and held for each request stays small.
+    Demo(Box<Plain<DemoService>>),
     Http(HttpUpstream),
 }
 

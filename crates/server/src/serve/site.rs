@@ -211,7 +211,9 @@ impl Shared<'_> {
             .map(|_| {
                 let kind = match &plan.upstream {
                     UpstreamPlan::Http(settings) => backend::Kind::Http(self.upstream(settings)?),
-                    UpstreamPlan::Demo => backend::Kind::Demo(Plain::new(demo.context("the demo server")?.clone())),
+                    UpstreamPlan::Demo => {
+                        backend::Kind::Demo(Box::new(Plain::new(demo.context("the demo server")?.clone())))
+                    }
                 };
                 Ok(guard.layer(endpoint.layer(Backend::new(kind, Arc::clone(&openings)))))
             })
