@@ -236,7 +236,7 @@ impl Shared<'_> {
         let mut settings = VerifierSettings::new(plan.metadata.resource.clone());
         settings.max_token_bytes = self.limits.max_token;
         settings.cache_entries = self.limits.cached_tokens;
-        Ok(Some(Verifier::new(settings, issuers, Arc::clone(&self.clocks.exact))?))
+        Ok(Some(Verifier::new(settings, issuers, Arc::clone(&self.clocks.turn))?))
     }
 
     fn protected_resource(
