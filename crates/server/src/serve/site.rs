@@ -236,7 +236,8 @@ impl Shared<'_> {
         let mut settings = VerifierSettings::new(plan.metadata.resource.clone());
         settings.max_token_bytes = self.limits.max_token;
         settings.cache_entries = self.limits.cached_tokens;
-        Ok(Some(Verifier::new(settings, issuers, Arc::clone(&self.clocks.turn))?))
+        // The exact clock: it also measures what refused tokens take, all of which happens within one turn.
+        Ok(Some(Verifier::new(settings, issuers, Arc::clone(&self.clocks.exact))?))
     }
 
     fn protected_resource(
