@@ -64,6 +64,7 @@ impl Site {
     /// Builds it, for the runtime that it is called on. Nothing is asked of anybody before [`start`](Self::start).
     pub(super) fn new(plan: &Plan, clock: Arc<dyn Clock>, sinks: Sinks) -> anyhow::Result<(Self, Closing)> {
         let clocks = Clocks::new(clock);
+        // By their clock it is measured what refused tokens take, all of which happens within one turn.
         let issuers = trusted_issuers(plan, &clocks.exact)?;
         let (closer, over) = Closer::new(sinks.audit.clone());
         let leftovers = closer.leftovers().clone();
@@ -236,8 +237,7 @@ impl Shared<'_> {
         let mut settings = VerifierSettings::new(plan.metadata.resource.clone());
         settings.max_token_bytes = self.limits.max_token;
         settings.cache_entries = self.limits.cached_tokens;
-        // The exact clock: it also measures what refused tokens take, all of which happens within one turn.
-        Ok(Some(Verifier::new(settings, issuers, Arc::clone(&self.clocks.exact))?))
+        Ok(Some(Verifier::new(settings, issuers, Arc::clone(&self.clocks.turn))?))
     }
 
     fn protected_resource(

@@ -1,7 +1,7 @@
 //! Time as a worker sees it: one reading serves all that happens in one turn of a connection.
 //!
-//! A turn, one poll of a connection, takes microseconds, and what judges it (the age of a session, a limit, an idle
-//! upstream connection) counts in milliseconds and more. Only what is measured itself is read anew.
+//! A turn, one poll of a connection, takes microseconds, and what judges it (the age of a token or a session, a limit,
+//! an idle upstream connection) counts in milliseconds and more. Only what is measured itself is read anew.
 
 use std::{cell::Cell, sync::Arc, time::Duration};
 
