@@ -32,8 +32,7 @@ impl RequestId {
 
     /// The id's text, 36 characters.
     pub fn as_str(&self) -> &str {
-        // Sooner done than the look at each byte that `HeaderValue::to_str` takes.
-        str::from_utf8(self.0.as_bytes()).unwrap_or_default()
+        self.0.to_str().unwrap_or_default()
     }
 
     /// The id as a header value; shares the text.
