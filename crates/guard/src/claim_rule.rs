@@ -1,14 +1,12 @@
-use portcullis_verifier::{Principal, Question};
+use portcullis_verifier::Principal;
 use serde_json::Value;
 
 /// Something that a token's claims have to say, beside its scopes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimRule {
     claim: Box<str>,
     test: ClaimTest,
     report_only: bool,
-    /// Whether claim and test meet.
-    question: Question,
 }
 
 /// What is wanted of a claim. Where the claim is an array, one of its elements has to be as wanted.
@@ -74,11 +72,6 @@ impl ClaimUnmet {
     }
 }
 
-/// What a principal remembers of a rule.
-const MET: u8 = 0;
-const MISSING: u8 = 1;
-const MISMATCH: u8 = 2;
-
 /// What rules say of a principal: the first that refuses it, and the first that only reports that it would.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClaimsJudged {
@@ -110,7 +103,7 @@ impl ClaimRule {
         if matches!(&test, ClaimTest::Domain(domains) if domains.iter().any(|domain| domain.contains('@'))) {
             return Err(ClaimRuleError::Domain);
         }
-        Ok(Self { claim: claim.into(), test, report_only: false, question: Question::new() })
+        Ok(Self { claim: claim.into(), test, report_only: false })
     }
 
     /// The same rule in report-only mode: it refuses nothing, and the [`Decision`](crate::Decision) says what it would
@@ -126,19 +119,6 @@ impl ClaimRule {
     /// # Errors
     /// When they are not.
     pub fn judge(&self, principal: &Principal) -> Result<(), ClaimUnmet> {
-        let answer = self.question.ask(principal, |principal| match self.judge_anew(principal) {
-            Ok(()) => MET,
-            Err(ClaimUnmet::Missing) => MISSING,
-            Err(ClaimUnmet::Mismatch) => MISMATCH,
-        });
-        match answer {
-            MET => Ok(()),
-            MISSING => Err(ClaimUnmet::Missing),
-            _ => Err(ClaimUnmet::Mismatch),
-        }
-    }
-
-    fn judge_anew(&self, principal: &Principal) -> Result<(), ClaimUnmet> {
         let value = principal.claim(&self.claim).filter(|value| !value.is_null()).ok_or(ClaimUnmet::Missing)?;
         let is_met = match value {
             Value::Array(values) => values.iter().any(|value| self.test.is_met_by(value)),
@@ -147,14 +127,6 @@ impl ClaimRule {
         if is_met { Ok(()) } else { Err(ClaimUnmet::Mismatch) }
     }
 }
-
-impl PartialEq for ClaimRule {
-    fn eq(&self, other: &Self) -> bool {
-        (&self.claim, &self.test, self.report_only) == (&other.claim, &other.test, other.report_only)
-    }
-}
-
-impl Eq for ClaimRule {}
 
 impl ClaimsJudged {
     /// Judges more rules: each has to be met.

@@ -8,10 +8,7 @@ use std::{
 use portcullis_metadata::{Issuer, Scopes, UnixTime};
 use serde_json::{Map, Value};
 
-use crate::{
-    question::Answers,
-    said::{Said, Text},
-};
+use crate::said::{Said, Text};
 
 /// Whom a verified token speaks for, and what it allows.
 ///
@@ -34,7 +31,6 @@ pub(crate) struct Derived {
     for_requests: Room,
     for_records: Room,
     counts_as: OnceLock<u64>,
-    pub(crate) answers: Answers,
 }
 
 /// Room for one value of any type.
