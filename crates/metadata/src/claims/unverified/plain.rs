@@ -178,16 +178,17 @@ mod tests {
     }
 
     proptest! {
-        /// At any place, whatever stands beside it.
+        /// At any place, whatever stands beside it, and however many there are.
         #[test]
         fn odd_bytes_are_seen(
             text in "[ -\\[\\]-~\u{7f}äß\u{2028}]{0,70}",
-            place: Index,
-            odd in prop_oneof![range('\0', '\x1f'), Just('\\')],
+            odd in vec((any::<Index>(), prop_oneof![range('\0', '\x1f'), Just('\\')]), 1..4),
         ) {
             prop_assert!(!has_odd_byte(&text));
             let mut characters: Vec<char> = text.chars().collect();
-            characters.insert(place.index(characters.len() + 1), odd);
+            for (place, character) in odd {
+                characters.insert(place.index(characters.len() + 1), character);
+            }
             prop_assert!(has_odd_byte(&String::from_iter(characters)));
         }
 
