@@ -195,18 +195,11 @@ fn number(out: &mut Vec<u8>, name: &'static str, value: u64) {
 /// An address as a JSON string: of digits, letters, dots and colons, nothing of which is escaped.
 fn address(out: &mut Vec<u8>, address: IpAddr) {
     let IpAddr::V4(v4) = address else { return written(out, format_args!(r#""{address}""#)) };
-    let (mut shown, mut end) = ([b'.'; r#""255.255.255.255""#.len()], 1);
-    for octet in v4.octets() {
-        for (from, digit) in [(100, octet / 100), (10, octet / 10 % 10), (0, octet % 10)] {
-            if octet >= from {
-                shown[end] = b'0' + digit;
-                end += 1;
-            }
-        }
-        end += 1;
+    for (position, octet) in v4.octets().into_iter().enumerate() {
+        push(out, if position == 0 { "\"" } else { "." });
+        push_number(out, octet.into());
     }
-    (shown[0], shown[end - 1]) = (b'"', b'"');
-    out.extend_from_slice(&shown[..end]);
+    push(out, "\"");
 }
 
 /// A JSON string. What is longer than `most` bytes is cut, and ends in an ellipsis.
