@@ -35,6 +35,24 @@ fn a_token_is_read() {
     assert_eq!(claims.extra.keys().collect::<Vec<_>>(), ["auth_time", "sid"]);
 }
 
+/// C6: an audience is a text, or the texts of a list.
+#[test]
+fn audiences_are_read_from_either_form() {
+    for (aud, entries) in [
+        ("\"a\"", vec!["a"]),
+        ("[\"a\"]", vec!["a"]),
+        ("[\"a\",\"b\"]", vec!["a", "b"]),
+        ("[{\"a\":\"b\"},\"c\"]", vec!["c"]),
+        ("[]", vec![]),
+    ] {
+        let payload = format!("{{\"aud\":{aud}}}");
+        let read = UnverifiedClaims::parse(payload.as_bytes()).unwrap();
+        assert_eq!(read.audience().map(Iterator::collect::<Vec<_>>).as_ref(), Some(&entries), "{aud}");
+        assert_eq!(parse(&payload).unwrap().aud, Some(Audience::new(entries)), "{aud}");
+    }
+    assert_eq!(UnverifiedClaims::parse(b"{}").unwrap().audience().map(Iterator::count), None);
+}
+
 /// C5: a claim of the wrong type refuses the token, `null` too.
 #[test]
 fn wrong_types_are_refused() {
