@@ -1,5 +1,3 @@
-use std::borrow::Cow;
-
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -99,19 +97,19 @@ impl AccessTokenClaims {
         if extra.remove("scope").is_none() {
             extra.remove("scp");
         }
-        let owned = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned);
+        let owned = |text: Option<&str>| text.map(str::to_owned);
         Ok(Self {
             aud: claims.audience().map(Audience::new),
-            iss: owned(claims.iss),
-            sub: owned(claims.sub),
-            exp: claims.exp,
-            nbf: claims.nbf,
-            iat: claims.iat,
+            iss: owned(claims.iss()),
+            sub: owned(claims.sub()),
+            exp: claims.exp(),
+            nbf: claims.nbf(),
+            iat: claims.iat(),
             scope,
-            client_id: owned(claims.client_id),
-            azp: owned(claims.azp),
-            jti: owned(claims.jti),
-            typ: owned(claims.typ),
+            client_id: owned(claims.client_id()),
+            azp: owned(claims.azp()),
+            jti: owned(claims.jti()),
+            typ: owned(claims.typ()),
             cnf: extra.remove("cnf"),
             extra,
         })

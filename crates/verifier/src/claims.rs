@@ -22,8 +22,8 @@ pub(crate) fn judge_token(
     let text = |text: &str| Text::new(text, claims.payload());
     Ok(Principal {
         issuer: settings.issuer.clone(),
-        subject: claims.sub.as_deref().map(text),
-        client: claims.client_id.as_deref().or(claims.azp.as_deref()).map(text),
+        subject: claims.sub().map(text),
+        client: claims.client_id().or(claims.azp()).map(text),
         scopes: usual.scopes_of(claims)?,
         expires,
         said: Said::default(),
@@ -55,14 +55,14 @@ impl<'a> Statement<'a> {
         resource: &ResourceUri,
     ) -> Self {
         Self {
-            iss: claims.iss.as_deref(),
-            typ: claims.typ.as_deref(),
+            iss: claims.iss(),
+            typ: claims.typ(),
             tells_another_kind: kind::TELLING_CLAIMS.iter().any(|name| claims.has_other(name)),
-            has_cnf: claims.has_cnf,
+            has_cnf: claims.has_cnf(),
             is_for_us: claims.audience().map(|mut entries| entries.any(|entry| names(entry, settings, resource))),
-            exp: claims.exp,
-            nbf: claims.nbf,
-            iat: claims.iat,
+            exp: claims.exp(),
+            nbf: claims.nbf(),
+            iat: claims.iat(),
         }
     }
 

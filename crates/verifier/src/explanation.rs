@@ -81,7 +81,7 @@ impl Verifier {
         };
         judge(TokenRule::Form, claims.scopes().map(drop).map_err(Into::into));
         let Some(issuer) = self.issuer_of(&claims) else {
-            let missing = if claims.iss.is_some() { VerifyError::IssuerUnknown } else { VerifyError::IssuerMissing };
+            let missing = if claims.iss().is_some() { VerifyError::IssuerUnknown } else { VerifyError::IssuerMissing };
             judge(TokenRule::Issuer, Err(missing));
             return judgements;
         };
@@ -99,7 +99,7 @@ impl Verifier {
     }
 
     fn issuer_of(&self, claims: &UnverifiedClaims<'_>) -> Option<&Arc<TrustedIssuer>> {
-        let claimed = claims.iss.as_deref()?;
+        let claimed = claims.iss()?;
         self.issuers().iter().find(|issuer| issuer.issuer().as_str() == claimed)
     }
 }

@@ -203,7 +203,7 @@ impl Verifier {
         claims: &Result<UnverifiedClaims<'_>, ClaimsError>,
     ) -> Result<(usize, &Arc<TrustedIssuer>), VerifyError> {
         let claimed = match claims {
-            Ok(claims) => claims.iss.as_deref().map(Cow::Borrowed),
+            Ok(claims) => claims.iss().map(Cow::Borrowed),
             Err(_) => unverified_issuer(jws.unverified_payload())?.map(Cow::Owned),
         };
         let claimed = claimed.ok_or(VerifyError::IssuerMissing)?;

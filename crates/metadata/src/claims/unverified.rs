@@ -1,5 +1,3 @@
-use std::borrow::Cow;
-
 use super::ClaimsError;
 use crate::{Scopes, UnixTime};
 
@@ -16,76 +14,86 @@ use reading::{Found, Reading};
 /// have written anything into it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnverifiedClaims<'p> {
-    /// Who made the token.
-    pub iss: Option<Cow<'p, str>>,
-    /// Whom it speaks for.
-    pub sub: Option<Cow<'p, str>>,
-    /// When it ends.
-    pub exp: Option<UnixTime>,
-    /// When it begins.
-    pub nbf: Option<UnixTime>,
-    /// When it was made.
-    pub iat: Option<UnixTime>,
-    /// The client that it was given to.
-    pub client_id: Option<Cow<'p, str>>,
-    /// The authorized party: the client, as OpenID providers name it.
-    pub azp: Option<Cow<'p, str>>,
-    /// The token's identifier.
-    pub jti: Option<Cow<'p, str>>,
-    /// What kind of token its maker says it is; not the header member of that name.
-    pub typ: Option<Cow<'p, str>>,
-    /// Whether the token is bound to its sender (RFC 7800), in whatever form: `null` is one.
-    pub has_cnf: bool,
     payload: &'p [u8],
-    aud: Found<'p>,
-    scope: Found<'p>,
-    scp: Found<'p>,
-    others: Vec<Cow<'p, str>>,
+    read: Reading<'p>,
 }
 
 impl<'p> UnverifiedClaims<'p> {
     /// Reads the decoded payload of a token.
     ///
     /// # Errors
-    /// When the payload is not one JSON object with each claim once, or when a claim that has a field has the wrong
+    /// When the payload is not one JSON object with each claim once, or when a claim that is told here has the wrong
     /// type or is no date.
     pub fn parse(payload: &'p [u8]) -> Result<Self, ClaimsError> {
         let text = str::from_utf8(payload).map_err(|_| ClaimsError::NotAnObject)?;
-        match plain::read(text) {
-            Some(reading) => Self::of(payload, reading),
-            None => Self::of(payload, general::read(text)?),
+        // Read in its place: so many fields are not moved about for nothing.
+        let mut claims = Self { payload, read: Reading::default() };
+        if plain::read_into(&mut claims.read, text).is_none() {
+            claims.read = general::read(text)?;
         }
+        claims.read.check_types()?;
+        Ok(claims)
     }
 
-    fn of(payload: &'p [u8], read: Reading<'p>) -> Result<Self, ClaimsError> {
-        Ok(Self {
-            payload,
-            iss: read.iss.text("iss")?,
-            sub: read.sub.text("sub")?,
-            aud: read.aud.audience()?,
-            exp: read.exp.date("exp")?,
-            nbf: read.nbf.date("nbf")?,
-            iat: read.iat.date("iat")?,
-            client_id: read.client_id.text("client_id")?,
-            azp: read.azp.text("azp")?,
-            jti: read.jti.text("jti")?,
-            typ: read.typ.text("typ")?,
-            has_cnf: !matches!(read.cnf, Found::Nothing),
-            scope: read.scope,
-            scp: read.scp,
-            others: read.others,
-        })
+    /// Who made the token.
+    pub fn iss(&self) -> Option<&str> {
+        self.read.iss.text()
+    }
+
+    /// Whom it speaks for.
+    pub fn sub(&self) -> Option<&str> {
+        self.read.sub.text()
+    }
+
+    /// When it ends.
+    pub fn exp(&self) -> Option<UnixTime> {
+        self.read.exp.date()
+    }
+
+    /// When it begins.
+    pub fn nbf(&self) -> Option<UnixTime> {
+        self.read.nbf.date()
+    }
+
+    /// When it was made.
+    pub fn iat(&self) -> Option<UnixTime> {
+        self.read.iat.date()
+    }
+
+    /// The client that it was given to.
+    pub fn client_id(&self) -> Option<&str> {
+        self.read.client_id.text()
+    }
+
+    /// The authorized party: the client, as OpenID providers name it.
+    pub fn azp(&self) -> Option<&str> {
+        self.read.azp.text()
+    }
+
+    /// The token's identifier.
+    pub fn jti(&self) -> Option<&str> {
+        self.read.jti.text()
+    }
+
+    /// What kind of token its maker says it is; not the header member of that name.
+    pub fn typ(&self) -> Option<&str> {
+        self.read.typ.text()
+    }
+
+    /// Whether the token is bound to its sender (RFC 7800), in whatever form: `null` is one.
+    pub fn has_cnf(&self) -> bool {
+        !matches!(self.read.cnf, Found::Nothing)
     }
 
     /// For whom it is meant: the strings of `aud`, none where there is no such claim. Entries that are no strings are
     /// left out, so that they never match anything.
     pub fn audience(&self) -> Option<impl Iterator<Item = &str>> {
-        (!matches!(self.aud, Found::Nothing)).then(|| self.aud.texts().iter().map(AsRef::as_ref))
+        (!matches!(self.read.aud, Found::Nothing)).then(|| self.read.aud.texts().iter().map(AsRef::as_ref))
     }
 
-    /// Whether there is a claim of this name that has no field here.
+    /// Whether there is a claim of this name that is not told here.
     pub fn has_other(&self, name: &str) -> bool {
-        self.others.iter().any(|other| other == name)
+        self.read.others.iter().any(|other| other == name)
     }
 
     /// The payload that they were read from. Texts without escapes borrow from it.
@@ -118,6 +126,6 @@ impl<'p> UnverifiedClaims<'p> {
 
     /// The claim that says what is granted: `scope`, in its absence `scp`.
     fn granted(&self) -> (&'static str, &Found<'p>) {
-        if matches!(self.scope, Found::Nothing) { ("scp", &self.scp) } else { ("scope", &self.scope) }
+        if matches!(self.read.scope, Found::Nothing) { ("scp", &self.read.scp) } else { ("scope", &self.read.scope) }
     }
 }

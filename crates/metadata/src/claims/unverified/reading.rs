@@ -8,7 +8,7 @@ use crate::{ClaimsError, UnixTime, numeric_date};
 const FEW: usize = 24;
 
 /// The claims as far as they were read, and the names of those that have no field.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Reading<'p> {
     pub(super) iss: Found<'p>,
     pub(super) sub: Found<'p>,
@@ -46,6 +46,32 @@ impl<'p> Reading<'p> {
             _ => return None,
         })
     }
+
+    /// Whether every claim that is there is of the type that it has to be.
+    pub(super) fn check_types(&self) -> Result<(), ClaimsError> {
+        let texts = [
+            (&self.iss, "iss"),
+            (&self.sub, "sub"),
+            (&self.client_id, "client_id"),
+            (&self.azp, "azp"),
+            (&self.jti, "jti"),
+            (&self.typ, "typ"),
+        ];
+        for (found, claim) in texts {
+            if !matches!(found, Found::Nothing | Found::Text(_)) {
+                return Err(ClaimsError::WrongType { claim });
+            }
+        }
+        for (found, claim) in [(&self.exp, "exp"), (&self.nbf, "nbf"), (&self.iat, "iat")] {
+            if !matches!(found, Found::Nothing) && found.date().is_none() {
+                return Err(ClaimsError::Date { claim });
+            }
+        }
+        match self.aud {
+            Found::Nothing | Found::Text(_) | Found::Entries { .. } => Ok(()),
+            _ => Err(ClaimsError::WrongType { claim: "aud" }),
+        }
+    }
 }
 
 /// Whether a name occurs twice. Few names are compared as they stand; many are sorted, so that no payload makes this
@@ -76,28 +102,18 @@ pub(super) enum Found<'p> {
 }
 
 impl<'p> Found<'p> {
-    pub(super) fn text(self, claim: &'static str) -> Result<Option<Cow<'p, str>>, ClaimsError> {
+    pub(super) fn text(&self) -> Option<&str> {
         match self {
-            Self::Nothing => Ok(None),
-            Self::Text(text) => Ok(Some(text)),
-            _ => Err(ClaimsError::WrongType { claim }),
+            Self::Text(text) => Some(text),
+            _ => None,
         }
     }
 
-    pub(super) fn date(self, claim: &'static str) -> Result<Option<UnixTime>, ClaimsError> {
-        let date = match self {
-            Self::Nothing => return Ok(None),
+    pub(super) fn date(&self) -> Option<UnixTime> {
+        match *self {
             Self::Whole(secs) => numeric_date::from_whole(secs),
             Self::Fraction(secs) => numeric_date::from_fraction(secs),
             _ => None,
-        };
-        date.map(Some).ok_or(ClaimsError::Date { claim })
-    }
-
-    pub(super) fn audience(self) -> Result<Self, ClaimsError> {
-        match self {
-            found @ (Self::Nothing | Self::Text(_) | Self::Entries { .. }) => Ok(found),
-            _ => Err(ClaimsError::WrongType { claim: "aud" }),
         }
     }
 
