@@ -10,19 +10,20 @@ const FEW: usize = 32;
 /// Most tokens are never asked for more than was read of them when they were verified.
 #[derive(Default)]
 pub(crate) struct Said {
-    payload: Vec<u8>,
+    payload: String,
     claims: OnceLock<Box<Map<String, Value>>>,
 }
 
 impl Said {
     /// The claims in a JSON object.
     pub(crate) fn in_object(payload: Vec<u8>) -> Self {
-        Self { payload, claims: OnceLock::new() }
+        // What is no text is no JSON either.
+        Self { payload: String::from_utf8(payload).unwrap_or_default(), claims: OnceLock::new() }
     }
 
     pub(crate) fn claims(&self) -> &Map<String, Value> {
         // A payload that was verified has been parsed before. One that was not has no claims that could allow anything.
-        self.claims.get_or_init(|| Box::new(serde_json::from_slice(&self.payload).unwrap_or_default()))
+        self.claims.get_or_init(|| Box::new(serde_json::from_str(&self.payload).unwrap_or_default()))
     }
 
     pub(crate) fn claim(&self, path: &str) -> Option<&Value> {
@@ -68,7 +69,7 @@ impl Text {
     /// The text, unless it is for another payload.
     pub(crate) fn read<'s>(&'s self, said: &'s Said) -> Option<&'s str> {
         match self {
-            Self::Within(place) => str::from_utf8(said.payload.get(place.start as usize..place.end as usize)?).ok(),
+            Self::Within(place) => said.payload.get(place.start as usize..place.end as usize),
             Self::Apart(text) => Some(text),
         }
     }
