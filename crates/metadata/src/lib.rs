@@ -79,6 +79,7 @@ mod resource_uri;
 mod scopes;
 mod secret;
 mod token;
+mod untrusted_text;
 mod uri;
 mod well_known;
 
@@ -106,4 +107,5 @@ pub use resource_uri::{ResourceUri, ResourceUriError};
 pub use scopes::{Scopes, ScopesError};
 pub use secret::Secret;
 pub use token::TokenResponse;
+pub use untrusted_text::EscapedText;
 pub use well_known::{authorization_server_urls, protected_resource_path, protected_resource_urls};
