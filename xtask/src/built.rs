@@ -1,4 +1,4 @@
-//! Programs of this workspace, built by cargo.
+//! Builds programs of this workspace.
 
 use std::{path::PathBuf, process::Stdio};
 
@@ -7,10 +7,10 @@ use serde::Deserialize;
 
 use crate::workspace;
 
-/// What one call of `cargo build` made.
-pub(crate) struct Built(Vec<Message>);
+/// The result of one `cargo build`.
+pub struct Built(Vec<Message>);
 
-/// What cargo says of each thing that it built.
+/// Cargo's message about one artifact.
 #[derive(Deserialize)]
 struct Message {
     target: Option<Target>,
@@ -22,8 +22,11 @@ struct Target {
     name: String,
 }
 
-/// Builds with these arguments. Cargo's own progress is shown on standard error.
-pub(crate) fn build(arguments: &[&str]) -> anyhow::Result<Built> {
+/// Runs `cargo build` with these arguments. Cargo's progress goes to standard error.
+///
+/// # Errors
+/// When the build fails.
+pub fn build(arguments: &[&str]) -> anyhow::Result<Built> {
     let output = workspace::cargo(&["build", "--message-format=json-render-diagnostics"])
         .args(arguments)
         .stderr(Stdio::inherit())
@@ -36,8 +39,11 @@ pub(crate) fn build(arguments: &[&str]) -> anyhow::Result<Built> {
 }
 
 impl Built {
-    /// Where the program of this name is.
-    pub(crate) fn program(&self, name: &str) -> anyhow::Result<PathBuf> {
+    /// The path of the program of this name.
+    ///
+    /// # Errors
+    /// When the build produced no such program.
+    pub fn program(&self, name: &str) -> anyhow::Result<PathBuf> {
         let mut named =
             self.0.iter().filter(|message| message.target.as_ref().is_some_and(|target| target.name == name));
         named.find_map(|message| message.executable.clone()).with_context(|| format!("cargo build made no {name}"))

@@ -1,26 +1,31 @@
-//! What was checked, how it went, and how long it took: a line for each check as it happens, a table at the end.
+//! The results of a series of checks: one line per check as it ends, and a table at the end.
 
 use std::{fmt::Write, time::Duration};
 
 use owo_colors::{OwoColorize as _, Stream};
 
-/// How a check went.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub enum Outcome {
+    /// It passed.
     Passed,
+    /// It failed.
     Failed,
+    /// It was skipped.
     NotRun,
 }
 
-/// What durations are told in.
+/// The unit in which durations are printed.
 #[derive(Clone, Copy)]
-pub(crate) enum Unit {
+pub enum Unit {
+    /// With one decimal.
     Seconds,
+    /// With one decimal.
     Milliseconds,
 }
 
 /// The checks so far.
-pub(crate) struct Checklist {
+pub struct Checklist {
     unit: Unit,
     rows: Vec<Row>,
 }
@@ -32,20 +37,21 @@ struct Row {
 }
 
 impl Checklist {
-    pub(crate) fn new(unit: Unit) -> Self {
+    /// An empty list.
+    pub fn new(unit: Unit) -> Self {
         Self { unit, rows: Vec::new() }
     }
 
-    /// Adds a check and gives its line.
-    pub(crate) fn add(&mut self, name: &'static str, outcome: Outcome, took: Duration) -> String {
+    /// Adds a check and returns its line.
+    pub fn add(&mut self, name: &'static str, outcome: Outcome, took: Duration) -> String {
         let row = Row { name, outcome, took };
         let line = self.line(&row);
         self.rows.push(row);
         line
     }
 
-    /// All lines below each other, and the sum.
-    pub(crate) fn table(&self) -> String {
+    /// All lines, and their sum.
+    pub fn table(&self) -> String {
         let rule = "-".repeat(self.rows.iter().map(|row| row.name.len()).max().unwrap_or_default() + 20);
         let mut table = format!("{rule}\n");
         for row in &self.rows {
@@ -58,7 +64,8 @@ impl Checklist {
         table
     }
 
-    pub(crate) fn is_passed(&self) -> bool {
+    /// Whether there are checks and all of them passed.
+    pub fn is_passed(&self) -> bool {
         !self.rows.is_empty() && self.rows.iter().all(|row| row.outcome == Outcome::Passed)
     }
 

@@ -5,9 +5,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail, ensure};
 use clap::{Args, builder::PossibleValuesParser};
 
-use crate::{
+use xtask::{
     checklist::{Checklist, Outcome, Unit},
-    e2e, fuzz_smoke, layers, requirements, workspace,
+    workspace,
+};
+
+use crate::{
+    layers, requirements,
+    tool::{self, Tool},
 };
 
 /// Which checks to run; all by default.
@@ -36,8 +41,8 @@ const CHECKS: &[Check] = &[
     Check::cargo("tests", &["test", "--workspace", "--no-fail-fast", "--locked"]),
     Check::cargo("docs", &["doc", "--workspace", "--no-deps", "--locked"]).with("RUSTDOCFLAGS", "--deny warnings"),
     Check::cargo("deny", &["deny", "--workspace", "check", "bans", "licenses", "sources"]),
-    Check::chore("fuzz-smoke", fuzz_smoke::run),
-    Check::chore("e2e", || e2e::run(&e2e::Arguments::default())),
+    Check::chore("fuzz-smoke", || Tool::FUZZ_SMOKE.run(&tool::Arguments::default())),
+    Check::chore("e2e", || Tool::E2E.run(&tool::Arguments::default())),
 ];
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::bail;
 
-use crate::workspace::{self, Package};
+use xtask::workspace::{self, Package};
 
 /// The rows, lowest first. A crate may use crates of the rows before its own.
 const ROWS: &[&[&str]] = &[
@@ -18,7 +18,14 @@ const ROWS: &[&[&str]] = &[
 ];
 
 /// Tools and tests: they may use everything, and nothing in the rows may use them.
-const FREE: &[&str] = &["portcullis-scenarios", "portcullis-examples", "portcullis-fuzz-bodies", "xtask"];
+const FREE: &[&str] = &[
+    "portcullis-bench",
+    "portcullis-e2e",
+    "portcullis-examples",
+    "portcullis-fuzz-bodies",
+    "portcullis-scenarios",
+    "xtask",
+];
 
 /// The test support crate stands on the first two rows alone.
 const TESTKIT: &str = "portcullis-testkit";
@@ -94,7 +101,7 @@ fn rows() -> BTreeMap<&'static str, usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workspace::Dependency;
+    use xtask::workspace::Dependency;
 
     fn package(name: &str, uses: &[(&str, Option<&str>)]) -> Package {
         let dependencies = uses

@@ -1,18 +1,14 @@
 //! Chores of this workspace. `cargo xtask --help` lists them.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
 
-mod bench;
-mod built;
-mod checklist;
 mod ci;
-mod conformance;
-mod e2e;
-mod fuzz_smoke;
 mod layers;
 mod requirements;
-mod workspace;
+mod tool;
 
 use clap::{Parser, Subcommand};
+
+use tool::Tool;
 
 /// Chores of the Portcullis workspace.
 #[derive(Parser)]
@@ -24,27 +20,24 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Run every check that a change must pass, in the order of the quickest first.
+    /// Run every check that a change must pass, the quickest first.
     Ci(ci::Arguments),
     /// Check that each crate uses only crates of lower layers.
     Layers,
-    /// Check that every requirement has a test, and write docs/requirements.md.
+    /// Check that every requirement has a test, and write docs/contribute/requirements.md.
     Requirements {
-        /// Fail when docs/requirements.md is out of date, in place of writing it.
+        /// Fail when docs/contribute/requirements.md is out of date, instead of writing it.
         #[arg(long)]
         check: bool,
     },
-    /// Walk the whole flow through the real programs, from the first 401 to the end of a session.
-    E2e(e2e::Arguments),
+    /// Sign in through the real programs, from the first 401 to the end of a session.
+    E2e(tool::Arguments),
     /// Run the public MCP conformance suite.
-    Conformance {
-        #[command(subcommand)]
-        part: conformance::Part,
-    },
-    /// Replay the committed fuzz corpora, and small damage to them, through every fuzz target.
+    Conformance(tool::Arguments),
+    /// Replay the committed fuzz corpora, and mutations of them, through every fuzz target.
     FuzzSmoke,
-    /// Measure CPU time and throughput of a protected request, against nginx as a bare reverse proxy.
-    Bench(bench::Arguments),
+    /// Measure CPU time and throughput of a protected request, beside nginx as a bare reverse proxy.
+    Bench(tool::Arguments),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -52,9 +45,9 @@ fn main() -> anyhow::Result<()> {
         Chore::Ci(arguments) => ci::run(&arguments),
         Chore::Layers => layers::run(),
         Chore::Requirements { check } => requirements::run(check),
-        Chore::E2e(arguments) => e2e::run(&arguments),
-        Chore::Conformance { part } => conformance::run(&part),
-        Chore::FuzzSmoke => fuzz_smoke::run(),
-        Chore::Bench(arguments) => bench::run(arguments),
+        Chore::E2e(arguments) => Tool::E2E.run(&arguments),
+        Chore::Conformance(arguments) => Tool::CONFORMANCE.run(&arguments),
+        Chore::FuzzSmoke => Tool::FUZZ_SMOKE.run(&tool::Arguments::default()),
+        Chore::Bench(arguments) => Tool::BENCH.run(&arguments),
     }
 }

@@ -1,4 +1,5 @@
-//! `cargo xtask requirements`: every number in docs/requirements.toml is named by a test, or is marked as later work.
+//! `cargo xtask requirements`: checks that a test names every number of docs/contribute/requirements.toml, and writes
+//! docs/contribute/requirements.md.
 
 mod scan;
 
@@ -7,15 +8,24 @@ use std::{collections::BTreeMap, fmt::Write, fs};
 use anyhow::{Context, bail};
 use serde::Deserialize;
 
-use crate::workspace;
+use xtask::workspace;
 
-const SOURCE: &str = "docs/requirements.toml";
-const TABLE: &str = "docs/requirements.md";
+const SOURCE: &str = "docs/contribute/requirements.toml";
+const PAGE: &str = "docs/contribute/requirements.md";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Requirements {
+    group: Vec<Group>,
     requirement: Vec<Requirement>,
+}
+
+/// The requirements whose numbers begin with one letter.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Group {
+    letter: char,
+    title: String,
 }
 
 #[derive(Deserialize)]
@@ -23,12 +33,12 @@ struct Requirements {
 struct Requirement {
     number: String,
     text: String,
-    /// The work is still to come, so that no test can name it yet.
+    /// Planned work, which no test names yet.
     #[serde(default)]
     later: bool,
 }
 
-/// Test names by the requirement that they show.
+/// The tests of each requirement, as `file::test`.
 type Tests = BTreeMap<String, Vec<String>>;
 
 pub(crate) fn run(check: bool) -> anyhow::Result<()> {
@@ -37,89 +47,110 @@ pub(crate) fn run(check: bool) -> anyhow::Result<()> {
     let requirements: Requirements = toml::from_str(&source).with_context(|| format!("{SOURCE} is not as expected"))?;
     let tests = scan::tests(&root)?;
 
-    let faults = faults(&requirements.requirement, &tests);
+    let faults = faults(&requirements, &tests);
     if !faults.is_empty() {
         bail!("requirements and tests do not agree:\n  {}", faults.join("\n  "));
     }
 
-    let table = table(&requirements.requirement, &tests);
-    let path = root.join(TABLE);
+    let page = page(&requirements, &tests);
+    let path = root.join(PAGE);
     if check {
-        if fs::read_to_string(&path).unwrap_or_default() != table {
-            bail!("{TABLE} is out of date; run `cargo xtask requirements` and commit it");
+        if fs::read_to_string(&path).unwrap_or_default() != page {
+            bail!("{PAGE} is out of date; run `cargo xtask requirements` and commit it");
         }
     } else {
-        fs::write(&path, &table).with_context(|| format!("{TABLE} cannot be written"))?;
+        fs::write(&path, &page).with_context(|| format!("{PAGE} cannot be written"))?;
     }
     let shown = requirements.requirement.iter().filter(|requirement| !requirement.later).count();
     println!("requirements: {shown} shown by tests, {} later", requirements.requirement.len() - shown);
     Ok(())
 }
 
-fn faults(requirements: &[Requirement], tests: &Tests) -> Vec<String> {
+fn faults(requirements: &Requirements, tests: &Tests) -> Vec<String> {
     let mut faults = Vec::new();
-    for Requirement { number, later, .. } in requirements {
+    for Requirement { number, later, .. } in &requirements.requirement {
         match (later, tests.get(number)) {
             (false, None) => faults.push(format!("{number} has no test and is not marked later")),
             (true, Some(tests)) => faults.push(format!("{number} is marked later, but {} names it", tests[0])),
             _ => {}
         }
+        if !requirements.group.iter().any(|group| number.starts_with(group.letter)) {
+            faults.push(format!("{number} belongs to no group of {SOURCE}"));
+        }
     }
     for (number, tests) in tests {
-        if !requirements.iter().any(|requirement| requirement.number == *number) {
+        if !requirements.requirement.iter().any(|requirement| requirement.number == *number) {
             faults.push(format!("{} names {number}, which {SOURCE} does not have", tests[0]));
         }
     }
     faults
 }
 
-fn table(requirements: &[Requirement], tests: &Tests) -> String {
-    let mut table = String::from(
-        "# Requirements and the tests that show them\n\n\
-         Written by `cargo xtask requirements` from `docs/requirements.toml` and the doc comments of the tests.\n\n\
-         | number | requirement | tests |\n|---|---|---|\n",
+/// A section per group, and below each requirement its tests by file.
+fn page(requirements: &Requirements, tests: &Tests) -> String {
+    let mut page = format!(
+        "# Requirements and their tests\n\n\
+         `cargo xtask requirements` writes this page from `{SOURCE}` and the doc comments of the tests.\n"
     );
-    for Requirement { number, text, later } in requirements {
-        let shown = match tests.get(number) {
-            Some(tests) => tests.join("<br>"),
-            None if *later => "later".to_owned(),
-            None => String::new(),
-        };
-        // Writing to a String cannot fail.
-        let _ = writeln!(table, "| {number} | {} | {shown} |", text.replace('|', "\\|"));
+    // Writing to a String cannot fail.
+    for Group { letter, title } in &requirements.group {
+        let _ = write!(page, "\n## {letter}. {title}\n");
+        let members = requirements.requirement.iter().filter(|requirement| requirement.number.starts_with(*letter));
+        for Requirement { number, text, later } in members {
+            let planned = if *later { " (planned)" } else { "" };
+            let _ = write!(page, "\n**{number}**{planned} {text}\n\n");
+            for (file, names) in by_file(tests.get(number).map_or(&[], Vec::as_slice)) {
+                let _ = writeln!(page, "- `{file}`: {}", names.join(", "));
+            }
+        }
     }
-    table
+    page
+}
+
+/// The names of tests, grouped by the file that they are in.
+fn by_file(tests: &[String]) -> BTreeMap<&str, Vec<String>> {
+    let mut files = BTreeMap::<_, Vec<_>>::new();
+    for (file, name) in tests.iter().filter_map(|test| test.split_once("::")) {
+        files.entry(file).or_default().push(format!("`{name}`"));
+    }
+    files
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn requirement(number: &str, later: bool) -> Requirement {
-        Requirement { number: number.to_owned(), text: "text".to_owned(), later }
+    fn requirements(numbers: &[(&str, bool)]) -> Requirements {
+        let requirement =
+            |&(number, later): &(&str, bool)| Requirement { number: number.to_owned(), text: "text".to_owned(), later };
+        Requirements {
+            group: vec![Group { letter: 'A', title: "Metadata".to_owned() }],
+            requirement: numbers.iter().map(requirement).collect(),
+        }
     }
 
     fn tests_of(number: &str) -> Tests {
-        Tests::from([(number.to_owned(), vec!["crates/x.rs::shows_it".to_owned()])])
+        Tests::from([(number.to_owned(), vec!["crates/x.rs::one".to_owned(), "crates/x.rs::two".to_owned()])])
     }
 
     #[test]
     fn a_number_needs_a_test_or_the_mark() {
-        assert_eq!(faults(&[requirement("A1", false)], &Tests::new()).len(), 1);
-        assert!(faults(&[requirement("A1", true)], &Tests::new()).is_empty());
-        assert!(faults(&[requirement("A1", false)], &tests_of("A1")).is_empty());
+        assert_eq!(faults(&requirements(&[("A1", false)]), &Tests::new()).len(), 1);
+        assert!(faults(&requirements(&[("A1", true)]), &Tests::new()).is_empty());
+        assert!(faults(&requirements(&[("A1", false)]), &tests_of("A1")).is_empty());
     }
 
     #[test]
-    fn a_number_with_both_and_an_unknown_number_are_faults() {
-        assert_eq!(faults(&[requirement("A1", true)], &tests_of("A1")).len(), 1);
-        assert_eq!(faults(&[requirement("A1", true)], &tests_of("Z9")).len(), 1);
+    fn a_number_with_both_an_unknown_number_and_one_without_group_are_faults() {
+        assert_eq!(faults(&requirements(&[("A1", true)]), &tests_of("A1")).len(), 1);
+        assert_eq!(faults(&requirements(&[("A1", true)]), &tests_of("Z9")).len(), 1);
+        assert_eq!(faults(&requirements(&[("B1", true)]), &Tests::new()).len(), 1);
     }
 
     #[test]
-    fn the_table_names_the_tests() {
-        let table = table(&[requirement("A1", false), requirement("A2", true)], &tests_of("A1"));
-        assert!(table.contains("| A1 | text | crates/x.rs::shows_it |"));
-        assert!(table.contains("| A2 | text | later |"));
+    fn the_page_has_a_section_per_group_and_names_the_tests() {
+        let page = page(&requirements(&[("A1", false), ("A2", true)]), &tests_of("A1"));
+        assert!(page.contains("## A. Metadata\n\n**A1** text\n\n- `crates/x.rs`: `one`, `two`\n"), "{page}");
+        assert!(page.contains("**A2** (planned) text\n"), "{page}");
     }
 }

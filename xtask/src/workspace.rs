@@ -1,4 +1,4 @@
-//! Where the workspace is, and what cargo says of it.
+//! The workspace's location and packages, as cargo reports them.
 
 use std::{
     env,
@@ -10,19 +10,19 @@ use anyhow::{Context, bail};
 use serde::Deserialize;
 
 /// The folder that holds the workspace's `Cargo.toml`.
-pub(crate) fn root() -> PathBuf {
-    // What cargo says now comes first: with a target folder that several checkouts share, this tool may have been
-    // built in another one.
-    let here = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
-    let here = Path::new(&here);
-    here.parent().unwrap_or(here).to_owned()
+pub fn root() -> PathBuf {
+    // The running cargo's value comes first: with a target folder that several checkouts share, this program may have
+    // been built in another one.
+    let package = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    let package = Path::new(&package);
+    package.ancestors().find(|folder| folder.join("Cargo.lock").exists()).unwrap_or(package).to_owned()
 }
 
-/// `cargo`, as the tool that runs this one, in the workspace's root.
-pub(crate) fn cargo(arguments: &[&str]) -> Command {
+/// The `cargo` that runs this program, in the workspace's root.
+pub fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root());
-    // Cargo set these for this tool. Some build scripts watch them, and would run again for each way of being called.
+    // Cargo set these for this program. Some build scripts watch them and would run again each time they differ.
     for (name, _) in env::vars_os().filter(|(name, _)| is_of_this_package(&name.to_string_lossy())) {
         command.env_remove(name);
     }
@@ -33,28 +33,38 @@ fn is_of_this_package(variable: &str) -> bool {
     variable.starts_with("CARGO_PKG_") || variable.starts_with("CARGO_MANIFEST_")
 }
 
-/// The part of `cargo metadata` that the chores read.
+/// The part of `cargo metadata` that the tools read.
 #[derive(Deserialize)]
-pub(crate) struct Metadata {
-    pub(crate) packages: Vec<Package>,
-    pub(crate) target_directory: PathBuf,
+pub struct Metadata {
+    /// The workspace's own packages.
+    pub packages: Vec<Package>,
+    /// The target folder.
+    pub target_directory: PathBuf,
 }
 
+/// A package of the workspace.
 #[derive(Deserialize)]
-pub(crate) struct Package {
-    pub(crate) name: String,
-    pub(crate) dependencies: Vec<Dependency>,
+pub struct Package {
+    /// Its name.
+    pub name: String,
+    /// Its direct dependencies.
+    pub dependencies: Vec<Dependency>,
 }
 
+/// A direct dependency of a package.
 #[derive(Deserialize)]
-pub(crate) struct Dependency {
-    pub(crate) name: String,
+pub struct Dependency {
+    /// The name of the package that is depended on.
+    pub name: String,
     /// `None` for a normal dependency, else `dev` or `build`.
-    pub(crate) kind: Option<String>,
+    pub kind: Option<String>,
 }
 
-/// Asks cargo for the workspace's own packages.
-pub(crate) fn metadata() -> anyhow::Result<Metadata> {
+/// Runs `cargo metadata`.
+///
+/// # Errors
+/// When cargo cannot be started or fails.
+pub fn metadata() -> anyhow::Result<Metadata> {
     let output = cargo(&["metadata", "--format-version", "1", "--no-deps", "--locked"])
         .output()
         .context("cargo metadata could not be started")?;

@@ -42,7 +42,7 @@ mod tests {
 
     use crate::cli::{Cli, Command};
 
-    const GUIDE: &str = include_str!("../../../../docs/connect.md");
+    const GUIDE: &str = include_str!("../../../../docs/use/connect.md");
 
     /// The servers of a client's configuration, by whatever name the client has for them.
     fn servers(configuration: &Value) -> impl Iterator<Item = &Value> {

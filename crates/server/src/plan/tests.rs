@@ -307,8 +307,8 @@ fn revisions_are_known_ones() {
 fn the_documented_configurations_run() {
     for (name, text) in [
         ("README.md", include_str!("../../../../README.md")),
-        ("docs/audit.md", include_str!("../../../../docs/audit.md")),
-        ("docs/configuration.md", include_str!("../../../../docs/configuration.md")),
+        ("docs/use/audit.md", include_str!("../../../../docs/use/audit.md")),
+        ("docs/use/configuration.md", include_str!("../../../../docs/use/configuration.md")),
     ] {
         let blocks: Vec<&str> = text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
         assert!(!blocks.is_empty(), "{name} shows no configuration");

@@ -1,4 +1,4 @@
-//! `docs/limits.md` is true: each row's default is the one that is used, and its range the one that is judged by.
+//! `docs/use/limits.md` is true: each row's default is the one that is used, and its range the one that is judged by.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{GOOD, judge};
 use crate::config;
 
-const PAGE: &str = include_str!("../../../../../docs/limits.md");
+const PAGE: &str = include_str!("../../../../../docs/use/limits.md");
 /// Keys of these sections that are no limits.
 const NO_LIMITS: &[&str] = &["session.ended_status", "session.keys"];
 
@@ -101,7 +101,7 @@ fn all_limits_are_documented() {
             let key = format!("{section}.{name}");
             assert!(
                 NO_LIMITS.contains(&&*key) || rows().iter().any(|row| row.key == key),
-                "docs/limits.md lacks a row for `{key}`"
+                "docs/use/limits.md lacks a row for `{key}`"
             );
         }
     }

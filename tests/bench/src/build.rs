@@ -1,0 +1,32 @@
+//! Release builds of the programs that are measured.
+
+use std::path::PathBuf;
+
+use xtask::built;
+
+use super::Options;
+
+/// The programs that are measured.
+pub(super) struct Programs {
+    /// The server, unless only the steps are measured. It is built alone, so that it has the features that it ships with.
+    pub(super) portcullis: Option<PathBuf>,
+    /// The benchmark of the steps, unless only whole requests are measured.
+    pub(super) steps: Option<PathBuf>,
+}
+
+impl Programs {
+    /// Builds what the options need.
+    pub(super) fn build(options: &Options) -> anyhow::Result<Self> {
+        let build = |is_needed: bool, arguments: &[&str], name: &str| {
+            is_needed.then(|| built::build(arguments)?.program(name)).transpose()
+        };
+        Ok(Self {
+            portcullis: build(
+                !options.micro,
+                &["--release", "--package=portcullis", "--bin=portcullis"],
+                "portcullis",
+            )?,
+            steps: build(!options.only_macro, &["--release", "--package=portcullis-bench", "--bench=steps"], "steps")?,
+        })
+    }
+}

@@ -1,0 +1,189 @@
+//! `cargo xtask bench connect`: the stdio bridge beside `mcp-remote`, both driven by the TypeScript SDK's client.
+
+use std::{
+    fmt, fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context as _, bail, ensure};
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{
+    figures::Spread,
+    folder::Folder,
+    process::{Process, free_address},
+    report::machine,
+};
+use xtask::{built, workspace};
+
+/// What to measure.
+#[derive(Args)]
+pub(super) struct Options {
+    /// Rounds in which both bridges take their turn.
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u16).range(7..))]
+    rounds: u16,
+    /// Calls a round and bridge.
+    #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u32).range(20..))]
+    calls: u32,
+    /// The release build to measure, in place of one that is built now.
+    #[arg(long)]
+    program: Option<PathBuf>,
+    /// Print the figures for machines.
+    #[arg(long)]
+    json: bool,
+}
+
+const PACKAGE: &str = include_str!("connect/package.json");
+const OURS: &str = "portcullis connect";
+const THEIRS: &str = "mcp-remote";
+
+/// Goals: see `docs/use/connect.md`.
+const MEMORY_GOAL: f64 = 12.0;
+const FIRST_GOAL: f64 = 100.0;
+const CALL_GOAL: f64 = 0.25;
+
+const MB: f64 = 1e6;
+
+pub(super) fn run(options: &Options) -> anyhow::Result<()> {
+    let portcullis = match &options.program {
+        Some(program) => program.clone(),
+        None => built::build(&["--release", "--package=portcullis", "--bin=portcullis"])?.program("portcullis")?,
+    };
+    let packages = installed()?;
+    let folder = Folder::create()?;
+    let (listen, idp) = (free_address()?, free_address()?);
+    let mut demo = Command::new(&portcullis);
+    demo.args(["demo", "--auto-consent", "--listen", &listen.to_string(), "--idp-listen", &idp.to_string()]);
+    demo.stdout(Stdio::null()).stderr(fs::File::create(folder.path().join("demo.log"))?);
+    let mut demo = Process::start(&mut demo, listen)?;
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(demo.listening())?;
+
+    let url = format!("http://{listen}/mcp");
+    let store = folder.path().join("store");
+    let login = Command::new(&portcullis).args(["login", &url, "--auto-consent", "--store"]).arg(&store).status()?;
+    ensure!(login.success(), "portcullis login ended with {login}");
+
+    let report = Report { rounds: measure(options, &portcullis, &packages, &url, folder.path())? };
+    if options.json {
+        println!("{}", serde_json::to_string_pretty(&report.rounds)?);
+    } else {
+        print!("{report}");
+    }
+    report.judge()
+}
+
+/// The packages, installed by npm once.
+fn installed() -> anyhow::Result<PathBuf> {
+    let folder = workspace::metadata()?.target_directory.join("bench-connect");
+    let (manifest, mark) = (folder.join("package.json"), folder.join("installed"));
+    if fs::read_to_string(&mark).is_ok_and(|held| held == PACKAGE) {
+        return Ok(folder.join("node_modules"));
+    }
+    fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    fs::write(manifest, PACKAGE)?;
+    eprintln!("installing mcp-remote and the TypeScript SDK into {}", folder.display());
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(&folder);
+    let status = npm.stdout(Stdio::null()).status().context("npm is needed, which comes with Node.js")?;
+    ensure!(status.success(), "npm ended with {status}");
+    fs::write(mark, PACKAGE)?;
+    Ok(folder.join("node_modules"))
+}
+
+/// One turn of one bridge.
+#[derive(Deserialize, Serialize)]
+struct Sample {
+    bridge: String,
+    first_ms: f64,
+    call_ms: f64,
+    resident: f64,
+    anonymous: f64,
+}
+
+fn measure(
+    options: &Options,
+    portcullis: &Path,
+    packages: &Path,
+    url: &str,
+    folder: &Path,
+) -> anyhow::Result<Vec<Sample>> {
+    let plan = json!({
+        "sdk": packages.join("@modelcontextprotocol/sdk"),
+        "rounds": options.rounds,
+        "calls": options.calls,
+        "bridges": [
+            { "name": OURS, "command": portcullis, "args": ["connect", url, "--store", folder.join("store")] },
+            {
+                "name": THEIRS, "command": "node", "args": [packages.join("mcp-remote/dist/proxy.js"), url],
+                "env": { "MCP_REMOTE_CONFIG_DIR": folder.join("mcp-auth") }, "signIn": true,
+            },
+        ],
+    });
+    let driver = workspace::root().join("tests/bench/src/connect/driver.mjs");
+    let mut node = Command::new("node");
+    node.arg(driver).current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut node = node.spawn().context("node is needed")?;
+    node.stdin.take().context("no standard input")?.write_all(plan.to_string().as_bytes())?;
+    let output = node.wait_with_output()?;
+    ensure!(output.status.success(), "the driver ended with {}", output.status);
+    let lines = output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let samples: Vec<Sample> = lines.map(serde_json::from_slice).collect::<Result<_, _>>()?;
+    ensure!(samples.len() == 2 * usize::from(options.rounds), "the driver gave {} samples", samples.len());
+    Ok(samples)
+}
+
+/// What was measured.
+struct Report {
+    rounds: Vec<Sample>,
+}
+
+impl Report {
+    fn spread(&self, bridge: &str, number: impl Fn(&Sample) -> f64) -> Spread {
+        Spread::of(self.rounds.iter().filter(|sample| sample.bridge == bridge).map(number).collect())
+    }
+
+    fn call_ratio(&self) -> f64 {
+        let call = |bridge| self.spread(bridge, |sample| sample.call_ms).median;
+        call(OURS) / call(THEIRS)
+    }
+
+    fn judge(&self) -> anyhow::Result<()> {
+        let resident = self.spread(OURS, |sample| sample.resident / MB).median;
+        let first = self.spread(OURS, |sample| sample.first_ms).median;
+        let call = self.call_ratio();
+        let goals = [
+            ("resident memory in MB", resident, MEMORY_GOAL),
+            ("time to the first answer in ms", first, FIRST_GOAL),
+            ("time a call, to that of mcp-remote", call, CALL_GOAL),
+        ];
+        let missed: Vec<_> = goals
+            .into_iter()
+            .filter(|(_, is, goal)| is > goal)
+            .map(|(what, is, goal)| format!("{what}: {is:.2}, and {goal} is the goal"))
+            .collect();
+        if missed.is_empty() { Ok(()) } else { bail!("goals are missed: {}", missed.join("; ")) }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} rounds, in turns; {}", self.rounds.len() / 2, machine())?;
+        writeln!(f, "{:<22}{:>28}{:>28}", "median (least, most)", OURS, THEIRS)?;
+        let mut line = |name: &str, number: fn(&Sample) -> f64| {
+            let text = |bridge| {
+                let Spread { median, min, max } = self.spread(bridge, number);
+                format!("{median:.2} ({min:.2}, {max:.2})")
+            };
+            writeln!(f, "{name:<22}{:>28}{:>28}", text(OURS), text(THEIRS))
+        };
+        line("resident, MB", |sample| sample.resident / MB)?;
+        line("of it anonymous, MB", |sample| sample.anonymous / MB)?;
+        line("first answer, ms", |sample| sample.first_ms)?;
+        line("a call, ms", |sample| sample.call_ms)?;
+        writeln!(f, "a call takes {:.2} of the time", self.call_ratio())
+    }
+}

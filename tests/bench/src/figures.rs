@@ -1,0 +1,105 @@
+//! What was measured, and what is computed of it.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::{
+    process::Memory,
+    rig::{NGINX, VARIANTS},
+};
+
+/// One variant in one round.
+#[derive(Clone, Copy, Default, Serialize)]
+pub(super) struct Sample {
+    /// CPU time of the variant's process, user and system, in microseconds a request.
+    pub(super) cpu_us: f64,
+    /// Requests a second.
+    pub(super) throughput: f64,
+    /// Requests without an access line, where there is an access log.
+    pub(super) lines_missing: usize,
+}
+
+/// All rounds.
+#[derive(Default)]
+pub(super) struct Figures(Vec<[Sample; VARIANTS.len()]>);
+
+/// The middle and the ends of a row of numbers.
+#[derive(Clone, Copy, Serialize)]
+pub(super) struct Spread {
+    pub(super) median: f64,
+    pub(super) min: f64,
+    pub(super) max: f64,
+}
+
+/// How the server starts.
+#[derive(Clone, Copy, Serialize)]
+pub(super) struct Starts {
+    /// Milliseconds from its start until it is ready for requests.
+    pub(super) ready_ms: Spread,
+    pub(super) idle_memory: Memory,
+}
+
+impl Figures {
+    pub(super) fn add(&mut self, round: [Sample; VARIANTS.len()]) {
+        self.0.push(round);
+    }
+
+    pub(super) fn rounds(&self) -> usize {
+        self.0.len()
+    }
+
+    /// A variant's samples, by round.
+    pub(super) fn samples(&self, variant: usize) -> Vec<Sample> {
+        self.0.iter().map(|round| round[variant]).collect()
+    }
+
+    /// One number of a variant.
+    pub(super) fn spread(&self, variant: usize, number: impl Fn(&Sample) -> f64) -> Spread {
+        Spread::of(self.0.iter().map(|round| number(&round[variant])).collect())
+    }
+
+    /// One number of a variant, divided by nginx's in the same round.
+    pub(super) fn ratio(&self, variant: usize, number: impl Fn(&Sample) -> f64) -> Spread {
+        self.ratio_to(NGINX, variant, number)
+    }
+
+    /// One number of a variant, divided by another variant's in the same round.
+    pub(super) fn ratio_to(&self, other: usize, variant: usize, number: impl Fn(&Sample) -> f64) -> Spread {
+        Spread::of(self.0.iter().map(|round| number(&round[variant]) / number(&round[other])).collect())
+    }
+}
+
+impl Spread {
+    pub(super) fn of(mut numbers: Vec<f64>) -> Self {
+        numbers.sort_by(f64::total_cmp);
+        let at = |position: usize| numbers.get(position).copied().unwrap_or(f64::NAN);
+        Self { median: at(numbers.len() / 2), min: at(0), max: at(numbers.len().saturating_sub(1)) }
+    }
+}
+
+impl Starts {
+    pub(super) fn new(times: Vec<Duration>, idle_memory: Memory) -> Self {
+        let ready_ms = Spread::of(times.into_iter().map(|time| time.as_secs_f64() * 1e3).collect());
+        Self { ready_ms, idle_memory }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::rig::PORTCULLIS, *};
+
+    #[test]
+    fn ratios_are_paired_by_round() {
+        let mut figures = Figures::default();
+        for (nginx, portcullis) in [(10.0, 11.0), (20.0, 24.0), (30.0, 27.0)] {
+            let sample = |cpu_us| Sample { cpu_us, throughput: 1.0, lines_missing: 0 };
+            let mut round = [sample(1.0); VARIANTS.len()];
+            (round[NGINX], round[PORTCULLIS]) = (sample(nginx), sample(portcullis));
+            figures.add(round);
+        }
+        let ratio = figures.ratio(PORTCULLIS, |sample| sample.cpu_us);
+        assert_eq!((ratio.min, ratio.median, ratio.max), (0.9, 1.1, 1.2));
+        assert_eq!(figures.spread(NGINX, |sample| sample.cpu_us).median, 20.0);
+    }
+}

@@ -1,0 +1,98 @@
+//! The run itself: the steps first, then rounds in which all variants take their turn.
+
+use std::{path::Path, process::Stdio};
+
+use anyhow::{Context as _, bail, ensure};
+use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::{
+    Options,
+    build::Programs,
+    figures::{Figures, Sample},
+    hostile, load, nginx,
+    report::Report,
+    rig::{Rig, VARIANTS},
+};
+
+/// Measures, and prints. Whatever was started is taken down, when it fails or is interrupted, too.
+pub(super) fn run(options: &Options) -> anyhow::Result<()> {
+    let programs = Programs::build(options)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        tokio::select! {
+            measured = measure(options, &programs) => measured,
+            _ = interrupt.recv() => bail!("interrupted"),
+            _ = terminate.recv() => bail!("terminated"),
+        }
+    })
+}
+
+async fn measure(options: &Options, programs: &Programs) -> anyhow::Result<()> {
+    let steps = match &programs.steps {
+        Some(program) => Some(steps(program, options.json).await?),
+        None => None,
+    };
+    let whole = match &programs.portcullis {
+        Some(program) => Some(whole(options, program).await?),
+        None => None,
+    };
+    if options.json {
+        println!("{:#}", json!({ "steps": steps, "requests": whole }));
+    } else if let Some(report) = whole {
+        println!("\n{report}");
+    }
+    Ok(())
+}
+
+/// Runs the benchmark of the steps. It prints for itself, unless its figures are wanted for machines.
+async fn steps(program: &Path, json: bool) -> anyhow::Result<Value> {
+    eprintln!("measuring the steps of a request");
+    let mut command = tokio::process::Command::new(program);
+    command.args(json.then_some("--json")).kill_on_drop(true).stdin(Stdio::null());
+    if json {
+        command.stdout(Stdio::piped());
+    }
+    let running = command.spawn().context("the benchmark of the steps does not start")?;
+    let output = running.wait_with_output().await?;
+    ensure!(output.status.success(), "the benchmark of the steps failed");
+    if json { Ok(serde_json::from_slice(&output.stdout)?) } else { Ok(Value::Null) }
+}
+
+async fn whole(options: &Options, portcullis: &Path) -> anyhow::Result<Report> {
+    let nginx = nginx::version()?;
+    let rig = Rig::start(portcullis, options.baseline.as_deref()).await?;
+    let variants = rig.variants();
+    eprintln!("started {}", VARIANTS[..variants].join(", "));
+    let (rounds, times) = (usize::from(options.rounds), load::times(options.requests));
+
+    eprintln!("warming up");
+    for variant in 0..variants {
+        rig.measure(variant, times.div_ceil(10)).await?;
+    }
+    let mut figures = Figures::default();
+    for round in 0..rounds {
+        eprintln!("round {} of {rounds}", round + 1);
+        let mut samples = [Sample::default(); VARIANTS.len()];
+        for turn in 0..variants {
+            // Each round begins with another variant, so that none is always the first after a pause.
+            let variant = (round + turn) % variants;
+            samples[variant] = rig.measure(variant, times).await?;
+        }
+        figures.add(samples);
+    }
+    let memory_after = rig.memory()?;
+    let kept = hostile::measure(&rig, rounds, times).await?;
+    Ok(Report {
+        nginx,
+        variants,
+        request_bytes: rig.request().len(),
+        requests: times * load::CONNECTIONS,
+        memory_after,
+        kept,
+        starts: rig.starts,
+        figures,
+    })
+}

@@ -1,0 +1,219 @@
+//! All variants, running side by side in front of one upstream.
+
+use std::{env, net::SocketAddr, path::Path, process::Command, time::Duration};
+
+use anyhow::{Context as _, ensure};
+
+use super::{
+    figures::{Sample, Starts},
+    flavour::Flavour,
+    folder::Folder,
+    hostile::letters,
+    http::Connection,
+    issuer::sign_token,
+    load, nginx,
+    portcullis::{BASE_URL, ISSUER, PATH, Setup, tool_call},
+    process::{Memory, Process},
+    varied::Varied,
+};
+
+/// How often the server is started only to see how quickly it is ready.
+const STARTS: usize = 5;
+
+/// The names of the variants, in the order of [`Rig::measure`]'s numbers.
+pub(super) const VARIANTS: [&str; 9] = [
+    "upstream alone",
+    "nginx",
+    "bare hyper proxy",
+    "portcullis",
+    "all on",
+    "introspection, hit",
+    "introspection, miss",
+    "baseline",
+    "baseline, all on",
+];
+const UPSTREAM: usize = 0;
+/// What the others are compared with.
+pub(super) const NGINX: usize = 1;
+const HYPER: usize = 2;
+pub(super) const PORTCULLIS: usize = 3;
+pub(super) const ALL_ON: usize = 4;
+const HIT: usize = 5;
+const MISS: usize = 6;
+pub(super) const BASELINE: usize = 7;
+pub(super) const BASELINE_ALL_ON: usize = 8;
+
+/// An opaque token, in which the letters differ where it is to be another one each time.
+const OPAQUE: &str = "2YotnFZFEjr1zCsicMWpAA.00000000000.tGzv3JOkF0XG5Qx2TlKWIA";
+const LETTERS_AT: usize = 23;
+
+/// Everything that runs. It is taken down when dropped.
+pub(super) struct Rig<'a> {
+    upstream: Process,
+    nginx: Process,
+    proxy: Process,
+    usual: Server<'a>,
+    all_on: Server<'a>,
+    introspecting: Server<'a>,
+    /// The other program, in the usual configuration and with everything on.
+    baseline: Option<[Server<'a>; 2]>,
+    /// A call with a token of which no two are the same.
+    unknown_token: Varied,
+    pub(super) starts: Starts,
+    _issuer: Process,
+    _folder: Folder,
+}
+
+/// A server under test, and what is asked of it.
+struct Server<'a> {
+    setup: Setup<'a>,
+    process: Process,
+    request: Varied,
+}
+
+impl<'a> Rig<'a> {
+    pub(super) async fn start(portcullis: &'a Path, baseline: Option<&'a Path>) -> anyhow::Result<Self> {
+        let folder = Folder::create()?;
+        let this = env::current_exe()?;
+        let upstream = Process::announcing(Command::new(&this).args(["upstream"]))?;
+        let proxy = Process::announcing(Command::new(&this).args(["proxy", &upstream.address.to_string()]))?;
+        let asked = Process::announcing(Command::new(&this).args(["introspection", &format!("{BASE_URL}{PATH}")]))?;
+        let nginx = nginx::start(folder.path(), upstream.address).await?;
+
+        let token = sign_token(ISSUER, &format!("{BASE_URL}{PATH}"), folder.path())?;
+        let prepare = |program, name, flavour, token| {
+            Setup::prepare(program, name, flavour, token, folder.path(), upstream.address)
+        };
+        let usual = prepare(portcullis, "usual", Flavour::Usual, token.clone())?;
+        let mut times_to_ready = Vec::new();
+        for _ in 1..STARTS {
+            times_to_ready.push(usual.start().await?.1);
+        }
+        let (process, time_to_ready) = usual.start().await?;
+        times_to_ready.push(time_to_ready);
+        // The runtime's own start is over, and nobody has asked for anything yet.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let starts = Starts::new(times_to_ready, process.memory()?);
+
+        let usual = Server::ready(usual, process).await?;
+        let all_on = Server::start(prepare(portcullis, "all-on", Flavour::AllOn, token.clone())?).await?;
+        let baseline = match baseline {
+            None => None,
+            Some(program) => Some([
+                Server::start(prepare(program, "baseline", Flavour::Usual, token.clone())?).await?,
+                Server::start(prepare(program, "baseline-all-on", Flavour::AllOn, token)?).await?,
+            ]),
+        };
+        let flavour = Flavour::Introspecting { issuer: asked.address };
+        let introspecting = Server::start(prepare(portcullis, "introspecting", flavour, OPAQUE.to_owned())?).await?;
+        let known_token = introspecting.request.clone().number(0).to_vec();
+        let unknown_token = Varied::new(known_token, OPAQUE, LETTERS_AT, letters);
+        let (_issuer, _folder) = (asked, folder);
+        Ok(Self {
+            upstream,
+            nginx,
+            proxy,
+            usual,
+            all_on,
+            introspecting,
+            baseline,
+            unknown_token,
+            starts,
+            _issuer,
+            _folder,
+        })
+    }
+
+    /// How many of [`VARIANTS`] run: without a baseline, the last two do not.
+    pub(super) fn variants(&self) -> usize {
+        if self.baseline.is_some() { VARIANTS.len() } else { BASELINE }
+    }
+
+    /// Measures one variant in one round.
+    ///
+    /// # Errors
+    /// When an answer is no 200, or when the upstream was not asked exactly as often as clients were answered.
+    pub(super) async fn measure(&self, variant: usize, times: usize) -> anyhow::Result<Sample> {
+        let (process, request, server) = match variant {
+            UPSTREAM => (&self.upstream, self.request(), None),
+            NGINX => (&self.nginx, self.request(), None),
+            HYPER => (&self.proxy, self.request(), None),
+            PORTCULLIS => self.usual.target(),
+            ALL_ON => self.all_on.target(),
+            HIT => self.introspecting.target(),
+            MISS => (&self.introspecting.process, &self.unknown_token, Some(&self.introspecting.setup)),
+            _ => {
+                let servers = self.baseline.as_ref().context("no baseline was started")?;
+                servers[usize::from(variant == BASELINE_ALL_ON)].target()
+            }
+        };
+        let requests = times * load::CONNECTIONS;
+        let (hits, cpu) = (self.hits().await?, process.cpu()?);
+        if let Some(server) = server {
+            server.clear_log()?;
+        }
+        let elapsed = load::run(process.address, request, times).await.context(VARIANTS[variant])?;
+        let lines_missing = match server {
+            // Writing the log belongs to what is measured.
+            Some(server) => server.lines_missing(requests).await?,
+            None => 0,
+        };
+        let (hits, cpu) = (self.hits().await? - hits, process.cpu()? - cpu);
+        ensure!(hits == requests, "{}: {requests} answers, and the upstream was asked {hits} times", VARIANTS[variant]);
+        Ok(Sample {
+            cpu_us: cpu.as_secs_f64() * 1e6 / requests as f64,
+            throughput: requests as f64 / elapsed.as_secs_f64(),
+            lines_missing,
+        })
+    }
+
+    /// The server's memory at this moment.
+    pub(super) fn memory(&self) -> anyhow::Result<Memory> {
+        self.usual.process.memory()
+    }
+
+    /// The measured request.
+    pub(super) fn request(&self) -> &Varied {
+        &self.usual.request
+    }
+
+    /// The token in it.
+    pub(super) fn token(&self) -> &str {
+        &self.usual.setup.token
+    }
+
+    /// Forgets the access lines so far.
+    pub(super) fn clear_log(&self) -> anyhow::Result<()> {
+        self.usual.setup.clear_log()
+    }
+
+    /// Where the server under test listens.
+    pub(super) fn protected(&self) -> SocketAddr {
+        self.usual.process.address
+    }
+
+    /// How many POSTs reached the upstream so far.
+    async fn hits(&self) -> anyhow::Result<usize> {
+        let mut connection = Connection::open(self.upstream.address).await?;
+        Ok(std::str::from_utf8(connection.get("/").await?.ok()?.body)?.parse()?)
+    }
+}
+
+impl<'a> Server<'a> {
+    async fn start(setup: Setup<'a>) -> anyhow::Result<Self> {
+        let (process, _) = setup.start().await?;
+        Self::ready(setup, process).await
+    }
+
+    /// Opens the session that all requests have.
+    async fn ready(setup: Setup<'a>, process: Process) -> anyhow::Result<Self> {
+        setup.clear_log()?;
+        let request = Varied::not_at_all(tool_call(&setup.token, &setup.open_session().await?));
+        ensure!(setup.lines_missing(1).await? == 0, "the first request has no access line");
+        Ok(Self { setup, process, request })
+    }
+
+    fn target(&self) -> (&Process, &Varied, Option<&Setup<'a>>) {
+        (&self.process, &self.request, Some(&self.setup))
+    }
+}

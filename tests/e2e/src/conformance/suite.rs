@@ -1,0 +1,86 @@
+//! The suite itself: installed once, run as often as there are scenarios.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use anyhow::{Context as _, ensure};
+
+use xtask::workspace;
+
+/// The versions that are run. Another one of the suite has other scenarios.
+const SUITE: &str = "@modelcontextprotocol/conformance@0.2.0-alpha.12";
+const NODE: &str = "node@22.23.3";
+
+/// An installed suite.
+pub(crate) struct Suite {
+    folder: PathBuf,
+}
+
+impl Suite {
+    /// Installs it, where that has not been done.
+    pub(crate) fn install() -> anyhow::Result<Self> {
+        let folder = workspace::metadata()?.target_directory.join("conformance");
+        let suite = Self { folder };
+        let installed = suite.folder.join("installed");
+        let wanted = format!("{SUITE} {NODE}");
+        if fs::read_to_string(&installed).is_ok_and(|held| held == wanted) {
+            return Ok(suite);
+        }
+        fs::create_dir_all(&suite.folder)?;
+        println!("installing {wanted} into {}", suite.folder.display());
+        let status = Command::new("npm")
+            .args(["install", "--no-audit", "--no-fund", "--no-save", "--loglevel=error", "--prefix"])
+            .arg(&suite.folder)
+            .args([SUITE, NODE])
+            .status()
+            .context("npm could not be started: Node.js 20 or newer is needed")?;
+        ensure!(status.success(), "npm could not install the suite");
+        fs::write(installed, wanted)?;
+        Ok(suite)
+    }
+
+    /// Runs it with these arguments, and captures what it says.
+    pub(crate) fn run(&self, arguments: &[&str]) -> anyhow::Result<Output> {
+        let mut command = self.command(arguments);
+        let program = command.get_program().to_owned();
+        command.output().with_context(|| format!("{} could not be started", program.display()))
+    }
+
+    /// The suite's program with these arguments, to be started.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let program = self.folder.join("node_modules/@modelcontextprotocol/conformance/dist/index.js");
+        let mut command = Command::new(self.folder.join("node_modules/node/bin/node"));
+        command.arg(program).args(arguments).current_dir(&self.folder);
+        command
+    }
+
+    /// The scenarios under one heading of what a revision requires.
+    pub(crate) fn required(&self, revision: &str, heading: &str) -> anyhow::Result<Vec<String>> {
+        let listed = self.run(&["list", "--requirements", revision])?;
+        let text = String::from_utf8(listed.stdout)?;
+        let below = text.lines().skip_while(|line| !line.starts_with(heading)).skip(1);
+        let names = below.map_while(|line| line.strip_prefix("  - "));
+        Ok(names.map(|line| line.split(' ').next().unwrap_or(line).to_owned()).collect())
+    }
+
+    /// A folder for results, empty.
+    pub(crate) fn results(&self, name: &str) -> anyhow::Result<PathBuf> {
+        let folder = self.folder.join("results").join(name);
+        if folder.exists() {
+            fs::remove_dir_all(&folder)?;
+        }
+        fs::create_dir_all(&folder)?;
+        Ok(folder)
+    }
+}
+
+/// The one file of this name below a folder.
+pub(crate) fn find(folder: &Path, name: &str) -> Option<PathBuf> {
+    fs::read_dir(folder).ok()?.filter_map(Result::ok).find_map(|entry| {
+        let path = entry.path();
+        if path.is_dir() { find(&path, name) } else { path.file_name().is_some_and(|it| it == name).then_some(path) }
+    })
+}

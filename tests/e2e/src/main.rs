@@ -1,0 +1,34 @@
+//! Whole sign-ins through the real programs (`cargo xtask e2e`), and the public MCP conformance suite
+//! (`cargo xtask conformance`).
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
+
+mod conformance;
+mod walks;
+
+use clap::{Parser, Subcommand};
+
+/// End-to-end runs of the Portcullis workspace.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    run: Run,
+}
+
+#[derive(Subcommand)]
+enum Run {
+    /// Sign in through the real programs, from the first 401 to the end of a session.
+    E2e(walks::Arguments),
+    /// Run the public MCP conformance suite.
+    Conformance {
+        #[command(subcommand)]
+        part: conformance::Part,
+    },
+}
+
+fn main() -> anyhow::Result<()> {
+    match Arguments::parse().run {
+        Run::E2e(arguments) => walks::run(&arguments),
+        Run::Conformance { part } => conformance::run(&part),
+    }
+}

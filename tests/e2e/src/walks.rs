@@ -1,0 +1,162 @@
+//! `cargo xtask e2e`: the real program and a real authorization server, walked through from the first 401 to the end
+//! of a session.
+//!
+//! Everything runs on loopback. What the programs write is kept in `target/e2e`.
+
+mod authorization;
+mod canary;
+mod chromium;
+mod client;
+mod client_walk;
+mod devidp;
+mod discovery;
+mod expect;
+mod keycloak;
+mod oidc_provider;
+mod output;
+mod pages;
+mod person;
+mod program;
+mod progress;
+mod request;
+mod server;
+mod session;
+mod site;
+mod visitor;
+mod walk;
+mod wire;
+
+use std::{
+    fs,
+    future::Future,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::{Context as _, bail};
+use clap::{Args, ValueEnum};
+use tokio::signal::unix::{SignalKind, signal};
+
+use chromium::Chromium;
+use person::Person;
+use progress::Progress;
+use site::USER;
+use wire::Wire;
+use xtask::{built, checklist::Unit, workspace};
+
+/// Against what to walk.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// The authorization server.
+    #[arg(long, value_enum, default_value_t)]
+    idp: IdentityProvider,
+    /// How many seconds Keycloak may take until it is ready, each time that it starts.
+    #[arg(long, value_name = "SECONDS", default_value_t = READY_WITHIN)]
+    ready_within: u64,
+    /// Consent with a headless Chromium that clicks through the pages, in place of filling in their forms. Pictures of
+    /// all pages are kept in the target folder. Needs Chromium and Node.js 20; without Chromium, forms are filled in.
+    #[arg(long)]
+    browser: bool,
+    /// Walk through this scenario with Keycloak only; may be given several times.
+    #[arg(long, value_enum, value_name = "SCENARIO")]
+    only: Vec<keycloak::Scenario>,
+}
+
+/// On a machine with two cores that does other things, too, Keycloak takes about 60 s at its very first start.
+const READY_WITHIN: u64 = 180;
+
+#[derive(Clone, Copy, Default, ValueEnum)]
+enum IdentityProvider {
+    /// The development authorization server of this workspace. Takes seconds and needs nothing.
+    #[default]
+    Devidp,
+    /// npm's oidc-provider 9.13.3. Takes a minute and needs npm; the first run downloads 40 MB, Node.js 22 among them.
+    OidcProvider,
+    /// Keycloak 26.7.3. Takes some four minutes and 1 GB of memory, and needs Java 17 or newer, `tar`, and
+    /// 400 MB in the target folder; the first run downloads 176 MB from Maven Central.
+    Keycloak,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let program = built::build(&["--package=portcullis", "--bin=portcullis", "--locked"])?.program("portcullis")?;
+    let target = workspace::metadata()?.target_directory;
+    let folder = fresh_folder(&target)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (mut progress, outcome);
+    match arguments.idp {
+        IdentityProvider::Devidp => {
+            progress = Progress::new(Unit::Milliseconds, devidp::LIMIT);
+            let wire = Arc::new(Wire::new(devidp::LIMIT)?);
+            let person = person(arguments, &target, &wire, &mut progress);
+            let whole = devidp::whole(&program, &folder, wire, person, &mut progress);
+            outcome = runtime.block_on(unless_interrupted(whole));
+        }
+        IdentityProvider::OidcProvider => {
+            progress = Progress::new(Unit::Seconds, oidc_provider::LIMIT);
+            let wire = Arc::new(Wire::new(oidc_provider::LIMIT)?);
+            let person = person(arguments, &target, &wire, &mut progress);
+            let whole = oidc_provider::whole(&program, &target, &folder, wire, person, &mut progress);
+            outcome = runtime.block_on(unless_interrupted(whole));
+        }
+        IdentityProvider::Keycloak => {
+            progress = Progress::new(Unit::Seconds, keycloak::LIMIT);
+            let wire = Arc::new(Wire::new(keycloak::LIMIT)?);
+            let person = person(arguments, &target, &wire, &mut progress);
+            let stage = keycloak::Wanted {
+                program: &program,
+                target: &target,
+                folder: &folder,
+                ready_within: Duration::from_secs(arguments.ready_within),
+                only: &arguments.only,
+            };
+            let whole = keycloak::whole(&stage, wire, person, &mut progress);
+            outcome = runtime.block_on(unless_interrupted(whole));
+        }
+    }
+    println!("\n{}", progress.table());
+    outcome.with_context(|| format!("the walk failed; what the programs wrote is in {}", folder.display()))
+}
+
+/// Who consents in the walk of the shipped client.
+fn person(arguments: &Arguments, target: &Path, wire: &Arc<Wire>, progress: &mut Progress) -> Person {
+    if arguments.browser {
+        match Chromium::find(&target.join("pictures").join(arguments.idp.name())) {
+            Some(chromium) => return Person::with_chromium(USER, chromium),
+            None => progress.skip("a browser at the pages", &format!("none of {} is here", Chromium::names())),
+        }
+    }
+    Person::with_forms(USER, Arc::clone(wire))
+}
+
+impl IdentityProvider {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Devidp => "devidp",
+            Self::OidcProvider => "oidc-provider",
+            Self::Keycloak => "keycloak",
+        }
+    }
+}
+
+/// Ends the future, and so drops what it holds, on SIGINT, SIGTERM and SIGHUP.
+async fn unless_interrupted(whole: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    tokio::select! {
+        outcome = whole => outcome,
+        _ = interrupt.recv() => bail!("interrupted"),
+        _ = terminate.recv() => bail!("asked to end"),
+        _ = hang_up.recv() => bail!("the terminal is gone"),
+    }
+}
+
+fn fresh_folder(target: &Path) -> anyhow::Result<PathBuf> {
+    let folder = target.join("e2e");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| format!("{} cannot be emptied", folder.display()))?;
+    }
+    fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    Ok(folder)
+}

@@ -1,0 +1,43 @@
+//! Chores with a program of their own, which is built only when it is needed.
+
+use anyhow::{Context as _, ensure};
+use clap::Args;
+use xtask::workspace;
+
+/// What is passed on to the program.
+#[derive(Args, Default)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Arguments {
+    /// Options of the program; `--help` lists them.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    passed: Vec<String>,
+}
+
+/// A program of this workspace that runs a chore.
+pub(crate) struct Tool {
+    /// What `cargo run` needs to build and start it.
+    cargo: &'static [&'static str],
+    /// Its subcommand, if it has several.
+    subcommand: Option<&'static str>,
+}
+
+impl Tool {
+    pub(crate) const E2E: Self = Self { cargo: &["--package=portcullis-e2e"], subcommand: Some("e2e") };
+    pub(crate) const CONFORMANCE: Self = Self { cargo: &["--package=portcullis-e2e"], subcommand: Some("conformance") };
+    pub(crate) const FUZZ_SMOKE: Self =
+        Self { cargo: &["--package=portcullis-fuzz-bodies", "--bin=replay"], subcommand: None };
+    /// Optimized, because an unoptimized load generator would measure itself.
+    pub(crate) const BENCH: Self = Self { cargo: &["--package=portcullis-bench", "--release"], subcommand: None };
+
+    /// Builds the program and runs it with these arguments.
+    ///
+    /// # Errors
+    /// When it cannot be built or started, or fails.
+    pub(crate) fn run(&self, arguments: &Arguments) -> anyhow::Result<()> {
+        let mut command = workspace::cargo(&["run", "--quiet", "--locked"]);
+        command.args(self.cargo).arg("--").args(self.subcommand).args(&arguments.passed);
+        let status = command.status().context("cargo could not be started")?;
+        ensure!(status.success(), "the chore failed ({status})");
+        Ok(())
+    }
+}
