@@ -37,9 +37,11 @@
 mod address;
 mod answer;
 mod body;
+mod client_assertions;
 mod end_session;
 mod error;
 mod failure;
+mod forward_headers;
 mod forwarded;
 mod hop_by_hop;
 mod identity;

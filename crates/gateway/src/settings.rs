@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use http::HeaderName;
 use url::Url;
 
 use crate::{Address, IdentityHeader, UpstreamTrust};
@@ -14,6 +15,10 @@ pub struct HttpUpstreamSettings {
     /// The headers that tell the upstream who calls; [`IdentityHeader::defaults`] by default. Inbound headers of
     /// these names, and all that begin with `X-Portcullis-`, never reach the upstream.
     pub identity: Vec<IdentityHeader>,
+    /// Headers that speak for the client, such as `X-Real-IP` or `X-User`, and go from client to upstream all the same:
+    /// for a proxy in front that writes them and removes the client's own. None by default: none of them passes. Headers
+    /// that carry credentials, identity, the session or the framing are refused.
+    pub forward: Vec<HeaderName>,
     /// The address that clients know this service by: its scheme and host go into `Forwarded` and
     /// `X-Forwarded-Proto`, `-Host`, and the client's address into `Forwarded` and `X-Forwarded-For`. Nothing by
     /// default: then none of them is sent. Inbound ones are removed either way.
@@ -39,6 +44,7 @@ impl HttpUpstreamSettings {
             address,
             trust: None,
             identity: IdentityHeader::defaults(),
+            forward: Vec::new(),
             public_url: None,
             cookies: false,
             connect_timeout: Duration::from_secs(5),

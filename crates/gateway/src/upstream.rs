@@ -9,7 +9,6 @@ use std::{
 
 use http::{HeaderValue, Method, Response};
 use portcullis_endpoint::Admitted;
-use portcullis_guard::Peer;
 use portcullis_metadata::Clock;
 use tokio::time::timeout;
 use tower_service::Service;
@@ -33,11 +32,12 @@ use crate::{
 ///
 /// What goes over, and what comes back:
 /// - `Authorization`, `Proxy-Authorization`, `DPoP`, hop-by-hop headers (RFC 9110 section 7.6.1), `Expect`, inbound
-///   copies of the identity headers and of `Forwarded` and its kin, headers that name another path or method
-///   (`X-Original-URL`, `X-HTTP-Method-Override` and theirs), and headers with other signs than hyphens in their name
+///   copies of the identity headers, headers that speak for the client (`Forwarded`, `X-Real-IP`, `Remote-User` and
+///   those of other proxies, unless [`forward`](HttpUpstreamSettings::forward) lists them), headers that name another
+///   path or method (`X-Original-URL`, `X-HTTP-Method-Override` and theirs), and headers with other signs than hyphens in their name
 ///   (`Mcp-Param-*` apart) stay behind, and so do cookies unless allowed;
 /// - the identity headers, `X-Request-Id`, `Via`, and (when set) `Forwarded` and `X-Forwarded-*` are added; a valid
-///   W3C trace context is passed on;
+///   W3C trace context is passed on. A POST is `application/json`, in this spelling, without a `Content-Encoding`;
 /// - answers are streamed, never gathered. An upstream's 401 or 407 becomes 502, and no challenge of it is
 ///   passed on;
 /// - an upstream that cannot be reached, shows a wrong certificate or does not answer is a 502, one that is too slow a 504, with a generic
@@ -75,7 +75,7 @@ impl Service<Admitted> for HttpUpstream {
             body,
             identity: caller.principal().map(Identity::from),
             request_id: caller.request_id().to_header_value(),
-            peer: parts.extensions.get().map(|Peer(address)| address.ip()),
+            client_address: caller.client_address(),
         })
     }
 }
@@ -91,6 +91,7 @@ impl HttpUpstream {
             address,
             trust,
             identity,
+            forward,
             public_url,
             cookies,
             connect_timeout,
@@ -100,7 +101,7 @@ impl HttpUpstream {
         } = settings;
         Ok(Self(Arc::new(Shared {
             target: Target::new(address, trust)?,
-            rules: RequestRules::new(identity, public_url.as_ref(), cookies)?,
+            rules: RequestRules::new(identity, forward, public_url.as_ref(), cookies)?,
             cookies,
             connect_timeout,
             head_timeout,
