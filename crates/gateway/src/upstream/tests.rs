@@ -1,5 +1,6 @@
 mod answers;
 mod connections;
+mod limits;
 
 use std::{future::Future, net::SocketAddr};
 
