@@ -4,8 +4,8 @@
 use portcullis_scenarios::{Connection, RawRequest, RawUpstream, Request, Site, modern_request};
 use serde_json::json;
 
-const LATE: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 39\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"late\"}";
-const GOOD: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 39\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"good\"}";
+const LATE: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 40\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"late\"}";
+const GOOD: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 40\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"good\"}";
 
 /// Answers the first request of a connection with `first`, and the next with what would be late bytes of it.
 async fn upstream(first: &'static str) -> RawUpstream {
@@ -33,10 +33,10 @@ fn request(token: &str) -> Request {
 #[tokio::test]
 async fn late_bytes_reach_nobody() {
     for (first, status) in [
-        ("HTTP/1.1 204 No Content\r\nContent-Length: 110\r\n\r\n", 204),
+        ("HTTP/1.1 204 No Content\r\nContent-Length: 111\r\n\r\n", 204),
         ("HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n", 204),
         ("HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n", 304),
-        ("HTTP/1.1 103 Early Hints\r\nContent-Length: 110\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n", 204),
+        ("HTTP/1.1 103 Early Hints\r\nContent-Length: 111\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n", 204),
         ("HTTP/1.1 103 Early Hints\r\nTransfer-Encoding: chunked\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n", 204),
         ("HTTP/1.1 205 Reset Content\r\nContent-Length: 2\r\n\r\n{}", 205),
         ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}", 200),
@@ -57,12 +57,18 @@ async fn late_bytes_reach_nobody() {
 /// L10: the client gets one plain number as the length, however the upstream writes it.
 #[tokio::test]
 async fn lengths_are_plain_numbers() {
-    for lines in ["Content-Length: 2, 2", "Content-Length: 2\r\nContent-Length: 2", "Content-Length: 002", "Content-Length: 2 ,02"] {
+    for lines in [
+        "Content-Length: 2, 2",
+        "Content-Length: 2\r\nContent-Length: 2",
+        "Content-Length: 002",
+        "Content-Length: 2 ,02",
+    ] {
         let answer = format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{lines}\r\n\r\n{{}}");
         let upstream = RawUpstream::scripted(move |_| Some(answer.clone().into())).await;
         let site = start(&upstream).await;
         let answer = site.send(request(&site.good_token())).await;
-        let lengths: Vec<_> = answer.headers.iter().filter(|(name, _)| name == "content-length").map(|(_, value)| value).collect();
+        let lengths: Vec<_> =
+            answer.headers.iter().filter(|(name, _)| name == "content-length").map(|(_, value)| value).collect();
         assert_eq!(lengths, ["2"], "{lines}: {answer:?}");
         assert_eq!(answer.text(), "{}");
     }

@@ -88,7 +88,8 @@ async fn configured_headers() {
         let values: Vec<_> = seen.headers.get_all(name).iter().collect();
         assert_eq!(values, ["alice"], "{name}");
     }
-    let passed: Vec<_> = seen.headers.iter().filter(|(_, value)| *value == "203.0.113.66").map(|(name, _)| name).collect();
+    let passed: Vec<_> =
+        seen.headers.iter().filter(|(_, value)| *value == "203.0.113.66").map(|(name, _)| name).collect();
     assert_eq!(passed.len(), 2, "{passed:?}");
     for name in ["x-real-ip", "cf-connecting-ip"] {
         assert_eq!(seen.header(name), Some("203.0.113.66"), "{name}");
@@ -107,7 +108,8 @@ async fn the_address_behind_a_trusted_proxy() {
         ("2001:db8::7", "2001:db8::7"),
         ("garbage", "127.0.0.1"),
     ] {
-        let request = Request::post(Site::ENDPOINT, INITIALIZE).bearer(&site.good_token()).header("X-Forwarded-For", value);
+        let request =
+            Request::post(Site::ENDPOINT, INITIALIZE).bearer(&site.good_token()).header("X-Forwarded-For", value);
         let (_, seen) = seen(&site, request.header("Forwarded", "for=203.0.113.66")).await;
         assert_eq!(seen.header("x-forwarded-for"), Some(expected), "{value}");
         let node = if expected.contains(':') { format!("\"[{expected}]\"") } else { expected.to_owned() };
@@ -119,7 +121,12 @@ async fn the_address_behind_a_trusted_proxy() {
 #[tokio::test]
 async fn the_content_type_is_a_constant() {
     let site = Site::start().await;
-    for spelled in ["application/json", "Application/JSON", "application/json; charset=utf-8", "application/json ;Charset=\"UTF-8\""] {
+    for spelled in [
+        "application/json",
+        "Application/JSON",
+        "application/json; charset=utf-8",
+        "application/json ;Charset=\"UTF-8\"",
+    ] {
         let request = Request::new("POST", Site::ENDPOINT)
             .header("Content-Type", spelled)
             .header("Accept", "application/json, text/event-stream")

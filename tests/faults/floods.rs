@@ -54,7 +54,11 @@ async fn connections() {
         sender.send(": event\n\n".into()).unwrap();
     }
     for connection in [&mut first, &mut second] {
-        assert_eq!(connection.chunk().await.as_deref(), Some(b": event\n\n".as_slice()), "those that are in are served");
+        assert_eq!(
+            connection.chunk().await.as_deref(),
+            Some(b": event\n\n".as_slice()),
+            "those that are in are served"
+        );
     }
     drop(second);
     assert_eq!(third.answer().await.expect("an answer").status, 200);
@@ -68,6 +72,8 @@ async fn idle_connections_give_way() {
     let healthy = Request::new("GET", "/healthz");
     let (mut silent, mut used) = (Connection::open(address).await, Connection::open(address).await);
     silent.write(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ").await;
+    // Long enough for either worker to have taken up its connection.
+    tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(used.send(&healthy).await.status, 200);
     let mut third = Connection::open(address).await;
     assert_eq!(third.send(&healthy).await.status, 200);

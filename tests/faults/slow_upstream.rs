@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use portcullis_scenarios::{
-    Answer, Connection, Http2, INITIALIZE, RawRequest, RawUpstream, Request, Site, Trickle, Upstream, modern_call, modern_request,
+    Answer, Connection, Http2, INITIALIZE, RawRequest, RawUpstream, Request, Site, Trickle, Upstream, modern_call,
+    modern_request,
 };
 use serde_json::json;
 
@@ -11,7 +12,8 @@ use serde_json::json;
 async fn upstream() -> RawUpstream {
     RawUpstream::scripted(|request: &RawRequest| {
         let body = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}";
-        let head = format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", body.len());
+        let head =
+            format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", body.len());
         (!request.head.contains("x-hang")).then(|| format!("{head}{body}").into())
     })
     .await

@@ -10,7 +10,7 @@ use tokio::{task::AbortHandle, time::Instant};
 use super::activity::Activity;
 
 /// How many connections one search looks at: its time is bounded, however many there are.
-const SAMPLE: usize = 64;
+const SAMPLE: usize = 256;
 /// A connection that was used or opened this recently is not closed: its next request may be on its way.
 const GRACE: Duration = Duration::from_secs(1);
 
