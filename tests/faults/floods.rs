@@ -1,7 +1,11 @@
 //! Clients that take what they can: connections, heads that never end, streams, resets, answers that nobody reads. Each
 //! has its bound, and everybody else is served meanwhile.
 
-use std::fs;
+use std::{
+    fs,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use portcullis_scenarios::{Connection, Portcullis, Recorded, Request, Site, Trickle, Upstream};
@@ -19,32 +23,62 @@ async fn limited(limits: &str) -> Site {
     Site::builder().tables(format!("[limits]\n{limits}")).start().await
 }
 
-/// F4: at the limit of connections new ones wait, and are served when one of the others closes.
+/// F4: while all connections have requests in progress, new ones wait, and are served when one of the others closes.
 #[tokio::test]
 async fn connections() {
-    let site = limited("max_connections = 2").await;
-    let address = site.portcullis.address();
-    let healthy = Request::new("GET", "/healthz");
+    let senders = Arc::new(Mutex::new(Vec::new()));
+    let opened = Arc::clone(&senders);
+    let script = move |request: &Recorded| {
+        (request.method == http::Method::GET).then(|| {
+            let (sender, body) = Trickle::new();
+            opened.lock().unwrap().push(sender);
+            Upstream::trickle(200, &[("content-type", "text/event-stream")], body)
+        })
+    };
+    let upstream = Upstream::scripted(script).await;
+    let site = Site::builder().upstream(upstream).tables("[limits]\nmax_connections = 2").start().await;
+    let (address, token) = (site.portcullis.address(), site.good_token());
+    let session = site.open_session(&token).await;
+    let stream = Request::new("GET", Site::ENDPOINT).bearer(&token).session(&session);
     let (mut first, mut second) = (Connection::open(address).await, Connection::open(address).await);
-    let mut served = Vec::new();
     for connection in [&mut first, &mut second] {
-        served.push(connection.send(&healthy).await);
+        connection.write(&stream.to_bytes()).await;
+        assert_eq!(connection.head().await.expect("a head").status, 200);
     }
-    // The kernel takes it; nobody reads it yet.
+    // The kernel takes it; nobody serves it yet, although the others have been silent for a while.
     let mut third = Connection::open(address).await;
-    third.write(&healthy.to_bytes()).await;
-    for _ in 0..4 {
-        served.push(first.send(&healthy).await);
+    third.write(&Request::new("GET", "/healthz").to_bytes()).await;
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    assert!(!site.portcullis.log().contains("/healthz"), "the third is not served");
+    for sender in senders.lock().unwrap().iter() {
+        sender.send(": event\n\n".into()).unwrap();
     }
-    for answer in &served {
-        assert_eq!(answer.status, 200, "those that are in are served");
-        // The workers write their lines each at its own time.
-        site.portcullis.access_line(answer).await;
+    for connection in [&mut first, &mut second] {
+        assert_eq!(
+            connection.chunk().await.as_deref(),
+            Some(b": event\n\n".as_slice()),
+            "those that are in are served"
+        );
     }
-    let lines = || site.portcullis.log().lines().filter(|line| line.contains("/healthz")).count();
-    assert_eq!(lines(), 6, "the third is not served");
     drop(second);
     assert_eq!(third.answer().await.expect("an answer").status, 200);
+}
+
+/// F4, L9: at the limit, a new connection takes the place of the one that is idle for the longest time.
+#[tokio::test]
+async fn idle_connections_give_way() {
+    let site = limited("max_connections = 2\nheader_timeout = \"10m\"").await;
+    let address = site.portcullis.address();
+    let healthy = Request::new("GET", "/healthz");
+    let (mut silent, mut used) = (Connection::open(address).await, Connection::open(address).await);
+    silent.write(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ").await;
+    // Long enough for either worker to have taken up its connection.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(used.send(&healthy).await.status, 200);
+    let mut third = Connection::open(address).await;
+    assert_eq!(third.send(&healthy).await.status, 200);
+    silent.assert_closed().await;
+    assert_eq!(used.send(&healthy).await.status, 200, "the one that was used last stays");
 }
 
 /// F4: a head that does not come to its end in time costs its connection, however steadily it comes.

@@ -3,9 +3,11 @@
 
 mod audit;
 mod check;
+mod descriptors;
 mod floods;
 mod issuer;
 mod keys;
 mod shutdown;
+mod slow_upstream;
 mod start;
 mod upstream;

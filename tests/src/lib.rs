@@ -27,7 +27,7 @@ pub use connection::Connection;
 pub use http2::Http2;
 pub use messages::{INITIALIZE, call, modern_call, modern_request};
 pub use portcullis::{Finished, Portcullis};
-pub use raw_upstream::RawUpstream;
+pub use raw_upstream::{RawRequest, RawUpstream};
 pub use request::{Request, exchange};
 pub use scratch::Scratch;
 pub use site::{Site, SiteBuilder};

@@ -48,16 +48,16 @@ impl Portcullis {
     /// # Panics
     /// When it does not listen in time.
     pub async fn serve(configuration: &str) -> Self {
-        Self::serve_logging(configuration, "json").await
+        Self::serve_logging(configuration, "json", None).await
     }
 
-    /// The same, with its log in this form.
+    /// The same, with its log in this form, and a limit of open files where there are arguments of `ulimit`.
     ///
     /// # Panics
     /// When it does not listen in time.
-    pub async fn serve_logging(configuration: &str, format: &str) -> Self {
+    pub async fn serve_logging(configuration: &str, format: &str, files: Option<&str>) -> Self {
         let file = Scratch::file("portcullis.toml", configuration);
-        let mut started = Self::start_logging(&["serve", "--config", file.as_str()], format).await;
+        let mut started = Self::start_logging(&["serve", "--config", file.as_str()], format, files).await;
         started._configuration = Some(file);
         started
     }
@@ -67,11 +67,11 @@ impl Portcullis {
     /// # Panics
     /// When it does not listen in time.
     pub async fn start(arguments: &[&str]) -> Self {
-        Self::start_logging(arguments, "json").await
+        Self::start_logging(arguments, "json", None).await
     }
 
-    async fn start_logging(arguments: &[&str], format: &str) -> Self {
-        let mut child = command(arguments)
+    async fn start_logging(arguments: &[&str], format: &str, files: Option<&str>) -> Self {
+        let mut child = command(arguments, files)
             .args(["--log-format", format])
             .env("PORTCULLIS_LOG", "trace")
             .stdout(Stdio::piped())
@@ -98,7 +98,7 @@ impl Portcullis {
     /// # Panics
     /// When it does not end in time.
     pub async fn run_with(arguments: &[&str], environment: &[(&str, &str)]) -> Finished {
-        let output = command(arguments).envs(environment.iter().copied()).output();
+        let output = command(arguments, None).envs(environment.iter().copied()).output();
         Finished::from(timeout(PATIENCE, output).await.expect("it ends by itself").expect("it starts"))
     }
 
@@ -107,7 +107,7 @@ impl Portcullis {
     /// # Panics
     /// When it does not end in time.
     pub async fn run_fed(arguments: &[&str], input: &str) -> Finished {
-        let mut command = command(arguments);
+        let mut command = command(arguments, None);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("it starts");
         let mut stdin = child.stdin.take().expect("standard input is piped");
@@ -234,9 +234,17 @@ fn listening_at(line: &str) -> Option<SocketAddr> {
     address.split(['"', ' ']).next()?.parse().ok()
 }
 
-/// The program with these arguments, and with nothing of it configured by this process's environment.
-fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(binary());
+/// The program with these arguments and limit of open files, and with nothing of it configured by this process's
+/// environment.
+fn command(arguments: &[&str], files: Option<&str>) -> Command {
+    let mut command = match files {
+        None => Command::new(binary()),
+        Some(limit) => {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &format!("ulimit {limit} && exec \"$0\" \"$@\"")]).arg(binary());
+            shell
+        }
+    };
     command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(|name| name.starts_with("PORTCULLIS_")) {

@@ -1,47 +1,147 @@
-use std::net::SocketAddr;
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpListener,
+    net::{TcpListener, TcpStream},
+    time::{sleep, timeout},
 };
 
-/// An upstream that answers every request with the same bytes, well formed or not, and closes.
+use crate::PATIENCE;
+
+/// An upstream that answers in bytes, well formed or not.
 pub struct RawUpstream {
     address: SocketAddr,
+    open: Arc<AtomicUsize>,
+}
+
+/// What a scripted [`RawUpstream`] is asked.
+pub struct RawRequest {
+    /// The request line and the header lines.
+    pub head: String,
+    /// The body, as far as its length announces it.
+    pub body: String,
+    /// How many requests came over the same connection before.
+    pub earlier: usize,
 }
 
 impl RawUpstream {
-    /// Starts it on a free port.
+    /// Starts one on a free port that answers every request with the same bytes, and closes.
     ///
     /// # Panics
     /// When no port can be had.
     pub async fn start(answer: impl Into<Vec<u8>>) -> Self {
         let answer = answer.into();
+        Self::serve(move |mut stream| {
+            let answer = answer.clone();
+            async move {
+                if read_request(&mut stream, &mut Vec::new()).await.is_none() {
+                    return;
+                }
+                // Whether the other side still listens is its own affair.
+                let _ = stream.write_all(&answer).await;
+                let _ = stream.shutdown().await;
+                let mut rest = Vec::new();
+                let _ = stream.read_to_end(&mut rest).await;
+            }
+        })
+        .await
+    }
+
+    /// Starts one on a free port that answers as the script says and keeps its connections. `None` is no answer at all.
+    ///
+    /// # Panics
+    /// When no port can be had.
+    pub async fn scripted(script: impl Fn(&RawRequest) -> Option<Vec<u8>> + Send + Sync + 'static) -> Self {
+        let script = Arc::new(script);
+        Self::serve(move |mut stream| {
+            let script = Arc::clone(&script);
+            async move {
+                let mut received = Vec::new();
+                for earlier in 0.. {
+                    let Some((head, body)) = read_request(&mut stream, &mut received).await else { return };
+                    if let Some(answer) = script(&RawRequest { head, body, earlier })
+                        && stream.write_all(&answer).await.is_err()
+                    {
+                        return;
+                    }
+                }
+            }
+        })
+        .await
+    }
+
+    async fn serve<F>(answer: impl Fn(TcpStream) -> F + Send + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
+        let open = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&open);
         tokio::spawn(async move {
-            while let Ok((mut stream, _)) = listener.accept().await {
-                let answer = answer.clone();
+            while let Ok((stream, _)) = listener.accept().await {
+                let (open, answered) = (Arc::clone(&counted), answer(stream));
+                open.fetch_add(1, Ordering::SeqCst);
                 tokio::spawn(async move {
-                    let mut head = Vec::new();
-                    while !head.windows(4).any(|window| window == b"\r\n\r\n") {
-                        if !matches!(stream.read_buf(&mut head).await, Ok(count) if count > 0) {
-                            return;
-                        }
-                    }
-                    // Whether the other side still listens is its own affair.
-                    let _ = stream.write_all(&answer).await;
-                    let _ = stream.shutdown().await;
-                    let mut rest = Vec::new();
-                    let _ = stream.read_to_end(&mut rest).await;
+                    answered.await;
+                    open.fetch_sub(1, Ordering::SeqCst);
                 });
             }
         });
-        Self { address }
+        Self { address, open }
     }
 
     /// Its endpoint.
     pub fn url(&self) -> String {
         format!("http://{}/backend", self.address)
+    }
+
+    /// The value of `upstream` in a configuration.
+    pub fn setting(&self) -> String {
+        format!("{{ http = \"{}\" }}", self.url())
+    }
+
+    /// How many connections to it are open.
+    pub fn open(&self) -> usize {
+        self.open.load(Ordering::SeqCst)
+    }
+
+    /// Waits until so many connections to it are open.
+    ///
+    /// # Panics
+    /// When that does not come in time.
+    pub async fn until_open(&self, wanted: usize) {
+        let reached = timeout(PATIENCE, async {
+            while self.open() != wanted {
+                sleep(Duration::from_millis(10)).await;
+            }
+        });
+        assert!(reached.await.is_ok(), "{} connections are open, not {wanted}", self.open());
+    }
+}
+
+/// The next request of a connection: its head and its body. `None` at the connection's end.
+async fn read_request(stream: &mut TcpStream, received: &mut Vec<u8>) -> Option<(String, String)> {
+    loop {
+        if let Some(end) = received.windows(4).position(|window| window == b"\r\n\r\n") {
+            let head = String::from_utf8_lossy(&received[..end]).into_owned();
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+            let whole = end + 4 + length.map_or(0, |length| length.parse().expect("a length"));
+            if received.len() >= whole {
+                let body = String::from_utf8_lossy(&received[end + 4..whole]).into_owned();
+                received.drain(..whole);
+                return Some((head, body));
+            }
+        }
+        if !matches!(stream.read_buf(received).await, Ok(count) if count > 0) {
+            return None;
+        }
     }
 }

@@ -28,6 +28,7 @@ pub struct SiteBuilder {
     resource: Option<String>,
     tables: String,
     log_format: Option<&'static str>,
+    files: Option<&'static str>,
 }
 
 impl SiteBuilder {
@@ -80,6 +81,13 @@ impl SiteBuilder {
         self
     }
 
+    /// The program's limit of open files, in arguments of `ulimit`, such as `-Sn 256`; this process's own by default.
+    #[must_use]
+    pub fn files(mut self, limit: &'static str) -> Self {
+        self.files = Some(limit);
+        self
+    }
+
     /// Starts it.
     ///
     /// # Panics
@@ -118,7 +126,7 @@ impl SiteBuilder {
             resource = self.resource.as_deref().unwrap_or(Site::SCOPED),
             tables = self.tables,
         );
-        let portcullis = Portcullis::serve_logging(&configuration, self.log_format.unwrap_or("json")).await;
+        let portcullis = Portcullis::serve_logging(&configuration, self.log_format.unwrap_or("json"), self.files).await;
         Site { portcullis, forge, upstream, _keys: keys }
     }
 }

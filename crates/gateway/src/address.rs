@@ -31,6 +31,7 @@ pub(crate) struct Target {
     query: Option<Box<str>>,
     /// Path and query as one.
     asked: PathAndQuery,
+    url: Url,
 }
 
 /// What to connect to.
@@ -63,7 +64,19 @@ impl Target {
         let host = HeaderValue::from_str(authority).map_err(|_| SettingsError::AddressWithoutHost)?;
         let (path, query) = (url.path().into(), url.query().map(Box::from));
         let asked = origin_form(url.path(), url.query()).ok_or(SettingsError::AddressPath)?;
-        Ok(Self { endpoint, host, path, query, asked })
+        Ok(Self { endpoint, host, path, query, asked, url })
+    }
+
+    /// The address that a `Location` of this upstream leads to (RFC 9110 section 10.2.2), without user information, query
+    /// and fragment, which may hold secrets. `None` when it is not an http or https URL.
+    pub(crate) fn redirected(&self, location: &HeaderValue) -> Option<Url> {
+        let mut url =
+            self.url.join(location.to_str().ok()?).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
+        url.set_query(None);
+        url.set_fragment(None);
+        url.set_username("").ok()?;
+        url.set_password(None).ok()?;
+        Some(url)
     }
 
     /// What is asked for: this address's path and query, and behind them the request's own query, without parameters

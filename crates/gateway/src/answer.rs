@@ -1,27 +1,34 @@
 use http::{
     HeaderMap, HeaderName, HeaderValue, StatusCode,
-    header::{CONTENT_TYPE, SET_COOKIE},
+    header::{CONTENT_TYPE, LOCATION, SET_COOKIE},
 };
 
-use crate::failure::Failure;
+use crate::{address::Target, failure::Failure};
 
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 const NO: HeaderValue = HeaderValue::from_static("no");
 
-/// What the upstream's status means for the client: nothing, or that the answer is not passed on.
-pub(crate) fn judge(status: StatusCode) -> Result<(), Failure> {
+/// Checks whether an answer with this status may be passed on to the client.
+pub(crate) fn check(status: StatusCode, headers: &HeaderMap, target: &Target) -> Result<(), Failure> {
     match status {
         // To a client these would be this service's own words about the client's token or connection.
         StatusCode::UNAUTHORIZED | StatusCode::PROXY_AUTHENTICATION_REQUIRED => Err(Failure::Unauthorized),
         // Never asked for: `Upgrade` is not passed on.
         StatusCode::SWITCHING_PROTOCOLS => Err(Failure::SwitchingProtocols),
+        StatusCode::NOT_MODIFIED => Ok(()),
+        // Its `Location` is an address of the internal network, and a client that followed it would leave the gateway.
+        _ if status.is_redirection() => {
+            Err(Failure::Redirect(headers.get(LOCATION).and_then(|location| target.redirected(location))))
+        }
         _ => Ok(()),
     }
 }
 
 /// Makes an upstream's headers the client's.
 pub(crate) fn clean(headers: &mut HeaderMap, cookies: bool) {
-    let is_dropped = |name: &&HeaderName| is_challenge(name.as_str()) || (*name == SET_COOKIE && !cookies);
+    let is_dropped = |name: &&HeaderName| {
+        is_challenge(name.as_str()) || is_address(name.as_str()) || (*name == SET_COOKIE && !cookies)
+    };
     while let Some(name) = headers.keys().find(is_dropped).cloned() {
         headers.remove(name);
     }
@@ -33,6 +40,11 @@ pub(crate) fn clean(headers: &mut HeaderMap, cookies: bool) {
 /// Whether a header of this name is part of an authentication that the client has no part in.
 fn is_challenge(name: &str) -> bool {
     matches!(name, "www-authenticate" | "proxy-authenticate" | "authentication-info" | "proxy-authentication-info")
+}
+
+/// Whether a header of this name gives an address. The upstream knows its own, which clients must neither see nor use.
+fn is_address(name: &str) -> bool {
+    matches!(name, "location" | "content-location" | "refresh" | "alt-svc")
 }
 
 fn is_event_stream(headers: &HeaderMap) -> bool {
@@ -72,6 +84,18 @@ mod tests {
         assert_eq!(cleaned(&challenges, true), []);
     }
 
+    /// L10: no address of the upstream reaches the client, whatever the status.
+    #[test]
+    fn addresses_are_removed() {
+        let addresses = [
+            ("location", "http://10.0.0.1/mcp"),
+            ("content-location", "/internal"),
+            ("refresh", "0; url=http://10.0.0.1/"),
+            ("alt-svc", "h2=\"10.0.0.1:443\""),
+        ];
+        assert_eq!(cleaned(&addresses, true), []);
+    }
+
     /// L2: cookies come back only where they go to.
     #[test]
     fn cookies_only_where_allowed() {
@@ -93,14 +117,43 @@ mod tests {
         }
     }
 
+    fn checked(status: u16, location: Option<&'static str>) -> Result<(), Failure> {
+        let url = url::Url::parse("http://10.0.0.1:8000/mcp?key=secret").unwrap();
+        let target = Target::new(crate::Address::Tcp(url), None).unwrap();
+        let headers = location.map(|location| (LOCATION, HeaderValue::from_static(location)));
+        check(StatusCode::from_u16(status).unwrap(), &headers.into_iter().collect(), &target)
+    }
+
     /// L1: an upstream's 401 never looks like ours; 403 stays.
     #[test]
     fn statuses_that_are_not_passed_on() {
-        assert_eq!(judge(StatusCode::UNAUTHORIZED).unwrap_err().status(), StatusCode::BAD_GATEWAY);
-        assert_eq!(judge(StatusCode::PROXY_AUTHENTICATION_REQUIRED).unwrap_err().status(), StatusCode::BAD_GATEWAY);
-        assert_eq!(judge(StatusCode::SWITCHING_PROTOCOLS).unwrap_err().status(), StatusCode::BAD_GATEWAY);
-        for status in [StatusCode::OK, StatusCode::FORBIDDEN, StatusCode::NOT_FOUND, StatusCode::BAD_GATEWAY] {
-            assert!(judge(status).is_ok());
+        for status in [401, 407, 101] {
+            assert_eq!(checked(status, None).unwrap_err().status(), StatusCode::BAD_GATEWAY, "{status}");
+        }
+        for status in [200, 201, 304, 403, 404, 502] {
+            assert!(checked(status, Some("/elsewhere")).is_ok(), "{status}");
+        }
+    }
+
+    /// L10: a redirect is not passed on, and the log names the address to configure, without secrets.
+    #[test]
+    fn redirects_are_not_passed_on() {
+        for (location, expected) in [
+            (Some("/mcp/"), "http://10.0.0.1:8000/mcp/"),
+            (Some("v2?key=secret#x"), "http://10.0.0.1:8000/v2"),
+            (Some("https://user:secret@other.example/mcp?key=secret"), "https://other.example/mcp"),
+            (Some("//other.example:9000/a b"), "http://other.example:9000/a%20b"),
+            (Some("http://[::1"), "an address that cannot be read"),
+            (Some("mailto:secret@example.com"), "an address that cannot be read"),
+            (None, "an address that cannot be read"),
+        ] {
+            for status in [300, 301, 302, 303, 305, 307, 308] {
+                let failure = checked(status, location).unwrap_err();
+                assert_eq!((failure.status(), failure.code()), (StatusCode::BAD_GATEWAY, "upstream.redirect"));
+                let text = failure.to_string();
+                assert!(text.contains(&format!("redirects to {expected};")), "{location:?}: {text}");
+                assert!(!text.contains("secret") && text.contains("`upstream`"), "{text}");
+            }
         }
     }
 }

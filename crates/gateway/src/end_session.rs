@@ -26,7 +26,7 @@ impl HttpUpstream {
             body: Bytes::new(),
             identity: None,
             request_id: RequestId::generate().to_header_value(),
-            peer: None,
+            client_address: None,
         };
         match timeout(PATIENCE, self.answer(inbound)).await {
             Ok(Ok(response)) => response.status(),

@@ -43,6 +43,9 @@ pub enum SettingsError {
     /// Two identity headers have one name.
     #[error("the identity header `{0}` is named twice")]
     IdentityHeaderTwice(HeaderName),
+    /// A header that cannot be forwarded from clients, and why.
+    #[error("forward_headers lists `{0}`, which cannot be forwarded: {1}; remove it")]
+    ForwardHeader(HeaderName, &'static str),
 }
 
 impl SettingsError {
@@ -62,6 +65,7 @@ impl SettingsError {
             Self::PublicUrl => "upstream.public_url",
             Self::IdentityHeader(_) => "upstream.identity_header",
             Self::IdentityHeaderTwice(_) => "upstream.identity_header_twice",
+            Self::ForwardHeader(..) => "upstream.forward_header",
         }
     }
 }

@@ -15,9 +15,11 @@ const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
-/// Whether a header of this name tells what came before a proxy.
+/// Whether a header of this name tells what came before a proxy, other than who the user is.
 pub(crate) fn is_forwarded(name: &str) -> bool {
-    name == "forwarded" || name == "x-real-ip" || name.starts_with("x-forwarded-")
+    const USER: [&str; 4] =
+        ["x-forwarded-user", "x-forwarded-email", "x-forwarded-groups", "x-forwarded-preferred-username"];
+    name == "forwarded" || name == "x-real-ip" || (name.starts_with("x-forwarded-") && !USER.contains(&name))
 }
 
 /// What `Forwarded` (RFC 7239) and `X-Forwarded-*` say of this service.

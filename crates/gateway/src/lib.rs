@@ -37,9 +37,13 @@
 mod address;
 mod answer;
 mod body;
+mod client_assertions;
+mod connection_limit;
+mod deadlines;
 mod end_session;
 mod error;
 mod failure;
+mod forward_headers;
 mod forwarded;
 mod hop_by_hop;
 mod identity;
@@ -55,6 +59,7 @@ mod upstream;
 
 pub use address::Address;
 pub use body::UpstreamBody;
+pub use connection_limit::ConnectionLimit;
 pub use error::{SettingsError, UpstreamBodyError};
 pub use identity::{IdentityHeader, IdentitySource};
 pub use settings::HttpUpstreamSettings;

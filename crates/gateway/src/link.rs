@@ -15,7 +15,7 @@ use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use tokio::io::AsyncReadExt as _;
 
-use crate::stream::Stream;
+use crate::{connection_limit::ConnectionPermit, stream::Stream};
 use head::HeadReader;
 use malformed::Malformed;
 use rest::Rest;
@@ -44,6 +44,8 @@ pub(crate) struct Link {
     rest: Rest,
     /// Whether another request may follow.
     keeps: bool,
+    /// Its place among the connections that the upstream may have.
+    permit: ConnectionPermit,
 }
 
 /// Why a request got no answer.
@@ -68,14 +70,20 @@ pub(crate) enum Broken {
 }
 
 impl Link {
-    pub(crate) fn new(stream: Stream) -> Self {
-        Self { stream, inbox: BytesMut::new(), read_size: READ, outbound: None, rest: Rest::Nothing, keeps: true }
+    pub(crate) fn new(stream: Stream, permit: ConnectionPermit) -> Self {
+        let (inbox, rest) = (BytesMut::new(), Rest::Nothing);
+        Self { stream, inbox, read_size: READ, outbound: None, rest, keeps: true, permit }
+    }
+
+    /// Closes the connection and keeps its place for another one.
+    pub(crate) fn into_permit(self) -> ConnectionPermit {
+        self.permit
     }
 
     /// Sends a request and waits for the head of its answer.
     pub(crate) fn send(mut self: Box<Self>, mut request: Outbound) -> Sending {
         let reader = HeadReader::with_room(request.take_room());
-        let awaited = Awaited { reader, to_head: request.is_head(), interim: 0 };
+        let awaited = Awaited { reader, to_head: request.is_head(), interim: 0, interim_keeps: true };
         self.outbound = Some(request);
         Sending { link: Some(self), awaited }
     }
@@ -222,16 +230,20 @@ struct Awaited {
     reader: HeadReader,
     to_head: bool,
     interim: usize,
+    /// Whether all interim answers ended where they seem to end.
+    interim_keeps: bool,
 }
 
 impl Awaited {
     /// The head of the answer, without those of the interim answers before it (RFC 9110 section 15.2).
     fn take(&mut self, inbox: &mut BytesMut) -> Result<Option<Head>, Malformed> {
         loop {
-            let Some(head) = self.reader.take(inbox, self.to_head)? else { return Ok(None) };
+            let Some(mut head) = self.reader.take(inbox, self.to_head)? else { return Ok(None) };
             if !head.status.is_informational() || head.status == StatusCode::SWITCHING_PROTOCOLS {
+                head.keeps &= self.interim_keeps;
                 return Ok(Some(head));
             }
+            self.interim_keeps &= head.keeps;
             self.interim += 1;
             if self.interim > MAX_INTERIM {
                 return Err(Malformed::TooManyInterim);
@@ -248,7 +260,7 @@ mod tests {
 
     /// What is read of an answer that comes in pieces of this size: its status, its body, and whether all of it came.
     fn read(text: &[u8], piece: usize) -> Result<Option<(u16, Vec<u8>, bool)>, Malformed> {
-        let mut awaited = Awaited { reader: HeadReader::default(), to_head: false, interim: 0 };
+        let mut awaited = Awaited { reader: HeadReader::default(), to_head: false, interim: 0, interim_keeps: true };
         let (mut inbox, mut answer) = (BytesMut::new(), None);
         for bytes in text.chunks(piece) {
             inbox.extend_from_slice(bytes);

@@ -55,6 +55,12 @@ impl Pool {
         idle.push_back(Parked { link, since: now });
     }
 
+    /// The connection that has been unused for the longest time, if any.
+    pub(crate) fn take_oldest(&self) -> Option<Box<Link>> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.pop_front().map(|oldest| oldest.link)
+    }
+
     fn is_too_old(&self, parked: &Parked, now: Duration) -> bool {
         now.saturating_sub(parked.since) >= self.max_age
     }

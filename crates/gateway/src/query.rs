@@ -7,12 +7,42 @@ pub(crate) fn without_token(query: &str) -> Cow<'_, str> {
     without(query, is_access_token)
 }
 
-/// A query without the parameters that another query has, however they are spelled.
+/// A query without the parameters that some server could read as one of another query: by any spelling of its name, as
+/// an element or a member of it (`k[]`, `k[0]`, `k[a][b]`, `k.a`), or as a whole of which it is a part.
 pub(crate) fn without_those_of<'a>(query: &'a str, other: &str) -> Cow<'a, str> {
+    let fixed = |parameter| ParameterNames::read(&parameter_name(parameter));
+    let fixed: Vec<_> = other.split(PARAMETER_SEPARATORS).map(fixed).collect();
     without(query, |parameter| {
-        let name = parameter_name(parameter);
-        other.split(PARAMETER_SEPARATORS).any(|theirs| parameter_name(theirs).eq_ignore_ascii_case(&name))
+        let names = ParameterNames::read(&parameter_name(parameter));
+        fixed.iter().any(|fixed| names.root == fixed.root || names.php == fixed.php)
     })
+}
+
+/// What servers make of the name of a parameter, in lower case.
+struct ParameterNames {
+    /// The name before its first bracket or dot, without brackets in front: what Rack, qs, Spring and ASP.NET call the
+    /// variable in which an element or a member is set.
+    root: Vec<u8>,
+    /// The name of the variable in PHP, to which a blank, a dot and a bracket that is not closed are an underscore.
+    php: Vec<u8>,
+}
+
+impl ParameterNames {
+    fn read(name: &[u8]) -> Self {
+        // Servers in C read a name up to its first NUL.
+        let name = name.split(|&b| b == 0).next().unwrap_or_default().trim_ascii().to_ascii_lowercase();
+        let is_bracket = |b: &u8| matches!(b, b'[' | b']');
+        let bare = &name[name.iter().position(|b| !is_bracket(b)).unwrap_or(name.len())..];
+        let root = bare.split(|b| is_bracket(b) || *b == b'.').next().unwrap_or_default().trim_ascii_end().to_vec();
+
+        let opened = name.iter().position(|&b| b == b'[');
+        let variable = match opened {
+            Some(opened) if name[opened..].contains(&b']') => &name[..opened],
+            _ => &name,
+        };
+        let php = variable.iter().map(|&b| if matches!(b, b' ' | b'.' | b'[') { b'_' } else { b }).collect();
+        Self { root, php }
+    }
 }
 
 fn without(query: &str, is_dropped: impl Fn(&str) -> bool) -> Cow<'_, str> {
@@ -58,6 +88,40 @@ mod tests {
         ];
         for (query, expected) in cases {
             assert_eq!(without_token(query), expected, "{query}");
+        }
+    }
+
+    /// L1: neither can an element or a member of it, in the notation of any common server.
+    #[test]
+    fn elements_and_members_are_taken_out() {
+        for parameter in [
+            "key[]=evil",
+            "key[0]=evil",
+            "key[a][b]=evil",
+            "key%5B%5D=evil",
+            "key%5b0%5d=evil",
+            "KEY[]=evil",
+            "key.a=evil",
+            "key%2Ea",
+            "[key]=evil",
+            "[[key]]=evil",
+            "key]=evil",
+            "key+[]=evil",
+            "key%00x=evil",
+            "api_key[]=evil",
+            "api.key=evil",
+            "api+key=evil",
+            "api[key=evil",
+            "api.key[x]=evil",
+            "filter[other]=evil",
+            "filter=evil",
+        ] {
+            let query = format!("a=1&{parameter}");
+            assert_eq!(without_those_of(&query, "key=v&api_key=w&filter[name]=x"), "a=1", "{parameter}");
+        }
+        for parameter in ["keys[]=1", "a[key]=1", "a.key=1", "apikey=1", "filters=1", "=1", "[]=1"] {
+            let query = format!("a=1&{parameter}");
+            assert_eq!(without_those_of(&query, "key=v&api_key=w&filter[name]=x"), query, "{parameter}");
         }
     }
 

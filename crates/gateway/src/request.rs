@@ -3,7 +3,7 @@ use std::net::IpAddr;
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Version,
-    header::{COOKIE, HOST, VIA},
+    header::{CONTENT_TYPE, COOKIE, HOST, VIA},
 };
 use portcullis_mcp::header;
 use url::Url;
@@ -11,6 +11,8 @@ use url::Url;
 use crate::{
     IdentityHeader, SettingsError,
     address::Target,
+    client_assertions::speaks_for_client,
+    forward_headers,
     forwarded::{PublicAddress, is_forwarded},
     hop_by_hop::is_hop_by_hop,
     identity::{self, Identity},
@@ -20,7 +22,10 @@ use crate::{
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// All headers of this beginning are this gateway's to say.
-const OWN_PREFIX: &str = "x-portcullis-";
+pub(crate) const OWN_PREFIX: &str = "x-portcullis-";
+/// How the upstream has to read the body of a POST. The client's own spelling is not passed on: readers differ in what
+/// its parameters mean.
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// An admitted request, as it came.
 pub(crate) struct Inbound<'a> {
@@ -31,7 +36,8 @@ pub(crate) struct Inbound<'a> {
     pub(crate) body: Bytes,
     pub(crate) identity: Option<Identity<'a>>,
     pub(crate) request_id: HeaderValue,
-    pub(crate) peer: Option<IpAddr>,
+    /// The client's address, behind trusted proxies.
+    pub(crate) client_address: Option<IpAddr>,
 }
 
 /// What becomes of a request on its way to the upstream.
@@ -39,6 +45,8 @@ pub(crate) struct RequestRules {
     identity: Vec<IdentityHeader>,
     /// The names of those that [`OWN_PREFIX`] does not cover.
     foreign_names: Vec<HeaderName>,
+    /// The headers that speak for the client and are passed on all the same.
+    forward: Vec<HeaderName>,
     public: Option<PublicAddress>,
     cookies: bool,
 }
@@ -46,6 +54,7 @@ pub(crate) struct RequestRules {
 impl RequestRules {
     pub(crate) fn new(
         identity: Vec<IdentityHeader>,
+        forward: Vec<HeaderName>,
         public_url: Option<&Url>,
         cookies: bool,
     ) -> Result<Self, SettingsError> {
@@ -57,19 +66,23 @@ impl RequestRules {
                 return Err(SettingsError::IdentityHeaderTwice(name.clone()));
             }
         }
+        forward_headers::check(&forward, &identity)?;
         let public = public_url.map(PublicAddress::new).transpose()?;
         let names = identity.iter().map(|header| &header.name);
         let foreign_names = names.filter(|name| !name.as_str().starts_with(OWN_PREFIX)).cloned().collect();
-        Ok(Self { identity, foreign_names, public, cookies })
+        Ok(Self { identity, foreign_names, forward, public, cookies })
     }
 
     /// The request that the upstream gets.
     pub(crate) fn apply(&self, inbound: Inbound<'_>, target: &Target) -> Outbound {
-        let Inbound { method, version, query, mut headers, body, identity, request_id, peer } = inbound;
+        let Inbound { method, version, query, mut headers, body, identity, request_id, client_address } = inbound;
         header::remove_connection_options(&mut headers);
         let asked = target.asked(query.map(query::without_token).as_deref());
         let mut head = OutboundHead::new(&method, &asked);
         head.header(&HOST, &target.host);
+        if method == Method::POST {
+            head.header(&CONTENT_TYPE, &JSON);
+        }
         self.pass_on(&headers, &mut head);
         head.header(&X_REQUEST_ID, &request_id);
         head.header(&VIA, &via(version));
@@ -77,7 +90,7 @@ impl RequestRules {
             identity::add(&mut head, identity, &self.identity);
         }
         if let Some(public) = &self.public {
-            public.add(&mut head, peer);
+            public.add(&mut head, client_address);
         }
         head.finish(body).with_room(headers)
     }
@@ -98,8 +111,8 @@ impl RequestRules {
     /// The names that nearly every request has are told at once, as the rule would tell them.
     fn is_dropped(&self, name: &str) -> bool {
         match name {
-            "authorization" | "content-length" | "host" | "x-request-id" => true,
-            "accept" | "content-type" | "mcp-method" | "mcp-name" | "mcp-protocol-version" | "mcp-session-id" => false,
+            "authorization" | "content-length" | "content-type" | "host" | "x-request-id" => true,
+            "accept" | "mcp-method" | "mcp-name" | "mcp-protocol-version" | "mcp-session-id" => false,
             "accept-encoding" | "accept-language" | "user-agent" => self.is_identity(name),
             _ => self.is_dropped_by_rule(name),
         }
@@ -108,13 +121,15 @@ impl RequestRules {
     fn is_dropped_by_rule(&self, name: &str) -> bool {
         is_ambiguous(name)
             || is_hop_by_hop(name)
-            || is_forwarded(name)
             || is_override(name)
             || name.starts_with(OWN_PREFIX)
+            || (speaks_for_client(name) && !self.forward.iter().any(|listed| listed == name))
             || match name {
                 "authorization" | "proxy-authorization" | "dpop" => true,
                 // The body is framed anew, and waited for no longer.
                 "content-length" | "expect" => true,
+                // The bytes are JSON, as they were checked.
+                "content-type" | "content-encoding" => true,
                 // Said anew.
                 "host" | "x-request-id" => true,
                 _ if name == COOKIE => !self.cookies,
@@ -135,12 +150,12 @@ fn is_ambiguous(name: &str) -> bool {
     !is_plain(name) && !name.starts_with("mcp-param-")
 }
 
-fn is_plain(name: &str) -> bool {
+pub(crate) fn is_plain(name: &str) -> bool {
     name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
 
 /// Frameworks exist that act on the path or the method of these, and not on those that were judged.
-fn is_override(name: &str) -> bool {
+pub(crate) fn is_override(name: &str) -> bool {
     matches!(
         name,
         "x-original-url"

@@ -9,7 +9,6 @@ use std::{
 
 use http::{HeaderValue, Method, Response};
 use portcullis_endpoint::Admitted;
-use portcullis_guard::Peer;
 use portcullis_metadata::Clock;
 use tokio::time::timeout;
 use tower_service::Service;
@@ -18,6 +17,8 @@ use crate::{
     HttpUpstreamSettings, SettingsError, UpstreamBody,
     address::Target,
     answer,
+    connection_limit::ConnectionLimit,
+    deadlines::{Deadlines, Waiting},
     failure::Failure,
     identity::Identity,
     link::{Head, Link, Outbound, SendError, Sending},
@@ -33,15 +34,18 @@ use crate::{
 ///
 /// What goes over, and what comes back:
 /// - `Authorization`, `Proxy-Authorization`, `DPoP`, hop-by-hop headers (RFC 9110 section 7.6.1), `Expect`, inbound
-///   copies of the identity headers and of `Forwarded` and its kin, headers that name another path or method
-///   (`X-Original-URL`, `X-HTTP-Method-Override` and theirs), and headers with other signs than hyphens in their name
+///   copies of the identity headers, headers that speak for the client (`Forwarded`, `X-Real-IP`, `Remote-User` and
+///   those of other proxies, unless [`forward`](HttpUpstreamSettings::forward) lists them), headers that name another
+///   path or method (`X-Original-URL`, `X-HTTP-Method-Override` and theirs), and headers with other signs than hyphens in their name
 ///   (`Mcp-Param-*` apart) stay behind, and so do cookies unless allowed;
 /// - the identity headers, `X-Request-Id`, `Via`, and (when set) `Forwarded` and `X-Forwarded-*` are added; a valid
-///   W3C trace context is passed on;
+///   W3C trace context is passed on. A POST is `application/json`, in this spelling, without a `Content-Encoding`;
 /// - answers are streamed, never gathered. An upstream's 401 or 407 becomes 502, and no challenge of it is
-///   passed on;
+///   passed on. A redirect becomes 502, and headers with addresses of the upstream (`Location`, `Content-Location`,
+///   `Refresh`, `Alt-Svc`) stay behind;
 /// - an upstream that cannot be reached, shows a wrong certificate or does not answer is a 502, one that is too slow a 504, with a generic
-///   text and a [`RefusalCode`](portcullis_guard::RefusalCode) in the answer's extensions;
+///   text and a [`RefusalCode`](portcullis_guard::RefusalCode) in the answer's extensions. One that has as many connections
+///   as it may have is a 503 with `Retry-After`;
 /// - a request is sent again only when not a byte of it was written, because the kept connection that it was meant
 ///   for had been closed.
 #[derive(Clone)]
@@ -52,7 +56,8 @@ struct Shared {
     rules: RequestRules,
     cookies: bool,
     connect_timeout: Duration,
-    head_timeout: Option<Duration>,
+    deadlines: Deadlines,
+    connections: ConnectionLimit,
     pool: Arc<Pool>,
 }
 
@@ -75,7 +80,7 @@ impl Service<Admitted> for HttpUpstream {
             body,
             identity: caller.principal().map(Identity::from),
             request_id: caller.request_id().to_header_value(),
-            peer: parts.extensions.get().map(|Peer(address)| address.ip()),
+            client_address: caller.client_address(),
         })
     }
 }
@@ -91,20 +96,25 @@ impl HttpUpstream {
             address,
             trust,
             identity,
+            forward,
             public_url,
             cookies,
             connect_timeout,
             head_timeout,
+            connections,
             max_idle,
             max_idle_age,
         } = settings;
+        let pool = Arc::new(Pool::new(max_idle, max_idle_age, clock));
+        connections.register(&pool);
         Ok(Self(Arc::new(Shared {
             target: Target::new(address, trust)?,
-            rules: RequestRules::new(identity, public_url.as_ref(), cookies)?,
+            rules: RequestRules::new(identity, forward, public_url.as_ref(), cookies)?,
             cookies,
             connect_timeout,
-            head_timeout,
-            pool: Arc::new(Pool::new(max_idle, max_idle_age, clock)),
+            deadlines: Deadlines::new(head_timeout),
+            connections,
+            pool,
         })))
     }
 
@@ -112,21 +122,18 @@ impl HttpUpstream {
         let (is_post, request_id) = (inbound.method == Method::POST, inbound.request_id.clone());
         let request = self.0.rules.apply(inbound, &self.0.target);
         let shared = Arc::clone(&self.0);
-        let exchange = match (self.0.head_timeout, shared.pool.take()) {
-            (None, Some(link)) => Exchange::Kept { sending: link.send(request), shared },
-            (None, None) => Exchange::Other(Box::pin(shared.over(None, request))),
-            (Some(limit), link) => Exchange::Other(Box::pin(async move {
-                timeout(limit, shared.over(link, request)).await.unwrap_or(Err(Failure::HeadTimeout))
-            })),
+        let exchange = match shared.pool.take() {
+            Some(link) => Exchange::Kept { sending: link.send(request) },
+            None => Exchange::Other(Box::pin(Arc::clone(&shared).over_another(request))),
         };
-        UpstreamFuture { exchange, is_post, request_id }
+        UpstreamFuture { shared, exchange, waiting: None, is_post, request_id }
     }
 }
 
 impl Shared {
-    /// Sends a request over this connection, or whatever else takes it: a kept one, or a new one.
-    async fn over(self: Arc<Self>, mut link: Option<Box<Link>>, mut request: Outbound) -> Answered {
-        while let Some(kept) = link.take().or_else(|| self.pool.take()) {
+    /// Sends a request over a kept connection that is still open, or over a new one.
+    async fn over_another(self: Arc<Self>, mut request: Outbound) -> Answered {
+        while let Some(kept) = self.pool.take() {
             match kept.send(request).await {
                 Ok((head, link)) => return self.judge(head, link),
                 Err(SendError::NotSent(unsent, _)) => request = unsent,
@@ -143,7 +150,7 @@ impl Shared {
     fn judge(&self, head: Head, link: Box<Link>) -> Answered {
         let Head { status, mut headers, .. } = head;
         let body = UpstreamBody::over(link, &self.pool);
-        answer::judge(status)?;
+        answer::check(status, &headers, &self.target)?;
         answer::clean(&mut headers, self.cookies);
         let mut response = Response::new(body);
         *response.status_mut() = status;
@@ -152,9 +159,10 @@ impl Shared {
     }
 
     async fn connect(&self) -> Result<Box<Link>, Failure> {
+        let permit = self.connections.acquire().ok_or(Failure::TooManyConnections)?;
         let connecting = timeout(self.connect_timeout, stream::connect(&self.target.endpoint));
         let stream = connecting.await.map_err(|_| Failure::ConnectTimeout)??;
-        Ok(Box::new(Link::new(stream)))
+        Ok(Box::new(Link::new(stream, permit)))
     }
 }
 
@@ -162,7 +170,10 @@ type Answered = Result<Response<UpstreamBody>, Failure>;
 
 /// One request and its answer, from an [`HttpUpstream`].
 pub struct UpstreamFuture {
+    shared: Arc<Shared>,
     exchange: Exchange,
+    /// Its place among the requests that wait for a head.
+    waiting: Option<Waiting>,
     is_post: bool,
     request_id: HeaderValue,
 }
@@ -171,25 +182,26 @@ enum Exchange {
     /// Over a connection that was kept: what nearly every request takes, and so not boxed.
     Kept {
         sending: Sending,
-        shared: Arc<Shared>,
     },
     Other(Pin<Box<dyn Future<Output = Answered> + Send>>),
+    /// It was answered or given up. Nothing holds a connection.
+    Over,
 }
 
 impl Exchange {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Answered> {
-        if let Self::Kept { sending, shared } = self {
+    fn poll(&mut self, shared: &Arc<Shared>, cx: &mut Context<'_>) -> Poll<Answered> {
+        if let Self::Kept { sending } = self {
             match ready!(Pin::new(sending).poll(cx)) {
                 Ok((head, link)) => return Poll::Ready(shared.judge(head, link)),
                 Err(SendError::Broken(error)) => return Poll::Ready(Err(Failure::NoAnswer(error.into()))),
                 Err(SendError::NotSent(unsent, _)) => {
-                    *self = Self::Other(Box::pin(Arc::clone(shared).over(None, unsent)));
+                    *self = Self::Other(Box::pin(Arc::clone(shared).over_another(unsent)));
                 }
             }
         }
         match self {
             Self::Other(exchange) => exchange.as_mut().poll(cx),
-            Self::Kept { .. } => Poll::Pending,
+            Self::Kept { .. } | Self::Over => Poll::Pending,
         }
     }
 }
@@ -197,9 +209,28 @@ impl Exchange {
 impl Future for UpstreamFuture {
     type Output = Result<Response<UpstreamBody>, Infallible>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let answered = ready!(self.exchange.poll(cx));
-        Poll::Ready(Ok(answered.unwrap_or_else(|failure| refuse(&failure, self.is_post, &self.request_id))))
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        // Polled again after the end, which the contract of `Future` leaves open.
+        if matches!(this.exchange, Exchange::Over) {
+            return Poll::Pending;
+        }
+        let answered = match this.exchange.poll(&this.shared, cx) {
+            Poll::Ready(answered) => answered,
+            Poll::Pending => {
+                ready!(this.shared.deadlines.poll_overdue(&mut this.waiting, cx));
+                Err(Failure::HeadTimeout)
+            }
+        };
+        this.exchange = Exchange::Over;
+        this.shared.deadlines.remove(&mut this.waiting);
+        Poll::Ready(Ok(answered.unwrap_or_else(|failure| refuse(&failure, this.is_post, &this.request_id))))
+    }
+}
+
+impl Drop for UpstreamFuture {
+    fn drop(&mut self) {
+        self.shared.deadlines.remove(&mut self.waiting);
     }
 }
 

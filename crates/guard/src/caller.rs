@@ -1,5 +1,5 @@
 use std::{
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     sync::{Arc, OnceLock},
 };
 
@@ -18,13 +18,15 @@ pub struct Caller(Arc<Shared>);
 struct Shared {
     verified: Option<VerifiedToken>,
     request_id: RequestId,
+    client_address: Option<IpAddr>,
     operation: OnceLock<Operation>,
     spared: OnceLock<&'static str>,
 }
 
 impl Caller {
-    pub(crate) fn new(verified: Option<VerifiedToken>, request_id: RequestId) -> Self {
-        Self(Arc::new(Shared { verified, request_id, operation: OnceLock::new(), spared: OnceLock::new() }))
+    pub(crate) fn new(verified: Option<VerifiedToken>, request_id: RequestId, client_address: Option<IpAddr>) -> Self {
+        let (operation, spared) = (OnceLock::new(), OnceLock::new());
+        Self(Arc::new(Shared { verified, request_id, client_address, operation, spared }))
     }
 
     /// Whom the token speaks for; `None` only where authentication is [off](crate::Authentication::Off).
@@ -40,6 +42,13 @@ impl Caller {
     /// The correlation id of this request.
     pub fn request_id(&self) -> &RequestId {
         &self.0.request_id
+    }
+
+    /// The client's address, as in [`Decision::peer`](crate::Decision::peer): behind a
+    /// [trusted proxy](crate::TrustedProxies), the address that the proxy was called from. `None` where the server set no
+    /// [`Peer`].
+    pub fn client_address(&self) -> Option<IpAddr> {
+        self.0.client_address
     }
 
     /// Tells the guard's [`Decision`](crate::Decision) what the request is about, once whoever stands behind the guard

@@ -52,7 +52,7 @@ impl Exchange {
         headers.remove(AUTHORIZATION);
         headers.remove(DPOP);
         headers.insert(X_REQUEST_ID, request_id.to_header_value());
-        let caller = Caller::new(verified, request_id);
+        let caller = Caller::new(verified, request_id, self.report.peer());
         if let Some(unmet) = spared {
             caller.report_spared(unmet.code());
         }

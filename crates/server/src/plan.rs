@@ -131,6 +131,7 @@ fn check_limits(limits: &Limits) -> anyhow::Result<()> {
     within("max_depth", limits.max_depth, 8, 127)?;
     within("max_token", limits.max_token, 1 << 10, 64 << 10)?;
     within("max_connections", limits.max_connections, 1, 1_000_000)?;
+    within("upstream_connections", limits.upstream_connections.unwrap_or(limits.max_connections), 1, 1_000_000)?;
     within("max_headers", limits.max_headers, 16, 10_000)?;
     within("max_streams", limits.max_streams as usize, 1, 10_000)?;
     within("max_resets", limits.max_resets, 1, 10_000)?;

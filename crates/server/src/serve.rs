@@ -5,6 +5,8 @@ mod activity;
 mod backend;
 mod closer;
 mod connection;
+mod connections;
+mod descriptors;
 mod hangup;
 mod health;
 mod linger;
@@ -78,12 +80,14 @@ pub(crate) fn rehearse(plan: &Plan) -> anyhow::Result<()> {
 
 /// Serves until `shutdown` is true and the requests under way have ended, or their time is up.
 ///
+/// The process's limit of open files is raised to what the plan needs; where that cannot be, fewer connections are served.
+///
 /// It runs on the control runtime: keys are fetched, sessions reaped and connections accepted there.
 ///
 /// # Errors
 /// When a worker cannot be started.
 pub(crate) async fn serve(
-    plan: Plan,
+    mut plan: Plan,
     listener: TcpListener,
     access: Arc<AccessLog>,
     audit: Option<AuditTrail>,
@@ -91,6 +95,7 @@ pub(crate) async fn serve(
 ) -> anyhow::Result<()> {
     let address = listener.local_addr()?;
     let listener = tokio::net::TcpListener::from_std(listener)?;
+    descriptors::fit(&mut plan);
     hangup::outlive()?;
     if let Some(audit) = &audit {
         audit.follow_rotation()?;

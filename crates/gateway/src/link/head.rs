@@ -9,7 +9,7 @@ use httparse::{ParserConfig, Response, Status};
 use portcullis_mcp::header;
 
 use super::{
-    framing::{Framed, Framing},
+    framing::{Framed, Framing, is_bodiless},
     malformed::Malformed,
 };
 use crate::hop_by_hop::is_hop_by_hop;
@@ -36,6 +36,8 @@ pub(crate) struct Head {
 pub(crate) struct HeadReader {
     /// So much was searched for it in vain.
     searched: usize,
+    /// Whether a line ended without its CR.
+    has_bare_lf: bool,
     /// An empty map for its headers.
     room: HeaderMap,
 }
@@ -43,7 +45,7 @@ pub(crate) struct HeadReader {
 impl HeadReader {
     /// A reader that puts the headers into this map, which is empty.
     pub(super) fn with_room(room: HeaderMap) -> Self {
-        Self { searched: 0, room }
+        Self { room, ..Self::default() }
     }
 
     /// Takes a head from the front of what came, once it is there whole. `to_head` says that the request was a HEAD.
@@ -55,16 +57,23 @@ impl HeadReader {
         let Some(end) = self.end(inbox) else {
             return if inbox.len() < MAX_HEAD { Ok(None) } else { Err(Malformed::HeadTooLong) };
         };
-        let Self { room, .. } = std::mem::take(self);
-        parse(&inbox.split_to(end).freeze(), room, to_head).map(Some)
+        let Self { room, has_bare_lf, .. } = std::mem::take(self);
+        let mut head = parse(&inbox.split_to(end).freeze(), room, to_head)?;
+        // A reader that wants the CR would look for the end elsewhere.
+        head.keeps &= !has_bare_lf;
+        Ok(Some(head))
     }
 
     /// Where the first empty line ends. A line may end without its CR (RFC 9112 section 2.2).
     fn end(&mut self, inbox: &[u8]) -> Option<usize> {
         for position in memchr::memchr_iter(b'\n', &inbox[self.searched..]) {
             let next = self.searched + position + 1;
+            self.has_bare_lf |= !inbox[..next].ends_with(b"\r\n");
             match &inbox[next..] {
-                [b'\n', ..] => return Some(next + 1),
+                [b'\n', ..] => {
+                    self.has_bare_lf = true;
+                    return Some(next + 1);
+                }
                 [b'\r', b'\n', ..] => return Some(next + 2),
                 _ => {}
             }
@@ -105,11 +114,15 @@ fn parse(head: &Bytes, mut headers: HeaderMap, to_head: bool) -> Result<Head, Ma
     if connection.came {
         header::remove_connection_options(&mut headers);
     }
-    if framed.is_chunked() {
+    // Neither goes with a coding, nor with an answer that never has a body (RFC 9110 section 8.6).
+    if framed.is_chunked() || (is_bodiless(status) && status != StatusCode::NOT_MODIFIED) {
         headers.remove(CONTENT_LENGTH);
+    } else if let Some(length) = framed.odd_length() {
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
-    let is_sound =
-        !framed.is_contradictory() && (is_http_11 || !framed.is_chunked()) && status != StatusCode::SWITCHING_PROTOCOLS;
+    let is_sound = framed.is_unambiguous(status, to_head)
+        && (is_http_11 || !framed.is_chunked())
+        && status != StatusCode::SWITCHING_PROTOCOLS;
     let keeps = is_sound && !connection.closes && (is_http_11 || connection.keeps);
     Ok(Head { status, headers, framing: framed.framing(status, to_head), keeps })
 }
@@ -212,7 +225,27 @@ mod tests {
         assert_eq!(left, ["content-type", "mcp-session-id"]);
     }
 
-    /// L1: connections are kept as RFC 9112 section 9.3 says, and never after two framings at once.
+    /// L10: the client gets a length that is one plain number, and none where there is no body.
+    #[test]
+    fn lengths_for_the_client() {
+        for (text, expected) in [
+            ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n", Some("5")),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\n", Some("5")),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n", Some("5")),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 005\r\n", Some("5")),
+            ("HTTP/1.1 304 Not Modified\r\nContent-Length: 005\r\n", Some("5")),
+            ("HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n", None),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n", None),
+        ] {
+            let head = head(&format!("{text}\r\n"));
+            let lengths: Vec<_> =
+                head.headers.get_all(CONTENT_LENGTH).iter().map(|value| value.to_str().unwrap()).collect();
+            assert_eq!(lengths, Vec::from_iter(expected), "{text}");
+        }
+    }
+
+    /// L1, L10: connections are kept as RFC 9112 section 9.3 says, and never after an answer whose end readers could see
+    /// in different places.
     #[test]
     fn which_connections_are_kept() {
         for (line, expected) in [
@@ -224,6 +257,16 @@ mod tests {
             ("HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\n", true),
             ("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n", false),
             ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n", false),
+            ("HTTP/1.1 204 No Content\r\n", true),
+            ("HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n", true),
+            ("HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n", false),
+            ("HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n", false),
+            ("HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n", true),
+            ("HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n", false),
+            ("HTTP/1.1 103 Early Hints\r\nContent-Length: 5\r\n", false),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\n", false),
+            ("HTTP/1.1 200 OK\nContent-Length: 0\r\n", false),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 0\n", false),
         ] {
             assert_eq!(head(&format!("{line}\r\n")).keeps, expected, "{line}");
         }

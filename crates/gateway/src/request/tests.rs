@@ -26,18 +26,18 @@ fn inbound(headers: HeaderMap) -> Inbound<'static> {
         body: Bytes::from_static(b"{}"),
         identity: None,
         request_id: HeaderValue::from_static("made-here"),
-        peer: Some("192.0.2.7".parse().unwrap()),
+        client_address: Some("192.0.2.7".parse().unwrap()),
     }
 }
 
 fn rules() -> RequestRules {
-    RequestRules::new(IdentityHeader::defaults(), None, false).unwrap()
+    RequestRules::new(IdentityHeader::defaults(), Vec::new(), None, false).unwrap()
 }
 
 /// What goes over of these headers, what is always added apart.
 fn passed(rules: &RequestRules, pairs: &[(&str, &str)]) -> Vec<(String, String)> {
     let request = rules.apply(inbound(headers(pairs)), &target()).parsed();
-    let is_added = |name: &str| ["host", "x-request-id", "via", "content-length"].contains(&name);
+    let is_added = |name: &str| ["host", "x-request-id", "via", "content-length", "content-type"].contains(&name);
     let mut passed: Vec<_> = request
         .headers
         .iter()
@@ -80,7 +80,7 @@ fn hop_by_hop_headers_stay_behind() {
 #[test]
 fn credentials_and_forged_identity_stay_behind() {
     let own = IdentityHeader::new(HeaderName::from_static("remote-user"), IdentitySource::Subject);
-    let rules = RequestRules::new(vec![own], None, false).unwrap();
+    let rules = RequestRules::new(vec![own], Vec::new(), None, false).unwrap();
     let forged = [
         ("authorization", "Bearer t"),
         ("proxy-authorization", "Basic x"),
@@ -121,10 +121,42 @@ fn overrides_stay_behind() {
     assert_eq!(passed(&rules(), &overrides), []);
 }
 
+/// L8: a header that speaks for the client goes over only where `forward_headers` lists it, and an identity header of
+/// its name only with what the token says.
+#[test]
+fn headers_that_speak_for_the_client_stay_behind() {
+    let asserted = [
+        ("x-user", "root"),
+        ("cf-connecting-ip", "127.0.0.1"),
+        ("x-auth-request-email", "root"),
+        ("client-cert", ":AA==:"),
+    ];
+    assert_eq!(passed(&rules(), &asserted), []);
+
+    let forward = vec![HeaderName::from_static("x-user"), HeaderName::from_static("cf-connecting-ip")];
+    let own = IdentityHeader::new(HeaderName::from_static("x-forwarded-user"), IdentitySource::Subject);
+    let rules = RequestRules::new(vec![own], forward, None, false).unwrap();
+    let asserted = [&asserted[..], &[("x-forwarded-user", "root"), ("x_user", "root")]].concat();
+    let expected = [("cf-connecting-ip", "127.0.0.1"), ("x-user", "root")];
+    assert_eq!(passed(&rules, &asserted), expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+}
+
+/// F11: the upstream reads a body as the JSON that was checked, whatever the client calls it.
+#[test]
+fn a_body_is_announced_as_json() {
+    let spelled = [("content-type", "application/json; charset*0=utf-7"), ("content-encoding", "gzip")];
+    let request = rules().apply(inbound(headers(&spelled)), &target()).parsed();
+    let types: Vec<_> = request.headers.get_all("content-type").iter().collect();
+    assert_eq!(types, ["application/json"]);
+    assert!(!request.headers.contains_key("content-encoding"));
+    let get = Inbound { method: Method::GET, body: Bytes::new(), ..inbound(headers(&spelled)) };
+    assert!(!rules().apply(get, &target()).parsed().headers.contains_key("content-type"));
+}
+
 /// L2: cookies are passed on where that is allowed.
 #[test]
 fn cookies_only_where_allowed() {
-    let allowing = RequestRules::new(Vec::new(), None, true).unwrap();
+    let allowing = RequestRules::new(Vec::new(), Vec::new(), None, true).unwrap();
     assert_eq!(passed(&allowing, &[("cookie", "a=1")]), [("cookie".to_owned(), "a=1".to_owned())]);
 }
 
@@ -133,7 +165,7 @@ fn cookies_only_where_allowed() {
 #[test]
 fn what_is_added() {
     let public = Url::parse("https://mcp.example.com/mcp").unwrap();
-    let rules = RequestRules::new(IdentityHeader::defaults(), Some(&public), false).unwrap();
+    let rules = RequestRules::new(IdentityHeader::defaults(), Vec::new(), Some(&public), false).unwrap();
     let scopes = Scopes::parse("mcp:tools mcp:admin").unwrap();
     let identity = Identity {
         issuer: "https://auth.example.com",
@@ -164,6 +196,7 @@ fn what_is_added() {
         ("x-forwarded-proto", "https"),
         ("x-forwarded-host", "mcp.example.com"),
         ("content-length", "2"),
+        ("content-type", "application/json"),
     ];
     for (name, value) in expected {
         let values: Vec<_> = request.headers.get_all(name).iter().collect();
@@ -193,14 +226,14 @@ fn query_method_and_body() {
 /// L2: a header that has a meaning of its own cannot be made one of identity.
 #[test]
 fn identity_headers_are_judged() {
-    for name in ["authorization", "host", "connection", "x-forwarded-user", "mcp-session-id", "x_user"] {
+    for name in ["authorization", "host", "connection", "x-forwarded-for", "mcp-session-id", "x_user"] {
         let name = HeaderName::from_static(name);
         let header = IdentityHeader::new(name.clone(), IdentitySource::Subject);
-        let refused = RequestRules::new(vec![header], None, false).err();
+        let refused = RequestRules::new(vec![header], Vec::new(), None, false).err();
         assert_eq!(refused, Some(SettingsError::IdentityHeader(name)));
     }
     let header = IdentityHeader::new(HeaderName::from_static("x-user"), IdentitySource::Subject);
-    let refused = RequestRules::new(vec![header.clone(), header.clone()], None, false).err();
+    let refused = RequestRules::new(vec![header.clone(), header.clone()], Vec::new(), None, false).err();
     assert_eq!(refused, Some(SettingsError::IdentityHeaderTwice(header.name)));
 }
 
@@ -234,7 +267,7 @@ proptest! {
     fn usual_names_follow_the_rule(name in names(), identity in prop::collection::hash_set(names(), 0..4), cookies: bool) {
         let identity = identity.iter().filter(|name| may_carry_identity(name));
         let identity = identity.map(|name| IdentityHeader::new(name.parse().unwrap(), IdentitySource::Subject));
-        let rules = RequestRules::new(identity.collect(), None, cookies).unwrap();
+        let rules = RequestRules::new(identity.collect(), Vec::new(), None, cookies).unwrap();
         prop_assert_eq!(rules.is_dropped(&name), rules.is_dropped_by_rule(&name), "{}", name);
     }
 }

@@ -1,5 +1,6 @@
 mod answers;
 mod connections;
+mod limits;
 
 use std::{future::Future, net::SocketAddr};
 
@@ -142,7 +143,7 @@ fn send(upstream: &HttpUpstream, method: Method, body: Bytes) -> impl Future<Out
         body,
         identity: None,
         request_id: HeaderValue::from_static("made-here"),
-        peer: None,
+        client_address: None,
     };
     let answer = upstream.answer(inbound);
     async { answer.await.unwrap_or_else(|never| match never {}) }

@@ -110,6 +110,9 @@ pub(crate) struct Limits {
     pub(crate) max_token: usize,
     /// Connections open at once.
     pub(crate) max_connections: usize,
+    /// Connections open to each upstream; as many as of clients when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) upstream_connections: Option<usize>,
     /// Header fields of one request.
     pub(crate) max_headers: usize,
     /// Time for a request's head to arrive, and for a connection to stay idle.
@@ -150,6 +153,7 @@ impl Default for Limits {
             max_depth: 64,
             max_token: 16 << 10,
             max_connections: 10_000,
+            upstream_connections: None,
             max_headers: 100,
             header_timeout: Span::secs(30),
             body_pause: Span::secs(30),

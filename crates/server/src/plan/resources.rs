@@ -11,7 +11,7 @@ use portcullis_metadata::{ProtectedResourceMetadata, ResourceUri, Scopes};
 use url::Url;
 
 use super::{IssuerPlan, RESERVED_PATHS, UpstreamPlan, rates, upstream};
-use crate::config::{self, Authorization, Config, Resource};
+use crate::config::{self, Authorization, Config, Limits, Resource};
 
 /// Scope names that stand for everything: nobody can tell what a token with them may do.
 const CATCH_ALL: &[&str] = &["*", "all", "api", "admin", "default", "full", "full_access", "full-access", "openid"];
@@ -48,7 +48,7 @@ pub(super) fn plan(config: &Config, base_url: &Url, issuers: &[IssuerPlan]) -> a
         .resource
         .iter()
         .map(|resource| {
-            resource_plan(resource, base_url, issuers, alone)
+            resource_plan(resource, base_url, issuers, &config.limits, alone)
                 .with_context(|| format!("resource {:?}", resource.endpoint))
         })
         .collect()
@@ -102,6 +102,7 @@ fn resource_plan(
     resource: &Resource,
     base_url: &Url,
     issuers: &[IssuerPlan],
+    limits: &Limits,
     alone: bool,
 ) -> anyhow::Result<ResourcePlan> {
     check_endpoint(&resource.endpoint)?;
@@ -129,7 +130,7 @@ fn resource_plan(
         origins: origins(&[resource], base_url)?,
         revisions: revisions(resource.revisions.as_deref())?,
         session_header: session_header(&resource.proto)?,
-        upstream: upstream::plan(resource, base_url)?,
+        upstream: upstream::plan(resource, base_url, limits)?,
     })
 }
 

@@ -4,11 +4,16 @@ use std::{fs, path::Path, sync::Arc};
 
 use anyhow::{Context as _, bail, ensure};
 use http::HeaderName;
-use portcullis_gateway::{Address, HttpUpstream, HttpUpstreamSettings, IdentityHeader, IdentitySource, UpstreamTrust};
+use portcullis_gateway::{
+    Address, ConnectionLimit, HttpUpstream, HttpUpstreamSettings, IdentityHeader, IdentitySource, UpstreamTrust,
+};
 use portcullis_metadata::SystemClock;
 use url::Url;
 
-use crate::config::{self, Resource};
+use crate::config::{self, Limits, Resource, Span};
+
+/// The longest time that a response's head may take.
+const MAX_HEAD_TIMEOUT: Span = Span::secs(24 * 60 * 60);
 
 /// What an admitted request is handed to.
 #[derive(Clone, Debug)]
@@ -17,7 +22,12 @@ pub(crate) enum UpstreamPlan {
     Http(Box<HttpUpstreamSettings>),
 }
 
-pub(super) fn plan(resource: &Resource, base_url: &Url) -> anyhow::Result<UpstreamPlan> {
+pub(super) fn plan(resource: &Resource, base_url: &Url, limits: &Limits) -> anyhow::Result<UpstreamPlan> {
+    let head_timeout = resource.upstream_head_timeout;
+    ensure!(
+        (Span::secs(1)..=MAX_HEAD_TIMEOUT).contains(&head_timeout),
+        "upstream_head_timeout = \"{head_timeout}\" is outside 1s to 24h"
+    );
     let address = match &resource.upstream {
         config::Upstream::Demo => return Ok(UpstreamPlan::Demo),
         config::Upstream::Http(url) => {
@@ -45,6 +55,9 @@ pub(super) fn plan(resource: &Resource, base_url: &Url) -> anyhow::Result<Upstre
     };
     settings.public_url = Some(base_url.clone());
     settings.cookies = resource.forward_cookies;
+    settings.forward = resource.forward_headers.iter().map(|name| forwarded(name)).collect::<Result<_, _>>()?;
+    settings.head_timeout = head_timeout.0;
+    settings.connections = ConnectionLimit::new(limits.upstream_connections.unwrap_or(limits.max_connections));
     if let Some(headers) = &resource.identity_headers {
         settings.identity = headers.iter().map(|(name, claim)| identity(name, claim)).collect::<Result<_, _>>()?;
     }
@@ -57,6 +70,11 @@ fn own_trust(file: &Path) -> anyhow::Result<UpstreamTrust> {
     let pem = fs::read(file).with_context(|| format!("upstream_ca_file = {} cannot be read", file.display()))?;
     UpstreamTrust::of_certificates(&pem)
         .with_context(|| format!("upstream_ca_file = {} cannot be used", file.display()))
+}
+
+fn forwarded(name: &str) -> anyhow::Result<HeaderName> {
+    HeaderName::from_bytes(name.as_bytes())
+        .with_context(|| format!("forward_headers has {name:?}, which is not a header name"))
 }
 
 fn identity(name: &str, claim: &str) -> anyhow::Result<IdentityHeader> {

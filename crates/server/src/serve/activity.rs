@@ -21,17 +21,34 @@ pub(super) struct Activity(Mutex<State>);
 struct State {
     in_flight: usize,
     idle_since: Instant,
+    is_closed: bool,
 }
 
 impl Activity {
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self(Mutex::new(State { in_flight: 0, idle_since: Instant::now() })))
+        Arc::new(Self(Mutex::new(State { in_flight: 0, idle_since: Instant::now(), is_closed: false })))
     }
 
-    /// Counts a request until the returned guard is dropped.
-    pub(super) fn begin(self: &Arc<Self>) -> InFlight {
-        self.state(|state| state.in_flight += 1);
-        InFlight(Arc::clone(self))
+    /// Counts a request until the returned guard is dropped. `None` when the connection is being closed.
+    pub(super) fn begin(self: &Arc<Self>) -> Option<InFlight> {
+        let is_open = self.state(|state| {
+            state.in_flight += usize::from(!state.is_closed);
+            !state.is_closed
+        });
+        is_open.then(|| InFlight(Arc::clone(self)))
+    }
+
+    /// Since when the connection has been without a request; `None` while it has one, or is being closed.
+    pub(super) fn idle_since(&self) -> Option<Instant> {
+        self.state(|state| (state.in_flight == 0 && !state.is_closed).then_some(state.idle_since))
+    }
+
+    /// Lets no further request begin, unless one is in progress. Whether it is so.
+    pub(super) fn close(&self) -> bool {
+        self.state(|state| {
+            state.is_closed |= state.in_flight == 0;
+            state.is_closed
+        })
     }
 
     /// When the connection has been idle for `limit`: a moment ahead, or `None` when that is already so.
@@ -60,17 +77,21 @@ impl Drop for InFlight {
 }
 
 pin_project! {
-    /// An answer to come, counted as under way to the end of its body.
+    /// An answer to come, counted as under way to the end of its body. On a connection that is being closed it never comes.
     pub(super) struct CountedAnswer<F> {
         #[pin]
-        answer: F,
+        answer: Option<F>,
         in_flight: Option<InFlight>,
     }
 }
 
 impl<F> CountedAnswer<F> {
     pub(super) fn new(answer: F, in_flight: InFlight) -> Self {
-        Self { answer, in_flight: Some(in_flight) }
+        Self { answer: Some(answer), in_flight: Some(in_flight) }
+    }
+
+    pub(super) fn never() -> Self {
+        Self { answer: None, in_flight: None }
     }
 }
 
@@ -82,7 +103,8 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let response = ready!(this.answer.poll(cx));
+        let Some(answer) = this.answer.as_pin_mut() else { return Poll::Pending };
+        let response = ready!(answer.poll(cx));
         let in_flight = this.in_flight.take();
         Poll::Ready(Ok(response.map(|body| Counted { body, _in_flight: in_flight })))
     }

@@ -99,12 +99,12 @@ pub(super) async fn serve<S, A>(
     protocol: &auto::Builder<TokioExecutor>,
     limits: ConnectionLimits,
     answer: A,
+    activity: Arc<Activity>,
     mut shutdown: watch::Receiver<bool>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     A: Answer,
 {
-    let activity = Activity::new();
     let unread = Unread::default();
     let io = TokioIo::new(Linger::new(stream, unread.clone()));
 
@@ -113,7 +113,7 @@ pub(super) async fn serve<S, A>(
     let service = service_fn({
         let (activity, wakeups) = (Arc::clone(&activity), wakeups.clone());
         move |request: Request<Incoming>| {
-            let in_flight = activity.begin();
+            let Some(in_flight) = activity.begin() else { return CountedAnswer::never() };
             let (unread, wakeups) = if request.version() < Version::HTTP_2 {
                 (Some(unread.clone()), Some(wakeups.clone()))
             } else {
@@ -247,7 +247,9 @@ mod tests {
         let (shutdown, watched) = watch::channel(false);
         let answer = Slow(Arc::clone(&permits));
         let peer = SocketAddr::from(([127, 0, 0, 1], 1));
-        let task = tokio::spawn(async move { serve(server, peer, &protocol(LIMITS), LIMITS, answer, watched).await });
+        let task = tokio::spawn(async move {
+            serve(server, peer, &protocol(LIMITS), LIMITS, answer, Activity::new(), watched).await
+        });
         Served { client, permits, shutdown, task }
     }
 
@@ -280,7 +282,8 @@ mod tests {
         let (_kept, watched) = watch::channel(false);
         let protocol = protocol(LIMITS);
         let peer = SocketAddr::from(([127, 0, 0, 1], 1));
-        let mut serving = pin!(serve(server, peer, &protocol, LIMITS, Slow(Arc::clone(&permits)), watched));
+        let mut serving =
+            pin!(serve(server, peer, &protocol, LIMITS, Slow(Arc::clone(&permits)), Activity::new(), watched));
         let waker = Waker::from(Arc::clone(&woken));
         let mut cx = Context::from_waker(&waker);
 

@@ -13,7 +13,9 @@ use std::{
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 
 use super::{
+    activity::Activity,
     connection::{self, Answer, ConnectionLimits},
+    connections::Connections,
     tls::Tls,
 };
 
@@ -26,6 +28,8 @@ pub(super) struct Accepted {
     pub(super) peer: SocketAddr,
     /// Its place among all connections; given back when the connection ends.
     pub(super) permit: OwnedSemaphorePermit,
+    /// The table of all connections, in which it takes its place.
+    pub(super) connections: Arc<Connections>,
 }
 
 /// How a worker learns that it is to end.
@@ -94,19 +98,23 @@ async fn run<A: Answer>(
     loop {
         tokio::select! {
             accepted = inbox.recv() => {
-                let Some(Accepted { stream, peer, permit }) = accepted else { break };
+                let Some(Accepted { stream, peer, permit, connections: table }) = accepted else { break };
                 let (protocol, answer, shutdown) = (Arc::clone(&protocol), answer.clone(), shutdown.clone());
                 let tls = tls.clone();
                 let counted = Counted(Arc::clone(&load));
-                connections.spawn(async move {
-                    let _held = (counted, permit);
+                let activity = Activity::new();
+                let place = table.add(Arc::clone(&activity));
+                let slot = place.slot();
+                let task = connections.spawn(async move {
+                    // In this order: a new connection finds the place empty when it has the permit.
+                    let _held = (place, counted, permit);
                     let served = async {
                         let stream = tokio::net::TcpStream::from_std(stream)?;
                         match tls {
-                            None => connection::serve(stream, peer, &protocol, limits, answer, shutdown).await,
+                            None => connection::serve(stream, peer, &protocol, limits, answer, activity, shutdown).await,
                             Some(tls) => {
                                 let stream = tls.accept(stream).await?;
-                                connection::serve(stream, peer, &protocol, limits, answer, shutdown).await;
+                                connection::serve(stream, peer, &protocol, limits, answer, activity, shutdown).await;
                             }
                         }
                         io::Result::Ok(())
@@ -115,6 +123,8 @@ async fn run<A: Answer>(
                         tracing::debug!(error = %error, "a connection was not served");
                     }
                 });
+                // The task has not begun: it runs on this thread.
+                table.set_task(slot, task);
             }
             Some(_) = connections.join_next() => {}
         }

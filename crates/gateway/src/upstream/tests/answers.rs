@@ -122,7 +122,7 @@ async fn slow_upstreams() {
 
     let bench = Bench::with(|settings| {
         settings.connect_timeout = Duration::from_secs(3600);
-        settings.head_timeout = Some(Duration::from_secs(10));
+        settings.head_timeout = Duration::from_secs(10);
     })
     .await;
     let serve = async {

@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::RateLimit;
+use super::{RateLimit, Span};
 
 /// `[[resource]]`: one protected endpoint.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -52,6 +52,12 @@ pub(crate) struct Resource {
     /// Headers that carry the principal to the upstream: header name to claim name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) identity_headers: Option<BTreeMap<String, String>>,
+    /// Headers that speak for the client and go from client to upstream all the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) forward_headers: Vec<String>,
+    /// How long the upstream may take to the head of a response.
+    #[serde(default = "default_upstream_head_timeout")]
+    pub(crate) upstream_head_timeout: Span,
     /// Lets the client's cookies through to the upstream.
     #[serde(default)]
     pub(crate) forward_cookies: bool,
@@ -132,6 +138,10 @@ pub(crate) struct Route {
 
 fn default_realm() -> String {
     "mcp".to_owned()
+}
+
+fn default_upstream_head_timeout() -> Span {
+    Span::secs(5 * 60)
 }
 
 fn default_proto() -> String {

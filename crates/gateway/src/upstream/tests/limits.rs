@@ -1,0 +1,132 @@
+//! The number of connections, the time to a head, and connections that cannot be trusted any further.
+
+use super::*;
+use crate::ConnectionLimit;
+
+fn limited(max: usize) -> impl FnOnce(&mut HttpUpstreamSettings) {
+    move |settings| settings.connections = ConnectionLimit::new(max)
+}
+
+/// L9: a request that needs one connection too many is answered 503 at once, and nothing reaches the upstream.
+#[tokio::test]
+async fn connections_are_limited() {
+    let bench = Bench::with(limited(1)).await;
+    let (held, mut served) = bench.first(STREAM_HEAD).await;
+    let response = post(&bench.upstream).await;
+    assert_eq!(response.headers()["retry-after"], "1");
+    let (status, code, content_type, body) = refused(response).await;
+    assert_eq!((status, code, content_type.as_str()), (503, "upstream.too_many_connections", "application/json"));
+    assert!(body.contains("-32603"), "{body}");
+    let (status, _, content_type, _) = refused(call(&bench.upstream, Method::GET, "").await).await;
+    assert_eq!((status, content_type.as_str()), (503, "text/plain"));
+
+    // Its end makes room for another one.
+    drop(held);
+    served.closed().await;
+    let (response, mut served) = bench.first(OK).await;
+    assert_eq!(text(response).await, "{}");
+    // A connection that waits unused is taken, not added to.
+    assert!(bench.is_reused(&mut served).await);
+}
+
+/// L9: the connections that another worker keeps unused do not keep this one from connecting.
+#[tokio::test]
+async fn unused_connections_of_other_workers_make_room() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (limit, clock) = (ConnectionLimit::new(2), ManualClock::new());
+    let [one, other] = [(); 2].map(|()| upstream(address, &clock, |settings| settings.connections = limit.clone()));
+    let answered = async |worker: &HttpUpstream| {
+        let serve = async {
+            let mut served = Served(listener.accept().await.unwrap().0);
+            served.answer(OK).await;
+            served
+        };
+        let (response, served) = tokio::join!(post(worker), serve);
+        assert_eq!(text(response).await, "{}");
+        served
+    };
+    let mut oldest = answered(&one).await;
+    let held = {
+        // Both connections of the first worker are in use at once, and then wait unused.
+        let first = async { oldest.answer(OK).await };
+        let (second, served, ..) = tokio::join!(post(&one), answered(&one), first);
+        assert_eq!(text(second).await, "{}");
+        served
+    };
+    let _fresh = answered(&other).await;
+    oldest.closed().await;
+    drop(held);
+}
+
+/// L9: an upstream that does not answer in time is 504, over a kept connection as over a new one, and the connection is
+/// closed. A stream whose head has arrived may take longer.
+#[tokio::test]
+async fn heads_have_a_time_limit() {
+    let bench = Bench::with(|settings| settings.head_timeout = Duration::from_secs(2)).await;
+    let (response, mut served) = bench.first(OK).await;
+    assert_eq!(text(response).await, "{}");
+    tokio::time::pause();
+    let silent = async {
+        served.request().await.unwrap();
+        served.closed().await;
+    };
+    let started = tokio::time::Instant::now();
+    let (response, ()) = tokio::join!(post(&bench.upstream), silent);
+    let waited = started.elapsed();
+    assert_eq!(refused(response).await.1, "upstream.head_timeout");
+    assert!((2000..=2600).contains(&waited.as_millis()), "{waited:?}");
+
+    tokio::time::resume();
+    let (mut response, mut served) = bench.first(STREAM_HEAD).await;
+    tokio::time::pause();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    tokio::time::resume();
+    served.send("3\r\n:1\n\r\n").await;
+    assert_eq!(event(&mut response).await, ":1\n");
+}
+
+/// L10: the bytes of a body that its answer could not have are never read as the next answer.
+#[tokio::test]
+async fn late_bytes_are_not_the_next_answer() {
+    for head in [
+        "HTTP/1.1 204 No Content\r\ncontent-length: 44\r\n\r\n",
+        "HTTP/1.1 204 No Content\r\ntransfer-encoding: chunked\r\n\r\n",
+        "HTTP/1.1 304 Not Modified\r\ntransfer-encoding: chunked\r\n\r\n",
+        "HTTP/1.1 103 Early Hints\r\ncontent-length: 44\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
+        "HTTP/1.1 103 Early Hints\r\ntransfer-encoding: chunked\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
+        "HTTP/1.1 205 Reset Content\r\ncontent-length: 2\r\n\r\n{}",
+        "HTTP/1.1 200 OK\r\ncontent-length: 2, 2\r\n\r\n{}",
+        "HTTP/1.1 200 OK\r\ncontent-length: 02\r\n\r\n{}",
+        "HTTP/1.1 200 OK\ncontent-length: 2\r\n\r\n{}",
+    ] {
+        let bench = Bench::new().await;
+        let (response, mut served) = bench.first(head).await;
+        if response.status() == StatusCode::NO_CONTENT {
+            assert!(!response.headers().contains_key("content-length"), "{head}");
+        }
+        text(response).await;
+        assert!(!bench.is_reused(&mut served).await, "{head}");
+    }
+    for head in [
+        "HTTP/1.1 204 No Content\r\ncontent-length: 0\r\n\r\n",
+        "HTTP/1.1 304 Not Modified\r\ncontent-length: 44\r\n\r\n",
+    ] {
+        let bench = Bench::new().await;
+        let (_, mut served) = bench.first(head).await;
+        assert!(bench.is_reused(&mut served).await, "{head}");
+    }
+}
+
+/// L10: a redirect is a generic 502, and says nothing of where it leads.
+#[tokio::test]
+async fn redirects() {
+    let bench = Bench::new().await;
+    let (response, _) = bench
+        .first("HTTP/1.1 307 Temporary Redirect\r\nlocation: http://10.0.0.1/mcp/\r\ncontent-length: 0\r\n\r\n")
+        .await;
+    assert!(!response.headers().contains_key("location"));
+    let (status, code, _, body) = refused(response).await;
+    assert_eq!((status, code), (502, "upstream.redirect"));
+    assert!(!body.contains("10.0.0.1"));
+}

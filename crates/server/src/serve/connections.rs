@@ -1,0 +1,180 @@
+//! All open connections, so that an idle one can be closed for a new one.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{task::AbortHandle, time::Instant};
+
+use super::activity::Activity;
+
+/// How many connections one search looks at: its time is bounded, however many there are.
+const SAMPLE: usize = 256;
+/// A connection that was used or opened this recently is not closed: its next request may be on its way.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// The open connections of all workers.
+#[derive(Default)]
+pub(super) struct Connections(Mutex<Table>);
+
+#[derive(Default)]
+struct Table {
+    slots: Vec<Option<Open>>,
+    free: Vec<usize>,
+    /// Where the next search begins.
+    next: usize,
+}
+
+struct Open {
+    activity: Arc<Activity>,
+    task: Option<AbortHandle>,
+}
+
+/// A connection's place in the table, until it is dropped.
+pub(super) struct Place {
+    connections: Arc<Connections>,
+    slot: usize,
+}
+
+impl Connections {
+    /// Adds a connection.
+    pub(super) fn add(self: &Arc<Self>, activity: Arc<Activity>) -> Place {
+        let mut table = self.table();
+        let open = Some(Open { activity, task: None });
+        let slot = match table.free.pop() {
+            Some(slot) => {
+                table.slots[slot] = open;
+                slot
+            }
+            None => {
+                table.slots.push(open);
+                table.slots.len() - 1
+            }
+        };
+        Place { connections: Arc::clone(self), slot }
+    }
+
+    /// Tells which task serves the connection that has this slot.
+    pub(super) fn set_task(&self, slot: usize, task: AbortHandle) {
+        if let Some(Some(open)) = self.table().slots.get_mut(slot) {
+            open.task = Some(task);
+        }
+    }
+
+    /// Closes the connection that has been without a request for the longest time, of those that one search looks at.
+    /// Whether there was one. A connection with a request in progress is never closed.
+    pub(super) fn close_idle(&self) -> bool {
+        let now = Instant::now();
+        let mut table = self.table();
+        let (start, count) = (table.next, table.slots.len());
+        table.next = (start + SAMPLE.min(count)) % count.max(1);
+        let idle = (start..start + SAMPLE.min(count)).filter_map(|position| {
+            let open = table.slots[position % count].as_ref()?;
+            let since = open.activity.idle_since().filter(|since| now.saturating_duration_since(*since) >= GRACE)?;
+            Some((since, open))
+        });
+        let Some((_, open)) = idle.min_by_key(|(since, _)| *since) else { return false };
+        let Some(task) = open.task.as_ref().filter(|_| open.activity.close()) else { return false };
+        task.abort();
+        true
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place {
+    pub(super) fn slot(&self) -> usize {
+        self.slot
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut table = self.connections.table();
+        table.slots[self.slot] = None;
+        table.free.push(self.slot);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        task::JoinSet,
+        time::{advance, sleep},
+    };
+
+    use super::*;
+
+    struct Served {
+        connections: Arc<Connections>,
+        tasks: JoinSet<()>,
+    }
+
+    impl Served {
+        fn new() -> Self {
+            Self { connections: Arc::default(), tasks: JoinSet::new() }
+        }
+
+        fn open(&mut self) -> Arc<Activity> {
+            let activity = Activity::new();
+            let place = self.connections.add(Arc::clone(&activity));
+            let slot = place.slot();
+            let task = self.tasks.spawn(async move {
+                let _place = place;
+                sleep(Duration::from_secs(1_000_000)).await;
+            });
+            self.connections.set_task(slot, task);
+            activity
+        }
+
+        async fn closes_one(&mut self) -> bool {
+            let closes = self.connections.close_idle();
+            if closes {
+                assert!(self.tasks.join_next().await.unwrap().unwrap_err().is_cancelled());
+            }
+            closes
+        }
+    }
+
+    /// L9: the connection that is idle for the longest time is closed, and none that has a request or is new.
+    #[tokio::test(start_paused = true)]
+    async fn the_longest_idle_connection_is_closed() {
+        let mut served = Served::new();
+        assert!(!served.closes_one().await);
+        let busy = served.open();
+        let request = busy.begin();
+        let used = served.open();
+        advance(GRACE).await;
+        let idle = served.open();
+        advance(GRACE).await;
+        drop(used.begin());
+        assert!(served.closes_one().await);
+        assert!(idle.begin().is_none(), "a request that comes too late is not served");
+        assert!(!served.closes_one().await, "one is busy, one was just used");
+        advance(GRACE).await;
+        assert!(served.closes_one().await);
+        assert!(used.begin().is_none() && request.is_some());
+        drop(request);
+        assert!(busy.begin().is_some());
+        advance(GRACE).await;
+        assert!(served.closes_one().await);
+        assert!(served.tasks.is_empty());
+        assert_eq!(served.connections.table().free.len(), 3);
+    }
+
+    /// L9: one search is bounded, and several reach every connection.
+    #[tokio::test(start_paused = true)]
+    async fn searches_go_round() {
+        let mut served = Served::new();
+        let held: Vec<_> = (0..SAMPLE * 2).map(|_| served.open()).collect();
+        let requests: Vec<_> = held.iter().map(|activity| activity.begin()).collect();
+        let idle = served.open();
+        advance(GRACE).await;
+        let searches: Vec<_> = [served.closes_one().await, served.closes_one().await, served.closes_one().await].into();
+        assert_eq!(searches, [false, false, true]);
+        assert!(idle.begin().is_none() && requests.iter().all(Option::is_some));
+    }
+}

@@ -1,0 +1,75 @@
+//! An upstream whose answer announces a body that cannot be, and that sends it once the next request has come: another
+//! user must never read it as an answer.
+
+use portcullis_scenarios::{Connection, RawRequest, RawUpstream, Request, Site, modern_request};
+use serde_json::json;
+
+const LATE: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 40\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"late\"}";
+const GOOD: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 40\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"good\"}";
+
+/// Answers the first request of a connection with `first`, and the next with what would be late bytes of it.
+async fn upstream(first: &'static str) -> RawUpstream {
+    RawUpstream::scripted(move |request: &RawRequest| {
+        let answer = match request.earlier {
+            0 if request.head.contains("x-first") => first,
+            0 => GOOD,
+            _ => LATE,
+        };
+        Some(answer.into())
+    })
+    .await
+}
+
+async fn start(upstream: &RawUpstream) -> Site {
+    Site::builder().upstream_setting(upstream.setting()).start().await
+}
+
+fn request(token: &str) -> Request {
+    modern_request(Site::ENDPOINT, "tools/list", &json!({})).bearer(token)
+}
+
+/// L10: after an answer that announces a body and has none, or whose length is not one plain number, the connection is not
+/// used again, so that another user's next request gets its own answer.
+#[tokio::test]
+async fn late_bytes_reach_nobody() {
+    for (first, status) in [
+        ("HTTP/1.1 204 No Content\r\nContent-Length: 111\r\n\r\n", 204),
+        ("HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n", 204),
+        ("HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n", 304),
+        ("HTTP/1.1 103 Early Hints\r\nContent-Length: 111\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n", 204),
+        ("HTTP/1.1 103 Early Hints\r\nTransfer-Encoding: chunked\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n", 204),
+        ("HTTP/1.1 205 Reset Content\r\nContent-Length: 2\r\n\r\n{}", 205),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}", 200),
+        ("HTTP/1.1 200 OK\nContent-Length: 2\n\n{}", 200),
+    ] {
+        let upstream = upstream(first).await;
+        let site = start(&upstream).await;
+        let (mallory, alice) = (site.token().subject("mallory").sign(), site.token().subject("alice").sign());
+        // One connection is one worker, and so one set of connections to the upstream.
+        let mut client = Connection::open(site.portcullis.address()).await;
+        let answer = client.send(&request(&mallory).header("X-First", "1")).await;
+        assert_eq!(answer.status, status, "{first}: {answer:?}");
+        let answer = client.send(&request(&alice)).await;
+        assert_eq!((answer.status, &answer.json()["result"]), (200, &json!("good")), "{first}");
+    }
+}
+
+/// L10: the client gets one plain number as the length, however the upstream writes it.
+#[tokio::test]
+async fn lengths_are_plain_numbers() {
+    for lines in [
+        "Content-Length: 2, 2",
+        "Content-Length: 2\r\nContent-Length: 2",
+        "Content-Length: 002",
+        "Content-Length: 2 ,02",
+    ] {
+        let answer = format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{lines}\r\n\r\n{{}}");
+        let upstream = RawUpstream::scripted(move |_| Some(answer.clone().into())).await;
+        let site = start(&upstream).await;
+        let answer = site.send(request(&site.good_token())).await;
+        let lengths: Vec<_> =
+            answer.headers.iter().filter(|(name, _)| name == "content-length").map(|(_, value)| value).collect();
+        assert_eq!(lengths, ["2"], "{lines}: {answer:?}");
+        assert_eq!(answer.text(), "{}");
+    }
+}

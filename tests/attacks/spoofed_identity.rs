@@ -1,0 +1,140 @@
+//! Headers in which a client claims an address, an identity or a certificate that only a proxy may assert.
+
+use portcullis_scenarios::{Answer, INITIALIZE, Recorded, Request, Site};
+
+/// Names that upstreams trust, each behind a common proxy, in various spellings.
+const ASSERTED: &[&str] = &[
+    "Forwarded",
+    "X-Forwarded",
+    "X-Forwarded-For",
+    "X-Forwarded-Host",
+    "X-Forwarded-Proto",
+    "X-Forwarded-User",
+    "X-Forwarded-Email",
+    "X-Forwarded-Groups",
+    "X-Forwarded-Preferred-Username",
+    "X-Forwarded-Client-Cert",
+    "X-FORWARDED-USER",
+    "X_Forwarded_User",
+    "X-Real-IP",
+    "True-Client-IP",
+    "X-Client-IP",
+    "X-Cluster-Client-IP",
+    "CF-Connecting-IP",
+    "cf-connecting-ipv6",
+    "Fastly-Client-IP",
+    "X-Azure-ClientIP",
+    "X-Envoy-External-Address",
+    "Remote-User",
+    "Remote_User",
+    "X-Remote-User",
+    "X-User",
+    "X-User-Id",
+    "x.user",
+    "X-Authenticated-User",
+    "X-Auth-Request-User",
+    "X-Auth-Request-Email",
+    "X-Goog-Authenticated-User-Email",
+    "X-Goog-IAP-JWT-Assertion",
+    "X-Amzn-Oidc-Identity",
+    "X-Amzn-Oidc-Data",
+    "X-MS-Client-Principal",
+    "X-MS-CLIENT-PRINCIPAL-NAME",
+    "Cf-Access-Jwt-Assertion",
+    "Cf-Access-Authenticated-User-Email",
+    "Client-Cert",
+    "Client-Cert-Chain",
+    "X-SSL-Client-Verify",
+    "SSL-Client-Cert",
+    "X-Client-Cert",
+    "X-Appengine-User-Email",
+    "Impersonate-User",
+    "Tailscale-User-Login",
+];
+
+fn spoofed(site: &Site) -> Request {
+    let request = Request::post(Site::ENDPOINT, INITIALIZE).bearer(&site.good_token()).header("X-Custom", "kept");
+    ASSERTED.iter().fold(request, |request, name| request.header(name, "203.0.113.66"))
+}
+
+async fn seen(site: &Site, request: Request) -> (Answer, Recorded) {
+    let answer = site.send(request).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    (answer, site.upstream.last())
+}
+
+/// L8: no header that speaks for the client passes, in any spelling; others do.
+#[tokio::test]
+async fn asserted_headers_stay_behind() {
+    let site = Site::start().await;
+    let (_, seen) = seen(&site, spoofed(&site)).await;
+    assert!(!format!("{seen:?}").contains("203.0.113.66"), "{seen:?}");
+    assert_eq!(seen.header("x-custom"), Some("kept"));
+    assert_eq!(seen.header("x-forwarded-for"), Some("127.0.0.1"));
+}
+
+/// L8: `identity_headers` sets one of these names from the token, and `forward_headers` lets the client's through.
+#[tokio::test]
+async fn configured_headers() {
+    let settings = "identity_headers = { X-User = \"sub\", X-Forwarded-User = \"sub\" }\n\
+                    forward_headers = [\"X-Real-IP\", \"CF-Connecting-IP\"]";
+    let site = Site::builder().resource(settings).start().await;
+    let token = site.token().subject("alice").sign();
+    let request = ASSERTED.iter().fold(Request::post(Site::ENDPOINT, INITIALIZE).bearer(&token), |request, name| {
+        request.header(name, "203.0.113.66")
+    });
+    let (_, seen) = seen(&site, request).await;
+    for name in ["x-user", "x-forwarded-user"] {
+        let values: Vec<_> = seen.headers.get_all(name).iter().collect();
+        assert_eq!(values, ["alice"], "{name}");
+    }
+    let passed: Vec<_> =
+        seen.headers.iter().filter(|(_, value)| *value == "203.0.113.66").map(|(name, _)| name).collect();
+    assert_eq!(passed.len(), 2, "{passed:?}");
+    for name in ["x-real-ip", "cf-connecting-ip"] {
+        assert_eq!(seen.header(name), Some("203.0.113.66"), "{name}");
+    }
+}
+
+/// L8, J5: behind a trusted proxy the upstream gets the address of the client that the proxy was called from, and nothing of
+/// what the client claims.
+#[tokio::test]
+async fn the_address_behind_a_trusted_proxy() {
+    let site = Site::builder().top("trusted_proxies = [\"127.0.0.1\", \"10.0.0.0/8\"]").start().await;
+    for (value, expected) in [
+        ("198.51.100.7", "198.51.100.7"),
+        ("203.0.113.66, 198.51.100.7", "198.51.100.7"),
+        ("203.0.113.66, 198.51.100.7, 10.1.2.3", "198.51.100.7"),
+        ("2001:db8::7", "2001:db8::7"),
+        ("garbage", "127.0.0.1"),
+    ] {
+        let request =
+            Request::post(Site::ENDPOINT, INITIALIZE).bearer(&site.good_token()).header("X-Forwarded-For", value);
+        let (_, seen) = seen(&site, request.header("Forwarded", "for=203.0.113.66")).await;
+        assert_eq!(seen.header("x-forwarded-for"), Some(expected), "{value}");
+        let node = if expected.contains(':') { format!("\"[{expected}]\"") } else { expected.to_owned() };
+        assert!(seen.header("forwarded").unwrap().starts_with(&format!("for={node};")), "{seen:?}");
+    }
+}
+
+/// F11: the upstream is told in one spelling that the body is JSON, whatever the client's is.
+#[tokio::test]
+async fn the_content_type_is_a_constant() {
+    let site = Site::start().await;
+    for spelled in [
+        "application/json",
+        "Application/JSON",
+        "application/json; charset=utf-8",
+        "application/json ;Charset=\"UTF-8\"",
+    ] {
+        let request = Request::new("POST", Site::ENDPOINT)
+            .header("Content-Type", spelled)
+            .header("Accept", "application/json, text/event-stream")
+            .bearer(&site.good_token())
+            .body(INITIALIZE);
+        let (_, seen) = seen(&site, request).await;
+        let types: Vec<_> = seen.headers.get_all("content-type").iter().collect();
+        assert_eq!(types, ["application/json"], "{spelled}");
+        assert_eq!(seen.header("content-encoding"), None);
+    }
+}

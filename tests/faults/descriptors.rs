@@ -1,0 +1,63 @@
+//! File descriptors run short: idle connections and requests without end must not take them from everybody else.
+
+use portcullis_scenarios::{Connection, Request, Site, Trickle, Upstream};
+
+/// More than a limit of 256 files leaves to connections.
+const FLOOD: usize = 270;
+
+async fn flood(site: &Site) -> Vec<Connection> {
+    let mut connections = Vec::new();
+    for _ in 0..FLOOD {
+        connections.push(Connection::open(site.portcullis.address()).await);
+    }
+    connections
+}
+
+async fn assert_serves(site: &Site) {
+    assert_eq!(site.send(Request::new("GET", "/healthz")).await.status, 200);
+    site.assert_accepted("during the flood", &site.good_token()).await;
+}
+
+/// L9: the soft limit is raised to what the configuration needs.
+#[tokio::test]
+async fn idle_connections_under_a_soft_limit() {
+    let site = Site::builder().files("-Sn 256").tables("[limits]\nmax_connections = 1000").start().await;
+    let held = flood(&site).await;
+    assert_serves(&site).await;
+    assert!(!site.portcullis.log().contains("is lowered"), "{}", site.portcullis.log());
+    drop(held);
+}
+
+/// L9: a hard limit that is too low lowers the connections, with a warning that names the numbers and the fix; idle
+/// connections then give way to new ones, and a stream does not.
+#[tokio::test]
+async fn idle_connections_under_a_hard_limit() {
+    let (events, body) = Trickle::new();
+    let body = std::sync::Mutex::new(Some(body));
+    let script = move |request: &portcullis_scenarios::Recorded| {
+        let body = (request.method == http::Method::GET).then(|| body.lock().unwrap().take())??;
+        Some(Upstream::trickle(200, &[("content-type", "text/event-stream")], body))
+    };
+    let site = Site::builder().upstream(Upstream::scripted(script).await).files("-n 256").start().await;
+    for part in
+        ["max_connections is lowered from 10000 to 86", "from [10000] to [86]", "LimitNOFILE=20084", "ulimit -Hn 20084"]
+    {
+        site.portcullis.logged_line(&["the limit of open files is 256, and 20084 are needed", part]).await;
+    }
+    let token = site.good_token();
+    let session = site.open_session(&token).await;
+    let mut stream = Connection::open(site.portcullis.address()).await;
+    stream.write(&Request::new("GET", Site::ENDPOINT).bearer(&token).session(&session).to_bytes()).await;
+    assert_eq!(stream.head().await.unwrap().status, 200);
+
+    let mut held = flood(&site).await;
+    assert_serves(&site).await;
+    events.send(": still open\n\n".into()).unwrap();
+    assert_eq!(
+        stream.chunk().await.as_deref(),
+        Some(b": still open\n\n".as_slice()),
+        "a stream is not closed for others"
+    );
+    held[0].assert_closed().await;
+    assert!(!site.portcullis.log().contains("a connection was not accepted"), "it never ran out of files");
+}

@@ -1,0 +1,165 @@
+//! An upstream that takes its time, or never answers: what waits for it is bounded, in time and in number.
+
+use std::time::{Duration, Instant};
+
+use portcullis_scenarios::{
+    Answer, Connection, Http2, INITIALIZE, RawRequest, RawUpstream, Request, Site, Trickle, Upstream, modern_call,
+    modern_request,
+};
+use serde_json::json;
+
+/// Answers every request but those that ask for nothing.
+async fn upstream() -> RawUpstream {
+    RawUpstream::scripted(|request: &RawRequest| {
+        let body = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}";
+        let head =
+            format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", body.len());
+        (!request.head.contains("x-hang")).then(|| format!("{head}{body}").into())
+    })
+    .await
+}
+
+fn good(token: &str) -> Request {
+    modern_request(Site::ENDPOINT, "tools/list", &json!({})).bearer(token)
+}
+
+fn hanging(token: &str) -> Request {
+    good(token).header("X-Hang", "1")
+}
+
+fn assert_timed_out(answer: &Answer) {
+    answer.assert_rpc_error(504, -32603);
+    assert!(answer.text().contains("did not answer in time"), "{answer:?}");
+}
+
+/// L9: an upstream that does not begin to answer in time is 504, on a kept connection as on a new one, and the connection to
+/// it is closed. Other requests are answered meanwhile.
+#[tokio::test]
+async fn no_head_in_time() {
+    let raw = upstream().await;
+    let settings = format!("{}\nupstream_head_timeout = \"1s\"", Site::SCOPED);
+    let site = Site::builder().upstream_setting(raw.setting()).resource(settings).start().await;
+    let token = site.good_token();
+    for _ in 0..2 {
+        let mut client = Connection::open(site.portcullis.address()).await;
+        assert_eq!(client.send(&good(&token)).await.status, 200);
+        let started = Instant::now();
+        client.write(&hanging(&token).to_bytes()).await;
+        assert_eq!(site.send(good(&token)).await.status, 200);
+        let answer = client.answer().await.unwrap();
+        assert!(started.elapsed() >= Duration::from_secs(1), "{:?}", started.elapsed());
+        assert_timed_out(&answer);
+        site.portcullis.assert_denied(&answer, "upstream.head_timeout").await;
+        assert_eq!(client.send(&good(&token)).await.status, 200, "the client's connection goes on");
+    }
+    let mut client = Connection::open(site.portcullis.address()).await;
+    client.write(&hanging(&token).to_bytes()).await;
+    let before = raw.open();
+    assert_timed_out(&client.answer().await.unwrap());
+    raw.until_open(before.saturating_sub(1)).await;
+}
+
+/// L9: a stream whose head has arrived may pause for longer than that.
+#[tokio::test]
+async fn streams_may_pause() {
+    let (events, body) = Trickle::new();
+    let body = std::sync::Mutex::new(Some(body));
+    let script = move |request: &portcullis_scenarios::Recorded| {
+        let body = (request.method == http::Method::GET).then(|| body.lock().unwrap().take())??;
+        Some(Upstream::trickle(200, &[("content-type", "text/event-stream")], body))
+    };
+    let settings = format!("{}\nupstream_head_timeout = \"1s\"", Site::SCOPED);
+    let site = Site::builder().upstream(Upstream::scripted(script).await).resource(settings).start().await;
+    let token = site.good_token();
+    let session = site.open_session(&token).await;
+    let mut client = Connection::open(site.portcullis.address()).await;
+    client.write(&Request::new("GET", Site::ENDPOINT).bearer(&token).session(&session).to_bytes()).await;
+    assert_eq!(client.head().await.unwrap().status, 200);
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    events.send(": late\n\n".into()).unwrap();
+    assert_eq!(client.chunk().await.as_deref(), Some(b": late\n\n".as_slice()));
+}
+
+/// L9: an upstream has a bounded number of connections over all workers. Beyond it requests get 503 at once, and they are
+/// served again when connections become free, be it those that another worker keeps unused.
+#[tokio::test]
+async fn too_many_connections() {
+    const MOST: usize = 3;
+    let raw = upstream().await;
+    let settings = format!("{}\nupstream_head_timeout = \"2s\"", Site::SCOPED);
+    let site = Site::builder()
+        .upstream_setting(raw.setting())
+        .resource(settings)
+        .tables(format!("[limits]\nupstream_connections = {MOST}"))
+        .start()
+        .await;
+    let token = site.good_token();
+    let mut clients = Vec::new();
+    for _ in 0..MOST {
+        let mut client = Connection::open(site.portcullis.address()).await;
+        client.write(&hanging(&token).to_bytes()).await;
+        clients.push(client);
+    }
+    raw.until_open(MOST).await;
+    let answer = site.send(good(&token)).await;
+    answer.assert_rpc_error(503, -32603);
+    assert_eq!(answer.header("retry-after"), Some("1"), "{answer:?}");
+    site.portcullis.assert_denied(&answer, "upstream.too_many_connections").await;
+    assert_eq!(site.send(Request::new("GET", "/healthz")).await.status, 200);
+    for client in &mut clients {
+        assert_timed_out(&client.answer().await.unwrap());
+    }
+    raw.until_open(0).await;
+    // New connections go to the workers in turn: each needs connections that the other keeps.
+    for _ in 0..4 * MOST {
+        let mut clients = Vec::new();
+        for _ in 0..MOST {
+            let mut client = Connection::open(site.portcullis.address()).await;
+            client.write(&good(&token).to_bytes()).await;
+            clients.push(client);
+        }
+        for client in &mut clients {
+            assert_eq!(client.answer().await.unwrap().status, 200);
+        }
+        assert!(raw.open() <= MOST, "{} connections", raw.open());
+    }
+}
+
+/// L9: a token with more requests under way than the process has files for stops neither `/healthz` nor other users.
+#[tokio::test]
+async fn requests_without_end() {
+    const REQUESTS: usize = 570;
+    let raw = upstream().await;
+    let site = Site::builder()
+        .upstream_setting(raw.setting())
+        .files("-Sn 512")
+        .tables("[limits]\nmax_connections = 1000")
+        .start()
+        .await;
+    let (mallory, alice) = (site.token().subject("mallory").sign(), site.token().subject("alice").sign());
+    let mut refused = tokio::task::JoinSet::new();
+    for _ in 0..REQUESTS.div_ceil(95) {
+        let client = Http2::connect(site.portcullis.address()).await;
+        for _ in 0..95 {
+            let mut client = client.clone();
+            let request = Http2::post(Site::ENDPOINT)
+                .header("authorization", format!("Bearer {mallory}"))
+                .header("mcp-protocol-version", "2026-07-28")
+                .header("mcp-method", "tools/list")
+                .header("x-hang", "1");
+            refused.spawn(async move { client.send(request, modern_call(1, "tools/list", &json!({}))).await });
+        }
+    }
+    for _ in 0..20 {
+        assert_eq!(site.send(Request::new("GET", "/healthz")).await.status, 200);
+        assert_eq!(site.send(good(&alice)).await.status, 200);
+        assert_eq!(site.send(Request::post(Site::ENDPOINT, INITIALIZE)).await.assert_unauthorized(), None);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    // Those that were answered at all were told to wait.
+    while let Some(answer) = refused.try_join_next() {
+        let answer = answer.unwrap().unwrap();
+        assert!(matches!(answer.status, 429 | 503) && answer.count("retry-after") == 1, "{answer:?}");
+    }
+    assert!(!site.portcullis.log().contains("a connection was not accepted"), "it never ran out of files");
+}
