@@ -4,6 +4,7 @@
 mod audit;
 mod check;
 mod floods;
+mod in_progress;
 mod issuer;
 mod keys;
 mod shutdown;

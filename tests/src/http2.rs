@@ -8,7 +8,8 @@ use tokio::{net::TcpStream, time::timeout};
 
 use crate::{Answer, PATIENCE};
 
-/// A connection of HTTP/2 by prior knowledge.
+/// A connection of HTTP/2 by prior knowledge. Clones share it.
+#[derive(Clone)]
 pub struct Http2 {
     sender: SendRequest<Full<Bytes>>,
 }

@@ -135,6 +135,7 @@ fn check_limits(limits: &Limits) -> anyhow::Result<()> {
     within("max_streams", limits.max_streams as usize, 1, 10_000)?;
     within("max_resets", limits.max_resets, 1, 10_000)?;
     within("cached_tokens", limits.cached_tokens, 16, 10_000_000)?;
+    within("in_flight_per_principal", limits.in_flight_per_principal, 1, 1_000_000)?;
     let lasts = |name: &str, span: Span, high: Span| {
         ensure!((Span::secs(1)..=high).contains(&span), "limits.{name} = \"{span}\" is outside 1s to {high}");
         Ok(())
