@@ -5,6 +5,7 @@ mod audit;
 mod check;
 mod floods;
 mod in_progress;
+mod introspection;
 mod issuer;
 mod keys;
 mod shutdown;
