@@ -10,12 +10,13 @@ mod sessions;
 mod tests;
 mod tls;
 mod upstream;
+mod warnings;
 
 use std::{net::SocketAddr, time::Duration};
 
 use anyhow::{Context as _, bail, ensure};
 use portcullis_guard::OriginPolicy;
-use portcullis_metadata::{is_https_or_loopback_http, is_loopback};
+use portcullis_metadata::is_https_or_loopback_http;
 use url::Url;
 
 use crate::config::{Config, Limits, Span};
@@ -70,14 +71,7 @@ impl Plan {
         check_limits(&config.limits)?;
         let issuers = issuers::plan(&config.issuer)?;
         let resources = resources::plan(config, &base_url, &issuers)?;
-        let mut warnings = resources::warnings(&resources);
-        if !config.listen.ip().is_loopback() && is_loopback(&base_url) {
-            warnings.push(format!(
-                "listen = \"{}\" is open to the network, but base_url is a loopback address, so that every request from \
-                 elsewhere is refused; set base_url to what clients see",
-                config.listen
-            ));
-        }
+        let warnings = warnings::warnings(config, &base_url, &resources);
         Ok(Self {
             listen: config.listen,
             workers: workers(config.workers)?,
