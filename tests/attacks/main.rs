@@ -25,6 +25,7 @@ mod rate_limits;
 mod sending_client;
 mod session_fixation;
 mod smuggling;
+mod terminal_text;
 mod token_in_query;
 mod two_authorization_headers;
 mod unsigned_upstream;
