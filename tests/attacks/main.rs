@@ -27,6 +27,7 @@ mod sending_client;
 mod session_fixation;
 mod smuggling;
 mod spoofed_identity;
+mod terminal_text;
 mod token_in_query;
 mod two_authorization_headers;
 mod unsigned_upstream;

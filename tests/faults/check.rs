@@ -60,3 +60,75 @@ async fn for_machines() {
     }
     assert_eq!(report["warnings"].as_array().map(Vec::len), Some(1), "{report}");
 }
+
+/// Typing errors in rules, and an issuer that clients cannot reach.
+const MISTAKES: &str = r#"
+listen = "127.0.0.1:0"
+base_url = "https://mcp.example.com"
+
+[[issuer]]
+issuer = "http://127.0.0.1:9/realm"
+
+[[resource]]
+endpoint = "/mcp"
+scopes_supported = ["mcp:tools", "mcp:admin"]
+required_scopes = ["mcp:tool"]
+upstream = { http = "http://127.0.0.1:9/mcp" }
+
+  [[resource.rule]]
+  method = "tools/call"
+  name = "[admin]_*"
+  scopes = ["mcp:admin"]
+
+  [[resource.rule]]
+  method = "tool/call"
+  scopes = ["mcp:admin"]
+
+  [[resource.rule]]
+  method = "Tools/Call"
+  scopes = ["mcp:admn"]
+
+  [[resource.route]]
+  path = "/mcp"
+  scopes = ["mcp:read"]
+"#;
+
+/// What each warning about the mistakes begins with and says.
+const WARNINGS: [(&str, &str); 6] = [
+    ("resource[0].required_scopes has \"mcp:tool\"", "did you mean `mcp:tools`?"),
+    ("resource[0].rule[2].scopes has \"mcp:admn\"", "did you mean `mcp:admin`?"),
+    ("resource[0].route[0].scopes has \"mcp:read\"", "scopes_supported lacks"),
+    ("resource[0].rule[1].method = \"tool/call\"", "did you mean `tools/call`?"),
+    ("resource[0].rule[2].method = \"Tools/Call\"", "another letter case than \"tools/call\""),
+    ("issuer[0].issuer = \"http://127.0.0.1:9/realm\"", "https address of the authorization server"),
+];
+
+/// B9, F7: rules that protect nothing, scopes that nobody asks for, and an issuer on loopback behind a public address: each
+/// is a warning with its key and the fix, of `check` and of `serve`.
+#[tokio::test]
+async fn mistakes_are_warned_of() {
+    let file = Scratch::file("portcullis.toml", MISTAKES);
+    let checked = Portcullis::run(&["check", "--config", file.as_str()]).await;
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    let warnings: Vec<_> = checked.stdout.lines().filter_map(|line| line.strip_prefix("warning: ")).collect();
+    assert_eq!(warnings.len(), WARNINGS.len(), "{warnings:#?}");
+    let portcullis = Portcullis::serve(MISTAKES).await;
+    for (start, fix) in WARNINGS {
+        assert!(warnings.iter().any(|line| line.starts_with(start) && line.contains(fix)), "{start}: {warnings:#?}");
+        let is_warning = |line: &Value| line["level"] == "WARN" && line["message"].as_str().unwrap().starts_with(start);
+        portcullis.logged("WARN", is_warning).await;
+    }
+}
+
+/// B9: a bracket in a method pattern is an error, and no warning.
+#[tokio::test]
+async fn an_invalid_method_pattern() {
+    let file = Scratch::file("portcullis.toml", &MISTAKES.replace("\"tool/call\"", "\"tools/[call\""));
+    let checked = Portcullis::run(&["check", "--config", file.as_str()]).await;
+    assert_eq!(checked.code, Some(1), "{checked:?}");
+    let error = checked.stderr.trim_end();
+    assert!(
+        error.contains("rule[1]") && error.contains("method = \"tools/[call\"") && !error.contains('\n'),
+        "{error}"
+    );
+}

@@ -5,6 +5,8 @@ mod audit;
 mod check;
 mod descriptors;
 mod floods;
+mod in_progress;
+mod introspection;
 mod issuer;
 mod keys;
 mod shutdown;

@@ -43,7 +43,7 @@ fn active(claims: AccessTokenClaims) -> IntrospectionResponse {
         active: true,
         aud: claims.aud,
         client_id: claims.client_id,
-        scope: claims.scope,
+        scope: Some(claims.scope),
         exp: claims.exp,
         nbf: claims.nbf,
         iat: claims.iat,

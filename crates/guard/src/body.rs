@@ -1,11 +1,13 @@
 use std::{
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
+
+use crate::limit::Permit;
 
 pin_project! {
     /// The body of every answer that leaves the guard: a short text of its own, nothing, or the protected
@@ -23,7 +25,7 @@ pin_project! {
     enum Kind<B> {
         Full { data: Option<Bytes> },
         Empty,
-        Inner { #[pin] body: B },
+        Inner { #[pin] body: B, permit: Option<Permit> },
     }
 }
 
@@ -36,8 +38,9 @@ impl<B> GuardBody<B> {
         Self { kind: Kind::Empty }
     }
 
-    pub(crate) fn inner(body: B) -> Self {
-        Self { kind: Kind::Inner { body } }
+    /// The protected service's body. The permit ends with it, or when it is dropped.
+    pub(crate) fn inner(body: B, permit: Option<Permit>) -> Self {
+        Self { kind: Kind::Inner { body, permit } }
     }
 }
 
@@ -49,7 +52,13 @@ impl<B: Body<Data = Bytes>> Body for GuardBody<B> {
         match self.project().kind.project() {
             KindProj::Full { data } => Poll::Ready(data.take().map(|data| Ok(Frame::data(data)))),
             KindProj::Empty => Poll::Ready(None),
-            KindProj::Inner { body } => body.poll_frame(cx),
+            KindProj::Inner { body, permit } => {
+                let frame = ready!(body.poll_frame(cx));
+                if !matches!(frame, Some(Ok(_))) {
+                    drop(permit.take());
+                }
+                Poll::Ready(frame)
+            }
         }
     }
 
@@ -57,7 +66,7 @@ impl<B: Body<Data = Bytes>> Body for GuardBody<B> {
         match &self.kind {
             Kind::Full { data } => data.is_none(),
             Kind::Empty => true,
-            Kind::Inner { body } => body.is_end_stream(),
+            Kind::Inner { body, .. } => body.is_end_stream(),
         }
     }
 
@@ -65,7 +74,7 @@ impl<B: Body<Data = Bytes>> Body for GuardBody<B> {
         match &self.kind {
             Kind::Full { data } => SizeHint::with_exact(data.as_ref().map_or(0, |data| data.len() as u64)),
             Kind::Empty => SizeHint::with_exact(0),
-            Kind::Inner { body } => body.size_hint(),
+            Kind::Inner { body, .. } => body.size_hint(),
         }
     }
 }
@@ -79,7 +88,7 @@ mod tests {
     /// Servers send nothing of a body that is at its end, and frame the others by their size.
     #[tokio::test]
     async fn a_body_ends_when_it_was_read_and_no_sooner() {
-        for mut body in [GuardBody::full("text".into()), GuardBody::inner(Full::from("text"))] {
+        for mut body in [GuardBody::full("text".into()), GuardBody::inner(Full::from("text"), None)] {
             assert_eq!((body.is_end_stream(), body.size_hint().exact()), (false, Some(4)));
             assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "text");
             assert!(body.is_end_stream() && body.frame().await.is_none());

@@ -1,7 +1,7 @@
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use http::{Method, Request, StatusCode, uri::PathAndQuery};
-use portcullis_metadata::{ResourceUri, UnixTime};
+use portcullis_metadata::{EscapedText, ResourceUri, UnixTime};
 use portcullis_verifier::{Principal, VerifiedToken};
 
 use crate::{Caller, Operation, Peer, ProtectedResource, RequestId};
@@ -46,7 +46,8 @@ pub trait DecisionSink: Send + Sync + 'static {
     fn decided(&self, decision: &Decision<'_>);
 }
 
-/// A sink that writes one `tracing` event a request, at level info. `deny.code` says why it was refused.
+/// A sink that writes one `tracing` event a request, at level info. `deny.code` says why it was refused. Paths, operations
+/// and their targets are written as [`EscapedText`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TracingSink;
 
@@ -55,13 +56,13 @@ impl DecisionSink for TracingSink {
         tracing::info!(
             request.id = decision.request_id.as_str(),
             request.method = decision.method.as_str(),
-            request.path = decision.path,
+            request.path = %EscapedText(decision.path),
             resource = decision.resource.as_str(),
             status = decision.status.as_u16(),
             deny.code = decision.code,
             spared.code = decision.spared,
-            operation = decision.operation.map(Operation::name),
-            operation.target = decision.operation.and_then(Operation::target),
+            operation = decision.operation.map(Operation::name).map(EscapedText).map(display),
+            operation.target = decision.operation.and_then(Operation::target).map(EscapedText).map(display),
             token.issuer = decision.principal.map(|principal| principal.issuer().as_str()),
             latency_us = u64::try_from(decision.latency.as_micros()).unwrap_or(u64::MAX),
             "request"

@@ -1,7 +1,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, Request, Response, StatusCode, header::AUTHORIZATION};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode,
+    header::{AUTHORIZATION, CONTENT_TYPE},
+};
 use portcullis_verifier::VerifiedToken;
 
 use crate::{
@@ -9,6 +12,7 @@ use crate::{
     cors::{self, Reader},
     decision::Report,
     judge::Head,
+    limit::Permit,
     request_id::X_REQUEST_ID,
     respond::Refusal,
 };
@@ -19,12 +23,14 @@ const DPOP: HeaderName = HeaderName::from_static("dpop");
 pub(crate) struct Exchange {
     report: Report,
     reader: Reader,
+    /// Counts the request while it is in progress. The response's body takes it over.
+    permit: Option<Permit>,
 }
 
 impl Exchange {
     pub(crate) fn start<B>(resource: Arc<ProtectedResource>, request: &Request<B>) -> Self {
         let reader = resource.cors.reader(request.headers());
-        Self { report: Report::start(resource, request), reader }
+        Self { report: Report::start(resource, request), reader, permit: None }
     }
 
     pub(crate) fn resource(&self) -> &ProtectedResource {
@@ -46,7 +52,9 @@ impl Exchange {
         request: &mut Request<B>,
         verified: Option<VerifiedToken>,
         spared: Option<ClaimUnmet>,
+        permit: Option<Permit>,
     ) {
+        self.permit = permit;
         let request_id = self.request_id().clone();
         let headers = request.headers_mut();
         headers.remove(AUTHORIZATION);
@@ -84,9 +92,17 @@ impl Exchange {
         response
     }
 
-    /// The inner service's answer, finished and reported.
+    /// The inner service's answer, finished and reported. In place of an event stream beyond the limit, 429: its body is
+    /// dropped.
     pub(crate) fn pass<B>(&mut self, response: Response<B>) -> Response<GuardBody<B>> {
-        let mut response = response.map(GuardBody::inner);
+        let permit = match self.permit.take() {
+            Some(permit) if is_event_stream(response.headers()) => match permit.into_stream() {
+                Ok(permit) => Some(permit),
+                Err(limited) => return self.refuse(&Refusal::Limited { code: "limit.streams", limited }, None),
+            },
+            permit => permit,
+        };
+        let mut response = response.map(|body| GuardBody::inner(body, permit));
         let code = response.extensions_mut().remove::<RefusalCode>();
         cors::strip(response.headers_mut());
         self.decorate(response.headers_mut());
@@ -103,4 +119,13 @@ impl Exchange {
         self.resource().cors.decorate(&self.reader, headers);
         headers.insert(X_REQUEST_ID, self.request_id().to_header_value());
     }
+}
+
+/// Whether a response's body is an event stream (WHATWG HTML section 9.2), which may stay open for long.
+fn is_event_stream(headers: &HeaderMap) -> bool {
+    let essence = |value: &HeaderValue| {
+        let end = value.as_bytes().iter().position(|byte| *byte == b';').unwrap_or(value.len());
+        value.as_bytes()[..end].trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
+    };
+    headers.get_all(CONTENT_TYPE).iter().any(essence)
 }

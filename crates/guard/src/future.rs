@@ -112,8 +112,8 @@ where
 {
     let Held { mut service, mut request } = held;
     match judge_verified(exchange.resource(), exchange.head(&request), verified) {
-        Admission::Admit { verified, spared } => {
-            exchange.admit(&mut request, Some(verified), spared);
+        Admission::Admit { verified, spared, permit } => {
+            exchange.admit(&mut request, Some(verified), spared, permit);
             State::Inner { future: service.call(request) }
         }
         Admission::Refuse(refusal, verified) => State::Answer { response: Some(exchange.refuse(&refusal, verified)) },

@@ -6,10 +6,11 @@ use portcullis_metadata::AccessToken;
 use portcullis_verifier::{VerifiedToken, Verifier, VerifyError};
 
 use crate::{
-    Authentication, ClaimUnmet, ProtectedResource,
+    Authentication, ClaimUnmet, Limited, ProtectedResource,
     authorize::{Authorized, NotAuthorized},
     bearer::Presented,
     cors,
+    limit::Permit,
     metadata::Outcome,
     query,
     respond::Refusal,
@@ -53,8 +54,9 @@ pub(crate) enum Judgement {
 
 /// What to do with a request whose token was judged.
 pub(crate) enum Admission {
-    /// Hand it on; `spared` says why a rule would have refused it that only reports.
-    Admit { verified: VerifiedToken, spared: Option<ClaimUnmet> },
+    /// Hand it on; `spared` says why a rule would have refused it that only reports, and `permit` counts it while it is in
+    /// progress, where that is limited.
+    Admit { verified: VerifiedToken, spared: Option<ClaimUnmet>, permit: Option<Permit> },
     /// Refuse it, although the token may be good.
     Refuse(Refusal, Option<VerifiedToken>),
 }
@@ -128,7 +130,10 @@ fn authorize(resource: &ProtectedResource, head: Head<'_>, verified: VerifiedTok
         return Admission::Refuse(Refusal::Limited { code: "limit.principal", limited }, Some(verified));
     }
     let refusal = match resource.rules.judge(head.method, head.uri.path(), verified.principal()) {
-        Ok(Authorized { spared }) => return Admission::Admit { verified, spared },
+        Ok(Authorized { spared }) => match start(resource, &verified) {
+            Ok(permit) => return Admission::Admit { verified, spared, permit },
+            Err(limited) => Refusal::Limited { code: "limit.in_flight", limited },
+        },
         Err(NotAuthorized::Claims(unmet)) => Refusal::Claims(unmet),
         Err(NotAuthorized::AmbiguousPath) => Refusal::AmbiguousPath,
         Err(NotAuthorized::Scopes { needed }) => {
@@ -136,4 +141,10 @@ fn authorize(resource: &ProtectedResource, head: Head<'_>, verified: VerifiedTok
         }
     };
     Admission::Refuse(refusal, Some(verified))
+}
+
+/// Counts a request as in progress, where that is limited.
+fn start(resource: &ProtectedResource, verified: &VerifiedToken) -> Result<Option<Permit>, Limited> {
+    let limiter = resource.limits.in_progress.as_ref();
+    limiter.map(|limiter| limiter.start_request(verified.principal())).transpose()
 }

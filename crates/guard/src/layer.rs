@@ -59,11 +59,11 @@ where
         let mut exchange = Exchange::start(Arc::clone(&self.resource), &request);
         match judge(&self.resource, exchange.head(&request)) {
             Judgement::AdmitAnyone => {
-                exchange.admit(&mut request, None, None);
+                exchange.admit(&mut request, None, None, None);
                 GuardFuture::inner(exchange, self.inner.call(request))
             }
-            Judgement::Judged(Admission::Admit { verified, spared }) => {
-                exchange.admit(&mut request, Some(verified), spared);
+            Judgement::Judged(Admission::Admit { verified, spared, permit }) => {
+                exchange.admit(&mut request, Some(verified), spared, permit);
                 GuardFuture::inner(exchange, self.inner.call(request))
             }
             Judgement::Judged(Admission::Refuse(refusal, verified)) => {

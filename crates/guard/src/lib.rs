@@ -12,10 +12,11 @@
 //!    challenge that names the document. A token in the query is never read.
 //! 6. Nor may there be more of one principal: 429. The token's claims have to be what the [rules](ClaimRule) want: 403. It has to have the scopes that the resource
 //!    and its [routes](RouteRule) need, be it through [broader ones](ScopeImplications): 403 with a challenge.
+//! 7. No principal has more requests in progress than its [limit](ConcurrencyLimiter), nor more event streams open: 429.
 //!
 //! The service behind it sees what is left: requests without `Authorization` and `DPoP`, with one [`Caller`] in
 //! their extensions. Whatever happens, a [`DecisionSink`] is told once. A token that was verified a short while
-//! ago costs no allocation, no boxed future, and one lock for the time of a table probe to judge.
+//! ago costs no allocation and no boxed future to judge, and one lock for the time of a table probe; each limit takes one more.
 //!
 //! Clients get generic words and the correlation id; the reason code goes to the sink. Not done here: TLS,
 //! limits on bodies and connections, and whatever the message in a body needs.
@@ -106,7 +107,7 @@ pub use client_address::{NetworkError, ProxyHeader, TrustedProxies};
 pub use decision::{Decision, DecisionSink, TracingSink};
 pub use future::GuardFuture;
 pub use layer::{Guard, GuardLayer};
-pub use limit::{GuardLimits, Limited, Limiter, Rate, RateError};
+pub use limit::{ConcurrencyLimiter, GuardLimits, Limited, Limiter, Rate, RateError};
 pub use operation::Operation;
 pub use origin::{OriginPolicy, OriginPolicyError, OriginRefused};
 pub use path_glob::{PathGlob, PathGlobError};

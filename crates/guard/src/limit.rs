@@ -1,3 +1,4 @@
+mod concurrency;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,8 @@ use governor::{Quota, RateLimiter, clock::Clock as _, middleware::NoOpMiddleware
 use portcullis_metadata::Clock;
 use portcullis_verifier::Principal;
 
+pub use self::concurrency::ConcurrencyLimiter;
+pub(crate) use self::concurrency::Permit;
 use self::table::{Key, Table};
 use crate::respond::whole_seconds;
 
@@ -163,4 +166,6 @@ pub struct GuardLimits {
     pub address: Option<Arc<Limiter>>,
     /// By principal, once its token is verified, whether it may do what it asks for or not. Default: none.
     pub principal: Option<Arc<Limiter>>,
+    /// By principal, how many requests and event streams are in progress at once. Default: none.
+    pub in_progress: Option<Arc<ConcurrencyLimiter>>,
 }

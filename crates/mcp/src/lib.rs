@@ -9,6 +9,7 @@
 //!   *modern* one (2026-07-28: none), and whether its headers say what its body says;
 //! - [`encode_mirrored`], [`decode_mirrored`] and [`mirrored_member`]: what `Mcp-Name` and its kin say;
 //! - [`error_body`] and [`ErrorCode`]: JSON-RPC error responses;
+//! - [`client_methods`]: the methods that clients send, by revision;
 //! - [`sse`]: the framing of streamed answers.
 //!
 //! ```
@@ -45,6 +46,7 @@ mod era;
 mod error_code;
 pub mod header;
 pub mod meta;
+mod methods;
 mod mirror;
 mod revision;
 pub mod sse;
@@ -52,5 +54,6 @@ pub mod sse;
 pub use envelope::{Envelope, EnvelopeError, Kind, Limits};
 pub use era::{Era, EraError, classify, legacy_version};
 pub use error_code::{ErrorCode, error_body};
+pub use methods::client_methods;
 pub use mirror::{MirrorError, decode_mirrored, encode_mirrored, mirrored_member};
 pub use revision::{Revision, Revisions};

@@ -142,19 +142,20 @@ pub(crate) fn audience(members: &mut Members) -> Result<Option<Audience>, Docume
     members.value("aud").map(|value| Audience::from_value(&value).ok_or(expected)).transpose()
 }
 
-pub(crate) fn scope(members: &mut Members) -> Result<Scopes, DocumentError> {
-    let member = if members.contains("scope") { "scope" } else { "scp" };
+/// The scopes that a document names; none when it names no scopes, which is not the same as an empty list. `null` has the
+/// wrong type: it could mean either.
+pub(crate) fn scope(members: &mut Members) -> Result<Option<Scopes>, DocumentError> {
+    let Some(member) = ["scope", "scp"].into_iter().find(|member| members.contains(member)) else { return Ok(None) };
     let wrong_type = DocumentError::WrongType { member, expected: "a string or an array of strings" };
     let scopes = match members.value(member) {
-        None => return Ok(Scopes::empty()),
         Some(Value::String(text)) => Scopes::parse(&text),
         Some(Value::Array(entries)) => {
             let names: Option<Vec<&str>> = entries.iter().map(Value::as_str).collect();
             Scopes::from_names(names.ok_or(wrong_type)?)
         }
-        Some(_) => return Err(wrong_type),
+        None | Some(_) => return Err(wrong_type),
     };
-    scopes.map_err(|_| DocumentError::Malformed { member })
+    scopes.map(Some).map_err(|_| DocumentError::Malformed { member })
 }
 
 #[cfg(test)]

@@ -15,8 +15,9 @@ pub struct IntrospectionResponse {
     pub aud: Option<Audience>,
     /// The client that it was given to.
     pub client_id: Option<String>,
-    /// What it allows, read like [`AccessTokenClaims::scope`](crate::AccessTokenClaims::scope).
-    pub scope: Scopes,
+    /// What it allows, read like [`AccessTokenClaims::scope`](crate::AccessTokenClaims::scope). None when the response does
+    /// not say; empty when it says that the token allows nothing.
+    pub scope: Option<Scopes>,
     /// When it ends.
     pub exp: Option<UnixTime>,
     /// When it begins.
@@ -47,7 +48,7 @@ impl IntrospectionResponse {
     /// # Errors
     /// When the bytes are not one JSON object with each member once, when `active` is missing or not a
     /// boolean, and, in an active response, when a known member has the wrong type. `null` for any member
-    /// but `active` means that it is not there.
+    /// but `active` and `scope` means that it is not there.
     pub fn parse(body: &[u8]) -> Result<Self, DocumentError> {
         let mut members = Members::parse(body)?;
         let active = members.boolean("active")?.ok_or(DocumentError::Missing { member: "active" })?;
@@ -82,7 +83,7 @@ impl IntrospectionResponse {
         object.boolean("active", Some(true));
         object.value("aud", self.aud.as_ref().map(Audience::to_value));
         object.string("client_id", self.client_id.as_deref());
-        object.string("scope", (!self.scope.is_empty()).then(|| self.scope.to_string()).as_deref());
+        object.string("scope", self.scope.as_ref().map(Scopes::to_string).as_deref());
         object.date("exp", self.exp);
         object.date("nbf", self.nbf);
         object.date("iat", self.iat);
@@ -119,7 +120,7 @@ mod tests {
         .unwrap();
         assert!(response.active);
         assert_eq!(response.aud, Some(Audience::new(["r", "s"])));
-        assert_eq!(response.scope, Scopes::parse("a b").unwrap());
+        assert_eq!(response.scope, Some(Scopes::parse("a b").unwrap()));
         assert_eq!(response.exp, Some(UnixTime::from_secs(10)));
         assert_eq!(response.nbf, None);
         assert_eq!(response.token_type.as_deref(), Some("Bearer"));
@@ -156,9 +157,29 @@ mod tests {
             r#"{"active":true,"iss":5}"#,
             r#"{"active":true,"aud":{}}"#,
             r#"{"active":true,"scope":5}"#,
+            r#"{"active":true,"scope":null}"#,
+            r#"{"active":true,"scope":null,"scp":"a"}"#,
+            r#"{"active":true,"scp":null}"#,
             r#"{"active":true,"token_type":["Bearer"]}"#,
         ] {
             assert!(parse(body).is_err(), "{body}");
+        }
+    }
+
+    /// D6: a response without `scope` says nothing of scopes; an empty one says that there are none.
+    #[test]
+    fn no_scope_is_not_an_empty_one() {
+        for (member, scope) in [
+            ("", None),
+            (r#","scope":"""#, Some("")),
+            (r#","scope":" ""#, Some("")),
+            (r#","scope":[]"#, Some("")),
+            (r#","scope":"","scp":"a""#, Some("")),
+            (r#","scp":["a","b"]"#, Some("a b")),
+        ] {
+            let response = parse(&format!(r#"{{"active":true{member}}}"#)).unwrap();
+            assert_eq!(response.scope, scope.map(|scope| Scopes::parse(scope).unwrap()), "{member}");
+            assert_eq!(parse(std::str::from_utf8(&response.to_json()).unwrap()), Ok(response), "{member}");
         }
     }
 
@@ -167,7 +188,7 @@ mod tests {
         #[test]
         fn what_is_built_reads_back(
             aud in option::of(prop::collection::vec(".{0,8}", 0..3)),
-            scope in "[a-z: ]{0,12}",
+            scope in option::of("[a-z: ]{0,12}"),
             millis in option::of(0..10_000_000_000_000u64),
             sub: Option<String>,
             extra in arbitrary::extra(),
@@ -175,7 +196,7 @@ mod tests {
             let built = IntrospectionResponse {
                 active: true,
                 aud: aud.map(|entries| Audience::new(entries.iter().map(String::as_str))),
-                scope: Scopes::parse(&scope).unwrap(),
+                scope: scope.map(|scope| Scopes::parse(&scope).unwrap()),
                 exp: millis.map(UnixTime::from_millis),
                 sub,
                 extra,

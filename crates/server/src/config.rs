@@ -10,7 +10,7 @@ pub(crate) use file::{
     Audit, AuditTarget, Authorization, Claim, Config, ForwardedHeader, IntrospectionAuth, Issuer, Limits, RateLimit,
     Resource, Route, Rule, Session, Tls, Upstream, Validation,
 };
-pub(crate) use load::{Loaded, Overrides, from_text, load};
+pub(crate) use load::{Loaded, Overrides, from_text, load, nearest};
 pub(crate) use origin::effective;
 pub(crate) use secret::SecretSource;
 pub(crate) use span::Span;

@@ -10,12 +10,13 @@ mod sessions;
 mod tests;
 mod tls;
 mod upstream;
+mod warnings;
 
 use std::{net::SocketAddr, time::Duration};
 
 use anyhow::{Context as _, bail, ensure};
 use portcullis_guard::OriginPolicy;
-use portcullis_metadata::{is_https_or_loopback_http, is_loopback};
+use portcullis_metadata::is_https_or_loopback_http;
 use url::Url;
 
 use crate::config::{Config, Limits, Span};
@@ -70,14 +71,7 @@ impl Plan {
         check_limits(&config.limits)?;
         let issuers = issuers::plan(&config.issuer)?;
         let resources = resources::plan(config, &base_url, &issuers)?;
-        let mut warnings = resources::warnings(&resources);
-        if !config.listen.ip().is_loopback() && is_loopback(&base_url) {
-            warnings.push(format!(
-                "listen = \"{}\" is open to the network, but base_url is a loopback address, so that every request from \
-                 elsewhere is refused; set base_url to what clients see",
-                config.listen
-            ));
-        }
+        let warnings = warnings::warnings(config, &base_url, &resources);
         Ok(Self {
             listen: config.listen,
             workers: workers(config.workers)?,
@@ -136,6 +130,7 @@ fn check_limits(limits: &Limits) -> anyhow::Result<()> {
     within("max_streams", limits.max_streams as usize, 1, 10_000)?;
     within("max_resets", limits.max_resets, 1, 10_000)?;
     within("cached_tokens", limits.cached_tokens, 16, 10_000_000)?;
+    within("in_flight_per_principal", limits.in_flight_per_principal, 1, 1_000_000)?;
     let lasts = |name: &str, span: Span, high: Span| {
         ensure!((Span::secs(1)..=high).contains(&span), "limits.{name} = \"{span}\" is outside 1s to {high}");
         Ok(())

@@ -1,6 +1,9 @@
 //! What the process says about itself, on standard error.
 
 mod access;
+mod escape;
+#[cfg(test)]
+mod tests;
 pub(crate) mod text;
 
 use std::{
@@ -12,16 +15,18 @@ use std::{
 use anyhow::Context as _;
 use clap::ValueEnum;
 use portcullis_metadata::{Clock as _, SystemClock, UnixTime};
-use tracing::Level;
+use tracing::{Level, Subscriber};
 use tracing_subscriber::{
-    Layer as _,
+    Layer,
     filter::{Targets, filter_fn},
-    fmt::{format::Writer, time::FormatTime},
+    fmt::{MakeWriter, format::Writer, time::FormatTime},
     layer::SubscriberExt as _,
+    registry::LookupSpan,
     util::SubscriberInitExt as _,
 };
 
 pub(crate) use access::{AccessLog, Line, LoggedPrincipal};
+use escape::{EscapedFields, EscapedJson};
 
 /// The variable that chooses what is logged, in the syntax of `tracing_subscriber::filter::Targets`.
 const FILTER_VARIABLE: &str = "PORTCULLIS_LOG";
@@ -45,16 +50,22 @@ pub(crate) fn start(format: LogFormat) -> anyhow::Result<()> {
     let filter = directives
         .parse::<Targets>()
         .with_context(|| format!("{FILTER_VARIABLE} is no log filter; try `info` or `portcullis=debug`"))?;
-    let layer = tracing_subscriber::fmt::layer()
-        .with_writer(io::stderr)
-        .with_target(false)
-        .with_timer(Timestamp(SystemClock::new()));
-    let layer = match format {
-        LogFormat::Human => layer.with_ansi(io::stderr().is_terminal()).boxed(),
-        LogFormat::Json => layer.json().flatten_event(true).boxed(),
-    };
+    let layer = lines(format, io::stderr, io::stderr().is_terminal());
     tracing_subscriber::registry().with(layer.with_filter(filter).with_filter(filter_fn(may_speak))).init();
     Ok(())
+}
+
+/// Writes each event as one line, in which text from other parties is escaped.
+fn lines<S, W>(format: LogFormat, writer: W, is_terminal: bool) -> Box<dyn Layer<S> + Send + Sync>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let layer = tracing_subscriber::fmt::layer().with_target(false).with_timer(Timestamp(SystemClock::new()));
+    match format {
+        LogFormat::Human => layer.fmt_fields(EscapedFields).with_writer(writer).with_ansi(is_terminal).boxed(),
+        LogFormat::Json => layer.json().flatten_event(true).with_writer(EscapedJson(writer)).boxed(),
+    }
 }
 
 /// The libraries below print whole heads at their debug and trace levels, tokens included, and messages at others: only

@@ -1,7 +1,10 @@
 //! Asking an issuer about its tokens (RFC 7662).
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -10,6 +13,7 @@ use portcullis_discovery::Fetch;
 use portcullis_metadata::{AccessToken, AuthorizationServerMetadata, IntrospectionResponse};
 use tokio::{
     runtime::Handle,
+    sync::Notify,
     time::{Instant, timeout, timeout_at},
 };
 use url::Url;
@@ -19,10 +23,12 @@ use crate::{IssuerSettings, RefreshError, SettingsError, VerifyError, server_met
 mod calls;
 mod error;
 mod judge;
+mod probe;
 mod request;
 mod settings;
 
 use calls::{Boarding, Calls, outcome};
+pub(crate) use error::CLIENT_REJECTED;
 use error::CallError;
 pub(crate) use judge::judge;
 pub use settings::{IntrospectionAuthentication, IntrospectionSettings};
@@ -49,6 +55,10 @@ pub(crate) struct Introspection {
     metadata: Option<Arc<ServerMetadata>>,
     calls: Arc<Calls>,
     last_failure: Mutex<Option<&'static str>>,
+    /// Whether the endpoint rejected this client at its last test.
+    rejecting: AtomicBool,
+    /// Tells the background refresh of rejected calls.
+    rejections: Arc<Notify>,
     fetch: Arc<dyn Fetch>,
     control: Handle,
 }
@@ -76,6 +86,8 @@ impl Introspection {
             endpoint: ArcSwapOption::new(configured),
             calls: Calls::new(settings.max_in_flight).map_err(|_| SettingsError::Random)?,
             last_failure: Mutex::new(None),
+            rejecting: AtomicBool::new(false),
+            rejections: Arc::default(),
             issuer: issuer.clone(),
             settings: settings.clone(),
             fetch,
@@ -141,7 +153,20 @@ impl Introspection {
         }
     }
 
+    /// Asks about a client's token.
     async fn call(&self, token: &AccessToken) -> calls::Outcome {
+        let outcome = self.send(token).await;
+        if let Err(error) = &outcome {
+            self.report(error);
+            if error.is_rejection() {
+                self.rejections.notify_one();
+            }
+        }
+        outcome
+    }
+
+    /// Sends one call and keeps what it says of the endpoint.
+    async fn send(&self, token: &AccessToken) -> calls::Outcome {
         let Some(endpoint) = self.endpoint.load_full() else { return Err(CallError::Interrupted) };
         let request = request::build(&endpoint, &self.settings, token, self.issuer.url_policy, CALL_LIMIT);
         let outcome = match timeout(CALL_LIMIT, self.fetch.fetch(request)).await {
@@ -149,7 +174,10 @@ impl Introspection {
             Ok(Err(error)) => Err(error.into()),
             Err(_) => Err(CallError::Timeout),
         };
-        let failure = outcome.as_ref().err().inspect(|error| self.report(error)).map(CallError::code);
+        if outcome.is_ok() && self.rejecting.swap(false, Ordering::Relaxed) {
+            tracing::info!(token.issuer = %self.issuer.issuer, "the introspection endpoint accepts this client again");
+        }
+        let failure = outcome.as_ref().err().map(CallError::code);
         *self.last_failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
         if failure.is_some()
             && let Some(metadata) = &self.metadata

@@ -14,7 +14,7 @@ use crate::{
     cache::MAX_LIFE,
     deadline::Deadline,
     flight::{AskedBy, Flight},
-    introspection::Introspection,
+    introspection::{CLIENT_REJECTED, Introspection},
     keys::Keys,
     lane::{Lane, Turn},
     server_metadata::ServerMetadata,
@@ -100,8 +100,11 @@ impl TrustedIssuer {
 
     /// Starts the background refresh: at once, then ahead of the keys' age; after failures with growing pauses from
     /// 1 s to 1 min. It ends with the last reference to this issuer. A second call does nothing.
+    ///
+    /// Where tokens are introspected, each refresh tests the endpoint with a random token; so does a rejected call about a
+    /// client's token. While the endpoint rejects this server's client, the issuer is not usable.
     pub fn spawn_refresh(self: &Arc<Self>) {
-        if self.has_refresh() {
+        if self.has_refresh() || self.introspection.is_some() {
             self.refresher.get_or_init(|| self.control.spawn(keep_fresh(Arc::downgrade(self))).abort_handle());
         }
     }
@@ -128,6 +131,7 @@ impl TrustedIssuer {
             Some(introspection) if !introspection.is_ready() => {
                 failure.map_or(IssuerHealth::NotYet, |reason| IssuerHealth::Failed { reason })
             }
+            Some(introspection) if introspection.is_rejecting() => IssuerHealth::Failed { reason: CLIENT_REJECTED },
             Some(introspection) if !self.settings.validation.has_signature() => {
                 IssuerHealth::Introspected { reason: introspection.last_failure() }
             }

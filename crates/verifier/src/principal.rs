@@ -131,13 +131,13 @@ impl Room {
 }
 
 impl Principal {
-    /// This one, with no more scopes and no more time than its issuer still grants. An issuer that names no scope when
-    /// it is asked takes none away.
-    pub(crate) fn narrowed_to(mut self, said: &Self) -> Self {
-        if !said.scopes.is_empty() {
-            self.scopes = self.scopes.intersection(&said.scopes);
+    /// This one, with no more scopes and no more time than its issuer still grants. `scopes` is `None` when the issuer's
+    /// answer names none, which takes none away; an empty list takes all.
+    pub(crate) fn narrowed_to(mut self, scopes: Option<&Scopes>, expires: UnixTime) -> Self {
+        if let Some(scopes) = scopes {
+            self.scopes = self.scopes.intersection(scopes);
         }
-        self.expires = self.expires.min(said.expires);
+        self.expires = self.expires.min(expires);
         self.derived = Derived::new();
         self
     }

@@ -2,7 +2,7 @@ use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
 use portcullis_jose::{Compact, JoseError};
 use portcullis_metadata::{
-    AccessToken, ClaimsError, Clock, ResourceUri, UnixTime, UnverifiedClaims, unverified_issuer,
+    AccessToken, ClaimsError, Clock, IntrospectionResponse, ResourceUri, UnixTime, UnverifiedClaims, unverified_issuer,
 };
 
 use crate::{
@@ -247,8 +247,8 @@ impl Verifier {
     ) -> Result<(Principal, u64), VerifyError> {
         let mut deadline = Deadline::default();
         let (signed, generation) = self.judge_signed(routed, jws, claims, &mut deadline).await?;
-        let answered = self.ask(routed, &mut deadline, |_| signed.expires).await?;
-        Ok((signed.narrowed_to(&answered), generation))
+        let (answer, answered) = self.ask(routed, &mut deadline, |_| signed.expires).await?;
+        Ok((signed.narrowed_to(answer.scope.as_ref(), answered.expires), generation))
     }
 
     async fn ask_about_jws(&self, routed: &Routed<'_>, jws: &Compact<'_>) -> Result<(Principal, u64), VerifyError> {
@@ -264,7 +264,8 @@ impl Verifier {
     async fn ask_alone(&self, routed: &Routed<'_>) -> Result<(Principal, u64), VerifyError> {
         let generation = routed.issuer.generation();
         let unsaid_end = |now: UnixTime| now.plus(UNSAID_LIFETIME);
-        Ok((self.ask(routed, &mut Deadline::default(), unsaid_end).await?, generation))
+        let (_, principal) = self.ask(routed, &mut Deadline::default(), unsaid_end).await?;
+        Ok((principal, generation))
     }
 
     async fn ask(
@@ -272,10 +273,12 @@ impl Verifier {
         routed: &Routed<'_>,
         deadline: &mut Deadline,
         unsaid_end: impl FnOnce(UnixTime) -> UnixTime,
-    ) -> Result<Principal, VerifyError> {
+    ) -> Result<(Arc<IntrospectionResponse>, Principal), VerifyError> {
         let answer = routed.issuer.introspect(routed.token, deadline).await?;
         let now = self.clock.unix();
-        introspection::judge(&answer, routed.issuer.settings(), &self.settings.resource, now, unsaid_end(now))
+        let principal =
+            introspection::judge(&answer, routed.issuer.settings(), &self.settings.resource, now, unsaid_end(now))?;
+        Ok((answer, principal))
     }
 
     fn now(&self) -> Now {

@@ -10,7 +10,7 @@ use governor::{nanos::Nanos, state::StateStore};
 use portcullis_metadata::Clock;
 
 /// More parts than workers, so that two rarely meet at a lock.
-const PARTS: usize = 16;
+pub(super) const PARTS: usize = 16;
 /// How often a full part is searched for those that have nothing used up.
 const SEARCH_EVERY: Duration = Duration::from_secs(1);
 
@@ -62,9 +62,7 @@ impl StateStore for Table {
     where
         F: Fn(Option<Nanos>) -> Result<(T, Nanos), E>,
     {
-        // The map takes the low bits, the part the high ones.
-        let part = &self.parts[(key >> (Key::BITS - PARTS.ilog2())) as usize];
-        let mut part = part.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut part = self.parts[part_of(*key)].lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = part.counts.get_mut(key) {
             let (outcome, next) = measure(Some(*count))?;
             *count = next;
@@ -81,9 +79,14 @@ impl StateStore for Table {
     }
 }
 
+/// The part that holds a key: its highest bits, since the map takes the low ones.
+pub(super) fn part_of(key: Key) -> usize {
+    (key >> (Key::BITS - PARTS.ilog2())) as usize
+}
+
 /// Keys are hashes already.
 #[derive(Default)]
-struct Hashed(u64);
+pub(super) struct Hashed(u64);
 
 impl Hasher for Hashed {
     fn finish(&self) -> u64 {

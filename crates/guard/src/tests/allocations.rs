@@ -5,7 +5,7 @@ use tower_service::Service;
 
 use super::support::{Inner, Setup, With, request};
 use crate::{
-    GuardLayer,
+    ConcurrencyLimiter, GuardLayer,
     judge::{Admission, Head, Judgement, judge},
 };
 
@@ -16,7 +16,9 @@ fn judged(setup: &Setup) -> Request<()> {
 /// Host, origin, bearer, cached verification, required scopes and routes: no allocation in all of them.
 #[tokio::test]
 async fn judging_a_cached_token_allocates_nothing() {
-    let setup = Setup::new().require("read").route(&[Method::POST], "/mcp", "read").route(&[], "/admin/**", "admin");
+    let mut setup =
+        Setup::new().require("read").route(&[Method::POST], "/mcp", "read").route(&[], "/admin/**", "admin");
+    setup.settings.limits.in_progress = Some(ConcurrencyLimiter::new(2, 1));
     let resource = setup.resource();
     let request = judged(&setup);
     let first = GuardLayer::new(resource.clone()).layer(setup.inner.clone()).call(request.clone()).await.unwrap();

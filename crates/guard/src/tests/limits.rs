@@ -1,9 +1,15 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use http::{Method, Request};
+use http::{HeaderValue, Method, Request, header::CONTENT_TYPE};
+use http_body_util::BodyExt as _;
+use tower::ServiceExt as _;
+use tower_layer::Layer as _;
+use tower_service::Service as _;
 
-use super::support::{METADATA_PATH, Setup, With, request};
-use crate::{Limiter, Peer, ProxyHeader, Rate, TrustedProxies};
+use super::support::{Inner, METADATA_PATH, Setup, With, request};
+use crate::{
+    Authentication, ConcurrencyLimiter, GuardBody, GuardLayer, Limiter, Peer, ProxyHeader, Rate, TrustedProxies,
+};
 
 fn limiter(setup: &Setup, requests: u32) -> Arc<Limiter> {
     Limiter::new(Rate::new(requests, Duration::from_secs(60)).unwrap(), 100, Arc::new(setup.clock.clone()))
@@ -87,4 +93,77 @@ async fn principals_are_limited() {
         assert_eq!(answer.header("www-authenticate").is_some(), matches!(status, 401 | 403));
     }
     assert_eq!(setup.sink.all()[3].subject.as_deref(), Some("alice"));
+}
+
+/// L9: a principal's requests are in progress until their responses' bodies end or are dropped; beyond the limit there is
+/// 429, for that principal alone, and nothing reaches the inner service.
+#[tokio::test]
+async fn requests_in_progress_are_limited() {
+    let mut setup = Setup::new().require("read");
+    setup.settings.limits.in_progress = Some(ConcurrencyLimiter::new(2, 1));
+    let (alice, bob) = (
+        setup.forge.token().subject("alice").scope("read").sign(),
+        setup.forge.token().subject("bob").scope("read").sign(),
+    );
+    let guard = setup.guard();
+    let send = |token: &str| guard.clone().oneshot(post().bearer(token));
+    let (mut read, dropped) = (send(&alice).await.unwrap(), send(&alice).await.unwrap());
+    let refused = send(&alice).await.unwrap();
+    assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (429, &HeaderValue::from_static("1")));
+    let told = setup.sink.all().pop().unwrap();
+    assert_eq!((told.code, told.subject.as_deref()), (Some("limit.in_flight"), Some("alice")));
+    assert_eq!(setup.inner.count(), 2);
+    assert_eq!(send(&bob).await.unwrap().status(), 200);
+    assert_eq!(send(&setup.forge.token().subject("alice").sign()).await.unwrap().status(), 403);
+
+    while read.frame().await.is_some() {}
+    assert_eq!(send(&alice).await.unwrap().status(), 200);
+    let _third = send(&alice).await.unwrap();
+    assert_eq!(send(&alice).await.unwrap().status(), 429);
+    drop(dropped);
+    assert_eq!(send(&alice).await.unwrap().status(), 200);
+}
+
+/// L9: a response that is an event stream leaves its place to other requests, and takes one of a stream; beyond their
+/// limit it is replaced by 429.
+#[tokio::test]
+async fn streams_do_not_take_the_places_of_requests() {
+    let mut setup = Setup::new();
+    setup.settings.limits.in_progress = Some(ConcurrencyLimiter::new(1, 2));
+    let token = setup.token("");
+    let mut streaming = setup.inner.clone();
+    streaming.headers.insert(CONTENT_TYPE, HeaderValue::from_static("Text/Event-Stream ; charset=utf-8"));
+    let resource = setup.resource();
+    let send = |inner: &Inner| GuardLayer::new(resource.clone()).layer(inner.clone()).oneshot(post().bearer(&token));
+    let first = send(&streaming).await.unwrap();
+    let _second = send(&streaming).await.unwrap();
+    let refused = send(&streaming).await.unwrap();
+    assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (429, &HeaderValue::from_static("5")));
+    assert_eq!(refused.headers()[CONTENT_TYPE], "application/json");
+    assert_eq!(setup.sink.all().pop().unwrap().code, Some("limit.streams"));
+    let request = send(&setup.inner).await.unwrap();
+    assert_eq!((request.status().as_u16(), send(&setup.inner).await.unwrap().status().as_u16()), (200, 429));
+    drop((first, request));
+    assert_eq!(send(&streaming).await.unwrap().status(), 200);
+}
+
+/// L9: a request that is given up, before or after its response's head, counts no longer; nor does anybody where
+/// authentication is off.
+#[tokio::test]
+async fn abandoned_requests_count_no_longer() {
+    let mut setup = Setup::new();
+    setup.settings.limits.in_progress = Some(ConcurrencyLimiter::new(1, 1));
+    let token = setup.token("");
+    let guard = setup.guard();
+    for _ in 0..3 {
+        drop(guard.clone().call(post().bearer(&token)));
+        let response = guard.clone().call(post().bearer(&token)).await.unwrap();
+        assert_eq!(response.status(), 200);
+        let (_, body): (_, GuardBody<String>) = response.into_parts();
+        drop(body);
+    }
+    setup.settings.authentication = Authentication::Off;
+    let guard = setup.guard();
+    let answers = [guard.clone().oneshot(post()).await.unwrap(), guard.clone().oneshot(post()).await.unwrap()];
+    assert!(answers.iter().all(|answer| answer.status() == 200));
 }

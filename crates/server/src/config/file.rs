@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
+use portcullis_guard::ConcurrencyLimiter;
 use serde::{Deserialize, Serialize};
 
 use super::{Span, secret::SecretSource};
@@ -135,6 +136,8 @@ pub(crate) struct Limits {
     pub(crate) per_principal: Option<RateLimit>,
     /// How many addresses, and how many principals, are counted apart.
     pub(crate) rate_entries: usize,
+    /// Requests of each principal that are in progress at once; open event streams count apart.
+    pub(crate) in_flight_per_principal: usize,
 }
 
 /// So many requests in so long a time.
@@ -164,6 +167,7 @@ impl Default for Limits {
             per_address: None,
             per_principal: None,
             rate_entries: 100_000,
+            in_flight_per_principal: ConcurrencyLimiter::DEFAULT_REQUESTS,
         }
     }
 }

@@ -114,7 +114,7 @@ fn wanted(expected: &str) -> &str {
 }
 
 /// The known name that is most like what was written.
-fn nearest(written: &str, known: &[&str]) -> String {
+pub(crate) fn nearest(written: &str, known: &[&str]) -> String {
     let likeness = |name: &&&str| (strsim::jaro_winkler(written, name) * 1000.0) as u32;
     known.iter().max_by_key(likeness).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
 }

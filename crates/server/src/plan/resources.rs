@@ -13,9 +13,6 @@ use url::Url;
 use super::{IssuerPlan, RESERVED_PATHS, UpstreamPlan, rates, upstream};
 use crate::config::{self, Authorization, Config, Limits, Resource};
 
-/// Scope names that stand for everything: nobody can tell what a token with them may do.
-const CATCH_ALL: &[&str] = &["*", "all", "api", "admin", "default", "full", "full_access", "full-access", "openid"];
-
 /// One protected endpoint.
 pub(crate) struct ResourcePlan {
     /// The endpoint's path.
@@ -119,7 +116,12 @@ fn resource_plan(
         scope_implications: implications(&resource.scope_implies).context("scope_implies")?,
         claims: claims(&resource.claim)?,
         routes: resource.route.iter().map(route).collect::<Result<_, _>>()?,
-        rules: resource.rule.iter().map(rule).collect::<Result<_, _>>()?,
+        rules: resource
+            .rule
+            .iter()
+            .enumerate()
+            .map(|(position, configured)| rule(configured).with_context(|| format!("rule[{position}]")))
+            .collect::<Result<_, _>>()?,
         rates: resource
             .rule
             .iter()
@@ -212,6 +214,7 @@ fn route(route: &config::Route) -> anyhow::Result<RouteRule> {
 }
 
 fn rule(rule: &config::Rule) -> anyhow::Result<Rule> {
+    check_method_pattern(&rule.method)?;
     let glob = |text: &str| NameGlob::parse(text).with_context(|| format!("rule has the pattern {text:?}"));
     ensure!(
         !rule.scopes.is_empty() || !rule.claims.is_empty() || rule.limit.is_some(),
@@ -225,6 +228,19 @@ fn rule(rule: &config::Rule) -> anyhow::Result<Rule> {
         claims: claims(&rule.claims).with_context(|| format!("the rule for {:?}", rule.method))?,
         limit: None,
     })
+}
+
+/// Refuses a pattern with characters that other kinds of patterns give a meaning to, and that no method has.
+fn check_method_pattern(pattern: &str) -> anyhow::Result<()> {
+    let is_strange =
+        |character: char| "[]{}()?|\\".contains(character) || character.is_whitespace() || character.is_control();
+    if let Some(character) = pattern.chars().find(|character| is_strange(*character)) {
+        bail!(
+            "method = {pattern:?} has {character:?}, which no method has and which has no meaning in a pattern; write the \
+             method, or `*` in place of any text, and another rule for each further method"
+        );
+    }
+    Ok(())
 }
 
 fn implications(implies: &BTreeMap<String, Vec<String>>) -> anyhow::Result<ScopeImplications> {
@@ -263,22 +279,4 @@ fn session_header(proto: &str) -> anyhow::Result<HeaderName> {
     ensure!(!proto.is_empty(), "proto is empty; use letters, such as \"Mcp\"");
     portcullis_mcp::header::session(proto)
         .with_context(|| format!("proto = {proto:?} makes no header name; use letters, such as \"Mcp\""))
-}
-
-/// What can run but should not stay.
-pub(super) fn warnings(resources: &[ResourcePlan]) -> Vec<String> {
-    let mut warnings = Vec::new();
-    for resource in resources {
-        let endpoint = &resource.endpoint;
-        if resource.authorization == Authorization::None {
-            warnings.push(format!("resource {endpoint:?} has auth = \"none\": anybody who reaches it may use it"));
-        }
-        let needed =
-            resource.rules.iter().map(|rule| &rule.scopes).chain(resource.routes.iter().map(|route| &route.scopes));
-        let needed = needed.fold(resource.required_scopes.clone(), |all, scopes| all.union(scopes));
-        for name in needed.iter().filter(|name| CATCH_ALL.contains(name)) {
-            warnings.push(format!("resource {endpoint:?} requires the catch-all scope {name:?}; name what it allows"));
-        }
-    }
-    warnings
 }

@@ -193,6 +193,82 @@ fn catch_all_scopes_are_warned_of() {
     assert!(plan.warnings[0].contains("catch-all scope \"admin\""), "{:?}", plan.warnings);
 }
 
+/// B9: a method pattern with characters that have no meaning in it is an error; in a name they stand for themselves.
+#[test]
+fn method_patterns_are_plain() {
+    let rule = |method: &str, name: &str| {
+        judge(&with(&format!("[[resource.rule]]\nmethod = '{method}'\nname = '{name}'\nscopes = [\"mcp:x\"]")))
+    };
+    for method in
+        ["tools/[call", "tools/[cl]all", "tools/{call,list}", "tools/cal?", "tools/call ", "a|b", "tools\\call", ""]
+    {
+        let message = format!("{:#}", rule(method, "x").err().expect("refused"));
+        assert!(message.contains("rule[0]") && !message.contains('\n'), "{message}");
+        assert!(method.is_empty() || message.contains("method = "), "{message}");
+    }
+    assert!(rule("tools/*", "[call] {x} ? | \\").unwrap().warnings.is_empty());
+}
+
+/// B9: scopes that `scopes_supported` lacks are warned of with their key, where it is set.
+#[test]
+fn unsupported_scopes_are_warned_of() {
+    let more = r#"
+[[resource.rule]]
+method = "tools/call"
+scopes = ["mcp:tools", "mcp:admim"]
+
+[[resource.route]]
+path = "/mcp"
+scopes = ["mcp:route"]
+"#;
+    assert!(judge(&with(more)).unwrap().warnings.is_empty(), "nothing is published");
+    let supported = |names: &str| {
+        let config = with(more).replace("required_scopes", &format!("scopes_supported = [{names}]\nrequired_scopes"));
+        judge(&config).unwrap().warnings
+    };
+    let warnings = supported(r#""mcp:admin""#);
+    let keys = [
+        "resource[0].required_scopes",
+        "resource[0].rule[0].scopes",
+        "resource[0].rule[0].scopes",
+        "resource[0].route[0].scopes",
+    ];
+    assert!(
+        warnings.len() == 4 && warnings.iter().zip(keys).all(|(warning, key)| warning.starts_with(key)),
+        "{warnings:?}"
+    );
+    assert!(warnings[1].contains("did you mean `mcp:admin`?"), "{warnings:?}");
+    assert!(supported(r#""mcp:tools", "mcp:admim", "mcp:route""#).is_empty());
+}
+
+/// B9: a rule whose method the served revisions do not have is warned of, with its key.
+#[test]
+fn unknown_methods_are_warned_of() {
+    let rules = "[[resource.rule]]\nmethod = \"tools/call\"\nscopes = [\"a\"]\n\
+                 [[resource.rule]]\nmethod = \"initialize\"\nscopes = [\"a\"]";
+    assert!(judge(&with(rules)).unwrap().warnings.is_empty());
+    let modern = with(rules).replace("required_scopes", "revisions = [\"2026-07-28\"]\nrequired_scopes");
+    let warnings = judge(&modern).unwrap().warnings;
+    assert!(
+        warnings.len() == 1 && warnings[0].starts_with("resource[0].rule[1].method = \"initialize\""),
+        "{warnings:?}"
+    );
+}
+
+/// F7: an issuer on loopback behind an address that other machines use is warned of.
+#[test]
+fn loopback_issuers_of_public_resources_are_warned_of() {
+    let issuer = "https://auth.example.com/realms/prod";
+    let local = GOOD.replace(issuer, "http://127.0.0.1:8080/realms/prod");
+    let warnings = judge(&local).unwrap().warnings;
+    assert!(
+        warnings.len() == 1 && warnings[0].starts_with("issuer[0].issuer = \"http://127.0.0.1:8080"),
+        "{warnings:?}"
+    );
+    assert!(judge(&local.replace("https://mcp.example.com", "http://127.0.0.1:3000")).unwrap().warnings.is_empty());
+    assert!(judge(&GOOD.replace(issuer, "https://localhost:8443")).unwrap().warnings.is_empty());
+}
+
 /// C6: an audience beside the resource is an absolute URL, of the one resource that there is.
 #[test]
 fn audiences_are_urls_of_one_resource() {

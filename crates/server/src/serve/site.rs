@@ -7,8 +7,8 @@ use portcullis_discovery::HttpFetch;
 use portcullis_endpoint::{BodyBudget, EndedStatus, Endpoint, EndpointBody, EndpointLayer, EndpointSettings, Plain};
 use portcullis_gateway::{HttpUpstream, HttpUpstreamSettings};
 use portcullis_guard::{
-    Authentication, Guard, GuardBody, GuardLayer, GuardLimits, GuardSettings, Limiter, OriginPolicy, ProtectedResource,
-    Rate, ScopeJudge,
+    Authentication, ConcurrencyLimiter, Guard, GuardBody, GuardLayer, GuardLimits, GuardSettings, Limiter,
+    OriginPolicy, ProtectedResource, Rate, ScopeJudge,
 };
 use portcullis_metadata::Clock;
 use portcullis_session::SessionStore;
@@ -72,7 +72,7 @@ impl Site {
         let shared = Shared {
             limits: &plan.limits,
             rates: &plan.rates,
-            guard_limits: guard_limits(&plan.rates, &clocks.turn),
+            guard_limits: guard_limits(plan, &clocks.turn),
             workers: plan.workers,
             budget: BodyBudget::new(plan.limits.body_budget),
             sessions: sessions.clone(),
@@ -169,9 +169,16 @@ fn trusted_issuers(plan: &Plan, clock: &Arc<dyn Clock>) -> anyhow::Result<Vec<Ar
 }
 
 /// One limit for all resources, so that nobody gets more by going to several.
-fn guard_limits(rates: &RatesPlan, clock: &Arc<dyn Clock>) -> GuardLimits {
+fn guard_limits(plan: &Plan, clock: &Arc<dyn Clock>) -> GuardLimits {
+    let rates = &plan.rates;
     let limiter = |rate: Option<Rate>| rate.map(|rate| Limiter::new(rate, rates.entries, Arc::clone(clock)));
-    GuardLimits { address: limiter(rates.per_address), principal: limiter(rates.per_principal) }
+    // A session has one stream that its client listens on, so that more streams than sessions serve nobody.
+    let in_progress = ConcurrencyLimiter::new(plan.limits.in_flight_per_principal, plan.session.settings.max_per_owner);
+    GuardLimits {
+        address: limiter(rates.per_address),
+        principal: limiter(rates.per_principal),
+        in_progress: Some(in_progress),
+    }
 }
 
 /// What all endpoints share.

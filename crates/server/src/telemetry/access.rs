@@ -142,13 +142,16 @@ impl DecisionSink for AccessLog {
 #[cfg(test)]
 mod tests {
     use http::{Method, StatusCode};
-    use portcullis_metadata::UnixTime;
+    use portcullis_metadata::{EscapedText, UnixTime};
     use portcullis_verifier::Principal;
     use proptest::prelude::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
-    use crate::recorded::testing::{Bench, any_text};
+    use crate::{
+        recorded::testing::{Bench, any_text},
+        telemetry::text::push_quoted,
+    };
 
     fn written(format: LogFormat, path: &str) -> String {
         written_of(format, path, None)
@@ -192,6 +195,22 @@ mod tests {
         );
     }
 
+    /// J8: a path and a subject cannot deceive a reader, and a JSON line keeps their value.
+    #[test]
+    fn text_from_others_is_escaped() {
+        let text = "/a\u{9b}31m\u{202e}\u{2028}\u{200b}b";
+        let verified = Bench::new().verified(text, "editor\u{1b}[2J");
+        let line = written_of(LogFormat::Human, text, Some(verified.principal()));
+        assert!(line.contains(r" http.path=/a\u{9b}31m\u{202e}\u{2028}\u{200b}b "), "{line}");
+        assert!(line.contains(r#" principal.subject="/a\u009b31m\u202e\u2028\u200bb""#), "{line}");
+        let json = written_of(LogFormat::Json, text, Some(verified.principal()));
+        let value: Value = serde_json::from_str(&json).unwrap();
+        assert_eq!((&value["http.path"], &value["principal.subject"]), (&json!(text), &json!(text)));
+        for line in [line, json] {
+            assert!(!line.trim_end_matches('\n').contains(EscapedText::escapes), "{line:?}");
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
 
@@ -201,7 +220,12 @@ mod tests {
             let verified = Bench::new().verified(&subject, &client);
             let principal = Some(verified.principal());
             let [subject, client] = [json!(subject), json!(client)];
-            let end = format!(" principal.subject={subject} principal.client={client}\n");
+            let quoted = |text: &Value| {
+                let mut out = Vec::new();
+                push_quoted(&mut out, text.as_str().unwrap());
+                String::from_utf8(out).unwrap()
+            };
+            let end = format!(" principal.subject={} principal.client={}\n", quoted(&subject), quoted(&client));
             for _ in 0..2 {
                 let line = written_of(LogFormat::Json, "/", principal);
                 let line: serde_json::Value = serde_json::from_str(&line).unwrap();

@@ -2,7 +2,7 @@
 
 use std::{cell::Cell, io::Write as _};
 
-use portcullis_metadata::UnixTime;
+use portcullis_metadata::{EscapedText, UnixTime};
 
 use super::timestamp;
 
@@ -11,16 +11,58 @@ pub(crate) fn push(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// As JSON has it, quotes included.
+/// A JSON string, quotes included. The characters of [`EscapedText`] are written as `\uXXXX`, which JSON does not ask of all
+/// of them.
 pub(crate) fn push_quoted(out: &mut Vec<u8>, text: &str) {
-    if text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
-        push(out, "\"");
+    push(out, "\"");
+    if text.bytes().all(|byte| is_plain(byte) && byte != b'"' && byte != b'\\') {
         push(out, text);
-        push(out, "\"");
+    } else {
+        let mut rest = text;
+        while let Some(position) = rest.find(['"', '\\']) {
+            let (before, from) = rest.split_at(position);
+            let (special, behind) = from.split_at(1);
+            push_escaped(out, before);
+            push(out, "\\");
+            push(out, special);
+            rest = behind;
+        }
+        push_escaped(out, rest);
+    }
+    push(out, "\"");
+}
+
+/// Part of a JSON string with the characters of [`EscapedText`] as `\uXXXX`; quotes and backslashes as they are.
+pub(super) fn push_escaped(out: &mut Vec<u8>, text: &str) {
+    let mut rest = text;
+    while let Some(position) = rest.find(EscapedText::escapes) {
+        let (before, from) = rest.split_at(position);
+        push(out, before);
+        let mut characters = from.chars();
+        if let Some(character) = characters.next() {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                // Writing to a vector cannot fail.
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        }
+        rest = characters.as_str();
+    }
+    push(out, rest);
+}
+
+/// Text from another party in a line for people, without quotes.
+pub(super) fn push_for_people(out: &mut Vec<u8>, text: &str) {
+    if text.bytes().all(is_plain) {
+        push(out, text);
     } else {
         // Writing to a vector cannot fail.
-        let _ = serde_json::to_writer(out, text);
+        let _ = write!(out, "{}", EscapedText(text));
     }
+}
+
+/// Whether a byte is a visible ASCII character or a space.
+fn is_plain(byte: u8) -> bool {
+    (b' '..=b'~').contains(&byte)
 }
 
 /// In decimal digits.
@@ -53,6 +95,8 @@ pub(crate) fn push_timestamp(out: &mut Vec<u8>, time: UnixTime) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     /// Every time is written as the other log lines write it, whatever second came before.
@@ -76,6 +120,23 @@ mod tests {
             let mut out = Vec::new();
             push_quoted(&mut out, text);
             assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), text);
+        }
+        let mut out = Vec::new();
+        push_quoted(&mut out, "Zoë\u{1b}\"\u{202e}\u{e0041}\\");
+        assert_eq!(out, "\"Zoë\\u001b\\\"\\u202e\\udb40\\udc41\\\\\"".as_bytes());
+    }
+
+    proptest! {
+        /// J8: whatever a text is, it is a JSON string with its value, and nothing in it deceives a reader.
+        #[test]
+        fn quoted_texts_keep_their_value(text: String) {
+            let mut out = Vec::new();
+            push_quoted(&mut out, &text);
+            prop_assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), text.as_str());
+            prop_assert!(!String::from_utf8(out).unwrap().contains(EscapedText::escapes));
+            let mut out = Vec::new();
+            push_for_people(&mut out, &text);
+            prop_assert!(!String::from_utf8(out).unwrap().contains(EscapedText::escapes));
         }
     }
 }

@@ -1,4 +1,4 @@
-use portcullis_metadata::{ClaimsError, IntrospectionResponse, ResourceUri, UnixTime};
+use portcullis_metadata::{ClaimsError, IntrospectionResponse, ResourceUri, Scopes, UnixTime};
 use serde_json::Value;
 
 use crate::{
@@ -33,7 +33,7 @@ pub(crate) fn judge(
         issuer: settings.issuer.clone(),
         subject: answer.sub.as_deref().map(apart),
         client: answer.client_id.as_deref().or(answer.azp.as_deref()).map(apart),
-        scopes: answer.scope.clone(),
+        scopes: answer.scope.clone().unwrap_or_else(Scopes::empty),
         expires,
         said: Said::in_object(answer.to_json()),
         subjectless_client: settings.subjectless_client,

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use http::{StatusCode, header};
 use portcullis_discovery::{FetchRequest, FetchResponse, UrlPolicy};
-use portcullis_metadata::{AccessToken, IntrospectionResponse, client_secret_basic};
+use portcullis_metadata::{AccessToken, IntrospectionResponse, OAuthError, client_secret_basic};
 
 use super::{Endpoint, IntrospectionAuthentication, IntrospectionSettings, error::CallError};
 
@@ -36,8 +36,18 @@ pub(crate) fn build(
 
 /// Reads the answer, whatever it says about the token.
 pub(crate) fn read(answer: &FetchResponse) -> Result<IntrospectionResponse, CallError> {
-    if answer.status != StatusCode::OK {
-        return Err(CallError::Status { status: answer.status.as_u16() });
+    let status = answer.status.as_u16();
+    if answer.status == StatusCode::OK {
+        return Ok(IntrospectionResponse::parse(&answer.body)?);
     }
-    Ok(IntrospectionResponse::parse(&answer.body)?)
+    Err(if rejects_client(answer) { CallError::Rejected { status } } else { CallError::Status { status } })
+}
+
+/// Whether an answer is about this server's client and not about the token (RFC 7662 section 2.3, RFC 6749 section 5.2).
+/// Some servers answer 403 to a client that may not introspect.
+fn rejects_client(answer: &FetchResponse) -> bool {
+    matches!(answer.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+        || answer.status == StatusCode::BAD_REQUEST
+            && OAuthError::parse(&answer.body)
+                .is_ok_and(|error| matches!(error.error.as_str(), "invalid_client" | "unauthorized_client"))
 }

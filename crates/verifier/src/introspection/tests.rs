@@ -13,6 +13,7 @@ use crate::{
 mod answers;
 mod concurrency;
 mod endpoint;
+mod probe;
 mod request;
 mod routing;
 

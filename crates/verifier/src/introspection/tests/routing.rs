@@ -190,7 +190,8 @@ async fn new_keys_end_what_was_remembered() {
     assert!(bench.verifier.cached(&token).is_none());
 }
 
-/// C1: with both, the principal is the token's, with no more scopes and no more time than the issuer still grants.
+/// C1, D6: with both, the principal is the token's, with no more scopes and no more time than the issuer still grants. An
+/// empty `scope` takes all scopes away, and an absent one none.
 #[tokio::test(start_paused = true)]
 async fn what_the_issuer_says_narrows() {
     let bench = both();
@@ -199,7 +200,7 @@ async fn what_the_issuer_says_narrows() {
     for (scope, exp, scopes, expires) in [
         (json!("b c"), json!(start + 100), "b", start + 100),
         (json!("a b c"), json!(start + 900), "a b", start + 300),
-        (Value::Null, Value::Null, "a b", start + 300),
+        (json!(""), Value::Null, "", start + 300),
         (json!("c"), Value::Null, "", start + 300),
     ] {
         let mut answer = active();
@@ -214,5 +215,28 @@ async fn what_the_issuer_says_narrows() {
             (scopes, expires),
             "{answer}"
         );
+    }
+    let mut answer = active_without("scope");
+    answer["exp"] = json!(start + 900);
+    says(&bench, &answer);
+    assert_eq!(bench.verify(&token()).await.unwrap().principal().scopes().to_string(), "a b");
+}
+
+/// D6: where the issuer alone is asked, an absent `scope` and an empty one grant nothing; `null` is no answer.
+#[tokio::test(start_paused = true)]
+async fn no_scope_grants_nothing() {
+    for (answer, outcome) in [
+        (active_without("scope"), Ok("")),
+        (active_with("scope", ""), Ok("")),
+        (active_with("scope", Value::Null), Err("issuer.unavailable")),
+        (active_with("scope", json!({})), Err("issuer.unavailable")),
+    ] {
+        for bench in [bench(), both()] {
+            says(&bench, &answer);
+            let both = bench.issuer.settings().validation.has_signature();
+            let token = if both { bench.forge.token().scope("").sign() } else { OPAQUE.to_owned() };
+            let scopes = bench.verify(&token).await.map(|verified| verified.principal().scopes().to_string());
+            assert_eq!(scopes.as_deref().map_err(|code| *code), outcome, "{answer}");
+        }
     }
 }

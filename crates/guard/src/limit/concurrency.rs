@@ -1,0 +1,224 @@
+//! A limit on the requests and event streams that one principal has in progress at once.
+
+use std::{
+    array,
+    collections::{HashMap, hash_map::Entry},
+    fmt,
+    hash::BuildHasherDefault,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use portcullis_verifier::Principal;
+
+use super::{
+    Limited,
+    table::{Hashed, Key, PARTS, part_of},
+};
+
+/// When a request that was refused for the requests in progress may be sent again: most requests are short.
+const RETRY_AFTER_REQUESTS: Duration = Duration::from_secs(1);
+/// When a stream that was refused for the open streams may be asked for again.
+const RETRY_AFTER_STREAMS: Duration = Duration::from_secs(5);
+
+/// Counts each principal's requests in progress, and its open event streams apart from them, and refuses more than a
+/// fixed number of either. Clones of its `Arc` count together.
+///
+/// A request is in progress from its authorization to the end of its response's body. A response that is an event
+/// stream (`text/event-stream`) counts as a stream from its head on, and no longer as a request. Principals are told
+/// apart as by [`Limiter::check_principal`](crate::Limiter::check_principal).
+///
+/// The table has one entry for each principal with something in progress and no others, so it is bounded by the
+/// connections and their streams. A request takes the lock of one part of it twice, each time for a table probe.
+pub struct ConcurrencyLimiter {
+    parts: [Mutex<Part>; PARTS],
+    max_requests: usize,
+    max_streams: usize,
+}
+
+type Part = HashMap<Key, InProgress, BuildHasherDefault<Hashed>>;
+
+/// What one principal has in progress.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct InProgress {
+    requests: usize,
+    streams: usize,
+}
+
+/// One request, or one event stream, that is in progress until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Permit {
+    limiter: Arc<ConcurrencyLimiter>,
+    key: Key,
+    counts_as: CountsAs,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum CountsAs {
+    Request,
+    Stream,
+}
+
+impl ConcurrencyLimiter {
+    /// How many requests of one principal are in progress at once by default.
+    pub const DEFAULT_REQUESTS: usize = 100;
+
+    /// A limiter that lets each principal have this many requests in progress, and this many event streams open.
+    pub fn new(max_requests: usize, max_streams: usize) -> Arc<Self> {
+        Arc::new(Self { parts: array::from_fn(|_| Mutex::default()), max_requests, max_streams })
+    }
+
+    /// Counts one more request of this principal until the permit is dropped.
+    ///
+    /// # Errors
+    /// When as many as may be are in progress.
+    pub(crate) fn start_request(self: &Arc<Self>, principal: &Principal) -> Result<Permit, Limited> {
+        self.start(principal.counts_as())
+    }
+
+    fn start(self: &Arc<Self>, key: Key) -> Result<Permit, Limited> {
+        if self.max_requests == 0 {
+            return Err(Limited { retry_after: RETRY_AFTER_REQUESTS });
+        }
+        let mut part = self.part(key);
+        let in_progress = part.entry(key).or_default();
+        // An entry that was just made is below the limit, so that none is left behind empty.
+        if in_progress.requests >= self.max_requests {
+            return Err(Limited { retry_after: RETRY_AFTER_REQUESTS });
+        }
+        in_progress.requests += 1;
+        drop(part);
+        Ok(Permit { limiter: Arc::clone(self), key, counts_as: CountsAs::Request })
+    }
+
+    fn part(&self, key: Key) -> MutexGuard<'_, Part> {
+        self.parts[part_of(key)].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Permit {
+    /// Counts the request as an event stream from now on.
+    ///
+    /// # Errors
+    /// When as many streams as may be are open. The request counts no longer.
+    pub(crate) fn into_stream(mut self) -> Result<Self, Limited> {
+        let mut part = self.limiter.part(self.key);
+        if let Some(in_progress) = part.get_mut(&self.key) {
+            if in_progress.streams >= self.limiter.max_streams {
+                drop(part);
+                return Err(Limited { retry_after: RETRY_AFTER_STREAMS });
+            }
+            in_progress.requests = in_progress.requests.saturating_sub(1);
+            in_progress.streams += 1;
+        }
+        drop(part);
+        self.counts_as = CountsAs::Stream;
+        Ok(self)
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let mut part = self.limiter.part(self.key);
+        let Entry::Occupied(mut entry) = part.entry(self.key) else { return };
+        let in_progress = entry.get_mut();
+        let count = match self.counts_as {
+            CountsAs::Request => &mut in_progress.requests,
+            CountsAs::Stream => &mut in_progress.streams,
+        };
+        *count = count.saturating_sub(1);
+        if *in_progress == InProgress::default() {
+            entry.remove();
+        }
+    }
+}
+
+impl fmt::Debug for ConcurrencyLimiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConcurrencyLimiter")
+            .field("max_requests", &self.max_requests)
+            .field("max_streams", &self.max_streams)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn entries(limiter: &ConcurrencyLimiter) -> usize {
+        limiter.parts.iter().map(|part| part.lock().unwrap().len()).sum()
+    }
+
+    /// L9: requests beyond the limit are refused, whoever else has some, until one of them ends.
+    #[test]
+    fn requests_in_progress_are_limited_per_key() {
+        let limiter = ConcurrencyLimiter::new(2, 1);
+        let first = limiter.start(1).unwrap();
+        let _second = limiter.start(1).unwrap();
+        assert_eq!(limiter.start(1).err().unwrap().retry_after_secs(), 1);
+        assert!(limiter.start(2).is_ok());
+        drop(first);
+        assert!(limiter.start(1).is_ok());
+    }
+
+    /// L9: an open stream takes no place of a request, and has a limit of its own.
+    #[test]
+    fn streams_count_apart() {
+        let limiter = ConcurrencyLimiter::new(1, 2);
+        let first = limiter.start(1).unwrap().into_stream().unwrap();
+        let _second = limiter.start(1).unwrap().into_stream().unwrap();
+        assert_eq!(limiter.start(1).unwrap().into_stream().err().unwrap().retry_after_secs(), 5);
+        drop(first);
+        let third = limiter.start(1).unwrap().into_stream().unwrap();
+        let _request = limiter.start(1).unwrap();
+        assert!(limiter.start(1).is_err());
+        drop(third);
+    }
+
+    /// L9: a limit of none refuses all, and leaves nothing behind.
+    #[test]
+    fn no_request_at_all() {
+        let limiter = ConcurrencyLimiter::new(0, 1);
+        assert!(limiter.start(1).is_err());
+        assert_eq!(entries(&limiter), 0);
+    }
+
+    proptest! {
+        /// L9: whatever starts, turns into a stream and ends, the counts are those of what is in progress, and the table
+        /// holds nothing else.
+        #[test]
+        fn counts_follow_what_is_in_progress(steps in prop::collection::vec((0..4_u64, 0..4_u8, any::<prop::sample::Index>()), 0..80)) {
+            let limiter = ConcurrencyLimiter::new(3, 2);
+            let mut held: Vec<Permit> = Vec::new();
+            for (key, step, pick) in steps {
+                let count = |held: &[Permit], stream: bool| {
+                    held.iter().filter(|permit| permit.key == key && matches!(permit.counts_as, CountsAs::Stream) == stream).count()
+                };
+                let (requests, streams) = (count(&held, false), count(&held, true));
+                match step {
+                    0 | 1 => {
+                        let started = limiter.start(key);
+                        prop_assert_eq!(started.is_ok(), requests < 3);
+                        held.extend(started);
+                    }
+                    2 => {
+                        if let Some(place) = held.iter().position(|permit| permit.key == key && matches!(permit.counts_as, CountsAs::Request)) {
+                            let turned = held.swap_remove(place).into_stream();
+                            prop_assert_eq!(turned.is_ok(), streams < 2);
+                            held.extend(turned);
+                        }
+                    }
+                    _ if !held.is_empty() => drop(held.swap_remove(pick.index(held.len()))),
+                    _ => {}
+                }
+                let mut keys: Vec<_> = held.iter().map(|permit| permit.key).collect();
+                keys.sort_unstable();
+                keys.dedup();
+                prop_assert_eq!(entries(&limiter), keys.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! What can run but should not stay: warnings of `serve` and `check`.
+
+use portcullis_endpoint::NameGlob;
+use portcullis_mcp::{Revision, Revisions, client_methods};
+use portcullis_metadata::{Scopes, is_loopback};
+use url::Url;
+
+use super::ResourcePlan;
+use crate::config::{Authorization, Config, nearest};
+
+/// Scope names that stand for everything: nobody can tell what a token with them may do.
+const CATCH_ALL: &[&str] = &["*", "all", "api", "admin", "default", "full", "full_access", "full-access", "openid"];
+
+/// All warnings of a configuration. `resources` are the plans of its resources, in the same order.
+pub(super) fn warnings(config: &Config, base_url: &Url, resources: &[ResourcePlan]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (position, resource) in resources.iter().enumerate() {
+        warn_of_resource(resource, &format!("resource[{position}]"), &mut warnings);
+    }
+    warn_of_loopback(config, base_url, &mut warnings);
+    warnings
+}
+
+fn warn_of_resource(resource: &ResourcePlan, key: &str, warnings: &mut Vec<String>) {
+    let endpoint = &resource.endpoint;
+    if resource.authorization == Authorization::None {
+        warnings.push(format!("resource {endpoint:?} has auth = \"none\": anybody who reaches it may use it"));
+    }
+    let needed = needed_scopes(resource, key);
+    let all = needed.iter().fold(Scopes::empty(), |all, (_, scopes)| all.union(scopes));
+    for name in all.iter().filter(|name| CATCH_ALL.contains(name)) {
+        warnings.push(format!("resource {endpoint:?} requires the catch-all scope {name:?}; name what it allows"));
+    }
+    let supported = &resource.metadata.scopes_supported;
+    for (key, scopes) in needed.iter().filter(|_| !supported.is_empty()) {
+        for scope in scopes.iter().filter(|scope| !supported.iter().any(|name| name == scope)) {
+            warnings.push(unsupported_scope(key, scope, supported));
+        }
+    }
+    for (position, rule) in resource.rules.iter().enumerate() {
+        let warning = rule.method.as_ref().and_then(|method| unknown_method(method, resource.revisions));
+        warnings.extend(warning.map(|warning| format!("{key}.rule[{position}].method = {warning}")));
+    }
+}
+
+/// The scopes that a resource asks for, each list with its key.
+fn needed_scopes<'a>(resource: &'a ResourcePlan, key: &str) -> Vec<(String, &'a Scopes)> {
+    let required = [(format!("{key}.required_scopes"), &resource.required_scopes)];
+    let rules = resource.rules.iter().enumerate();
+    let rules = rules.map(|(position, rule)| (format!("{key}.rule[{position}].scopes"), &rule.scopes));
+    let routes = resource.routes.iter().enumerate();
+    let routes = routes.map(|(position, route)| (format!("{key}.route[{position}].scopes"), &route.scopes));
+    required.into_iter().chain(rules).chain(routes).collect()
+}
+
+fn unsupported_scope(key: &str, scope: &str, supported: &[String]) -> String {
+    let supported: Vec<_> = supported.iter().map(String::as_str).collect();
+    format!(
+        "{key} has {scope:?}, which scopes_supported lacks, so that clients do not ask for it; correct it or add it there{}",
+        nearest(scope, &supported)
+    )
+}
+
+/// The pattern and what is wrong with it, when no method of the served revisions is written as it asks for.
+fn unknown_method(pattern: &NameGlob, served: Revisions) -> Option<String> {
+    let text = pattern.as_str();
+    let matching = |revisions| client_methods(revisions).find(|method| pattern.matches(method));
+    if let Some(method) = matching(served) {
+        let exact = client_methods(served).any(|method| matches_in_this_case(text, method));
+        return (!exact).then(|| {
+            format!(
+                "{text:?} has another letter case than {method:?}; the rule applies in any case, but the method has \
+                 only this one: correct it"
+            )
+        });
+    }
+    let names: Vec<_> = served.iter().map(Revision::as_str).collect();
+    let names = names.join(", ");
+    if matching(Revisions::ALL).is_some() {
+        return Some(format!(
+            "{text:?} is a method of other revisions than the served ones ({names}), so that the rule protects nothing; \
+             remove the rule or correct `revisions`"
+        ));
+    }
+    let known: Vec<_> = client_methods(served).collect();
+    Some(format!(
+        "{text:?} is not a method of the served revisions ({names}), so that the rule protects nothing unless the \
+         upstream has such a method of its own{}",
+        nearest(text, &known)
+    ))
+}
+
+/// Whether a pattern matches a method when letter case counts. The pattern matches in any case.
+fn matches_in_this_case(pattern: &str, method: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else { return pattern == method };
+    let Some(mut method) = method.strip_prefix(head) else { return false };
+    let (middle, tail) = rest.rsplit_once('*').unwrap_or(("", rest));
+    for part in middle.split('*') {
+        let Some(found) = method.find(part) else { return false };
+        method = &method[found + part.len()..];
+    }
+    method.ends_with(tail)
+}
+
+fn warn_of_loopback(config: &Config, base_url: &Url, warnings: &mut Vec<String>) {
+    if is_loopback(base_url) {
+        if !config.listen.ip().is_loopback() {
+            warnings.push(format!(
+                "listen = \"{}\" is open to the network, but base_url is a loopback address, so that every request from \
+                 elsewhere is refused; set base_url to what clients see",
+                config.listen
+            ));
+        }
+        return;
+    }
+    for (position, issuer) in config.issuer.iter().enumerate() {
+        let is_local = |url: Url| url.scheme() == "http" && is_loopback(&url);
+        if Url::parse(&issuer.issuer).is_ok_and(is_local) {
+            warnings.push(format!(
+                "issuer[{position}].issuer = {:?} is http on a loopback address, but base_url is not: clients on other \
+                 machines cannot reach it, and who listens on that port of this machine issues tokens; set it to the \
+                 https address of the authorization server",
+                issuer.issuer
+            ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn warned(pattern: &str, served: Revisions) -> String {
+        unknown_method(&NameGlob::parse(pattern).unwrap(), served).unwrap_or_default()
+    }
+
+    /// B9: patterns that match a method of a served revision are fine, whatever stars they have.
+    #[test]
+    fn known_methods_are_not_warned_of() {
+        for pattern in [
+            "tools/call",
+            "tools/*",
+            "*",
+            "**",
+            "*/list",
+            "notifications/*/list_changed",
+            "t*l*/c*",
+            "logging/setLevel",
+            "ping",
+        ] {
+            assert_eq!(warned(pattern, Revisions::ALL), "", "{pattern}");
+        }
+    }
+
+    /// B9: unknown methods are named with the nearest known one; other letter case and other revisions are told apart.
+    #[test]
+    fn unknown_methods_are_warned_of() {
+        for (pattern, words) in [
+            ("tool/call", ["protects nothing", "did you mean `tools/call`?"]),
+            ("tools/cal", ["protects nothing", "did you mean `tools/call`?"]),
+            ("resource/*", ["protects nothing", "did you mean `resources/"]),
+            ("tools/call/*", ["protects nothing", "did you mean `tools/call`?"]),
+            ("sampling/createMessage", ["protects nothing", "served revisions (2026-07-28, 2025-11-25, 2025-06-18"]),
+            ("Tools/Call", ["another letter case", "\"tools/call\""]),
+            ("TOOLS/*", ["another letter case", "\"tools/call\""]),
+            ("logging/setlevel", ["another letter case", "\"logging/setLevel\""]),
+        ] {
+            let warning = warned(pattern, Revisions::ALL);
+            assert!(words.iter().all(|word| warning.contains(word)), "{pattern}: {warning}");
+        }
+        let modern = Revisions::from_iter([Revision::V2026_07_28]);
+        assert!(warned("initialize", modern).contains("of other revisions than the served ones (2026-07-28)"));
+        assert_eq!(warned("initialize", Revisions::ALL), "");
+    }
+}

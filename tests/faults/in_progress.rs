@@ -1,0 +1,169 @@
+//! How much of one principal is in progress at once.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::Response;
+use portcullis_scenarios::{Connection, Http2, Recorded, Reply, Request, Site, Trickle, Upstream, call, modern_call};
+use serde_json::json;
+use tokio::{
+    net::TcpListener,
+    sync::{mpsc::UnboundedSender, watch},
+    task::JoinSet,
+    time::sleep,
+};
+
+/// The writers of the bodies that an upstream has begun.
+type Open = Arc<Mutex<Vec<UnboundedSender<Bytes>>>>;
+
+/// An upstream that begins its responses to the message `hang`, and to GET, and does not end them.
+async fn hanging() -> (Open, Upstream) {
+    let open = Open::default();
+    let begun = Arc::clone(&open);
+    let script = move |request: &Recorded| -> Option<Response<Reply>> {
+        let content_type = match (request.method.as_str(), request.message_method().as_deref()) {
+            ("GET", _) => "text/event-stream",
+            (_, Some("hang")) => "application/json",
+            _ => return None,
+        };
+        let (sender, body) = Trickle::new();
+        begun.lock().unwrap().push(sender);
+        Some(Upstream::trickle(200, &[("content-type", content_type)], body))
+    };
+    (open, Upstream::scripted(script).await)
+}
+
+/// L9: one token with 150 requests that hang, over HTTP/2, gets 429 beyond 100 of them; another user and `/healthz` are
+/// served meanwhile. When they end, the first one is served again.
+#[tokio::test]
+async fn hanging_requests_of_one_principal() {
+    let (open, upstream) = hanging().await;
+    let site = Site::builder().upstream(upstream).start().await;
+    let (alice, bob) = (site.token().subject("alice").sign(), site.token().subject("bob").sign());
+    let session = site.open_session(&alice).await;
+    let mut hanging = JoinSet::new();
+    for _ in 0..2 {
+        let client = Http2::connect(site.portcullis.address()).await;
+        for number in 0..75 {
+            let request = Http2::post(Site::ENDPOINT)
+                .header("authorization", format!("Bearer {alice}"))
+                .header("mcp-session-id", &session);
+            let mut client = client.clone();
+            hanging.spawn(async move { client.send(request, call(number, "hang", &json!({}))).await.unwrap() });
+        }
+    }
+    let mut refused = Vec::new();
+    for _ in 0..50 {
+        let answer = hanging.join_next().await.unwrap().unwrap();
+        assert_eq!((answer.status, answer.header("retry-after")), (429, Some("1")), "{answer:?}");
+        refused.push((answer, "limit.in_flight"));
+    }
+    site.upstream.reached(1 + 100).await;
+    site.portcullis.assert_all_denied(&refused).await;
+
+    let echo = Request::post(Site::ENDPOINT, call(1, "echo", &json!({}))).session(&session);
+    let other_client = site.token().subject("alice").client_id("another").sign();
+    for token in [&alice, &other_client] {
+        let answer = site.send(echo.clone().bearer(token)).await;
+        assert_eq!(answer.status, 429, "{answer:?}");
+    }
+    site.open_session(&bob).await;
+    assert_eq!(site.send(Request::new("GET", "/healthz")).await.status, 200);
+    assert!(hanging.try_join_next().is_none(), "the others are in progress");
+
+    open.lock().unwrap().clear();
+    while let Some(ended) = hanging.join_next().await {
+        assert_eq!(ended.unwrap().status, 200);
+    }
+    let answer = site.send(echo.bearer(&alice)).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+}
+
+/// L9: requests whose response has not begun count, too, until their client has gone.
+#[tokio::test]
+async fn requests_without_a_response() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = silent.local_addr().unwrap();
+    let (counted, mut reached) = watch::channel(0);
+    tokio::spawn(async move {
+        let mut held = Vec::new();
+        while let Ok((stream, _)) = silent.accept().await {
+            held.push(stream);
+            counted.send_replace(held.len());
+        }
+    });
+    let site = Site::builder()
+        .upstream_setting(format!("{{ http = \"http://{address}/\" }}"))
+        .tables("[limits]\nin_flight_per_principal = 3")
+        .start()
+        .await;
+    let bearer = format!("Bearer {}", site.good_token());
+    let request = || {
+        let request = Http2::post(Site::ENDPOINT).header("authorization", &bearer);
+        let request = request.header("mcp-protocol-version", "2026-07-28").header("mcp-method", "tools/list");
+        (request, modern_call(1, "tools/list", &json!({})))
+    };
+    for round in 1..=2 {
+        let mut hanging = JoinSet::new();
+        let client = Http2::connect(site.portcullis.address()).await;
+        for _ in 0..5 {
+            let (mut client, (request, body)) = (client.clone(), request());
+            hanging.spawn(async move { client.send(request, body).await });
+        }
+        for _ in 0..2 {
+            let answer = hanging.join_next().await.unwrap().unwrap().unwrap();
+            assert_eq!((answer.status, answer.header("retry-after")), (429, Some("1")), "{answer:?}");
+        }
+        reached.wait_for(|count| *count == 3 * round).await.unwrap();
+        assert!(hanging.try_join_next().is_none());
+        hanging.shutdown().await;
+        drop(client);
+        while site.portcullis.log().matches("client.gone").count() < 3 * round {
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+/// L9: open event streams leave the places of requests alone, and have the limit of sessions.
+#[tokio::test]
+async fn streams_count_apart() {
+    let (open, upstream) = hanging().await;
+    let site = Site::builder()
+        .upstream(upstream)
+        .tables("[limits]\nin_flight_per_principal = 1\n[session]\nmax_per_owner = 2")
+        .start()
+        .await;
+    let token = site.good_token();
+    let session = site.open_session(&token).await;
+    let listen = Request::new("GET", Site::ENDPOINT).header("Accept", "text/event-stream");
+    let listen = listen.bearer(&token).session(&session);
+    let mut streams = Vec::new();
+    for _ in 0..2 {
+        let mut stream = Connection::open(site.portcullis.address()).await;
+        stream.write(&listen.to_bytes()).await;
+        assert_eq!(stream.head().await.unwrap().status, 200);
+        streams.push(stream);
+    }
+    let refused = site.send(listen.clone()).await;
+    assert_eq!((refused.status, refused.header("retry-after")), (429, Some("5")), "{refused:?}");
+    site.portcullis.assert_denied(&refused, "limit.streams").await;
+    let echo = Request::post(Site::ENDPOINT, call(1, "echo", &json!({}))).bearer(&token).session(&session);
+    assert_eq!(site.send(echo.clone()).await.status, 200);
+
+    let hang = Request::post(Site::ENDPOINT, call(2, "hang", &json!({}))).bearer(&token).session(&session);
+    let mut hanging = Connection::open(site.portcullis.address()).await;
+    hanging.write(&hang.to_bytes()).await;
+    assert_eq!(hanging.head().await.unwrap().status, 200);
+    assert_eq!(site.send(echo).await.status, 429);
+
+    open.lock().unwrap().clear();
+    for mut ended in streams.into_iter().chain([hanging]) {
+        assert_eq!(ended.chunk().await, None);
+    }
+    let mut stream = Connection::open(site.portcullis.address()).await;
+    stream.write(&listen.to_bytes()).await;
+    assert_eq!(stream.head().await.unwrap().status, 200);
+}

@@ -1,0 +1,126 @@
+//! An introspection endpoint that rejects this server, and one that takes scopes away.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use portcullis_scenarios::{Request, Scratch, Site, SiteBuilder, Upstream};
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// An introspection endpoint that answers every call alike.
+struct Endpoint {
+    server: Upstream,
+    answer: Arc<Mutex<(u16, Value)>>,
+    secret: Scratch,
+}
+
+impl Endpoint {
+    async fn start(status: u16, answer: Value) -> Self {
+        let answer = Arc::new(Mutex::new((status, answer)));
+        let script = Arc::clone(&answer);
+        let server = Upstream::scripted(move |_| {
+            let (status, answer) = &*script.lock().unwrap();
+            Some(Upstream::answer(*status, &[("content-type", "application/json")], answer.to_string()))
+        })
+        .await;
+        Self { server, answer, secret: Scratch::file("secret", "hush") }
+    }
+
+    fn answers(&self, status: u16, answer: Value) {
+        *self.answer.lock().unwrap() = (status, answer);
+    }
+
+    /// A site whose one issuer signs its tokens and is asked about each.
+    fn site(&self) -> SiteBuilder {
+        Site::builder().issuer(format!(
+            "validate = \"jwt+introspection\"\nclient_id = \"portcullis\"\nclient_secret = {{ file = \"{}\" }}\n\
+             introspection_endpoint = \"{}/introspect\"\nintrospection_cache = \"0s\"",
+            self.secret.as_str(),
+            self.server.origin()
+        ))
+    }
+}
+
+fn active() -> Value {
+    json!({ "active": true, "aud": Site::RESOURCE })
+}
+
+fn active_with(scope: impl Into<Value>) -> Value {
+    let mut answer = active();
+    answer["scope"] = scope.into();
+    answer
+}
+
+/// Waits until readiness has this status, and gives what it says of the one issuer.
+async fn readiness(site: &Site, status: u16) -> Value {
+    let reached = async {
+        loop {
+            let ready = site.send(Request::new("GET", "/readyz")).await;
+            if ready.status == status {
+                return ready.json()["resources"][0]["issuers"][0].clone();
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(LIMIT, reached)
+        .await
+        .unwrap_or_else(|_| panic!("/readyz never answers {status}:\n{}", site.portcullis.log()))
+}
+
+/// D6: an endpoint that rejects our credentials is found at start, without a token: the issuer is not usable, and the log
+/// names the fix. When the endpoint accepts them, the issuer is usable without a restart; when it rejects them again, a
+/// request shows it.
+#[tokio::test]
+async fn rejected_credentials() {
+    let endpoint = Endpoint::start(401, json!({ "error": "invalid_client" })).await;
+    let site = endpoint.site().start().await;
+    let code = "introspection.client_rejected";
+    let issuer = readiness(&site, 503).await;
+    assert_eq!((&issuer["usable"], &issuer["reason"]), (&json!(false), &json!(code)), "{issuer}");
+    let line = site.portcullis.logged(code, |line| line["introspection.failure"] == code).await;
+    let message = line["message"].as_str().unwrap();
+    assert!(message.contains("`client_id`, `client_secret`") && message.contains("status 401"), "{message}");
+    assert_eq!(site.portcullis.log().matches("hush").count(), 0);
+    let test = endpoint.server.last();
+    let body = String::from_utf8(test.body.to_vec()).unwrap();
+    assert!(body.contains("token=portcullis-probe-") && body.contains("client_secret=hush"), "{body}");
+    assert!(!site.portcullis.log().contains("portcullis-probe-"));
+
+    endpoint.answers(200, json!({ "active": false }));
+    assert_eq!(readiness(&site, 200).await["usable"], true);
+
+    endpoint.answers(400, json!({ "error": "invalid_client" }));
+    let answer = site.try_token(&site.good_token()).await;
+    assert_eq!(answer.assert_unauthorized(), None, "{answer:?}");
+    assert_eq!(readiness(&site, 503).await["reason"], code);
+    endpoint.answers(200, active());
+    site.assert_accepted("accepted again", &site.good_token()).await;
+    readiness(&site, 200).await;
+}
+
+/// D6: an empty `scope` takes all scopes from a signed token, an absent one none, and `null` is no answer.
+#[tokio::test]
+async fn scopes_that_are_taken_away() {
+    let endpoint = Endpoint::start(200, active()).await;
+    let site = endpoint.site().start().await;
+    for (answer, status) in [
+        (active(), 200),
+        (active_with(""), 403),
+        (active_with("mcp:tools"), 200),
+        (active_with("mcp:admin"), 403),
+        (active_with(json!([])), 403),
+        (active_with(Value::Null), 401),
+        (active_with(7), 401),
+    ] {
+        endpoint.answers(200, answer.clone());
+        let got = site.try_token(&site.good_token()).await;
+        assert_eq!(got.status, status, "{answer}: {got:?}");
+        if status == 403 {
+            assert!(got.header("www-authenticate").unwrap().contains("insufficient_scope"), "{got:?}");
+        }
+    }
+}
