@@ -226,7 +226,7 @@ fn mirrored(envelope: &Envelope<'_>, headers: &HeaderMap) -> Result<(), EraError
     if !agrees {
         return Err(EraError::mismatch(header::METHOD));
     }
-    let Some(name) = envelope.name() else { return Ok(()) };
+    let Some(name) = envelope.name().filter(|_| may_be_mirrored(method)) else { return Ok(()) };
     let required = required && mirrored_member(method).is_some();
     let agrees = match header::single(headers, &header::NAME) {
         Ok(Some(value)) => decode_mirrored(value).is_ok_and(|mirrored| mirrored == name),
@@ -234,4 +234,13 @@ fn mirrored(envelope: &Envelope<'_>, headers: &HeaderMap) -> Result<(), EraError
         Err(header::Repeated) => false,
     };
     if agrees { Ok(()) } else { Err(EraError::mismatch(header::NAME)) }
+}
+
+/// Whether `Mcp-Name` says something about a message of the method: where 2026-07-28 requires it, for `tasks/*` (SEP-2663), and for
+/// the methods that 2026-07-28 replaced, in any letter case. Other methods carry their names elsewhere, or several.
+fn may_be_mirrored(method: &str) -> bool {
+    let is = |known: &&str| method.eq_ignore_ascii_case(known);
+    let is_task = || method.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("tasks/"));
+    ["tools/call", "prompts/get", "resources/read", "resources/subscribe", "resources/unsubscribe"].iter().any(is)
+        || is_task()
 }

@@ -49,7 +49,7 @@ mod mirror;
 mod revision;
 pub mod sse;
 
-pub use envelope::{Envelope, EnvelopeError, Kind, Limits};
+pub use envelope::{Envelope, EnvelopeError, Kind, Limits, Name, NameOf};
 pub use era::{Era, EraError, classify, legacy_version};
 pub use error_code::{ErrorCode, error_body};
 pub use mirror::{MirrorError, decode_mirrored, encode_mirrored, mirrored_member};

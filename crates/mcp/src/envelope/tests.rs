@@ -19,6 +19,7 @@ fn errors_have_stable_codes() {
         (EnvelopeError::DuplicateMember, "message.duplicate_member"),
         (EnvelopeError::LookAlikeMember, "message.look_alike_member"),
         (EnvelopeError::InvalidParams, "message.invalid_params"),
+        (EnvelopeError::TooManyNames, "message.too_many_names"),
     ] {
         assert_eq!(error.code(), code);
     }
@@ -32,7 +33,7 @@ fn a_request_is_read_without_copying() {
     assert_eq!(envelope.method(), Some("tools/call"));
     assert_eq!(envelope.id().unwrap().get(), "\"a-1\"");
     assert_eq!(envelope.name(), Some("add"));
-    assert!(matches!(envelope.method, Some(Cow::Borrowed(_))) && matches!(envelope.name, Some(Cow::Borrowed(_))));
+    assert!(matches!(envelope.method, Some(Cow::Borrowed(_))) && envelope.names.is_borrowed());
     assert_eq!(envelope.protocol_version(), None);
     assert!(!envelope.is_initialize());
 }
@@ -292,7 +293,7 @@ proptest! {
             prop_assert_eq!(envelope.method(), Some(&*method));
             prop_assert_eq!(envelope.id().unwrap().get(), id.to_string());
         } else {
-            prop_assert!(NameMember::of(&method).is_some() || method.contains('\0'));
+            prop_assert!(names::is_listed(&method) || method.contains('\0'));
         }
         let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"arguments": arguments, "name": name}}).to_string();
         match parse(&call) {
