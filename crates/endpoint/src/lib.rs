@@ -11,8 +11,9 @@
 //!   The client only ever sees an identifier made here; the one that the inner service gave out stays inside. An
 //!   identifier of somebody else's is answered as an unknown one. The inner service's 404 to its own identifier ends
 //!   the session, and so does DELETE.
-//! - **Rules** add scopes by method and by the name of a tool, prompt or resource. One 403 names everything that a
-//!   message needs.
+//! - **Rules** add scopes by method and by every name of a tool, prompt, resource or task that a message carries. The URI of a
+//!   resource is compared under every spelling that a server could take for the same resource. One 403 names everything
+//!   that a message needs.
 //!
 //! A POST is refused for the first of these that applies: its size (413, 503); for a legacy message the lack of a
 //! usable session (400, -32000), whatever the body is; its content type (415); what makes it unreadable (400, -32700,
@@ -66,6 +67,7 @@
 //! ```
 
 mod admitted;
+mod aliases;
 mod body;
 mod budget;
 mod collect;
@@ -83,6 +85,7 @@ mod rules;
 mod service;
 mod session;
 mod settings;
+mod subject;
 
 pub use admitted::Admitted;
 pub use body::{AdmittedBody, EndpointBody};

@@ -10,6 +10,7 @@ use serde_json::{Value, value::RawValue};
 
 use crate::{
     EndpointBody,
+    aliases::UriError,
     rules::{Missing, NotAllowed},
     session::NoSession,
 };
@@ -47,6 +48,8 @@ pub(crate) enum Refusal {
     ContentType,
     /// The message cannot be judged.
     Message(EnvelopeError),
+    /// The rules for names cannot be applied to a URI in the message.
+    Uri(UriError),
     /// The message follows the rules of no revision that is served.
     Era(EraError),
     /// The token is good, and does not allow what is asked for.
@@ -82,6 +85,7 @@ impl Refusal {
             Self::NoSession(reason) | Self::NoStream(reason) => reason.code(),
             Self::ContentType => "body.content_type",
             Self::Message(error) => error.code(),
+            Self::Uri(error) => error.code(),
             Self::Era(error) | Self::StreamVersion(error) => error.code(),
             Self::NotAllowed(NotAllowed::Claims(unmet)) => unmet.code(),
             Self::NotAllowed(NotAllowed::Scopes(_)) => "scope.insufficient",
@@ -131,6 +135,9 @@ impl Refused {
                 rpc(status, ErrorCode::InvalidRequest, "Content-Type must be application/json", id)
             }
             Refusal::Message(error) => rpc(StatusCode::BAD_REQUEST, error.rpc_code(), generic(error.rpc_code()), id),
+            Refusal::Uri(_) => {
+                rpc(StatusCode::BAD_REQUEST, ErrorCode::InvalidParams, generic(ErrorCode::InvalidParams), id)
+            }
             Refusal::Era(EraError::Message(error)) => {
                 rpc(StatusCode::BAD_REQUEST, error.rpc_code(), generic(error.rpc_code()), id)
             }
