@@ -9,6 +9,7 @@ use crate::{
     exchange::{Closing, Exchange},
     layer::Shared,
     message::{Message, check_content_type},
+    negotiated::Opening,
     operation::operation,
     respond::{Refusal, Refused},
     session,
@@ -81,7 +82,8 @@ fn judge_legacy(shared: &Shared, parts: &Parts, caller: &Caller, message: &Messa
             let owner = owner.ok_or(Refusal::NoOwner)?;
             let sessions = &shared.sessions;
             let room = sessions.store.reserve(&sessions.resource, owner, scopes).map_err(Refusal::StoreFull)?;
-            Exchange::Opening { room, asked: asked.map(Revision::as_str) }
+            let requested = envelope.initialize_version().map(Into::into);
+            Exchange::Opening(Opening { room, requested, id: envelope.id().map(ToOwned::to_owned) })
         }
     };
     let known = match &exchange {

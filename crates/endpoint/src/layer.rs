@@ -1,10 +1,14 @@
 use std::sync::Arc;
 
+use http::Response;
 use portcullis_guard::ProtectedResource;
 use portcullis_mcp::{Limits, Revisions};
 use tower_layer::Layer;
 
-use crate::{BodyBudget, Endpoint, EndpointSettings, SettingsError, rules::Rules, session::Sessions};
+use crate::{
+    BodyBudget, Endpoint, EndpointBody, EndpointSettings, SettingsError, respond::Refused, rules::Rules,
+    session::Sessions,
+};
 
 /// Puts a service of [`Admitted`](crate::Admitted) requests behind the endpoint.
 ///
@@ -24,6 +28,13 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) max_body: usize,
     pub(crate) budget: Arc<BodyBudget>,
+}
+
+impl Shared {
+    /// The answer to a refused request.
+    pub(crate) fn refuse<B>(&self, refused: &Refused) -> Response<EndpointBody<B>> {
+        refused.response(self.resource.challenges())
+    }
 }
 
 impl EndpointLayer {

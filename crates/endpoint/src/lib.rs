@@ -7,7 +7,7 @@
 //! - **Eras.** Legacy revisions (2025-03-26, 2025-06-18, 2025-11-25) have sessions, modern ones (2026-07-28) have none. What makes
 //!   a message modern is its own `_meta`, confirmed by its headers. Headers that say something else than the body
 //!   are refused.
-//! - **Sessions** begin when the inner service accepts an `initialize`, and belong to the token's subject and client.
+//! - **Sessions** begin when the inner service accepts an `initialize` and settles on a revision that is served, and belong to the token's subject and client.
 //!   The client only ever sees an identifier made here; the one that the inner service gave out stays inside. An
 //!   identifier of somebody else's is answered as an unknown one. The inner service's 404 to its own identifier ends
 //!   the session, and so does DELETE.
@@ -86,6 +86,7 @@ mod service;
 mod session;
 mod settings;
 mod subject;
+mod unrecorded;
 
 pub use admitted::Admitted;
 pub use body::{AdmittedBody, EndpointBody};
@@ -98,6 +99,7 @@ pub use rules::Rule;
 pub use service::Endpoint;
 pub use session::EndedStatus;
 pub use settings::{EndpointSettings, SettingsError};
+pub use unrecorded::Unrecorded;
 
 #[cfg(test)]
 mod tests;

@@ -1,3 +1,5 @@
+//! What a client is answered that is refused.
+
 use bytes::Bytes;
 use http::{
     HeaderValue, Response, StatusCode,
@@ -58,6 +60,8 @@ pub(crate) enum Refusal {
     NoOwner,
     /// There is no room for another session.
     StoreFull(StoreFull),
+    /// The inner service's answer to `initialize` broke off before it told the negotiated version.
+    AnswerBroken,
 }
 
 /// A refusal, and the id of the message that is refused.
@@ -92,6 +96,7 @@ impl Refusal {
             Self::NotAllowed(NotAllowed::Limited(_)) => "limit.tool",
             Self::NoOwner => "session.no_owner",
             Self::StoreFull(reason) => reason.code(),
+            Self::AnswerBroken => "upstream.body_broken",
         }
     }
 }
@@ -165,6 +170,9 @@ impl Refused {
             Refusal::StoreFull(_) => {
                 let full = rpc(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::InternalError, "Try again later", id);
                 with(full, RETRY_AFTER, STORE_RETRY)
+            }
+            Refusal::AnswerBroken => {
+                rpc(StatusCode::BAD_GATEWAY, ErrorCode::InternalError, "The server's answer broke off", id)
             }
         }
     }

@@ -101,6 +101,16 @@ impl FromIterator<Revision> for Revisions {
     }
 }
 
+/// The dates, newest first, with commas between them.
+impl fmt::Display for Revisions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.iter().enumerate().try_for_each(|(position, revision)| {
+            let separator = if position > 0 { ", " } else { "" };
+            write!(f, "{separator}{revision}")
+        })
+    }
+}
+
 impl fmt::Debug for Revisions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.iter().map(Revision::as_str)).finish()
@@ -137,6 +147,7 @@ mod tests {
     fn revisions_are_printed_as_dates() {
         assert_eq!(Revision::V2025_11_25.to_string(), "2025-11-25");
         let set = Revisions::from_iter([Revision::V2025_06_18, Revision::V2026_07_28]);
+        assert_eq!(set.to_string(), "2026-07-28, 2025-06-18");
         assert_eq!(format!("{set:?}"), r#"{"2026-07-28", "2025-06-18"}"#);
     }
 }

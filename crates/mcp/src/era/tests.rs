@@ -149,6 +149,15 @@ fn an_unsupported_version_names_the_served_ones() {
     assert_eq!(long.data().unwrap()["requested"].as_str().unwrap().len(), 64);
 }
 
+/// E11: an error of the negotiation names the served revisions that have `initialize`, in its text and its data.
+#[test]
+fn a_negotiated_version_that_is_not_served_names_the_served_ones() {
+    let error = EraError::negotiated("2024-11-05", "2024-10-07", Revisions::from_iter([MODERN, Revision::V2025_06_18]));
+    assert_eq!(error.to_string(), "Unsupported protocol version 2024-11-05; this endpoint serves 2025-06-18");
+    assert_eq!(error.data().unwrap(), json!({"supported": ["2025-06-18"], "requested": "2024-10-07"}));
+    assert_eq!((error.rpc_code().value(), error.status(), error.is_legacy()), (-32022, StatusCode::BAD_REQUEST, false));
+}
+
 /// F5, E11: where no legacy revision is served, legacy messages learn what is.
 #[test]
 fn a_modern_only_endpoint_names_its_versions_to_initialize() {
@@ -268,6 +277,7 @@ fn errors_have_stable_codes() {
         (EraError::mismatch(header::METHOD), "era.header_mismatch"),
         (EraError::MissingMeta { key: meta::PROTOCOL_VERSION }, "era.meta_missing"),
         (EraError::unsupported("2099-01-01", Revisions::ALL), "era.version_unsupported"),
+        (EraError::negotiated("2024-11-05", "2025-11-25", Revisions::ALL), "era.version_negotiated"),
         (EraError::ModernInitialize, "era.modern_initialize"),
         (EraError::LegacyVersion, "era.legacy_version"),
     ] {
