@@ -3,13 +3,15 @@
 use std::{
     convert::Infallible,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use portcullis_session::InUse;
+
+use crate::upstream_revisions::Learning;
 
 /// The body of an admitted request: exactly the bytes that were judged, or nothing.
 #[derive(Clone, Debug, Default)]
@@ -57,7 +59,7 @@ pin_project! {
     #[derive(Debug)]
     enum Kind<B> {
         Own { data: Bytes },
-        Inner { #[pin] body: B, in_use: Option<InUse> },
+        Inner { #[pin] body: B, in_use: Option<InUse>, learning: Option<Box<Learning>> },
         HeldBack { held: Bytes, rest: Option<Pin<Box<B>>> },
     }
 }
@@ -68,7 +70,12 @@ impl<B> EndpointBody<B> {
     }
 
     pub(crate) fn inner(body: B, in_use: Option<InUse>) -> Self {
-        Self { kind: Kind::Inner { body, in_use } }
+        Self { kind: Kind::Inner { body, in_use, learning: None } }
+    }
+
+    /// A body that is read while it passes.
+    pub(crate) fn read_along(body: B, learning: Option<Box<Learning>>) -> Self {
+        Self { kind: Kind::Inner { body, in_use: None, learning } }
     }
 
     /// What was held back of a body, and the rest of it unless it has ended.
@@ -85,7 +92,17 @@ impl<B: Body<Data = Bytes>> Body for EndpointBody<B> {
         match self.project().kind.project() {
             KindProj::Own { data } if data.is_empty() => Poll::Ready(None),
             KindProj::Own { data } => Poll::Ready(Some(Ok(Frame::data(std::mem::take(data))))),
-            KindProj::Inner { body, .. } => body.poll_frame(cx),
+            KindProj::Inner { mut body, learning, .. } => {
+                let frame = ready!(body.as_mut().poll_frame(cx));
+                if let Some(reader) = learning {
+                    let piece = frame.iter().flatten().find_map(Frame::data_ref);
+                    let last = frame.is_none() || body.is_end_stream();
+                    if reader.take(piece.map(|piece| &**piece).unwrap_or_default(), last) {
+                        *learning = None;
+                    }
+                }
+                Poll::Ready(frame)
+            }
             KindProj::HeldBack { held, .. } if !held.is_empty() => {
                 Poll::Ready(Some(Ok(Frame::data(std::mem::take(held)))))
             }
@@ -108,7 +125,8 @@ impl<B: Body<Data = Bytes>> Body for EndpointBody<B> {
             Kind::Own { data } => SizeHint::with_exact(data.len() as u64),
             Kind::Inner { body, .. } => body.size_hint(),
             Kind::HeldBack { held, rest } => {
-                let (held, rest) = (held.len() as u64, rest.as_ref().map(|rest| rest.size_hint()).unwrap_or_default());
+                let held = held.len() as u64;
+                let rest = rest.as_ref().map_or_else(|| SizeHint::with_exact(0), |rest| rest.size_hint());
                 let mut hint = SizeHint::new();
                 hint.set_lower(rest.lower().saturating_add(held));
                 if let Some(upper) = rest.upper() {

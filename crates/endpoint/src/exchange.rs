@@ -7,15 +7,18 @@ use portcullis_session::{EndReason, InUse, Resolved, SessionStore};
 
 use crate::{
     EndpointBody,
+    budget::Share,
+    layer::Shared,
     negotiated::{Accepted, Opening},
     respond,
     session::Sessions,
+    upstream_revisions::Learning,
 };
 
 /// What an admitted request has to do with a session, and so what has to happen to its headers and its answer.
 pub(crate) enum Exchange {
     /// A modern request: there is no session, whatever either side says.
-    Without,
+    Without { discovers: bool },
     /// `initialize`: room is held, and becomes a session when the inner service accepts.
     Opening(Opening),
     /// A request in a session, which is in use until the answer has ended.
@@ -47,7 +50,7 @@ impl Exchange {
     /// Puts the backend's identifier in the place of the client's.
     pub(crate) fn prepare(&self, sessions: &Sessions, headers: &mut HeaderMap) {
         match self {
-            Self::Without | Self::Opening(_) => drop(sessions.take(headers)),
+            Self::Without { .. } | Self::Opening(_) => drop(sessions.take(headers)),
             Self::In(session) => sessions.name_to_backend(session, headers),
             Self::Closing(closing) => sessions.name_to_backend(&closing.session, headers),
         }
@@ -58,16 +61,23 @@ impl Exchange {
     /// Sessions begin and end in a span with the request's id, so that the lines that tell of it have it.
     pub(crate) fn finish<B>(
         self,
-        sessions: &Sessions,
+        shared: &Shared,
         request_id: &RequestId,
         mut response: Response<B>,
     ) -> Response<EndpointBody<B>> {
+        let sessions = &shared.sessions;
         let status = response.status();
         let named = sessions.take(response.headers_mut());
         let mut in_use = None;
         match self {
             // A refused `initialize` opens nothing; an accepted one is [recorded](record).
-            Self::Without | Self::Opening(_) => {}
+            Self::Opening(_) => {}
+            Self::Without { discovers } => {
+                let share = || Share::empty(&shared.budget);
+                let learned = &shared.upstream_revisions;
+                let learning = Learning::begin(discovers, status, response.headers(), learned, share);
+                return response.map(|body| EndpointBody::read_along(body, learning));
+            }
             Self::In(session) => {
                 let is_ours = named.is_some_and(|value| value.as_bytes() == session.backend());
                 if status == StatusCode::NOT_FOUND && !session.backend().is_empty() {

@@ -166,7 +166,7 @@ where
                                 Err(accepted) => return Poll::Ready(Ok(record(*accepted, sessions, request_id))),
                             }
                         }
-                        Some(exchange) => return Poll::Ready(Ok(exchange.finish(sessions, request_id, response))),
+                        Some(exchange) => return Poll::Ready(Ok(exchange.finish(this.shared, request_id, response))),
                         None => return Poll::Pending,
                     }
                 }

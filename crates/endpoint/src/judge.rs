@@ -2,7 +2,7 @@
 
 use http::{Method, request::Parts};
 use portcullis_guard::Caller;
-use portcullis_mcp::{Envelope, Era, Revision, legacy_version};
+use portcullis_mcp::{Envelope, Era, EraError, Revision, legacy_version};
 use portcullis_session::Session;
 
 use crate::{
@@ -58,10 +58,12 @@ pub(crate) fn judge_post(shared: &Shared, parts: &Parts, caller: &Caller, body: 
 
 fn judge_modern(shared: &Shared, parts: &Parts, caller: &Caller, message: &Message<'_>) -> Result<Admission, Refusal> {
     check_content_type(&parts.headers)?;
-    let era = message.era.clone().map_err(Refusal::Era)?;
+    let narrow = |error: EraError| error.narrowed(|supported| shared.upstream_revisions.among(supported));
+    let era = message.era.clone().map_err(|error| Refusal::Era(narrow(error)))?;
     let envelope = message.envelope.as_ref().map_err(|error| Refusal::Message(*error))?;
     check_rules(shared, caller, envelope)?;
-    Ok(Admission { era, exchange: Exchange::Without })
+    let discovers = envelope.method() == Some("server/discover");
+    Ok(Admission { era, exchange: Exchange::Without { discovers } })
 }
 
 /// The session comes first: without a usable one the answer is the same whatever the message is.

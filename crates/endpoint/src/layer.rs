@@ -7,7 +7,7 @@ use tower_layer::Layer;
 
 use crate::{
     BodyBudget, Endpoint, EndpointBody, EndpointSettings, SettingsError, respond::Refused, rules::Rules,
-    session::Sessions,
+    session::Sessions, upstream_revisions::UpstreamRevisions,
 };
 
 /// Puts a service of [`Admitted`](crate::Admitted) requests behind the endpoint.
@@ -24,6 +24,7 @@ pub(crate) struct Shared {
     pub(crate) resource: Arc<ProtectedResource>,
     pub(crate) rules: Rules,
     pub(crate) revisions: Revisions,
+    pub(crate) upstream_revisions: Arc<UpstreamRevisions>,
     pub(crate) sessions: Sessions,
     pub(crate) limits: Limits,
     pub(crate) max_body: usize,
@@ -54,6 +55,7 @@ impl EndpointLayer {
             rules: Rules::new(settings.required_scopes, settings.resource.scope_implications().clone(), settings.rules),
             resource: settings.resource,
             revisions: settings.revisions,
+            upstream_revisions: Arc::default(),
             sessions,
             limits: Limits { max_depth: settings.max_depth },
             max_body: settings.max_body,

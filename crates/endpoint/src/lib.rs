@@ -68,6 +68,7 @@
 
 mod admitted;
 mod aliases;
+mod answer;
 mod body;
 mod budget;
 mod collect;
@@ -87,6 +88,7 @@ mod session;
 mod settings;
 mod subject;
 mod unrecorded;
+mod upstream_revisions;
 
 pub use admitted::Admitted;
 pub use body::{AdmittedBody, EndpointBody};

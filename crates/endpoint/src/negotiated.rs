@@ -3,25 +3,19 @@
 use std::pin::Pin;
 
 use bytes::Bytes;
-use http::{
-    HeaderMap, Response,
-    header::{CONTENT_ENCODING, CONTENT_TYPE},
-    response::Parts,
-};
+use http::{Response, response::Parts};
 use http_body::Body;
-use portcullis_mcp::{EraError, Revision, Revisions, sse};
+use portcullis_mcp::{EraError, Revision, Revisions};
 use portcullis_session::Reservation;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::{
     EndpointBody, Unrecorded,
+    answer::{AnswerReader, Progress},
     budget::Share,
     respond::{Refusal, Refused},
 };
-
-/// How many bytes of an answer are held back. An answer to `initialize` has a few kilobytes.
-const MAX_HELD: usize = 256 << 10;
 
 /// A session that begins when the inner service accepts.
 pub(crate) struct Opening {
@@ -38,9 +32,7 @@ pub(crate) struct Negotiation<B> {
     head: Parts,
     body: Pin<Box<B>>,
     unrecorded: Option<Unrecorded>,
-    read: Read,
-    held: Vec<u8>,
-    share: Share,
+    reader: AnswerReader,
 }
 
 /// How the negotiation ended.
@@ -60,18 +52,6 @@ pub(crate) struct Accepted<B> {
     pub(crate) response: Response<EndpointBody<B>>,
 }
 
-enum Read {
-    Json,
-    Events(sse::Decoder),
-}
-
-/// What an answer says of the version.
-enum Found {
-    Version(String),
-    /// Nothing that can be read within the limits.
-    Nothing,
-}
-
 impl Opening {
     /// The version that counts where the answer does not say.
     pub(crate) fn asked(&self) -> Option<Revision> {
@@ -87,11 +67,8 @@ impl<B: Body<Data = Bytes>> Negotiation<B> {
     pub(crate) fn begin(opening: Opening, response: Response<B>, share: Share) -> Result<Box<Self>, Box<Accepted<B>>> {
         let (mut head, body) = response.into_parts();
         let unrecorded = head.extensions.remove::<Unrecorded>();
-        match Read::of(&head.headers) {
-            Some(read) => {
-                let body = Box::pin(body);
-                Ok(Box::new(Self { opening, head, body, unrecorded, read, held: Vec::new(), share }))
-            }
+        match AnswerReader::new(&head.headers, share) {
+            Some(reader) => Ok(Box::new(Self { opening, head, body: Box::pin(body), unrecorded, reader })),
             None => {
                 let (version, room) = (opening.asked(), opening.room);
                 let response = Response::from_parts(head, EndpointBody::inner(body, None));
@@ -107,25 +84,15 @@ impl<B: Body<Data = Bytes>> Negotiation<B> {
 
     /// Takes the next piece of the body; `last` tells that nothing follows. Whether there is nothing more to wait for.
     pub(crate) fn take(
-        self: Box<Self>,
+        mut self: Box<Self>,
         piece: &[u8],
         last: bool,
         served: Revisions,
     ) -> Result<Negotiated<B>, Box<Self>> {
-        let mut this = self;
-        let fits = this.held.len() + piece.len() <= MAX_HELD && this.share.grow(piece.len());
-        this.held.extend_from_slice(piece);
-        let found = match &mut this.read {
-            _ if !fits => Some(Found::Nothing),
-            Read::Json => last.then(|| version(&this.held).map_or(Found::Nothing, Found::Version)),
-            Read::Events(decoder) => match decoder.push(piece) {
-                Ok(events) => events.iter().find_map(|event| version(event.data.as_bytes())).map(Found::Version),
-                Err(_) => Some(Found::Nothing),
-            },
-        };
-        match found.or(last.then_some(Found::Nothing)) {
-            Some(found) => Ok(this.settle(found, last, served)),
-            None => Err(this),
+        match self.reader.take(piece, last, version) {
+            Progress::Unfinished => Err(self),
+            Progress::Found(version) => Ok(self.settle(Some(version), last, served)),
+            Progress::Nothing => Ok(self.settle(None, last, served)),
         }
     }
 
@@ -134,39 +101,22 @@ impl<B: Body<Data = Bytes>> Negotiation<B> {
         Refused { refusal: Refusal::AnswerBroken, id: self.opening.id }
     }
 
-    fn settle(self: Box<Self>, found: Found, ended: bool, served: Revisions) -> Negotiated<B> {
-        let Self { opening, head, body, unrecorded, held, .. } = *self;
-        let version = match found {
-            Found::Nothing => opening.asked(),
-            Found::Version(negotiated) => {
-                let known = Revision::parse(&negotiated).filter(|revision| served.contains(*revision));
-                if known.is_none_or(Revision::is_modern) {
+    fn settle(self: Box<Self>, negotiated: Option<String>, ended: bool, served: Revisions) -> Negotiated<B> {
+        let Self { opening, head, body, unrecorded, reader } = *self;
+        let version = match negotiated {
+            None => opening.asked(),
+            Some(negotiated) => {
+                let is_served = |revision: &Revision| !revision.is_modern() && served.contains(*revision);
+                let Some(revision) = Revision::parse(&negotiated).filter(is_served) else {
                     let requested = opening.requested.as_deref().unwrap_or_default();
                     let refusal = Refusal::Era(EraError::negotiated(&negotiated, requested, served));
                     return Negotiated::Refused(Refused { refusal, id: opening.id });
-                }
-                known
+                };
+                Some(revision)
             }
         };
-        let response = Response::from_parts(head, EndpointBody::held_back(held.into(), body, ended));
+        let response = Response::from_parts(head, EndpointBody::held_back(reader.into_kept().into(), body, ended));
         Negotiated::Session(Accepted { room: opening.room, version, unrecorded, response })
-    }
-}
-
-impl Read {
-    /// How an answer with these headers is read; `None` for one in another form.
-    fn of(headers: &HeaderMap) -> Option<Self> {
-        let media_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let media_type = media_type.split(';').next().unwrap_or_default().trim();
-        if headers.contains_key(CONTENT_ENCODING) {
-            None
-        } else if media_type.eq_ignore_ascii_case("application/json") {
-            Some(Self::Json)
-        } else if media_type.eq_ignore_ascii_case("text/event-stream") {
-            Some(Self::Events(sse::Decoder::new(MAX_HELD)))
-        } else {
-            None
-        }
     }
 }
 

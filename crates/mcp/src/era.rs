@@ -126,6 +126,17 @@ impl EraError {
         Self::NegotiatedVersion { negotiated: cut(negotiated), requested: cut(requested), supported }
     }
 
+    /// The same error, with fewer revisions in `supported` of an unsupported version.
+    #[must_use]
+    pub fn narrowed(self, narrow: impl FnOnce(Revisions) -> Revisions) -> Self {
+        match self {
+            Self::UnsupportedVersion { requested, supported } => {
+                Self::UnsupportedVersion { requested, supported: narrow(supported) }
+            }
+            other => other,
+        }
+    }
+
     fn mismatch(header: HeaderName) -> Self {
         Self::HeaderMismatch { header }
     }
