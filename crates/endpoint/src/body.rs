@@ -1,3 +1,5 @@
+//! The bodies that go into the inner service and come out of the endpoint.
+
 use std::{
     convert::Infallible,
     pin::Pin,
@@ -9,7 +11,7 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use portcullis_session::InUse;
 
-use crate::negotiated::Negotiated;
+use crate::upstream_revisions::Learning;
 
 /// The body of an admitted request: exactly the bytes that were judged, or nothing.
 #[derive(Clone, Debug, Default)]
@@ -41,7 +43,7 @@ impl Body for AdmittedBody {
 
 pin_project! {
     /// The body of every answer that leaves the endpoint: a short text of its own, nothing, or the inner service's
-    /// body, untouched. No box in either case.
+    /// body, untouched. No box but for the answer to `initialize`, whose first part was held back.
     ///
     /// The session that an answer belongs to does not go idle while its body lives: a client that only listens to a
     /// stream uses the session.
@@ -57,7 +59,8 @@ pin_project! {
     #[derive(Debug)]
     enum Kind<B> {
         Own { data: Bytes },
-        Inner { #[pin] body: B, in_use: Option<InUse>, negotiated: Option<Box<Negotiated>> },
+        Inner { #[pin] body: B, in_use: Option<InUse>, learning: Option<Box<Learning>> },
+        HeldBack { held: Bytes, rest: Option<Pin<Box<B>>> },
     }
 }
 
@@ -67,12 +70,17 @@ impl<B> EndpointBody<B> {
     }
 
     pub(crate) fn inner(body: B, in_use: Option<InUse>) -> Self {
-        Self { kind: Kind::Inner { body, in_use, negotiated: None } }
+        Self { kind: Kind::Inner { body, in_use, learning: None } }
     }
 
-    /// The answer to an `initialize`, read along.
-    pub(crate) fn opening(body: B, negotiated: Box<Negotiated>) -> Self {
-        Self { kind: Kind::Inner { body, in_use: None, negotiated: Some(negotiated) } }
+    /// A body that is read while it passes.
+    pub(crate) fn read_along(body: B, learning: Option<Box<Learning>>) -> Self {
+        Self { kind: Kind::Inner { body, in_use: None, learning } }
+    }
+
+    /// What was held back of a body, and the rest of it unless it has ended.
+    pub(crate) fn held_back(held: Bytes, rest: Pin<Box<B>>, ended: bool) -> Self {
+        Self { kind: Kind::HeldBack { held, rest: (!ended).then_some(rest) } }
     }
 }
 
@@ -84,16 +92,22 @@ impl<B: Body<Data = Bytes>> Body for EndpointBody<B> {
         match self.project().kind.project() {
             KindProj::Own { data } if data.is_empty() => Poll::Ready(None),
             KindProj::Own { data } => Poll::Ready(Some(Ok(Frame::data(std::mem::take(data))))),
-            KindProj::Inner { mut body, negotiated, .. } => {
+            KindProj::Inner { mut body, learning, .. } => {
                 let frame = ready!(body.as_mut().poll_frame(cx));
-                if let Some(reader) = negotiated {
+                if let Some(reader) = learning {
                     let piece = frame.iter().flatten().find_map(Frame::data_ref);
                     let last = frame.is_none() || body.is_end_stream();
-                    if reader.read(piece.map(|piece| &**piece).unwrap_or_default(), last) {
-                        *negotiated = None;
+                    if reader.take(piece.map(|piece| &**piece).unwrap_or_default(), last) {
+                        *learning = None;
                     }
                 }
                 Poll::Ready(frame)
+            }
+            KindProj::HeldBack { held, .. } if !held.is_empty() => {
+                Poll::Ready(Some(Ok(Frame::data(std::mem::take(held)))))
+            }
+            KindProj::HeldBack { rest, .. } => {
+                rest.as_mut().map_or(Poll::Ready(None), |rest| rest.as_mut().poll_frame(cx))
             }
         }
     }
@@ -102,6 +116,7 @@ impl<B: Body<Data = Bytes>> Body for EndpointBody<B> {
         match &self.kind {
             Kind::Own { data } => data.is_empty(),
             Kind::Inner { body, .. } => body.is_end_stream(),
+            Kind::HeldBack { held, rest } => held.is_empty() && rest.as_ref().is_none_or(|rest| rest.is_end_stream()),
         }
     }
 
@@ -109,19 +124,23 @@ impl<B: Body<Data = Bytes>> Body for EndpointBody<B> {
         match &self.kind {
             Kind::Own { data } => SizeHint::with_exact(data.len() as u64),
             Kind::Inner { body, .. } => body.size_hint(),
+            Kind::HeldBack { held, rest } => {
+                let held = held.len() as u64;
+                let rest = rest.as_ref().map_or_else(|| SizeHint::with_exact(0), |rest| rest.size_hint());
+                let mut hint = SizeHint::new();
+                hint.set_lower(rest.lower().saturating_add(held));
+                if let Some(upper) = rest.upper() {
+                    hint.set_upper(upper.saturating_add(held));
+                }
+                hint
+            }
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use http::{HeaderMap, HeaderValue, header::CONTENT_TYPE};
     use http_body_util::{BodyExt as _, Full};
-    use portcullis_metadata::{ResourceUri, Scopes};
-    use portcullis_session::{Owner, SessionKey, SessionSettings, SessionStore};
-    use portcullis_testkit::ManualClock;
 
     use super::*;
 
@@ -135,18 +154,15 @@ mod tests {
         }
     }
 
-    /// F6: the version is known with the last piece, behind which a server does not ask for more.
+    /// E11: what was held back comes first, and the rest as it comes.
     #[tokio::test]
-    async fn the_version_is_known_with_the_last_piece() {
-        let settings = SessionSettings::new(SessionKey::new(0, [7; 16]));
-        let store = SessionStore::new(settings, Arc::new(ManualClock::new()), Arc::new(()));
-        let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
-        let session = store.reserve(&resource, Owner::Nobody, &Scopes::empty()).unwrap().open(Box::default(), None);
-        let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
-        let reader = Negotiated::begin(Arc::clone(&session), Some("2025-11-25"), &headers).unwrap();
-        let answer = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}"#;
-        let mut body = EndpointBody::opening(Full::from(answer), reader);
-        body.frame().await.unwrap().unwrap();
-        assert_eq!(session.protocol_version(), Some("2025-06-18"));
+    async fn what_was_held_back_comes_first() {
+        for (ended, whole) in [(false, "held rest"), (true, "held ")] {
+            let mut body = EndpointBody::held_back("held ".into(), Box::pin(Full::from("rest")), ended);
+            assert_eq!((body.is_end_stream(), body.size_hint().exact()), (false, Some(whole.len() as u64)));
+            assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "held ");
+            assert_eq!(body.is_end_stream(), ended);
+            assert_eq!(body.collect().await.unwrap().to_bytes(), whole.strip_prefix("held ").unwrap());
+        }
     }
 }

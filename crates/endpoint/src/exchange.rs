@@ -1,15 +1,26 @@
+//! What an admitted request does with a session.
+
 use http::{HeaderMap, Response, StatusCode};
 use portcullis_guard::RequestId;
-use portcullis_session::{EndReason, InUse, Reservation, Resolved, SessionStore};
+use portcullis_mcp::Revision;
+use portcullis_session::{EndReason, InUse, Resolved, SessionStore};
 
-use crate::{EndpointBody, negotiated::Negotiated, respond, session::Sessions};
+use crate::{
+    EndpointBody,
+    budget::Share,
+    layer::Shared,
+    negotiated::{Accepted, Opening},
+    respond,
+    session::Sessions,
+    upstream_revisions::Learning,
+};
 
 /// What an admitted request has to do with a session, and so what has to happen to its headers and its answer.
 pub(crate) enum Exchange {
     /// A modern request: there is no session, whatever either side says.
-    Without,
+    Without { discovers: bool },
     /// `initialize`: room is held, and becomes a session when the inner service accepts.
-    Opening { room: Reservation, asked: Option<&'static str> },
+    Opening(Opening),
     /// A request in a session, which is in use until the answer has ended.
     In(InUse),
     /// DELETE.
@@ -39,7 +50,7 @@ impl Exchange {
     /// Puts the backend's identifier in the place of the client's.
     pub(crate) fn prepare(&self, sessions: &Sessions, headers: &mut HeaderMap) {
         match self {
-            Self::Without | Self::Opening { .. } => drop(sessions.take(headers)),
+            Self::Without { .. } | Self::Opening(_) => drop(sessions.take(headers)),
             Self::In(session) => sessions.name_to_backend(session, headers),
             Self::Closing(closing) => sessions.name_to_backend(&closing.session, headers),
         }
@@ -50,30 +61,27 @@ impl Exchange {
     /// Sessions begin and end in a span with the request's id, so that the lines that tell of it have it.
     pub(crate) fn finish<B>(
         self,
-        sessions: &Sessions,
+        shared: &Shared,
         request_id: &RequestId,
         mut response: Response<B>,
     ) -> Response<EndpointBody<B>> {
-        let span = || tracing::info_span!("request", request.id = request_id.as_str()).entered();
+        let sessions = &shared.sessions;
         let status = response.status();
         let named = sessions.take(response.headers_mut());
-        let (mut in_use, mut negotiated) = (None, None);
+        let mut in_use = None;
         match self {
-            Self::Without => {}
-            Self::Opening { room, asked } => {
-                if status.is_success() {
-                    let backend = named.map(|value| value.as_bytes().into()).unwrap_or_default();
-                    let session = room.open(backend, None);
-                    let _span = span();
-                    tracing::debug!(session = %session.log_hash(), "session opened");
-                    sessions.name_to_client(&session.identifier(), response.headers_mut());
-                    negotiated = Negotiated::begin(session, asked, response.headers());
-                }
+            // A refused `initialize` opens nothing; an accepted one is [recorded](record).
+            Self::Opening(_) => {}
+            Self::Without { discovers } => {
+                let share = || Share::empty(&shared.budget);
+                let learned = &shared.upstream_revisions;
+                let learning = Learning::begin(discovers, status, response.headers(), learned, share);
+                return response.map(|body| EndpointBody::read_along(body, learning));
             }
             Self::In(session) => {
                 let is_ours = named.is_some_and(|value| value.as_bytes() == session.backend());
                 if status == StatusCode::NOT_FOUND && !session.backend().is_empty() {
-                    let _span = span();
+                    let _span = span(request_id);
                     sessions.store.end(&session, EndReason::TransportClosed);
                 } else if let Some(newer) = session.renewed() {
                     sessions.name_to_client(&newer, response.headers_mut());
@@ -83,7 +91,7 @@ impl Exchange {
                 in_use = Some(session);
             }
             Self::Closing(closing) => {
-                let _span = span();
+                let _span = span(request_id);
                 let gone = status.is_success()
                     || matches!(status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED)
                     || closing.session.backend().is_empty();
@@ -96,9 +104,30 @@ impl Exchange {
                 }
             }
         }
-        response.map(|body| match negotiated {
-            Some(negotiated) => EndpointBody::opening(body, negotiated),
-            None => EndpointBody::inner(body, in_use),
-        })
+        response.map(|body| EndpointBody::inner(body, in_use))
     }
+}
+
+/// Records the session that an answer opens, and puts its identifier in the place of the backend's.
+pub(crate) fn record<B>(
+    accepted: Accepted<B>,
+    sessions: &Sessions,
+    request_id: &RequestId,
+) -> Response<EndpointBody<B>> {
+    let Accepted { room, version, unrecorded, mut response } = accepted;
+    let named = sessions.take(response.headers_mut());
+    let backend = named.map(|value| value.as_bytes().into()).unwrap_or_default();
+    let _span = span(request_id);
+    let session = room.open(backend, version.map(Revision::as_str));
+    if let Some(unrecorded) = unrecorded {
+        unrecorded.record();
+    }
+    tracing::debug!(session = %session.log_hash(), "session opened");
+    sessions.name_to_client(&session.identifier(), response.headers_mut());
+    response
+}
+
+/// Lines that tell of a session have the id of the request that began or ended it.
+fn span(request_id: &RequestId) -> tracing::span::EnteredSpan {
+    tracing::info_span!("request", request.id = request_id.as_str()).entered()
 }

@@ -1,3 +1,5 @@
+//! The answer of the endpoint to come.
+
 use std::{
     pin::Pin,
     sync::Arc,
@@ -17,15 +19,17 @@ use tower_service::Service;
 
 use crate::{
     Admitted, EndpointBody,
+    budget::Share,
     collect::Collector,
-    exchange::Exchange,
+    exchange::{Exchange, record},
     judge::{Admission, judge_post},
     layer::Shared,
+    negotiated::{Negotiated, Negotiation},
     respond::{Refusal, Refused},
 };
 
 pin_project! {
-    /// The answer of an [`Endpoint`](crate::Endpoint) to come. Nothing in it is boxed.
+    /// The answer of an [`Endpoint`](crate::Endpoint) to come. Nothing in it is boxed but the answer to `initialize`.
     ///
     /// Dropped early, it gives back what it holds: its share of the budget, and the room for a session that is not
     /// open yet.
@@ -47,6 +51,8 @@ pin_project! {
         /// The body of a POST is on its way in.
         Reading { #[pin] body: B, held: Option<Held<S>> },
         Inner { #[pin] future: F, exchange: Option<Exchange>, request_id: RequestId },
+        /// The inner service has accepted an `initialize`, and has not said yet which revision the session follows.
+        Negotiating { negotiation: Option<Box<Negotiation<RB>>>, request_id: RequestId },
     }
 }
 
@@ -95,7 +101,7 @@ where
     S: Service<Admitted, Response = Response<RB>>,
 {
     fn refused(shared: &Shared, refused: &Refused) -> Self {
-        Self::Answer { response: Some(refused.response(shared.resource.challenges())) }
+        Self::Answer { response: Some(shared.refuse(refused)) }
     }
 
     fn inner(
@@ -108,8 +114,8 @@ where
     ) -> Self {
         let Admission { era, exchange } = admission;
         exchange.prepare(&shared.sessions, &mut parts.headers);
-        if let Exchange::Opening { room, .. } = &exchange {
-            parts.extensions.insert(room.held_room());
+        if let Exchange::Opening(opening) = &exchange {
+            parts.extensions.insert(opening.room.held_room());
         }
         for framing in [CONTENT_LENGTH, TRANSFER_ENCODING, TRAILER] {
             parts.headers.remove(framing);
@@ -134,6 +140,7 @@ impl<S, B, RB> Future for EndpointFuture<S, B, RB>
 where
     S: Service<Admitted, Response = Response<RB>>,
     B: Body<Data = Bytes>,
+    RB: Body<Data = Bytes>,
 {
     type Output = Result<Response<EndpointBody<RB>>, S::Error>;
 
@@ -148,10 +155,44 @@ where
                 },
                 StateProj::Inner { future, exchange, request_id } => {
                     let response = ready!(future.poll(cx))?;
-                    return match exchange.take() {
-                        Some(exchange) => Poll::Ready(Ok(exchange.finish(&this.shared.sessions, request_id, response))),
-                        None => Poll::Pending,
+                    let sessions = &this.shared.sessions;
+                    match exchange.take() {
+                        Some(Exchange::Opening(opening)) if response.status().is_success() => {
+                            match Negotiation::begin(opening, response, Share::empty(&this.shared.budget)) {
+                                Ok(negotiation) => {
+                                    let request_id = request_id.clone();
+                                    State::Negotiating { negotiation: Some(negotiation), request_id }
+                                }
+                                Err(accepted) => return Poll::Ready(Ok(record(*accepted, sessions, request_id))),
+                            }
+                        }
+                        Some(exchange) => return Poll::Ready(Ok(exchange.finish(this.shared, request_id, response))),
+                        None => return Poll::Pending,
+                    }
+                }
+                StateProj::Negotiating { negotiation, request_id } => {
+                    let Some(mut waiting) = negotiation.take() else { return Poll::Pending };
+                    let Poll::Ready(frame) = waiting.body().poll_frame(cx) else {
+                        *negotiation = Some(waiting);
+                        return Poll::Pending;
                     };
+                    let piece = match frame {
+                        Some(Err(_)) => return Poll::Ready(Ok(this.shared.refuse(&waiting.broken()))),
+                        // Trailers are dropped.
+                        Some(Ok(frame)) => Some(frame.into_data().unwrap_or_default()),
+                        None => None,
+                    };
+                    let last = piece.is_none() || waiting.body().is_end_stream();
+                    match waiting.take(&piece.unwrap_or_default(), last, this.shared.revisions) {
+                        Ok(Negotiated::Session(accepted)) => {
+                            return Poll::Ready(Ok(record(accepted, &this.shared.sessions, request_id)));
+                        }
+                        Ok(Negotiated::Refused(refused)) => return Poll::Ready(Ok(this.shared.refuse(&refused))),
+                        Err(more) => {
+                            *negotiation = Some(more);
+                            continue;
+                        }
+                    }
                 }
                 StateProj::Reading { mut body, held } => {
                     let Some(waiting) = held else { return Poll::Pending };

@@ -2,8 +2,8 @@ use std::str::FromStr;
 
 /// A pattern for methods and names, in which `*` stands for any number of any characters: `tools/*`, `admin_*`.
 ///
-/// ASCII letter case does not count, because a rule that matches only ever demands *more* scopes. Nothing is
-/// normalized: a resource URI that a server takes for the same as another is another name here.
+/// ASCII letter case does not count, because a rule that matches only ever demands *more* scopes. The pattern itself knows
+/// one spelling of a name; [`Rule`](crate::Rule)s compare each spelling of a URI with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameGlob {
     pattern: Box<str>,

@@ -1,16 +1,19 @@
+//! Which requests may go on.
+
 use http::{Method, request::Parts};
 use portcullis_guard::Caller;
-use portcullis_mcp::{Envelope, Era, Revision, legacy_version};
+use portcullis_mcp::{Envelope, Era, EraError, Revision, legacy_version};
 use portcullis_session::Session;
 
 use crate::{
     exchange::{Closing, Exchange},
     layer::Shared,
     message::{Message, check_content_type},
+    negotiated::Opening,
     operation::operation,
     respond::{Refusal, Refused},
-    rules::Subject,
     session,
+    subject::Subject,
 };
 
 /// A request that may go on, and how.
@@ -27,7 +30,7 @@ pub(crate) fn judge_stream(shared: &Shared, parts: &Parts, caller: &Caller) -> R
     let owner = session::owner(caller.principal());
     let session = shared.sessions.resolve(&parts.headers, owner).map_err(Refusal::NoStream)?;
     let version = legacy_version(&parts.headers, shared.revisions).map_err(Refusal::StreamVersion)?;
-    shared.rules.judge(Subject::default(), caller).map_err(Refusal::NotAllowed)?;
+    shared.rules.judge(&Subject::default(), caller).map_err(Refusal::NotAllowed)?;
     let era = Era::Legacy { version: version.or_else(|| negotiated(&session)) };
     let exchange = match parts.method {
         Method::DELETE => Exchange::Closing(Closing::new(&shared.sessions.store, session)),
@@ -48,17 +51,19 @@ pub(crate) fn judge_post(shared: &Shared, parts: &Parts, caller: &Caller, body: 
         judge_modern(shared, parts, caller, &message)
     };
     admission.map_err(|refusal| {
-        let id = message.envelope.as_ref().ok().and_then(Envelope::id).map(ToOwned::to_owned);
-        Refused { refusal, id }
+        let id = message.envelope.as_ref().map_or_else(|_| Envelope::refused_id(body), Envelope::id);
+        Refused { refusal, id: id.map(ToOwned::to_owned) }
     })
 }
 
 fn judge_modern(shared: &Shared, parts: &Parts, caller: &Caller, message: &Message<'_>) -> Result<Admission, Refusal> {
     check_content_type(&parts.headers)?;
-    let era = message.era.clone().map_err(Refusal::Era)?;
+    let narrow = |error: EraError| error.narrowed(|supported| shared.upstream_revisions.among(supported));
+    let era = message.era.clone().map_err(|error| Refusal::Era(narrow(error)))?;
     let envelope = message.envelope.as_ref().map_err(|error| Refusal::Message(*error))?;
-    shared.rules.judge(envelope.into(), caller).map_err(Refusal::NotAllowed)?;
-    Ok(Admission { era, exchange: Exchange::Without })
+    check_rules(shared, caller, envelope)?;
+    let discovers = envelope.method() == Some("server/discover");
+    Ok(Admission { era, exchange: Exchange::Without { discovers } })
 }
 
 /// The session comes first: without a usable one the answer is the same whatever the message is.
@@ -70,7 +75,7 @@ fn judge_legacy(shared: &Shared, parts: &Parts, caller: &Caller, message: &Messa
     check_content_type(&parts.headers)?;
     let envelope = message.envelope.as_ref().map_err(|error| Refusal::Message(*error))?;
     let era = message.era.clone().map_err(Refusal::Era)?;
-    shared.rules.judge(envelope.into(), caller).map_err(Refusal::NotAllowed)?;
+    check_rules(shared, caller, envelope)?;
     let asked = envelope.initialize_version().and_then(Revision::parse);
     let scopes = session::scopes(caller.principal());
     let exchange = match session {
@@ -79,7 +84,8 @@ fn judge_legacy(shared: &Shared, parts: &Parts, caller: &Caller, message: &Messa
             let owner = owner.ok_or(Refusal::NoOwner)?;
             let sessions = &shared.sessions;
             let room = sessions.store.reserve(&sessions.resource, owner, scopes).map_err(Refusal::StoreFull)?;
-            Exchange::Opening { room, asked: asked.map(Revision::as_str) }
+            let requested = envelope.initialize_version().map(Into::into);
+            Exchange::Opening(Opening { room, requested, id: envelope.id().map(ToOwned::to_owned) })
         }
     };
     let known = match &exchange {
@@ -91,6 +97,12 @@ fn judge_legacy(shared: &Shared, parts: &Parts, caller: &Caller, message: &Messa
         era => era,
     };
     Ok(Admission { era, exchange })
+}
+
+/// Checks a message against all rules that it is subject to.
+fn check_rules(shared: &Shared, caller: &Caller, envelope: &Envelope<'_>) -> Result<(), Refusal> {
+    let subject = shared.rules.subject(envelope).map_err(Refusal::Uri)?;
+    shared.rules.judge(&subject, caller).map_err(Refusal::NotAllowed)
 }
 
 /// What the session follows where the request itself does not say.

@@ -1,10 +1,14 @@
 use std::sync::Arc;
 
+use http::Response;
 use portcullis_guard::ProtectedResource;
 use portcullis_mcp::{Limits, Revisions};
 use tower_layer::Layer;
 
-use crate::{BodyBudget, Endpoint, EndpointSettings, SettingsError, rules::Rules, session::Sessions};
+use crate::{
+    BodyBudget, Endpoint, EndpointBody, EndpointSettings, SettingsError, respond::Refused, rules::Rules,
+    session::Sessions, upstream_revisions::UpstreamRevisions,
+};
 
 /// Puts a service of [`Admitted`](crate::Admitted) requests behind the endpoint.
 ///
@@ -20,10 +24,18 @@ pub(crate) struct Shared {
     pub(crate) resource: Arc<ProtectedResource>,
     pub(crate) rules: Rules,
     pub(crate) revisions: Revisions,
+    pub(crate) upstream_revisions: Arc<UpstreamRevisions>,
     pub(crate) sessions: Sessions,
     pub(crate) limits: Limits,
     pub(crate) max_body: usize,
     pub(crate) budget: Arc<BodyBudget>,
+}
+
+impl Shared {
+    /// The answer to a refused request.
+    pub(crate) fn refuse<B>(&self, refused: &Refused) -> Response<EndpointBody<B>> {
+        refused.response(self.resource.challenges())
+    }
 }
 
 impl EndpointLayer {
@@ -43,6 +55,7 @@ impl EndpointLayer {
             rules: Rules::new(settings.required_scopes, settings.resource.scope_implications().clone(), settings.rules),
             resource: settings.resource,
             revisions: settings.revisions,
+            upstream_revisions: Arc::default(),
             sessions,
             limits: Limits { max_depth: settings.max_depth },
             max_body: settings.max_body,

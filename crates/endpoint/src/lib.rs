@@ -4,15 +4,16 @@
 //! service that takes [`Admitted`] requests: a gateway, or with [`Plain`] any service of HTTP requests. It reads
 //! each message once, bounded, and hands on exactly the bytes that it judged:
 //!
-//! - **Eras.** Legacy revisions (2025-06-18, 2025-11-25) have sessions, modern ones (2026-07-28) have none. What makes
+//! - **Eras.** Legacy revisions (2025-03-26, 2025-06-18, 2025-11-25) have sessions, modern ones (2026-07-28) have none. What makes
 //!   a message modern is its own `_meta`, confirmed by its headers. Headers that say something else than the body
 //!   are refused.
-//! - **Sessions** begin when the inner service accepts an `initialize`, and belong to the token's subject and client.
+//! - **Sessions** begin when the inner service accepts an `initialize` and settles on a revision that is served, and belong to the token's subject and client.
 //!   The client only ever sees an identifier made here; the one that the inner service gave out stays inside. An
 //!   identifier of somebody else's is answered as an unknown one. The inner service's 404 to its own identifier ends
 //!   the session, and so does DELETE.
-//! - **Rules** add scopes by method and by the name of a tool, prompt or resource. One 403 names everything that a
-//!   message needs.
+//! - **Rules** add scopes by method and by every name of a tool, prompt, resource or task that a message carries. The URI of a
+//!   resource is compared under every spelling that a server could take for the same resource. One 403 names everything
+//!   that a message needs.
 //!
 //! A POST is refused for the first of these that applies: its size (413, 503); for a legacy message the lack of a
 //! usable session (400, -32000), whatever the body is; its content type (415); what makes it unreadable (400, -32700,
@@ -66,6 +67,8 @@
 //! ```
 
 mod admitted;
+mod aliases;
+mod answer;
 mod body;
 mod budget;
 mod collect;
@@ -83,6 +86,9 @@ mod rules;
 mod service;
 mod session;
 mod settings;
+mod subject;
+mod unrecorded;
+mod upstream_revisions;
 
 pub use admitted::Admitted;
 pub use body::{AdmittedBody, EndpointBody};
@@ -95,6 +101,7 @@ pub use rules::Rule;
 pub use service::Endpoint;
 pub use session::EndedStatus;
 pub use settings::{EndpointSettings, SettingsError};
+pub use unrecorded::Unrecorded;
 
 #[cfg(test)]
 mod tests;

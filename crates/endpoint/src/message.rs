@@ -1,3 +1,5 @@
+//! A POSTed message, and what its headers say of it.
+
 use http::{
     HeaderMap,
     header::{CONTENT_ENCODING, CONTENT_TYPE},
@@ -43,15 +45,19 @@ pub(crate) fn check_content_type(headers: &HeaderMap) -> Result<(), Refusal> {
     if json && plain { Ok(()) } else { Err(Refusal::ContentType) }
 }
 
-/// All spellings, beside the plain one that nearly every request has.
+/// All spellings, beside the plain one that nearly every request has. The only parameter is one `charset` of UTF-8, in the syntax of
+/// RFC 9110 (section 8.3.1): readers exist that take the charset from others, such as `charset*0` of RFC 2231.
 fn is_json(content_type: &str) -> bool {
-    let mut parts = content_type.split(';').map(str::trim);
+    let mut parts = content_type.split(';').map(|part| part.trim_matches([' ', '\t']));
     let essence = parts.next().is_some_and(|essence| essence.eq_ignore_ascii_case("application/json"));
-    essence
-        && parts.filter_map(|parameter| parameter.split_once('=')).all(|(name, value)| {
-            let is_utf8 = || value.trim().trim_matches('"').eq_ignore_ascii_case("utf-8");
-            !name.trim().eq_ignore_ascii_case("charset") || is_utf8()
-        })
+    let mut parameters = parts.filter(|parameter| !parameter.is_empty());
+    essence && parameters.next().is_none_or(is_utf8) && parameters.next().is_none()
+}
+
+fn is_utf8(parameter: &str) -> bool {
+    let Some((name, value)) = parameter.split_once('=') else { return false };
+    let quoted = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
+    name.eq_ignore_ascii_case("charset") && quoted.unwrap_or(value).eq_ignore_ascii_case("utf-8")
 }
 
 #[cfg(test)]
@@ -71,14 +77,16 @@ mod tests {
         check_content_type(&headers).is_ok()
     }
 
-    /// F4: JSON in UTF-8 and nothing else.
+    /// F4, F11: JSON in UTF-8 and nothing else; no parameter but one charset.
     #[test]
     fn only_plain_json_is_taken() {
         for good in [
             "application/json",
             "Application/JSON",
             "application/json; charset=UTF-8",
-            "application/json;v=1;charset=\"utf-8\"",
+            "application/json;charset=\"utf-8\"",
+            "application/json ; Charset=\"UTF-8\" ;",
+            "application/json;",
         ] {
             assert!(accepted(&[good], None), "{good}");
         }
@@ -90,6 +98,24 @@ mod tests {
             "application/x-www-form-urlencoded",
             "application/json; charset=utf-16",
             "application/json; charset=utf-7; charset=utf-8",
+            "application/json; charset=utf-8; charset=utf-8",
+            "application/json; charset*0=utf-7",
+            "application/json; charset*0=utf; charset*1=-7",
+            "application/json; charset*=utf-8''utf-7",
+            "application/json; charset=utf-8; charset*0=utf-7",
+            "application/json; charset*=utf-8",
+            "application/json;v=1;charset=\"utf-8\"",
+            "application/json; v=1",
+            "application/json; charset",
+            "application/json; charset=",
+            "application/json; charset =utf-8",
+            "application/json; charset= utf-8",
+            "application/json; charset=\"utf-8",
+            "application/json; charset=utf-8\"",
+            "application/json; charset=\"utf\\-8\"",
+            "application/json; charset=\"\"utf-8\"\"",
+            "application/json; charset='utf-8'",
+            "application/json; charset=utf-8 ,",
             "application/json, text/plain",
         ] {
             assert!(!accepted(&[bad], None), "{bad}");

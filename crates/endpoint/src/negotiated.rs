@@ -1,28 +1,123 @@
-use std::{fmt, sync::Arc};
+//! The answer to `initialize`, held back until it says which revision the session follows.
 
-use http::{
-    HeaderMap,
-    header::{CONTENT_ENCODING, CONTENT_TYPE},
-};
-use portcullis_mcp::{Revision, sse};
-use portcullis_session::Session;
+use std::pin::Pin;
+
+use bytes::Bytes;
+use http::{Response, response::Parts};
+use http_body::Body;
+use portcullis_mcp::{EraError, Revision, Revisions};
+use portcullis_session::Reservation;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
-/// How much of the answer is read along. What `initialize` is answered is a few kilobytes.
-const MOST: usize = 256 << 10;
+use crate::{
+    EndpointBody, Unrecorded,
+    answer::{AnswerReader, Progress},
+    budget::Share,
+    respond::{Refusal, Refused},
+};
 
-/// Reads along the answer to an `initialize` until it says which version the session follows. Nothing is held back: the
-/// client gets each piece when it would get it anyway, and the version is known before the client can have read it.
-pub(crate) struct Negotiated {
-    session: Arc<Session>,
-    /// What the client asked for: what counts where the answer cannot be read.
-    asked: Option<&'static str>,
-    read: Read,
+/// A session that begins when the inner service accepts.
+pub(crate) struct Opening {
+    pub(crate) room: Reservation,
+    /// The version that the client asks for.
+    pub(crate) requested: Option<Box<str>>,
+    /// The id of the `initialize` message.
+    pub(crate) id: Option<Box<RawValue>>,
 }
 
-enum Read {
-    Json(Vec<u8>),
-    Events(sse::Decoder),
+/// An answer of which the negotiated version is not known yet.
+pub(crate) struct Negotiation<B> {
+    opening: Opening,
+    head: Parts,
+    body: Pin<Box<B>>,
+    unrecorded: Option<Unrecorded>,
+    reader: AnswerReader,
+}
+
+/// How the negotiation ended.
+pub(crate) enum Negotiated<B> {
+    /// The session begins.
+    Session(Accepted<B>),
+    /// The session does not begin; the inner service's session ends.
+    Refused(Refused),
+}
+
+/// An answer that opens a session.
+pub(crate) struct Accepted<B> {
+    pub(crate) room: Reservation,
+    /// What the session follows, as far as that is known.
+    pub(crate) version: Option<Revision>,
+    pub(crate) unrecorded: Option<Unrecorded>,
+    pub(crate) response: Response<EndpointBody<B>>,
+}
+
+impl Opening {
+    /// The version that counts where the answer does not say.
+    pub(crate) fn asked(&self) -> Option<Revision> {
+        self.requested.as_deref().and_then(Revision::parse)
+    }
+}
+
+impl<B: Body<Data = Bytes>> Negotiation<B> {
+    /// Begins where the head of the answer ends.
+    ///
+    /// # Errors
+    /// The opened session, when the answer is in no form that can be read. It then follows what the client asked for.
+    pub(crate) fn begin(opening: Opening, response: Response<B>, share: Share) -> Result<Box<Self>, Box<Accepted<B>>> {
+        let (mut head, body) = response.into_parts();
+        let unrecorded = head.extensions.remove::<Unrecorded>();
+        match AnswerReader::new(&head.headers, share) {
+            Some(reader) => Ok(Box::new(Self { opening, head, body: Box::pin(body), unrecorded, reader })),
+            None => {
+                let (version, room) = (opening.asked(), opening.room);
+                let response = Response::from_parts(head, EndpointBody::inner(body, None));
+                Err(Box::new(Accepted { room, version, unrecorded, response }))
+            }
+        }
+    }
+
+    /// The body of the answer.
+    pub(crate) fn body(&mut self) -> Pin<&mut B> {
+        self.body.as_mut()
+    }
+
+    /// Takes the next piece of the body; `last` tells that nothing follows. Whether there is nothing more to wait for.
+    pub(crate) fn take(
+        mut self: Box<Self>,
+        piece: &[u8],
+        last: bool,
+        served: Revisions,
+    ) -> Result<Negotiated<B>, Box<Self>> {
+        match self.reader.take(piece, last, version) {
+            Progress::Unfinished => Err(self),
+            Progress::Found(version) => Ok(self.settle(Some(version), last, served)),
+            Progress::Nothing => Ok(self.settle(None, last, served)),
+        }
+    }
+
+    /// The body of the answer broke off.
+    pub(crate) fn broken(self: Box<Self>) -> Refused {
+        Refused { refusal: Refusal::AnswerBroken, id: self.opening.id }
+    }
+
+    fn settle(self: Box<Self>, negotiated: Option<String>, ended: bool, served: Revisions) -> Negotiated<B> {
+        let Self { opening, head, body, unrecorded, reader } = *self;
+        let version = match negotiated {
+            None => opening.asked(),
+            Some(negotiated) => {
+                let is_served = |revision: &Revision| !revision.is_modern() && served.contains(*revision);
+                let Some(revision) = Revision::parse(&negotiated).filter(is_served) else {
+                    let requested = opening.requested.as_deref().unwrap_or_default();
+                    let refusal = Refusal::Era(EraError::negotiated(&negotiated, requested, served));
+                    return Negotiated::Refused(Refused { refusal, id: opening.id });
+                };
+                Some(revision)
+            }
+        };
+        let response = Response::from_parts(head, EndpointBody::held_back(reader.into_kept().into(), body, ended));
+        Negotiated::Session(Accepted { room: opening.room, version, unrecorded, response })
+    }
 }
 
 /// The one member of the answer that matters.
@@ -37,88 +132,8 @@ struct Outcome {
     protocol_version: String,
 }
 
-impl Negotiated {
-    /// Begins where the head of the answer ends. Nothing where the body is in no form that can be read: then the version
-    /// that the client asked for counts.
-    pub(crate) fn begin(session: Arc<Session>, asked: Option<&'static str>, headers: &HeaderMap) -> Option<Box<Self>> {
-        let media_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let media_type = media_type.split(';').next().unwrap_or_default().trim();
-        let read = if headers.contains_key(CONTENT_ENCODING) {
-            None
-        } else if media_type.eq_ignore_ascii_case("application/json") {
-            Some(Read::Json(Vec::new()))
-        } else if media_type.eq_ignore_ascii_case("text/event-stream") {
-            Some(Read::Events(sse::Decoder::new(MOST)))
-        } else {
-            None
-        };
-        let Some(read) = read else {
-            settle(&session, asked);
-            return None;
-        };
-        Some(Box::new(Self { session, asked, read }))
-    }
-
-    /// Takes the next piece; `last` says that nothing follows. Whether there is nothing more to wait for.
-    pub(crate) fn read(&mut self, piece: &[u8], last: bool) -> bool {
-        let found = match &mut self.read {
-            Read::Json(whole) if whole.len() + piece.len() > MOST => Some(None),
-            Read::Json(whole) => {
-                whole.extend_from_slice(piece);
-                last.then(|| version(whole))
-            }
-            Read::Events(decoder) => match decoder.push(piece) {
-                Ok(events) => events.iter().find_map(|event| version(event.data.as_bytes())).map(Some),
-                Err(_) => Some(None),
-            },
-        };
-        let settled = found.or(last.then_some(None));
-        if let Some(version) = settled {
-            settle(&self.session, version.or(self.asked));
-        }
-        settled.is_some()
-    }
-}
-
-/// Without what was read.
-impl fmt::Debug for Negotiated {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Negotiated").field("session", &self.session).finish_non_exhaustive()
-    }
-}
-
-fn settle(session: &Session, version: Option<&'static str>) {
-    if let Some(version) = version {
-        session.set_protocol_version(version);
-    }
-}
-
-/// The version in a message, if it is the answer and the version is a known one.
-fn version(message: &[u8]) -> Option<&'static str> {
+/// The version in a message, if it is the answer.
+fn version(message: &[u8]) -> Option<String> {
     let answer: Answer = serde_json::from_slice(message).ok()?;
-    Revision::parse(&answer.result.protocol_version).map(Revision::as_str)
-}
-
-#[cfg(test)]
-mod tests {
-    use http::HeaderValue;
-    use portcullis_metadata::{ResourceUri, Scopes};
-    use portcullis_session::{Owner, SessionKey, SessionSettings, SessionStore};
-    use portcullis_testkit::ManualClock;
-
-    use super::*;
-
-    /// What is printed names the session by its hash, and shows nothing of the answer.
-    #[test]
-    fn debug_shows_nothing_of_what_was_read() {
-        let settings = SessionSettings::new(SessionKey::new(0, [7; 16]));
-        let sessions = SessionStore::new(settings, Arc::new(ManualClock::new()), Arc::new(()));
-        let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
-        let room = sessions.reserve(&resource, Owner::Nobody, &Scopes::empty()).unwrap();
-        let session = room.open(Box::default(), None);
-        let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
-        let mut negotiated = Negotiated::begin(Arc::clone(&session), None, &headers).unwrap();
-        assert!(!negotiated.read(b"{\"canary\":", false));
-        assert_eq!(format!("{negotiated:?}"), format!("Negotiated {{ session: {session:?}, .. }}"));
-    }
+    Some(answer.result.protocol_version)
 }

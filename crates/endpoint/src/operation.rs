@@ -1,14 +1,20 @@
+//! What is reported of a message.
+
 use std::borrow::Cow;
 
 use portcullis_guard::Operation;
-use portcullis_mcp::Envelope;
+use portcullis_mcp::{Envelope, Name, NameOf};
 
 /// What a message is about, for the decision that is told of it; `None` for a response.
 pub(crate) fn operation(envelope: &Envelope<'_>) -> Option<Operation> {
     let method = envelope.method()?;
-    let is_resource = method.get(..10).is_some_and(|start| start.eq_ignore_ascii_case("resources/"));
-    let target = envelope.name().map(|name| if is_resource { without_secrets(name) } else { Cow::Borrowed(name) });
-    Some(Operation::new(method, target.as_deref()))
+    let mut targets = envelope.names().map(target);
+    let operation = Operation::new(method, targets.next().as_deref());
+    Some(operation.with_further(targets))
+}
+
+fn target<'e>(name: &'e Name<'_>) -> Cow<'e, str> {
+    if name.of() == NameOf::Resource { without_secrets(name.text()) } else { Cow::Borrowed(name.text()) }
 }
 
 /// A URI without its query, fragment and user information, which can hold secrets.
@@ -48,6 +54,20 @@ mod tests {
         }
         let response = Envelope::parse(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#, Limits::default()).unwrap();
         assert_eq!(operation(&response), None);
+    }
+
+    /// J4: every name that was checked is told.
+    #[test]
+    fn all_names_of_a_message_are_told() {
+        let message = json!({
+            "jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen",
+            "params": {"notifications": {"resourceSubscriptions": ["file:///a", "https://u:p@b/?key=secret", "note:c"]}},
+        })
+        .to_string();
+        let envelope = Envelope::parse(message.as_bytes(), Limits::default()).unwrap();
+        let operation = operation(&envelope).unwrap();
+        assert_eq!((operation.target(), operation.target_count()), (Some("file:///a"), 3));
+        assert_eq!(operation.further_targets().collect::<Vec<_>>(), ["https://b/", "note:c"]);
     }
 
     /// J2: what of a resource's URI can be a secret is not told, whatever the letter case of the method.

@@ -1,3 +1,5 @@
+//! What a client is answered that is refused.
+
 use bytes::Bytes;
 use http::{
     HeaderValue, Response, StatusCode,
@@ -10,6 +12,7 @@ use serde_json::{Value, value::RawValue};
 
 use crate::{
     EndpointBody,
+    aliases::UriError,
     rules::{Missing, NotAllowed},
     session::NoSession,
 };
@@ -47,6 +50,8 @@ pub(crate) enum Refusal {
     ContentType,
     /// The message cannot be judged.
     Message(EnvelopeError),
+    /// The rules for names cannot be applied to a URI in the message.
+    Uri(UriError),
     /// The message follows the rules of no revision that is served.
     Era(EraError),
     /// The token is good, and does not allow what is asked for.
@@ -55,6 +60,8 @@ pub(crate) enum Refusal {
     NoOwner,
     /// There is no room for another session.
     StoreFull(StoreFull),
+    /// The inner service's answer to `initialize` broke off before it told the negotiated version.
+    AnswerBroken,
 }
 
 /// A refusal, and the id of the message that is refused.
@@ -82,12 +89,14 @@ impl Refusal {
             Self::NoSession(reason) | Self::NoStream(reason) => reason.code(),
             Self::ContentType => "body.content_type",
             Self::Message(error) => error.code(),
+            Self::Uri(error) => error.code(),
             Self::Era(error) | Self::StreamVersion(error) => error.code(),
             Self::NotAllowed(NotAllowed::Claims(unmet)) => unmet.code(),
             Self::NotAllowed(NotAllowed::Scopes(_)) => "scope.insufficient",
             Self::NotAllowed(NotAllowed::Limited(_)) => "limit.tool",
             Self::NoOwner => "session.no_owner",
             Self::StoreFull(reason) => reason.code(),
+            Self::AnswerBroken => "upstream.body_broken",
         }
     }
 }
@@ -131,6 +140,9 @@ impl Refused {
                 rpc(status, ErrorCode::InvalidRequest, "Content-Type must be application/json", id)
             }
             Refusal::Message(error) => rpc(StatusCode::BAD_REQUEST, error.rpc_code(), generic(error.rpc_code()), id),
+            Refusal::Uri(_) => {
+                rpc(StatusCode::BAD_REQUEST, ErrorCode::InvalidParams, generic(ErrorCode::InvalidParams), id)
+            }
             Refusal::Era(EraError::Message(error)) => {
                 rpc(StatusCode::BAD_REQUEST, error.rpc_code(), generic(error.rpc_code()), id)
             }
@@ -158,6 +170,9 @@ impl Refused {
             Refusal::StoreFull(_) => {
                 let full = rpc(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::InternalError, "Try again later", id);
                 with(full, RETRY_AFTER, STORE_RETRY)
+            }
+            Refusal::AnswerBroken => {
+                rpc(StatusCode::BAD_GATEWAY, ErrorCode::InternalError, "The server's answer broke off", id)
             }
         }
     }

@@ -5,15 +5,15 @@ use portcullis_mcp::Envelope;
 use portcullis_metadata::Scopes;
 use portcullis_verifier::Principal;
 
-use crate::NameGlob;
+use crate::{NameGlob, aliases::UriError, subject::Subject};
 
 /// What some messages need beside what every request needs. All rules that match count together.
 #[derive(Clone, Debug, Default)]
 pub struct Rule {
     /// The methods it counts for, such as `tools/*`; `None` means every request, streams and responses too.
     pub method: Option<NameGlob>,
-    /// The names it counts for: of a tool or prompt, or the URI of a resource. `None` means all, and those messages
-    /// that name nothing.
+    /// The names it counts for: of a tool, prompt or task, or the URI of a resource, under any spelling of it. A message
+    /// that carries several names counts if one of them matches. `None` means all, and those messages that name nothing.
     pub name: Option<NameGlob>,
     /// The scopes that those messages need.
     pub scopes: Scopes,
@@ -21,19 +21,6 @@ pub struct Rule {
     pub claims: Vec<ClaimRule>,
     /// How many of them may come of each principal, once nothing else speaks against them. `None`: any number.
     pub limit: Option<Arc<Limiter>>,
-}
-
-/// What a request is about, as far as rules look at it.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Subject<'a> {
-    method: Option<&'a str>,
-    name: Option<&'a str>,
-}
-
-impl<'a> From<&'a Envelope<'_>> for Subject<'a> {
-    fn from(envelope: &'a Envelope<'_>) -> Self {
-        Self { method: envelope.method(), name: envelope.name() }
-    }
 }
 
 /// What requests need, by what they are about.
@@ -71,17 +58,25 @@ impl Rules {
         Self { required, implications, rules, named }
     }
 
+    /// What a message is about, for [`judge`](Self::judge).
+    ///
+    /// # Errors
+    /// When a rule is for a name, and the message names a resource by a URI that readers could take for different ones.
+    pub(crate) fn subject<'a>(&self, envelope: &'a Envelope<'a>) -> Result<Subject<'a>, UriError> {
+        Subject::new(envelope, &self.rules)
+    }
+
     /// Whether the principal's claims and scopes are enough, and it does not ask too often; without a principal, where
     /// authentication is off, only the latter. Claims come first: nobody is sent for scopes that would not help. Where
     /// nothing is asked of claims, and the scopes are enough, nothing is allocated.
-    pub(crate) fn judge(&self, subject: Subject<'_>, caller: &Caller) -> Result<(), NotAllowed> {
+    pub(crate) fn judge(&self, subject: &Subject<'_>, caller: &Caller) -> Result<(), NotAllowed> {
         let principal = caller.principal();
         if let Some(principal) = principal {
             self.judge_principal(subject, principal, caller)?;
         }
         for rule in &self.rules {
             if let Some(limiter) = &rule.limit
-                && rule.counts_for(subject)
+                && subject.is_subject_to(rule)
             {
                 limiter.check_principal(principal).map_err(NotAllowed::Limited)?;
             }
@@ -89,7 +84,7 @@ impl Rules {
         Ok(())
     }
 
-    fn judge_principal(&self, subject: Subject<'_>, principal: &Principal, caller: &Caller) -> Result<(), NotAllowed> {
+    fn judge_principal(&self, subject: &Subject<'_>, principal: &Principal, caller: &Caller) -> Result<(), NotAllowed> {
         let granted = principal.scopes();
         let covers = |needed| self.implications.covers(granted, needed);
         let (mut enough, mut claims) = (covers(&self.required), ClaimsJudged::default());
@@ -111,17 +106,7 @@ impl Rules {
         Ok(())
     }
 
-    fn matching<'a>(&'a self, subject: Subject<'a>) -> impl Iterator<Item = &'a Rule> {
-        self.rules.iter().filter(move |rule| rule.counts_for(subject))
-    }
-}
-
-impl Rule {
-    fn counts_for(&self, subject: Subject<'_>) -> bool {
-        let fits = |glob: &Option<NameGlob>, text: Option<&str>| match glob {
-            Some(glob) => text.is_some_and(|text| glob.matches(text)),
-            None => true,
-        };
-        fits(&self.method, subject.method) && fits(&self.name, subject.name)
+    fn matching<'a>(&'a self, subject: &'a Subject<'_>) -> impl Iterator<Item = &'a Rule> {
+        self.rules.iter().filter(move |rule| subject.is_subject_to(rule))
     }
 }

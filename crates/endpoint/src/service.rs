@@ -29,6 +29,7 @@ impl<S, B, RB> Service<Request<B>> for Endpoint<S>
 where
     S: Service<Admitted, Response = Response<RB>> + Clone,
     B: Body<Data = Bytes>,
+    RB: Body<Data = Bytes>,
 {
     type Response = Response<EndpointBody<RB>>;
     type Error = S::Error;

@@ -1,4 +1,7 @@
+//! One JSON-RPC message, read in one pass.
+
 mod members;
+mod names;
 mod scanner;
 #[cfg(test)]
 mod tests;
@@ -7,7 +10,9 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use crate::ErrorCode;
+use self::names::Names;
+pub use self::names::{Name, NameOf};
+use crate::{ErrorCode, Revision};
 
 /// How large a message may be in ways that its length does not say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,16 +43,16 @@ pub enum Kind {
 ///
 /// A value of this type means: the bytes are UTF-8 and one JSON object with nothing behind it, no deeper than
 /// the limit; it is a request, a notification or a response and not two of them; no member that is read here
-/// stands there twice, under whatever escapes, or beside one that differs from it only in letter case or behind a
-/// NUL (readers exist that would take the other one), and neither method nor name has a NUL. It says nothing of the
-/// members that are not read.
+/// stands there twice, under whatever escapes, or beside one that differs from it only in letter case (Unicode simple
+/// case folding) or behind a NUL (readers exist that would take the other one); neither the method nor a name has a
+/// NUL; and it carries at most 1,000 names. It says nothing of the members that are not read.
 #[derive(Clone, Debug)]
 pub struct Envelope<'a> {
     kind: Kind,
     method: Option<Cow<'a, str>>,
     /// As it was written.
     id: Option<&'a str>,
-    name: Option<Cow<'a, str>>,
+    names: Names<'a>,
     initialize_version: Option<Cow<'a, str>>,
     protocol_version: Option<Cow<'a, str>>,
     has_client_capabilities: bool,
@@ -78,9 +83,13 @@ pub enum EnvelopeError {
     /// A member differs from one that decides something in letter case only, or in what follows a NUL.
     #[error("a member of the message could be taken for a known one")]
     LookAlikeMember,
-    /// `params.name`, `params.uri`, `params._meta` or a member of that is missing where the method needs it, or of the wrong type.
+    /// A member that names a tool, prompt, resource or task, or `params._meta` or a member of that, is missing where the
+    /// method needs it, or of the wrong type.
     #[error("a parameter of the message is missing or of the wrong type")]
     InvalidParams,
+    /// It names more than 1,000 tools, prompts, resources and tasks.
+    #[error("the message names too many tools, prompts, resources or tasks")]
+    TooManyNames,
 }
 
 impl EnvelopeError {
@@ -95,6 +104,7 @@ impl EnvelopeError {
             Self::DuplicateMember => "message.duplicate_member",
             Self::LookAlikeMember => "message.look_alike_member",
             Self::InvalidParams => "message.invalid_params",
+            Self::TooManyNames => "message.too_many_names",
         }
     }
 
@@ -102,7 +112,7 @@ impl EnvelopeError {
     pub const fn rpc_code(self) -> ErrorCode {
         match self {
             Self::NotUtf8 | Self::NotJson => ErrorCode::ParseError,
-            Self::InvalidParams => ErrorCode::InvalidParams,
+            Self::InvalidParams | Self::TooManyNames => ErrorCode::InvalidParams,
             Self::TooDeep | Self::Batch | Self::NotJsonRpc | Self::DuplicateMember | Self::LookAlikeMember => {
                 ErrorCode::InvalidRequest
             }
@@ -122,47 +132,49 @@ impl<'a> Envelope<'a> {
             return Err(EnvelopeError::NotJsonRpc);
         }
         match members.method {
-            Some(method) => Self::call(decisive(method).ok_or(EnvelopeError::NotJsonRpc)?, members),
-            None => Self::response(members),
+            Some(method) => Self::call(decisive(method).ok_or(EnvelopeError::NotJsonRpc)?, members, limits),
+            None => Self::response(members, limits),
         }
     }
 
-    fn call(method: Cow<'a, str>, members: members::Message<'a>) -> Result<Self, EnvelopeError> {
+    /// The `id` of a request that [`parse`](Self::parse) refuses, as it is written, for the error that answers it. `None` where
+    /// no single valid `id` can be read, and for a message without a method: its `id` belongs to the other side.
+    pub fn refused_id(body: &'a [u8]) -> Option<&'a RawValue> {
+        let id = members::read_id(std::str::from_utf8(body).ok()?).filter(|id| is_identifier(id))?;
+        serde_json::from_str(id).ok()
+    }
+
+    fn call(method: Cow<'a, str>, members: members::Message<'a>, limits: Limits) -> Result<Self, EnvelopeError> {
         if members.result.is_some() || members.error.is_some() || members.id.is_some_and(|id| !is_identifier(id)) {
             return Err(EnvelopeError::NotJsonRpc);
         }
         let params = members.params.unwrap_or_default();
-        let (named_by, initializes) = (NameMember::of(&method), method == "initialize");
-        if params.look_alike && (named_by.is_some() || initializes) {
+        let initializes = method == "initialize";
+        if initializes && params.has_look_alike("protocolVersion") {
             return Err(EnvelopeError::LookAlikeMember);
         }
-        let name = match named_by {
-            Some(member) => {
-                let value = if member == NameMember::Name { params.name } else { params.uri };
-                Some(value.and_then(decisive).ok_or(EnvelopeError::InvalidParams)?)
-            }
-            None => None,
-        };
         let initialize_version = if initializes { params.protocol_version.and_then(members::text) } else { None };
-        let meta = params.meta.unwrap_or_default();
+        let no_meta = members::Meta::default();
+        let meta = params.meta.as_ref().unwrap_or(&no_meta);
         let protocol_version = match meta.protocol_version {
             Some(version) => Some(members::text(version).ok_or(EnvelopeError::InvalidParams)?),
             None => None,
         };
+        let is_modern = protocol_version.as_deref().and_then(Revision::parse).is_some_and(Revision::is_modern);
         Ok(Self {
             kind: if members.id.is_some() { Kind::Request } else { Kind::Notification },
+            names: Names::read(&method, &params, meta, is_modern, limits.max_depth)?,
             method: Some(method),
             id: members.id,
-            name,
             initialize_version,
-            protocol_version,
             has_client_capabilities: meta.client_capabilities.is_some_and(|value| value.starts_with('{')),
+            protocol_version,
         })
     }
 
-    fn response(members: members::Message<'a>) -> Result<Self, EnvelopeError> {
+    fn response(members: members::Message<'a>, limits: Limits) -> Result<Self, EnvelopeError> {
         let id = members.id.filter(|id| is_identifier(id));
-        let answers = match (members.result, members.error) {
+        let answers = match (&members.result, members.error) {
             (Some(_), None) => id.is_some(),
             (None, Some(_)) => true,
             _ => false,
@@ -172,11 +184,15 @@ impl<'a> Envelope<'a> {
         if !answers || odd_id || members.params.is_some() {
             return Err(EnvelopeError::NotJsonRpc);
         }
+        let mut names = Names::default();
+        if let Some(meta) = members.result.and_then(|outcome| outcome.meta) {
+            names.read_related(&meta, limits.max_depth)?;
+        }
         Ok(Self {
             kind: Kind::Response,
             method: None,
             id,
-            name: None,
+            names,
             initialize_version: None,
             protocol_version: None,
             has_client_capabilities: false,
@@ -198,10 +214,21 @@ impl<'a> Envelope<'a> {
         self.id.and_then(|id| serde_json::from_str(id).ok())
     }
 
-    /// What the method acts on: `params.name` of `tools/call` and `prompts/get`, `params.uri` of
-    /// `resources/read`, `resources/subscribe` and `resources/unsubscribe`. Always there for these.
+    /// The first of its [names](Self::names): what the method acts on, where it acts on one thing.
     pub fn name(&self) -> Option<&str> {
-        self.name.as_deref()
+        self.names.first().map(Name::text)
+    }
+
+    /// Every name of a tool, prompt, resource or task that the message carries, at most 1,000:
+    ///
+    /// - `params.name` of `tools/call` and `prompts/get`, and `params.uri` of `resources/read`, which are always there;
+    /// - `params.uri` of `resources/subscribe` and `resources/unsubscribe`, which are always there in revisions with sessions;
+    /// - `params.ref.name` and `params.ref.uri` of `completion/complete`;
+    /// - each of `params.notifications.resourceSubscriptions` of `subscriptions/listen`;
+    /// - `params.taskId` of `tasks/get`, `tasks/result`, `tasks/cancel`, `tasks/update` and `notifications/tasks/status`;
+    /// - the `taskId` of `io.modelcontextprotocol/related-task` in the `_meta` of any message or result.
+    pub fn names(&self) -> impl Iterator<Item = &Name<'a>> {
+        self.names.iter()
     }
 
     /// The version in the request's own `_meta`, which modern revisions require.
@@ -222,27 +249,6 @@ impl<'a> Envelope<'a> {
     /// The version that an `initialize` message asks for.
     pub fn initialize_version(&self) -> Option<&str> {
         self.initialize_version.as_deref()
-    }
-}
-
-/// The member of `params` that names what a method acts on.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum NameMember {
-    Name,
-    Uri,
-}
-
-impl NameMember {
-    /// Letter case does not count, so that a rule for a name is not passed by where a server does not mind it either.
-    fn of(method: &str) -> Option<Self> {
-        let is = |known: &&str| method.eq_ignore_ascii_case(known);
-        if ["tools/call", "prompts/get"].iter().any(is) {
-            Some(Self::Name)
-        } else if ["resources/read", "resources/subscribe", "resources/unsubscribe"].iter().any(is) {
-            Some(Self::Uri)
-        } else {
-            None
-        }
     }
 }
 

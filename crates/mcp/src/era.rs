@@ -1,3 +1,5 @@
+//! Which family of revisions a message follows, and whether its headers agree.
+
 #[cfg(test)]
 mod tests;
 mod version_header;
@@ -49,6 +51,16 @@ pub enum EraError {
         /// What is served.
         supported: Revisions,
     },
+    /// The revision that `initialize` settled on is not served.
+    #[error("Unsupported protocol version {negotiated}; this endpoint serves {supported}")]
+    NegotiatedVersion {
+        /// What the server settled on, cut at 64 characters.
+        negotiated: String,
+        /// What the client asked for, cut at 64 characters.
+        requested: String,
+        /// What is served, without the revisions that have no `initialize`.
+        supported: Revisions,
+    },
     /// `initialize` as a modern request: it begins a session, and modern revisions have neither.
     #[error("Method not found")]
     ModernInitialize,
@@ -65,6 +77,7 @@ impl EraError {
             Self::HeaderMismatch { .. } => "era.header_mismatch",
             Self::MissingMeta { .. } => "era.meta_missing",
             Self::UnsupportedVersion { .. } => "era.version_unsupported",
+            Self::NegotiatedVersion { .. } => "era.version_negotiated",
             Self::ModernInitialize => "era.modern_initialize",
             Self::LegacyVersion => "era.legacy_version",
         }
@@ -84,7 +97,7 @@ impl EraError {
             Self::Message(error) => error.rpc_code(),
             Self::HeaderMismatch { .. } => ErrorCode::HeaderMismatch,
             Self::MissingMeta { .. } => ErrorCode::InvalidParams,
-            Self::UnsupportedVersion { .. } => ErrorCode::UnsupportedProtocolVersion,
+            Self::UnsupportedVersion { .. } | Self::NegotiatedVersion { .. } => ErrorCode::UnsupportedProtocolVersion,
             Self::ModernInitialize => ErrorCode::MethodNotFound,
             Self::LegacyVersion => ErrorCode::InvalidRequest,
         }
@@ -93,7 +106,8 @@ impl EraError {
     /// The `data` of the JSON-RPC error: `supported` and `requested` for an unsupported version.
     pub fn data(&self) -> Option<Value> {
         match self {
-            Self::UnsupportedVersion { requested, supported } => {
+            Self::UnsupportedVersion { requested, supported }
+            | Self::NegotiatedVersion { requested, supported, .. } => {
                 let supported: Vec<_> = supported.iter().map(Revision::as_str).collect();
                 Some(json!({ "supported": supported, "requested": requested }))
             }
@@ -106,13 +120,35 @@ impl EraError {
         matches!(self, Self::LegacyVersion)
     }
 
+    /// The error for an `initialize` that settled on a revision that is not served.
+    pub fn negotiated(negotiated: &str, requested: &str, served: Revisions) -> Self {
+        let supported = served.iter().filter(|revision| !revision.is_modern()).collect();
+        Self::NegotiatedVersion { negotiated: cut(negotiated), requested: cut(requested), supported }
+    }
+
+    /// The same error, with fewer revisions in `supported` of an unsupported version.
+    #[must_use]
+    pub fn narrowed(self, narrow: impl FnOnce(Revisions) -> Revisions) -> Self {
+        match self {
+            Self::UnsupportedVersion { requested, supported } => {
+                Self::UnsupportedVersion { requested, supported: narrow(supported) }
+            }
+            other => other,
+        }
+    }
+
     fn mismatch(header: HeaderName) -> Self {
         Self::HeaderMismatch { header }
     }
 
     fn unsupported(requested: &str, supported: Revisions) -> Self {
-        Self::UnsupportedVersion { requested: requested.chars().take(64).collect(), supported }
+        Self::UnsupportedVersion { requested: cut(requested), supported }
     }
+}
+
+/// A version as an error quotes it.
+fn cut(version: &str) -> String {
+    version.chars().take(64).collect()
 }
 
 /// Tells the era of a POSTed message, and holds a modern one against its headers.
@@ -226,7 +262,7 @@ fn mirrored(envelope: &Envelope<'_>, headers: &HeaderMap) -> Result<(), EraError
     if !agrees {
         return Err(EraError::mismatch(header::METHOD));
     }
-    let Some(name) = envelope.name() else { return Ok(()) };
+    let Some(name) = envelope.name().filter(|_| may_be_mirrored(method)) else { return Ok(()) };
     let required = required && mirrored_member(method).is_some();
     let agrees = match header::single(headers, &header::NAME) {
         Ok(Some(value)) => decode_mirrored(value).is_ok_and(|mirrored| mirrored == name),
@@ -234,4 +270,13 @@ fn mirrored(envelope: &Envelope<'_>, headers: &HeaderMap) -> Result<(), EraError
         Err(header::Repeated) => false,
     };
     if agrees { Ok(()) } else { Err(EraError::mismatch(header::NAME)) }
+}
+
+/// Whether `Mcp-Name` says something about a message of the method: where 2026-07-28 requires it, for `tasks/*` (SEP-2663), and for
+/// the methods that 2026-07-28 replaced, in any letter case. Other methods carry their names elsewhere, or several.
+fn may_be_mirrored(method: &str) -> bool {
+    let is = |known: &&str| method.eq_ignore_ascii_case(known);
+    let is_task = || method.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("tasks/"));
+    ["tools/call", "prompts/get", "resources/read", "resources/subscribe", "resources/unsubscribe"].iter().any(is)
+        || is_task()
 }

@@ -9,6 +9,12 @@ pub fn envelope(data: &[u8]) {
     if let (Ok(envelope), Ok(message)) = (&parsed, serde_json::from_slice::<Value>(data)) {
         agree(envelope, &message);
     }
+    if let Some(id) = Envelope::refused_id(data) {
+        let message: Value = serde_json::from_slice(data).unwrap_or_default();
+        // Numbers beyond 64 bits are read as floating-point ones.
+        let held = message.get("id").is_some_and(|held| held.is_number() || held.is_string());
+        assert!(held || message.is_null(), "{id}");
+    }
     for headers in [HeaderMap::new(), modern_headers(&parsed), legacy_headers()] {
         let _ = classify(parsed.as_ref(), &headers, Revisions::default());
     }
@@ -17,10 +23,19 @@ pub fn envelope(data: &[u8]) {
 fn agree(envelope: &Envelope<'_>, message: &Value) {
     assert_eq!(envelope.method(), message.get("method").and_then(Value::as_str));
     let params = message.get("params");
-    if let Some(name) = envelope.name() {
-        let held = ["name", "uri"].map(|member| params.and_then(|params| params.get(member)?.as_str()));
-        assert!(held.contains(&Some(name)), "{name:?}");
-        assert_eq!(decode_mirrored(&encode_mirrored(name)).as_deref(), Ok(name));
+    for name in envelope.names() {
+        assert!(holds(message, name.text()), "{name:?}");
+        assert_eq!(decode_mirrored(&encode_mirrored(name.text())).as_deref(), Ok(name.text()));
+    }
+}
+
+/// Whether a text stands anywhere in a value.
+fn holds(value: &Value, text: &str) -> bool {
+    match value {
+        Value::String(held) => held == text,
+        Value::Array(elements) => elements.iter().any(|element| holds(element, text)),
+        Value::Object(members) => members.values().any(|member| holds(member, text)),
+        _ => false,
     }
 }
 

@@ -99,20 +99,37 @@ async fn unreadable_messages_in_a_session_get_their_own_errors() {
         "]".repeat(63)
     );
     let headers = [("content-type", "application/json"), (SESSION, identifier.as_str())];
-    for (body, code, reason) in [
-        (b"{".as_slice(), -32700, "message.not_json"),
-        (b"", -32700, "message.not_json"),
-        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xC0\x80\"}", -32700, "message.not_utf8"),
-        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"} x", -32700, "message.not_json"),
-        (b"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]", -32600, "message.batch"),
-        (b"{}", -32600, "message.not_json_rpc"),
-        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"method\":\"ping\"}", -32600, "message.duplicate_member"),
-        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{}}", -32602, "message.invalid_params"),
-        (deep.as_bytes(), -32600, "message.too_deep"),
+    for (body, code, reason, id) in [
+        (b"{".as_slice(), -32700, "message.not_json", json!(null)),
+        (b"", -32700, "message.not_json", json!(null)),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xC0\x80\"}", -32700, "message.not_utf8", json!(null)),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"} x", -32700, "message.not_json", json!(null)),
+        (b"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]", -32600, "message.batch", json!(null)),
+        (b"{}", -32600, "message.not_json_rpc", json!(null)),
+        (b"{\"id\":\"a\",\"method\":\"ping\"}", -32600, "message.not_json_rpc", json!("a")),
+        (
+            b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"method\":\"ping\"}",
+            -32600,
+            "message.duplicate_member",
+            json!(1),
+        ),
+        (
+            b"{\"jsonrpc\":\"2.0\",\"id\":1,\"id\":1,\"method\":\"ping\"}",
+            -32600,
+            "message.duplicate_member",
+            json!(null),
+        ),
+        (
+            b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{}}",
+            -32602,
+            "message.invalid_params",
+            json!(1),
+        ),
+        (deep.as_bytes(), -32600, "message.too_deep", json!(1)),
     ] {
         let answer = world.send("POST", &headers, body.to_vec()).await;
         assert_eq!(answer.error(), (400, code), "{}", body.escape_ascii());
-        assert_eq!(answer.json()["id"], json!(null));
+        assert_eq!(answer.json()["id"], id, "{}", body.escape_ascii());
         assert_eq!(world.decided(), (400, Some(reason)));
     }
     assert_eq!(world.inner.seen().len(), 1);

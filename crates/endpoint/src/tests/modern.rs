@@ -2,6 +2,7 @@ use portcullis_mcp::{Era, Revision, Revisions};
 use serde_json::json;
 
 use super::world::*;
+use crate::EndpointLayer;
 
 const MODERN: (&str, &str) = (VERSION, "2026-07-28");
 
@@ -75,11 +76,56 @@ async fn an_unsupported_version_is_answered_with_the_served_ones() {
             "jsonrpc": "2.0", "id": 7,
             "error": {
                 "code": -32022, "message": "Unsupported protocol version",
-                "data": {"supported": ["2026-07-28", "2025-11-25", "2025-06-18"], "requested": "2099-01-01"},
+                "data": {"supported": ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"], "requested": "2099-01-01"},
             },
         })
     );
     assert_eq!(world.decided(), (400, Some("era.version_unsupported")));
+}
+
+/// E11, F5: once the upstream has listed its revisions, `supported` has no other ones.
+#[tokio::test]
+async fn supported_has_no_revision_that_the_upstream_lacks() {
+    let json = [("content-type", "application/json")];
+    const DISCOVERED: &str = r#"{"jsonrpc":"2.0","id":7,"result":{"supportedVersions":["2026-07-28","2027-01-01"]}}"#;
+    const REFUSED: &str =
+        r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32022,"message":"no","data":{"supported":["2025-11-25"]}}}"#;
+    const OTHER: &str =
+        r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"no","data":{"supported":["2025-11-25"]}}}"#;
+    let all = json!(["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"]);
+    for (method, status, body, supported) in [
+        ("server/discover", 200, DISCOVERED, json!(["2026-07-28"])),
+        ("tools/list", 400, REFUSED, json!(["2025-11-25"])),
+        ("tools/list", 400, OTHER, all.clone()),
+        ("tools/list", 200, DISCOVERED, all.clone()),
+        ("server/discover", 200, "no JSON", all),
+    ] {
+        let world = World::guarded("");
+        let layer = EndpointLayer::new(world.settings.clone()).unwrap();
+        world.inner.answers(status, &json, body);
+        let answer = world.post_through(&layer, &[MODERN, ("mcp-method", method)], modern(method, json!({}))).await;
+        assert_eq!((answer.status, &*answer.body), (status, body.as_bytes()));
+        let mut message = modern("tools/list", json!({}));
+        message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2099-01-01");
+        let headers = [(VERSION, "2099-01-01"), ("mcp-method", "tools/list")];
+        let answer = world.post_through(&layer, &headers, message).await;
+        assert_eq!(answer.error(), (400, -32022));
+        assert_eq!(answer.json()["error"]["data"]["supported"], supported, "{method} {body}");
+    }
+}
+
+/// E11: a method that the revision does not have is answered by the upstream, whatever its parameters lack.
+#[tokio::test]
+async fn methods_of_older_revisions_are_answered_by_the_upstream() {
+    let world = World::guarded("");
+    const UNKNOWN: &str = r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"Method not found"}}"#;
+    for method in ["resources/subscribe", "resources/unsubscribe"] {
+        world.inner.answers(404, &[("content-type", "application/json")], UNKNOWN);
+        let answer = world.post(&[MODERN, ("mcp-method", method)], modern(method, json!({}))).await;
+        assert_eq!((answer.status, &*answer.body), (404, UNKNOWN.as_bytes()), "{method}");
+    }
+    let read = world.post(&[MODERN, ("mcp-method", "resources/read")], modern("resources/read", json!({}))).await;
+    assert_eq!((read.error(), read.json()["id"].clone()), ((400, -32602), json!(7)));
 }
 
 /// F5: where only modern revisions are served there are no streams and no initialize.

@@ -159,6 +159,20 @@ impl World {
         Answer { status: parts.status.as_u16(), headers: parts.headers, body }
     }
 
+    /// POSTs a message as JSON to an endpoint that is kept.
+    pub(super) async fn post_through(
+        &self,
+        layer: &EndpointLayer,
+        headers: &[(&str, &str)],
+        message: impl ToString,
+    ) -> Answer {
+        let headers = [headers, &[("content-type", "application/json")]].concat();
+        let guarded = GuardLayer::new(Arc::clone(&self.settings.resource)).layer(layer.layer(self.inner.clone()));
+        let request = self.request("POST", &headers, Full::new(Bytes::from(message.to_string())));
+        let (parts, body) = guarded.oneshot(request).await.unwrap().into_parts();
+        Answer { status: parts.status.as_u16(), headers: parts.headers, body: body.collect().await.unwrap().to_bytes() }
+    }
+
     pub(super) fn request<B>(&self, method: &str, headers: &[(&str, &str)], body: B) -> Request<B> {
         let mut request = Request::builder().method(method).uri("/mcp").header("host", "mcp.example.com");
         if let Some(token) = &self.token {
@@ -277,6 +291,11 @@ impl Inner {
             response = response.header(*name, *value);
         }
         self.0.lock().unwrap().answers.push_back(response.body(Full::new(body.into())).unwrap());
+    }
+
+    /// Puts something into the extensions of the last answer in the script.
+    pub(super) fn with_extension<T: Clone + Send + Sync + 'static>(&self, extension: T) {
+        self.0.lock().unwrap().answers.back_mut().unwrap().extensions_mut().insert(extension);
     }
 
     /// From now on nothing is answered at all, or again.

@@ -12,6 +12,45 @@ pub(super) fn read(text: &str, max_depth: usize) -> Result<Message<'_>, Envelope
     if pass.scanner.next().is_some() { Err(EnvelopeError::NotJson) } else { Ok(message) }
 }
 
+/// Reads an object that stands in a message that was read before, as deep as `T` says. `null` counts as an empty one.
+pub(super) fn nested<'a, T: Members<'a>>(value: &'a str, max_depth: usize) -> Result<T, EnvelopeError> {
+    Pass { scanner: Scanner::new(value), max_depth }.object()
+}
+
+/// Passes each element of an array that stands in a message that was read before. `null` counts as an empty one.
+pub(super) fn each_element<'a>(
+    value: &'a str,
+    mut element: impl FnMut(&'a str) -> Result<(), EnvelopeError>,
+) -> Result<(), EnvelopeError> {
+    let mut scanner = Scanner::new(value);
+    if value == "null" {
+        return Ok(());
+    }
+    if !scanner.take(b'[') {
+        return Err(EnvelopeError::InvalidParams);
+    }
+    if scanner.take(b']') {
+        return Ok(());
+    }
+    loop {
+        element(scanner.value(usize::MAX)?)?;
+        if !scanner.take(b',') {
+            return Ok(());
+        }
+    }
+}
+
+/// Reads the `id` of a message with a method that is refused for another reason. `None` unless the text is one JSON object
+/// with exactly one `id` and nothing that some readers would take for a second one.
+pub(super) fn read_id(text: &str) -> Option<&str> {
+    let mut pass = Pass { scanner: Scanner::new(text), max_depth: usize::MAX };
+    if pass.scanner.next() != Some(b'{') {
+        return None;
+    }
+    let identity: Identity<'_> = pass.object().ok()?;
+    identity.id.filter(|_| identity.has_method && pass.scanner.next().is_none())
+}
+
 /// The text of a JSON string; `None` for any other value, and for one that escapes half of a surrogate pair.
 pub(super) fn text(value: &str) -> Option<Cow<'_, str>> {
     let inner = value.strip_prefix('"')?.strip_suffix('"')?;
@@ -25,7 +64,7 @@ pub(super) struct Message<'a> {
     pub(super) id: Option<&'a str>,
     pub(super) method: Option<&'a str>,
     pub(super) params: Option<Params<'a>>,
-    pub(super) result: Option<&'a str>,
+    pub(super) result: Option<Outcome<'a>>,
     pub(super) error: Option<&'a str>,
 }
 
@@ -41,32 +80,103 @@ impl<'a> Members<'a> for Message<'a> {
             "id" => set(&mut self.id, pass.value::<Self>()?),
             "method" => set(&mut self.method, pass.value::<Self>()?),
             "params" => set(&mut self.params, pass.object()?),
-            "result" => set(&mut self.result, pass.value::<Self>()?),
+            "result" => {
+                let outcome = if pass.scanner.next() == Some(b'{') { pass.object()? } else { pass.other::<Self, _>()? };
+                set(&mut self.result, outcome)
+            }
             "error" => set(&mut self.error, pass.value::<Self>()?),
             _ => Ok(false),
         }
     }
 
-    fn look_alike(&mut self, _name: &str) -> Result<(), EnvelopeError> {
+    fn look_alike(&mut self, _name: &'static str) -> Result<(), EnvelopeError> {
         Err(EnvelopeError::LookAlikeMember)
     }
 }
 
-/// The members of `params`.
+/// What tells who waits for the answer to a message.
+#[derive(Default)]
+struct Identity<'a> {
+    id: Option<&'a str>,
+    has_method: bool,
+}
+
+impl<'a> Members<'a> for Identity<'a> {
+    const DEPTH: usize = 1;
+    const NAMES: &'static [&'static str] = &["id"];
+    const IF_ARRAY: EnvelopeError = EnvelopeError::Batch;
+    const IF_SCALAR: EnvelopeError = EnvelopeError::NotJsonRpc;
+
+    fn take(&mut self, name: &str, pass: &mut Pass<'a>) -> Result<bool, EnvelopeError> {
+        match name {
+            "id" => set(&mut self.id, pass.value::<Self>()?),
+            "method" => {
+                self.has_method = true;
+                pass.value::<Self>().map(|_| true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    fn look_alike(&mut self, _name: &'static str) -> Result<(), EnvelopeError> {
+        Err(EnvelopeError::LookAlikeMember)
+    }
+}
+
+/// The members of `result`; those of an empty object for any other value.
+#[derive(Default)]
+pub(super) struct Outcome<'a> {
+    pub(super) meta: Option<Meta<'a>>,
+}
+
+impl<'a> Members<'a> for Outcome<'a> {
+    const DEPTH: usize = 2;
+    const NAMES: &'static [&'static str] = &["_meta"];
+    const IF_ARRAY: EnvelopeError = EnvelopeError::NotJsonRpc;
+    const IF_SCALAR: EnvelopeError = EnvelopeError::NotJsonRpc;
+
+    fn take(&mut self, name: &str, pass: &mut Pass<'a>) -> Result<bool, EnvelopeError> {
+        match name {
+            "_meta" => set(&mut self.meta, pass.object()?),
+            _ => Ok(false),
+        }
+    }
+
+    fn look_alike(&mut self, _name: &'static str) -> Result<(), EnvelopeError> {
+        Err(EnvelopeError::LookAlikeMember)
+    }
+}
+
+/// The members of `params`. Objects that only some methods have are left as they are written.
 #[derive(Default)]
 pub(super) struct Params<'a> {
     pub(super) name: Option<&'a str>,
     pub(super) uri: Option<&'a str>,
+    pub(super) task_id: Option<&'a str>,
+    pub(super) reference: Option<&'a str>,
+    pub(super) notifications: Option<&'a str>,
     pub(super) protocol_version: Option<&'a str>,
     pub(super) meta: Option<Meta<'a>>,
-    /// A member that could be taken for `name`, `uri` or `protocolVersion`: wrong where the method reads these, and
-    /// a parameter like others where it does not.
-    pub(super) look_alike: bool,
+    /// One bit for each of `NAMES` that another member could be taken for: wrong where the method reads that one, and a
+    /// parameter like others where it does not.
+    look_alikes: u8,
+}
+
+impl Params<'_> {
+    /// Whether a member could be taken for this one of `NAMES`.
+    pub(super) fn has_look_alike(&self, name: &str) -> bool {
+        self.look_alikes & Self::bit(name) != 0
+    }
+
+    fn bit(name: &str) -> u8 {
+        Self::NAMES.iter().position(|known| *known == name).map_or(0, |position| 1 << position)
+    }
 }
 
 impl<'a> Members<'a> for Params<'a> {
     const DEPTH: usize = 2;
-    const NAMES: &'static [&'static str] = &["name", "uri", "protocolVersion", "_meta"];
+    const NAMES: &'static [&'static str] =
+        &["name", "uri", "taskId", "ref", "notifications", "protocolVersion", "_meta"];
     const IF_ARRAY: EnvelopeError = EnvelopeError::NotJsonRpc;
     const IF_SCALAR: EnvelopeError = EnvelopeError::NotJsonRpc;
 
@@ -74,17 +184,20 @@ impl<'a> Members<'a> for Params<'a> {
         match name {
             "name" => set(&mut self.name, pass.value::<Self>()?),
             "uri" => set(&mut self.uri, pass.value::<Self>()?),
+            "taskId" => set(&mut self.task_id, pass.value::<Self>()?),
+            "ref" => set(&mut self.reference, pass.value::<Self>()?),
+            "notifications" => set(&mut self.notifications, pass.value::<Self>()?),
             "protocolVersion" => set(&mut self.protocol_version, pass.value::<Self>()?),
             "_meta" => set(&mut self.meta, pass.object()?),
             _ => Ok(false),
         }
     }
 
-    fn look_alike(&mut self, name: &str) -> Result<(), EnvelopeError> {
+    fn look_alike(&mut self, name: &'static str) -> Result<(), EnvelopeError> {
         if name == "_meta" {
             return Err(EnvelopeError::LookAlikeMember);
         }
-        self.look_alike = true;
+        self.look_alikes |= Self::bit(name);
         Ok(())
     }
 }
@@ -94,11 +207,12 @@ impl<'a> Members<'a> for Params<'a> {
 pub(super) struct Meta<'a> {
     pub(super) protocol_version: Option<&'a str>,
     pub(super) client_capabilities: Option<&'a str>,
+    pub(super) related_task: Option<&'a str>,
 }
 
 impl<'a> Members<'a> for Meta<'a> {
     const DEPTH: usize = 3;
-    const NAMES: &'static [&'static str] = &[meta::PROTOCOL_VERSION, meta::CLIENT_CAPABILITIES];
+    const NAMES: &'static [&'static str] = &[meta::PROTOCOL_VERSION, meta::CLIENT_CAPABILITIES, meta::RELATED_TASK];
     const IF_ARRAY: EnvelopeError = EnvelopeError::InvalidParams;
     const IF_SCALAR: EnvelopeError = EnvelopeError::InvalidParams;
 
@@ -106,17 +220,60 @@ impl<'a> Members<'a> for Meta<'a> {
         match name {
             meta::PROTOCOL_VERSION => set(&mut self.protocol_version, pass.value::<Self>()?),
             meta::CLIENT_CAPABILITIES => set(&mut self.client_capabilities, pass.value::<Self>()?),
+            meta::RELATED_TASK => set(&mut self.related_task, pass.value::<Self>()?),
             _ => Ok(false),
         }
     }
 
-    fn look_alike(&mut self, _name: &str) -> Result<(), EnvelopeError> {
+    fn look_alike(&mut self, _name: &'static str) -> Result<(), EnvelopeError> {
         Err(EnvelopeError::LookAlikeMember)
     }
 }
 
+/// An object whose members that are read are texts, all of them names.
+macro_rules! texts {
+    ($(#[$doc:meta])* $object:ident at $depth:literal: $($name:literal => $field:ident),+) => {
+        $(#[$doc])*
+        #[derive(Default)]
+        pub(super) struct $object<'a> {
+            $(pub(super) $field: Option<&'a str>,)+
+        }
+
+        impl<'a> Members<'a> for $object<'a> {
+            const DEPTH: usize = $depth;
+            const NAMES: &'static [&'static str] = &[$($name),+];
+            const IF_ARRAY: EnvelopeError = EnvelopeError::InvalidParams;
+            const IF_SCALAR: EnvelopeError = EnvelopeError::InvalidParams;
+
+            fn take(&mut self, name: &str, pass: &mut Pass<'a>) -> Result<bool, EnvelopeError> {
+                match name {
+                    $($name => set(&mut self.$field, pass.value::<Self>()?),)+
+                    _ => Ok(false),
+                }
+            }
+
+            fn look_alike(&mut self, _name: &'static str) -> Result<(), EnvelopeError> {
+                Err(EnvelopeError::LookAlikeMember)
+            }
+        }
+    };
+}
+
+texts! {
+    /// The members of `params.ref` of `completion/complete`.
+    Reference at 3: "name" => name, "uri" => uri
+}
+texts! {
+    /// The members of `params.notifications` of `subscriptions/listen`.
+    SubscriptionFilter at 3: "resourceSubscriptions" => resource_subscriptions
+}
+texts! {
+    /// The members of `io.modelcontextprotocol/related-task` in `_meta`.
+    RelatedTask at 4: "taskId" => task_id
+}
+
 /// An object of the message of which some members are read. `null` in its place counts as an empty one.
-trait Members<'a>: Default {
+pub(super) trait Members<'a>: Default {
     /// How deep the object stands, the message being 1.
     const DEPTH: usize;
     const NAMES: &'static [&'static str];
@@ -127,10 +284,10 @@ trait Members<'a>: Default {
     fn take(&mut self, name: &str, pass: &mut Pass<'a>) -> Result<bool, EnvelopeError>;
 
     /// Judges a member that some readers would take for the one in `NAMES`.
-    fn look_alike(&mut self, name: &str) -> Result<(), EnvelopeError>;
+    fn look_alike(&mut self, name: &'static str) -> Result<(), EnvelopeError>;
 }
 
-struct Pass<'a> {
+pub(super) struct Pass<'a> {
     scanner: Scanner<'a>,
     max_depth: usize,
 }
@@ -172,6 +329,11 @@ impl<'a> Pass<'a> {
         self.scanner.value(self.max_depth.saturating_sub(T::DEPTH))
     }
 
+    /// Passes over a value that is not an object, where one may stand.
+    fn other<T: Members<'a>, O: Default>(&mut self) -> Result<O, EnvelopeError> {
+        self.value::<T>().map(|_| O::default())
+    }
+
     /// What else stands where an object should. It is read to its end, so that what is not JSON is not called an array.
     fn no_object<T: Members<'a>>(&mut self) -> Result<T, EnvelopeError> {
         let value = self.scanner.value(usize::MAX)?;
@@ -190,8 +352,8 @@ fn set<T>(slot: &mut Option<T>, value: T) -> Result<bool, EnvelopeError> {
     }
 }
 
-/// Whether two names are the same to readers that ignore letter case or end a text at a NUL. Go's take the long s
-/// for the letter that it folds to, Java's the two Turkish letters; no known name has a k for the Kelvin sign.
+/// Whether two names are the same to readers that ignore letter case or end a text at a NUL. Under Unicode simple case folding
+/// two characters beyond ASCII fold to an ASCII letter: the long s and the Kelvin sign. Java folds the two Turkish letters, too.
 fn looks_alike(name: &str, known: &str) -> bool {
     // Neither folding nor a NUL makes a text longer.
     if name.len() < known.len() {
@@ -199,6 +361,7 @@ fn looks_alike(name: &str, known: &str) -> bool {
     }
     let fold = |c: char| match c {
         '\u{17F}' => 's',
+        '\u{212A}' => 'k',
         '\u{130}' | '\u{131}' => 'i',
         c => c.to_ascii_lowercase(),
     };

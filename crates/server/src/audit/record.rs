@@ -57,6 +57,13 @@ impl<'a> DecisionRecord<'a> {
             }
             (None, None) => {}
         }
+        if let Some(operation) = decision.operation.filter(|operation| operation.target_count() > 1) {
+            push(out, r#","mcp.further_targets":["#);
+            for (position, target) in operation.further_targets().enumerate() {
+                text(out, if position > 0 { "," } else { "" }, target, MAX_TEXT);
+            }
+            number(out, r#"],"mcp.target_count":"#, operation.target_count() as u64);
+        }
         text(out, r#","http.method":"#, decision.method.as_str(), MAX_TEXT);
         text(out, r#","http.path":"#, decision.path, MAX_TEXT);
         push(out, r#","http.status":"#);

@@ -173,6 +173,30 @@ fn a_line_is_these_bytes() {
     assert_eq!(lines, expected);
 }
 
+/// J4: a message that names several things tells them all, up to a bound, and how many they are.
+#[test]
+fn further_targets_are_told() {
+    let mut bench = Bench::new(1 << 20);
+    let operation = Operation::new("subscriptions/listen", Some("file:///a"));
+    bench.decide_about("/mcp", None, Some(&operation.clone().with_further(["note:\"b", "note:c"].iter())));
+    bench.decide_about(
+        "/mcp",
+        None,
+        Some(&operation.clone().with_further((1..1000).map(|number| format!("n:{number}")))),
+    );
+    bench.decide_about("/mcp", None, Some(&operation));
+    assert_eq!(bench.writer.turn(), Turn::Pause);
+    let records = bench.sink.records(0);
+    assert_eq!(records[1]["mcp.target"], "file:///a");
+    assert_eq!(
+        (&records[1]["mcp.further_targets"], &records[1]["mcp.target_count"]),
+        (&["note:\"b", "note:c"][..].into(), &3.into())
+    );
+    assert_eq!(records[2]["mcp.further_targets"].as_array().unwrap().len(), Operation::MAX_FURTHER);
+    assert_eq!(records[2]["mcp.target_count"], 1000);
+    assert_eq!((records[3].get("mcp.further_targets"), records[3].get("mcp.target_count")), (None, None));
+}
+
 /// J4: a tool is told and counted by its name; what other methods act on is told alone.
 #[test]
 fn tools_are_told_and_counted() {

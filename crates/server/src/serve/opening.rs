@@ -12,6 +12,7 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderName, Response, StatusCode};
 use http_body_util::{BodyExt as _, Either, Empty};
+use portcullis_endpoint::Unrecorded;
 use portcullis_metadata::ResourceUri;
 use portcullis_session::HeldRoom;
 use tokio::{sync::oneshot, time::timeout};
@@ -29,13 +30,7 @@ pub(super) struct Openings {
 }
 
 /// The answer to come.
-pub(super) struct Opening(oneshot::Receiver<Unclaimed>);
-
-/// An answer until somebody takes it. Dropped before, the session that it names is over.
-struct Unclaimed {
-    response: Option<Response<BackendBody>>,
-    openings: Arc<Openings>,
-}
+pub(super) struct Opening(oneshot::Receiver<Response<BackendBody>>);
 
 impl Openings {
     /// Starts a call. The room that its session would have stays taken until the call has ended.
@@ -55,7 +50,10 @@ impl Openings {
                 }
             };
             match answered {
-                Some(Ok(response)) => drop(answer.send(Unclaimed { response: Some(response), openings })),
+                Some(Ok(mut response)) => {
+                    openings.end_unless_recorded(&mut response);
+                    drop(answer.send(response));
+                }
                 Some(Err(infallible)) => match infallible {},
                 None => tracing::warn!("an upstream session may be left over: its opening was never answered"),
             }
@@ -63,25 +61,24 @@ impl Openings {
         });
         Opening(awaited)
     }
+
+    /// Has the session that an answer names ended if nobody records it: the client has gone, or the endpoint refuses it.
+    fn end_unless_recorded(self: &Arc<Self>, response: &mut Response<BackendBody>) {
+        let opened = response.status().is_success().then(|| response.headers().get(&self.header)).flatten();
+        let Some(backend) = opened.map(|backend| Box::<[u8]>::from(backend.as_bytes())) else { return };
+        let openings = Arc::clone(self);
+        response.extensions_mut().insert(Unrecorded::new(move || {
+            tracing::info!("an upstream session is over before it began");
+            openings.leftovers.add(openings.resource.clone(), backend.clone());
+        }));
+    }
 }
 
 impl Future for Opening {
     type Output = Response<BackendBody>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let answered = ready!(Pin::new(&mut self.0).poll(cx)).ok();
-        Poll::Ready(answered.and_then(|mut unclaimed| unclaimed.response.take()).unwrap_or_else(lost))
-    }
-}
-
-impl Drop for Unclaimed {
-    fn drop(&mut self) {
-        let Some(response) = self.response.take() else { return };
-        let opened = response.status().is_success().then(|| response.headers().get(&self.openings.header)).flatten();
-        if let Some(backend) = opened {
-            tracing::info!("an upstream session is over before it began: its client has gone");
-            self.openings.leftovers.add(self.openings.resource.clone(), backend.as_bytes().into());
-        }
+        Poll::Ready(ready!(Pin::new(&mut self.0).poll(cx)).unwrap_or_else(|_| lost()))
     }
 }
 

@@ -1,0 +1,241 @@
+//! Other spellings of a resource's URI, under which a server could find the same resource.
+
+use percent_encoding::percent_decode_str;
+use url::{Position, Url};
+
+/// How many spellings of one URI are compared.
+const MAX_SPELLINGS: usize = 32;
+
+/// How many bytes all spellings of a message's URIs may have together.
+const MAX_BYTES: usize = 1 << 20;
+
+/// Why the rules for names cannot be applied to a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UriError {
+    /// A URI has a control character, a blank at its start or end, or a backslash. URL parsers remove or replace these.
+    Characters,
+    /// A URI has too many spellings, or the URIs of a message are too long together.
+    TooManySpellings,
+}
+
+impl UriError {
+    pub(crate) fn code(self) -> &'static str {
+        match self {
+            Self::Characters => "message.uri_characters",
+            Self::TooManySpellings => "message.uri_spellings",
+        }
+    }
+}
+
+/// Checks that a URI has no characters that URL parsers remove or replace.
+pub(crate) fn check_characters(uri: &str) -> Result<(), UriError> {
+    // JavaScript trims the byte order mark, too.
+    let is_blank = |c: char| c.is_whitespace() || c == '\u{FEFF}';
+    let is_padded = uri.starts_with(is_blank) || uri.ends_with(is_blank);
+    if is_padded || uri.contains(|c: char| c.is_control() || c == '\\') { Err(UriError::Characters) } else { Ok(()) }
+}
+
+/// All spellings of the URIs of one message.
+#[derive(Default)]
+pub(crate) struct Spellings {
+    all: Vec<String>,
+    bytes: usize,
+}
+
+impl Spellings {
+    /// Adds the spellings of a URI: the URI itself, and everything that percent-decoding, WHATWG normalisation, and leaving out what
+    /// does not select a file make of these, in any order and number.
+    pub(crate) fn add(&mut self, uri: &str) -> Result<(), UriError> {
+        let start = self.all.len();
+        self.push(start, uri.to_owned())?;
+        let mut at = start;
+        while let Some(text) = self.all.get(at) {
+            let url = Url::parse(text).ok();
+            let mut others = vec![percent_decode_str(text).decode_utf8_lossy().into_owned(), single_slashes(text)];
+            if let Some(url) = &url {
+                others.extend(without_extras(url));
+                others.push(url.as_str().to_owned());
+            }
+            for other in others {
+                self.push(start, other)?;
+            }
+            at += 1;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
+        self.all.iter().map(String::as_str)
+    }
+
+    /// Adds a spelling of the URI whose spellings begin at `start`, unless it is there.
+    fn push(&mut self, start: usize, spelling: String) -> Result<(), UriError> {
+        let of_this_uri = self.all.get(start..).unwrap_or_default();
+        if of_this_uri.contains(&spelling) {
+            return Ok(());
+        }
+        self.bytes += spelling.len();
+        if of_this_uri.len() >= MAX_SPELLINGS || self.bytes > MAX_BYTES {
+            return Err(UriError::TooManySpellings);
+        }
+        self.all.push(spelling);
+        Ok(())
+    }
+}
+
+/// The text with every run of slashes in its path as one, as file systems read it.
+fn single_slashes(uri: &str) -> String {
+    let (head, rest) = uri.split_once("://").unwrap_or(("", uri));
+    let mut single = String::with_capacity(uri.len());
+    if rest.len() < uri.len() {
+        single.push_str(head);
+        single.push_str("://");
+    }
+    let mut previous = None;
+    for c in rest.chars() {
+        if !(c == '/' && previous == Some('/')) {
+            single.push(c);
+        }
+        previous = Some(c);
+    }
+    single
+}
+
+/// The URL without user information, query and fragment, and without the host if it names a file: readers that take only the path
+/// find the same resource.
+fn without_extras(url: &Url) -> Option<String> {
+    let scheme = &url[..Position::AfterScheme];
+    let path = &url[Position::BeforePath..Position::AfterPath];
+    if url.cannot_be_a_base() {
+        return Some(format!("{scheme}:{path}"));
+    }
+    let host = if scheme == "file" { "" } else { &url[Position::BeforeHost..Position::AfterPort] };
+    Some(format!("{scheme}://{host}{path}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn spellings(uri: &str) -> Vec<String> {
+        let mut spellings = Spellings::default();
+        spellings.add(uri).unwrap();
+        spellings.all
+    }
+
+    /// F12: each way to write a URI that a server could take for the same resource is among its spellings.
+    #[test]
+    fn servers_find_one_resource_under_many_spellings() {
+        for alias in [
+            "file:///secret/x",
+            "FILE:///secret/x",
+            "file:/secret/x",
+            "file:secret/x",
+            "file://localhost/secret/x",
+            "file://LocalHost/secret/x",
+            "file://elsewhere/secret/x",
+            "file:///public/../secret/x",
+            "file:///public/./../secret/x",
+            "file:///public/%2e%2e/secret/x",
+            "file:///public/%2E./secret/x",
+            "file:///public/%252e%252e/secret/x",
+            "file:///public/%25252e%25252e/secret/x",
+            "file:///public%2F..%2Fsecret%2Fx",
+            "file:///public/..%5csecret%5cx",
+            "file:///%73ecret/x",
+            "file:///%2573ecret/x",
+            "file:///secret%2fx",
+            "file:///sec%09ret/x",
+            "file:///sec%0Aret/x",
+            "%20file:///secret/x",
+            "file:////secret/x",
+            "file:///secret//x",
+            "file:///a//../secret/x",
+            "file:///public//..//../secret/x",
+            "file:///secret/x?y",
+            "file:///secret/x#y",
+            "file:///secret/x%3Fy",
+            "file:///secret/x%23y",
+        ] {
+            assert!(
+                spellings(alias).iter().any(|spelling| spelling == "file:///secret/x"),
+                "{alias}: {:?}",
+                spellings(alias)
+            );
+        }
+        for (alias, wanted) in [
+            ("HTTPS://User:pw@HOST:443/a/../secret?q", "https://host/secret"),
+            ("https://host/%73ecret", "https://host/secret"),
+            ("note://secret/%61", "note://secret/a"),
+            ("note://public/../secret", "note://public/secret"),
+            ("note:%73ecret", "note:secret"),
+            ("secret%2Fx", "secret/x"),
+        ] {
+            assert!(spellings(alias).iter().any(|spelling| spelling == wanted), "{alias}: {:?}", spellings(alias));
+        }
+    }
+
+    /// F12: a plain URI has one spelling, and what cannot be followed to its end is refused.
+    #[test]
+    fn the_work_is_bounded() {
+        assert_eq!(spellings("file:///public/readme.txt"), ["file:///public/readme.txt"]);
+        let nested = format!("file:///%{}2e", "25".repeat(40));
+        assert_eq!(Spellings::default().add(&nested), Err(UriError::TooManySpellings));
+        let long = format!("file:///{}", "a".repeat(MAX_BYTES));
+        assert_eq!(Spellings::default().add(&long), Err(UriError::TooManySpellings));
+        let mut many = Spellings::default();
+        let results: Vec<_> =
+            (0..1000).map(|number| many.add(&format!("file:///{number}{}", "a".repeat(2000)))).collect();
+        assert!(results.first() == Some(&Ok(())) && results.last() == Some(&Err(UriError::TooManySpellings)));
+    }
+
+    /// F12: what URL parsers drop or replace is not in a URI.
+    #[test]
+    fn characters_that_parsers_change_are_refused() {
+        for bad in [
+            " file:///x",
+            "file:///x ",
+            "\tfile:///x",
+            "file:///\tx",
+            "file:///x\n",
+            "file:///\r\nx",
+            "file:///\u{0}x",
+            "file:///\u{7f}x",
+            "file:///\u{85}x",
+            "file:///public\\..\\x",
+            "\u{a0}file:///x",
+            "file:///x\u{2028}",
+            "\u{feff}file:///x",
+        ] {
+            assert_eq!(check_characters(bad), Err(UriError::Characters), "{bad:?}");
+        }
+        for good in ["", "file:///x", "file:///a b", "note:\u{e4}", "file:///{path}"] {
+            assert_eq!(check_characters(good), Ok(()), "{good:?}");
+        }
+    }
+
+    proptest! {
+        /// F12: the WHATWG form of a URI, and the percent-decoded form of that, are among its spellings.
+        #[test]
+        fn the_normal_forms_are_there(path in "[a-c./%2eEfF5-]{0,24}") {
+            let uri = format!("file:///{path}");
+            let mut found = Spellings::default();
+            if found.add(&uri).is_ok() {
+                let url = Url::parse(&uri).unwrap();
+                let decoded = percent_decode_str(url.as_str()).decode_utf8_lossy();
+                prop_assert!(found.iter().any(|spelling| spelling == uri));
+                prop_assert!(found.iter().any(|spelling| spelling == url.as_str()));
+                prop_assert!(found.iter().any(|spelling| spelling == decoded));
+                let path = percent_decode_str(url.path()).decode_utf8_lossy();
+                prop_assert!(found.iter().any(|spelling| spelling.strip_prefix("file://") == Some(&*path)));
+            }
+        }
+
+        #[test]
+        fn no_text_panics(uri in any::<String>()) {
+            let _ = (check_characters(&uri), Spellings::default().add(&uri));
+        }
+    }
+}

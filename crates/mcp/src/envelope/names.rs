@@ -1,0 +1,206 @@
+//! The members of messages that name a tool, prompt, resource or task, in every revision that is served.
+
+use std::borrow::Cow;
+
+use super::{
+    EnvelopeError,
+    members::{self, Meta, Params},
+};
+
+/// How many names one message may carry.
+const MAX_NAMES: usize = 1000;
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NameOf {
+    /// A tool.
+    Tool,
+    /// A prompt.
+    Prompt,
+    /// A resource or a template of resources: the name is a URI, or a URI template.
+    Resource,
+    /// A task.
+    Task,
+}
+
+/// A name that a message carries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name<'a> {
+    of: NameOf,
+    text: Cow<'a, str>,
+}
+
+impl Name<'_> {
+    /// What it stands for.
+    pub fn of(&self) -> NameOf {
+        self.of
+    }
+
+    /// The name, with its escapes decoded. It has no NUL.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+/// The names of one message, in the order of the table. A message with at most one name allocates no list.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Names<'a> {
+    first: Option<Name<'a>>,
+    more: Vec<Name<'a>>,
+}
+
+/// Where a message carries a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// `params.name`
+    Name,
+    /// `params.uri`
+    Uri,
+    /// `params.taskId`
+    TaskId,
+    /// `params.ref.name`
+    RefName,
+    /// `params.ref.uri`
+    RefUri,
+    /// Each element of `params.notifications.resourceSubscriptions`
+    Subscriptions,
+}
+
+/// When a message of the method must have the member. Where it need not, the server decides what its absence means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Required {
+    Always,
+    /// In the revisions with sessions: 2026-07-28 does not have the method.
+    InLegacy,
+    Never,
+}
+
+/// Every member of a message from a client to a server that names a tool, prompt, resource or task. One more is in
+/// any message: `io.modelcontextprotocol/related-task` in `_meta`, which is read for all methods and for results.
+///
+/// Sources: `schema.ts` of 2025-03-26, 2025-06-18, 2025-11-25 and 2026-07-28, and the tasks extension (SEP-2663). What a
+/// client sends as data is not listed: `arguments`, and the results of sampling, elicitation and `roots/list`, in a response or
+/// in `inputResponses`. They select nothing at the server.
+const TABLE: [(&str, Place, NameOf, Required); 13] = [
+    ("tools/call", Place::Name, NameOf::Tool, Required::Always),
+    ("prompts/get", Place::Name, NameOf::Prompt, Required::Always),
+    ("resources/read", Place::Uri, NameOf::Resource, Required::Always),
+    ("resources/subscribe", Place::Uri, NameOf::Resource, Required::InLegacy),
+    ("resources/unsubscribe", Place::Uri, NameOf::Resource, Required::InLegacy),
+    ("completion/complete", Place::RefName, NameOf::Prompt, Required::Never),
+    ("completion/complete", Place::RefUri, NameOf::Resource, Required::Never),
+    ("subscriptions/listen", Place::Subscriptions, NameOf::Resource, Required::Never),
+    ("tasks/get", Place::TaskId, NameOf::Task, Required::Never),
+    ("tasks/result", Place::TaskId, NameOf::Task, Required::Never),
+    ("tasks/cancel", Place::TaskId, NameOf::Task, Required::Never),
+    ("tasks/update", Place::TaskId, NameOf::Task, Required::Never),
+    ("notifications/tasks/status", Place::TaskId, NameOf::Task, Required::Never),
+];
+
+impl<'a> Names<'a> {
+    /// Reads the names of a message with a method. The letter case of the method does not matter, because a server
+    /// could ignore it, too.
+    pub(super) fn read(
+        method: &str,
+        params: &Params<'a>,
+        meta: &Meta<'a>,
+        is_modern: bool,
+        max_depth: usize,
+    ) -> Result<Self, EnvelopeError> {
+        let mut names = Self::default();
+        for (_, place, of, required) in TABLE.iter().filter(|(known, ..)| method.eq_ignore_ascii_case(known)) {
+            let is_missing = !names.read_place(*place, *of, params, max_depth)?;
+            let is_required = match required {
+                Required::Always => true,
+                Required::InLegacy => !is_modern,
+                Required::Never => false,
+            };
+            if is_missing && is_required {
+                return Err(EnvelopeError::InvalidParams);
+            }
+        }
+        names.read_related(meta, max_depth)?;
+        Ok(names)
+    }
+
+    /// Reads the task that a message belongs to by its `_meta` (2025-11-25).
+    pub(super) fn read_related(&mut self, meta: &Meta<'a>, max_depth: usize) -> Result<(), EnvelopeError> {
+        let Some(related) = meta.related_task else { return Ok(()) };
+        let related: members::RelatedTask<'_> = members::nested(related, max_depth)?;
+        self.push_text(NameOf::Task, related.task_id).map(drop)
+    }
+
+    pub(super) fn first(&self) -> Option<&Name<'a>> {
+        self.first.as_ref()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Name<'a>> {
+        self.first.iter().chain(&self.more)
+    }
+
+    /// Reads one member. Whether it is there.
+    fn read_place(
+        &mut self,
+        place: Place,
+        of: NameOf,
+        params: &Params<'a>,
+        max_depth: usize,
+    ) -> Result<bool, EnvelopeError> {
+        let member = match place {
+            Place::Name => "name",
+            Place::Uri => "uri",
+            Place::TaskId => "taskId",
+            Place::RefName | Place::RefUri => "ref",
+            Place::Subscriptions => "notifications",
+        };
+        if params.has_look_alike(member) {
+            return Err(EnvelopeError::LookAlikeMember);
+        }
+        match place {
+            Place::Name => self.push_text(of, params.name),
+            Place::Uri => self.push_text(of, params.uri),
+            Place::TaskId => self.push_text(of, params.task_id),
+            Place::RefName | Place::RefUri => {
+                let Some(reference) = params.reference else { return Ok(false) };
+                let reference: members::Reference<'_> = members::nested(reference, max_depth)?;
+                self.push_text(of, if place == Place::RefName { reference.name } else { reference.uri })
+            }
+            Place::Subscriptions => {
+                let Some(filter) = params.notifications else { return Ok(false) };
+                let filter: members::SubscriptionFilter<'_> = members::nested(filter, max_depth)?;
+                let Some(list) = filter.resource_subscriptions else { return Ok(false) };
+                members::each_element(list, |element| self.push_text(of, Some(element)).map(drop))?;
+                Ok(true)
+            }
+        }
+    }
+
+    /// Adds a member's value, if the member is there.
+    fn push_text(&mut self, of: NameOf, value: Option<&'a str>) -> Result<bool, EnvelopeError> {
+        let Some(value) = value else { return Ok(false) };
+        let text = super::decisive(value).ok_or(EnvelopeError::InvalidParams)?;
+        let name = Name { of, text };
+        if self.first.is_none() {
+            self.first = Some(name);
+        } else if self.more.len() + 1 < MAX_NAMES {
+            self.more.push(name);
+        } else {
+            return Err(EnvelopeError::TooManyNames);
+        }
+        Ok(true)
+    }
+}
+
+/// Whether a method is one of the table, in any letter case.
+#[cfg(test)]
+pub(super) fn is_listed(method: &str) -> bool {
+    TABLE.iter().any(|(known, ..)| method.eq_ignore_ascii_case(known))
+}
+
+#[cfg(test)]
+impl Names<'_> {
+    /// Whether there is one name, and neither it nor a list was allocated.
+    pub(super) fn is_borrowed(&self) -> bool {
+        matches!(&self.first, Some(Name { text: Cow::Borrowed(_), .. })) && self.more.capacity() == 0
+    }
+}

@@ -1,0 +1,104 @@
+//! Names of protected things in members that are not `params.name` or `params.uri`.
+
+use portcullis_scenarios::{Request, Site, call, modern_call};
+use serde_json::{Value, json};
+
+const RULES: &str = r#"
+required_scopes = ["mcp:tools"]
+
+[[resource.rule]]
+method = "*"
+name = "secret*"
+scopes = ["mcp:admin"]
+
+[[resource.rule]]
+method = "*"
+name = "file:///secret/*"
+scopes = ["mcp:admin"]
+"#;
+
+fn modern(method: &str, params: &Value) -> Request {
+    Request::post(Site::ENDPOINT, modern_call(7, method, params))
+        .header("MCP-Protocol-Version", "2026-07-28")
+        .header("Mcp-Method", method)
+}
+
+/// F12: a rule for a name holds wherever a message carries the name, also beside other names.
+#[tokio::test]
+async fn in_any_listed_member() {
+    let site = Site::builder().resource(RULES).start().await;
+    let token = site.good_token();
+    let session = site.open_session(&token).await;
+    let legacy =
+        |method: &str, params: &Value| Request::post(Site::ENDPOINT, call(7, method, params)).session(&session);
+    let listen =
+        |uris: &[&str]| json!({ "notifications": { "toolsListChanged": true, "resourceSubscriptions": uris } });
+    let reference = |reference: Value| json!({ "ref": reference, "argument": { "name": "x", "value": "" } });
+    let related =
+        json!({ "name": "add", "_meta": { "io.modelcontextprotocol/related-task": { "taskId": "secret-1" } } });
+    for (case, request) in [
+        ("listen", modern("subscriptions/listen", &listen(&["file:///public/x", "note:y"]))),
+        ("no subscriptions", modern("subscriptions/listen", &json!({ "notifications": {} }))),
+        ("a prompt", modern("completion/complete", &reference(json!({ "type": "ref/prompt", "name": "greet" })))),
+        ("a task", legacy("tasks/get", &json!({ "taskId": "t-1" }))),
+        ("an argument", legacy("tools/call", &json!({ "name": "add", "arguments": { "name": "secret" } }))),
+    ] {
+        let answer = site.send(request.bearer(&token)).await;
+        assert_eq!(answer.status, 200, "{case}: {answer:?}");
+    }
+    let before = site.upstream.count();
+    let mut denied = Vec::new();
+    for (case, request) in [
+        ("the only subscription", modern("subscriptions/listen", &listen(&["file:///secret/x"]))),
+        ("the last subscription", modern("subscriptions/listen", &listen(&["note:a", "note:b", "file:///secret/x"]))),
+        ("an alias", modern("subscriptions/listen", &listen(&["note:a", "file:///a/%2e%2e/secret/x"]))),
+        ("a prompt", modern("completion/complete", &reference(json!({ "type": "ref/prompt", "name": "secret" })))),
+        (
+            "a template",
+            legacy("completion/complete", &reference(json!({ "type": "ref/resource", "uri": "file:///secret/{x}" }))),
+        ),
+        (
+            "a prompt and a URI",
+            legacy(
+                "completion/complete",
+                &reference(json!({ "type": "ref/prompt", "uri": "file:///secret/x", "name": "a" })),
+            ),
+        ),
+        ("a task", legacy("tasks/get", &json!({ "taskId": "secret-1" }))),
+        ("its result", legacy("tasks/result", &json!({ "taskId": "secret-1" }))),
+        ("its end", modern("tasks/cancel", &json!({ "taskId": "secret-1" }))),
+        ("input for it", modern("tasks/update", &json!({ "taskId": "secret-1", "inputResponses": {} }))),
+        ("a related task", legacy("tools/call", &related)),
+        ("a subscription of another revision", modern("resources/subscribe", &json!({ "uri": "file:///secret/x" }))),
+    ] {
+        let answer = site.send(request.bearer(&token)).await;
+        assert_eq!(answer.status, 403, "{case}: {answer:?}");
+        denied.push((answer, "scope.insufficient"));
+    }
+    let many: Vec<_> = (0..=1000).map(|number| format!("note:{number}")).collect();
+    let many: Vec<_> = many.iter().map(String::as_str).collect();
+    let answer = site.send(modern("subscriptions/listen", &listen(&many)).bearer(&token)).await;
+    answer.assert_rpc_error(400, -32602);
+    assert_eq!(answer.json()["id"], 7, "{answer:?}");
+    denied.push((answer, "message.too_many_names"));
+    assert_eq!(site.upstream.count(), before, "a request reached the upstream");
+    site.portcullis.assert_all_denied(&denied).await;
+}
+
+/// J4, F12: the audit trail has the names that were checked.
+#[tokio::test]
+async fn are_in_the_audit_trail() {
+    let site = Site::builder().resource(RULES).tables("[audit]\ntarget = \"stdout\"").start().await;
+    let token = site.good_token();
+    let params = json!({ "notifications": { "resourceSubscriptions": ["note:a", "file:///secret/x?canary"] } });
+    assert_eq!(site.send(modern("subscriptions/listen", &params).bearer(&token)).await.status, 403);
+    let finished = site.portcullis.stop().await;
+    let records = finished.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let record = records.into_iter().find(|record| record["mcp.method"] == "subscriptions/listen").unwrap();
+    assert_eq!((&record["decision"], &record["mcp.target"]), (&json!("deny"), &json!("note:a")));
+    assert_eq!(
+        (&record["mcp.further_targets"], &record["mcp.target_count"]),
+        (&json!(["file:///secret/x"]), &json!(2))
+    );
+    assert!(!finished.stdout.contains("canary"));
+}
