@@ -1,4 +1,4 @@
-//! What resources learn of tokens, and how clients give them up.
+//! Introspection and revocation.
 
 use std::time::Duration;
 
@@ -22,30 +22,30 @@ async fn server() -> Server {
     .await
 }
 
-/// A client, and a token that was issued to it.
+/// Returns a client and a token that was issued to it.
 async fn issued(server: &Server) -> (String, String) {
     let (client, verifier) = (server.register().await, verifier());
     let code = server.code(&client, &verifier).await;
-    let answer = server.token(&exchange(&client, &code, &verifier)).await;
+    let answer = server.token(&token_request(&client, &code, &verifier)).await;
     (client, answer.json()["access_token"].as_str().unwrap().to_owned())
 }
 
-async fn post(server: &Server, path: &str, form: &[(&str, &str)], authorization: Option<&str>) -> Answer {
+async fn post(server: &Server, path: &str, form: &[(&str, &str)], authorization: Option<&str>) -> Response {
     let headers: Vec<_> = [FORM].into_iter().chain(authorization.map(|value| ("authorization", value))).collect();
     server.send(Method::POST, path, &headers, &encoded(form)).await
 }
 
-async fn introspect(server: &Server, token: &str) -> Answer {
+async fn introspect(server: &Server, token: &str) -> Response {
     post(server, "/introspect", &[("token", token), ("client_id", CLIENT), ("client_secret", SECRET)], None).await
 }
 
-async fn revoke(server: &Server, client: &str, token: &str) -> Answer {
+async fn revoke(server: &Server, client: &str, token: &str) -> Response {
     post(server, "/revoke", &[("token", token), ("client_id", client)], None).await
 }
 
-/// K1: a living token is active, with the claims that it has.
+/// K1: a valid token is active, and the response has its claims.
 #[tokio::test]
-async fn a_living_token_is_active() {
+async fn a_valid_token_is_active() {
     let server = server().await;
     let (client, token) = issued(&server).await;
     let answer = introspect(&server, &token).await;
@@ -59,9 +59,9 @@ async fn a_living_token_is_active() {
     assert!(!answer.body.contains(&token));
 }
 
-/// What is no living token of this server is inactive, and nothing more is said.
+/// All other tokens are inactive, and the response has no other members.
 #[tokio::test]
-async fn anything_else_is_inactive() {
+async fn other_tokens_are_inactive() {
     let (server, other) = (server().await, server().await);
     let (_, token) = issued(&server).await;
     let (_, foreign) = issued(&other).await;
@@ -77,9 +77,9 @@ async fn anything_else_is_inactive() {
     assert_eq!(introspect(&server, &token).await.body, INACTIVE);
 }
 
-/// K1: only the named resources may ask, by either method and not by both.
+/// K1: only configured resources may introspect. They authenticate with one method.
 #[tokio::test]
-async fn the_resource_authenticates() {
+async fn the_resource_must_authenticate() {
     let server = server().await;
     let (client, token) = issued(&server).await;
     let basic = |id: &str, secret: &str| format!("Basic {}", STANDARD.encode(format!("{id}:{secret}")));
@@ -114,15 +114,15 @@ async fn the_resource_authenticates() {
     assert_eq!(server.get("/introspect").await.status, StatusCode::METHOD_NOT_ALLOWED);
 }
 
-/// Without a client that may, nobody may; registered clients may not.
+/// Without a configured resource, introspection is rejected. Registered clients may not introspect.
 #[tokio::test]
-async fn nobody_may_ask_by_default() {
-    let server = Server::granting().await;
+async fn introspection_is_disabled_by_default() {
+    let server = Server::with_auto_consent().await;
     let (_, token) = issued(&server).await;
     assert_eq!(introspect(&server, &token).await.status, StatusCode::UNAUTHORIZED);
 }
 
-/// K1: a token that its client gives up is inactive from then on, and others are not.
+/// K1: a revoked token becomes inactive, and other tokens stay active.
 #[tokio::test]
 async fn a_revoked_token_is_inactive() {
     let server = server().await;
@@ -137,9 +137,9 @@ async fn a_revoked_token_is_inactive() {
     assert_eq!(introspect(&server, &token).await.body, INACTIVE);
 }
 
-/// A client gives up its own tokens alone; what is no token is as good as given up.
+/// A client can revoke only its own tokens. Revoking an invalid token succeeds.
 #[tokio::test]
-async fn only_the_own_token_is_revoked() {
+async fn only_own_tokens_can_be_revoked() {
     let server = server().await;
     let ((client, token), (stranger, _)) = (issued(&server).await, issued(&server).await);
     let answer = revoke(&server, &stranger, &token).await;

@@ -1,26 +1,28 @@
+//! [`Endpoint`]: the endpoints, their paths and methods.
+
 use http::Method;
 use portcullis_metadata::Issuer;
 
-/// What can be asked for here.
+/// An endpoint of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Endpoint {
-    /// A page for somebody who opens the issuer's address.
-    Front,
-    /// The metadata document, in any of its places.
+    /// The page at the issuer's address.
+    Home,
+    /// The metadata document at any of its URLs.
     Metadata,
     Jwks,
     Register,
     Authorize,
-    /// Where the consent page posts its answer. It is below `Authorize`, so that the cookie's path can be that one.
+    /// The target of the consent form. Its path is below `Authorize`, which is the path of the consent cookie.
     Consent,
     Token,
-    /// Where protected resources ask about tokens.
+    /// The introspection endpoint.
     Introspect,
-    /// Where clients give tokens up.
+    /// The revocation endpoint.
     Revoke,
-    /// Where tests have the signing keys replaced.
+    /// The admin endpoint that rotates the signing keys.
     RotateKeys,
-    /// Where tests script faults.
+    /// The admin endpoint that scripts faults.
     Faults,
 }
 
@@ -37,22 +39,22 @@ impl Endpoint {
         Self::Faults,
     ];
 
-    /// What a path names. Paths are compared as they are, without decoding.
+    /// Returns the endpoint for a path. Paths are compared without percent-decoding.
     pub(crate) fn find(path: &str, issuer: &Issuer, issuer_path: &str) -> Option<Self> {
         if path.strip_prefix(issuer_path).is_some_and(|rest| matches!(rest, "" | "/")) {
-            return Some(Self::Front);
+            return Some(Self::Home);
         }
         if let Some(endpoint) = Self::NAMED.into_iter().find(|endpoint| endpoint.path(issuer_path) == path) {
             return Some(endpoint);
         }
-        let places = portcullis_metadata::authorization_server_urls(issuer);
-        places.iter().any(|place| place.path() == path).then_some(Self::Metadata)
+        let metadata_urls = portcullis_metadata::authorization_server_urls(issuer);
+        metadata_urls.iter().any(|url| url.path() == path).then_some(Self::Metadata)
     }
 
-    /// Its path below that of the issuer.
+    /// Returns the path, which is below the issuer path.
     pub(crate) fn path(self, issuer_path: &str) -> String {
         let name = match self {
-            Self::Front => "",
+            Self::Home => "",
             Self::Metadata => ".well-known/openid-configuration",
             Self::Jwks => "jwks",
             Self::Register => "register",
@@ -67,10 +69,10 @@ impl Endpoint {
         format!("{issuer_path}/{name}")
     }
 
-    /// The methods it answers, `OPTIONS` apart.
+    /// Returns the supported methods, without `OPTIONS`.
     pub(crate) const fn methods(self) -> &'static [Method] {
         match self {
-            Self::Front | Self::Metadata | Self::Jwks => &[Method::GET, Method::HEAD],
+            Self::Home | Self::Metadata | Self::Jwks => &[Method::GET, Method::HEAD],
             Self::Authorize => &[Method::GET],
             Self::Register | Self::Consent | Self::Token | Self::Introspect | Self::Revoke | Self::RotateKeys => {
                 &[Method::POST]
@@ -79,14 +81,14 @@ impl Endpoint {
         }
     }
 
-    /// Whether it is there for tests alone, where the settings have it.
+    /// Returns whether this is an admin endpoint, which exists only if the settings enable it.
     pub(crate) const fn is_admin(self) -> bool {
         matches!(self, Self::RotateKeys | Self::Faults)
     }
 
-    /// Whether scripts of other origins may use it. Pages that act for a person are not among these, nor is what only
-    /// protected resources use.
-    pub(crate) const fn is_for_scripts(self) -> bool {
+    /// Returns whether scripts of other origins may use the endpoint. Pages for the user and the introspection endpoint are
+    /// excluded.
+    pub(crate) const fn allows_cross_origin(self) -> bool {
         matches!(self, Self::Metadata | Self::Jwks | Self::Register | Self::Token | Self::Revoke)
     }
 }
@@ -102,7 +104,7 @@ mod tests {
 
     #[test]
     fn paths_without_an_issuer_path() {
-        assert_eq!(find("/", ""), Some(Endpoint::Front));
+        assert_eq!(find("/", ""), Some(Endpoint::Home));
         assert_eq!(find("/token", ""), Some(Endpoint::Token));
         assert_eq!(find("/.well-known/oauth-authorization-server", ""), Some(Endpoint::Metadata));
         assert_eq!(find("/.well-known/openid-configuration", ""), Some(Endpoint::Metadata));
@@ -114,7 +116,7 @@ mod tests {
     #[test]
     fn paths_below_an_issuer_path() {
         let path = "/realms/dev";
-        assert_eq!(find("/realms/dev", path), Some(Endpoint::Front));
+        assert_eq!(find("/realms/dev", path), Some(Endpoint::Home));
         assert_eq!(find("/realms/dev/authorize", path), Some(Endpoint::Authorize));
         for metadata in [
             "/.well-known/oauth-authorization-server/realms/dev",

@@ -1,3 +1,5 @@
+//! The HTML pages.
+
 use std::fmt::{self, Write};
 
 use portcullis_metadata::Issuer;
@@ -6,10 +8,10 @@ use crate::authorize::AuthorizationRequest;
 
 const STYLE: &str = include_str!("page.css");
 
-/// A gate with its bars, drawn in the text colour.
-const MARK: &str = r#"<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" aria-hidden="true"><path d="M4 21V10a8 8 0 0 1 16 0v11"/><path d="M9 4.2V19m6-14.8V19M4.5 10h15M4.5 15h15"/></svg>"#;
+/// The logo: a gate with bars, in the colour of the text.
+const LOGO: &str = r#"<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" aria-hidden="true"><path d="M4 21V10a8 8 0 0 1 16 0v11"/><path d="M9 4.2V19m6-14.8V19M4.5 10h15M4.5 15h15"/></svg>"#;
 
-/// The page that asks a person whether the client may have what it requests.
+/// The page that asks the user to approve an authorization request.
 pub(crate) struct ConsentPage<'a> {
     pub(crate) request: &'a AuthorizationRequest,
     pub(crate) user: &'a str,
@@ -20,15 +22,15 @@ pub(crate) struct ConsentPage<'a> {
 impl ConsentPage<'_> {
     pub(crate) fn html(&self, nonce: &str) -> String {
         let client = Escaped(self.request.client.name.as_deref().unwrap_or("An application without a name"));
-        let place = if self.request.redirect.is_loopback() { "on this computer" } else { "on another machine" };
+        let location = if self.request.redirect.is_loopback() { "on this computer" } else { "on another machine" };
         let body = format!(
             r#"<h1>Allow <bdi>{client}</bdi> to act for you?</h1>
-<p class="soft">{named_by}</p>
+<p class="soft">{session_id}</p>
 <form method="post" action="{action}">
 <dl>
 <div><dt>It asks for</dt><dd><ul>{scopes}</ul></dd></div>
 <div><dt>At</dt><dd>{resource}</dd></div>
-<div><dt>The answer goes to</dt><dd>{authority} <span class="soft place">{place}</span></dd></div>
+<div><dt>The answer goes to</dt><dd>{authority} <span class="soft place">{location}</span></dd></div>
 </dl>
 <label for="user">Your user name</label>
 <input id="user" name="user" value="{user}" required maxlength="64" autocomplete="off" autocapitalize="none" spellcheck="false">
@@ -39,7 +41,7 @@ impl ConsentPage<'_> {
 <button name="decision" value="deny" formnovalidate>Deny</button>
 </div>
 </form>"#,
-            named_by = NamedBy(self.request),
+            session_id = NameSource(self.request),
             action = Escaped(self.action),
             scopes = ScopeItems(self.request),
             resource = Escaped(self.request.resource.as_str()),
@@ -47,36 +49,36 @@ impl ConsentPage<'_> {
             user = Escaped(self.user),
             ticket = Escaped(self.ticket),
         );
-        whole("Allow access?", &body, nonce)
+        render("Allow access?", &body, nonce)
     }
 }
 
-/// The page for an error that must not be sent to the redirect URI of the request.
-pub(crate) fn refusal_page(reason: &str, nonce: &str) -> String {
+/// Renders the page for an error that must not be sent to the redirect URI.
+pub(crate) fn error_html(reason: &str, nonce: &str) -> String {
     let body = format!(
-        r#"<h1>This request cannot go on</h1>
+        r#"<h1>This request cannot continue</h1>
 <p>{reason}</p>
-<p class="soft">The application was not told.</p>"#,
+<p class="soft">The application was not notified.</p>"#,
         reason = Escaped(reason)
     );
-    whole("Request refused", &body, nonce)
+    render("Request refused", &body, nonce)
 }
 
-/// What a person sees who opens the issuer's address.
-pub(crate) fn front_page(issuer: &Issuer, nonce: &str) -> String {
+/// Renders the page at the issuer's address.
+pub(crate) fn home_html(issuer: &Issuer, nonce: &str) -> String {
     let metadata = portcullis_metadata::authorization_server_urls(issuer);
     let metadata = metadata.first().map(|url| url.path().to_owned()).unwrap_or_default();
     let body = format!(
         r#"<h1>Authorization server</h1>
 <p>Issuer <code>{issuer}</code></p>
-<p>Clients find everything in its <a href="{metadata}">metadata</a>.</p>"#,
+<p>Clients read its <a href="{metadata}">metadata</a>.</p>"#,
         issuer = Escaped(issuer.as_str()),
         metadata = Escaped(&metadata)
     );
-    whole("Authorization server", &body, nonce)
+    render("Authorization server", &body, nonce)
 }
 
-fn whole(title: &str, body: &str, nonce: &str) -> String {
+fn render(title: &str, body: &str, nonce: &str) -> String {
     format!(
         r#"<!doctype html>
 <html lang="en">
@@ -88,25 +90,25 @@ fn whole(title: &str, body: &str, nonce: &str) -> String {
 {STYLE}</style>
 </head>
 <body>
-<div class="top"><span class="mark">{MARK}Portcullis</span><span class="notice">For development</span></div>
+<div class="top"><span class="mark">{LOGO}Portcullis</span><span class="notice">For development</span></div>
 <main>
 {body}
 </main>
-<footer>A server for development and tests. Anybody gets in, under any name.</footer>
+<footer>A server for development and tests. Anyone can sign in, under any name.</footer>
 </body>
 </html>
 "#
     )
 }
 
-/// Who says what the application is called.
-struct NamedBy<'a>(&'a AuthorizationRequest);
+/// The source of the application's name.
+struct NameSource<'a>(&'a AuthorizationRequest);
 
-impl fmt::Display for NamedBy<'_> {
+impl fmt::Display for NameSource<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(request) = self;
         if request.client.is_document {
-            write!(f, "It is what <code>{}</code> says it is called.", Escaped(&request.client_id))
+            write!(f, "The document at <code>{}</code> has this name.", Escaped(&request.client_id))
         } else {
             f.write_str("The application chose this name. It is not verified.")
         }
@@ -121,7 +123,7 @@ impl fmt::Display for ScopeItems<'_> {
     }
 }
 
-/// Text that is safe in HTML content and in quoted attribute values.
+/// Text escaped for HTML content and quoted attribute values.
 struct Escaped<'a>(&'a str);
 
 impl fmt::Display for Escaped<'_> {
@@ -147,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_cannot_bring_markup() {
-        assert!(!refusal_page("<script>", "nonce").contains("<script>"));
+    fn markup_in_a_reason_is_escaped() {
+        assert!(!error_html("<script>", "nonce").contains("<script>"));
     }
 }

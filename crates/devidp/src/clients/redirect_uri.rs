@@ -1,9 +1,11 @@
+//! [`RedirectUri`]: a redirect URI and its matching rule.
+
 use std::sync::Arc;
 
 use portcullis_metadata::is_https_or_loopback_http;
 use url::{Url, form_urlencoded};
 
-/// A redirect URI that codes may be sent to: `https`, or `http` to a loopback host. Cheap to clone.
+/// A redirect URI: `https`, or `http` with a loopback host. Cloning is cheap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RedirectUri(Arc<Parts>);
 
@@ -13,7 +15,7 @@ struct Parts {
     url: Url,
 }
 
-/// Why a text is no redirect URI that can be registered here.
+/// Why a redirect URI is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RedirectUriError {
     NotAUrl,
@@ -26,11 +28,11 @@ impl RedirectUriError {
     pub(crate) const fn description(self) -> &'static str {
         match self {
             Self::NotAUrl => {
-                "a redirect URI is an absolute URL of at most 2000 visible ASCII characters without backslash"
+                "a redirect URI must be an absolute URL of at most 2000 visible ASCII characters without backslashes"
             }
-            Self::NeitherHttpsNorLoopback => "a redirect URI is https, or http on a loopback host",
-            Self::Fragment => "a redirect URI has no fragment",
-            Self::UserInformation => "a redirect URI carries no user information",
+            Self::NeitherHttpsNorLoopback => "a redirect URI must be https, or http on a loopback host",
+            Self::Fragment => "a redirect URI must not have a fragment",
+            Self::UserInformation => "a redirect URI must not contain user information",
         }
     }
 }
@@ -38,11 +40,11 @@ impl RedirectUriError {
 const MAX_LENGTH: usize = 2000;
 
 impl RedirectUri {
-    /// Parses a redirect URI and keeps its text as it is.
+    /// Parses a redirect URI. The string is kept unchanged.
     pub(crate) fn parse(text: &str) -> Result<Self, RedirectUriError> {
-        // Parsers disagree about where the host ends when there is a backslash.
-        let readable = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
-        if text.len() > MAX_LENGTH || !readable {
+        // URL parsers disagree on where the host ends if there is a backslash.
+        let is_printable = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+        if text.len() > MAX_LENGTH || !is_printable {
             return Err(RedirectUriError::NotAUrl);
         }
         let url = Url::parse(text).map_err(|_| RedirectUriError::NotAUrl)?;
@@ -58,36 +60,37 @@ impl RedirectUri {
         Ok(Self(Arc::new(Parts { text: text.into(), url })))
     }
 
-    /// The redirect URI to use when this one is registered and `asked` stands in the request: `asked` itself,
-    /// where it is the same text, or the same but for the port of an `http` loopback host, which a native
-    /// application takes from the operating system (RFC 8252 section 7.3, RFC 9700 section 4.1.3). The host is
-    /// compared as text: `localhost` is not `127.0.0.1`.
-    pub(crate) fn admits(&self, asked: &str) -> Option<Self> {
-        if *self.0.text == *asked {
+    /// Matches the `requested` redirect URI with this registered one, and returns it if it matches.
+    ///
+    /// The strings must be identical, except for the port of an `http` URL with a loopback host, which a native application
+    /// gets from the operating system (RFC 8252 section 7.3, RFC 9700 section 4.1.3). Hosts are compared as strings:
+    /// `localhost` does not match `127.0.0.1`.
+    pub(crate) fn match_requested(&self, requested: &str) -> Option<Self> {
+        if *self.0.text == *requested {
             return Some(self.clone());
         }
-        let asked = Self::parse(asked).ok()?;
-        let same = self.without_loopback_port()? == asked.without_loopback_port()?;
-        same.then_some(asked)
+        let requested = Self::parse(requested).ok()?;
+        let same = self.without_loopback_port()? == requested.without_loopback_port()?;
+        same.then_some(requested)
     }
 
-    /// The text as it was written.
+    /// Returns the redirect URI as written.
     pub(crate) fn as_str(&self) -> &str {
         &self.0.text
     }
 
-    /// Host and, where there is one, port: what a person can judge the redirect by.
+    /// Returns the host and the port, if any, to display to the user.
     pub(crate) fn authority(&self) -> &str {
         self.0.url.authority()
     }
 
-    /// Whether it leads to this machine.
+    /// Returns whether the host is a loopback host.
     pub(crate) fn is_loopback(&self) -> bool {
         portcullis_metadata::is_loopback(&self.0.url)
     }
 
-    /// The address to redirect to, with these parameters added to its query.
-    pub(crate) fn with<'a>(&self, parameters: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    /// Returns the redirect URI with parameters appended to its query.
+    pub(crate) fn with_params<'a>(&self, parameters: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
         let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish();
         let separator = match self.0.text.split_once('?') {
             None => "?",
@@ -97,7 +100,7 @@ impl RedirectUri {
         format!("{}{separator}{query}", self.0.text)
     }
 
-    /// The text around the port of an `http` loopback URL: its scheme and host, and what follows the port.
+    /// Returns the parts before and after the port of an `http` URL.
     fn without_loopback_port(&self) -> Option<(&str, &str)> {
         let host = self.0.url.host_str().filter(|_| self.0.url.scheme() == "http")?;
         let (origin, rest) = self.0.text.split_at_checked("http://".len() + host.len())?;
@@ -118,14 +121,14 @@ mod tests {
 
     use super::*;
 
-    fn admits(registered: &str, asked: &str) -> bool {
-        RedirectUri::parse(registered).unwrap().admits(asked).is_some()
+    fn match_requested(registered: &str, requested: &str) -> bool {
+        RedirectUri::parse(registered).unwrap().match_requested(requested).is_some()
     }
 
-    /// Open registration takes https and loopback redirects only.
+    /// Only https URLs and loopback URLs are accepted.
     #[test]
-    fn what_can_be_registered() {
-        for good in [
+    fn only_https_and_loopback_are_accepted() {
+        for valid in [
             "https://client.example/callback",
             "https://client.example:8443/callback?a=b",
             "http://127.0.0.1:4321/callback",
@@ -133,9 +136,9 @@ mod tests {
             "http://[::1]:4321/",
             "http://localhost:4321/callback",
         ] {
-            assert_eq!(RedirectUri::parse(good).map(|uri| uri.as_str().to_owned()), Ok(good.to_owned()));
+            assert_eq!(RedirectUri::parse(valid).map(|uri| uri.as_str().to_owned()), Ok(valid.to_owned()));
         }
-        for (bad, why) in [
+        for (invalid, error) in [
             ("", RedirectUriError::NotAUrl),
             ("/callback", RedirectUriError::NotAUrl),
             ("https://client.example/call back", RedirectUriError::NotAUrl),
@@ -151,20 +154,20 @@ mod tests {
             ("https://a:b@client.example/", RedirectUriError::UserInformation),
             ("http://client.example@127.0.0.1/", RedirectUriError::UserInformation),
         ] {
-            assert_eq!(RedirectUri::parse(bad), Err(why), "{bad}");
+            assert_eq!(RedirectUri::parse(invalid), Err(error), "{invalid}");
         }
         assert!(RedirectUri::parse(&format!("https://client.example/{}", "a".repeat(2000))).is_err());
     }
 
-    /// The redirect matches exactly, but for the port of a loopback host.
+    /// The strings must be identical, except for the port of a loopback host.
     #[test]
-    fn what_matches() {
-        assert!(admits("https://client.example/callback", "https://client.example/callback"));
-        assert!(admits("http://127.0.0.1/callback", "http://127.0.0.1:4321/callback"));
-        assert!(admits("http://127.0.0.1:1/callback", "http://127.0.0.1:4321/callback"));
-        assert!(admits("http://[::1]:1/callback", "http://[::1]:4321/callback"));
-        assert!(admits("http://localhost:1/callback", "http://localhost:4321/callback"));
-        for (registered, asked) in [
+    fn only_the_loopback_port_may_differ() {
+        assert!(match_requested("https://client.example/callback", "https://client.example/callback"));
+        assert!(match_requested("http://127.0.0.1/callback", "http://127.0.0.1:4321/callback"));
+        assert!(match_requested("http://127.0.0.1:1/callback", "http://127.0.0.1:4321/callback"));
+        assert!(match_requested("http://[::1]:1/callback", "http://[::1]:4321/callback"));
+        assert!(match_requested("http://localhost:1/callback", "http://localhost:4321/callback"));
+        for (registered, requested) in [
             ("https://client.example/callback", "https://client.example/callback/"),
             ("https://client.example/callback", "https://client.example/callback?a=b"),
             ("https://client.example/callback", "https://client.example:8443/callback"),
@@ -182,13 +185,13 @@ mod tests {
             ("http://127.0.0.1:1/callback", "http://127.0.0.1.client.example/callback"),
             ("http://localhost:1/callback", "http://localhost.localhost:1/callback"),
         ] {
-            assert!(!admits(registered, asked), "{registered} {asked}");
+            assert!(!match_requested(registered, requested), "{registered} {requested}");
         }
     }
 
     #[test]
-    fn parameters_join_the_query_that_is_there() {
-        let with = |uri: &str| RedirectUri::parse(uri).unwrap().with([("code", "a b"), ("iss", "http://x")]);
+    fn parameters_are_appended_to_the_query() {
+        let with = |uri: &str| RedirectUri::parse(uri).unwrap().with_params([("code", "a b"), ("iss", "http://x")]);
         let query = "code=a+b&iss=http%3A%2F%2Fx";
         assert_eq!(with("https://c.example/cb"), format!("https://c.example/cb?{query}"));
         assert_eq!(with("https://c.example/cb?"), format!("https://c.example/cb?{query}"));
@@ -197,10 +200,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn added_parameters_read_back_and_leave_the_rest(state in ".*", path in "[a-z/?=&%]{0,20}") {
+        fn appended_parameters_keep_the_query(state in ".*", path in "[a-z/?=&%]{0,20}") {
             let uri = RedirectUri::parse(&format!("http://127.0.0.1:1/{path}")).unwrap();
             let before: Vec<_> = uri.0.url.query_pairs().into_owned().collect();
-            let url = Url::parse(&uri.with([("state", &*state)])).unwrap();
+            let url = Url::parse(&uri.with_params([("state", &*state)])).unwrap();
             let mut after: Vec<_> = url.query_pairs().into_owned().collect();
             prop_assert_eq!(after.pop(), Some(("state".to_owned(), state)));
             prop_assert_eq!(after, before);
@@ -208,9 +211,9 @@ mod tests {
         }
 
         #[test]
-        fn no_text_panics(registered in "http://(127.0.0.1|localhost|\\[::1\\])[:0-9a-z/?@]{0,12}", asked in ".*") {
+        fn random_strings_do_not_panic(registered in "http://(127.0.0.1|localhost|\\[::1\\])[:0-9a-z/?@]{0,12}", requested in ".*") {
             if let Ok(registered) = RedirectUri::parse(&registered) {
-                let _ = registered.admits(&asked);
+                let _ = registered.match_requested(&requested);
             }
         }
     }

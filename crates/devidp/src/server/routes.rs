@@ -1,3 +1,5 @@
+//! Routes requests to endpoints.
+
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
@@ -14,136 +16,142 @@ use portcullis_metadata::is_loopback;
 use url::Url;
 
 use crate::{
-    admin,
     app::App,
-    authorize, consent,
-    endpoint::Endpoint,
-    faults::{self, Struck},
-    form::Params,
-    introspection,
-    oauth_error::{ErrorName, OAuthRefusal},
-    page::front_page,
-    registration,
-    respond::{self, Reply, json_refusal_with, plain},
-    revocation, token,
+    authorize::{self, consent, page::home_html},
+    clients::registration,
+    control::{
+        admin,
+        faults::{self, FaultEffect},
+    },
+    server::{
+        endpoint::Endpoint,
+        form::Params,
+        oauth_error::{ErrorCode, ErrorResponse},
+        respond::{self, Reply, json_error_with_status, plain},
+    },
+    token::{self, introspection, revocation},
 };
 
 const JSON: &str = "application/json";
 const FORM: &str = "application/x-www-form-urlencoded";
-const MAX_QUERY: usize = 8 * 1024;
-const MAX_BODY: usize = 16 * 1024;
-const BODY_TIME: Duration = Duration::from_secs(10);
+const MAX_QUERY_SIZE: usize = 8 * 1024;
+const MAX_BODY_SIZE: usize = 16 * 1024;
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A connection that ends without an answer, on purpose. hyper closes it for any error.
+/// The connection is closed without a response because of a fault. hyper closes a connection on any error.
 #[derive(Debug, thiserror::Error)]
 #[error("a scripted fault")]
-pub(crate) struct Cut;
+pub(crate) struct ConnectionClosed;
 
-/// Answers a request.
-pub(crate) async fn answer(app: &Arc<App>, request: Request<Incoming>) -> Result<Reply, Cut> {
-    // A page of another site that has its name point to loopback would otherwise count as ours (DNS rebinding).
+/// Handles a request.
+pub(crate) async fn handle(app: &Arc<App>, request: Request<Incoming>) -> Result<Reply, ConnectionClosed> {
+    // Without this check, a site whose name resolves to a loopback address could access this server (DNS rebinding).
     if !is_for_loopback(&request) {
-        return Ok(plain(StatusCode::FORBIDDEN, "This server answers to loopback host names only.\n"));
+        return Ok(plain(StatusCode::FORBIDDEN, "This server accepts only loopback host names.\n"));
     }
     let endpoint = Endpoint::find(request.uri().path(), &app.issuer, &app.settings.issuer_path);
     let Some(endpoint) = endpoint.filter(|endpoint| app.settings.admin || !endpoint.is_admin()) else {
-        let text = "There is nothing here. This is a development authorization server.\n";
+        let text = "Not found. This is a development authorization server.\n";
         return Ok(plain(StatusCode::NOT_FOUND, text));
     };
     let method = request.method().clone();
     let mut reply = if endpoint.methods().contains(&method) {
-        match faults::strike(app, endpoint).await {
-            Struck::Not => handle(app, endpoint, request).await,
-            Struck::Issuer => respond::with_wrong_issuer(&app.issuer, handle(app, endpoint, request).await).await,
-            Struck::Answered(reply) => reply,
-            Struck::Cut => return Err(Cut),
+        match faults::apply(app, endpoint).await {
+            FaultEffect::None => handle_endpoint(app, endpoint, request).await,
+            FaultEffect::WrongIssuer => {
+                respond::with_wrong_issuer(&app.issuer, handle_endpoint(app, endpoint, request).await).await
+            }
+            FaultEffect::Respond(reply) => reply,
+            FaultEffect::CloseConnection => return Err(ConnectionClosed),
         }
-    } else if method == Method::OPTIONS && endpoint.is_for_scripts() {
+    } else if method == Method::OPTIONS && endpoint.allows_cross_origin() {
         preflight(endpoint)
     } else {
-        let mut reply = plain(StatusCode::METHOD_NOT_ALLOWED, "This method is not served here.\n");
-        reply.headers_mut().insert(ALLOW, methods_of(endpoint));
+        let mut reply = plain(StatusCode::METHOD_NOT_ALLOWED, "This method is not supported.\n");
+        reply.headers_mut().insert(ALLOW, allow_header(endpoint));
         reply
     };
-    if endpoint.is_for_scripts() {
+    if endpoint.allows_cross_origin() {
         let headers = reply.headers_mut();
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("www-authenticate, dpop-nonce"));
     }
-    tracing::debug!(http.method = %method, ?endpoint, http.status = reply.status().as_u16(), "answered");
+    tracing::debug!(http.method = %method, ?endpoint, http.status = reply.status().as_u16(), "sent a response");
     Ok(reply)
 }
 
-async fn handle(app: &Arc<App>, endpoint: Endpoint, request: Request<Incoming>) -> Reply {
+async fn handle_endpoint(app: &Arc<App>, endpoint: Endpoint, request: Request<Incoming>) -> Reply {
     let (head, body) = request.into_parts();
     let query = head.uri.query().unwrap_or_default();
-    if query.len() > MAX_QUERY {
+    if query.len() > MAX_QUERY_SIZE {
         return plain(StatusCode::URI_TOO_LONG, "The query is longer than 8 KiB.\n");
     }
     let page = match endpoint {
         Endpoint::Metadata => return respond::document(app.metadata.clone()),
         Endpoint::Jwks => return respond::document(app.keys.current().jwks.clone()),
         Endpoint::Register => {
-            return match read(&head.headers, JSON, body).await {
+            return match read_body(&head.headers, JSON, body).await {
                 Ok(body) => registration::register(app, &head.headers, &body),
-                Err(error) => error.as_json(ErrorName::InvalidClientMetadata),
+                Err(error) => error.as_json(ErrorCode::InvalidClientMetadata),
             };
         }
         Endpoint::Token | Endpoint::Introspect | Endpoint::Revoke => {
-            let form = match read(&head.headers, FORM, body).await {
+            let form = match read_body(&head.headers, FORM, body).await {
                 Ok(body) => Params::parse(&body),
-                Err(error) => return error.as_json(ErrorName::InvalidRequest),
+                Err(error) => return error.as_json(ErrorCode::InvalidRequest),
             };
             return match endpoint {
-                Endpoint::Token => token::exchange(app, &head.headers, &form).await,
+                Endpoint::Token => token::handle(app, &head.headers, &form).await,
                 Endpoint::Introspect => introspection::introspect(app, &head.headers, &form),
                 _ => revocation::revoke(app, &head.headers, &form).await,
             };
         }
         Endpoint::RotateKeys | Endpoint::Faults => {
-            if !admin::is_from_a_program(&head.headers) {
-                return plain(StatusCode::FORBIDDEN, "Pages in a browser may not do this.\n");
+            if !admin::is_not_from_browser(&head.headers) {
+                return plain(StatusCode::FORBIDDEN, "Requests from browsers are not allowed.\n");
             }
             let body = match head.method {
                 Method::DELETE => Ok(Bytes::new()),
-                _ => read(&head.headers, JSON, body).await,
+                _ => read_body(&head.headers, JSON, body).await,
             };
             return match body {
-                Ok(body) => admin::answer(app, endpoint, &head.method, &body).await,
+                Ok(body) => admin::handle(app, endpoint, &head.method, &body).await,
                 Err(error) => plain(error.status(), error.description()),
             };
         }
-        Endpoint::Consent => match read(&head.headers, FORM, body).await {
+        Endpoint::Consent => match read_body(&head.headers, FORM, body).await {
             Ok(body) => consent::decide(app, &head.headers, &Params::parse(&body)),
-            Err(error) => respond::page_refusal(error.status(), error.description()),
+            Err(error) => respond::error_page(error.status(), error.description()),
         },
         Endpoint::Authorize => authorize::authorize(app, query, &head.headers).await,
-        Endpoint::Front => respond::page(StatusCode::OK, |nonce| front_page(&app.issuer, nonce)),
+        Endpoint::Home => respond::page(StatusCode::OK, |nonce| home_html(&app.issuer, nonce)),
     };
     page.unwrap_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR, "The operating system gave no random bytes.\n"))
 }
 
-/// Whether `Host` (and the authority of the request line, where there is one) is a loopback name. A port forward may
-/// change the port.
+/// Returns whether `Host` and the authority of the request line, if any, are loopback names. The port is not checked,
+/// because port forwarding may change it.
 fn is_for_loopback(request: &Request<Incoming>) -> bool {
     let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
     let authority = request.uri().authority().map(|authority| authority.as_str());
-    let named = |name: &str| Url::parse(&format!("http://{name}/")).is_ok_and(|url| is_loopback(&url));
-    host.is_some_and(named) && authority.is_none_or(named) && request.headers().get_all(HOST).iter().count() == 1
+    let is_loopback_name = |name: &str| Url::parse(&format!("http://{name}/")).is_ok_and(|url| is_loopback(&url));
+    host.is_some_and(is_loopback_name)
+        && authority.is_none_or(is_loopback_name)
+        && request.headers().get_all(HOST).iter().count() == 1
 }
 
 fn preflight(endpoint: Endpoint) -> Reply {
     let mut reply = Response::new(Full::new(Bytes::new()));
     *reply.status_mut() = StatusCode::NO_CONTENT;
     let headers = reply.headers_mut();
-    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods_of(endpoint));
-    // The star does not cover `Authorization`.
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, allow_header(endpoint));
+    // The wildcard does not include `Authorization`.
     headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("*, authorization"));
     headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
     reply
 }
 
-fn methods_of(endpoint: Endpoint) -> HeaderValue {
+fn allow_header(endpoint: Endpoint) -> HeaderValue {
     HeaderValue::from_static(match endpoint.methods() {
         [Method::GET, Method::HEAD] => "GET, HEAD",
         [Method::GET] => "GET",
@@ -152,7 +160,7 @@ fn methods_of(endpoint: Endpoint) -> HeaderValue {
     })
 }
 
-/// Why a body is not read.
+/// Why a body cannot be read.
 enum BodyError {
     WrongType(&'static str),
     TooLarge,
@@ -160,13 +168,13 @@ enum BodyError {
     Broken,
 }
 
-async fn read(headers: &HeaderMap, content_type: &'static str, body: Incoming) -> Result<Bytes, BodyError> {
+async fn read_body(headers: &HeaderMap, content_type: &'static str, body: Incoming) -> Result<Bytes, BodyError> {
     let given = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = given.split(';').next().unwrap_or_default().trim();
     if !essence.eq_ignore_ascii_case(content_type) {
         return Err(BodyError::WrongType(content_type));
     }
-    let collected = tokio::time::timeout(BODY_TIME, Limited::new(body, MAX_BODY).collect());
+    let collected = tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, MAX_BODY_SIZE).collect());
     match collected.await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(BodyError::TooLarge),
@@ -187,15 +195,15 @@ impl BodyError {
 
     fn description(&self) -> &'static str {
         match self {
-            Self::WrongType(JSON) => "the content type is application/json",
-            Self::WrongType(_) => "the content type is application/x-www-form-urlencoded",
+            Self::WrongType(JSON) => "the content type must be application/json",
+            Self::WrongType(_) => "the content type must be application/x-www-form-urlencoded",
             Self::TooLarge => "the body is larger than 16 KiB",
             Self::TooSlow => "the body took longer than 10 seconds",
             Self::Broken => "the body could not be read",
         }
     }
 
-    fn as_json(&self, error: ErrorName) -> Reply {
-        json_refusal_with(self.status(), OAuthRefusal::new(error, self.description()))
+    fn as_json(&self, error: ErrorCode) -> Reply {
+        json_error_with_status(self.status(), ErrorResponse::new(error, self.description()))
     }
 }

@@ -1,3 +1,5 @@
+//! Faults that the server simulates on purpose.
+
 use std::{
     num::NonZeroU32,
     sync::{Mutex, MutexGuard, PoisonError},
@@ -9,13 +11,15 @@ use http::StatusCode;
 
 use crate::{
     app::App,
-    endpoint::Endpoint,
-    respond::{self, Reply},
+    server::{
+        endpoint::Endpoint,
+        respond::{self, Reply},
+    },
 };
 
-/// Something that goes wrong on purpose, so that a test can see what others make of it.
+/// A simulated fault, to test how clients and resource servers handle it.
 ///
-/// Faults at one place strike in the order in which they were injected, one a request, each as often as it says.
+/// Faults at one point apply in the order of injection, one per request. Each applies to the given number of requests.
 ///
 /// ```
 /// use std::num::NonZeroU32;
@@ -27,21 +31,21 @@ use crate::{
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Where it strikes.
+    /// The point at which the fault applies.
     pub at: FaultPoint,
-    /// What happens.
+    /// The kind of fault.
     pub kind: FaultKind,
-    /// How many requests it strikes; `None` for all until faults are cleared.
+    /// The number of requests. `None` means all requests until the faults are cleared.
     pub times: Option<NonZeroU32>,
 }
 
-/// Where a fault strikes.
+/// The point at which a fault applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FaultPoint {
-    /// The metadata document, in all its places.
+    /// The metadata document at all its URLs.
     Metadata,
-    /// The published keys.
+    /// The JWK set.
     Jwks,
     /// The registration endpoint.
     Register,
@@ -55,40 +59,40 @@ pub enum FaultPoint {
     Revoke,
 }
 
-/// What happens to a request that a fault strikes.
+/// The effect of a fault on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FaultKind {
-    /// It is answered as ever, this much later; at most a minute.
+    /// The response is delayed by this time, at most a minute.
     Delay(Duration),
-    /// It is answered with this status, 400 to 599, and nothing is done.
+    /// The response has this status, 400 to 599. The request is not processed.
     Status(StatusCode),
-    /// It is answered with 200 and JSON that breaks off.
+    /// The response is 200 with truncated JSON.
     Garbage,
-    /// It is never answered. The connection ends when the client leaves, after 5 min, or when the server stops.
+    /// There is no response. The connection is closed when the client leaves, after 5 min, or when the server stops.
     Hang,
-    /// It is answered as ever, but for the issuer, which is another one: `issuer` of [`FaultPoint::Metadata`], `iss` in the
-    /// redirect of [`FaultPoint::Authorize`] that needs no consent page. For these two alone.
+    /// The response has another issuer: in `issuer` at [`FaultPoint::Metadata`], and in `iss` of redirects without a consent
+    /// page at [`FaultPoint::Authorize`]. Not valid at other points.
     WrongIssuer,
-    /// The connection is closed without an answer.
+    /// The connection is closed without a response.
     Drop,
 }
 
-/// Why a fault cannot be injected.
+/// Why a fault is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FaultProblem {
-    /// The status is no error.
-    #[error("a fault's status is from 400 to 599")]
+    /// The status is not an error status.
+    #[error("a fault's status must be from 400 to 599")]
     Status,
     /// The delay is too long.
-    #[error("a fault's delay is at most 60 s")]
+    #[error("a fault's delay must be at most 60 s")]
     Delay,
-    /// There is no issuer in the answer.
-    #[error("wrong_issuer is for metadata and authorize alone: other answers have no issuer")]
+    /// Responses at this point have no issuer.
+    #[error("wrong_issuer is valid only at metadata and authorize: other responses have no issuer")]
     NoIssuer,
-    /// Too many faults wait already.
-    #[error("100 faults wait already: clear them first")]
+    /// Too many faults are pending.
+    #[error("100 faults are pending already: clear them first")]
     TooMany,
 }
 
@@ -96,12 +100,12 @@ impl FaultPoint {
     const ALL: [Self; 7] =
         [Self::Metadata, Self::Jwks, Self::Register, Self::Authorize, Self::Token, Self::Introspect, Self::Revoke];
 
-    /// The place with this name, as the admin endpoint takes it.
+    /// Parses the name that the admin endpoint uses.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|point| point.as_str() == name)
     }
 
-    /// Its name.
+    /// Returns the name that the admin endpoint uses.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Metadata => "metadata",
@@ -114,7 +118,7 @@ impl FaultPoint {
         }
     }
 
-    const fn of(endpoint: Endpoint) -> Option<Self> {
+    const fn for_endpoint(endpoint: Endpoint) -> Option<Self> {
         match endpoint {
             Endpoint::Metadata => Some(Self::Metadata),
             Endpoint::Jwks => Some(Self::Jwks),
@@ -123,19 +127,20 @@ impl FaultPoint {
             Endpoint::Token => Some(Self::Token),
             Endpoint::Introspect => Some(Self::Introspect),
             Endpoint::Revoke => Some(Self::Revoke),
-            Endpoint::Front | Endpoint::Consent | Endpoint::RotateKeys | Endpoint::Faults => None,
+            Endpoint::Home | Endpoint::Consent | Endpoint::RotateKeys | Endpoint::Faults => None,
         }
     }
 }
 
 const MAX_FAULTS: usize = 100;
 const MAX_DELAY: Duration = Duration::from_secs(60);
-const HANG: Duration = Duration::from_secs(300);
-const BROKEN: &[u8] = br#"{"keys":[{"kty":"RSA","#;
-/// What stands in place of the issuer. It is another host, so that whoever does not compare asks somebody else.
+const MAX_HANG: Duration = Duration::from_secs(300);
+const TRUNCATED_JSON: &[u8] = br#"{"keys":[{"kty":"RSA","#;
+/// The issuer that replaces the real one. It has another host, so a client that does not compare issuers contacts that
+/// host.
 pub(crate) const WRONG_ISSUER: &str = "https://wrong-issuer.example";
 
-/// The faults that are still to strike.
+/// The pending faults.
 #[derive(Default)]
 pub(crate) struct Faults(Mutex<Vec<Fault>>);
 
@@ -167,8 +172,8 @@ impl Faults {
         self.faults().clear();
     }
 
-    /// The fault that strikes the next request there.
-    fn next(&self, at: FaultPoint) -> Option<FaultKind> {
+    /// Takes the fault for the next request at a point.
+    fn take_next(&self, at: FaultPoint) -> Option<FaultKind> {
         let mut faults = self.faults();
         let index = faults.iter().position(|fault| fault.at == at)?;
         let fault = faults.get_mut(index)?;
@@ -186,43 +191,44 @@ impl Faults {
     }
 }
 
-/// What becomes of a request.
-pub(crate) enum Struck {
-    /// It is handled as ever.
-    Not,
-    /// It is handled as ever, and the issuer replaced in the answer.
-    Issuer,
-    /// This is the answer.
-    Answered(Reply),
-    /// There is none.
-    Cut,
+/// What to do with a request.
+pub(crate) enum FaultEffect {
+    /// Handle the request normally.
+    None,
+    /// Handle the request and replace the issuer in the response.
+    WrongIssuer,
+    /// Send this response.
+    Respond(Reply),
+    /// Close the connection without a response.
+    CloseConnection,
 }
 
-/// Lets the fault strike that waits at this endpoint, where there is one.
-pub(crate) async fn strike(app: &App, endpoint: Endpoint) -> Struck {
-    let Some((at, kind)) = FaultPoint::of(endpoint).and_then(|at| Some((at, app.faults.next(at)?))) else {
-        return Struck::Not;
+/// Applies the next fault for this endpoint, if any.
+pub(crate) async fn apply(app: &App, endpoint: Endpoint) -> FaultEffect {
+    let Some((at, kind)) = FaultPoint::for_endpoint(endpoint).and_then(|at| Some((at, app.faults.take_next(at)?)))
+    else {
+        return FaultEffect::None;
     };
-    tracing::warn!(fault.at = at.as_str(), fault.kind = ?kind, "a scripted fault strikes");
+    tracing::warn!(fault.at = at.as_str(), fault.kind = ?kind, "a scripted fault applies");
     match kind {
         FaultKind::Delay(delay) => {
             wait(app, delay).await;
-            Struck::Not
+            FaultEffect::None
         }
-        FaultKind::Status(status) => Struck::Answered(respond::plain(status, "This is a scripted fault.\n")),
-        FaultKind::Garbage => Struck::Answered(respond::document(Bytes::from_static(BROKEN))),
+        FaultKind::Status(status) => FaultEffect::Respond(respond::plain(status, "This is a scripted fault.\n")),
+        FaultKind::Garbage => FaultEffect::Respond(respond::document(Bytes::from_static(TRUNCATED_JSON))),
         FaultKind::Hang => {
-            wait(app, HANG).await;
-            Struck::Cut
+            wait(app, MAX_HANG).await;
+            FaultEffect::CloseConnection
         }
-        FaultKind::WrongIssuer => Struck::Issuer,
-        FaultKind::Drop => Struck::Cut,
+        FaultKind::WrongIssuer => FaultEffect::WrongIssuer,
+        FaultKind::Drop => FaultEffect::CloseConnection,
     }
 }
 
-/// Waits for that long, or until the server stops.
-async fn wait(app: &App, time: Duration) {
+/// Waits for a duration or until the server stops.
+async fn wait(app: &App, duration: Duration) {
     let mut stopped = app.stop.subscribe();
     let stopped = async { drop(stopped.wait_for(|stopped| *stopped).await) };
-    let _ = tokio::time::timeout(time, stopped).await;
+    let _ = tokio::time::timeout(duration, stopped).await;
 }

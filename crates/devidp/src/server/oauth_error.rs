@@ -1,11 +1,13 @@
+//! OAuth error codes and error responses.
+
 use http::StatusCode;
 
-use crate::form::Repeated;
+use crate::server::form::DuplicateParameter;
 
-/// The error names that are answered here (RFC 6749 sections 4.1.2.1 and 5.2, RFC 7591 section 3.2.2,
+/// The error codes of this server (RFC 6749 sections 4.1.2.1 and 5.2, RFC 7591 section 3.2.2,
 /// RFC 8707 section 2, RFC 6750 section 3.1, RFC 9449 sections 5 and 8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ErrorName {
+pub(crate) enum ErrorCode {
     AccessDenied,
     InvalidClient,
     InvalidClientMetadata,
@@ -26,7 +28,7 @@ pub(crate) enum ErrorName {
     UseDpopNonce,
 }
 
-impl ErrorName {
+impl ErrorCode {
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::AccessDenied => "access_denied",
@@ -50,7 +52,7 @@ impl ErrorName {
         }
     }
 
-    /// The status of a JSON answer with this error.
+    /// Returns the status of a JSON response with this error.
     pub(crate) const fn status(self) -> StatusCode {
         match self {
             Self::AccessDenied => StatusCode::FORBIDDEN,
@@ -62,27 +64,27 @@ impl ErrorName {
     }
 }
 
-/// An error with the sentence that helps the developer of the client. The sentence holds nothing of the request.
+/// An error with a description for the client's developer. The description contains no value from the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct OAuthRefusal {
-    pub(crate) error: ErrorName,
+pub(crate) struct ErrorResponse {
+    pub(crate) error: ErrorCode,
     pub(crate) description: &'static str,
 }
 
-impl OAuthRefusal {
-    pub(crate) const fn new(error: ErrorName, description: &'static str) -> Self {
+impl ErrorResponse {
+    pub(crate) const fn new(error: ErrorCode, description: &'static str) -> Self {
         Self { error, description }
     }
 }
 
-impl From<getrandom::Error> for OAuthRefusal {
+impl From<getrandom::Error> for ErrorResponse {
     fn from(_: getrandom::Error) -> Self {
-        Self::new(ErrorName::ServerError, "the operating system gave no random bytes")
+        Self::new(ErrorCode::ServerError, "the operating system gave no random bytes")
     }
 }
 
-impl From<Repeated> for OAuthRefusal {
-    fn from(_: Repeated) -> Self {
-        Self::new(ErrorName::InvalidRequest, "a parameter is there more than once")
+impl From<DuplicateParameter> for ErrorResponse {
+    fn from(_: DuplicateParameter) -> Self {
+        Self::new(ErrorCode::InvalidRequest, "a parameter occurs more than once")
     }
 }

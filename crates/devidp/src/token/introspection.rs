@@ -1,40 +1,46 @@
+//! The introspection endpoint (RFC 7662).
+
 use http::{HeaderMap, StatusCode};
 use portcullis_metadata::{AccessTokenClaims, IntrospectionResponse};
 use serde_json::Value;
 
 use crate::{
     app::App,
-    client_authentication::authenticate_resource,
-    form::Params,
-    issued,
-    oauth_error::{ErrorName, OAuthRefusal},
-    respond::{Reply, json_refusal, json_reply},
+    authentication::authenticate_resource,
+    server::{
+        form::Params,
+        oauth_error::{ErrorCode, ErrorResponse},
+        respond::{Reply, json_error, json_reply},
+    },
+    token::issued,
 };
 
-/// Answers the introspection endpoint (RFC 7662 section 2). What is no living access token of this server is inactive,
-/// without a reason.
+/// Handles the introspection endpoint (RFC 7662 section 2). Everything except a valid access token of this server is
+/// inactive.
 pub(crate) fn introspect(app: &App, headers: &HeaderMap, form: &Params) -> Reply {
-    answer(app, headers, form).unwrap_or_else(|refusal| {
+    respond(app, headers, form).unwrap_or_else(|error| {
         tracing::info!(
-            introspection.error = refusal.error.as_str(),
-            introspection.refused = refusal.description,
-            "refused an introspection request"
+            introspection.error = error.error.as_str(),
+            introspection.description = error.description,
+            "rejected an introspection request"
         );
-        json_refusal(refusal)
+        json_error(error)
     })
 }
 
-fn answer(app: &App, headers: &HeaderMap, form: &Params) -> Result<Reply, OAuthRefusal> {
+fn respond(app: &App, headers: &HeaderMap, form: &Params) -> Result<Reply, ErrorResponse> {
     let client_id = authenticate_resource(app, headers, form)?;
-    let missing = OAuthRefusal::new(ErrorName::InvalidRequest, "token is missing");
-    let token = form.one("token")?.ok_or(missing)?;
-    let response =
-        issued::read(app, token).filter(|claims| !issued::is_revoked(app, claims)).map(active).unwrap_or_default();
+    let missing = ErrorResponse::new(ErrorCode::InvalidRequest, "token is missing");
+    let token = form.get("token")?.ok_or(missing)?;
+    let response = issued::verify(app, token)
+        .filter(|claims| !issued::is_revoked(app, claims))
+        .map(active_response)
+        .unwrap_or_default();
     tracing::info!(client.id = &*client_id, token.active = response.active, "introspected a token");
     Ok(json_reply(StatusCode::OK, response.to_json()))
 }
 
-fn active(claims: AccessTokenClaims) -> IntrospectionResponse {
+fn active_response(claims: AccessTokenClaims) -> IntrospectionResponse {
     let mut extra = claims.extra;
     if let Some(typ) = claims.typ {
         extra.insert("typ".to_owned(), Value::String(typ));

@@ -1,3 +1,5 @@
+//! Builds responses.
+
 use bytes::Bytes;
 use http::{
     HeaderValue, Response, StatusCode,
@@ -11,102 +13,102 @@ use portcullis_metadata::{Issuer, OAuthError};
 use url::form_urlencoded;
 
 use crate::{
-    faults::WRONG_ISSUER,
+    authorize::page::error_html,
+    control::faults::WRONG_ISSUER,
     handle::random_text,
-    oauth_error::{ErrorName, OAuthRefusal},
-    page::refusal_page,
+    server::oauth_error::{ErrorCode, ErrorResponse},
 };
 
-/// Every answer of this server.
+/// A response of this server.
 pub(crate) type Reply = Response<Full<Bytes>>;
 
-/// A public document. It is asked for again each time, since a restarted server has new keys.
+/// Returns a public document. It must be revalidated, because a restarted server has new keys.
 pub(crate) fn document(body: Bytes) -> Reply {
     with_headers(StatusCode::OK, body, [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-cache")])
 }
 
-/// An answer for one client only.
+/// Returns a JSON response for a single client. It must not be cached.
 pub(crate) fn json_reply(status: StatusCode, body: Vec<u8>) -> Reply {
     let headers = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")];
     with_headers(status, Bytes::from(body), headers)
 }
 
-/// An error of the token or the registration endpoint (RFC 6749 section 5.2, RFC 7591 section 3.2.2).
-pub(crate) fn json_refusal(refusal: OAuthRefusal) -> Reply {
-    json_refusal_with(refusal.error.status(), refusal)
+/// Returns a JSON error response (RFC 6749 section 5.2, RFC 7591 section 3.2.2).
+pub(crate) fn json_error(error: ErrorResponse) -> Reply {
+    json_error_with_status(error.error.status(), error)
 }
 
-/// The same with another status, where HTTP has a more exact one.
-pub(crate) fn json_refusal_with(status: StatusCode, refusal: OAuthRefusal) -> Reply {
-    let body = OAuthError::new(refusal.error.as_str(), refusal.description).to_json();
+/// Like [`json_error`], but with a more specific status.
+pub(crate) fn json_error_with_status(status: StatusCode, error: ErrorResponse) -> Reply {
+    let body = OAuthError::new(error.error.as_str(), error.description).to_json();
     let mut reply = json_reply(status, body);
-    let challenge = match refusal.error {
-        ErrorName::InvalidClient => "Basic realm=\"portcullis-devidp\"",
-        ErrorName::InvalidToken => "Bearer realm=\"portcullis-devidp\", error=\"invalid_token\"",
+    let challenge = match error.error {
+        ErrorCode::InvalidClient => "Basic realm=\"portcullis-devidp\"",
+        ErrorCode::InvalidToken => "Bearer realm=\"portcullis-devidp\", error=\"invalid_token\"",
         _ => return reply,
     };
     reply.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
     reply
 }
 
-/// A page for a person, made from a style nonce. No other site can frame it, and no script runs on it.
+/// Returns an HTML page. `html` gets the nonce of the style sheet. The page cannot be framed and runs no scripts.
 pub(crate) fn page(status: StatusCode, html: impl FnOnce(&str) -> String) -> Result<Reply, getrandom::Error> {
     let nonce = random_text(16)?;
-    // Chromium holds every redirect after a form post against `form-action`: the one to the client's redirect URI and
-    // whatever redirects follow there. Where those lead is not known here, so only their schemes are named.
+    // Chromium applies `form-action` to all redirects after a form post: to the client's redirect URI and to later ones.
+    // Their hosts are unknown, so the policy allows them by scheme.
     let policy = format!(
         "default-src 'none'; style-src 'nonce-{}'; form-action 'self' http: https:; base-uri 'none'; frame-ancestors 'none'",
         *nonce
     );
-    let mut reply = guarded(status, Bytes::from(html(&nonce)), "text/html; charset=utf-8");
+    let mut reply = browser_response(status, Bytes::from(html(&nonce)), "text/html; charset=utf-8");
     if let Ok(policy) = HeaderValue::try_from(policy) {
         reply.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
     }
     Ok(reply)
 }
 
-/// A page that says why a request cannot be answered at its redirect URI.
-pub(crate) fn page_refusal(status: StatusCode, reason: &str) -> Result<Reply, getrandom::Error> {
-    page(status, |nonce| refusal_page(reason, nonce))
+/// Returns a page with an error that is not sent to the redirect URI.
+pub(crate) fn error_page(status: StatusCode, reason: &str) -> Result<Reply, getrandom::Error> {
+    page(status, |nonce| error_html(reason, nonce))
 }
 
-/// A redirect of the browser. `location` is visible ASCII.
+/// Returns a redirect. `location` must be visible ASCII.
 pub(crate) fn redirect(status: StatusCode, location: &str) -> Reply {
     match HeaderValue::from_str(location) {
         Ok(location) => {
-            let mut reply = guarded(status, Bytes::new(), "text/plain; charset=utf-8");
+            let mut reply = browser_response(status, Bytes::new(), "text/plain; charset=utf-8");
             reply.headers_mut().insert(LOCATION, location);
             reply
         }
-        Err(_) => plain(StatusCode::INTERNAL_SERVER_ERROR, "The redirect URI does not fit into a header."),
+        Err(_) => plain(StatusCode::INTERNAL_SERVER_ERROR, "The redirect URI is not a valid header value."),
     }
 }
 
-/// A short text for a developer.
+/// Returns a plain text response for developers.
 pub(crate) fn plain(status: StatusCode, text: &'static str) -> Reply {
-    guarded(status, Bytes::from_static(text.as_bytes()), "text/plain; charset=utf-8")
+    browser_response(status, Bytes::from_static(text.as_bytes()), "text/plain; charset=utf-8")
 }
 
-/// The same answer with another issuer in it: in its redirect, or in its body.
+/// Replaces the issuer in the response's redirect or body.
 pub(crate) async fn with_wrong_issuer(issuer: &Issuer, reply: Reply) -> Reply {
     let (mut head, body) = reply.into_parts();
-    // The body is whole already.
+    // The body is already complete.
     let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     let encoded = |issuer: &str| form_urlencoded::byte_serialize(issuer.as_bytes()).collect::<String>();
     let location = head.headers.get(LOCATION).and_then(|location| location.to_str().ok());
     let location = location.map(|location| {
-        let (right, wrong) = (encoded(issuer.as_str()), encoded(WRONG_ISSUER));
-        location.replace(&format!("iss={right}"), &format!("iss={wrong}"))
+        let (issuer, wrong_issuer) = (encoded(issuer.as_str()), encoded(WRONG_ISSUER));
+        location.replace(&format!("iss={issuer}"), &format!("iss={wrong_issuer}"))
     });
     if let Some(location) = location.and_then(|location| HeaderValue::try_from(location).ok()) {
         head.headers.insert(LOCATION, location);
     }
     let member = |issuer: &str| format!("\"issuer\":{}", serde_json::Value::from(issuer));
-    let text = String::from_utf8_lossy(&body).replace(&member(issuer.as_str()), &member(WRONG_ISSUER));
-    Response::from_parts(head, Full::new(Bytes::from(text)))
+    let body = String::from_utf8_lossy(&body).replace(&member(issuer.as_str()), &member(WRONG_ISSUER));
+    Response::from_parts(head, Full::new(Bytes::from(body)))
 }
 
-/// Adds a cookie to an answer. `cookie` is visible ASCII and spaces.
+/// Adds a cookie to a response. `cookie` must be visible ASCII and spaces.
 pub(crate) fn with_cookie(mut reply: Reply, cookie: &str) -> Reply {
     if let Ok(cookie) = HeaderValue::from_str(cookie) {
         reply.headers_mut().append(SET_COOKIE, cookie);
@@ -114,10 +116,10 @@ pub(crate) fn with_cookie(mut reply: Reply, cookie: &str) -> Reply {
     reply
 }
 
-/// What every answer to a browser carries. The referrer policy is not `no-referrer`, because browsers then send
-/// `Origin: null` with the consent form, which could not be told from a foreign page's. Other origins learn
-/// nothing from `same-origin` either.
-fn guarded(status: StatusCode, body: Bytes, content_type: &'static str) -> Reply {
+/// Returns a response with the security headers for browsers. The referrer policy is not `no-referrer`, because browsers
+/// then send `Origin: null` with the consent form, like some pages of other sites. `same-origin` also sends no referrer to
+/// other origins.
+fn browser_response(status: StatusCode, body: Bytes, content_type: &'static str) -> Reply {
     let headers = [
         (CONTENT_TYPE, content_type),
         (CACHE_CONTROL, "no-store"),

@@ -1,14 +1,15 @@
+//! [`ClientSettings`]: clients from the settings.
+
 use std::{collections::HashMap, sync::Arc};
 
 use portcullis_metadata::{JwkSet, Scopes, Secret};
 
 use crate::{
-    DevIdpError, GrantType,
-    clients::{Client, Credential},
-    redirect::RedirectUri,
+    clients::{Client, Credential, grant_type::GrantType, redirect_uri::RedirectUri},
+    error::DevIdpError,
 };
 
-/// A client that is there from the start and is never forgotten.
+/// A configured client. It exists from the start and never expires.
 ///
 /// ```
 /// use portcullis_devidp::{ClientSettings, DevIdpSettings};
@@ -23,22 +24,22 @@ use crate::{
 pub struct ClientSettings {
     /// The client identifier.
     pub id: String,
-    /// What the consent page calls it. Default none.
+    /// The name on the consent page. Default none.
     pub name: Option<String>,
-    /// How it proves itself.
+    /// How the client authenticates.
     pub authentication: ClientAuthentication,
-    /// Where codes may be sent: `https`, or `http` to a loopback host, on which the port may be another one. Needed for
+    /// The redirect URIs: `https`, or `http` with a loopback host and any port. Required for
     /// [`GrantType::AuthorizationCode`]. Default none.
     pub redirect_uris: Vec<String>,
-    /// What it may get tokens with. Default nothing, which is right for a client that only introspects.
+    /// The grant types that the client may use. Default none, which is right for a client that only introspects.
     pub grant_types: Vec<GrantType>,
-    /// The scopes that it may ask for. Default all of the server's.
+    /// The scopes that the client may request. Default all scopes of the server.
     pub scopes: Option<Scopes>,
-    /// Whether it is a protected resource that may ask about tokens (RFC 7662). Default `false`.
+    /// Whether the client is a protected resource that may introspect tokens (RFC 7662). Default `false`.
     pub may_introspect: bool,
 }
 
-/// How a client proves itself (RFC 7591 section 2, `token_endpoint_auth_method`).
+/// How a client authenticates (RFC 7591 section 2, `token_endpoint_auth_method`).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ClientAuthentication {
@@ -52,49 +53,51 @@ pub enum ClientAuthentication {
     PrivateKeyJwt(JwkSet),
 }
 
-/// What is wrong with a client of the settings.
+/// Why a configured client is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientProblem {
-    /// It has no identifier.
+    /// The client has no identifier.
     #[error("it has no identifier: name one")]
     NoId,
     /// Another client has the same identifier.
     #[error("another client has the same identifier: rename one of them")]
     Twice,
-    /// Its secret is empty.
+    /// The client's secret is empty.
     #[error("its secret is empty")]
     EmptySecret,
-    /// None of its keys verifies any of RS256, PS256, ES256, ES384 and EdDSA.
+    /// The client has no usable key for RS256, PS256, ES256, ES384 or EdDSA.
     #[error("none of its keys is a usable public key for RS256, PS256, ES256, ES384 or EdDSA")]
     NoKey,
-    /// A redirect URI cannot be used.
+    /// A redirect URI is invalid.
     #[error("the redirect URI {uri:?} is not usable: {reason}")]
     RedirectUri {
-        /// The redirect URI as it was written.
+        /// The redirect URI.
         uri: String,
-        /// What is wrong with it.
+        /// The cause.
         reason: &'static str,
     },
-    /// It may use codes, and there is nowhere to send them.
-    #[error("it may use authorization_code and has no redirect URI: name one, like http://127.0.0.1/callback")]
+    /// The client may use `authorization_code` but has no redirect URI.
+    #[error("it may use authorization_code but has no redirect URI: name one, like http://127.0.0.1/callback")]
     NoRedirectUri,
-    /// It may ask for a scope that the server does not have.
-    #[error("it may ask for the scope {scope:?}, which is none of the server's scopes: add it there or leave it out")]
+    /// The client may request a scope that the server does not have.
+    #[error(
+        "it may request the scope {scope:?}, which is not among the server's scopes: add it there or remove it here"
+    )]
     Scope {
         /// The first such scope.
         scope: String,
     },
-    /// It may act for itself, and cannot prove itself.
-    #[error("it may use client_credentials and is public: give it a secret or keys")]
+    /// The client may use `client_credentials` but cannot authenticate.
+    #[error("it may use client_credentials but is public: give it a secret or keys")]
     PublicMachine,
-    /// It may introspect, and cannot prove itself.
-    #[error("it may introspect and is public: give it a secret or keys")]
+    /// The client may introspect but cannot authenticate.
+    #[error("it may introspect but is public: give it a secret or keys")]
     PublicResource,
 }
 
 impl ClientSettings {
-    /// A public client that may use nothing yet.
+    /// Creates a public client without grant types.
     pub fn public(id: impl Into<String>) -> Self {
         Self {
             id: id.into(),
@@ -107,12 +110,12 @@ impl ClientSettings {
         }
     }
 
-    /// A client with a secret that it sends in the `Authorization` header, and that may use nothing yet.
+    /// Creates a client with a secret for `client_secret_basic`, without grant types.
     pub fn with_secret(id: impl Into<String>, secret: Secret) -> Self {
         Self { authentication: ClientAuthentication::SecretBasic(secret), ..Self::public(id) }
     }
 
-    fn client(&self, supported: &Scopes) -> Result<Client, ClientProblem> {
+    fn to_client(&self, supported: &Scopes) -> Result<Client, ClientProblem> {
         let credential = match &self.authentication {
             ClientAuthentication::None => Credential::None,
             ClientAuthentication::SecretBasic(secret) | ClientAuthentication::SecretPost(secret)
@@ -159,17 +162,17 @@ impl ClientSettings {
     }
 }
 
-/// The clients of the settings by identifier.
-pub(crate) fn clients(
+/// Returns the configured clients by identifier.
+pub(crate) fn configured_clients(
     settings: &[ClientSettings],
     supported: &Scopes,
 ) -> Result<HashMap<Box<str>, Arc<Client>>, DevIdpError> {
     let mut clients = HashMap::new();
     for settings in settings {
-        let failed = |problem| DevIdpError::Client { id: settings.id.clone(), problem };
-        let client = settings.client(supported).map_err(failed)?;
+        let invalid = |problem| DevIdpError::Client { id: settings.id.clone(), problem };
+        let client = settings.to_client(supported).map_err(invalid)?;
         if clients.insert(settings.id.as_str().into(), Arc::new(client)).is_some() {
-            return Err(failed(ClientProblem::Twice));
+            return Err(invalid(ClientProblem::Twice));
         }
     }
     Ok(clients)

@@ -1,3 +1,5 @@
+//! Authorization codes.
+
 use std::sync::Arc;
 
 use portcullis_metadata::UnixTime;
@@ -6,45 +8,44 @@ use crate::{
     app::App,
     authorize::AuthorizationRequest,
     handle::{Handle, random_text},
-    session,
-    tables::Keep,
+    tables::RowAction,
+    token::session,
 };
 
-/// What a person allowed: all that a token is made from.
+/// A user's approval of an authorization request.
 pub(crate) struct Approval {
     pub(crate) request: AuthorizationRequest,
     pub(crate) subject: Box<str>,
     pub(crate) auth_time: UnixTime,
-    /// The `sid` of the token.
+    /// The `sid` of the tokens.
     pub(crate) session_id: Box<str>,
 }
 
-/// A code's row in the table of codes.
+/// An entry in the table of codes.
 pub(crate) struct IssuedCode {
     handle: Handle,
     approval: Arc<Approval>,
-    spent: bool,
+    is_used: bool,
 }
 
-/// Why a code buys nothing.
+/// Why a code is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CodeError {
-    /// It was never issued, or its time is over.
+    /// The code was never issued or has expired.
     Unknown,
-    /// It was presented before. What it bought is withdrawn (RFC 6749 section 4.1.2).
-    Spent,
+    /// The code was used before. Its tokens are revoked (RFC 6749 section 4.1.2).
+    Used,
 }
 
-/// Issues a code for a request that was allowed, and returns the address to redirect the browser to
-/// (RFC 6749 section 4.1.2, RFC 9207).
+/// Issues a code for an approved request and returns the URL of the redirect (RFC 6749 section 4.1.2, RFC 9207).
 pub(crate) fn issue(app: &App, request: AuthorizationRequest, subject: Box<str>) -> Result<String, getrandom::Error> {
     let handle = Handle::generate()?;
-    let code = [("code", handle.text())];
+    let code = [("code", handle.as_str())];
     let state = request.state.as_deref().map(|state| ("state", state));
-    let location = request.redirect.with(code.into_iter().chain(state).chain([("iss", app.issuer.as_str())]));
+    let location = request.redirect.with_params(code.into_iter().chain(state).chain([("iss", app.issuer.as_str())]));
     tracing::info!(client.id = &*request.client_id, "issued a code");
 
-    app.clients.look_up(&request.client_id, |row| (row.used = true, Keep::Renewed));
+    app.clients.update(&request.client_id, |row| (row.used = true, RowAction::Renew));
     let approval = Arc::new(Approval {
         request,
         subject,
@@ -52,31 +53,31 @@ pub(crate) fn issue(app: &App, request: AuthorizationRequest, subject: Box<str>)
         session_id: random_text(16)?.as_str().into(),
     });
     let id = handle.id().to_owned();
-    // A full table lets its oldest code go, so that there is always room.
-    let _ = app.codes.insert(&id, IssuedCode { handle, approval, spent: false }, |_| true);
+    // Every entry is evictable, so this never fails.
+    let _ = app.codes.insert(&id, IssuedCode { handle, approval, is_used: false }, |_| true);
     Ok(location)
 }
 
-/// Spends a code. Whatever is wrong with the rest of the exchange, a code that was presented is worth nothing afterwards
-/// (RFC 6749 section 10.5); it is remembered for the rest of its minute, so that a second use is noticed.
+/// Redeems a code. A code can be redeemed once, even if the token request fails afterwards (RFC 6749 section 10.5). It is
+/// remembered until it expires, so a second use is detected and ends the session.
 pub(crate) fn redeem(app: &App, code: &str) -> Result<Arc<Approval>, CodeError> {
     let presented = Handle::parse(code).ok_or(CodeError::Unknown)?;
-    let answer = app.codes.look_up(presented.id(), |issued| {
-        let answer = if !presented.proves(&issued.handle) {
+    let result = app.codes.update(presented.id(), |issued| {
+        let result = if !presented.matches(&issued.handle) {
             Err(None)
-        } else if issued.spent {
+        } else if issued.is_used {
             Err(Some(Arc::clone(&issued.approval)))
         } else {
-            issued.spent = true;
+            issued.is_used = true;
             Ok(Arc::clone(&issued.approval))
         };
-        (answer, Keep::AsItWas)
+        (result, RowAction::Keep)
     });
-    answer.unwrap_or(Err(None)).map_err(|spent| match spent {
+    result.unwrap_or(Err(None)).map_err(|approval| match approval {
         None => CodeError::Unknown,
         Some(approval) => {
             session::withdraw(app, &approval.session_id);
-            CodeError::Spent
+            CodeError::Used
         }
     })
 }

@@ -1,3 +1,5 @@
+//! The HTTP endpoints that control a running server.
+
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use bytes::Bytes;
@@ -6,28 +8,33 @@ use http_body_util::Full;
 use serde::Deserialize;
 
 use crate::{
-    Control, Fault, FaultKind, FaultPoint, OldKeys,
     app::App,
-    endpoint::Endpoint,
-    respond::{Reply, plain},
+    control::{
+        Control, OldKeys,
+        faults::{Fault, FaultKind, FaultPoint},
+    },
+    server::{
+        endpoint::Endpoint,
+        respond::{Reply, plain},
+    },
 };
 
-/// Whether a program sends this request, and no page in a browser: a browser says so in one of these headers. What is
-/// not `GET` without a body needs a preflight from a page of another site besides, which is not answered here.
-pub(crate) fn is_from_a_program(headers: &HeaderMap) -> bool {
+/// Returns whether a request does not come from a browser, which sends at least one of these headers. In addition, a page
+/// of another site needs a CORS preflight for these requests, and preflights are rejected here.
+pub(crate) fn is_not_from_browser(headers: &HeaderMap) -> bool {
     ["sec-fetch-site", "sec-fetch-mode"].iter().all(|name| !headers.contains_key(*name))
         && !headers.contains_key(ORIGIN)
 }
 
-/// Answers the endpoints that tests steer a running server with.
-pub(crate) async fn answer(app: &Arc<App>, endpoint: Endpoint, method: &Method, body: &[u8]) -> Reply {
+/// Handles a request to an admin endpoint.
+pub(crate) async fn handle(app: &Arc<App>, endpoint: Endpoint, method: &Method, body: &[u8]) -> Reply {
     let control = Control(Arc::clone(app));
-    let done = match (endpoint, method) {
-        (Endpoint::RotateKeys, _) => match read::<Rotation>(body) {
+    let result = match (endpoint, method) {
+        (Endpoint::RotateKeys, _) => match parse_json::<Rotation>(body) {
             Err(reason) => Err(reason),
             Ok(Rotation { old_keys }) => {
                 if control.rotate_keys(old_keys.unwrap_or_default().into()).await.is_err() {
-                    return plain(StatusCode::INTERNAL_SERVER_ERROR, "No key could be made.\n");
+                    return plain(StatusCode::INTERNAL_SERVER_ERROR, "The keys could not be generated.\n");
                 }
                 Ok(())
             }
@@ -36,11 +43,11 @@ pub(crate) async fn answer(app: &Arc<App>, endpoint: Endpoint, method: &Method, 
             control.clear_faults();
             Ok(())
         }
-        _ => read(body)
-            .and_then(FaultRequest::fault)
+        _ => parse_json(body)
+            .and_then(FaultRequest::into_fault)
             .and_then(|fault| control.inject(fault).map_err(|problem| problem.to_string())),
     };
-    match done {
+    match result {
         Ok(()) => plain(StatusCode::NO_CONTENT, ""),
         Err(reason) => {
             let mut reply = plain(StatusCode::BAD_REQUEST, "");
@@ -95,25 +102,29 @@ enum FaultName {
 }
 
 impl FaultRequest {
-    /// The fault that is asked for, or why there is none.
-    fn fault(self) -> Result<Fault, String> {
+    /// Converts the request to a fault. The error is a sentence for the developer.
+    fn into_fault(self) -> Result<Fault, String> {
         let at = FaultPoint::parse(&self.at)
-            .ok_or("at is metadata, jwks, register, authorize, token, introspect or revoke")?;
+            .ok_or("at must be metadata, jwks, register, authorize, token, introspect or revoke")?;
         let kind = match (self.kind, self.status, self.delay_ms) {
             (FaultName::Delay, None, Some(delay)) => FaultKind::Delay(Duration::from_millis(delay)),
             (FaultName::Status, Some(status), None) => {
-                FaultKind::Status(StatusCode::from_u16(status).map_err(|_| "status is no HTTP status")?)
+                FaultKind::Status(StatusCode::from_u16(status).map_err(|_| "status is not an HTTP status")?)
             }
             (FaultName::Garbage, None, None) => FaultKind::Garbage,
             (FaultName::Hang, None, None) => FaultKind::Hang,
             (FaultName::WrongIssuer, None, None) => FaultKind::WrongIssuer,
             (FaultName::Drop, None, None) => FaultKind::Drop,
-            _ => return Err("delay needs delay_ms, status needs status, and the others need neither".to_owned()),
+            _ => {
+                return Err(
+                    "delay requires delay_ms, status requires status, and the other kinds have neither".to_owned()
+                );
+            }
         };
         Ok(Fault { at, kind, times: self.times })
     }
 }
 
-fn read<'de, T: Deserialize<'de>>(body: &'de [u8]) -> Result<T, String> {
+fn parse_json<'de, T: Deserialize<'de>>(body: &'de [u8]) -> Result<T, String> {
     serde_json::from_slice(body).map_err(|error| error.to_string())
 }

@@ -1,3 +1,5 @@
+//! Dynamic client registration (RFC 7591).
+
 use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode, header::AUTHORIZATION};
@@ -7,38 +9,43 @@ use portcullis_metadata::{
 use serde_json::Value;
 
 use crate::{
-    GrantType, Registration,
     app::App,
-    clients::{Client, Credential, Registered},
+    clients::{
+        Client, Credential, Registered,
+        grant_type::GrantType,
+        redirect_uri::{RedirectUri, RedirectUriError},
+    },
     handle::random_text,
-    oauth_error::{ErrorName, OAuthRefusal},
-    redirect::{RedirectUri, RedirectUriError},
-    respond::{Reply, json_refusal, json_reply},
-    tables::Full,
+    server::{
+        oauth_error::{ErrorCode, ErrorResponse},
+        respond::{Reply, json_error, json_reply},
+    },
+    settings::Registration,
+    tables::TableFull,
 };
 
 const RESPONSE_TYPE: &str = "code";
 const MAX_REDIRECT_URIS: usize = 10;
 const MAX_NAME_CHARS: usize = 100;
 
-/// Answers the registration endpoint (RFC 7591 section 3).
+/// Handles the registration endpoint (RFC 7591 section 3).
 pub(crate) fn register(app: &App, headers: &HeaderMap, body: &[u8]) -> Reply {
-    may_register(app, headers).and_then(|()| registered(app, body)).unwrap_or_else(|refusal| {
+    authorize_registration(app, headers).and_then(|()| register_client(app, body)).unwrap_or_else(|refusal| {
         tracing::info!(
             registration.error = refusal.error.as_str(),
-            registration.refused = refusal.description,
-            "refused a registration"
+            registration.description = refusal.description,
+            "rejected a registration"
         );
-        json_refusal(refusal)
+        json_error(refusal)
     })
 }
 
-/// Holds the request against what the settings say of who may register.
-fn may_register(app: &App, headers: &HeaderMap) -> Result<(), OAuthRefusal> {
+/// Checks that the sender may register clients according to the settings.
+fn authorize_registration(app: &App, headers: &HeaderMap) -> Result<(), ErrorResponse> {
     let expected = match &app.settings.registration {
         Registration::Open => return Ok(()),
         Registration::Closed => {
-            return Err(OAuthRefusal::new(ErrorName::AccessDenied, "nobody can register a client here"));
+            return Err(ErrorResponse::new(ErrorCode::AccessDenied, "registration is disabled on this server"));
         }
         Registration::WithToken(expected) => expected,
     };
@@ -50,19 +57,18 @@ fn may_register(app: &App, headers: &HeaderMap) -> Result<(), OAuthRefusal> {
         return Ok(());
     }
     let description = "registration needs the initial access token of this server as a bearer token";
-    Err(OAuthRefusal::new(ErrorName::InvalidToken, description))
+    Err(ErrorResponse::new(ErrorCode::InvalidToken, description))
 }
 
-/// Reads what matters here. Other members are ignored and not returned, which tells the client that they were not
-/// taken (RFC 7591 section 3.2.1).
-fn registered(app: &App, body: &[u8]) -> Result<Reply, OAuthRefusal> {
+/// Registers a client. Unsupported members are ignored and not returned, as RFC 7591 section 3.2.1 requires.
+fn register_client(app: &App, body: &[u8]) -> Result<Reply, ErrorResponse> {
     let request = ClientRegistrationRequest::parse(body)
-        .map_err(|_| invalid("the body is not a JSON object with members of the types that RFC 7591 names"))?
+        .map_err(|_| invalid("the body must be a JSON object whose members have the types of RFC 7591"))?
         .metadata;
-    let redirect_uris = redirect_uris_of(&request)?;
-    let name = name_of(&request)?;
-    let grant_types = grant_types_of(&request)?;
-    let Proof { method, credential, secret, jwks } = Proof::of(&request)?;
+    let redirect_uris = parse_redirect_uris(&request)?;
+    let name = parse_name(&request)?;
+    let grant_types = parse_grant_types(&request)?;
+    let NewCredential { method, credential, secret, jwks } = NewCredential::from_request(&request)?;
 
     let id = random_text(16)?;
     let response = ClientRegistrationResponse {
@@ -93,9 +99,9 @@ fn registered(app: &App, body: &[u8]) -> Result<Reply, OAuthRefusal> {
     };
     let client = Arc::new(client);
     let row = Registered { client: Arc::clone(&client), used: false };
-    app.clients.insert(&id, row, |row| !row.used).map_err(|Full| {
-        let description = "no room for another client: all that are registered are in use";
-        OAuthRefusal::new(ErrorName::TemporarilyUnavailable, description)
+    app.clients.insert(&id, row, |row| !row.used).map_err(|TableFull| {
+        let description = "the maximum number of clients is reached, and all of them are in use";
+        ErrorResponse::new(ErrorCode::TemporarilyUnavailable, description)
     })?;
     tracing::info!(
         client.id = id.as_str(),
@@ -106,17 +112,17 @@ fn registered(app: &App, body: &[u8]) -> Result<Reply, OAuthRefusal> {
     Ok(json_reply(StatusCode::CREATED, response.to_json()))
 }
 
-/// How a client is going to prove itself.
-struct Proof {
+/// The credential of a new client.
+struct NewCredential {
     method: &'static str,
     credential: Credential,
     secret: Option<Secret>,
     jwks: Option<Value>,
 }
 
-impl Proof {
-    fn of(request: &ClientMetadata) -> Result<Self, OAuthRefusal> {
-        let secret = || Ok::<_, OAuthRefusal>(Secret::new(random_text(32)?.as_str()));
+impl NewCredential {
+    fn from_request(request: &ClientMetadata) -> Result<Self, ErrorResponse> {
+        let secret = || Ok::<_, ErrorResponse>(Secret::new(random_text(32)?.as_str()));
         // RFC 7591 section 2: the default is client_secret_basic.
         match request.token_endpoint_auth_method.as_deref().unwrap_or("client_secret_basic") {
             "none" => Ok(Self { method: "none", credential: Credential::None, secret: None, jwks: None }),
@@ -131,62 +137,64 @@ impl Proof {
                 Ok(Self { method: "client_secret_post", credential, secret: Some(secret), jwks: None })
             }
             Credential::PRIVATE_KEY_JWT => {
-                let credential = keys_of(request)?;
+                let credential = parse_keys(request)?;
                 Ok(Self { method: Credential::PRIVATE_KEY_JWT, credential, secret: None, jwks: request.jwks.clone() })
             }
             _ => Err(invalid(
-                "token_endpoint_auth_method is none, client_secret_basic, client_secret_post or private_key_jwt",
+                "token_endpoint_auth_method must be none, client_secret_basic, client_secret_post or private_key_jwt",
             )),
         }
     }
 }
 
-/// The keys that a client's metadata holds. Those that it only points at are not fetched.
-pub(crate) fn keys_of(request: &ClientMetadata) -> Result<Credential, OAuthRefusal> {
+/// Imports the keys in `jwks`. Keys at a `jwks_uri` are not fetched.
+pub(crate) fn parse_keys(request: &ClientMetadata) -> Result<Credential, ErrorResponse> {
     if request.jwks_uri.is_some() {
-        return Err(invalid("jwks_uri is not read here: send the public keys themselves, as a JWK set in jwks"));
+        return Err(invalid("jwks_uri is not supported: send the public keys as a JWK set in jwks"));
     }
-    let jwks = request.jwks.as_ref().ok_or(invalid("private_key_jwt needs the public keys, as a JWK set in jwks"))?;
+    let jwks = request.jwks.as_ref().ok_or(invalid("private_key_jwt requires the public keys as a JWK set in jwks"))?;
     let keys = JwkSet::parse(jwks.to_string().as_bytes()).ok().and_then(|keys| Credential::keys(&keys));
-    keys.ok_or(invalid("jwks holds no usable public key"))
+    keys.ok_or(invalid("jwks has no usable public key"))
 }
 
-/// Those of the grant types asked for that a client which anybody can make may have (RFC 7591 section 2).
-pub(crate) fn grant_types_of(request: &ClientMetadata) -> Result<Vec<GrantType>, OAuthRefusal> {
-    if !names_or_leaves_out(&request.grant_types, GrantType::AuthorizationCode.as_str()) {
-        return Err(invalid("grant_types without authorization_code: other clients are named in the settings"));
+/// Returns the requested grant types that dynamically registered clients may have (RFC 7591 section 2).
+pub(crate) fn parse_grant_types(request: &ClientMetadata) -> Result<Vec<GrantType>, ErrorResponse> {
+    if !is_empty_or_contains(&request.grant_types, GrantType::AuthorizationCode.as_str()) {
+        return Err(invalid(
+            "grant_types must contain authorization_code; other clients must be configured in the settings",
+        ));
     }
-    if !names_or_leaves_out(&request.response_types, RESPONSE_TYPE) {
-        return Err(invalid("response_types without code: there is no other response type here"));
+    if !is_empty_or_contains(&request.response_types, RESPONSE_TYPE) {
+        return Err(invalid("response_types must contain code, the only supported response type"));
     }
     let refresh = request.grant_types.iter().any(|name| name == GrantType::RefreshToken.as_str());
     Ok([GrantType::AuthorizationCode].into_iter().chain(refresh.then_some(GrantType::RefreshToken)).collect())
 }
 
-fn names_or_leaves_out(names: &[String], needed: &str) -> bool {
-    names.is_empty() || names.iter().any(|name| name == needed)
+fn is_empty_or_contains(names: &[String], required: &str) -> bool {
+    names.is_empty() || names.iter().any(|name| name == required)
 }
 
-const fn invalid(description: &'static str) -> OAuthRefusal {
-    OAuthRefusal::new(ErrorName::InvalidClientMetadata, description)
+const fn invalid(description: &'static str) -> ErrorResponse {
+    ErrorResponse::new(ErrorCode::InvalidClientMetadata, description)
 }
 
-pub(crate) fn redirect_uris_of(request: &ClientMetadata) -> Result<Vec<RedirectUri>, OAuthRefusal> {
-    let refuse = |description| OAuthRefusal::new(ErrorName::InvalidRedirectUri, description);
-    let texts = &request.redirect_uris;
-    if texts.is_empty() || texts.len() > MAX_REDIRECT_URIS {
-        return Err(refuse("redirect_uris has 1 to 10 entries"));
+pub(crate) fn parse_redirect_uris(request: &ClientMetadata) -> Result<Vec<RedirectUri>, ErrorResponse> {
+    let reject = |description| ErrorResponse::new(ErrorCode::InvalidRedirectUri, description);
+    let uris = &request.redirect_uris;
+    if uris.is_empty() || uris.len() > MAX_REDIRECT_URIS {
+        return Err(reject("redirect_uris must have 1 to 10 entries"));
     }
-    let parsed: Result<_, RedirectUriError> = texts.iter().map(|text| RedirectUri::parse(text)).collect();
-    parsed.map_err(|error| refuse(error.description()))
+    let parsed: Result<_, RedirectUriError> = uris.iter().map(|uri| RedirectUri::parse(uri)).collect();
+    parsed.map_err(|error| reject(error.description()))
 }
 
-pub(crate) fn name_of(request: &ClientMetadata) -> Result<Option<Box<str>>, OAuthRefusal> {
+pub(crate) fn parse_name(request: &ClientMetadata) -> Result<Option<Box<str>>, ErrorResponse> {
     let Some(name) = request.client_name.as_deref().map(str::trim).filter(|name| !name.is_empty()) else {
         return Ok(None);
     };
     if name.chars().count() > MAX_NAME_CHARS || name.chars().any(char::is_control) {
-        return Err(invalid("client_name has at most 100 characters and no control characters"));
+        return Err(invalid("client_name must have at most 100 characters and no control characters"));
     }
     Ok(Some(name.into()))
 }
