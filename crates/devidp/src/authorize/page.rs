@@ -61,7 +61,7 @@ pub(crate) fn error_html(reason: &str, nonce: &str) -> String {
 <p class="soft">The application was not notified.</p>"#,
         reason = Escaped(reason)
     );
-    render("Request refused", &body, nonce)
+    render("Request rejected", &body, nonce)
 }
 
 /// Renders the page at the issuer's address.

@@ -84,7 +84,7 @@ async fn client_credentials_issue_a_token_for_the_client() {
 async fn invalid_clients_are_rejected_at_start() {
     let base = || ClientSettings::public("a");
     let keyless = ClientAuthentication::PrivateKeyJwt(JwkSet::default());
-    for (client, problem, says) in [
+    for (client, problem, message) in [
         (ClientSettings { id: String::new(), ..base() }, ClientProblem::NoId, "name one"),
         (ClientSettings::with_secret("a", Secret::new("")), ClientProblem::EmptySecret, "empty"),
         (ClientSettings { authentication: keyless, ..base() }, ClientProblem::NoKey, "public key"),
@@ -102,13 +102,13 @@ async fn invalid_clients_are_rejected_at_start() {
         (
             ClientSettings { scopes: Some(Scopes::parse("mcp:admin").unwrap()), ..base() },
             ClientProblem::Scope { scope: "mcp:admin".to_owned() },
-            "add it there or leave it out",
+            "add it there or remove it here",
         ),
     ] {
         let settings = DevIdpSettings { clients: vec![client], ..DevIdpSettings::default() };
         let error = DevIdp::bind(settings).await.unwrap_err();
         assert_eq!(error.code(), "devidp.client");
-        assert!(error.to_string().contains(says), "{error}");
+        assert!(error.to_string().contains(message), "{error}");
         assert!(matches!(error, DevIdpError::Client { problem: found, .. } if found == problem), "{problem:?}");
     }
     for uri in ["http://client.example/", "nothing"] {

@@ -146,10 +146,10 @@ async fn invalid_identifiers_are_not_fetched() {
     ] {
         assert_eq!(request_code(&server, id).await.status, StatusCode::BAD_REQUEST, "{id}");
     }
-    for refused in
+    for rejected in
         ["https://10.0.0.1/client.json", "https://169.254.169.254/client.json", "https://[fd00::1]/client.json"]
     {
-        assert_eq!(request_code(&server, refused).await.status, StatusCode::BAD_REQUEST, "{refused}");
+        assert_eq!(request_code(&server, rejected).await.status, StatusCode::BAD_REQUEST, "{rejected}");
     }
     assert!(web.urls().is_empty());
 }

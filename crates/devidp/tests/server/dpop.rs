@@ -42,8 +42,11 @@ async fn a_proof_binds_the_token_to_its_key() {
     let claims = claims(&token);
     assert_eq!((&claims["cnf"], &claims["typ"]), (&json!({ "jkt": key.thumbprint() }), &json!("DPoP")));
     let form = encoded(&[("token", &token), ("client_id", "resource"), ("client_secret", "hush")]);
-    let said = server.send(Method::POST, "/introspect", &[FORM], &form).await.json();
-    assert_eq!((&said["token_type"], &said["cnf"]["jkt"]), (&json!("DPoP"), &json!(key.thumbprint())));
+    let introspection = server.send(Method::POST, "/introspect", &[FORM], &form).await.json();
+    assert_eq!(
+        (&introspection["token_type"], &introspection["cnf"]["jkt"]),
+        (&json!("DPoP"), &json!(key.thumbprint()))
+    );
     let metadata = server.get("/.well-known/oauth-authorization-server").await.json();
     assert!(metadata["dpop_signing_alg_values_supported"].as_array().unwrap().contains(&json!("ES256")));
 }
@@ -56,16 +59,16 @@ async fn invalid_proofs_are_rejected() {
     let code = server.code(&client, &verifier).await;
     let parameters = token_request(&client, &code, &verifier);
     let now = server.clock.unix();
-    let refused = async |proof: &str| {
+    let assert_rejected = async |proof: &str| {
         let answer = send(&server, proof, &parameters).await;
         assert_eq!((answer.status, &*answer.error()), (StatusCode::BAD_REQUEST, "invalid_dpop_proof"), "{proof}");
     };
-    refused(&proof(&server, &key, |proof| proof.method = "GET")).await;
-    refused(&proof(&server, &key, |proof| proof.url = "http://127.0.0.1:1/token")).await;
-    refused(&proof(&server, &key, |proof| proof.url = "/token")).await;
-    refused(&proof(&server, &key, |proof| proof.issued_at = now.minus(Duration::from_secs(61)))).await;
-    refused(&proof(&server, &key, |proof| proof.issued_at = now.plus(Duration::from_secs(61)))).await;
-    refused("rubbish").await;
+    assert_rejected(&proof(&server, &key, |proof| proof.method = "GET")).await;
+    assert_rejected(&proof(&server, &key, |proof| proof.url = "http://127.0.0.1:1/token")).await;
+    assert_rejected(&proof(&server, &key, |proof| proof.url = "/token")).await;
+    assert_rejected(&proof(&server, &key, |proof| proof.issued_at = now.minus(Duration::from_secs(61)))).await;
+    assert_rejected(&proof(&server, &key, |proof| proof.issued_at = now.plus(Duration::from_secs(61)))).await;
+    assert_rejected("rubbish").await;
     let twice = [FORM, ("dpop", &*proof(&server, &key, |_| ())), ("dpop", "x")];
     let answer = server.send(Method::POST, "/token", &twice, &encoded(&parameters)).await;
     assert_eq!(answer.error(), "invalid_dpop_proof");
@@ -73,9 +76,9 @@ async fn invalid_proofs_are_rejected() {
     let good = proof(&server, &key, |proof| proof.issued_at = now.plus(Duration::from_secs(60)));
     let wrong = changed(&parameters, "client_id", "nobody");
     assert_eq!(send(&server, &good, &wrong).await.error(), "invalid_client");
-    refused(&good).await;
+    assert_rejected(&good).await;
     server.clock.advance(Duration::from_secs(59));
-    refused(&good).await;
+    assert_rejected(&good).await;
     let url = format!("{}/token?a=b#c", server.issuer);
     let fresh = proof(&server, &key, |_| ());
     assert_eq!(send(&server, &fresh, &parameters).await.status, StatusCode::OK, "none of these touched the code");
@@ -153,10 +156,11 @@ async fn codes_and_refresh_tokens_are_bound() {
     let server = Server::with_auto_consent().await;
     let (client, _) = server.refreshable().await;
     let (verifier, key, other) = (verifier(), DpopKey::generate().unwrap(), DpopKey::generate().unwrap());
-    let asked = changed(&authorization_request(&client, verifier.challenge()), "scope", "mcp:tools offline_access");
-    let asked = [&asked[..], &[("dpop_jkt", key.thumbprint())]].concat();
+    let parameters =
+        changed(&authorization_request(&client, verifier.challenge()), "scope", "mcp:tools offline_access");
+    let parameters = [&parameters[..], &[("dpop_jkt", key.thumbprint())]].concat();
     for wrong in [None, Some(&other)] {
-        let code = server.authorize(&asked).await.returned("code").unwrap();
+        let code = server.authorize(&parameters).await.returned("code").unwrap();
         let parameters = token_request(&client, &code, &verifier);
         let answer = match wrong {
             None => server.token(&parameters).await,
@@ -164,7 +168,7 @@ async fn codes_and_refresh_tokens_are_bound() {
         };
         assert_eq!(answer.error(), "invalid_grant");
     }
-    let code = server.authorize(&asked).await.returned("code").unwrap();
+    let code = server.authorize(&parameters).await.returned("code").unwrap();
     let parameters = token_request(&client, &code, &verifier);
     let token = send(&server, &proof(&server, &key, |_| ()), &parameters).await.text("refresh_token");
 
@@ -175,6 +179,6 @@ async fn codes_and_refresh_tokens_are_bound() {
     assert_eq!((answer.status, &*answer.text("token_type")), (StatusCode::OK, "DPoP"));
     assert_eq!(claims(&answer.text("access_token"))["cnf"]["jkt"], key.thumbprint());
 
-    let malformed = server.authorize(&changed(&asked, "dpop_jkt", "short")).await;
+    let malformed = server.authorize(&changed(&parameters, "dpop_jkt", "short")).await;
     assert_eq!(malformed.returned("error").as_deref(), Some("invalid_request"));
 }

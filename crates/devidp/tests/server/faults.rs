@@ -64,9 +64,9 @@ async fn responses_are_dropped_and_delayed() {
     assert!(is_answered(&server, "/jwks").await);
     let delay = Duration::from_millis(30);
     server.control.inject(fault(FaultPoint::Jwks, FaultKind::Delay(delay), 1)).unwrap();
-    let asked = Instant::now();
+    let start = Instant::now();
     assert!(server.get("/jwks").await.json()["keys"].is_array());
-    assert!(asked.elapsed() >= delay);
+    assert!(start.elapsed() >= delay);
 }
 
 /// K1: a hanging request ends when the server stops.
@@ -113,13 +113,13 @@ async fn the_issuer_can_be_replaced() {
 #[tokio::test]
 async fn invalid_faults_are_rejected() {
     let server = Server::start(|_| {}).await;
-    for (refused, problem) in [
+    for (fault, problem) in [
         (fault(FaultPoint::Jwks, FaultKind::Status(StatusCode::OK), 1), FaultProblem::Status),
         (fault(FaultPoint::Jwks, FaultKind::Delay(Duration::from_secs(61)), 1), FaultProblem::Delay),
         (fault(FaultPoint::Token, FaultKind::WrongIssuer, 1), FaultProblem::NoIssuer),
     ] {
-        assert_eq!(server.control.inject(refused.clone()), Err(problem));
-        let settings = DevIdpSettings { faults: vec![refused], ..DevIdpSettings::default() };
+        assert_eq!(server.control.inject(fault.clone()), Err(problem));
+        let settings = DevIdpSettings { faults: vec![fault], ..DevIdpSettings::default() };
         assert_eq!(DevIdp::bind(settings).await.unwrap_err().code(), "devidp.fault");
     }
     let good = fault(FaultPoint::Jwks, FaultKind::Garbage, 1);

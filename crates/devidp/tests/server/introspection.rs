@@ -50,12 +50,12 @@ async fn a_valid_token_is_active() {
     let (client, token) = issued(&server).await;
     let answer = introspect(&server, &token).await;
     assert_eq!((answer.status, answer.header("cache-control")), (StatusCode::OK, Some("no-store")));
-    let said = answer.json();
-    assert_eq!(said["active"], true);
-    assert_eq!((said["iss"].as_str(), said["aud"].as_str()), (Some(&*server.issuer), Some(RESOURCE)));
-    assert_eq!((said["client_id"].as_str(), said["sub"].as_str()), (Some(&*client), Some("alice")));
-    assert_eq!((said["scope"].as_str(), said["token_type"].as_str()), (Some("mcp:tools"), Some("Bearer")));
-    assert_eq!(said["exp"].as_u64().unwrap() - said["iat"].as_u64().unwrap(), 300);
+    let response = answer.json();
+    assert_eq!(response["active"], true);
+    assert_eq!((response["iss"].as_str(), response["aud"].as_str()), (Some(&*server.issuer), Some(RESOURCE)));
+    assert_eq!((response["client_id"].as_str(), response["sub"].as_str()), (Some(&*client), Some("alice")));
+    assert_eq!((response["scope"].as_str(), response["token_type"].as_str()), (Some("mcp:tools"), Some("Bearer")));
+    assert_eq!(response["exp"].as_u64().unwrap() - response["iat"].as_u64().unwrap(), 300);
     assert!(!answer.body.contains(&token));
 }
 
@@ -88,7 +88,7 @@ async fn the_resource_must_authenticate() {
     for form in [&[token][..], &[token, named]] {
         assert_eq!(post(&server, "/introspect", form, Some(&good)).await.status, StatusCode::OK);
     }
-    let refused = [
+    let rejected = [
         (vec![token], None),
         (vec![token, named], None),
         (vec![token, named, ("client_secret", "wrong")], None),
@@ -98,7 +98,7 @@ async fn the_resource_must_authenticate() {
         (vec![token], Some(basic("somebody", "a+secret%3A+100%25"))),
         (vec![token], Some("Bearer x".to_owned())),
     ];
-    for (form, authorization) in refused {
+    for (form, authorization) in rejected {
         let answer = post(&server, "/introspect", &form, authorization.as_deref()).await;
         assert_eq!((answer.status, &*answer.error()), (StatusCode::UNAUTHORIZED, "invalid_client"), "{form:?}");
     }

@@ -29,7 +29,7 @@ async fn a_client_registers() {
     assert!(client["client_id_issued_at"].is_u64());
     assert_eq!(client["client_name"], "Weather Notes");
     assert_eq!(client["redirect_uris"], body["redirect_uris"]);
-    assert_eq!(client["grant_types"], json!(["authorization_code"]), "what is granted, not what was asked for");
+    assert_eq!(client["grant_types"], json!(["authorization_code"]), "the granted types, not the requested ones");
     assert_eq!(client["response_types"], json!(["code"]));
     assert_eq!(client["token_endpoint_auth_method"], "client_secret_basic");
     assert!(client.get("unknown").is_none());
@@ -98,10 +98,10 @@ async fn a_jwks_uri_is_rejected() {
     let key = SigningKey::generate(Algorithm::Es256, "one").unwrap();
     let keys = json!({ "keys": [key.public_jwk()] });
     let uri = json!("https://client.example/keys");
-    for (jwks, jwks_uri, told) in [
-        (None, Some(&uri), "send the public keys themselves, as a JWK set in jwks"),
-        (Some(&keys), Some(&uri), "jwks_uri is not read here"),
-        (None, None, "needs the public keys, as a JWK set in jwks"),
+    for (jwks, jwks_uri, message) in [
+        (None, Some(&uri), "send the public keys as a JWK set in jwks"),
+        (Some(&keys), Some(&uri), "jwks_uri is not supported"),
+        (None, None, "requires the public keys as a JWK set in jwks"),
         (Some(&json!({ "keys": [] })), None, "no usable public key"),
     ] {
         let mut body = json!({ "redirect_uris": [REDIRECT], "token_endpoint_auth_method": "private_key_jwt" });
@@ -110,7 +110,7 @@ async fn a_jwks_uri_is_rejected() {
         body.as_object_mut().unwrap().retain(|_, value| !value.is_null());
         let answer = server.register_with(&body).await;
         assert_eq!((answer.status, &*answer.error()), (StatusCode::BAD_REQUEST, "invalid_client_metadata"));
-        assert!(answer.json()["error_description"].as_str().unwrap().contains(told), "{}", answer.body);
+        assert!(answer.json()["error_description"].as_str().unwrap().contains(message), "{}", answer.body);
     }
     let body = json!({ "redirect_uris": [REDIRECT], "token_endpoint_auth_method": "private_key_jwt", "jwks": keys });
     assert_eq!(server.register_with(&body).await.status, StatusCode::CREATED);
