@@ -1,3 +1,5 @@
+//! [`App`]: the state that all requests share.
+
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
@@ -7,63 +9,67 @@ use portcullis_metadata::{ClientIdUrl, Issuer, unverified_issuer};
 use tokio::sync::watch;
 
 use crate::{
-    DevIdpError, DevIdpSettings, DocumentFetch, GrantType, TrustedIssuer, assertion,
-    client_document::ClientDocuments,
-    client_settings::clients,
-    clients::{Client, Registered, assertion_algorithms},
-    code::IssuedCode,
-    consent::Pending,
-    dpop::{self, Nonces},
-    faults::Faults,
+    authentication::{
+        assertion,
+        dpop::{self, Nonces},
+    },
+    authorize::{code::IssuedCode, consent::PendingConsent},
+    clients::{
+        Client, Registered, assertion_algorithms, document::ClientDocuments, grant_type::GrantType,
+        settings::configured_clients,
+    },
+    control::faults::Faults,
+    error::DevIdpError,
     keys::Keys,
     metadata,
-    refresh::Family,
-    tables::{Keep, Table},
+    settings::{DevIdpSettings, DocumentFetch, TrustedIssuer},
+    tables::{RowAction, Table},
+    token::refresh_token::TokenFamily,
 };
 
-/// What all requests share.
+/// The state that all requests share.
 pub(crate) struct App {
     pub(crate) settings: DevIdpSettings,
     pub(crate) issuer: Issuer,
     pub(crate) keys: Keys,
-    /// The metadata document (RFC 8414 section 2), the same in all its places.
+    /// The metadata document (RFC 8414 section 2).
     pub(crate) metadata: Bytes,
-    /// The clients of the settings.
+    /// The clients from the settings.
     pub(crate) configured: HashMap<Box<str>, Arc<Client>>,
-    /// The keys of the issuers that vouch for others.
+    /// The keys of the trusted issuers, by issuer.
     pub(crate) trusted: HashMap<Box<str>, KeySet>,
-    /// The clients that registered themselves.
+    /// The dynamically registered clients.
     pub(crate) clients: Table<Registered>,
-    /// The clients that publish what they are, where that is taken.
+    /// The clients with a metadata document, unless they are disabled.
     pub(crate) documents: Option<ClientDocuments>,
     pub(crate) codes: Table<IssuedCode>,
-    pub(crate) tickets: Table<Pending>,
-    /// The refresh tokens.
-    pub(crate) families: Table<Family>,
-    /// The `jti` of each access token that was given up.
+    pub(crate) tickets: Table<PendingConsent>,
+    /// The refresh tokens, by handle.
+    pub(crate) token_families: Table<TokenFamily>,
+    /// The `jti` of each revoked access token.
     pub(crate) revoked: Table<()>,
-    /// The `sid` of each session that was ended before its time.
+    /// The `sid` of each withdrawn session.
     pub(crate) withdrawn: Table<()>,
-    /// Issuer and `jti` of each assertion that counted.
+    /// The issuer and `jti` of each used assertion.
     pub(crate) used_assertions: Table<()>,
-    /// Key and `jti` of each DPoP proof that counted.
+    /// The key thumbprint and `jti` of each used DPoP proof.
     pub(crate) used_proofs: Table<()>,
     pub(crate) nonces: Nonces,
     pub(crate) faults: Faults,
-    /// Says to all that waits that the server stops.
+    /// Becomes `true` when the server stops.
     pub(crate) stop: watch::Sender<bool>,
 }
 
-/// How long a code can be exchanged (RFC 6749 section 4.1.2 recommends 10 minutes at most).
+/// The lifetime of a code. RFC 6749 section 4.1.2 recommends at most 10 minutes.
 const CODE_LIFETIME: Duration = Duration::from_secs(60);
-/// How long a consent page can be answered.
+/// The time in which a consent page can be answered.
 pub(crate) const TICKET_LIFETIME: Duration = Duration::from_secs(600);
-/// How long a client that is not used stays registered.
+/// The time after which an unused registration expires.
 const CLIENT_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
-/// How many tokens can be given up, sessions withdrawn, and assertions and proofs used at a time. None is forgotten before it expires: a
-/// full table takes no more.
-const MAX_SPENT: usize = 10_000;
-/// How many codes, consent pages and sessions with refresh tokens are remembered at once; the oldest goes first.
+/// The maximum number of entries in each table of revoked tokens, withdrawn sessions, and used assertions and proofs.
+/// Entries are never evicted before they expire.
+const MAX_REMEMBERED: usize = 10_000;
+/// The maximum number of codes, of consent pages, and of sessions with refresh tokens. The oldest is evicted first.
 const MAX_OPEN: usize = 1000;
 
 impl App {
@@ -77,52 +83,53 @@ impl App {
             faults,
             stop: watch::Sender::new(false),
             clients: table(&settings, settings.max_clients, CLIENT_LIFETIME),
-            documents: documents(&settings, &issuer)?,
+            documents: client_documents(&settings, &issuer)?,
             codes: table(&settings, MAX_OPEN, CODE_LIFETIME),
             tickets: table(&settings, MAX_OPEN, TICKET_LIFETIME),
-            families: table(&settings, MAX_OPEN, settings.refresh_token_lifetime),
-            revoked: table(&settings, MAX_SPENT, settings.access_token_lifetime),
-            withdrawn: table(&settings, MAX_SPENT, settings.access_token_lifetime.max(CODE_LIFETIME)),
-            used_assertions: table(&settings, MAX_SPENT, assertion::MAX_LIFETIME),
-            used_proofs: table(&settings, MAX_SPENT, dpop::REMEMBERED),
+            token_families: table(&settings, MAX_OPEN, settings.refresh_token_lifetime),
+            revoked: table(&settings, MAX_REMEMBERED, settings.access_token_lifetime),
+            withdrawn: table(&settings, MAX_REMEMBERED, settings.access_token_lifetime.max(CODE_LIFETIME)),
+            used_assertions: table(&settings, MAX_REMEMBERED, assertion::MAX_LIFETIME),
+            used_proofs: table(&settings, MAX_REMEMBERED, dpop::PROOF_RETENTION),
             nonces: Nonces::new(Arc::clone(&settings.clock)).map_err(|error| DevIdpError::Keys(error.into()))?,
             metadata: Bytes::from(metadata::document(&settings, &issuer)),
-            trusted: trusted(&settings)?,
-            configured: clients(&settings.clients, &settings.scopes)?,
+            trusted: import_trusted_keys(&settings)?,
+            configured: configured_clients(&settings.clients, &settings.scopes)?,
             settings,
             issuer,
             keys,
         })
     }
 
-    /// The client with this identifier, from wherever it is known. The error is a sentence for a person.
+    /// Returns the client with this identifier: configured, registered, or from its metadata document. The error is a
+    /// sentence for the user.
     pub(crate) async fn client(&self, id: &str) -> Result<Arc<Client>, &'static str> {
         if let Some(client) = self.configured.get(id) {
             return Ok(Arc::clone(client));
         }
         let url = ClientIdUrl::parse_or_loopback_http(id).ok();
-        // Identifiers are logged and shown, and queries are not.
+        // Identifiers are logged and displayed, so URLs with a query are not accepted.
         if let (Some(documents), Some(url)) = (&self.documents, url.filter(|url| url.url().query().is_none())) {
             return documents.client(&url).await;
         }
-        self.clients.look_up(id, |row| (Arc::clone(&row.client), Keep::AsItWas)).ok_or(
-            "The client is not registered here. Registrations are forgotten when this server restarts, and a day after their last use.",
+        self.clients.update(id, |row| (Arc::clone(&row.client), RowAction::Keep)).ok_or(
+            "The client is not registered here. Registrations are lost when this server restarts, and expire a day after their last use.",
         )
     }
 
-    /// The keys of the issuer that a signed text claims to come from, where it is trusted.
-    pub(crate) fn trusted_keys(&self, signed: &Compact<'_>) -> Option<&KeySet> {
-        let issuer = unverified_issuer(signed.unverified_payload()).ok()??;
+    /// Returns the keys of the issuer of a token that is not verified yet, if the issuer is trusted.
+    pub(crate) fn trusted_keys(&self, token: &Compact<'_>) -> Option<&KeySet> {
+        let issuer = unverified_issuer(token.unverified_payload()).ok()??;
         self.trusted.get(&*issuer)
     }
 
-    /// Whether anybody can use a grant type here.
-    pub(crate) fn serves(&self, grant_type: GrantType) -> bool {
+    /// Returns whether the server supports a grant type.
+    pub(crate) fn supports(&self, grant_type: GrantType) -> bool {
         self.settings.grant_types().contains(&grant_type)
     }
 }
 
-fn trusted(settings: &DevIdpSettings) -> Result<HashMap<Box<str>, KeySet>, DevIdpError> {
+fn import_trusted_keys(settings: &DevIdpSettings) -> Result<HashMap<Box<str>, KeySet>, DevIdpError> {
     let mut trusted = HashMap::new();
     for TrustedIssuer { issuer, keys } in &settings.trusted_issuers {
         let unusable = || DevIdpError::TrustedIssuer { issuer: issuer.clone() };
@@ -134,13 +141,13 @@ fn trusted(settings: &DevIdpSettings) -> Result<HashMap<Box<str>, KeySet>, DevId
     Ok(trusted)
 }
 
-fn documents(settings: &DevIdpSettings, issuer: &Issuer) -> Result<Option<ClientDocuments>, DevIdpError> {
+fn client_documents(settings: &DevIdpSettings, issuer: &Issuer) -> Result<Option<ClientDocuments>, DevIdpError> {
     let fetch: Arc<dyn Fetch> = match &settings.client_documents {
         DocumentFetch::Off => return Ok(None),
         DocumentFetch::With(fetch) => Arc::clone(fetch),
         DocumentFetch::Http => Arc::new(HttpFetch::new(FetchSettings::default()).map_err(DevIdpError::Fetch)?),
     };
-    // The issuer is loopback, so that loopback documents are fine and private addresses are not.
+    // The issuer is on loopback, so the policy allows loopback addresses, but no private ones.
     let policy = UrlPolicy::peer_of(issuer.url());
     Ok(Some(ClientDocuments::new(fetch, policy, Arc::clone(&settings.clock))))
 }

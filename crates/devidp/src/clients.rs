@@ -1,24 +1,32 @@
+//! Clients: configured, registered, or described by their own metadata document.
+
+pub(crate) mod document;
+pub(crate) mod grant_type;
+pub(crate) mod redirect_uri;
+pub(crate) mod registration;
+pub(crate) mod settings;
+
 use std::sync::Arc;
 
 use portcullis_jose::{Algorithm, AlgorithmSet, KeySet};
 use portcullis_metadata::{JwkSet, Scopes, Secret};
 
-use crate::{GrantType, redirect::RedirectUri};
+use crate::clients::{grant_type::GrantType, redirect_uri::RedirectUri};
 
-/// A client, wherever it is known from.
+/// A client.
 pub(crate) struct Client {
     pub(crate) name: Option<Box<str>>,
     pub(crate) redirect_uris: Vec<RedirectUri>,
     pub(crate) credential: Credential,
     pub(crate) grant_types: Vec<GrantType>,
-    /// The scopes that it may ask for, where they are fewer than those of the server.
+    /// The scopes that the client may request. `None` means all scopes of the server.
     pub(crate) scopes: Option<Scopes>,
     pub(crate) may_introspect: bool,
-    /// Whether its identifier is the address of the document that all this is from.
+    /// Whether the client is described by the metadata document at its identifier.
     pub(crate) is_document: bool,
 }
 
-/// How a client proves itself at the token endpoint (RFC 7591 section 2).
+/// How a client authenticates at the token endpoint (RFC 7591 section 2).
 pub(crate) enum Credential {
     /// A public client.
     None,
@@ -26,14 +34,14 @@ pub(crate) enum Credential {
     SecretBasic(Secret),
     /// `client_secret_post`.
     SecretPost(Secret),
-    /// `private_key_jwt`, with the public keys that it signs for.
+    /// `private_key_jwt`, with the client's public keys.
     Keys(KeySet),
 }
 
-/// A client's row in the table of clients.
+/// An entry in the table of registered clients.
 pub(crate) struct Registered {
     pub(crate) client: Arc<Client>,
-    /// Whether it ever obtained a code. A client that did is not put out for a newer one.
+    /// Whether the client ever obtained a code. Such a client is not evicted.
     pub(crate) used: bool,
 }
 
@@ -44,15 +52,15 @@ impl Client {
 }
 
 impl Credential {
-    /// The methods of the token endpoint.
+    /// The authentication methods of the token endpoint.
     pub(crate) const METHODS: [&'static str; 4] =
         ["none", "client_secret_basic", "client_secret_post", Self::PRIVATE_KEY_JWT];
-    /// The methods of clients that have something to prove themselves with.
+    /// The authentication methods of confidential clients.
     pub(crate) const CONFIDENTIAL_METHODS: [&'static str; 3] =
         ["client_secret_basic", "client_secret_post", Self::PRIVATE_KEY_JWT];
     pub(crate) const PRIVATE_KEY_JWT: &'static str = "private_key_jwt";
 
-    /// The credential of a client that signs. `None` when not one of its keys can verify.
+    /// Creates the credential for `private_key_jwt`. Returns `None` if the set has no usable key.
     pub(crate) fn keys(published: &JwkSet) -> Option<Self> {
         let (keys, _) = KeySet::from_jwks(published, assertion_algorithms()).ok()?;
         (!keys.is_empty()).then_some(Self::Keys(keys))
@@ -63,7 +71,7 @@ impl Credential {
     }
 }
 
-/// What assertions and proofs may be signed with.
+/// Returns the algorithms that are allowed for assertions and proofs.
 pub(crate) fn assertion_algorithms() -> AlgorithmSet {
     [Algorithm::Rs256, Algorithm::Ps256, Algorithm::Es256, Algorithm::Es384, Algorithm::EdDsa].into_iter().collect()
 }

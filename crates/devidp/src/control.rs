@@ -1,51 +1,57 @@
+//! [`Control`]: changes a running server from tests.
+
+pub(crate) mod admin;
+pub(crate) mod faults;
+
 use std::{fmt, sync::Arc};
 
 use crate::{
-    DevIdpError, Fault, FaultProblem,
     app::App,
+    control::faults::{Fault, FaultProblem},
+    error::DevIdpError,
     keys::{KeyPair, KeysError},
 };
 
-/// A hand on a server while it runs, for tests. Cheap to clone.
+/// Controls a running server, for tests. Cloning is cheap.
 #[derive(Clone)]
 pub struct Control(pub(crate) Arc<App>);
 
-/// What becomes of keys that are replaced.
+/// What happens to signing keys that are replaced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OldKeys {
-    /// They stay published for as long as tokens that they signed can live.
+    /// The keys stay published until the tokens that they signed have expired.
     #[default]
     Keep,
-    /// They are withdrawn at once, with all that were replaced before, as after a theft: tokens that they signed are worth
-    /// nothing any more.
+    /// These keys and all that were replaced before are withdrawn at once, as after a theft. Tokens that they signed no
+    /// longer verify.
     Withdraw,
 }
 
 impl Control {
-    /// Lets a fault strike the requests to come, after those that wait at the same place.
+    /// Adds a fault for future requests. Earlier faults at the same point apply first.
     ///
     /// # Errors
-    /// When the fault makes no sense, or 100 wait already.
+    /// Fails if the fault is invalid or 100 faults are pending.
     pub fn inject(&self, fault: Fault) -> Result<(), FaultProblem> {
         self.0.faults.inject(fault)
     }
 
-    /// How many faults are still to strike.
+    /// Returns the number of pending faults.
     pub fn pending_faults(&self) -> usize {
         self.0.faults.len()
     }
 
-    /// Forgets all faults that wait. One that strikes already is not stopped.
+    /// Removes all pending faults. A fault that already applies to a request is not stopped.
     pub fn clear_faults(&self) {
         self.0.faults.clear();
     }
 
-    /// Replaces the signing keys by new ones, which takes a noticeable part of a second.
+    /// Replaces the signing keys. Generating the new keys takes a noticeable part of a second.
     ///
     /// # Errors
-    /// [`DevIdpError::Keys`] when no key can be made; the old ones then go on.
+    /// Fails with [`DevIdpError::Keys`] if the keys cannot be generated. The old keys then stay in use.
     pub async fn rotate_keys(&self, old: OldKeys) -> Result<(), DevIdpError> {
-        let pair = new_pair().await?;
+        let pair = generate_keys().await?;
         self.0.keys.rotate(pair, old).map_err(|error| DevIdpError::Keys(error.into()))?;
         tracing::info!(?old, "rotated the signing keys");
         Ok(())
@@ -58,8 +64,8 @@ impl fmt::Debug for Control {
     }
 }
 
-/// Makes keys beside the runtime, which they would hold up.
-pub(crate) async fn new_pair() -> Result<KeyPair, DevIdpError> {
+/// Generates keys on a blocking thread, because it takes long.
+pub(crate) async fn generate_keys() -> Result<KeyPair, DevIdpError> {
     match tokio::task::spawn_blocking(KeyPair::generate).await {
         Ok(pair) => pair.map_err(|error: KeysError| DevIdpError::Keys(error.into())),
         Err(error) => Err(DevIdpError::Keys(error.into())),

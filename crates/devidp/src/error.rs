@@ -1,6 +1,8 @@
+//! [`DevIdpError`]: why the server cannot start.
+
 use std::{io, net::SocketAddr};
 
-use crate::{ClientProblem, FaultProblem};
+use crate::{clients::settings::ClientProblem, control::faults::FaultProblem};
 
 /// Why a development authorization server cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -12,93 +14,93 @@ pub enum DevIdpError {
          use 127.0.0.1:{port} or [::1]:{port}", port = address.port()
     )]
     NotLoopback {
-        /// The address that was asked for.
+        /// The configured address.
         address: SocketAddr,
     },
-    /// Another process listens there already.
+    /// Another process already listens on the address.
     #[error(
         "{address} is in use already: stop the process that listens there, or choose another port (0 takes a free one)"
     )]
     AddressInUse {
-        /// The address that was asked for.
+        /// The configured address.
         address: SocketAddr,
     },
-    /// The address cannot be listened on for another reason, the source.
+    /// The server cannot listen on the address for another reason.
     #[error("cannot listen on {address}")]
     Listen {
-        /// The address that was asked for.
+        /// The configured address.
         address: SocketAddr,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The issuer's path is not of the accepted form.
+    /// The issuer path is invalid.
     #[error(
-        "the issuer path {path:?} is not usable: leave it empty, or write segments of letters, digits, `-`, `_`, `.` and `~` \
-         like `/realms/dev`, without a slash at the end and not below `/.well-known`"
+        "the issuer path {path:?} is invalid: leave it empty, or use segments of letters, digits, `-`, `_`, `.` and `~` like \
+         `/realms/dev`, without a trailing slash and not below `/.well-known`"
     )]
     IssuerPath {
-        /// The path that was asked for.
+        /// The configured path.
         path: String,
     },
-    /// The scopes hold `openid`.
-    #[error("`openid` cannot be among the scopes: no ID tokens are issued. Leave it out")]
+    /// The scopes contain `openid`.
+    #[error("the scopes must not contain `openid`, because no ID tokens are issued: remove it")]
     OpenIdScope,
-    /// There is no scope at all.
-    #[error("no scope can be granted: name at least one, like `mcp:tools`")]
+    /// The set of scopes is empty.
+    #[error("the server has no scopes: configure at least one, like `mcp:tools`")]
     NoScopes,
     /// The default user name is empty, too long, or has control characters.
     #[error(
-        "the user name {user:?} is not usable: write 1 to 64 characters without control characters or surrounding spaces"
+        "the user name {user:?} is invalid: use 1 to 64 characters without control characters or surrounding spaces"
     )]
     User {
-        /// The name that was asked for.
+        /// The configured name.
         user: String,
     },
-    /// The access token lifetime is out of its range.
-    #[error("access tokens live from 1 s to 1 h here, not {seconds} s")]
+    /// The access token lifetime is out of range.
+    #[error("the access token lifetime must be from 1 s to 1 h, not {seconds} s")]
     TokenLifetime {
-        /// The lifetime that was asked for, in whole seconds.
+        /// The configured lifetime in whole seconds.
         seconds: u64,
     },
-    /// No client could ever register.
-    #[error("room for no client at all: set the number of clients to 1 or more")]
+    /// The maximum number of registered clients is 0.
+    #[error("the maximum number of clients is 0: set it to 1 or more")]
     NoRoomForClients,
-    /// The refresh token lifetime is out of its range.
-    #[error("refresh tokens live from 1 s to 30 days here, not {seconds} s")]
+    /// The refresh token lifetime is out of range.
+    #[error("the refresh token lifetime must be from 1 s to 30 days, not {seconds} s")]
     RefreshTokenLifetime {
-        /// The lifetime that was asked for, in whole seconds.
+        /// The configured lifetime in whole seconds.
         seconds: u64,
     },
     /// The initial access token is empty.
-    #[error("the initial access token is empty: leave it out to let anybody register, or give one")]
+    #[error("the initial access token is empty: set it, or remove it to allow open registration")]
     InitialAccessToken,
-    /// A client of the settings cannot be used.
-    #[error("the client {id:?} is not usable: {problem}")]
+    /// A configured client is invalid.
+    #[error("the client {id:?} is invalid: {problem}")]
     Client {
-        /// Its identifier.
+        /// The client identifier.
         id: String,
-        /// What is wrong with it.
+        /// The cause.
         problem: ClientProblem,
     },
-    /// A trusted issuer has no usable key, or is there twice.
-    #[error("the trusted issuer {issuer:?} has no usable public key, or is there twice")]
+    /// A trusted issuer has no usable key or is configured twice.
+    #[error("the trusted issuer {issuer:?} has no usable public key or is configured twice")]
     TrustedIssuer {
         /// The issuer.
         issuer: String,
     },
-    /// What fetches the documents of clients cannot be set up.
-    #[error("cannot set up what fetches the documents of clients")]
+    /// The HTTP client for client ID metadata documents cannot be created.
+    #[error("cannot create the HTTP client for client ID metadata documents")]
     Fetch(#[source] portcullis_discovery::FetchError),
-    /// A scripted fault makes no sense.
-    #[error("a scripted fault is not usable: {0}")]
+    /// A fault in the settings is invalid.
+    #[error("a scripted fault is invalid: {0}")]
     Fault(FaultProblem),
-    /// A signing key could not be made.
-    #[error("cannot make the signing keys")]
+    /// The signing keys cannot be generated.
+    #[error("cannot generate the signing keys")]
     Keys(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl DevIdpError {
-    /// A stable name for the kind of error, for logs and scripts.
+    /// Returns a stable code for logs and scripts.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NotLoopback { .. } => "devidp.not_loopback",

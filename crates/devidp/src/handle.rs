@@ -1,10 +1,12 @@
+//! [`Handle`]: codes, refresh tokens and consent tickets.
+
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use portcullis_metadata::Secret;
 use zeroize::Zeroizing;
 
-/// A reference that is handed out once and proves itself when it comes back: a code, a refresh token or a consent ticket.
+/// A random reference to an entry of a table: a code, a refresh token or a consent ticket.
 ///
-/// Its first half finds the record; the whole is then compared in constant time.
+/// The first half is the key of the entry. The whole handle is then compared in constant time.
 #[derive(Clone)]
 pub(crate) struct Handle(Secret);
 
@@ -12,41 +14,41 @@ const HALF_BYTES: usize = 16;
 const HALF_CHARS: usize = 22;
 
 impl Handle {
-    /// A new handle of 2 x 128 random bits.
+    /// Generates a handle of 2 x 128 random bits.
     pub(crate) fn generate() -> Result<Self, getrandom::Error> {
         let (id, secret) = (random_text(HALF_BYTES)?, random_text(HALF_BYTES)?);
         Ok(Self(Secret::new(format!("{}{}", *id, *secret))))
     }
 
-    /// A new secret for the same record.
-    pub(crate) fn renewed(&self) -> Result<Self, getrandom::Error> {
+    /// Returns a handle with the same key and a new secret.
+    pub(crate) fn with_new_secret(&self) -> Result<Self, getrandom::Error> {
         let secret = random_text(HALF_BYTES)?;
         Ok(Self(Secret::new(format!("{}{}", self.id(), *secret))))
     }
 
-    /// Reads one that came back. Nothing is known about it yet but its length.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        let fits = text.len() == 2 * HALF_CHARS && text.is_ascii();
-        fits.then(|| Self(Secret::new(text)))
+    /// Parses a handle from a request. Checks only the length.
+    pub(crate) fn parse(handle: &str) -> Option<Self> {
+        let is_valid = handle.len() == 2 * HALF_CHARS && handle.is_ascii();
+        is_valid.then(|| Self(Secret::new(handle)))
     }
 
-    /// The whole text, for the one whom it is meant for.
-    pub(crate) fn text(&self) -> &str {
+    /// Returns the handle to send to its owner.
+    pub(crate) fn as_str(&self) -> &str {
         self.0.secret()
     }
 
-    /// The half that finds the record.
+    /// Returns the first half, which is the key of the entry.
     pub(crate) fn id(&self) -> &str {
-        &self.text()[..HALF_CHARS]
+        &self.as_str()[..HALF_CHARS]
     }
 
-    /// Whether this is the handle that was handed out, and not only its first half.
-    pub(crate) fn proves(&self, original: &Self) -> bool {
+    /// Returns whether this is the original handle. Compares in constant time.
+    pub(crate) fn matches(&self, original: &Self) -> bool {
         self.0 == original.0
     }
 }
 
-/// Base64url text of that many random bytes.
+/// Returns the given number of random bytes in base64url.
 pub(crate) fn random_text(bytes: usize) -> Result<Zeroizing<String>, getrandom::Error> {
     let mut random = Zeroizing::new(vec![0; bytes]);
     getrandom::fill(&mut random)?;
@@ -58,30 +60,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_handle_comes_back_as_it_left() {
+    fn handles_round_trip() {
         let handle = Handle::generate().unwrap();
-        let back = Handle::parse(handle.text()).unwrap();
-        assert_eq!(back.id(), handle.id());
-        assert!(back.proves(&handle));
+        let parsed = Handle::parse(handle.as_str()).unwrap();
+        assert_eq!(parsed.id(), handle.id());
+        assert!(parsed.matches(&handle));
     }
 
     #[test]
-    fn another_secret_proves_nothing() {
+    fn another_secret_does_not_match() {
         let handle = Handle::generate().unwrap();
         let forged = format!("{}{}", handle.id(), &*random_text(HALF_BYTES).unwrap());
-        assert!(!Handle::parse(&forged).unwrap().proves(&handle));
+        assert!(!Handle::parse(&forged).unwrap().matches(&handle));
     }
 
     #[test]
-    fn a_renewed_handle_finds_the_same_record_and_proves_itself_alone() {
+    fn a_new_secret_keeps_the_id_and_does_not_match() {
         let handle = Handle::generate().unwrap();
-        let renewed = handle.renewed().unwrap();
+        let renewed = handle.with_new_secret().unwrap();
         assert_eq!(renewed.id(), handle.id());
-        assert!(!renewed.proves(&handle) && !handle.proves(&renewed));
+        assert!(!renewed.matches(&handle) && !handle.matches(&renewed));
     }
 
     #[test]
-    fn other_lengths_and_letters_are_no_handles() {
+    fn other_lengths_and_characters_are_rejected() {
         assert!(Handle::parse("").is_none());
         assert!(Handle::parse(&"a".repeat(43)).is_none());
         assert!(Handle::parse(&"é".repeat(22)).is_none());

@@ -1,3 +1,5 @@
+//! The signing keys and their rotation.
+
 use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -8,61 +10,61 @@ use portcullis_jose::{Algorithm, AlgorithmSet, KeySet, SigningError, SigningKey}
 use portcullis_metadata::{Clock, JwkSet};
 use serde_json::{Value, json};
 
-use crate::{OldKeys, SigningAlgorithm};
+use crate::{control::OldKeys, settings::SigningAlgorithm};
 
-/// The signing keys of this process. They are new at each start and at each rotation, under new identifiers.
+/// The signing keys. Each start and each rotation generates new keys with new identifiers.
 pub(crate) struct Keys {
     current: Mutex<Arc<KeyRing>>,
-    /// How long the tokens of replaced keys can still live.
-    keep: Duration,
+    /// The time for which replaced keys stay published: the lifetime of tokens.
+    retention: Duration,
     clock: Arc<dyn Clock>,
 }
 
-/// The keys of one moment: those that sign, and those that verify.
+/// The current signing keys and all published keys.
 pub(crate) struct KeyRing {
     pair: KeyPair,
     retired: Vec<Retired>,
-    /// The public parts (RFC 7517 section 5).
+    /// The published JWK set (RFC 7517 section 5).
     pub(crate) jwks: Bytes,
-    /// What verifies the tokens that they signed.
+    /// The same keys, imported to verify tokens.
     pub(crate) verifying: KeySet,
 }
 
-/// A key for each algorithm.
+/// A signing key for each algorithm.
 #[derive(Clone)]
 pub(crate) struct KeyPair {
     rs256: Arc<SigningKey>,
     es256: Arc<SigningKey>,
 }
 
-/// The public parts of keys that sign no more.
+/// Public keys that are published but no longer sign.
 #[derive(Clone)]
 struct Retired {
     public: [Value; 2],
     until: Duration,
 }
 
-/// Why there are no keys.
+/// Why keys cannot be generated or imported.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeysError {
     #[error("the operating system gave no random bytes")]
     Random(#[from] getrandom::Error),
     #[error(transparent)]
     Signing(#[from] SigningError),
-    #[error("the keys cannot be read back")]
+    #[error("the published keys cannot be parsed")]
     Unreadable,
 }
 
-/// How many replaced pairs are published at most; the oldest goes first.
+/// The maximum number of published old pairs. The oldest is removed first.
 const MAX_RETIRED: usize = 8;
 
 impl Keys {
-    pub(crate) fn new(pair: KeyPair, keep: Duration, clock: Arc<dyn Clock>) -> Result<Self, KeysError> {
+    pub(crate) fn new(pair: KeyPair, retention: Duration, clock: Arc<dyn Clock>) -> Result<Self, KeysError> {
         let ring = KeyRing::new(pair, Vec::new())?;
-        Ok(Self { current: Mutex::new(Arc::new(ring)), keep, clock })
+        Ok(Self { current: Mutex::new(Arc::new(ring)), retention, clock })
     }
 
-    /// The keys of now.
+    /// Returns the current keys. Removes old keys whose tokens have expired.
     pub(crate) fn current(&self) -> Arc<KeyRing> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.clock.monotonic();
@@ -76,14 +78,14 @@ impl Keys {
         Arc::clone(&current)
     }
 
-    /// Signs with a new pair from now on.
+    /// Replaces the signing keys.
     pub(crate) fn rotate(&self, pair: KeyPair, old: OldKeys) -> Result<(), KeysError> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         let retired = match old {
             OldKeys::Withdraw => Vec::new(),
             OldKeys::Keep => {
                 let now = self.clock.monotonic();
-                let replaced = Retired { public: current.pair.public(), until: now.saturating_add(self.keep) };
+                let replaced = Retired { public: current.pair.public(), until: now.saturating_add(self.retention) };
                 let living = current.retired.iter().filter(|retired| now < retired.until).cloned();
                 [replaced].into_iter().chain(living).take(MAX_RETIRED).collect()
             }
@@ -104,7 +106,7 @@ impl KeyRing {
         Ok(Self { pair, retired, jwks, verifying })
     }
 
-    pub(crate) fn of(&self, algorithm: SigningAlgorithm) -> &SigningKey {
+    pub(crate) fn signing_key(&self, algorithm: SigningAlgorithm) -> &SigningKey {
         match algorithm {
             SigningAlgorithm::Rs256 => &self.pair.rs256,
             SigningAlgorithm::Es256 => &self.pair.es256,
@@ -113,9 +115,9 @@ impl KeyRing {
 }
 
 impl KeyPair {
-    /// Makes a key for each algorithm. The RSA key takes a noticeable time.
+    /// Generates a key for each algorithm. Generating the RSA key takes a noticeable time.
     pub(crate) fn generate() -> Result<Self, KeysError> {
-        // With an identifier of its own, a key is not mistaken for the one of an earlier start with the same issuer.
+        // A random identifier distinguishes the keys of different starts with the same issuer.
         let start = getrandom::u32()?;
         let key = |algorithm, name| SigningKey::generate(algorithm, format!("{name}-{start:08x}")).map(Arc::new);
         Ok(Self { rs256: key(Algorithm::Rs256, "rs256")?, es256: key(Algorithm::Es256, "es256")? })

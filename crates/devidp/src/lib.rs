@@ -1,11 +1,16 @@
-//! A small, real OAuth 2.1 authorization server for development and tests, in your own process.
+//! A small OAuth 2.1 authorization server for development and tests, in your own process.
 //!
-//! It does what a client and a protected resource need to try the whole way of a token: metadata (RFC 8414, also as the
-//! OpenID Connect discovery document), published keys that can be rotated (RFC 7517), clients that the settings name, that register
-//! (RFC 7591) or that publish a client ID metadata document, the authorization code flow with PKCE (RFC 7636) and a consent page, resource
-//! indicators (RFC 8707), the issuer in the redirect (RFC 9207), refresh tokens, client credentials, clients that sign (RFC 7523), DPoP
-//! (RFC 9449), assertions of issuers that the settings trust (RFC 7523, RFC 8693), introspection by the resources that the settings
-//! name (RFC 7662), and revocation by the client (RFC 7009). And it fails on purpose, where a test asks it to.
+//! It supports:
+//!
+//! - authorization server metadata (RFC 8414), also as the OpenID Connect discovery document
+//! - published keys (RFC 7517) that can be rotated
+//! - clients from the settings, dynamic registration (RFC 7591) and client ID metadata documents
+//! - the authorization code flow with PKCE (RFC 7636), a consent page, resource indicators (RFC 8707) and the issuer in
+//!   the authorization response (RFC 9207)
+//! - refresh tokens, client credentials, and assertions of trusted issuers (RFC 7523, RFC 8693)
+//! - client authentication with a secret or with `private_key_jwt` (RFC 7523), and DPoP (RFC 9449)
+//! - introspection by configured resources (RFC 7662) and revocation by clients (RFC 7009)
+//! - injected faults for tests
 //!
 //! ```
 //! use portcullis_devidp::{DevIdp, DevIdpSettings};
@@ -26,95 +31,87 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What keeps it harmless
+//! # Safety
 //!
-//! Anybody gets a token here, under any user name, without a password. Therefore it listens on loopback addresses only, answers to
-//! loopback host names only (against DNS rebinding), and says on every page that it is for development. Keys, clients and
-//! codes live in memory and are gone when it stops.
+//! The server issues tokens to anyone, for any user name, without a password. Therefore it listens only on loopback
+//! addresses, answers only requests for loopback host names (against DNS rebinding), and states on every page that it is
+//! for development. Keys, clients and codes are kept in memory and are lost when the server stops.
 //!
-//! # Its rules
+//! # Rules
 //!
-//! - PKCE is required, with S256. A code lives 60 s and counts once: the first exchange that presents it spends it, even a wrong one.
-//!   A second use withdraws what the first one brought.
-//! - A redirect URI is `https`, or `http` to a loopback host, and matches exactly; only the port of a loopback host may differ from the
-//!   registered one (RFC 8252 section 7.3). An error goes to the redirect URI once client and redirect URI are
-//!   known to be right, and is shown as a page before that.
-//! - `resource` becomes the `aud` of the token. It may be left out only where the settings name a default.
-//! - The consent page runs no script, loads nothing, and cannot be framed. Its answer counts once, from the same origin, and in the browser
-//!   that it was shown in.
-//! - `auto_consent` skips the page for loopback redirect URIs; `login_hint` then names the user.
-//! - A refresh token is issued to clients that are registered for `refresh_token` and asked for the scope `offline_access`. Each use
-//!   replaces it. One that was replaced before withdraws its whole session: the refresh token that replaced it, and for introspection all
-//!   access tokens (RFC 9700 section 4.14.2). Those of public clients are bound to the key of a DPoP proof, where there was one.
-//! - A signed assertion has the issuer as its only audience, lives for an hour at most, and counts once; the token of a workload's
-//!   platform alone may be used again. A DPoP proof is at most a minute old, and counts once.
-//! - A client whose identifier is a URL is what the document there says (draft-ietf-oauth-client-id-metadata-document), fetched with the
-//!   bounds that [`DocumentFetch`] tells. A client that signs and names a `jwks_uri`
-//!   is refused, there and in a registration: its keys come by value, in `jwks`.
-//! - Keys that were replaced stay published while their tokens can live, eight pairs at most, or are withdrawn at once.
-//! - Every table is bounded: 1000 codes, open consent pages and sessions with refresh tokens each, and 100 client documents, of which the
-//!   oldest goes first; and `max_clients` clients that registered, of which the oldest goes that never obtained a code. A client that is not
-//!   used for a day is forgotten. 10,000 access tokens that were given up, sessions that were withdrawn, assertions and proofs each are
-//!   remembered until they could not count any more; a further one is refused until then, but for a withdrawn session, whose
-//!   access tokens then stay active for their last minutes.
-//! - An access token can be given up by the client that it was issued to, and is then inactive to whoever introspects it; with a refresh
-//!   token goes its whole session.
-//! - Codes, tokens, secrets and query strings are never logged.
+//! Authorization:
 //!
-//! # What tests steer
+//! - PKCE with S256 is required. A code is valid for 60 s and for one token request, even if that request fails. A second
+//!   use revokes the tokens from the first use.
+//! - A redirect URI is `https`, or `http` with a loopback host. It must match a registered one exactly, except for the port
+//!   of a loopback host (RFC 8252 section 7.3). Errors are sent to the redirect URI after the client and the redirect URI
+//!   are validated, and are displayed as a page before that.
+//! - `resource` becomes the token's `aud`. It is optional only if the settings have a default.
+//! - The consent page has no scripts, loads no resources, and cannot be framed. It can be answered once, from the same
+//!   origin and the same browser.
+//! - `auto_consent` skips the page for loopback redirect URIs. `login_hint` is then the user name.
 //!
-//! [`Control`] rotates the keys and injects a [`Fault`] while the server runs. With `admin`, programs on this machine do the same over
-//! HTTP: `POST admin/rotate` with `{"old_keys":"keep"}` or `"withdraw"`, `POST admin/faults` with
-//! `{"at":"token","kind":"status","status":503,"times":2}`, and `DELETE admin/faults`. A request that a page in a browser sends is
-//! refused there.
+//! Tokens:
 //!
-//! # What it does not do
+//! - A refresh token is issued to clients that are registered for `refresh_token` and request the scope `offline_access`.
+//!   Each use replaces it. Reuse of a replaced token ends the session: it revokes the current refresh token and makes all
+//!   access tokens inactive (RFC 9700 section 4.14.2). A public client's refresh token is bound to its DPoP key, if any.
+//! - An assertion has the issuer as its only audience, is valid for at most an hour, and can be used once, except for the
+//!   token of a workload's platform. A DPoP proof is at most a minute old and can be used once.
+//! - A client can revoke its own access tokens, which then become inactive. Revoking a refresh token ends its session.
+//! - Replaced signing keys stay published while their tokens are valid, at most eight pairs, or are withdrawn at once.
 //!
-//! No ID tokens, pushed requests or TLS. The metadata says so by leaving them out; the two members about
-//! ID tokens that it has are there because OpenID Connect Discovery requires them of every document.
+//! Clients:
+//!
+//! - A client identifier that is a URL names a client ID metadata document
+//!   (draft-ietf-oauth-client-id-metadata-document). [`DocumentFetch`] documents the limits.
+//! - Clients with `private_key_jwt` must send their keys in `jwks`. `jwks_uri` is rejected.
+//!
+//! Limits:
+//!
+//! - There are at most 1000 codes, 1000 open consent pages, 1000 sessions with refresh tokens and 100 client documents. The
+//!   oldest is evicted first.
+//! - There are at most `max_clients` registered clients. The oldest client that never obtained a code is evicted first. A
+//!   client that is not used for a day expires.
+//! - The server remembers at most 10,000 revoked access tokens, 10,000 ended sessions, 10,000 used assertions and 10,000
+//!   used proofs until they expire. Above that, requests are rejected; a session still ends, but its access tokens stay
+//!   active until they expire.
+//!
+//! Codes, tokens, secrets and query strings are never logged.
+//!
+//! # Control by tests
+//!
+//! [`Control`] rotates the keys and injects a [`Fault`] while the server runs. With the setting `admin`, programs on the
+//! same machine do this over HTTP: `POST admin/rotate` with `{"old_keys":"keep"}` or `"withdraw"`, `POST admin/faults` with
+//! `{"at":"token","kind":"status","status":503,"times":2}`, and `DELETE admin/faults`. Requests from browsers are rejected.
+//!
+//! # Unsupported
+//!
+//! The server does not support ID tokens, pushed authorization requests or TLS. The metadata has two members about ID
+//! tokens because OpenID Connect Discovery requires them.
 
-mod admin;
 mod app;
-mod assertion;
+mod authentication;
 mod authorize;
-mod client_assertion;
-mod client_authentication;
-mod client_document;
-mod client_settings;
 mod clients;
-mod code;
-mod consent;
 mod control;
-mod dpop;
-mod endpoint;
 mod error;
-mod faults;
-mod form;
-mod grant_type;
 mod handle;
-mod introspection;
-mod issued;
 mod keys;
 mod metadata;
-mod oauth_error;
-mod page;
-mod redirect;
-mod refresh;
-mod registration;
-mod respond;
-mod revocation;
-mod routes;
 mod server;
-mod session;
 mod settings;
 mod tables;
 mod token;
-mod user;
 
-pub use client_settings::{ClientAuthentication, ClientProblem, ClientSettings};
-pub use control::{Control, OldKeys};
+pub use clients::{
+    grant_type::GrantType,
+    settings::{ClientAuthentication, ClientProblem, ClientSettings},
+};
+pub use control::{
+    Control, OldKeys,
+    faults::{Fault, FaultKind, FaultPoint, FaultProblem},
+};
 pub use error::DevIdpError;
-pub use faults::{Fault, FaultKind, FaultPoint, FaultProblem};
-pub use grant_type::GrantType;
 pub use server::DevIdp;
 pub use settings::{DevIdpSettings, DocumentFetch, Registration, SigningAlgorithm, TokenHeaderType, TrustedIssuer};

@@ -1,17 +1,19 @@
+//! The authorization server metadata document (RFC 8414).
+
 use portcullis_metadata::{AuthorizationServerMetadata, Issuer, PkceChallenge};
 use serde_json::{Map, json};
 
 use crate::{
-    DevIdpSettings, DocumentFetch, Registration,
     authorize::OFFLINE_ACCESS,
     clients::{Credential, assertion_algorithms},
-    endpoint::Endpoint,
+    server::endpoint::Endpoint,
+    settings::{DevIdpSettings, DocumentFetch, Registration},
 };
 
-/// The metadata document (RFC 8414 section 2). The same document is served as the OpenID Connect discovery document,
-/// and has the members that only that one requires; no ID tokens are issued, and `openid` is no scope here.
+/// Returns the metadata document (RFC 8414 section 2). The same document is served for OpenID Connect Discovery, so it has
+/// the members that OpenID Connect requires, although no ID tokens are issued and `openid` is not a scope.
 pub(crate) fn document(settings: &DevIdpSettings, issuer: &Issuer) -> Vec<u8> {
-    let at = |endpoint: Endpoint| {
+    let endpoint_url = |endpoint: Endpoint| {
         let mut url = issuer.url().clone();
         url.set_path(&endpoint.path(&settings.issuer_path));
         Some(url)
@@ -24,12 +26,13 @@ pub(crate) fn document(settings: &DevIdpSettings, issuer: &Issuer) -> Vec<u8> {
     extra.insert("dpop_signing_alg_values_supported".to_owned(), json!(algorithms));
     let scopes = settings.scopes.iter().filter(|scope| *scope != OFFLINE_ACCESS).chain([OFFLINE_ACCESS]);
     AuthorizationServerMetadata {
-        authorization_endpoint: at(Endpoint::Authorize),
-        token_endpoint: at(Endpoint::Token),
-        registration_endpoint: at(Endpoint::Register).filter(|_| settings.registration != Registration::Closed),
-        introspection_endpoint: at(Endpoint::Introspect),
-        revocation_endpoint: at(Endpoint::Revoke),
-        jwks_uri: at(Endpoint::Jwks),
+        authorization_endpoint: endpoint_url(Endpoint::Authorize),
+        token_endpoint: endpoint_url(Endpoint::Token),
+        registration_endpoint: endpoint_url(Endpoint::Register)
+            .filter(|_| settings.registration != Registration::Closed),
+        introspection_endpoint: endpoint_url(Endpoint::Introspect),
+        revocation_endpoint: endpoint_url(Endpoint::Revoke),
+        jwks_uri: endpoint_url(Endpoint::Jwks),
         response_types_supported: names(&["code"]),
         response_modes_supported: Some(names(&["query"])),
         grant_types_supported: Some(settings.grant_types().iter().map(|grant| grant.as_str().to_owned()).collect()),

@@ -1,3 +1,11 @@
+//! [`DevIdp`]: listens and serves connections.
+
+pub(crate) mod endpoint;
+pub(crate) mod form;
+pub(crate) mod oauth_error;
+pub(crate) mod respond;
+mod routes;
+
 use std::{fmt, future::Future, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use hyper::{server::conn::http1, service::service_fn};
@@ -9,15 +17,21 @@ use tokio::{
     task::JoinSet,
 };
 
-use crate::{Control, DevIdpError, DevIdpSettings, app::App, control, keys::Keys, routes};
+use crate::{
+    app::App,
+    control::{self, Control},
+    error::DevIdpError,
+    keys::Keys,
+    settings::DevIdpSettings,
+};
 
 const MAX_CONNECTIONS: usize = 256;
 const MAX_HEADER_BYTES: usize = 32 * 1024;
 const MAX_HEADERS: usize = 64;
-const HEADER_TIME: Duration = Duration::from_secs(30);
-const DRAIN_TIME: Duration = Duration::from_secs(10);
+const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A development authorization server that listens, and answers while [`serve`](Self::serve) runs.
+/// A development authorization server that listens. It responds while [`serve`](Self::serve) runs.
 pub struct DevIdp {
     app: Arc<App>,
     listener: TcpListener,
@@ -25,66 +39,66 @@ pub struct DevIdp {
 }
 
 impl DevIdp {
-    /// Checks the settings, opens the port, and makes the keys, which takes a noticeable part of a second.
+    /// Validates the settings, opens the port and generates the signing keys, which takes a noticeable part of a second.
     ///
     /// # Errors
-    /// When the address is not loopback or is in use, a setting is not usable, or no key can be made.
+    /// Fails if the address is not a loopback address or is in use, a setting is invalid, or the keys cannot be generated.
     pub async fn bind(settings: DevIdpSettings) -> Result<Self, DevIdpError> {
         settings.check()?;
-        let asked = settings.listen;
+        let requested = settings.listen;
         let listen = |source: io::Error| match source.kind() {
-            io::ErrorKind::AddrInUse => DevIdpError::AddressInUse { address: asked },
-            _ => DevIdpError::Listen { address: asked, source },
+            io::ErrorKind::AddrInUse => DevIdpError::AddressInUse { address: requested },
+            _ => DevIdpError::Listen { address: requested, source },
         };
-        let listener = TcpListener::bind(asked).await.map_err(listen)?;
+        let listener = TcpListener::bind(requested).await.map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
         let issuer = Issuer::parse(&format!("http://{address}{}", settings.issuer_path))
             .map_err(|_| DevIdpError::IssuerPath { path: settings.issuer_path.clone() })?;
 
-        let keep = settings.access_token_lifetime;
-        let keys = Keys::new(control::new_pair().await?, keep, Arc::clone(&settings.clock));
+        let retention = settings.access_token_lifetime;
+        let keys = Keys::new(control::generate_keys().await?, retention, Arc::clone(&settings.clock));
         let keys = keys.map_err(|error| DevIdpError::Keys(error.into()))?;
         Ok(Self { app: Arc::new(App::new(settings, issuer, keys)?), listener, address })
     }
 
-    /// A hand on the server, to use while [`serve`](Self::serve) runs.
+    /// Returns a handle that controls the server while [`serve`](Self::serve) runs.
     pub fn control(&self) -> Control {
         Control(Arc::clone(&self.app))
     }
 
-    /// The issuer identifier: `http://`, the address, and the issuer path.
+    /// Returns the issuer identifier: `http://`, the address and the issuer path.
     pub fn issuer(&self) -> &Issuer {
         &self.app.issuer
     }
 
-    /// The address that is listened on, with the port that was taken.
+    /// Returns the listening address with the actual port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Serves until `shutdown` completes; then lets requests that are under way finish, for 10 s at most.
+    /// Serves until `shutdown` completes. Requests in progress can then finish within 10 s.
     ///
-    /// At most 256 connections are open at once; others wait until they are accepted.
+    /// At most 256 connections are open at once. Others wait to be accepted.
     pub async fn serve(self, shutdown: impl Future<Output = ()> + Send) {
         let Self { app, listener, address } = self;
         tracing::info!(issuer = app.issuer.as_str(), %address, "development authorization server is listening");
-        let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         let mut connections = JoinSet::new();
         let mut shutdown = pin!(shutdown);
         loop {
             tokio::select! {
                 () = &mut shutdown => break,
                 Some(_) = connections.join_next() => {}
-                (stream, permit) = accept(&listener, &room) => {
-                    connections.spawn(connection(Arc::clone(&app), stream, permit));
+                (stream, permit) = accept(&listener, &permits) => {
+                    connections.spawn(serve_connection(Arc::clone(&app), stream, permit));
                 }
             }
         }
         drop(listener);
         app.stop.send_replace(true);
         let drained = async { while connections.join_next().await.is_some() {} };
-        if tokio::time::timeout(DRAIN_TIME, drained).await.is_err() {
-            tracing::warn!("cut off requests that did not finish in time");
+        if tokio::time::timeout(DRAIN_TIMEOUT, drained).await.is_err() {
+            tracing::warn!("closed connections whose requests did not finish in time");
             connections.shutdown().await;
         }
     }
@@ -96,46 +110,46 @@ impl fmt::Debug for DevIdp {
     }
 }
 
-/// The next connection, once there is room for it.
-async fn accept(listener: &TcpListener, room: &Arc<Semaphore>) -> (TcpStream, Option<OwnedSemaphorePermit>) {
-    // The semaphore is never closed, so that there is always a permit in the end.
-    let permit = Arc::clone(room).acquire_owned().await.ok();
+/// Waits for a permit and accepts the next connection.
+async fn accept(listener: &TcpListener, permits: &Arc<Semaphore>) -> (TcpStream, Option<OwnedSemaphorePermit>) {
+    // The semaphore is never closed, so this always returns a permit.
+    let permit = Arc::clone(permits).acquire_owned().await.ok();
     loop {
         match listener.accept().await {
             Ok((stream, _)) => return (stream, permit),
             Err(error) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "cannot accept a connection");
-                // Out of descriptors, most likely: trying again at once would only spin.
+                // The process is probably out of file descriptors. Retrying at once would busy-loop.
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }
     }
 }
 
-async fn connection(app: Arc<App>, stream: TcpStream, _room: Option<OwnedSemaphorePermit>) {
+async fn serve_connection(app: Arc<App>, stream: TcpStream, _permit: Option<OwnedSemaphorePermit>) {
     let mut stopped = app.stop.subscribe();
     let service = service_fn(|request| {
         let app = Arc::clone(&app);
-        async move { routes::answer(&app, request).await }
+        async move { routes::handle(&app, request).await }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIME)
+        .header_read_timeout(HEADER_TIMEOUT)
         .max_header_size(MAX_HEADER_BYTES)
         .max_buf_size(2 * MAX_HEADER_BYTES)
         .max_headers(MAX_HEADERS)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
-    // The answer of `wait_for` borrows from a lock, which must not live on beside an await.
-    let told_to_stop = async { drop(stopped.wait_for(|stopped| *stopped).await) };
-    let outcome = tokio::select! {
-        outcome = &mut connection => outcome,
-        () = told_to_stop => {
+    // The result of `wait_for` holds a lock, so it is dropped before the next await.
+    let stop_requested = async { drop(stopped.wait_for(|stopped| *stopped).await) };
+    let result = tokio::select! {
+        result = &mut connection => result,
+        () = stop_requested => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
     };
-    if let Err(error) = outcome {
+    if let Err(error) = result {
         tracing::debug!(error = &error as &dyn std::error::Error, "a connection ended early");
     }
 }

@@ -1,3 +1,5 @@
+//! [`DevIdpSettings`]: the settings of the server.
+
 use std::{
     fmt,
     net::{Ipv4Addr, SocketAddr},
@@ -8,14 +10,19 @@ use std::{
 use portcullis_discovery::Fetch;
 use portcullis_metadata::{Clock, JwkSet, ResourceUri, Scopes, Secret, SystemClock};
 
-use crate::{ClientSettings, DevIdpError, Fault, GrantType, user::is_user_name};
+use crate::{
+    authorize::user::is_user_name,
+    clients::{grant_type::GrantType, settings::ClientSettings},
+    control::faults::Fault,
+    error::DevIdpError,
+};
 
-/// 30 days.
+/// The maximum lifetime of a refresh token: 30 days.
 const MAX_REFRESH_SECONDS: u64 = 30 * 24 * 60 * 60;
 
-/// What a development authorization server is started with.
+/// The settings of a development authorization server.
 ///
-/// Every field has a default, so that a caller names only what it changes:
+/// Every field has a default:
 ///
 /// ```
 /// use portcullis_devidp::DevIdpSettings;
@@ -25,54 +32,52 @@ const MAX_REFRESH_SECONDS: u64 = 30 * 24 * 60 * 60;
 /// ```
 #[derive(Clone)]
 pub struct DevIdpSettings {
-    /// Where to listen. Only a loopback address is accepted; port 0 takes a free one. Default `127.0.0.1:0`.
+    /// The address to listen on. It must be a loopback address. Port 0 chooses a free port. Default `127.0.0.1:0`.
     pub listen: SocketAddr,
-    /// The path of the issuer identifier: empty, or something like `/realms/dev`, without a slash at its end.
-    /// Default empty, so that the issuer is `http://127.0.0.1:<port>`.
+    /// The path of the issuer identifier: empty, or a path like `/realms/dev` without a trailing slash. Default empty; the
+    /// issuer is then `http://127.0.0.1:<port>`.
     pub issuer_path: String,
-    /// Answers authorization requests at once with a code, without asking anybody, for tests. It covers
-    /// loopback redirect URIs only: a request that leads to another machine still gets the consent page.
-    /// Default `false`.
+    /// Whether to grant authorization requests without the consent page, for tests. Requests with a redirect URI on another
+    /// machine still get the consent page. Default `false`.
     pub auto_consent: bool,
-    /// The user name that the consent page proposes, and that `auto_consent` signs in, unless the request
-    /// names one in `login_hint`. It becomes the `sub` claim. Default `alice`.
+    /// The user name that the consent page suggests and `auto_consent` uses, unless the request has a `login_hint`. It
+    /// becomes the `sub` claim. Default `alice`.
     pub user: String,
-    /// The scopes that can be granted; a request without `scope` is granted all of them. `openid` is not
-    /// among the possible ones, since no ID tokens are issued. Default `mcp:tools`.
+    /// The scopes that can be granted. A request without `scope` gets all of them. `openid` is not allowed, because no ID
+    /// tokens are issued. Default `mcp:tools`.
     pub scopes: Scopes,
-    /// The audience of tokens whose request names no `resource` (RFC 8707). Default none: such a request is
-    /// answered with `invalid_target`.
+    /// The audience of tokens if the request has no `resource` (RFC 8707). Default none: such requests fail with
+    /// `invalid_target`.
     pub default_resource: Option<ResourceUri>,
-    /// What access tokens are signed with. Keys for both algorithms are made at start and published.
-    /// Default RS256.
+    /// The signature algorithm of access tokens. Keys for both algorithms are published. Default RS256.
     pub signing_algorithm: SigningAlgorithm,
-    /// The `typ` of the access token's header. Default `JWT`.
+    /// The `typ` header of access tokens. Default `JWT`.
     pub token_header_type: TokenHeaderType,
-    /// How long an access token lives. 1 s to 1 h, default 5 min.
+    /// The lifetime of access tokens, from 1 s to 1 h. Default 5 min.
     pub access_token_lifetime: Duration,
-    /// Whether DPoP proofs need a nonce of this server (RFC 9449 section 8): a request without it is answered with
-    /// `use_dpop_nonce` and the nonce. Default `false`.
+    /// Whether DPoP proofs must contain a nonce of this server (RFC 9449 section 8). A request without it fails with
+    /// `use_dpop_nonce`, and the response has the nonce. Default `false`.
     pub dpop_nonces: bool,
-    /// How long a refresh token lives when it is not used. 1 s to 30 days, default 24 h.
+    /// The lifetime of an unused refresh token, from 1 s to 30 days. Default 24 h.
     pub refresh_token_lifetime: Duration,
-    /// The clients that are there from the start, among them the protected resources that may introspect. Default none.
+    /// The configured clients, including protected resources that may introspect. Default none.
     pub clients: Vec<ClientSettings>,
-    /// The issuers whose assertions are taken for tokens (RFC 7523 section 2.1), and whose ID tokens for identity assertions
-    /// (RFC 8693). With none, neither grant type is served. Default none.
+    /// The trusted issuers. Their assertions can be exchanged for access tokens (RFC 7523 section 2.1), and their ID tokens
+    /// for identity assertions (RFC 8693). Both grant types are disabled without trusted issuers. Default none.
     pub trusted_issuers: Vec<TrustedIssuer>,
-    /// Who may register a client (RFC 7591). Default anybody.
+    /// Who may register clients (RFC 7591). Default anyone.
     pub registration: Registration,
-    /// How documents of clients are fetched whose identifier is a URL. Default over HTTP.
+    /// How client ID metadata documents are fetched. Default over HTTP.
     pub client_documents: DocumentFetch,
-    /// How many clients that registered themselves are kept at once. When it is reached, a new registration takes the place of the
-    /// oldest client that never obtained a code; when there is none, it is refused. Default 1000.
+    /// The maximum number of dynamically registered clients. At the limit, a new client replaces the oldest one that never
+    /// obtained a code. If there is none, the registration is rejected. Default 1000.
     pub max_clients: usize,
-    /// What goes wrong on purpose, from the start. Default nothing.
+    /// The initial faults. Default none.
     pub faults: Vec<Fault>,
-    /// Whether programs on this machine may rotate the keys and script faults, at `admin/rotate` and `admin/faults`.
-    /// Pages in a browser may not. Default `false`.
+    /// Whether programs on this machine may rotate the keys and script faults at `admin/rotate` and `admin/faults`. Requests
+    /// from browsers are rejected. Default `false`.
     pub admin: bool,
-    /// Where the time comes from. Default the machine's clocks.
+    /// The clock. Default the operating system's clocks.
     pub clock: Arc<dyn Clock>,
 }
 
@@ -103,7 +108,7 @@ impl Default for DevIdpSettings {
 }
 
 impl DevIdpSettings {
-    /// Whether a server can be started with these, the port apart.
+    /// Validates the settings. Does not check whether the port is free.
     pub(crate) fn check(&self) -> Result<(), DevIdpError> {
         if !self.listen.ip().is_loopback() {
             return Err(DevIdpError::NotLoopback { address: self.listen });
@@ -137,7 +142,7 @@ impl DevIdpSettings {
         Ok(())
     }
 
-    /// What tokens can be had with here.
+    /// Returns the supported grant types.
     pub(crate) fn grant_types(&self) -> &'static [GrantType] {
         if self.trusted_issuers.is_empty() { &GrantType::WITHOUT_ASSERTIONS } else { &GrantType::ALL }
     }
@@ -145,8 +150,8 @@ impl DevIdpSettings {
 
 fn is_issuer_path(path: &str) -> bool {
     let is_segment = |segment: &str| {
-        let readable = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
-        !matches!(segment, "" | "." | ".." | ".well-known") && segment.bytes().all(readable)
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
+        !matches!(segment, "" | "." | ".." | ".well-known") && segment.bytes().all(is_allowed)
     };
     match path.strip_prefix('/') {
         Some(segments) => path.len() <= 200 && segments.split('/').all(is_segment),
@@ -179,42 +184,42 @@ impl fmt::Debug for DevIdpSettings {
     }
 }
 
-/// An issuer that vouches for people or workloads.
+/// A trusted issuer of assertions or ID tokens.
 #[derive(Clone, Debug)]
 pub struct TrustedIssuer {
-    /// Its issuer identifier, compared byte for byte.
+    /// The issuer identifier. It is compared byte for byte.
     pub issuer: String,
-    /// Its public keys.
+    /// The issuer's public keys.
     pub keys: JwkSet,
 }
 
-/// Who may register a client (RFC 7591 section 3).
+/// Who may register clients (RFC 7591 section 3).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Registration {
-    /// Anybody.
+    /// Anyone.
     #[default]
     Open,
-    /// Whoever sends this initial access token as a bearer token.
+    /// Clients that send this initial access token as a bearer token.
     WithToken(Secret),
-    /// Nobody; the metadata names no registration endpoint.
+    /// No one. The metadata has no registration endpoint.
     Closed,
 }
 
 /// How client ID metadata documents are fetched (draft-ietf-oauth-client-id-metadata-document).
 ///
-/// The identifier is an `https` URL, or `http` to a loopback host, without a query. Names that resolve to private addresses are refused, redirects are not
-/// followed, and a document has at most 16 KiB and 5 s. It counts for the `max-age` of its answer, at most 5 min, and for 1 min
-/// where the answer says nothing; 100 are remembered.
+/// The URL is `https`, or `http` with a loopback host, and has no query. Host names that resolve to private addresses are
+/// rejected, and redirects are not followed. A document has at most 16 KiB and must arrive within 5 s. It is cached for its
+/// `max-age`, at most 5 min, or for 1 min without `Cache-Control`. At most 100 documents are cached.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum DocumentFetch {
     /// Over HTTP.
     #[default]
     Http,
-    /// By this fetcher, which judges addresses itself.
+    /// With this fetcher, which must check addresses itself.
     With(Arc<dyn Fetch>),
-    /// Not at all, and the metadata says so.
+    /// Disabled. The metadata does not announce support.
     Off,
 }
 
@@ -228,7 +233,7 @@ impl fmt::Debug for DocumentFetch {
     }
 }
 
-/// The signature algorithms that the server has a key for (RFC 7518 section 3.1).
+/// The signature algorithms of the server (RFC 7518 section 3.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SigningAlgorithm {
@@ -268,13 +273,13 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_are_usable() {
+    fn the_defaults_are_valid() {
         assert_eq!(code(DevIdpSettings::default()), None);
     }
 
-    /// Only loopback is listened on, and the error names the fix.
+    /// Only loopback addresses are accepted, and the error names the fix.
     #[test]
-    fn only_loopback_is_listened_on() {
+    fn only_loopback_addresses_are_accepted() {
         for loopback in ["127.0.0.1:9000", "127.1.2.3:0", "[::1]:9000"] {
             let listen = loopback.parse().unwrap();
             assert_eq!(code(DevIdpSettings { listen, ..DevIdpSettings::default() }), None, "{loopback}");
@@ -288,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn issuer_paths_are_plain_segments() {
+    fn issuer_paths_are_validated() {
         for good in ["", "/dev", "/realms/dev-1_a.b~c"] {
             let settings = DevIdpSettings { issuer_path: good.to_owned(), ..DevIdpSettings::default() };
             assert_eq!(code(settings), None, "{good}");
@@ -300,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn other_settings_are_checked_too() {
+    fn other_settings_are_validated() {
         let scopes = |text| Scopes::parse(text).unwrap();
         let base = DevIdpSettings::default;
         assert_eq!(code(DevIdpSettings { scopes: scopes("openid a"), ..base() }), Some("devidp.openid_scope"));

@@ -1,3 +1,5 @@
+//! [`Table`]: a bounded table of values that expire.
+
 use std::{
     collections::HashMap,
     fmt,
@@ -7,9 +9,9 @@ use std::{
 
 use portcullis_metadata::Clock;
 
-/// A table of at most `capacity` values, each of which is forgotten `lifetime` after it was put in or last kept alive.
+/// A table of at most `capacity` values. Each value expires `lifetime` after it was inserted or last renewed.
 ///
-/// What happens when it is full is told to [`Table::insert`].
+/// The caller of [`Table::insert`] decides which values can be evicted when the table is full.
 pub(crate) struct Table<V> {
     rows: Mutex<Rows<V>>,
     capacity: usize,
@@ -28,19 +30,19 @@ struct Row<V> {
     order: u64,
 }
 
-/// The table has no room, and nothing in it may be put out.
+/// The table is full and no value can be evicted.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Full;
+pub(crate) struct TableFull;
 
-/// Whether a value goes on living after it was looked at.
+/// What to do with a value after [`Table::update`].
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Keep {
-    /// As long as it would have anyway.
-    AsItWas,
-    /// For another lifetime from now.
-    Renewed,
-    /// Not at all.
-    Removed,
+pub(crate) enum RowAction {
+    /// Keep the value. Its expiry does not change.
+    Keep,
+    /// Keep the value for another lifetime from now.
+    Renew,
+    /// Remove the value.
+    Remove,
 }
 
 impl<V> Table<V> {
@@ -48,65 +50,69 @@ impl<V> Table<V> {
         Self { rows: Mutex::new(Rows { by_key: HashMap::new(), inserted: 0 }), capacity, lifetime, clock }
     }
 
-    /// Puts a value in. A full table first forgets what has expired, then the oldest value that `may_go`
-    /// lets go.
-    pub(crate) fn insert(&self, key: &str, value: V, may_go: impl Fn(&V) -> bool) -> Result<(), Full> {
-        self.put(&mut self.rows(), key, value, may_go)
+    /// Inserts a value. If the table is full, expired values are removed first, then the oldest value that is evictable.
+    pub(crate) fn insert(&self, key: &str, value: V, is_evictable: impl Fn(&V) -> bool) -> Result<(), TableFull> {
+        self.insert_locked(&mut self.rows(), key, value, is_evictable)
     }
 
-    /// Puts a value in only where none lives under this key, and says whether it did. Nothing is put out for it.
-    pub(crate) fn insert_new(&self, key: &str, value: V) -> Result<bool, Full> {
+    /// Inserts a value if the key has none, and returns whether it was inserted. Does not evict other values.
+    pub(crate) fn insert_new(&self, key: &str, value: V) -> Result<bool, TableFull> {
         let mut rows = self.rows();
         let now = self.clock.monotonic();
-        if rows.by_key.get(key).is_some_and(|row| !self.expired(row, now)) {
+        if rows.by_key.get(key).is_some_and(|row| !self.is_expired(row, now)) {
             return Ok(false);
         }
-        self.put(&mut rows, key, value, |_| false).map(|()| true)
+        self.insert_locked(&mut rows, key, value, |_| false).map(|()| true)
     }
 
-    /// Forgets all values that are like this.
-    pub(crate) fn forget(&self, is_like_this: impl Fn(&V) -> bool) {
-        self.rows().by_key.retain(|_, row| !is_like_this(&row.value));
+    /// Removes all values that match a predicate.
+    pub(crate) fn remove_if(&self, predicate: impl Fn(&V) -> bool) {
+        self.rows().by_key.retain(|_, row| !predicate(&row.value));
     }
 
-    /// Lets `look` at a living value and change it, with the table locked, so that two callers never see
-    /// the same state of it.
-    pub(crate) fn look_up<R>(&self, key: &str, look: impl FnOnce(&mut V) -> (R, Keep)) -> Option<R> {
+    /// Calls `f` with a value that is not expired. The table is locked during the call, so updates are atomic.
+    pub(crate) fn update<R>(&self, key: &str, f: impl FnOnce(&mut V) -> (R, RowAction)) -> Option<R> {
         let now = self.clock.monotonic();
         let by_key = &mut self.rows().by_key;
         let row = by_key.get_mut(key)?;
-        if self.expired(row, now) {
+        if self.is_expired(row, now) {
             by_key.remove(key);
             return None;
         }
-        let (answer, keep) = look(&mut row.value);
-        match keep {
-            Keep::AsItWas => {}
-            Keep::Renewed => row.touched = now,
-            Keep::Removed => {
+        let (result, action) = f(&mut row.value);
+        match action {
+            RowAction::Keep => {}
+            RowAction::Renew => row.touched = now,
+            RowAction::Remove => {
                 by_key.remove(key);
             }
         }
-        Some(answer)
+        Some(result)
     }
 
-    fn put(&self, rows: &mut Rows<V>, key: &str, value: V, may_go: impl Fn(&V) -> bool) -> Result<(), Full> {
+    fn insert_locked(
+        &self,
+        rows: &mut Rows<V>,
+        key: &str,
+        value: V,
+        is_evictable: impl Fn(&V) -> bool,
+    ) -> Result<(), TableFull> {
         let now = self.clock.monotonic();
         let Rows { by_key, inserted } = rows;
         if by_key.len() >= self.capacity {
-            by_key.retain(|_, row| !self.expired(row, now));
+            by_key.retain(|_, row| !self.is_expired(row, now));
         }
         if by_key.len() >= self.capacity {
-            let candidates = by_key.iter().filter(|(_, row)| may_go(&row.value));
+            let candidates = by_key.iter().filter(|(_, row)| is_evictable(&row.value));
             let oldest = candidates.min_by_key(|(_, row)| (row.touched, row.order)).map(|(key, _)| key.clone());
-            by_key.remove(&oldest.ok_or(Full)?);
+            by_key.remove(&oldest.ok_or(TableFull)?);
         }
         *inserted += 1;
         by_key.insert(key.into(), Row { value, touched: now, order: *inserted });
         Ok(())
     }
 
-    fn expired(&self, row: &Row<V>, now: Duration) -> bool {
+    fn is_expired(&self, row: &Row<V>, now: Duration) -> bool {
         now.saturating_sub(row.touched) >= self.lifetime
     }
 
@@ -135,11 +141,11 @@ mod tests {
     }
 
     fn value(table: &Table<u32>, key: &str) -> Option<u32> {
-        table.look_up(key, |value| (*value, Keep::AsItWas))
+        table.update(key, |value| (*value, RowAction::Keep))
     }
 
     #[test]
-    fn a_value_is_forgotten_after_its_lifetime() {
+    fn values_expire() {
         let (table, clock) = table(2);
         table.insert("a", 1, |_| false).unwrap();
         clock.advance(MINUTE - Duration::from_millis(1));
@@ -149,49 +155,49 @@ mod tests {
     }
 
     #[test]
-    fn a_renewed_value_lives_on() {
+    fn renewed_values_stay() {
         let (table, clock) = table(2);
         table.insert("a", 1, |_| false).unwrap();
         clock.advance(MINUTE / 2);
-        table.look_up("a", |_| ((), Keep::Renewed));
+        table.update("a", |_| ((), RowAction::Renew));
         clock.advance(MINUTE / 2);
         assert_eq!(value(&table, "a"), Some(1));
     }
 
     #[test]
-    fn a_removed_value_is_gone() {
+    fn values_can_be_removed() {
         let (table, _) = table(2);
         table.insert("a", 1, |_| false).unwrap();
-        assert_eq!(table.look_up("a", |value| (*value, Keep::Removed)), Some(1));
+        assert_eq!(table.update("a", |value| (*value, RowAction::Remove)), Some(1));
         assert_eq!(value(&table, "a"), None);
     }
 
     #[test]
-    fn a_full_table_lets_the_oldest_go_that_may() {
+    fn a_full_table_evicts_the_oldest_evictable_value() {
         let (table, _) = table(3);
         for (key, number) in [("a", 1), ("b", 2), ("c", 3)] {
             table.insert(key, number, |_| false).unwrap();
         }
-        assert_eq!(table.insert("d", 4, |_| false), Err(Full));
+        assert_eq!(table.insert("d", 4, |_| false), Err(TableFull));
         table.insert("d", 4, |value| *value != 1).unwrap();
         assert_eq!(["a", "b", "c", "d"].map(|key| value(&table, key)), [Some(1), None, Some(3), Some(4)]);
     }
 
     #[test]
-    fn a_value_is_put_in_once_while_it_lives() {
+    fn a_key_is_inserted_once_until_it_expires() {
         let (table, clock) = table(1);
         assert_eq!(table.insert_new("a", 1), Ok(true));
         assert_eq!(table.insert_new("a", 2), Ok(false));
-        assert_eq!(table.insert_new("b", 3), Err(Full));
+        assert_eq!(table.insert_new("b", 3), Err(TableFull));
         assert_eq!(value(&table, "a"), Some(1));
         clock.advance(MINUTE);
         assert_eq!(table.insert_new("a", 4), Ok(true));
-        table.forget(|value| *value == 4);
+        table.remove_if(|value| *value == 4);
         assert_eq!(value(&table, "a"), None);
     }
 
     #[test]
-    fn a_full_table_forgets_the_expired_first() {
+    fn a_full_table_removes_expired_values_first() {
         let (table, clock) = table(1);
         table.insert("a", 1, |_| false).unwrap();
         clock.advance(MINUTE);

@@ -1,47 +1,58 @@
+//! The token endpoint (RFC 6749 section 3.2).
+
 mod access_token;
 mod client_credentials;
 mod code_exchange;
 mod identity_assertion;
+pub(crate) mod introspection;
+pub(crate) mod issued;
 mod jwt_bearer;
-mod refreshed;
+mod refresh_grant;
+pub(crate) mod refresh_token;
+pub(crate) mod revocation;
+pub(crate) mod session;
 
 use http::{HeaderMap, HeaderValue, StatusCode};
 use portcullis_metadata::{AccessToken, Scopes, Secret, TokenResponse};
 
 use crate::{
-    GrantType,
     app::App,
-    client_authentication::{Caller, authenticate},
-    dpop::{self, Thumbprint},
-    form::Params,
-    oauth_error::{ErrorName, OAuthRefusal},
-    respond::{Reply, json_refusal, json_reply},
+    authentication::{
+        AuthenticatedClient, authenticate,
+        dpop::{self, Thumbprint},
+    },
+    clients::grant_type::GrantType,
+    server::{
+        form::Params,
+        oauth_error::{ErrorCode, ErrorResponse},
+        respond::{Reply, json_error, json_reply},
+    },
 };
 
-/// What a grant brought: the token, and what the client is told about it.
+/// The tokens of a successful token request.
 struct Issued {
     access_token: AccessToken,
     scopes: Scopes,
     refresh_token: Option<Secret>,
 }
 
-/// A request whose client is known to be the one that it names.
+/// A token request with an authenticated client.
 struct TokenRequest<'a> {
-    caller: Caller,
+    caller: AuthenticatedClient,
     form: &'a Params,
-    /// The key that the client proved to hold, to which its token is bound.
+    /// The DPoP key to which the tokens are bound, if any.
     key: Option<Thumbprint>,
 }
 
-/// Answers the token endpoint (RFC 6749 section 3.2).
-pub(crate) async fn exchange(app: &App, headers: &HeaderMap, form: &Params) -> Reply {
-    let mut reply = token_for(app, headers, form).await.unwrap_or_else(|refusal| {
+/// Handles the token endpoint.
+pub(crate) async fn handle(app: &App, headers: &HeaderMap, form: &Params) -> Reply {
+    let mut reply = handle_token_request(app, headers, form).await.unwrap_or_else(|error| {
         tracing::info!(
-            token.error = refusal.error.as_str(),
-            token.refused = refusal.description,
-            "refused a token request"
+            token.error = error.error.as_str(),
+            token.description = error.description,
+            "rejected a token request"
         );
-        json_refusal(refusal)
+        json_error(error)
     });
     if app.settings.dpop_nonces {
         let nonce = app.nonces.current().ok().and_then(|nonce| HeaderValue::from_str(nonce.secret()).ok());
@@ -50,21 +61,21 @@ pub(crate) async fn exchange(app: &App, headers: &HeaderMap, form: &Params) -> R
     reply
 }
 
-async fn token_for(app: &App, headers: &HeaderMap, form: &Params) -> Result<Reply, OAuthRefusal> {
-    let name = form.one("grant_type")?;
-    let name = name.ok_or(OAuthRefusal::new(ErrorName::InvalidRequest, "grant_type is missing"))?;
-    let unsupported = OAuthRefusal::new(ErrorName::UnsupportedGrantType, "this grant type is not served here");
-    let grant_type = GrantType::parse(name).filter(|grant_type| app.serves(*grant_type)).ok_or(unsupported)?;
-    let key = dpop::proven(app, headers)?;
+async fn handle_token_request(app: &App, headers: &HeaderMap, form: &Params) -> Result<Reply, ErrorResponse> {
+    let name = form.get("grant_type")?;
+    let name = name.ok_or(ErrorResponse::new(ErrorCode::InvalidRequest, "grant_type is missing"))?;
+    let unsupported = ErrorResponse::new(ErrorCode::UnsupportedGrantType, "the grant type is not supported");
+    let grant_type = GrantType::parse(name).filter(|grant_type| app.supports(*grant_type)).ok_or(unsupported)?;
+    let key = dpop::verify_proof(app, headers)?;
     let caller = authenticate(app, headers, form).await?;
     if !caller.client.may_use(grant_type) {
         let description = "the client is not registered for this grant type";
-        return Err(OAuthRefusal::new(ErrorName::UnauthorizedClient, description));
+        return Err(ErrorResponse::new(ErrorCode::UnauthorizedClient, description));
     }
     let request = TokenRequest { caller, form, key };
     let issued = match grant_type {
         GrantType::AuthorizationCode => code_exchange::exchange(app, &request)?,
-        GrantType::RefreshToken => refreshed::refresh(app, &request)?,
+        GrantType::RefreshToken => refresh_grant::refresh(app, &request)?,
         GrantType::ClientCredentials => client_credentials::grant(app, &request)?,
         GrantType::JwtBearer => jwt_bearer::grant(app, &request)?,
         GrantType::TokenExchange => return identity_assertion::exchange(app, &request),
@@ -81,6 +92,6 @@ async fn token_for(app: &App, headers: &HeaderMap, form: &Params) -> Result<Repl
     Ok(json_reply(StatusCode::OK, response.to_json()))
 }
 
-const fn wrong_target() -> OAuthRefusal {
-    OAuthRefusal::new(ErrorName::InvalidTarget, "resource is not the one of the authorization request")
+const fn resource_mismatch() -> ErrorResponse {
+    ErrorResponse::new(ErrorCode::InvalidTarget, "resource is not that of the authorization request")
 }

@@ -1,14 +1,15 @@
+//! Signature algorithms.
+
 use std::{fmt, str::FromStr};
 
-use crate::JoseError;
+use crate::error::JoseError;
 
 /// A signature algorithm of JSON Web Signatures (RFC 7518 section 3.1, RFC 8037, RFC 9864).
 ///
-/// The set is closed: `none` and the HMAC family are no values of this type, so that no code path can be
-/// talked into them.
+/// The set is closed: `none` and HMAC are not values of this type, so no code path can use them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Algorithm {
-    /// RSASSA-PKCS1-v1_5 with SHA-256: the default of most authorization servers.
+    /// RSASSA-PKCS1-v1_5 with SHA-256. Most authorization servers use it by default.
     Rs256,
     /// RSASSA-PKCS1-v1_5 with SHA-384.
     Rs384,
@@ -45,7 +46,7 @@ impl Algorithm {
         Self::EdDsa,
     ];
 
-    /// The registered name, as it stands in the `alg` member.
+    /// Returns the registered name, which is the value of the `alg` member.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Rs256 => "RS256",
@@ -62,7 +63,7 @@ impl Algorithm {
     }
 }
 
-/// Reads a registered name in its exact case. `Ed25519`, the name of RFC 9864, is [`Algorithm::EdDsa`].
+/// Parses a registered name. Names are case-sensitive. `Ed25519` (RFC 9864) is an alias of [`Algorithm::EdDsa`].
 impl FromStr for Algorithm {
     type Err = JoseError;
 
@@ -80,31 +81,31 @@ impl fmt::Display for Algorithm {
     }
 }
 
-/// A set of [`Algorithm`]s. The default holds RS256 alone.
+/// A set of [`Algorithm`]s. The default contains only RS256.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AlgorithmSet(u16);
 
 impl AlgorithmSet {
-    /// The set without any algorithm: nothing verifies under it.
+    /// The empty set. No signature verifies with it.
     pub const EMPTY: Self = Self(0);
 
-    /// This set and one algorithm more.
+    /// Returns this set with one more algorithm.
     #[must_use]
     pub const fn with(self, algorithm: Algorithm) -> Self {
         Self(self.0 | Self::bit(algorithm))
     }
 
-    /// Whether the algorithm is in the set.
+    /// Returns whether the set contains the algorithm.
     pub const fn contains(self, algorithm: Algorithm) -> bool {
         self.0 & Self::bit(algorithm) != 0
     }
 
-    /// Whether the set has no algorithm.
+    /// Returns whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The algorithms, in the order of [`Algorithm::ALL`].
+    /// Returns the algorithms in the order of [`Algorithm::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Algorithm> {
         Algorithm::ALL.into_iter().filter(move |algorithm| self.contains(*algorithm))
     }
@@ -137,32 +138,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_reads_back() {
+    fn names_round_trip() {
         for algorithm in Algorithm::ALL {
             assert_eq!(algorithm.as_str().parse::<Algorithm>().unwrap(), algorithm);
         }
     }
 
-    /// C2: the RFC 9864 name is the same algorithm.
+    /// C2: the RFC 9864 name is an alias.
     #[test]
     fn ed25519_is_eddsa() {
         assert_eq!("Ed25519".parse::<Algorithm>().unwrap(), Algorithm::EdDsa);
     }
 
-    /// C2: `none` in every spelling, HMAC, near names and encryption algorithms are no values of the type.
+    /// C2: `none` in any letter case, HMAC, similar names and encryption algorithms are rejected.
     #[test]
-    fn nothing_else_is_an_algorithm() {
-        let near = [
+    fn other_names_are_rejected() {
+        let names = [
             "", "HS256", "HS384", "HS512", "ES256K", "Ed448", "RSA-OAEP", "dir", "rs256", "RS256 ", "eddsa", "ed25519",
             "SHA256",
         ];
-        for name in near.into_iter().map(String::from).chain(spellings("none")) {
+        for name in names.into_iter().map(String::from).chain(letter_cases("none")) {
             assert!(name.parse::<Algorithm>().is_err(), "{name:?}");
         }
     }
 
     #[test]
-    fn a_set_holds_what_was_put_in() {
+    fn a_set_contains_the_added_algorithms() {
         assert_eq!(AlgorithmSet::default().iter().collect::<Vec<_>>(), [Algorithm::Rs256]);
         assert!(AlgorithmSet::EMPTY.is_empty());
         let set: AlgorithmSet = [Algorithm::EdDsa, Algorithm::Es256, Algorithm::EdDsa].into_iter().collect();
@@ -170,9 +171,9 @@ mod tests {
         assert!(!set.contains(Algorithm::Rs256));
     }
 
-    fn spellings(word: &str) -> impl Iterator<Item = String> {
+    fn letter_cases(word: &str) -> impl Iterator<Item = String> {
         (0..1_u32 << word.len()).map(move |mask| {
-            let flip = |(at, c): (usize, char)| if mask >> at & 1 == 1 { c.to_ascii_uppercase() } else { c };
+            let flip = |(index, c): (usize, char)| if mask >> index & 1 == 1 { c.to_ascii_uppercase() } else { c };
             word.chars().enumerate().map(flip).collect()
         })
     }

@@ -1,35 +1,38 @@
+//! Parsing of the JWS compact serialization.
+
 use std::{borrow::Cow, fmt};
 
 use memchr::memchr_iter;
 
-use crate::{Header, JoseError, encoding};
+use crate::{encoding, error::JoseError, header::Header};
 
-/// Headers up to this size are decoded on the stack.
-const SMALL_HEADER: usize = 1024;
+/// Headers up to this size, in bytes, are decoded on the stack.
+const STACK_HEADER_SIZE: usize = 1024;
 
-/// A token in JWS compact serialization (RFC 7515 section 7.1), taken apart and not verified.
+/// A token in JWS compact serialization (RFC 7515 section 7.1) whose signature is not verified yet.
 ///
-/// Strict where the format leaves room for attacks: exactly three segments, unpadded base64url with zero
-/// unused bits and no whitespace, a [`Header`] that was judged. Nothing here says who made it: hand it to
-/// [`KeySet::verify`](crate::KeySet::verify).
+/// A value has exactly three segments of unpadded base64url, without whitespace and with zero unused bits, and a valid
+/// [`Header`]. It proves nothing about the issuer: verify it with [`KeySet::verify`](crate::KeySet::verify).
 pub struct Compact<'a> {
     header: Cow<'a, Header>,
     header_segment: &'a [u8],
     payload: Vec<u8>,
-    signed: &'a [u8],
+    signing_input: &'a [u8],
     signature: &'a [u8],
 }
 
 impl<'a> Compact<'a> {
-    /// Takes a token of at most `max_len` bytes apart.
+    /// Parses a token of at most `max_len` bytes.
     ///
     /// # Errors
-    /// [`JoseError::TooLarge`] before anything is read; then for whatever is no signed token with an acceptable header.
+    /// Fails with [`JoseError::TooLarge`] if the token is longer than `max_len`, before it is parsed. Fails with another
+    /// error if it is not a signed token with an acceptable header.
     pub fn parse(token: &'a str, max_len: usize) -> Result<Self, JoseError> {
         Self::parse_knowing(token, max_len, None)
     }
 
-    /// The same. A token whose header's text is that of the known one gets that header, and it is not read again.
+    /// Like [`parse`](Self::parse), but does not parse the header again if it is identical to `known`. The result is the
+    /// same.
     ///
     /// # Errors
     /// As [`parse`](Self::parse).
@@ -45,8 +48,8 @@ impl<'a> Compact<'a> {
             2 => return Err(JoseError::Encrypted),
             _ => return Err(JoseError::Malformed),
         }
-        let (signed, signature) = (&token[..second], &token[second + 1..]);
-        let (header_segment, payload) = (&signed[..first], &signed[first + 1..]);
+        let (signing_input, signature) = (&token[..second], &token[second + 1..]);
+        let (header_segment, payload) = (&signing_input[..first], &signing_input[first + 1..]);
         if signature.is_empty() {
             return Err(JoseError::Malformed);
         }
@@ -55,55 +58,57 @@ impl<'a> Compact<'a> {
             _ => Cow::Owned(parse_header(header_segment)?),
         };
         let payload = encoding::decode(payload).ok_or(JoseError::Malformed)?;
-        Ok(Self { header, header_segment, payload, signed, signature })
+        Ok(Self { header, header_segment, payload, signing_input, signature })
     }
 
-    /// The header.
+    /// Returns the header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The payload as anybody may have written it: good for choosing whose keys to ask, for nothing else.
+    /// Returns the decoded payload, which anyone may have written. Use it only to choose the keys that verify the token.
     pub fn unverified_payload(&self) -> &[u8] {
         &self.payload
     }
 
-    /// The same payload, to keep.
+    /// Returns the decoded payload by value. See [`unverified_payload`](Self::unverified_payload).
     pub fn into_unverified_payload(self) -> Vec<u8> {
         self.payload
     }
 
-    /// The text that was signed: header and payload segments with the dot between them.
-    pub(crate) fn signed(&self) -> &[u8] {
-        self.signed
+    /// Returns the JWS signing input: the header and payload segments, separated by a dot.
+    pub(crate) fn signing_input(&self) -> &[u8] {
+        self.signing_input
     }
 
-    /// The signature's segment, not decoded.
+    /// Returns the encoded signature.
     pub(crate) fn signature(&self) -> &[u8] {
         self.signature
     }
 }
 
-/// A header that was read, and its text in the token: an issuer writes the same one into all tokens that it signs with
-/// one key. What it says depends on that text alone, so that reading it once is enough.
+/// A parsed header together with its encoded segment.
+///
+/// An issuer sends the same header in all tokens that it signs with one key. The parsed header depends only on the
+/// segment, so [`Compact::parse_knowing`] can reuse it.
 pub struct KnownHeader {
     segment: Box<[u8]>,
     header: Header,
 }
 
 impl KnownHeader {
-    /// The header of a token.
+    /// Copies the header of a token.
     pub fn of(token: &Compact<'_>) -> Self {
         Self { segment: token.header_segment.into(), header: token.header().clone() }
     }
 
-    /// Whether the token has this header.
+    /// Returns whether the token starts with this header.
     pub fn is_that_of(&self, token: &str) -> bool {
         token.as_bytes().strip_prefix(&*self.segment).is_some_and(|rest| rest.first() == Some(&b'.'))
     }
 }
 
-/// Shows the header as it was read.
+/// Prints the parsed header.
 impl fmt::Debug for KnownHeader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("KnownHeader").field(&self.header).finish()
@@ -112,15 +117,15 @@ impl fmt::Debug for KnownHeader {
 
 fn parse_header(segment: &[u8]) -> Result<Header, JoseError> {
     let length = encoding::decoded_len(segment.len()).ok_or(JoseError::Malformed)?;
-    if length <= SMALL_HEADER {
-        let mut buffer = [0; SMALL_HEADER];
+    if length <= STACK_HEADER_SIZE {
+        let mut buffer = [0; STACK_HEADER_SIZE];
         Header::parse(encoding::decode_into(segment, &mut buffer).ok_or(JoseError::Malformed)?)
     } else {
         Header::parse(&encoding::decode(segment).ok_or(JoseError::Malformed)?)
     }
 }
 
-/// Shows the header alone.
+/// Prints only the header.
 impl fmt::Debug for Compact<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Compact").field("header", &self.header).finish_non_exhaustive()

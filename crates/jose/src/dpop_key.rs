@@ -1,3 +1,5 @@
+//! [`DpopKey`]: creates DPoP proofs.
+
 use std::fmt;
 
 use josekit::{
@@ -9,14 +11,13 @@ use josekit::{
 };
 use portcullis_metadata::UnixTime;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
-use crate::{SigningError, encoding};
+use crate::{encoding, error::SigningError};
 
-/// A client's key for DPoP proofs (RFC 9449): ES256, made by the client itself and known to nobody by another name.
+/// A client's key for DPoP proofs (RFC 9449), with the algorithm ES256.
 ///
-/// Wiped from memory when dropped; `Debug` shows the thumbprint alone.
+/// The key is wiped from memory on drop. `Debug` prints only the thumbprint.
 pub struct DpopKey {
     signer: EcdsaJwsSigner,
     pkcs8: Zeroizing<Vec<u8>>,
@@ -24,47 +25,47 @@ pub struct DpopKey {
     thumbprint: String,
 }
 
-/// What a DPoP proof says (RFC 9449 section 4.2).
+/// The content of a DPoP proof (RFC 9449 section 4.2).
 #[derive(Clone, Copy)]
 pub struct DpopProof<'a> {
-    /// A name for this proof that no other proof has (`jti`).
+    /// A unique identifier for this proof (`jti`).
     pub id: &'a str,
-    /// The method of the request that it goes with (`htm`).
+    /// The method of the request (`htm`).
     pub method: &'a str,
-    /// The URL of the request, without query and fragment (`htu`).
+    /// The URL of the request without query and fragment (`htu`).
     pub url: &'a str,
-    /// When it is made (`iat`).
+    /// The time of issue (`iat`).
     pub issued_at: UnixTime,
-    /// The nonce that the server asked for, where it did (`nonce`).
+    /// The nonce that the server requires, if any (`nonce`).
     pub nonce: Option<&'a str>,
-    /// The access token that the request carries, where it carries one; its hash is sent (`ath`).
+    /// The access token in the request, if any. The proof contains its hash (`ath`).
     pub access_token: Option<&'a str>,
 }
 
 impl DpopKey {
-    /// Makes a key.
+    /// Generates a key.
     ///
     /// # Errors
-    /// When OpenSSL cannot generate it.
+    /// Fails if OpenSSL cannot generate the key.
     pub fn generate() -> Result<Self, SigningError> {
         EcKeyPair::generate(EcCurve::P256).map_err(|_| SigningError::Generation).and_then(|pair| Self::new(&pair))
     }
 
-    /// Reads a key that [`to_pkcs8`](Self::to_pkcs8) wrote.
+    /// Imports a key that was exported with [`to_pkcs8`](Self::to_pkcs8).
     ///
     /// # Errors
-    /// When the bytes are no private key on P-256.
+    /// Fails if the bytes are not a private key on P-256.
     pub fn from_pkcs8(key: &[u8]) -> Result<Self, SigningError> {
         let pair = EcKeyPair::from_der(key, Some(EcCurve::P256)).map_err(|_| SigningError::Import)?;
         Self::new(&pair)
     }
 
-    /// The private key as PKCS #8, for a store that only its owner can read.
+    /// Returns the private key as PKCS #8 in DER. Store it where only its owner can read it.
     pub fn to_pkcs8(&self) -> &[u8] {
         &self.pkcs8
     }
 
-    /// The SHA-256 thumbprint of the public key (RFC 7638), base64url: the `jkt` that a token is bound to.
+    /// Returns the SHA-256 thumbprint of the public key in base64url (RFC 7638). This is the `jkt` of a bound token.
     pub fn thumbprint(&self) -> &str {
         &self.thumbprint
     }
@@ -72,10 +73,10 @@ impl DpopKey {
     /// The algorithm of the proofs.
     pub const ALGORITHM: &str = "ES256";
 
-    /// Makes a proof.
+    /// Signs a proof.
     ///
     /// # Errors
-    /// When OpenSSL cannot sign.
+    /// Fails if OpenSSL cannot sign.
     pub fn proof(&self, proof: &DpopProof<'_>) -> Result<String, SigningError> {
         let header = json!({ "typ": "dpop+jwt", "alg": Self::ALGORITHM, "jwk": self.public });
         let mut claims = json!({
@@ -88,16 +89,16 @@ impl DpopKey {
             claims["nonce"] = nonce.into();
         }
         if let Some(token) = proof.access_token {
-            claims["ath"] = digest(token).into();
+            claims["ath"] = encoding::sha256_base64url(token).into();
         }
-        let mut text = String::new();
-        encoding::encode_to(header.to_string(), &mut text);
-        text.push('.');
-        encoding::encode_to(claims.to_string(), &mut text);
-        let signature = self.signer.sign(text.as_bytes()).map_err(|_| SigningError::Signature)?;
-        text.push('.');
-        encoding::encode_to(signature, &mut text);
-        Ok(text)
+        let mut token = String::new();
+        encoding::encode_to(header.to_string(), &mut token);
+        token.push('.');
+        encoding::encode_to(claims.to_string(), &mut token);
+        let signature = self.signer.sign(token.as_bytes()).map_err(|_| SigningError::Signature)?;
+        token.push('.');
+        encoding::encode_to(signature, &mut token);
+        Ok(token)
     }
 
     fn new(pair: &EcKeyPair) -> Result<Self, SigningError> {
@@ -106,17 +107,11 @@ impl DpopKey {
         let jwk = pair.to_jwk_public_key();
         let member = |name| jwk.parameter(name).and_then(Value::as_str).ok_or(SigningError::Import);
         let (x, y) = (member("x")?, member("y")?);
-        // The members in the order of RFC 7638 section 3.3, which is what the thumbprint is made of.
-        let thumbprint = digest(&format!(r#"{{"crv":"P-256","kty":"EC","x":"{x}","y":"{y}"}}"#));
+        // The members must be in the order of RFC 7638 section 3.3.
+        let thumbprint = encoding::sha256_base64url(&format!(r#"{{"crv":"P-256","kty":"EC","x":"{x}","y":"{y}"}}"#));
         let public = json!({ "kty": "EC", "crv": "P-256", "x": x, "y": y });
         Ok(Self { signer, pkcs8, public, thumbprint })
     }
-}
-
-fn digest(text: &str) -> String {
-    let mut digest = String::new();
-    encoding::encode_to(Sha256::digest(text), &mut digest);
-    digest
 }
 
 impl fmt::Debug for DpopKey {
@@ -130,10 +125,14 @@ mod tests {
     use portcullis_metadata::JwkSet;
 
     use super::*;
-    use crate::{Algorithm, AlgorithmSet, Compact, KeySet};
+    use crate::{
+        algorithm::{Algorithm, AlgorithmSet},
+        compact::Compact,
+        key_set::KeySet,
+    };
 
-    fn part(token: &str, at: usize) -> Value {
-        serde_json::from_slice(&encoding::decode(token.split('.').nth(at).unwrap()).unwrap()).unwrap()
+    fn segment(token: &str, index: usize) -> Value {
+        serde_json::from_slice(&encoding::decode(token.split('.').nth(index).unwrap()).unwrap()).unwrap()
     }
 
     const PROOF: DpopProof<'static> = DpopProof {
@@ -145,36 +144,36 @@ mod tests {
         access_token: None,
     };
 
-    /// A proof carries the public key, verifies with it, and says what it is for.
+    /// A proof contains the public key, verifies with it, and has the given claims.
     #[test]
     fn a_proof_verifies_with_its_own_key() {
         let key = DpopKey::generate().unwrap();
         let proof = key.proof(&DpopProof { nonce: Some("n"), access_token: Some("hush"), ..PROOF }).unwrap();
-        let header = part(&proof, 0);
+        let header = segment(&proof, 0);
         assert_eq!((&header["typ"], &header["alg"]), (&json!("dpop+jwt"), &json!("ES256")));
         assert_eq!(header["jwk"].as_object().unwrap().keys().collect::<std::collections::BTreeSet<_>>().len(), 4);
         assert!(header["jwk"].get("d").is_none());
-        let claims = part(&proof, 1);
+        let claims = segment(&proof, 1);
         assert_eq!(
             claims,
             json!({
                 "jti": "one", "htm": "POST", "htu": "https://mcp.example.com/mcp", "iat": 1000, "nonce": "n",
-                "ath": digest("hush"),
+                "ath": encoding::sha256_base64url("hush"),
             })
         );
         let published = json!({ "keys": [header["jwk"]] }).to_string();
         let allowed = AlgorithmSet::EMPTY.with(Algorithm::Es256);
         let (keys, _) = KeySet::from_jwks(&JwkSet::parse(published.as_bytes()).unwrap(), allowed).unwrap();
         keys.verify(&Compact::parse(&proof, 4096).unwrap()).unwrap();
-        assert_eq!(part(&key.proof(&PROOF).unwrap(), 1).as_object().unwrap().len(), 4);
+        assert_eq!(segment(&key.proof(&PROOF).unwrap(), 1).as_object().unwrap().len(), 4);
     }
 
-    /// A key that was written and read back is the same key; what is none is refused.
+    /// An exported key can be imported. Other bytes are rejected.
     #[test]
-    fn a_key_reads_back() {
+    fn keys_round_trip() {
         let key = DpopKey::generate().unwrap();
-        let read = DpopKey::from_pkcs8(key.to_pkcs8()).unwrap();
-        assert_eq!(read.thumbprint(), key.thumbprint());
+        let imported = DpopKey::from_pkcs8(key.to_pkcs8()).unwrap();
+        assert_eq!(imported.thumbprint(), key.thumbprint());
         assert_eq!(key.thumbprint().len(), 43);
         assert_ne!(DpopKey::generate().unwrap().thumbprint(), key.thumbprint());
         for bytes in [&b""[..], b"\x30", &[0xff; 200], &key.to_pkcs8()[..60]] {
@@ -183,10 +182,10 @@ mod tests {
         assert!(!format!("{key:?}").contains("pkcs8"));
     }
 
-    /// The hash of the token is that of RFC 9449 section 4.3: SHA-256 of its text, base64url.
+    /// `ath` is computed as in RFC 9449 section 4.3.
     #[test]
-    fn the_hash_is_the_one_of_the_rfc() {
+    fn the_token_hash_matches_the_rfc_example() {
         let token = "Kz~8mXK1EalYznwH-LC-1fBAo.4Ljp~zsPE_NeO.gxU";
-        assert_eq!(digest(token), "fUHyO2r2Z3DZ53EsNrWBb0xWXoaNy59IiKCAqksmQEo");
+        assert_eq!(encoding::sha256_base64url(token), "fUHyO2r2Z3DZ53EsNrWBb0xWXoaNy59IiKCAqksmQEo");
     }
 }

@@ -1,14 +1,14 @@
-//! Encodings of Ed25519 public keys that prove nothing about whoever signs (RFC 8032 section 5.1.3).
+//! Ed25519 public keys for which anyone can sign, and their encoding (RFC 8032 section 5.1.3).
 
-/// The field's prime, 2^255 - 19, in little-endian order.
+/// The prime of the field, 2^255 - 19, in little-endian order.
 const PRIME: [u8; 32] = {
     let mut prime = [0xff; 32];
     (prime[0], prime[31]) = (0xed, 0x7f);
     prime
 };
 
-/// The y coordinates of the eight points whose order is 1, 2, 4 or 8: for a key that is one of them, anybody can
-/// make signatures. Two points, that differ in the sign of x alone, share most of them.
+/// The y coordinates of the eight points of order 1, 2, 4 and 8. Anyone can sign for a key that is one of these points.
+/// Two points that differ only in the sign of x share a y coordinate.
 const SMALL_ORDER: [[u8; 32]; 5] = [
     [0; 32],
     {
@@ -31,9 +31,10 @@ const SMALL_ORDER: [[u8; 32]; 5] = [
     ],
 ];
 
-/// Whether the encoding is canonical and its point, if it is one, not of small order. It is not decoded: with a key
-/// that is no point no signature verifies.
-pub(crate) fn is_sound(key: &[u8; 32]) -> bool {
+/// Returns whether the encoding is canonical and its point does not have a small order.
+///
+/// Does not check that the key is a point of the curve: no signature verifies with a key that is not.
+pub(crate) fn is_acceptable(key: &[u8; 32]) -> bool {
     let mut y = *key;
     y[31] &= 0x7f;
     y.iter().rev().lt(PRIME.iter().rev()) && !SMALL_ORDER.contains(&y)

@@ -1,50 +1,52 @@
-use crate::Algorithm;
+//! Errors of parsing, key import and signing.
 
-/// Why a token was not taken. No variant holds any part of the token.
+use crate::{algorithm::Algorithm, limits::MAX_KEYS};
+
+/// Why a token is rejected. No variant contains a part of the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JoseError {
-    /// It is longer than the caller allows; nothing of it was looked at.
+    /// The token is longer than the caller allows. It was not parsed.
     #[error("the token is longer than {limit} bytes")]
     TooLarge {
         /// The limit in bytes.
         limit: usize,
     },
-    /// It is not three segments of unpadded, canonical base64url with a header and a signature (RFC 7515 section 7.1).
-    #[error("the token is no compact JSON Web Signature")]
+    /// The token is not three segments of canonical, unpadded base64url, or the header or the signature is empty (RFC 7515
+    /// section 7.1).
+    #[error("the token is not a compact JSON Web Signature")]
     Malformed,
-    /// It is an encrypted token (five segments, or an `enc` member in the header).
+    /// The token is encrypted: it has five segments, or the header has `enc`.
     #[error("the token is encrypted")]
     Encrypted,
-    /// The header is not one JSON object of at most 64 members, or its `alg`, `kid` or `typ` is not a string, or it
-    /// has no `alg`.
+    /// The header is not a JSON object of at most 64 members, has no `alg`, or `alg`, `kid` or `typ` is not a string.
     #[error("the token's header is malformed")]
     Header,
-    /// A member of the header occurs twice (RFC 7515 section 4).
-    #[error("the token's header has a member twice")]
+    /// The header has a duplicate member (RFC 7515 section 4).
+    #[error("the token's header has a duplicate member")]
     DuplicateMember,
-    /// The header has `crit` or `b64`: an extension that would have to be understood (RFC 7515 section 4.1.11, RFC 7797).
-    #[error("the token's header asks for an extension")]
+    /// The header requires an extension with `crit` or `b64` (RFC 7515 section 4.1.11, RFC 7797). None is supported.
+    #[error("the token's header requires an extension")]
     Extension,
-    /// The `alg` is `none`, HMAC, or not known.
+    /// The `alg` is `none`, HMAC or unknown.
     #[error("the signature algorithm is not supported")]
     UnsupportedAlgorithm,
-    /// The `alg` is known and not among those allowed for these keys.
+    /// The `alg` is supported but not allowed for these keys.
     #[error("the signature algorithm {0} is not allowed here")]
     AlgorithmNotAllowed(Algorithm),
-    /// No published key has this `kid` and `alg`. The keys may have been rotated since: a caller may fetch them anew.
+    /// No published key has this `kid` and `alg`. The issuer may have rotated its keys, so a caller may fetch them again.
     #[error("no key is published for the token's key identifier and algorithm")]
     UnknownKey,
-    /// More than one published key fits, so that none is tried.
-    #[error("more than one published key fits the token")]
+    /// More than one published key matches. None is tried.
+    #[error("more than one published key matches the token")]
     AmbiguousKey,
-    /// The signature is not that of the key.
+    /// The signature was not made with the matching key.
     #[error("the signature does not verify")]
     Signature,
 }
 
 impl JoseError {
-    /// A stable name for logs and metrics.
+    /// Returns a stable code for logs and metrics.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::TooLarge { .. } => "token.too_large",
@@ -62,47 +64,47 @@ impl JoseError {
     }
 }
 
-/// Why a published key, or a whole set of keys, was not taken.
+/// Why a published key or a whole key set is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// The set has more keys than [`MAX_KEYS`](crate::MAX_KEYS).
-    #[error("the set has {found} keys, more than the {limit} that are taken", limit = crate::MAX_KEYS)]
+    /// The set has more than [`MAX_KEYS`] keys.
+    #[error("the set has {found} keys, more than the limit of {MAX_KEYS}")]
     TooManyKeys {
-        /// How many there are, unusable ones included.
+        /// The number of keys, including unusable ones.
         found: usize,
     },
-    /// Its `use` is not `sig`, or its `key_ops` lacks `verify`.
+    /// The key's `use` is not `sig`, or its `key_ops` lacks `verify`.
     #[error("the key is not for verifying signatures")]
     NotForSignatures,
-    /// Its `alg` is no supported signature algorithm.
+    /// The key's `alg` is not a supported signature algorithm.
     #[error("the key's algorithm is not supported")]
     UnsupportedAlgorithm,
-    /// No allowed algorithm fits the key.
-    #[error("the key fits no allowed algorithm")]
+    /// The key cannot be used with any allowed algorithm.
+    #[error("the key cannot be used with an allowed algorithm")]
     AlgorithmNotAllowed,
-    /// Its `kty` or `crv` is not supported.
+    /// The key's `kty` or `crv` is not supported.
     #[error("the key's type or curve is not supported")]
     UnsupportedType,
-    /// Its `alg` belongs to another type of key, or to another curve.
-    #[error("the key's algorithm belongs to another type of key")]
+    /// The key's `alg` needs another key type or curve.
+    #[error("the key's algorithm needs another key type or curve")]
     Mismatch,
-    /// A member that the type needs is missing, or not canonical base64url.
-    #[error("the key lacks a member, or has one that does not decode")]
+    /// A required member is missing or not canonical base64url.
+    #[error("a member of the key is missing or malformed")]
     Malformed,
-    /// The RSA modulus is even, or not of 2048 to 8192 bits.
-    #[error("the RSA modulus is not of 2048 to 8192 bits")]
+    /// The RSA modulus is even or does not have 2048 to 8192 bits.
+    #[error("the RSA modulus is not an odd number of 2048 to 8192 bits")]
     Modulus,
-    /// The RSA exponent is even, below 65537, or not below 2^32.
+    /// The RSA exponent is even, below 65537, or 2^32 or more.
     #[error("the RSA exponent is not an odd number from 65537 to 2^32")]
     Exponent,
-    /// The coordinates are not of the curve's length, or not a point of it that can belong to a private key.
-    #[error("the key is no sound point of its curve")]
+    /// The coordinates have the wrong length, are not a point on the curve, or are a point of small order.
+    #[error("the key is not a valid point on its curve")]
     Point,
 }
 
 impl KeyError {
-    /// A stable name for logs and metrics.
+    /// Returns a stable code for logs and metrics.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::TooManyKeys { .. } => "keys.too_many",
@@ -119,23 +121,23 @@ impl KeyError {
     }
 }
 
-/// Why a signature could not be made. It says nothing of the key or the message.
+/// Why a key or a signature could not be created. No variant contains a part of the key or the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SigningError {
     /// The key could not be generated.
     #[error("the key could not be generated")]
     Generation,
-    /// The signature could not be made.
-    #[error("the signature could not be made")]
+    /// The signature could not be created.
+    #[error("the signature could not be created")]
     Signature,
-    /// What was given is no private key for the algorithm.
-    #[error("the private key cannot be read, or does not fit the algorithm")]
+    /// The input is not a private key for the algorithm.
+    #[error("the private key is malformed or does not match the algorithm")]
     Import,
 }
 
 impl SigningError {
-    /// A stable name for logs and metrics.
+    /// Returns a stable code for logs and metrics.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Generation => "signing.generation",

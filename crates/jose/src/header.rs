@@ -1,3 +1,5 @@
+//! [`Header`]: the protected header of a token.
+
 use std::{borrow::Cow, fmt};
 
 use serde::{
@@ -5,16 +7,15 @@ use serde::{
     de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor},
 };
 
-use crate::{Algorithm, JoseError};
+use crate::{algorithm::Algorithm, error::JoseError};
 
-/// A header has a handful of members; the bound keeps the search for repeated ones short.
+/// The maximum number of members. It bounds the time of the search for duplicates.
 const MAX_MEMBERS: usize = 64;
 
 /// The protected header of a token (RFC 7515 section 4).
 ///
-/// A value of this type has a supported `alg`, no member twice, no `crit`, no `b64` and no `enc`. Other
-/// members are ignored, `jku`, `x5u`, `jwk` and `x5c` among them: keys never come from a token. It does not
-/// judge `typ`.
+/// A header has a supported `alg` and no duplicate member, `crit`, `b64` or `enc`. All other members are ignored, including
+/// `jku`, `x5u`, `jwk` and `x5c`, because keys never come from a token. The value of `typ` is not checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     alg: Algorithm,
@@ -23,52 +24,52 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads a decoded header.
+    /// Parses a decoded header.
     pub(crate) fn parse(json: &[u8]) -> Result<Self, JoseError> {
-        let text = str::from_utf8(json).map_err(|_| JoseError::Header)?;
-        let mut deserializer = serde_json::Deserializer::from_str(text);
+        let json = str::from_utf8(json).map_err(|_| JoseError::Header)?;
+        let mut deserializer = serde_json::Deserializer::from_str(json);
         let mut members = Members::default();
         deserializer.deserialize_map(&mut members).map_err(|_| JoseError::Header)?;
         deserializer.end().map_err(|_| JoseError::Header)?;
-        members.judge()
+        members.validate()
     }
 
-    /// The signature algorithm.
+    /// Returns the signature algorithm.
     pub fn alg(&self) -> Algorithm {
         self.alg
     }
 
-    /// The key identifier, any text.
+    /// Returns the key identifier, if any. It can be any string.
     pub fn kid(&self) -> Option<&str> {
         self.kid.as_deref()
     }
 
-    /// The media type that the token claims to be, as it was written.
+    /// Returns the token's media type as written, if any.
     pub fn typ(&self) -> Option<&str> {
         self.typ.as_deref()
     }
 }
 
-/// What a header holds, before it is judged.
+/// The members of a header that is not validated yet.
 #[derive(Default)]
 struct Members<'de> {
     alg: Option<Cow<'de, str>>,
     kid: Option<Box<str>>,
     typ: Option<Box<str>>,
-    repeated: bool,
-    extension: bool,
-    encrypted: bool,
+    has_duplicate: bool,
+    has_extension: bool,
+    is_encrypted: bool,
 }
 
 impl Members<'_> {
-    fn judge(self) -> Result<Header, JoseError> {
-        if self.repeated {
+    fn validate(self) -> Result<Header, JoseError> {
+        if self.has_duplicate {
             return Err(JoseError::DuplicateMember);
         }
-        if self.encrypted {
+        if self.is_encrypted {
             return Err(JoseError::Encrypted);
         }
-        if self.extension {
+        if self.has_extension {
             return Err(JoseError::Extension);
         }
         let alg = self.alg.ok_or(JoseError::Header)?.parse()?;
@@ -86,16 +87,16 @@ impl<'de> Visitor<'de> for &mut Members<'de> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let mut count = 0;
         let mut others = Vec::new();
-        while let Some(name) = map.next_key_seed(Text)? {
+        while let Some(name) = map.next_key_seed(StringSeed)? {
             match &*name {
-                "alg" => self.repeated |= self.alg.replace(map.next_value_seed(Text)?).is_some(),
-                "kid" => self.repeated |= self.kid.replace(map.next_value_seed(Text)?.into()).is_some(),
-                "typ" => self.repeated |= self.typ.replace(map.next_value_seed(Text)?.into()).is_some(),
+                "alg" => self.has_duplicate |= self.alg.replace(map.next_value_seed(StringSeed)?).is_some(),
+                "kid" => self.has_duplicate |= self.kid.replace(map.next_value_seed(StringSeed)?.into()).is_some(),
+                "typ" => self.has_duplicate |= self.typ.replace(map.next_value_seed(StringSeed)?.into()).is_some(),
                 other => {
-                    self.extension |= matches!(other, "crit" | "b64");
-                    self.encrypted |= other == "enc";
+                    self.has_extension |= matches!(other, "crit" | "b64");
+                    self.is_encrypted |= other == "enc";
                     map.next_value::<IgnoredAny>()?;
-                    self.repeated |= others.contains(&name);
+                    self.has_duplicate |= others.contains(&name);
                     others.push(name);
                 }
             }
@@ -108,10 +109,10 @@ impl<'de> Visitor<'de> for &mut Members<'de> {
     }
 }
 
-/// A JSON string, borrowed where it has no escapes.
-struct Text;
+/// Deserializes a JSON string. The result is borrowed if the string has no escapes.
+struct StringSeed;
 
-impl<'de> DeserializeSeed<'de> for Text {
+impl<'de> DeserializeSeed<'de> for StringSeed {
     type Value = Cow<'de, str>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -119,18 +120,18 @@ impl<'de> DeserializeSeed<'de> for Text {
     }
 }
 
-impl<'de> Visitor<'de> for Text {
+impl<'de> Visitor<'de> for StringSeed {
     type Value = Cow<'de, str>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a string")
     }
 
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Cow::Borrowed(text))
+    fn visit_borrowed_str<E>(self, string: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(string))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(text.into()))
+    fn visit_str<E>(self, string: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(string.into()))
     }
 }

@@ -1,16 +1,21 @@
+//! [`KeySet`]: the published keys of one issuer.
+
 use std::fmt;
 
 use portcullis_metadata::JwkSet;
 
-use crate::{Algorithm, AlgorithmSet, Compact, JoseError, KeyError, key::VerifyingKey};
+use crate::{
+    algorithm::{Algorithm, AlgorithmSet},
+    compact::Compact,
+    error::{JoseError, KeyError},
+    key::VerifyingKey,
+    limits::MAX_KEYS,
+};
 
-/// How many keys a published set may have; a larger one is not taken.
-pub const MAX_KEYS: usize = 100;
-
-/// The published keys of one issuer, ready to verify.
+/// The imported public keys of one issuer.
 ///
-/// Each is pinned to its key identifier and algorithm. A key that names no algorithm stands for every allowed
-/// one that fits its type. Built once and shared: no verification builds anything of a key again.
+/// Each key is bound to its identifier and algorithm. A key without `alg` can be used with every allowed algorithm for
+/// its type. Import a set once and share it: verification does not import keys again.
 #[derive(Clone, Default)]
 pub struct KeySet {
     allowed: AlgorithmSet,
@@ -23,26 +28,31 @@ struct NamedKey {
     key: VerifyingKey,
 }
 
-/// A key of a published set that was not taken, and why.
+/// A key of a published set that was rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RejectedKey {
-    /// Its identifier, if it has one.
+    /// The key identifier, if any.
     pub kid: Option<String>,
-    /// Why it was not taken.
+    /// Why the key was rejected.
     pub reason: KeyError,
 }
 
 impl KeySet {
-    /// Imports the keys that are for verifying signatures with one of the `allowed` algorithms. A bad key costs
-    /// only itself.
+    /// Imports the keys that can verify signatures with one of the `allowed` algorithms. Invalid keys are returned in the
+    /// second part and do not affect the others.
     ///
-    /// What is enforced: a key's own `alg`, `use` and `key_ops`; RSA moduli of 2048 to 8192 bits, exponents odd
-    /// and from 65537 to 2^32; points that lie on the claimed curve, with coordinates of its length; Ed25519 keys
-    /// in their one encoding and not of small order (one that is no point is taken, and verifies nothing). Keys
-    /// published with their private part were refused when the [`JwkSet`] was read.
+    /// These rules are enforced:
+    ///
+    /// - `alg`, `use` and `key_ops`, if present, allow the use of the key.
+    /// - RSA moduli have 2048 to 8192 bits. RSA exponents are odd and from 65537 to 2^32.
+    /// - EC coordinates have the curve's length and are a point on the curve.
+    /// - Ed25519 keys have a canonical encoding and do not have a small order. A key that is not a point is accepted, but
+    ///   no signature verifies with it.
+    ///
+    /// [`JwkSet::parse`] has already rejected keys with private members.
     ///
     /// # Errors
-    /// [`KeyError::TooManyKeys`] for a set of more than [`MAX_KEYS`].
+    /// Fails with [`KeyError::TooManyKeys`] if the set has more than [`MAX_KEYS`] keys.
     pub fn from_jwks(jwks: &JwkSet, allowed: AlgorithmSet) -> Result<(Self, Vec<RejectedKey>), KeyError> {
         let found = jwks.keys.len().saturating_add(jwks.rejected.len());
         if found > MAX_KEYS {
@@ -60,38 +70,38 @@ impl KeySet {
         Ok((Self { allowed, keys }, rejected))
     }
 
-    /// How many pairs of key and algorithm there are.
+    /// Returns the number of pairs of key and algorithm.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether there is no key, so that nothing verifies.
+    /// Returns whether the set has no key. No token verifies with an empty set.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// Whether a key is published for this identifier and algorithm.
+    /// Returns whether the set has a key with this identifier and algorithm.
     pub fn knows_kid(&self, kid: &str, algorithm: Algorithm) -> bool {
         self.keys.iter().any(|named| named.key.algorithm() == algorithm && named.kid.as_deref() == Some(kid))
     }
 
-    /// Whether there is one key that the token's signature would be verified with.
+    /// Returns whether exactly one key matches the token. Does not verify the signature.
     pub fn holds_key_of(&self, token: &Compact<'_>) -> bool {
         self.find(token.header().kid(), token.header().alg()).is_ok()
     }
 
-    /// Verifies the signature with the one key that is published for the token's `kid` and `alg`; without `kid`,
-    /// with the one key that fits the algorithm.
+    /// Verifies a token's signature with the only key that has the token's `kid` and `alg`. If the token has no `kid`, it
+    /// is the only key that has its `alg`.
     ///
-    /// It judges the signature alone: neither `typ` nor any claim.
+    /// Checks neither `typ` nor any claim.
     ///
     /// # Errors
-    /// [`JoseError::AlgorithmNotAllowed`], [`JoseError::UnknownKey`], [`JoseError::AmbiguousKey`] or
+    /// Fails with [`JoseError::AlgorithmNotAllowed`], [`JoseError::UnknownKey`], [`JoseError::AmbiguousKey`] or
     /// [`JoseError::Signature`].
     pub fn verify<'t>(&self, token: &'t Compact<'_>) -> Result<VerifiedPayload<'t>, JoseError> {
         let header = token.header();
         let key = self.find(header.kid(), header.alg())?;
-        if key.verifies(token.signed(), token.signature()) {
+        if key.verifies(token.signing_input(), token.signature()) {
             Ok(VerifiedPayload(token.unverified_payload()))
         } else {
             Err(JoseError::Signature)
@@ -102,10 +112,10 @@ impl KeySet {
         if !self.allowed.contains(algorithm) {
             return Err(JoseError::AlgorithmNotAllowed(algorithm));
         }
-        let mut fitting = self.keys.iter().filter(|named| {
+        let mut matching = self.keys.iter().filter(|named| {
             named.key.algorithm() == algorithm && kid.is_none_or(|kid| named.kid.as_deref() == Some(kid))
         });
-        match (fitting.next(), fitting.next()) {
+        match (matching.next(), matching.next()) {
             (Some(only), None) => Ok(&only.key),
             (Some(_), Some(_)) => Err(JoseError::AmbiguousKey),
             (None, _) => Err(JoseError::UnknownKey),
@@ -113,21 +123,21 @@ impl KeySet {
     }
 }
 
-/// Shows identifiers and algorithms, no key material.
+/// Prints the identifiers and algorithms, but no key material.
 impl fmt::Debug for KeySet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.keys.iter().map(|named| (&named.kid, named.key.algorithm()))).finish()
     }
 }
 
-/// The payload of a token whose signature verified. Only [`KeySet::verify`] makes one.
+/// The payload of a token with a valid signature. Only [`KeySet::verify`] creates it.
 ///
-/// `Debug` does not show the bytes.
+/// `Debug` does not print the bytes.
 #[derive(Clone, Copy)]
 pub struct VerifiedPayload<'t>(&'t [u8]);
 
 impl<'t> VerifiedPayload<'t> {
-    /// The bytes that were signed, decoded. Any bytes: they need not be JSON.
+    /// Returns the decoded payload. It need not be JSON.
     pub fn bytes(&self) -> &'t [u8] {
         self.0
     }

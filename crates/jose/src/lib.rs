@@ -1,45 +1,45 @@
 //! Strict JSON Web Signatures for access tokens, over a closed set of algorithms.
 //!
-//! A token's way has three steps, each a type that cannot be had otherwise:
+//! Verification has three steps. Each step returns a type that only this step can create:
 //!
-//! 1. [`Compact::parse`] takes the text apart. Whatever is no plain signed token is refused here: too long, not
-//!    three segments of canonical base64url, a header with a member twice, with `crit`, `b64` or `enc`, with `none`,
-//!    HMAC or an unknown `alg`.
-//! 2. [`KeySet::from_jwks`] imports what an issuer published, once. A key is pinned to its identifier and algorithm;
-//!    weak, misused and malformed keys are rejected one by one.
-//! 3. [`KeySet::verify`] checks the signature with the one key that the token's `kid` and `alg` name, and gives out a
-//!    [`VerifiedPayload`].
+//! 1. [`Compact::parse`] splits the token. It rejects a token that is too long or encrypted, that is not three segments
+//!    of canonical base64url, whose header has a duplicate member, `crit`, `b64` or `enc`, or whose `alg` is `none`,
+//!    HMAC or unknown.
+//! 2. [`KeySet::from_jwks`] imports the published keys of an issuer once. A key is bound to its identifier and algorithm.
+//!    Weak, misused and malformed keys are rejected individually.
+//! 3. [`KeySet::verify`] verifies the signature with the only key that matches the token's `kid` and `alg`, and returns
+//!    a [`VerifiedPayload`].
 //!
-//! Claims are nobody's business here: issuer, audience, times and `typ` are still to be judged. A token's own `jku`,
-//! `x5u`, `jwk` and `x5c` are ignored; keys come from the set alone.
+//! The crate does not check claims. The caller checks the issuer, audience, times and `typ`. The header members `jku`,
+//! `x5u`, `jwk` and `x5c` are ignored: keys come only from the set.
 //!
-//! [`SigningKey`] is the other side, for authorization servers in development, for clients that authenticate with a
-//! key, and for tests. [`DpopKey`] makes a client's DPoP proofs (RFC 9449).
+//! [`SigningKey`] signs tokens, for development authorization servers, for clients that authenticate with a key, and for
+//! tests. [`DpopKey`] creates DPoP proofs (RFC 9449), and [`ReceivedProof`] verifies them.
 //!
 //! ```
 //! use portcullis_jose::{Algorithm, AlgorithmSet, Compact, JoseError, KeySet, SigningKey};
 //! use portcullis_metadata::JwkSet;
 //!
-//! // An issuer signs, and publishes its public key.
+//! // An issuer signs a token and publishes its public key.
 //! let key = SigningKey::generate(Algorithm::Es256, "2026-01")?;
 //! let token = key.sign("at+jwt", br#"{"sub":"alice"}"#)?;
 //! let published = serde_json::json!({ "keys": [key.public_jwk()] }).to_string();
 //!
-//! // A resource server imports the keys once, and verifies many tokens.
+//! // A resource server imports the keys once and verifies many tokens.
 //! let allowed = AlgorithmSet::default().with(Algorithm::Es256);
 //! let (keys, rejected) = KeySet::from_jwks(&JwkSet::parse(published.as_bytes())?, allowed)?;
 //! assert!(rejected.is_empty());
 //! let payload = keys.verify(&Compact::parse(&token, 16 * 1024)?)?.bytes().to_vec();
 //! assert_eq!(payload, br#"{"sub":"alice"}"#);
 //!
-//! // Somebody else's signature under the same name is refused.
+//! // A signature by another key with the same identifier is rejected.
 //! let forged = SigningKey::generate(Algorithm::Es256, "2026-01")?.sign("at+jwt", b"{}")?;
-//! let refused = keys.verify(&Compact::parse(&forged, 16 * 1024)?).unwrap_err();
-//! assert_eq!(refused, JoseError::Signature);
+//! let error = keys.verify(&Compact::parse(&forged, 16 * 1024)?).unwrap_err();
+//! assert_eq!(error, JoseError::Signature);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The feature `vendored`, on by default, builds OpenSSL from source; without it the system's is linked.
+//! The feature `vendored`, enabled by default, builds OpenSSL from source. Without it the system's OpenSSL is linked.
 
 mod algorithm;
 mod compact;
@@ -50,6 +50,7 @@ mod error;
 mod header;
 mod key;
 mod key_set;
+mod limits;
 mod received_proof;
 mod signing_key;
 
@@ -58,7 +59,8 @@ pub use compact::{Compact, KnownHeader};
 pub use dpop_key::{DpopKey, DpopProof};
 pub use error::{JoseError, KeyError, SigningError};
 pub use header::Header;
-pub use key_set::{KeySet, MAX_KEYS, RejectedKey, VerifiedPayload};
+pub use key_set::{KeySet, RejectedKey, VerifiedPayload};
+pub use limits::MAX_KEYS;
 pub use received_proof::{ProofError, ReceivedProof};
 pub use signing_key::SigningKey;
 

@@ -1,16 +1,16 @@
+//! [`ReceivedProof`]: verifies DPoP proofs.
+
 use std::fmt;
 
 use portcullis_metadata::{AccessTokenClaims, Jwk, JwkSet, UnixTime};
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
-use crate::{AlgorithmSet, Compact, JoseError, KeySet, encoding};
+use crate::{algorithm::AlgorithmSet, compact::Compact, encoding, error::JoseError, key_set::KeySet};
 
-/// A DPoP proof that came with a request, and that the key which it carries did sign (RFC 9449 section 4.3).
+/// A DPoP proof from a request, signed with the key that it contains (RFC 9449 section 4.3).
 ///
-/// What it says is still to be judged: whether method and URL are those of the request, when it was made, whether its `jti` was seen
-/// before, whether the nonce is one that was given out, and whether [`thumbprint`](Self::thumbprint) is the one that a token is
-/// bound to.
+/// The caller checks the claims: the method and URL of the request, the age, whether `jti` was used before, whether the
+/// server issued the nonce, and whether the token is bound to [`thumbprint`](Self::thumbprint).
 pub struct ReceivedProof {
     thumbprint: Box<str>,
     id: Box<str>,
@@ -21,26 +21,26 @@ pub struct ReceivedProof {
     token_hash: Option<Box<str>>,
 }
 
-/// Why a DPoP proof was not taken. No variant holds any part of it.
+/// Why a DPoP proof is rejected. No variant contains a part of the proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProofError {
-    /// It is no signed JWT by the rules of [`Compact`], or the key that it carries did not sign it.
-    #[error("the proof is not taken: {0}")]
+    /// The proof is not a valid [`Compact`] token, or is not signed with the key that it contains.
+    #[error("the proof is invalid: {0}")]
     Jose(JoseError),
-    /// Its `typ` is not `dpop+jwt`.
+    /// The proof's `typ` is not `dpop+jwt`.
     #[error("the proof's `typ` is not `dpop+jwt`")]
     Type,
-    /// Its `jwk` is no usable public key, or has a private member.
-    #[error("the proof carries no usable public key")]
+    /// The proof's `jwk` is missing, is not a usable public key, or has a private member.
+    #[error("the proof does not contain a usable public key")]
     Key,
-    /// It lacks `jti`, `htm`, `htu` or `iat`, has one of the wrong type, or an identifier of more than 256 bytes.
-    #[error("the proof lacks a claim, or has one of the wrong type")]
+    /// The proof lacks `jti`, `htm`, `htu` or `iat`, a claim has the wrong type, or `jti` is not 1 to 256 bytes long.
+    #[error("a claim of the proof is missing or malformed")]
     Claims,
 }
 
 impl ProofError {
-    /// A stable name for logs and metrics.
+    /// Returns a stable code for logs and metrics.
     pub const fn code(self) -> &'static str {
         match self {
             Self::Jose(error) => error.code(),
@@ -51,114 +51,115 @@ impl ProofError {
     }
 }
 
-const MAX_ID: usize = 256;
+/// The maximum length of `jti` in bytes.
+const MAX_ID_LEN: usize = 256;
 
 impl ReceivedProof {
-    /// Reads a proof of at most `max_len` bytes, signed with one of the `allowed` algorithms.
+    /// Parses a proof of at most `max_len` bytes and verifies its signature with the key that it contains.
     ///
     /// # Errors
-    /// When it is none.
+    /// Fails if the proof is malformed, its `alg` is not among the `allowed` algorithms, its key is unusable, or the
+    /// signature is invalid.
     pub fn verify(proof: &str, max_len: usize, allowed: AlgorithmSet) -> Result<Self, ProofError> {
         let compact = Compact::parse(proof, max_len).map_err(ProofError::Jose)?;
         if compact.header().typ() != Some("dpop+jwt") {
             return Err(ProofError::Type);
         }
-        let published = carried_key(proof).ok_or(ProofError::Key)?;
-        let (keys, _) = KeySet::from_jwks(&published, allowed).map_err(|_| ProofError::Key)?;
+        let jwks = embedded_key(proof).ok_or(ProofError::Key)?;
+        let (keys, _) = KeySet::from_jwks(&jwks, allowed).map_err(|_| ProofError::Key)?;
         if keys.is_empty() {
             return Err(ProofError::Key);
         }
-        let thumbprint = published.keys.first().and_then(thumbprint).ok_or(ProofError::Key)?;
+        let thumbprint = jwks.keys.first().and_then(thumbprint).ok_or(ProofError::Key)?;
         let payload = keys.verify(&compact).map_err(ProofError::Jose)?;
         let claims = AccessTokenClaims::parse(payload.bytes()).map_err(|_| ProofError::Claims)?;
-        let text = |name| match claims.extra.get(name) {
+        let string_claim = |name| match claims.extra.get(name) {
             None => Ok(None),
-            Some(Value::String(text)) => Ok(Some(Box::from(text.as_str()))),
+            Some(Value::String(value)) => Ok(Some(Box::from(value.as_str()))),
             Some(_) => Err(ProofError::Claims),
         };
         Ok(Self {
             thumbprint: thumbprint.into(),
-            method: text("htm")?.ok_or(ProofError::Claims)?,
-            url: text("htu")?.ok_or(ProofError::Claims)?,
+            method: string_claim("htm")?.ok_or(ProofError::Claims)?,
+            url: string_claim("htu")?.ok_or(ProofError::Claims)?,
             issued_at: claims.iat.ok_or(ProofError::Claims)?,
-            nonce: text("nonce")?,
-            token_hash: text("ath")?,
-            id: claims.jti.filter(|id| (1..=MAX_ID).contains(&id.len())).ok_or(ProofError::Claims)?.into(),
+            nonce: string_claim("nonce")?,
+            token_hash: string_claim("ath")?,
+            id: claims.jti.filter(|id| (1..=MAX_ID_LEN).contains(&id.len())).ok_or(ProofError::Claims)?.into(),
         })
     }
 
-    /// The SHA-256 thumbprint of the key that signed (RFC 7638), base64url: the `jkt` that a token is bound to.
+    /// Returns the SHA-256 thumbprint of the signing key in base64url (RFC 7638). Compare it with the `jkt` of a bound
+    /// token.
     pub fn thumbprint(&self) -> &str {
         &self.thumbprint
     }
 
-    /// The name of this proof, 1 to 256 bytes (`jti`).
+    /// Returns the proof's identifier, 1 to 256 bytes (`jti`).
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The method that it is for (`htm`).
+    /// Returns the HTTP method for which the proof was created (`htm`).
     pub fn method(&self) -> &str {
         &self.method
     }
 
-    /// The URL that it is for, as it was written (`htu`).
+    /// Returns the URL for which the proof was created, as written (`htu`).
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// When it was made (`iat`).
+    /// Returns the time of issue (`iat`).
     pub fn issued_at(&self) -> UnixTime {
         self.issued_at
     }
 
-    /// The nonce that it answers (`nonce`).
+    /// Returns the server's nonce, if any (`nonce`).
     pub fn nonce(&self) -> Option<&str> {
         self.nonce.as_deref()
     }
 
-    /// Whether it was made for a request with this access token (`ath`).
+    /// Returns whether the proof was created for this access token (`ath`).
     pub fn is_for_token(&self, access_token: &str) -> bool {
-        self.token_hash.as_deref() == Some(&*hash(access_token))
+        self.token_hash.as_deref() == Some(&*encoding::sha256_base64url(access_token))
     }
 }
 
-/// Shows the thumbprint alone.
+/// Prints only the thumbprint.
 impl fmt::Debug for ReceivedProof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReceivedProof").field("thumbprint", &self.thumbprint).finish_non_exhaustive()
     }
 }
 
-/// The header's `jwk` as a set of one. The header was judged: it is one object with each member once.
-fn carried_key(proof: &str) -> Option<JwkSet> {
+/// Returns the header's `jwk` as a set with one key. The header must be valid, so it has no duplicate members.
+fn embedded_key(proof: &str) -> Option<JwkSet> {
     let header: Value = serde_json::from_slice(&encoding::decode(proof.split('.').next()?)?).ok()?;
     let set = json!({ "keys": [header.get("jwk")?] });
     JwkSet::parse(set.to_string().as_bytes()).ok().filter(|set| set.keys.len() == 1)
 }
 
-/// The thumbprint over the required members in the order of their names (RFC 7638 section 3.2, RFC 8037 section 2).
+/// Returns the thumbprint of the required members in lexicographic order (RFC 7638 section 3.2, RFC 8037 section 2).
 fn thumbprint(key: &Jwk) -> Option<String> {
     let Jwk { kty, crv, n, e, x, y, .. } = key;
-    let text = match (kty.as_str(), crv, n, e, x, y) {
+    let members = match (kty.as_str(), crv, n, e, x, y) {
         ("RSA", _, Some(n), Some(e), ..) => format!(r#"{{"e":"{e}","kty":"RSA","n":"{n}"}}"#),
         ("EC", Some(crv), _, _, Some(x), Some(y)) => format!(r#"{{"crv":"{crv}","kty":"EC","x":"{x}","y":"{y}"}}"#),
         ("OKP", Some(crv), _, _, Some(x), _) => format!(r#"{{"crv":"{crv}","kty":"OKP","x":"{x}"}}"#),
         _ => return None,
     };
-    Some(hash(&text))
-}
-
-fn hash(text: &str) -> String {
-    let mut hash = String::new();
-    encoding::encode_to(Sha256::digest(text), &mut hash);
-    hash
+    Some(encoding::sha256_base64url(&members))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Algorithm, DpopKey, DpopProof, SigningKey};
+    use crate::{
+        algorithm::Algorithm,
+        dpop_key::{DpopKey, DpopProof},
+        signing_key::SigningKey,
+    };
 
     const PROOF: DpopProof<'static> = DpopProof {
         id: "one",
@@ -177,18 +178,18 @@ mod tests {
         ReceivedProof::verify(proof, 4096, allowed())
     }
 
-    /// The example of RFC 7638 section 3.1.
+    /// The thumbprint of the key in RFC 7638 section 3.1 is correct.
     #[test]
-    fn the_thumbprint_is_the_one_of_the_rfc() {
+    fn the_thumbprint_matches_the_rfc_example() {
         let n = "0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMstn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw";
         let set = json!({ "keys": [{ "kty": "RSA", "n": n, "e": "AQAB", "alg": "RS256", "kid": "2011-04-29" }] });
         let set = JwkSet::parse(set.to_string().as_bytes()).unwrap();
         assert_eq!(thumbprint(&set.keys[0]).as_deref(), Some("NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs"));
     }
 
-    /// A client's proof is read with all that it says.
+    /// All claims of a proof are parsed.
     #[test]
-    fn a_proof_is_read() {
+    fn a_proof_is_parsed() {
         let key = DpopKey::generate().unwrap();
         let text = key.proof(&DpopProof { nonce: Some("n"), access_token: Some("hush"), ..PROOF }).unwrap();
         let proof = verify(&text).unwrap();
@@ -200,9 +201,9 @@ mod tests {
         assert!(bare.nonce().is_none() && !bare.is_for_token("hush"));
     }
 
-    /// Another key's signature, another type, a private or symmetric key, and missing claims are refused.
+    /// A signature by another key, another type, a private or symmetric key, and missing claims are rejected.
     #[test]
-    fn other_proofs_are_refused() {
+    fn invalid_proofs_are_rejected() {
         let signer = SigningKey::generate(Algorithm::EdDsa, "one").unwrap();
         let other = SigningKey::generate(Algorithm::EdDsa, "one").unwrap();
         let jwk = |key: &SigningKey| {
@@ -214,8 +215,8 @@ mod tests {
             signer.dangerous_sign_with_header(header.to_string().as_bytes(), claims.to_string().as_bytes()).unwrap()
         };
         let header = |typ: &str, jwk: Value| json!({ "typ": typ, "alg": "EdDSA", "jwk": jwk });
-        let good = header("dpop+jwt", jwk(&signer));
-        assert!(verify(&sign(&good, &claims)).is_ok());
+        let valid = header("dpop+jwt", jwk(&signer));
+        assert!(verify(&sign(&valid, &claims)).is_ok());
 
         let mut private = jwk(&signer);
         private["d"] = json!("AA");
@@ -247,13 +248,13 @@ mod tests {
         ] {
             let mut claims = claims.clone();
             claims[name] = value;
-            assert_eq!(verify(&sign(&good, &claims)).unwrap_err(), ProofError::Claims, "{name}");
+            assert_eq!(verify(&sign(&valid, &claims)).unwrap_err(), ProofError::Claims, "{name}");
         }
-        let rs256 = SigningKey::generate(Algorithm::Es384, "one").unwrap();
-        let public = rs256.public_jwk();
+        let es384 = SigningKey::generate(Algorithm::Es384, "one").unwrap();
+        let public = es384.public_jwk();
         let key = json!({ "kty": public["kty"], "crv": public["crv"], "x": public["x"], "y": public["y"] });
         let header = json!({ "typ": "dpop+jwt", "alg": "ES384", "jwk": key }).to_string();
-        let text = rs256.dangerous_sign_with_header(header.as_bytes(), claims.to_string().as_bytes()).unwrap();
+        let text = es384.dangerous_sign_with_header(header.as_bytes(), claims.to_string().as_bytes()).unwrap();
         assert_eq!(verify(&text).unwrap_err(), ProofError::Key, "not among the allowed algorithms");
         assert!(matches!(verify(&"a".repeat(5000)), Err(ProofError::Jose(JoseError::TooLarge { .. }))));
     }

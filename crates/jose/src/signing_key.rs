@@ -1,3 +1,5 @@
+//! [`SigningKey`]: a private key that signs tokens.
+
 use std::fmt;
 
 use josekit::{
@@ -10,14 +12,14 @@ use josekit::{
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use crate::{Algorithm, SigningError, encoding};
+use crate::{algorithm::Algorithm, encoding, error::SigningError};
 
-/// The size of generated RSA keys.
+/// The size of generated RSA keys and the minimum size of imported ones, in bits.
 const RSA_BITS: u32 = 2048;
 
-/// A private key that signs tokens, for issuers: the development authorization server and tests.
+/// A private key that signs tokens.
 ///
-/// The private part is held by OpenSSL and shown by nothing; `Debug` prints the key identifier and the algorithm.
+/// OpenSSL holds the private key. `Debug` prints only the key identifier and the algorithm.
 pub struct SigningKey {
     algorithm: Algorithm,
     kid: Box<str>,
@@ -26,10 +28,11 @@ pub struct SigningKey {
 }
 
 impl SigningKey {
-    /// Generates a key: RSA of 2048 bits, the algorithm's own curve otherwise. RSA takes a noticeable time.
+    /// Generates a key: a 2048-bit key for RSA algorithms, otherwise a key on the algorithm's curve. Generating an RSA key
+    /// takes a noticeable time.
     ///
     /// # Errors
-    /// When OpenSSL cannot generate the key.
+    /// Fails if OpenSSL cannot generate the key.
     pub fn generate(algorithm: Algorithm, kid: impl Into<Box<str>>) -> Result<Self, SigningError> {
         let pair = generate_pair(algorithm)?;
         let private = Zeroizing::new(pair.to_der_private_key());
@@ -38,13 +41,13 @@ impl SigningKey {
         Ok(Self { algorithm, signer: signer(algorithm, &private)?, kid, public })
     }
 
-    /// Reads a private key from PEM: PKCS #8, or the traditional form of its type.
+    /// Imports a private key from PEM: PKCS #8 or the traditional format of its type.
     ///
     /// # Errors
-    /// [`SigningError::Import`] when the text is no private key, or one of another type, curve or size than the
-    /// algorithm needs.
+    /// Fails with [`SigningError::Import`] if the input is not a private key, or the key's type, curve or size does not
+    /// match the algorithm.
     pub fn from_pem(algorithm: Algorithm, pem: &str, kid: impl Into<Box<str>>) -> Result<Self, SigningError> {
-        let pair = read_pair(algorithm, pem)?;
+        let pair = import_pair(algorithm, pem)?;
         let private = Zeroizing::new(pair.to_der_private_key());
         let kid = kid.into();
         let public = public_jwk(&pair.to_jwk_public_key(), algorithm, &kid);
@@ -52,35 +55,36 @@ impl SigningKey {
         Ok(Self { algorithm, signer, kid, public })
     }
 
-    /// The algorithm that it signs with.
+    /// Returns the algorithm.
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
 
-    /// Its identifier.
+    /// Returns the key identifier.
     pub fn kid(&self) -> &str {
         &self.kid
     }
 
-    /// The public part as a JWK, with `kid`, `alg` and `use`: a member of a published set's `keys`.
+    /// Returns the public key as a JWK with `kid`, `alg` and `use`, for a published JWK set.
     pub fn public_jwk(&self) -> Value {
         self.public.clone()
     }
 
-    /// Signs a payload, any bytes, under a header of `alg`, `kid` and `typ`. Returns the compact serialization.
+    /// Signs a payload with a header of `alg`, `kid` and `typ`, and returns the compact serialization. The payload can be any
+    /// bytes.
     ///
     /// # Errors
-    /// When OpenSSL cannot sign.
+    /// Fails if OpenSSL cannot sign.
     pub fn sign(&self, typ: &str, payload: &[u8]) -> Result<String, SigningError> {
         let header = json!({ "alg": self.algorithm.as_str(), "kid": &*self.kid, "typ": typ });
         self.dangerous_sign_with_header(header.to_string().as_bytes(), payload)
     }
 
-    /// Signs a payload under a header that is taken as it is: it need not be JSON, nor name this key. For tests of
-    /// verifiers, and for tokens whose header has members of its own.
+    /// Signs a payload with any header. The header is not checked: it need not be JSON or name this key. For tests of
+    /// verifiers, and for tokens with other header members.
     ///
     /// # Errors
-    /// When OpenSSL cannot sign.
+    /// Fails if OpenSSL cannot sign.
     pub fn dangerous_sign_with_header(&self, header: &[u8], payload: &[u8]) -> Result<String, SigningError> {
         let mut token = String::new();
         encoding::encode_to(header, &mut token);
@@ -113,7 +117,7 @@ fn generate_pair(algorithm: Algorithm) -> Result<Box<dyn KeyPair>, SigningError>
     }
 }
 
-fn read_pair(algorithm: Algorithm, pem: &str) -> Result<Box<dyn KeyPair>, SigningError> {
+fn import_pair(algorithm: Algorithm, pem: &str) -> Result<Box<dyn KeyPair>, SigningError> {
     fn boxed<P: KeyPair + 'static, E>(pair: Result<P, E>) -> Result<Box<dyn KeyPair>, SigningError> {
         pair.map(|pair| Box::new(pair) as Box<dyn KeyPair>).map_err(|_| SigningError::Import)
     }
@@ -152,7 +156,7 @@ fn signer(algorithm: Algorithm, private: &[u8]) -> Result<Box<dyn JwsSigner>, Si
     }
 }
 
-/// The public members alone, picked by name.
+/// Builds the public JWK from the public members only.
 fn public_jwk(pair: &JosekitJwk, algorithm: Algorithm, kid: &str) -> Value {
     let mut public = json!({ "kty": pair.key_type(), "kid": kid, "alg": algorithm.as_str(), "use": "sig" });
     if let Some(members) = public.as_object_mut() {
@@ -167,9 +171,9 @@ fn public_jwk(pair: &JosekitJwk, algorithm: Algorithm, kid: &str) -> Value {
 mod tests {
     use super::*;
 
-    /// A key that was read signs as the one that was written; another type, curve or size is refused.
+    /// An imported key has the original public key. A key of another type, curve or size is rejected.
     #[test]
-    fn a_key_is_read_from_pem() {
+    fn keys_are_imported_from_pem() {
         let pem = |pair: &dyn KeyPair| String::from_utf8(pair.to_pem_private_key()).unwrap();
         let p256 = EcKeyPair::generate(EcCurve::P256).unwrap();
         let (short, traditional) =

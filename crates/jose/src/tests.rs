@@ -1,4 +1,4 @@
-//! What is shown of keys and tokens, and the names that logs and metrics know errors by.
+//! Tests of `Debug` output, error codes and known headers.
 
 use std::collections::HashSet;
 
@@ -9,19 +9,19 @@ use crate::{
     ReceivedProof, SigningError, SigningKey,
 };
 
-/// Names are relied on by dashboards and alerts.
+/// Dashboards and alerts depend on the codes.
 #[test]
 fn codes_are_stable() {
-    let of_tokens = [
+    let token_codes = [
         (JoseError::TooLarge { limit: 1 }, "token.too_large"),
         (JoseError::Malformed, "token.malformed"),
         (JoseError::Signature, "token.signature"),
         (JoseError::UnknownKey, "token.key_unknown"),
     ];
-    for (error, code) in of_tokens {
+    for (error, code) in token_codes {
         assert_eq!(error.code(), code);
     }
-    let of_keys = [
+    let key_codes = [
         (KeyError::TooManyKeys { found: 101 }, "keys.too_many"),
         (KeyError::NotForSignatures, "key.not_for_signatures"),
         (KeyError::UnsupportedAlgorithm, "key.algorithm_unsupported"),
@@ -33,28 +33,28 @@ fn codes_are_stable() {
         (KeyError::Exponent, "key.exponent"),
         (KeyError::Point, "key.point"),
     ];
-    for (error, code) in of_keys {
+    for (error, code) in key_codes {
         assert_eq!(error.code(), code);
     }
-    let of_signing =
+    let signing_codes =
         [SigningError::Generation, SigningError::Signature, SigningError::Import].map(|error| error.code());
-    assert_eq!(of_signing, ["signing.generation", "signing.signature", "signing.import"]);
-    let of_proofs = [ProofError::Jose(JoseError::Signature), ProofError::Type, ProofError::Key, ProofError::Claims];
-    assert_eq!(of_proofs.map(ProofError::code), ["token.signature", "proof.type", "proof.key", "proof.claims"]);
-    assert_eq!(of_keys.map(|(_, code)| code).into_iter().collect::<HashSet<_>>().len(), of_keys.len());
+    assert_eq!(signing_codes, ["signing.generation", "signing.signature", "signing.import"]);
+    let proof_errors = [ProofError::Jose(JoseError::Signature), ProofError::Type, ProofError::Key, ProofError::Claims];
+    assert_eq!(proof_errors.map(ProofError::code), ["token.signature", "proof.type", "proof.key", "proof.claims"]);
+    assert_eq!(key_codes.map(|(_, code)| code).into_iter().collect::<HashSet<_>>().len(), key_codes.len());
 }
 
-/// Algorithms are shown by their registered names.
+/// Algorithms are displayed by their registered names.
 #[test]
-fn algorithms_show_their_names() {
+fn algorithms_display_their_names() {
     assert_eq!(Algorithm::Rs256.to_string(), "RS256");
     let set: AlgorithmSet = [Algorithm::Rs256, Algorithm::EdDsa].into_iter().collect();
     assert_eq!(format!("{set:?}"), "{Rs256, EdDsa}");
 }
 
-/// Of a token its header is shown and nothing else; of keys their names.
+/// `Debug` prints a token's header and the identifiers of keys, and nothing else.
 #[test]
-fn tokens_and_keys_are_not_shown() {
+fn debug_prints_no_tokens_and_keys() {
     let key = SigningKey::generate(Algorithm::Es256, "2026-01").unwrap();
     let token = key.sign("at+jwt", br#"{"sub":"canary"}"#).unwrap();
     let parsed = Compact::parse(&token, 1024).unwrap();
@@ -71,7 +71,7 @@ fn tokens_and_keys_are_not_shown() {
     };
     let proof = DpopKey::generate().unwrap().proof(&proof).unwrap();
     assert_eq!(key.kid(), "2026-01");
-    let shown = [
+    let outputs = [
         (format!("{:?}", ReceivedProof::verify(&proof, 4096, allowed).unwrap()), "ReceivedProof { thumbprint: "),
         (format!("{parsed:?}"), "Compact { header: Header {"),
         (format!("{:?}", KnownHeader::of(&parsed)), "KnownHeader(Header {"),
@@ -79,28 +79,28 @@ fn tokens_and_keys_are_not_shown() {
         (format!("{:?}", keys.verify(&parsed).unwrap()), "VerifiedPayload([16 bytes])"),
         (format!("{:?}", DpopKey::generate().unwrap()), "DpopKey { thumbprint: "),
     ];
-    for (text, start) in shown {
+    for (text, start) in outputs {
         assert!(text.starts_with(start), "{text}");
         assert!(!text.contains("canary") && !text.contains(token.rsplit('.').next().unwrap()), "{text}");
     }
     assert!(format!("{parsed:?}").contains("2026-01"));
 }
 
-/// A header that is known is borrowed; another one is read, whatever is known.
+/// A known header is reused. Another header is parsed.
 #[test]
-fn a_known_header_is_not_read_again() {
+fn a_known_header_is_not_parsed_again() {
     let sign = |kid| SigningKey::generate(Algorithm::Es256, kid).unwrap().sign("at+jwt", b"{}").unwrap();
     let (one, other) = (sign("one"), sign("other"));
     let known = KnownHeader::of(&Compact::parse(&one, 1024).unwrap());
-    let again = Compact::parse_knowing(&one, 1024, Some(&known)).unwrap();
-    let twice = Compact::parse_knowing(&one, 1024, Some(&known)).unwrap();
-    assert!(std::ptr::eq(again.header(), twice.header()));
+    let first = Compact::parse_knowing(&one, 1024, Some(&known)).unwrap();
+    let second = Compact::parse_knowing(&one, 1024, Some(&known)).unwrap();
+    assert!(std::ptr::eq(first.header(), second.header()));
     assert_eq!(Compact::parse_knowing(&other, 1024, Some(&known)).unwrap().header().kid(), Some("other"));
 }
 
-/// The payload that is kept is the one that was read.
+/// `into_unverified_payload` returns the decoded payload.
 #[test]
-fn the_payload_is_kept() {
+fn the_payload_is_returned() {
     let token = SigningKey::generate(Algorithm::Es256, "one").unwrap().sign("at+jwt", br#"{"sub":"alice"}"#).unwrap();
     assert_eq!(Compact::parse(&token, 1024).unwrap().into_unverified_payload(), br#"{"sub":"alice"}"#);
 }

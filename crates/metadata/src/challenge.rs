@@ -1,3 +1,5 @@
+//! Authentication challenges: the `WWW-Authenticate` header field.
+
 mod bearer;
 mod builder;
 mod parser;
@@ -5,11 +7,11 @@ mod parser;
 pub use bearer::BearerChallenge;
 pub use builder::{BearerChallengeBuilder, BearerError};
 
-/// The most bytes that all `WWW-Authenticate` values together may have.
+/// The maximum total length of all `WWW-Authenticate` values, in bytes.
 const MAX_BYTES: usize = 64 * 1024;
-/// The most challenges that all values together may hold.
+/// The maximum number of challenges in all values.
 const MAX_CHALLENGES: usize = 32;
-/// The most parameters of one challenge.
+/// The maximum number of parameters in one challenge.
 const MAX_PARAMETERS: usize = 64;
 
 /// One authentication challenge (RFC 9110 section 11.3).
@@ -25,11 +27,11 @@ enum Credentials {
     Parameters(Vec<(String, String)>),
 }
 
-/// Why `WWW-Authenticate` values are not a list of challenges.
+/// Why `WWW-Authenticate` values are not a valid list of challenges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChallengeError {
-    /// The values are longer than 64 KiB together.
+    /// The values are longer than 64 KiB in total.
     #[error("the challenges are longer than 64 KiB")]
     TooLarge,
     /// There are more than 32 challenges.
@@ -38,8 +40,8 @@ pub enum ChallengeError {
     /// A challenge has more than 64 parameters.
     #[error("a challenge has more than 64 parameters")]
     TooManyParameters,
-    /// A challenge has a parameter twice.
-    #[error("a challenge has a parameter twice")]
+    /// A challenge has a duplicate parameter.
+    #[error("a challenge has a duplicate parameter")]
     DuplicateParameter,
     /// The values do not follow the grammar of RFC 9110 section 11.6.1.
     #[error("the challenges are malformed")]
@@ -47,7 +49,7 @@ pub enum ChallengeError {
 }
 
 impl ChallengeError {
-    /// A stable code for logs and tests.
+    /// Returns a stable code for logs and tests.
     pub fn code(&self) -> &'static str {
         match self {
             Self::TooLarge => "challenge.too_large",
@@ -60,31 +62,30 @@ impl ChallengeError {
 }
 
 impl Challenge {
-    /// The authentication scheme as it was written. Compare it without regard to letter case.
+    /// Returns the authentication scheme as written. Schemes are case-insensitive; see [`is_scheme`](Self::is_scheme).
     pub fn scheme(&self) -> &str {
         &self.scheme
     }
 
-    /// Whether the scheme is `scheme`, in any letter case.
+    /// Returns whether the scheme is `scheme`, in any letter case.
     pub fn is_scheme(&self, scheme: &str) -> bool {
         self.scheme.eq_ignore_ascii_case(scheme)
     }
 
-    /// The token68 text of a challenge that has one in place of parameters.
+    /// Returns the token68 value, which a challenge may have instead of parameters.
     pub fn token68(&self) -> Option<&str> {
         match &self.credentials {
-            Credentials::Token68(text) => Some(text),
+            Credentials::Token68(token68) => Some(token68),
             Credentials::Parameters(_) => None,
         }
     }
 
-    /// The value of a parameter, without quotes and escapes. Names are compared without regard to letter
-    /// case.
+    /// Returns the value of a parameter, unquoted and unescaped. Parameter names are case-insensitive.
     pub fn param(&self, name: &str) -> Option<&str> {
-        self.params().find(|(held, _)| held.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+        self.params().find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// All parameters in order: names as written, values without quotes and escapes.
+    /// Returns all parameters in order. Names are as written; values are unquoted and unescaped.
     pub fn params(&self) -> impl Iterator<Item = (&str, &str)> {
         let parameters = match &self.credentials {
             Credentials::Token68(_) => &[],
@@ -94,18 +95,18 @@ impl Challenge {
     }
 }
 
-/// Reads all `WWW-Authenticate` values of one response (RFC 9110 section 11.6.1).
+/// Parses all `WWW-Authenticate` values of a response (RFC 9110 section 11.6.1).
 ///
-/// The values count as one comma-separated list, however they are split over header lines. Bytes of a
-/// quoted string that are not UTF-8 become U+FFFD.
+/// The values form one comma-separated list, even if they are split over several field lines. In quoted strings, bytes
+/// that are not UTF-8 become U+FFFD.
 ///
 /// # Errors
-/// When the values do not follow the grammar, a challenge has a parameter twice, or there are more than
-/// 64 KiB, 32 challenges, or 64 parameters of one challenge.
+/// Fails if the values do not follow the grammar, a challenge has a duplicate parameter, or the values exceed 64 KiB, 32
+/// challenges, or 64 parameters in one challenge.
 pub fn parse_challenges<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Result<Vec<Challenge>, ChallengeError> {
     let mut parser = parser::Parser::default();
     for value in values {
-        parser.value(value)?;
+        parser.parse_value(value)?;
     }
     Ok(parser.finish())
 }

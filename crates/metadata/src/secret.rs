@@ -1,23 +1,28 @@
+//! [`Secret`]: a string that is never printed.
+
 use std::fmt;
 
 use zeroize::Zeroizing;
 
-use crate::constant_time;
+mod access_token;
+pub(crate) mod constant_time;
 
-/// A secret text: a client secret, an authorization code, a refresh token. Never printed, wiped from
-/// memory when dropped, compared in constant time.
+pub use access_token::AccessToken;
+
+/// A secret string: a client secret, an authorization code, a refresh token.
 ///
-/// It has no `Display` and no `Serialize`; `Debug` prints `Secret([redacted])`.
+/// It is wiped from memory on drop and compared in constant time. It does not implement `Display` or `Serialize`;
+/// `Debug` prints `Secret([redacted])`.
 #[derive(Clone)]
 pub struct Secret(Zeroizing<Box<str>>);
 
 impl Secret {
-    /// Takes the secret's text as it is.
+    /// Wraps a string without checking it.
     pub fn new(secret: impl Into<Box<str>>) -> Self {
         Self(Zeroizing::new(secret.into()))
     }
 
-    /// The secret itself. Keep it out of logs, errors and URLs.
+    /// Returns the secret. Keep it out of logs, errors and URLs.
     pub fn secret(&self) -> &str {
         &self.0
     }
@@ -41,14 +46,14 @@ impl fmt::Debug for Secret {
 mod tests {
     use super::*;
 
-    /// J3: Debug never shows it.
+    /// J3: `Debug` does not print the secret.
     #[test]
     fn debug_is_redacted() {
         assert_eq!(format!("{:?}", Secret::new("hush")), "Secret([redacted])");
     }
 
     #[test]
-    fn equality_is_that_of_the_texts() {
+    fn equal_strings_are_equal() {
         assert_eq!(Secret::new("a"), Secret::new("a"));
         assert_ne!(Secret::new("a"), Secret::new("b"));
         assert_ne!(Secret::new("a"), Secret::new("ab"));

@@ -1,14 +1,14 @@
-//! Text from other parties, made safe to show to people.
+//! [`EscapedText`]: displays text from other parties without deceptive characters.
 
 use std::fmt::{self, Write as _};
 
-/// Displays text from another party with every character escaped that could deceive the reader.
+/// Displays text from another party and escapes every character that could deceive the reader.
 ///
-/// Escaped, as `\u{1b}`, are C0 and C1 controls (a terminal may obey them), line and paragraph separators, controls of
-/// the writing direction, and characters that are not visible (Unicode's `Default_Ignorable_Code_Point`). All other
-/// characters, letters of any script included, are written unchanged.
+/// These characters are escaped in the form `\u{1b}`: C0 and C1 controls, which a terminal may interpret; line and
+/// paragraph separators; controls of the writing direction; and invisible characters (Unicode's
+/// `Default_Ignorable_Code_Point`). All other characters, including letters of any script, are unchanged.
 ///
-/// It does not limit the length, and it does not tell apart letters that look alike.
+/// The length is not limited, and letters that look alike are not distinguished.
 ///
 /// ```
 /// use portcullis_metadata::EscapedText;
@@ -20,7 +20,7 @@ use std::fmt::{self, Write as _};
 pub struct EscapedText<'a>(pub &'a str);
 
 impl EscapedText<'_> {
-    /// Whether a character is written escaped.
+    /// Returns whether a character is escaped.
     pub fn escapes(character: char) -> bool {
         character.is_control() || is_separator(character) || is_ignorable(character)
     }
@@ -42,7 +42,7 @@ impl fmt::Display for EscapedText<'_> {
     }
 }
 
-/// Escaped, and in quotation marks.
+/// Writes the escaped text in quotation marks.
 impl fmt::Debug for EscapedText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_char('"')?;
@@ -51,13 +51,14 @@ impl fmt::Debug for EscapedText<'_> {
     }
 }
 
-/// Line and paragraph separators.
+/// Returns whether the character is a line or paragraph separator.
 fn is_separator(character: char) -> bool {
     matches!(character, '\u{2028}' | '\u{2029}')
 }
 
-/// `Default_Ignorable_Code_Point` of Unicode 17, and the interlinear annotation characters. It includes every control of
-/// the writing direction except U+061C, which is listed on its own.
+/// Returns whether the character has the property `Default_Ignorable_Code_Point` in Unicode 17 or is an interlinear
+/// annotation character. The property includes every control of the writing direction except U+061C, which is listed
+/// separately.
 fn is_ignorable(character: char) -> bool {
     matches!(
         character,
@@ -118,7 +119,7 @@ mod tests {
         }
     }
 
-    /// J8: letters, marks, emoji and spaces are left as they are.
+    /// J8: letters, marks, emoji and spaces are unchanged.
     #[test]
     fn visible_text_is_unchanged() {
         for text in ["", "plain text", "Zoë", "日本語", "العربية", "e\u{301}", "🦀", r"C:\u{1b}"] {
@@ -127,7 +128,7 @@ mod tests {
     }
 
     proptest! {
-        /// J8: nothing that is escaped remains in the output.
+        /// J8: the output contains no character that must be escaped.
         #[test]
         fn no_deceptive_character_remains(text in any::<String>()) {
             prop_assert!(!EscapedText(&text).to_string().contains(EscapedText::escapes));

@@ -1,3 +1,5 @@
+//! [`Canaries`]: detects leaked secrets.
+
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use base64::{
@@ -5,34 +7,35 @@ use base64::{
     engine::{GeneralPurpose, general_purpose::NO_PAD},
 };
 
-/// Shorter texts are found in anything.
+/// The minimum length in bytes. Shorter strings occur by chance.
 const MIN_LEN: usize = 8;
 
-/// Secrets to be looked for where they must not be, in every form in which a program is likely to write them.
+/// Secrets that must not occur in an output. They are searched in every encoding that a program is likely to write.
 #[derive(Clone, Debug, Default)]
 pub struct Canaries(BTreeMap<String, Canary>);
 
 #[derive(Clone, Debug)]
 struct Canary {
-    what: String,
+    name: String,
     form: &'static str,
 }
 
-/// A secret that was found. It does not tell the secret.
+/// A leaked secret. It does not contain the secret itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leak {
-    /// What the secret is.
+    /// The name of the secret.
     pub what: String,
-    /// How it was written, such as `hex`.
+    /// The encoding, such as `hex`.
     pub form: &'static str,
-    /// The line that it stands in, counted from 1.
+    /// The line number, from 1.
     pub line: usize,
-    /// That line, with the secret taken out.
+    /// The line, with the secret removed.
     pub text: String,
 }
 
 impl Canaries {
-    /// Adds a secret. Of a token its signature alone counts, too, wherever that has three parts. Texts of less than 8 bytes are left out.
+    /// Adds a secret. If it is a token with three segments, its signature is also added as a secret of its own. Strings
+    /// shorter than 8 bytes are ignored.
     pub fn add(&mut self, what: impl Into<String>, secret: &str) {
         let what = what.into();
         if let [_, _, signature] = secret.split('.').collect::<Vec<_>>()[..] {
@@ -41,55 +44,55 @@ impl Canaries {
         self.add_forms(&what, secret);
     }
 
-    /// Whether nothing is looked for.
+    /// Returns whether there are no secrets to search for.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Where in a text they are.
+    /// Returns all leaks in a text.
     pub fn leaks(&self, text: &str) -> Vec<Leak> {
         let mut leaks = Vec::new();
-        for (canary, Canary { what, form }) in &self.0 {
-            // One search of the whole text first: few of so many are ever in it.
+        for (canary, Canary { name, form }) in &self.0 {
+            // Searching the whole text first is faster, because most canaries do not occur.
             if !text.contains(canary) {
                 continue;
             }
             for (line, content) in (1..).zip(text.lines()).filter(|(_, content)| content.contains(canary)) {
-                leaks.push(Leak { what: what.clone(), form, line, text: content.replace(canary, "[..]") });
+                leaks.push(Leak { what: name.clone(), form, line, text: content.replace(canary, "[..]") });
             }
         }
         leaks
     }
 
-    /// Asserts that none is in a text, and that the text has something to search.
+    /// Asserts that a text contains no secret.
     ///
     /// # Panics
-    /// When one is.
+    /// Panics if the text contains a secret or there are no secrets to search for.
     pub fn assert_absent(&self, name: &str, text: &str) {
-        assert!(!self.is_empty(), "nothing to look for in {name}");
+        assert!(!self.is_empty(), "no secrets to search for in {name}");
         let leaks = self.leaks(text);
         assert!(leaks.is_empty(), "{name} has {} leaks, such as {:#?}", leaks.len(), &leaks[..leaks.len().min(3)]);
     }
 
-    fn add_forms(&mut self, what: &str, secret: &str) {
+    fn add_forms(&mut self, name: &str, secret: &str) {
         if secret.len() < MIN_LEN {
             return;
         }
         for (form, text) in forms(secret) {
-            self.0.entry(text).or_insert_with(|| Canary { what: what.to_owned(), form });
+            self.0.entry(text).or_insert_with(|| Canary { name: name.to_owned(), form });
         }
     }
 }
 
-/// A text as programs write it: as it is, escaped, encoded.
+/// Returns the encodings of a secret with their names.
 pub(crate) fn forms(secret: &str) -> Vec<(&'static str, String)> {
     let bytes = secret.as_bytes();
     let joined = |byte: &dyn Fn(u8) -> String| bytes.iter().map(|b| byte(*b)).collect::<String>();
-    let within = |text: String| text[1..text.len() - 1].to_owned();
+    let without_quotes = |text: String| text[1..text.len() - 1].to_owned();
     let mut forms = vec![
         ("raw", secret.to_owned()),
-        ("JSON", within(serde_json::Value::from(secret).to_string())),
-        ("debug", within(format!("{secret:?}"))),
+        ("JSON", without_quotes(serde_json::Value::from(secret).to_string())),
+        ("debug", without_quotes(format!("{secret:?}"))),
         ("hex", joined(&|byte| format!("{byte:02x}"))),
         ("hex", joined(&|byte| format!("{byte:02X}"))),
         ("decimal", bytes.iter().map(u8::to_string).collect::<Vec<_>>().join(", ")),
@@ -98,7 +101,7 @@ pub(crate) fn forms(secret: &str) -> Vec<(&'static str, String)> {
         ("percent", joined(&|byte| format!("%{byte:02X}"))),
         ("reversed", secret.chars().rev().collect()),
     ];
-    // Encoders differ in which of the marks they leave alone, and in the case of their digits.
+    // Encoders differ in the characters that they leave unescaped and in the case of hexadecimal digits.
     for kept in ["-_.~", "-_.", "-_~", "-_", ""] {
         for upper in [true, false] {
             let escaped = joined(&|byte| match byte {
@@ -118,14 +121,14 @@ pub(crate) fn forms(secret: &str) -> Vec<(&'static str, String)> {
     forms
 }
 
-/// A text as it stands in the query of a parsed URL, where few characters are escaped.
+/// Returns a string as it is escaped in the query of a URL by the `url` crate.
 fn in_query(text: &str) -> String {
     let mut url = url::Url::parse("http://localhost/").expect("a URL");
     url.set_query(Some(text));
     url.query().unwrap_or_default().to_owned()
 }
 
-/// The characters that bytes become in Base64 wherever they stand behind so many others, modulo 3.
+/// Returns the Base64 characters that depend only on `bytes` if they follow `before` other bytes (modulo 3).
 fn encoded_within(engine: &GeneralPurpose, bytes: &[u8], before: usize) -> String {
     let encoded = engine.encode([&[0; 2][..before], bytes].concat());
     let first = (before * 8).div_ceil(6);
@@ -146,7 +149,7 @@ mod tests {
 
     const SECRET: &str = "se.cr~et/+\"\u{1}\u{e9}\\-_key";
 
-    /// J2: a leak in any of these encodings is found, and is not told again by whoever tells of it.
+    /// J2: a leak in any of these encodings is found, and the report does not repeat the secret.
     #[test]
     fn planted_leaks_are_found() {
         let standard = GeneralPurpose::new(&alphabet::STANDARD, NO_PAD);
@@ -170,14 +173,14 @@ mod tests {
             canaries.add("a key", SECRET);
             let leaks = canaries.leaks(&format!("first\nfield=\"{leak}\" more\nlast"));
             let found = leaks.iter().find(|leak| leak.form == form);
-            let found = found.unwrap_or_else(|| panic!("{form} is not found: {leak}: {leaks:?}"));
+            let found = found.unwrap_or_else(|| panic!("{form} was not found: {leak}: {leaks:?}"));
             assert_eq!((found.what.as_str(), found.line), ("a key", 2));
             assert!(!found.to_string().contains(&leak), "{found}");
         }
     }
 
     #[test]
-    fn a_signature_counts_alone_and_short_texts_do_not() {
+    fn signatures_are_added_and_short_strings_are_ignored() {
         let mut canaries = Canaries::default();
         canaries.add("a token", "header-part.payload-part.signature-part");
         assert_eq!(canaries.leaks("x signature-part y")[0].what, "the signature of a token");

@@ -1,3 +1,5 @@
+//! [`ManualClock`]: a clock that tests set.
+
 use std::{
     sync::{
         Arc,
@@ -8,10 +10,9 @@ use std::{
 
 use portcullis_metadata::{Clock, UnixTime};
 
-/// A clock that moves when it is told to. Clones share the time.
+/// A clock that moves only when a test advances it. Clones share the time.
 ///
-/// The wall clock starts at 2026-01-01T00:00:00Z, the monotonic time at one hour, so that ages can be told
-/// from zero.
+/// The wall clock starts at 2026-01-01T00:00:00Z. The monotonic time starts at one hour, so that ages differ from zero.
 #[derive(Clone, Debug)]
 pub struct ManualClock(Arc<Times>);
 
@@ -22,10 +23,10 @@ struct Times {
 }
 
 impl ManualClock {
-    /// Where the wall clock starts: 2026-01-01T00:00:00Z.
+    /// The initial wall-clock time: 2026-01-01T00:00:00Z.
     pub const START: UnixTime = UnixTime::from_secs(1_767_225_600);
 
-    /// A clock at [`START`](Self::START).
+    /// Creates a clock at [`START`](Self::START).
     pub fn new() -> Self {
         Self(Arc::new(Times {
             unix_millis: AtomicU64::new(Self::START.as_millis()),
@@ -33,14 +34,14 @@ impl ManualClock {
         }))
     }
 
-    /// Moves both times into the future.
-    pub fn advance(&self, by: Duration) {
-        let millis = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
+    /// Advances both times.
+    pub fn advance(&self, duration: Duration) {
+        let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         self.0.unix_millis.fetch_add(millis, Ordering::SeqCst);
         self.0.monotonic_millis.fetch_add(millis, Ordering::SeqCst);
     }
 
-    /// Sets the wall clock alone, forward or back, as an administrator or NTP does.
+    /// Sets only the wall clock, forward or back, as an administrator or NTP does.
     pub fn set_unix(&self, time: UnixTime) {
         self.0.unix_millis.store(time.as_millis(), Ordering::SeqCst);
     }

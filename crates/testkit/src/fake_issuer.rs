@@ -1,3 +1,5 @@
+//! [`FakeIssuer`]: a scripted [`Fetch`].
+
 use std::{
     collections::HashMap,
     fmt,
@@ -10,12 +12,12 @@ use portcullis_discovery::{BoxFuture, Fetch, FetchError, FetchRequest, FetchResp
 use tokio::sync::Semaphore;
 use url::Url;
 
-use crate::Forge;
+use crate::forge::Forge;
 
-/// A [`Fetch`] that answers from a script, by URL, and remembers what it was asked. Clones share the script.
+/// A [`Fetch`] that answers by URL from a script and records the requests. Clones share the script.
 ///
-/// The query is part of the URL. A URL that nobody scripted answers 404. A request's policy and its `max_body`
-/// are judged as the real fetcher judges them; its time-out is not.
+/// The query is part of the URL. URLs without a script answer 404. A request's policy and `max_body` are enforced as by the
+/// real fetcher; its timeout is ignored.
 #[derive(Clone, Default)]
 pub struct FakeIssuer(Arc<Mutex<Script>>);
 
@@ -29,36 +31,36 @@ struct Script {
 type Answer = Arc<dyn Fn(&FetchRequest) -> Result<FetchResponse, FetchError> + Send + Sync>;
 
 impl FakeIssuer {
-    /// One that answers 404 to everything.
+    /// Creates an issuer that answers 404 to all requests.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Serves a forge's metadata and its present keys.
+    /// Serves a forge's metadata and current keys.
     pub fn publish(&self, forge: &Forge) {
         self.serve(forge.metadata_url(), 200, forge.metadata_json());
         self.serve(forge.endpoint("jwks"), 200, forge.jwks_json());
     }
 
-    /// From now on this URL answers so, as `application/json`.
+    /// Answers requests for this URL with a status and an `application/json` body.
     pub fn serve(&self, url: impl AsRef<str>, status: u16, body: impl Into<Bytes>) {
         let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
-        let status = StatusCode::from_u16(status).expect("a status is a number from 100 to 999");
+        let status = StatusCode::from_u16(status).expect("a status from 100 to 999");
         let response = FetchResponse { status, headers, body: body.into() };
         self.answer(url, move |_| Ok(response.clone()));
     }
 
-    /// From now on fetches of this URL fail as if nothing listened there.
+    /// Fails requests for this URL as if the connection was refused.
     pub fn fail(&self, url: impl AsRef<str>) {
         self.answer(url, |_| Err(FetchError::network(NetworkFailure::Connect)));
     }
 
-    /// From now on fetches of this URL run out of time.
+    /// Fails requests for this URL with a timeout.
     pub fn time_out(&self, url: impl AsRef<str>) {
         self.answer(url, |_| Err(FetchError::Timeout));
     }
 
-    /// From now on this URL answers what the function makes of the request.
+    /// Answers requests for this URL with the result of a function.
     pub fn answer<F>(&self, url: impl AsRef<str>, answer: F)
     where
         F: Fn(&FetchRequest) -> Result<FetchResponse, FetchError> + Send + Sync + 'static,
@@ -66,25 +68,25 @@ impl FakeIssuer {
         self.script().answers.insert(key(url), Arc::new(answer));
     }
 
-    /// From now on fetches of this URL wait until the gate is released, and then answer what the script says by then.
+    /// Delays requests for this URL until the gate is released. They are then answered from the current script.
     pub fn hang(&self, url: impl AsRef<str>) -> Gate {
         let gate = Gate::new();
         self.script().gates.insert(key(url), gate.clone());
         gate
     }
 
-    /// How often this URL was asked for.
+    /// Returns the number of requests for this URL.
     pub fn hits(&self, url: impl AsRef<str>) -> usize {
         self.requests(url).len()
     }
 
-    /// The requests for this URL, in order.
+    /// Returns the requests for this URL in order.
     pub fn requests(&self, url: impl AsRef<str>) -> Vec<FetchRequest> {
         let key = key(url);
         self.script().requests.iter().filter(|request| request.url.as_str() == key).cloned().collect()
     }
 
-    /// Every URL that was asked for, in order.
+    /// Returns the URLs of all requests in order.
     pub fn urls(&self) -> Vec<Url> {
         self.script().requests.iter().map(|request| request.url.clone()).collect()
     }
@@ -126,10 +128,10 @@ impl fmt::Debug for FakeIssuer {
 }
 
 fn key(url: impl AsRef<str>) -> String {
-    Url::parse(url.as_ref()).expect("a scripted URL is a URL").into()
+    Url::parse(url.as_ref()).expect("a valid URL").into()
 }
 
-/// Holds fetches back until it is released. Clones are the same gate.
+/// Delays requests until it is released. Clones share the state.
 #[derive(Clone, Debug)]
 pub struct Gate(Arc<GateState>);
 
@@ -144,19 +146,19 @@ impl Gate {
         Self(Arc::new(GateState { open: Semaphore::new(0), arrived: Semaphore::new(0) }))
     }
 
-    /// Lets all fetches through, those that wait and those to come.
+    /// Lets all waiting and later requests pass.
     pub fn release(&self) {
         self.0.open.close();
     }
 
-    /// Waits until a fetch has reached the gate: once for each fetch.
+    /// Waits until a request has reached the gate. Each request is counted once.
     pub async fn reached(&self) {
-        self.0.arrived.acquire().await.expect("the gate counts as long as it stands").forget();
+        self.0.arrived.acquire().await.expect("the semaphore is never closed").forget();
     }
 
     async fn pass(&self) {
         self.0.arrived.add_permits(1);
-        // Nobody adds permits: only closing ends the wait.
+        // No permits are added: the wait ends when the semaphore is closed.
         let _ = self.0.open.acquire().await;
     }
 }
@@ -174,7 +176,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_by_url_and_counts() {
+    async fn requests_are_answered_by_url_and_counted() {
         let issuer = FakeIssuer::new();
         issuer.serve(URL, 200, "{}");
         let response = issuer.fetch(get(URL)).await.unwrap();
@@ -188,7 +190,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn judges_policy_and_size_as_the_real_one() {
+    async fn policy_and_size_are_enforced() {
         let issuer = FakeIssuer::new();
         issuer.serve(URL, 200, "12345");
         let mut request = get(URL);
@@ -199,7 +201,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn hangs_until_released() {
+    async fn requests_wait_until_the_gate_is_released() {
         let issuer = FakeIssuer::new();
         let gate = issuer.hang(URL);
         let waiting = tokio::spawn({
@@ -215,7 +217,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn publishes_a_forge() {
+    async fn a_forge_is_published() {
         let (issuer, forge) = (FakeIssuer::new(), Forge::new("https://issuer.example"));
         issuer.publish(&forge);
         let metadata = issuer.fetch(get(forge.metadata_url().as_str())).await.unwrap();

@@ -1,3 +1,5 @@
+//! [`Forge`]: an issuer that signs any token.
+
 use std::{
     fmt,
     sync::{
@@ -11,12 +13,12 @@ use portcullis_metadata::{Clock, Issuer};
 use serde_json::json;
 use url::Url;
 
-use crate::{ManualClock, TokenBuilder, keys::key_of};
+use crate::{clock::ManualClock, keys::signing_key, token::TokenBuilder};
 
-/// An issuer that signs whatever a test asks for.
+/// An issuer that signs any token.
 ///
-/// Two forges of different issuers have different keys under the same `kid` (`rs256-0`, after a rotation `rs256-1`).
-/// Keys are made once a process and issuer.
+/// Forges of different issuers have different keys with the same `kid` (`rs256-0`, after a rotation `rs256-1`). Forges of
+/// the same issuer share their keys within a process.
 pub struct Forge {
     issuer: Issuer,
     algorithm: Algorithm,
@@ -26,14 +28,14 @@ pub struct Forge {
 }
 
 impl Forge {
-    /// The audience of tokens unless [`with_resource`](Self::with_resource) names another.
+    /// The default audience of tokens. See [`with_resource`](Self::with_resource).
     pub const RESOURCE: &'static str = "https://mcp.example.com/mcp";
 
-    /// An issuer with an RS256 key, whose tokens are for [`RESOURCE`](Self::RESOURCE) and good at the moment at which
-    /// every [`ManualClock`] starts.
+    /// Creates an issuer with an RS256 key. Its tokens are for [`RESOURCE`](Self::RESOURCE) and valid at
+    /// [`ManualClock::START`].
     pub fn new(issuer: &str) -> Self {
         Self {
-            issuer: Issuer::parse(issuer).expect("the issuer of a forge is an issuer"),
+            issuer: Issuer::parse(issuer).expect("a valid issuer identifier"),
             algorithm: Algorithm::Rs256,
             generation: AtomicUsize::new(0),
             resource: Self::RESOURCE.to_owned(),
@@ -41,70 +43,70 @@ impl Forge {
         }
     }
 
-    /// Signs with another algorithm. ES256 keys are far quicker to make than RSA ones.
+    /// Signs with another algorithm. Generating ES256 keys is much faster than generating RSA keys.
     #[must_use]
     pub fn with_algorithm(mut self, algorithm: Algorithm) -> Self {
         self.algorithm = algorithm;
         self
     }
 
-    /// Makes tokens for another resource.
+    /// Issues tokens for another resource.
     #[must_use]
     pub fn with_resource(mut self, resource: &str) -> Self {
         self.resource = resource.to_owned();
         self
     }
 
-    /// Makes tokens that are good by this clock, as it stands when each is begun.
+    /// Issues tokens at the time of this clock when [`token`](Self::token) is called.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Clock) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// The issuer.
+    /// Returns the issuer.
     pub fn issuer(&self) -> &Issuer {
         &self.issuer
     }
 
-    /// The key that signs now.
+    /// Returns the current signing key.
     pub fn key(&self) -> Arc<SigningKey> {
-        key_of(self.issuer.as_str(), self.algorithm, self.generation.load(Ordering::SeqCst))
+        signing_key(self.issuer.as_str(), self.algorithm, self.generation.load(Ordering::SeqCst))
     }
 
-    /// A further key of this issuer with another algorithm, not published by [`jwks_json`](Self::jwks_json).
+    /// Returns another key of this issuer, for another algorithm. [`jwks_json`](Self::jwks_json) does not publish it.
     pub fn key_for(&self, algorithm: Algorithm) -> Arc<SigningKey> {
-        key_of(self.issuer.as_str(), algorithm, self.generation.load(Ordering::SeqCst))
+        signing_key(self.issuer.as_str(), algorithm, self.generation.load(Ordering::SeqCst))
     }
 
-    /// Goes over to a new key; the old one is published no longer.
+    /// Replaces the signing key. The old key is no longer published.
     pub fn rotate(&self) {
         self.generation.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Begins a token that is good unless the test spoils it: this issuer, the resource as audience, subject
-    /// `alice`, client `test-client`, issued now, good for 300 s.
+    /// Starts a valid token: this issuer, the resource as audience, subject `alice`, client `test-client`, issued now and
+    /// valid for 300 s.
     pub fn token(&self) -> TokenBuilder {
         TokenBuilder::new(self.issuer.as_str(), &self.resource, self.clock.unix().as_secs(), self.key())
     }
 
-    /// The published JWK set: the present key alone.
+    /// Returns the published JWK set. It contains only the current key.
     pub fn jwks_json(&self) -> String {
         Self::jwks_of(&[&self.key()])
     }
 
-    /// A JWK set of any keys.
+    /// Returns a JWK set with the given keys.
     pub fn jwks_of(keys: &[&SigningKey]) -> String {
         json!({ "keys": keys.iter().map(|key| key.public_jwk()).collect::<Vec<_>>() }).to_string()
     }
 
-    /// The URL of an endpoint of this issuer, such as `jwks` or `introspect`: its name below the issuer.
+    /// Returns the URL of an endpoint, such as `jwks` or `introspect`: its name below the issuer.
     pub fn endpoint(&self, name: &str) -> Url {
         let base = self.issuer.as_str().trim_end_matches('/');
-        Url::parse(&format!("{base}/{name}")).expect("an endpoint below an issuer is a URL")
+        Url::parse(&format!("{base}/{name}")).expect("a valid endpoint name")
     }
 
-    /// Where RFC 8414 section 3.1 puts the issuer's metadata.
+    /// Returns the URL of the issuer's metadata (RFC 8414 section 3.1).
     pub fn metadata_url(&self) -> Url {
         let path = self.issuer.url().path().trim_end_matches('/');
         let mut url = self.issuer.url().clone();
@@ -112,7 +114,8 @@ impl Forge {
         url
     }
 
-    /// The authorization server metadata, with the endpoints `authorize`, `token`, `register`, `introspect`, `revoke` and `jwks`.
+    /// Returns the authorization server metadata, with the endpoints `authorize`, `token`, `register`, `introspect`, `revoke`
+    /// and `jwks`.
     pub fn metadata_json(&self) -> String {
         json!({
             "issuer": self.issuer.as_str(),

@@ -1,3 +1,5 @@
+//! Invalid signatures and HMAC tokens.
+
 use base64::{
     Engine,
     engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
@@ -7,23 +9,23 @@ use portcullis_jose::SigningKey;
 use serde_json::Value;
 use sha2::Sha256;
 
-/// A token whose signature is the HMAC-SHA256 of its parts, whatever the header says.
+/// Returns a token that is signed with HMAC-SHA256. The header's `alg` is not changed.
 pub fn hmac_token(secret: &[u8], header: &[u8], payload: &[u8]) -> String {
-    let signed = format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(payload));
+    let signing_input = format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(payload));
     let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes a key of any length");
-    mac.update(signed.as_bytes());
-    format!("{signed}.{}", URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes()))
+    mac.update(signing_input.as_bytes());
+    format!("{signing_input}.{}", URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes()))
 }
 
-/// The forms in which a verifier might mistake a public key for an HMAC secret: PEM with and without the last
-/// line break, DER, the JWK's text, the bare modulus or x coordinate and its base64url text.
+/// Returns the encodings of a public key that a verifier might use as an HMAC secret: PEM with and without the last line
+/// break, DER, the JWK, and the modulus or x coordinate as bytes and in base64url.
 pub fn public_key_forms(key: &SigningKey) -> Vec<Vec<u8>> {
     let jwk = key.public_jwk();
-    let main = if jwk["kty"] == "RSA" { "n" } else { "x" };
+    let member_name = if jwk["kty"] == "RSA" { "n" } else { "x" };
     let mut forms = vec![
         jwk.to_string().into_bytes(),
-        member(&jwk, main),
-        jwk[main].as_str().unwrap_or_default().as_bytes().to_vec(),
+        member(&jwk, member_name),
+        jwk[member_name].as_str().unwrap_or_default().as_bytes().to_vec(),
     ];
     if let Some(der) = subject_public_key_info(&jwk) {
         let pem = pem(&der);
@@ -32,17 +34,17 @@ pub fn public_key_forms(key: &SigningKey) -> Vec<Vec<u8>> {
     forms
 }
 
-/// The token with one bit of its signature changed.
+/// Returns the token with one bit of its signature changed.
 pub fn flip_signature(token: &str) -> String {
-    let (signed, signature) = token.rsplit_once('.').expect("a token has a signature");
-    format!("{signed}.{}", flipped(signature))
+    let (signing_input, signature) = token.rsplit_once('.').expect("a token has a signature");
+    format!("{signing_input}.{}", flip_last_bit(signature))
 }
 
-/// The token with one bit of its payload changed.
+/// Returns the token with one bit of its payload changed.
 pub fn flip_payload(token: &str) -> String {
     let mut segments: Vec<String> = token.split('.').map(str::to_owned).collect();
     let payload = segments.get_mut(1).expect("a token has a payload");
-    *payload = flipped(payload);
+    *payload = flip_last_bit(payload);
     segments.join(".")
 }
 
@@ -50,7 +52,7 @@ pub(crate) fn unsigned_token(header: &[u8], payload: &[u8]) -> String {
     format!("{}.{}.", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(payload))
 }
 
-fn flipped(segment: &str) -> String {
+fn flip_last_bit(segment: &str) -> String {
     let mut bytes = URL_SAFE_NO_PAD.decode(segment).expect("a token is base64url");
     *bytes.last_mut().expect("there is a bit to flip") ^= 1;
     URL_SAFE_NO_PAD.encode(bytes)
@@ -60,7 +62,7 @@ fn member(jwk: &Value, name: &str) -> Vec<u8> {
     URL_SAFE_NO_PAD.decode(jwk[name].as_str().unwrap_or_default()).expect("a JWK is base64url")
 }
 
-/// The DER form (RFC 5280 section 4.1.2.7) of RSA and P-256 keys.
+/// Returns the DER encoding (RFC 5280 section 4.1.2.7) of an RSA or P-256 key, or `None` for other keys.
 fn subject_public_key_info(jwk: &Value) -> Option<Vec<u8>> {
     const RSA: &[u8] = &[0x30, 13, 6, 9, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 1, 1, 1, 5, 0];
     const P256: &[u8] =

@@ -1,8 +1,7 @@
-//! What the tests of this workspace are written with: a [`ManualClock`], a [`Forge`] of good and hostile tokens, and a
-//! [`FakeIssuer`] that answers fetches from a script, and [`Canaries`] that find a secret where it must not be. A
-//! dev-dependency only.
+//! Test utilities of this workspace: a [`ManualClock`], a [`Forge`] for valid and malicious tokens, a [`FakeIssuer`] that
+//! answers fetches from a script, and [`Canaries`] that detect leaked secrets. Use it only as a dev-dependency.
 //!
-//! Everything here panics on misuse, as tests do.
+//! All functions panic on misuse.
 //!
 //! ```
 //! use portcullis_jose::{AlgorithmSet, Compact, KeySet};
@@ -18,7 +17,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-#![allow(clippy::expect_used, reason = "a test's tools fail the test")]
+#![allow(clippy::expect_used, reason = "test utilities fail the test")]
 
 mod canary;
 mod clock;

@@ -1,3 +1,5 @@
+//! [`TokenBuilder`]: builds valid and malicious tokens.
+
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
@@ -8,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::hostile;
 
-/// A token in the making: every claim and every byte can be changed before it is signed.
+/// Builds a token. Every claim and every byte can be changed before it is signed.
 #[derive(Clone, Debug)]
 pub struct TokenBuilder {
     pub(crate) key: Arc<SigningKey>,
@@ -48,7 +50,7 @@ impl TokenBuilder {
         self
     }
 
-    /// Takes a claim off.
+    /// Removes a claim.
     #[must_use]
     pub fn without(mut self, claim: &str) -> Self {
         self.claims.remove(claim);
@@ -61,7 +63,7 @@ impl TokenBuilder {
         self.claim("iss", issuer)
     }
 
-    /// Sets `aud`: a string, or an array.
+    /// Sets `aud` to a string or an array.
     #[must_use]
     pub fn audience(self, audience: impl Into<Value>) -> Self {
         self.claim("aud", audience)
@@ -79,34 +81,34 @@ impl TokenBuilder {
         self.claim("client_id", client)
     }
 
-    /// Sets `scope`, names separated by spaces.
+    /// Sets `scope` to names separated by spaces.
     #[must_use]
     pub fn scope(self, scope: &str) -> Self {
         self.claim("scope", scope)
     }
 
-    /// Sets `exp` to this many seconds after the token was begun; before it when negative.
+    /// Sets `exp` relative to the builder's start, in seconds. Negative values are in the past.
     #[must_use]
     pub fn expires_in(self, seconds: i64) -> Self {
         let at = self.now.saturating_add_signed(seconds);
         self.claim("exp", at)
     }
 
-    /// Sets `iat` to this many seconds after the token was begun; before it when negative.
+    /// Sets `iat` relative to the builder's start, in seconds. Negative values are in the past.
     #[must_use]
     pub fn issued_in(self, seconds: i64) -> Self {
         let at = self.now.saturating_add_signed(seconds);
         self.claim("iat", at)
     }
 
-    /// Sets `nbf` to this many seconds after the token was begun; before it when negative.
+    /// Sets `nbf` relative to the builder's start, in seconds. Negative values are in the past.
     #[must_use]
     pub fn not_before_in(self, seconds: i64) -> Self {
         let at = self.now.saturating_add_signed(seconds);
         self.claim("nbf", at)
     }
 
-    /// Takes these bytes as the payload, in place of all claims.
+    /// Replaces the whole payload.
     #[must_use]
     pub fn raw_payload(mut self, payload: impl Into<Vec<u8>>) -> Self {
         self.raw_payload = Some(payload.into());
@@ -120,39 +122,39 @@ impl TokenBuilder {
         self
     }
 
-    /// Takes a header member off.
+    /// Removes a header member.
     #[must_use]
     pub fn without_header(mut self, name: &str) -> Self {
         self.header.remove(name);
         self
     }
 
-    /// Sets the header's `typ`, `at+jwt` by default.
+    /// Sets the header's `typ`. Defaults to `at+jwt`.
     #[must_use]
     pub fn typ(self, typ: &str) -> Self {
         self.header("typ", typ)
     }
 
-    /// Sets the header's `kid`; the key stays.
+    /// Sets the header's `kid`. The signing key does not change.
     #[must_use]
     pub fn kid(self, kid: &str) -> Self {
         self.header("kid", kid)
     }
 
-    /// Sets the header's `alg`; the key goes on signing with its own.
+    /// Sets the header's `alg`. The signing algorithm does not change.
     #[must_use]
     pub fn alg(self, alg: &str) -> Self {
         self.header("alg", alg)
     }
 
-    /// Takes these bytes as the header, in place of all its members.
+    /// Replaces the whole header.
     #[must_use]
     pub fn raw_header(mut self, header: impl Into<Vec<u8>>) -> Self {
         self.raw_header = Some(header.into());
         self
     }
 
-    /// Signs with another key, and names its `kid` and `alg`.
+    /// Signs with another key and sets its `kid` and `alg`.
     #[must_use]
     pub fn signed_by(mut self, key: Arc<SigningKey>) -> Self {
         self.key = key;
@@ -160,27 +162,27 @@ impl TokenBuilder {
         self.header("kid", kid).header("alg", alg)
     }
 
-    /// The token.
+    /// Returns the signed token.
     pub fn sign(&self) -> String {
         let (header, payload) = self.parts();
         self.key.dangerous_sign_with_header(&header, &payload).expect("the test key signs")
     }
 
-    /// The same token unsigned, its `alg` some spelling of `none`, its signature empty.
+    /// Returns the token with the `alg` `none`, which may have any letter case, and an empty signature.
     pub fn unsigned(&self, none: &str) -> String {
         let (header, payload) = self.clone().alg(none).parts();
         hostile::unsigned_token(&header, &payload)
     }
 
-    /// The same token under HS256, keyed by each form of the public key that an attacker can get hold of
-    /// ([`public_key_forms`](crate::public_key_forms)): the algorithm confusion attack (RFC 8725 section 2.1).
+    /// Returns the token signed with HS256 for each encoding of the public key as the secret
+    /// ([`public_key_forms`](crate::public_key_forms)). This is the algorithm confusion attack (RFC 8725 section 2.1).
     pub fn hmac_with_public_key(&self) -> Vec<String> {
         let (header, payload) = self.clone().alg("HS256").parts();
         let forms = hostile::public_key_forms(&self.key);
         forms.iter().map(|secret| hostile::hmac_token(secret, &header, &payload)).collect()
     }
 
-    /// The same token signed by somebody else's key, which its header brings along as `jwk`.
+    /// Returns the token signed with an attacker's key, which the header contains as `jwk`.
     pub fn self_signed(&self, attacker: &Arc<SigningKey>) -> String {
         let kid = self.key.kid();
         self.clone().signed_by(Arc::clone(attacker)).kid(kid).header("jwk", attacker.public_jwk()).sign()
@@ -194,7 +196,7 @@ impl TokenBuilder {
     }
 }
 
-/// Tokens of one process differ in `jti`, whatever the clock says.
+/// Returns a number that makes each `jti` unique within the process.
 fn next_number() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
@@ -226,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_good_by_the_clock_it_was_begun_at() {
+    fn a_token_is_valid_at_the_time_of_the_clock() {
         let clock = ManualClock::new();
         let forge = forge().with_clock(clock.clone()).with_resource("https://mcp.example.com/other");
         clock.advance(Duration::from_secs(60));
@@ -240,17 +242,17 @@ mod tests {
     }
 
     #[test]
-    fn tokens_differ() {
+    fn tokens_are_unique() {
         assert_ne!(forge().token().sign(), forge().token().sign());
     }
 
     #[test]
-    fn spoiled_tokens_do_not_verify() {
+    fn changed_tokens_do_not_verify() {
         let forge = forge();
         let token = forge.token();
-        let good = token.sign();
-        assert_eq!(verify(&forge, &flip_signature(&good)), Err(JoseError::Signature));
-        assert_eq!(verify(&forge, &flip_payload(&good)), Err(JoseError::Signature));
+        let valid = token.sign();
+        assert_eq!(verify(&forge, &flip_signature(&valid)), Err(JoseError::Signature));
+        assert_eq!(verify(&forge, &flip_payload(&valid)), Err(JoseError::Signature));
         assert!(verify(&forge, &token.unsigned("none")).is_err());
         assert_eq!(verify(&forge, &token.clone().alg("RS256").sign()), Err(JoseError::UnknownKey));
         assert_eq!(verify(&forge, &token.clone().kid("other").sign()), Err(JoseError::UnknownKey));
@@ -259,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn public_keys_as_secrets() {
+    fn public_keys_as_hmac_secrets() {
         for (forge, forms) in [(forge(), 6), (Forge::new(ISSUER), 6), (forge().with_algorithm(Algorithm::EdDsa), 3)] {
             let tokens = forge.token().hmac_with_public_key();
             assert_eq!(tokens.len(), forms);
@@ -270,16 +272,16 @@ mod tests {
     }
 
     #[test]
-    fn another_issuer_has_another_key_of_the_same_name() {
-        let (ours, theirs) = (forge(), Forge::new("https://other.example").with_algorithm(Algorithm::Es256));
-        assert_eq!(ours.key().kid(), theirs.key().kid());
-        let token = ours.token();
-        assert_eq!(verify(&ours, &token.self_signed(&theirs.key())), Err(JoseError::Signature));
-        assert_eq!(verify(&ours, &token.signed_by(theirs.key()).sign()), Err(JoseError::Signature));
+    fn issuers_have_different_keys_with_the_same_kid() {
+        let (forge, attacker) = (forge(), Forge::new("https://other.example").with_algorithm(Algorithm::Es256));
+        assert_eq!(forge.key().kid(), attacker.key().kid());
+        let token = forge.token();
+        assert_eq!(verify(&forge, &token.self_signed(&attacker.key())), Err(JoseError::Signature));
+        assert_eq!(verify(&forge, &token.signed_by(attacker.key()).sign()), Err(JoseError::Signature));
     }
 
     #[test]
-    fn rotation_takes_the_old_key_back() {
+    fn rotation_withdraws_the_old_key() {
         let forge = forge();
         let old = forge.token().sign();
         forge.rotate();
@@ -288,14 +290,17 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_an_issuer() {
+    fn urls_of_an_issuer() {
         let forge = forge();
         let metadata = "https://issuer.example/.well-known/oauth-authorization-server/realms/test";
         assert_eq!(forge.metadata_url().as_str(), metadata);
         assert_eq!(forge.endpoint("jwks").as_str(), "https://issuer.example/realms/test/jwks");
-        let rooted = Forge::new("https://issuer.example");
-        assert_eq!(rooted.metadata_url().as_str(), "https://issuer.example/.well-known/oauth-authorization-server");
-        assert_eq!(rooted.endpoint("jwks").as_str(), "https://issuer.example/jwks");
+        let without_path = Forge::new("https://issuer.example");
+        assert_eq!(
+            without_path.metadata_url().as_str(),
+            "https://issuer.example/.well-known/oauth-authorization-server"
+        );
+        assert_eq!(without_path.endpoint("jwks").as_str(), "https://issuer.example/jwks");
         let document =
             portcullis_metadata::AuthorizationServerMetadata::parse(forge.metadata_json().as_bytes()).unwrap();
         assert_eq!(document.issuer, *forge.issuer());

@@ -1,11 +1,13 @@
+//! Creates and signs access tokens.
+
 use portcullis_metadata::{AccessToken, Scopes};
 use serde::Serialize;
 
 use crate::{
     app::App,
     handle::random_text,
-    oauth_error::{ErrorName, OAuthRefusal},
-    session::Session,
+    server::oauth_error::{ErrorCode, ErrorResponse},
+    token::session::Session,
 };
 
 /// The claims of an access token (RFC 7519 section 4, RFC 9068 section 2.2).
@@ -27,19 +29,19 @@ struct Claims<'a> {
     cnf: Option<Confirmation<'a>>,
 }
 
-/// The key that the token is bound to (RFC 9449 section 6.1).
+/// The confirmation claim: the thumbprint of the DPoP key (RFC 9449 section 6.1).
 #[derive(Serialize)]
 struct Confirmation<'a> {
     jkt: &'a str,
 }
 
-/// Signs an access token for a session, with these of its scopes, bound to the key with this thumbprint.
+/// Signs an access token for a session with some of its scopes. `key` is the thumbprint of the DPoP key, if any.
 pub(super) fn sign(
     app: &App,
     session: &Session,
     scopes: &Scopes,
     key: Option<&str>,
-) -> Result<AccessToken, OAuthRefusal> {
+) -> Result<AccessToken, ErrorResponse> {
     let settings = &app.settings;
     let now = settings.clock.unix();
     let claims = Claims {
@@ -57,12 +59,12 @@ pub(super) fn sign(
         scope: scopes.to_string(),
         cnf: key.map(|jkt| Confirmation { jkt }),
     };
-    let not_signed = |error: &(dyn std::error::Error + 'static)| {
+    let signing_failed = |error: &(dyn std::error::Error + 'static)| {
         tracing::error!(error, "cannot sign an access token");
-        OAuthRefusal::new(ErrorName::ServerError, "the token could not be signed")
+        ErrorResponse::new(ErrorCode::ServerError, "the token could not be signed")
     };
-    let payload = serde_json::to_vec(&claims).map_err(|error| not_signed(&error))?;
+    let payload = serde_json::to_vec(&claims).map_err(|error| signing_failed(&error))?;
     let keys = app.keys.current();
-    let token = keys.of(settings.signing_algorithm).sign(settings.token_header_type.as_str(), &payload);
-    token.map(AccessToken::new).map_err(|error| not_signed(&error))
+    let token = keys.signing_key(settings.signing_algorithm).sign(settings.token_header_type.as_str(), &payload);
+    token.map(AccessToken::new).map_err(|error| signing_failed(&error))
 }

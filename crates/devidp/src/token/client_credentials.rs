@@ -1,23 +1,24 @@
+//! The client credentials grant.
+
 use crate::{
     app::App,
-    authorize::{resource_of, scopes_of},
+    authorize::{grant_scopes, parse_resource},
     handle::random_text,
-    oauth_error::OAuthRefusal,
-    session::Session,
-    token::{Issued, TokenRequest, access_token},
+    server::oauth_error::ErrorResponse,
+    token::{Issued, TokenRequest, access_token, session::Session},
 };
 
-/// Gives a client a token for itself (RFC 6749 section 4.4). Its subject is the client (RFC 9068 section 2.2), and there is no
+/// Issues an access token whose subject is the client itself (RFC 6749 section 4.4, RFC 9068 section 2.2). There is no
 /// refresh token.
-pub(super) fn grant(app: &App, asked: &TokenRequest<'_>) -> Result<Issued, OAuthRefusal> {
-    let TokenRequest { caller, form, key } = asked;
+pub(super) fn grant(app: &App, request: &TokenRequest<'_>) -> Result<Issued, ErrorResponse> {
+    let TokenRequest { caller, form, key } = request;
     let session = Session {
         id: random_text(16)?.as_str().into(),
         client_id: caller.id.clone(),
         subject: caller.id.clone(),
         auth_time: app.settings.clock.unix(),
-        scopes: scopes_of(app, &caller.client, form)?,
-        resource: resource_of(form, app.settings.default_resource.as_ref())?,
+        scopes: grant_scopes(app, &caller.client, form)?,
+        resource: parse_resource(form, app.settings.default_resource.as_ref())?,
         key: None,
     };
     Ok(Issued {

@@ -1,4 +1,4 @@
-//! Clients that prove themselves with a signature (RFC 7523).
+//! Client authentication with signed assertions (RFC 7523).
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ impl Signer {
         Self { server, key }
     }
 
-    /// Good claims with this member at that value, or without it.
+    /// Valid claims with one claim changed, or removed if the value is null.
     fn claims(&self, name: &str, value: Value) -> Value {
         let now = self.server.clock.unix().as_secs();
         let jti = portcullis_metadata::PkceVerifier::generate().unwrap().secret().to_owned();
@@ -53,7 +53,7 @@ impl Signer {
         self.key.sign("JWT", claims.to_string().as_bytes()).unwrap()
     }
 
-    async fn ask(&self, assertion: &str) -> Answer {
+    async fn ask(&self, assertion: &str) -> Response {
         let parameters = [
             ("grant_type", "client_credentials"),
             ("resource", RESOURCE),
@@ -64,9 +64,9 @@ impl Signer {
     }
 }
 
-/// K1: a signed assertion proves a client, at the token and at the introspection endpoint, and counts once.
+/// K1: a signed assertion authenticates a client at the token and introspection endpoints, once.
 #[tokio::test]
-async fn a_signed_assertion_proves_the_client_once() {
+async fn a_signed_assertion_authenticates_the_client_once() {
     let signer = Signer::start().await;
     let assertion = signer.sign(&signer.claims("x", json!(1)));
     let answer = signer.ask(&assertion).await;
@@ -82,9 +82,9 @@ async fn a_signed_assertion_proves_the_client_once() {
     assert_eq!(answer.json()["active"], true, "{}", answer.body);
 }
 
-/// K1: the audience of an assertion is the issuer alone, and its times are short and present.
+/// K1: the audience of an assertion must be exactly the issuer, and its lifetime must be short and current.
 #[tokio::test]
-async fn other_assertions_prove_nothing() {
+async fn invalid_assertions_are_rejected() {
     let signer = Signer::start().await;
     let now = signer.server.clock.unix().as_secs();
     let issuer = signer.server.issuer.clone();
@@ -122,9 +122,9 @@ async fn other_assertions_prove_nothing() {
     assert_eq!(signer.ask(&typed.unwrap()).await.status, StatusCode::OK);
 }
 
-/// An assertion is no second way beside another one, and needs its type.
+/// An assertion cannot be combined with another method and requires its type.
 #[tokio::test]
-async fn an_assertion_stands_alone() {
+async fn an_assertion_cannot_be_combined() {
     let signer = Signer::start().await;
     let assertion = signer.sign(&signer.claims("x", json!(1)));
     let good = [
@@ -146,7 +146,7 @@ async fn an_assertion_stands_alone() {
     assert_eq!(answer.status, StatusCode::OK, "none of these used the assertion up: {}", answer.body);
 }
 
-/// A used assertion is remembered for as long as it could count.
+/// A used assertion is remembered until it expires.
 #[tokio::test]
 async fn a_used_assertion_is_remembered_until_it_expires() {
     let signer = Signer::start().await;
@@ -159,10 +159,10 @@ async fn a_used_assertion_is_remembered_until_it_expires() {
     assert!(signer.ask(&assertion).await.text("error_description").contains("expired"));
 }
 
-/// A client registers its keys, and proves itself with them in the code flow.
+/// A client registers its keys and authenticates with them in the code flow.
 #[tokio::test]
 async fn keys_can_be_registered() {
-    let server = Server::granting().await;
+    let server = Server::with_auto_consent().await;
     let key = SigningKey::generate(Algorithm::EdDsa, "one").unwrap();
     let jwks = json!({ "keys": [key.public_jwk()] });
     let register = async |jwks: Value| {
@@ -182,7 +182,7 @@ async fn keys_can_be_registered() {
     let now = server.clock.unix().as_secs();
     let claims = json!({ "iss": client, "sub": client, "aud": server.issuer, "exp": now + 60, "jti": "1" });
     let assertion = key.sign("JWT", claims.to_string().as_bytes()).unwrap();
-    let parameters = exchange(&client, &code, &verifier);
+    let parameters = token_request(&client, &code, &verifier);
     assert_eq!(server.token(&parameters).await.error(), "invalid_client");
     let parameters = [&parameters[..], &[("client_assertion_type", TYPE), ("client_assertion", &assertion)]].concat();
     assert_eq!(server.token(&parameters).await.status, StatusCode::OK);

@@ -1,25 +1,25 @@
-//! Refusals of the authorization endpoint: which are shown, and which are sent to the client.
+//! Errors of the authorization endpoint: which are displayed, and which are sent to the client.
 
 use http::StatusCode;
 use serde_json::json;
 
 use crate::support::*;
 
-/// A request whose redirect URI cannot be trusted is answered here.
-fn assert_shown(answer: &Answer, reason: &str) {
+/// Asserts that the error is displayed on a page and not sent to the redirect URI.
+fn assert_displayed(answer: &Response, reason: &str) {
     assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{}", answer.body);
     assert!(answer.location().is_none());
     assert!(answer.body.contains(reason), "{}", answer.body);
     assert!(answer.body.contains("For development"));
 }
 
-/// No error goes to a redirect URI that is not trusted.
+/// No error is sent to an untrusted redirect URI.
 #[tokio::test]
 async fn nothing_is_sent_to_an_untrusted_redirect_uri() {
-    let server = Server::granting().await;
+    let server = Server::with_auto_consent().await;
     let client = server.register().await;
     let verifier = verifier();
-    let good = request(&client, verifier.challenge());
+    let good = authorization_request(&client, verifier.challenge());
     let twice = |name: &'static str, value: &'static str| [good.clone(), vec![(name, value)]].concat();
 
     for (parameters, reason) in [
@@ -38,18 +38,18 @@ async fn nothing_is_sent_to_an_untrusted_redirect_uri() {
         ),
         (changed(&good, "redirect_uri", "javascript:alert(1)"), "not one that the client registered"),
     ] {
-        assert_shown(&server.authorize(&parameters).await, reason);
+        assert_displayed(&server.authorize(&parameters).await, reason);
     }
 }
 
-/// Once the redirect URI is trusted, errors go there, with `state` and `iss`.
+/// Errors are sent to a trusted redirect URI with `state` and `iss`.
 #[tokio::test]
 async fn other_errors_are_sent_to_the_client() {
-    let server = Server::granting().await;
+    let server = Server::with_auto_consent().await;
     let client = server.register().await;
     let verifier = verifier();
     let challenge = verifier.challenge();
-    let good = request(&client, challenge);
+    let good = authorization_request(&client, challenge);
     let with = |name: &'static str, value: &'static str| [good.clone(), vec![(name, value)]].concat();
 
     for (parameters, error) in [
@@ -88,7 +88,7 @@ async fn other_errors_are_sent_to_the_client() {
 }
 
 #[tokio::test]
-async fn requested_scopes_are_narrowed_to_those_that_exist() {
+async fn unknown_scopes_are_dropped() {
     let server = Server::start(|settings| {
         settings.auto_consent = true;
         settings.scopes = portcullis_metadata::Scopes::parse("mcp:tools mcp:admin").unwrap();
@@ -102,15 +102,15 @@ async fn requested_scopes_are_narrowed_to_those_that_exist() {
     ] {
         let verifier = verifier();
         let challenge = verifier.challenge();
-        let parameters = changed(&request(&client, challenge), "scope", requested);
+        let parameters = changed(&authorization_request(&client, challenge), "scope", requested);
         let code = server.authorize(&parameters).await.returned("code").unwrap();
-        let body = server.token(&exchange(&client, &code, &verifier)).await.json();
+        let body = server.token(&token_request(&client, &code, &verifier)).await.json();
         assert_eq!(body["scope"], granted);
     }
 }
 
 #[tokio::test]
-async fn a_default_resource_stands_in() {
+async fn the_default_resource_is_used() {
     let server = Server::start(|settings| {
         settings.auto_consent = true;
         settings.default_resource = Some(portcullis_metadata::ResourceUri::parse(RESOURCE).unwrap());
@@ -118,31 +118,31 @@ async fn a_default_resource_stands_in() {
     .await;
     let client = server.register().await;
     let verifier = verifier();
-    let parameters = changed(&request(&client, verifier.challenge()), "resource", None);
+    let parameters = changed(&authorization_request(&client, verifier.challenge()), "resource", None);
     let code = server.authorize(&parameters).await.returned("code").unwrap();
-    let answer = server.token(&changed(&exchange(&client, &code, &verifier), "resource", None)).await;
+    let answer = server.token(&changed(&token_request(&client, &code, &verifier), "resource", None)).await;
     assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
 }
 
 #[tokio::test]
-async fn the_only_redirect_uri_need_not_be_named() {
-    let server = Server::granting().await;
+async fn the_only_redirect_uri_is_optional() {
+    let server = Server::with_auto_consent().await;
     let client = server.register().await;
     let verifier = verifier();
     let challenge = verifier.challenge();
-    let parameters = changed(&request(&client, challenge), "redirect_uri", None);
+    let parameters = changed(&authorization_request(&client, challenge), "redirect_uri", None);
     let answer = server.authorize(&parameters).await;
     assert!(answer.location().unwrap().as_str().starts_with(&format!("{REDIRECT}?")));
 
     let body = json!({ "redirect_uris": [REDIRECT, "https://client.example/cb"] });
     let two = server.register_with(&body).await.json();
     let parameters = changed(&parameters, "client_id", two["client_id"].as_str().unwrap());
-    assert_shown(&server.authorize(&parameters).await, "redirect_uri is missing");
+    assert_displayed(&server.authorize(&parameters).await, "redirect_uri is missing");
 }
 
 #[tokio::test]
-async fn a_long_query_is_refused() {
-    let server = Server::granting().await;
+async fn a_long_query_is_rejected() {
+    let server = Server::with_auto_consent().await;
     let answer = server.get(&format!("/authorize?{}", "a".repeat(9000))).await;
     assert_eq!(answer.status, StatusCode::URI_TOO_LONG);
 }

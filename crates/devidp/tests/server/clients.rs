@@ -1,4 +1,4 @@
-//! Clients that the settings name.
+//! Configured clients.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{Method, StatusCode};
@@ -14,9 +14,9 @@ fn machine() -> ClientSettings {
     ClientSettings { grant_types: vec![GrantType::ClientCredentials], ..machine }
 }
 
-/// K1: a client of the settings obtains a token, within its own redirect URIs, scopes and grant types.
+/// K1: a configured client obtains a token within its own redirect URIs, scopes and grant types.
 #[tokio::test]
-async fn a_named_client_goes_through_the_flow() {
+async fn a_configured_client_obtains_a_token() {
     let desktop = ClientSettings {
         name: Some("Desktop".to_owned()),
         redirect_uris: vec!["http://127.0.0.1/callback".to_owned()],
@@ -31,20 +31,20 @@ async fn a_named_client_goes_through_the_flow() {
     })
     .await;
     let verifier = verifier();
-    let parameters = changed(&request("desktop", verifier.challenge()), "scope", "mcp:admin mcp:tools");
+    let parameters = changed(&authorization_request("desktop", verifier.challenge()), "scope", "mcp:admin mcp:tools");
     let code = server.authorize(&parameters).await.returned("code").unwrap();
-    let answer = server.token(&exchange("desktop", &code, &verifier)).await;
+    let answer = server.token(&token_request("desktop", &code, &verifier)).await;
     assert_eq!(answer.text("scope"), "mcp:tools", "no more than the client may ask for");
 
     let other = server.authorize(&changed(&parameters, "redirect_uri", "http://127.0.0.1:4321/other")).await;
     assert_eq!((other.status, other.location()), (StatusCode::BAD_REQUEST, None));
-    let machine = server.authorize(&request("machine", verifier.challenge())).await;
+    let machine = server.authorize(&authorization_request("machine", verifier.challenge())).await;
     assert_eq!((machine.status, machine.location()), (StatusCode::BAD_REQUEST, None), "it has no redirect URI");
 }
 
-/// K1: a client gets a token for itself, with a secret by its own method, and no refresh token.
+/// K1: the client credentials grant requires the registered authentication method and issues no refresh token.
 #[tokio::test]
-async fn client_credentials_give_a_token_for_the_client() {
+async fn client_credentials_issue_a_token_for_the_client() {
     let post = ClientSettings {
         id: "poster".to_owned(),
         authentication: ClientAuthentication::SecretPost(Secret::new("hush")),
@@ -79,12 +79,12 @@ async fn client_credentials_give_a_token_for_the_client() {
     assert_eq!(answer.error(), "unauthorized_client");
 }
 
-/// K1: a client that cannot work is refused at start, with the fix.
+/// K1: an invalid client is rejected at start, with the fix.
 #[tokio::test]
-async fn unusable_clients_are_refused_at_start() {
+async fn invalid_clients_are_rejected_at_start() {
     let base = || ClientSettings::public("a");
     let keyless = ClientAuthentication::PrivateKeyJwt(JwkSet::default());
-    for (client, problem, says) in [
+    for (client, problem, message) in [
         (ClientSettings { id: String::new(), ..base() }, ClientProblem::NoId, "name one"),
         (ClientSettings::with_secret("a", Secret::new("")), ClientProblem::EmptySecret, "empty"),
         (ClientSettings { authentication: keyless, ..base() }, ClientProblem::NoKey, "public key"),
@@ -102,13 +102,13 @@ async fn unusable_clients_are_refused_at_start() {
         (
             ClientSettings { scopes: Some(Scopes::parse("mcp:admin").unwrap()), ..base() },
             ClientProblem::Scope { scope: "mcp:admin".to_owned() },
-            "add it there or leave it out",
+            "add it there or remove it here",
         ),
     ] {
         let settings = DevIdpSettings { clients: vec![client], ..DevIdpSettings::default() };
         let error = DevIdp::bind(settings).await.unwrap_err();
         assert_eq!(error.code(), "devidp.client");
-        assert!(error.to_string().contains(says), "{error}");
+        assert!(error.to_string().contains(message), "{error}");
         assert!(matches!(error, DevIdpError::Client { problem: found, .. } if found == problem), "{problem:?}");
     }
     for uri in ["http://client.example/", "nothing"] {

@@ -1,4 +1,4 @@
-//! The consent page: what it shows, and whose answer counts.
+//! The consent page: its content and the validation of its submission.
 
 use std::time::Duration;
 
@@ -8,33 +8,33 @@ use serde_json::json;
 use crate::support::*;
 
 struct Shown {
-    page: Answer,
+    page: Response,
     origin: String,
 }
 
 async fn show(server: &Server) -> Shown {
     let client = server.register().await;
-    let page = server.authorize(&request(&client, verifier().challenge())).await;
+    let page = server.authorize(&authorization_request(&client, verifier().challenge())).await;
     assert_eq!(page.status, StatusCode::OK);
     Shown { page, origin: format!("http://{}", server.address) }
 }
 
 impl Shown {
-    async fn answer(&self, server: &Server, decision: &str) -> Answer {
+    async fn answer(&self, server: &Server, decision: &str) -> Response {
         let headers = [FORM, ("origin", &*self.origin), ("cookie", &self.page.cookie())];
         self.post(server, &headers, &[("user", "alice"), ("decision", decision)]).await
     }
 
-    async fn post(&self, server: &Server, headers: &[(&str, &str)], fields: &[(&str, &str)]) -> Answer {
+    async fn post(&self, server: &Server, headers: &[(&str, &str)], fields: &[(&str, &str)]) -> Response {
         let ticket = self.page.ticket();
         let fields = [fields, &[("ticket", &*ticket)]].concat();
         server.send(Method::POST, "/authorize/consent", headers, &encoded(&fields)).await
     }
 }
 
-/// K1, K2: the page names client, redirect host, scopes and resource, and says that it is for development.
+/// K1, K2: the page displays the client, redirect host, scopes and resource, and states that it is for development.
 #[tokio::test]
-async fn the_page_says_what_is_asked_for() {
+async fn the_page_displays_the_request() {
     let server = Server::start(|settings| settings.user = "zoë".to_owned()).await;
     let page = show(&server).await.page;
     for text in ["Weather Notes", "127.0.0.1:4321", "mcp:tools", RESOURCE, "value=\"zoë\"", "For development"] {
@@ -42,7 +42,7 @@ async fn the_page_says_what_is_asked_for() {
     }
 }
 
-/// No other site can frame the page, and nothing can run on it or stay behind.
+/// The page cannot be framed, runs no scripts, and is not cached.
 #[tokio::test]
 async fn the_page_cannot_be_framed() {
     let server = Server::start(|_| {}).await;
@@ -64,12 +64,12 @@ async fn the_page_cannot_be_framed() {
 }
 
 #[tokio::test]
-async fn what_the_client_chose_is_escaped() {
+async fn client_metadata_is_escaped() {
     let server = Server::start(|_| {}).await;
     let body = json!({ "client_name": "<img src=x>\"'&", "redirect_uris": [REDIRECT] });
     let client = server.register_with(&body).await.json();
     let verifier = verifier();
-    let mut parameters = request(client["client_id"].as_str().unwrap(), verifier.challenge());
+    let mut parameters = authorization_request(client["client_id"].as_str().unwrap(), verifier.challenge());
     parameters.push(("login_hint", "\"><b>"));
     let page = server.authorize(&parameters).await;
     assert!(
@@ -79,7 +79,7 @@ async fn what_the_client_chose_is_escaped() {
 }
 
 #[tokio::test]
-async fn denying_is_told_to_the_client() {
+async fn the_client_is_notified_of_a_denial() {
     let server = Server::start(|_| {}).await;
     let answer = show(&server).await.answer(&server, "deny").await;
     assert_eq!(answer.status, StatusCode::SEE_OTHER);
@@ -89,23 +89,23 @@ async fn denying_is_told_to_the_client() {
     assert_eq!(answer.returned("code"), None);
 }
 
-fn assert_refused(answer: &Answer, status: StatusCode) {
+fn assert_rejected(answer: &Response, status: StatusCode) {
     assert_eq!(answer.status, status, "{}", answer.body);
     assert!(answer.location().is_none() && answer.body.contains("For development"));
 }
 
-/// A ticket counts once.
+/// A ticket can be used once.
 #[tokio::test]
-async fn a_page_is_answered_once() {
+async fn a_page_can_be_submitted_once() {
     let server = Server::start(|_| {}).await;
     let shown = show(&server).await;
     assert_eq!(shown.answer(&server, "allow").await.status, StatusCode::SEE_OTHER);
-    assert_refused(&shown.answer(&server, "allow").await, StatusCode::BAD_REQUEST);
+    assert_rejected(&shown.answer(&server, "allow").await, StatusCode::BAD_REQUEST);
 }
 
-/// Another site's post does not count, and does not spoil the page.
+/// A post from another site is rejected and does not invalidate the page.
 #[tokio::test]
-async fn a_post_from_another_origin_does_not_count() {
+async fn a_post_from_another_origin_is_rejected() {
     let server = Server::start(|_| {}).await;
     let shown = show(&server).await;
     let cookie = shown.page.cookie();
@@ -114,14 +114,14 @@ async fn a_post_from_another_origin_does_not_count() {
     for origin in [Some("https://evil.example"), Some("null"), Some(&*other_port), Some(""), None] {
         let mut headers = vec![FORM, ("cookie", &*cookie)];
         headers.extend(origin.map(|origin| ("origin", origin)));
-        assert_refused(&shown.post(&server, &headers, &fields).await, StatusCode::FORBIDDEN);
+        assert_rejected(&shown.post(&server, &headers, &fields).await, StatusCode::FORBIDDEN);
     }
     assert_eq!(shown.answer(&server, "allow").await.status, StatusCode::SEE_OTHER);
 }
 
-/// A ticket counts only in the browser that the page was shown in.
+/// A ticket is valid only in the browser to which the page was sent.
 #[tokio::test]
-async fn a_post_from_another_browser_does_not_count() {
+async fn a_post_from_another_browser_is_rejected() {
     let server = Server::start(|_| {}).await;
     let shown = show(&server).await;
     let stranger = show(&server).await.page.cookie();
@@ -130,13 +130,13 @@ async fn a_post_from_another_browser_does_not_count() {
     for cookie in [Some(&*stranger), Some("portcullis-consent="), Some("other=1"), None] {
         let mut headers = vec![FORM, ("origin", &*shown.origin)];
         headers.extend(cookie.map(|cookie| ("cookie", cookie)));
-        assert_refused(&shown.post(&server, &headers, &fields).await, StatusCode::BAD_REQUEST);
+        assert_rejected(&shown.post(&server, &headers, &fields).await, StatusCode::BAD_REQUEST);
     }
     assert_eq!(shown.answer(&server, "allow").await.status, StatusCode::SEE_OTHER);
 }
 
 #[tokio::test]
-async fn a_made_up_ticket_does_not_count() {
+async fn an_invented_ticket_is_rejected() {
     let server = Server::start(|_| {}).await;
     let shown = show(&server).await;
     let cookie = shown.page.cookie();
@@ -146,16 +146,16 @@ async fn a_made_up_ticket_does_not_count() {
         let form = encoded(&[("user", "alice"), ("decision", "allow"), ("ticket", ticket)]);
         let headers = [FORM, ("origin", &*shown.origin), ("cookie", &*cookie)];
         let answer = server.send(Method::POST, "/authorize/consent", &headers, &form).await;
-        assert_refused(&answer, StatusCode::BAD_REQUEST);
+        assert_rejected(&answer, StatusCode::BAD_REQUEST);
     }
 }
 
 #[tokio::test]
-async fn a_page_can_be_answered_for_ten_minutes() {
+async fn a_page_expires_after_ten_minutes() {
     let server = Server::start(|_| {}).await;
     let shown = show(&server).await;
     server.clock.advance(Duration::from_secs(600));
-    assert_refused(&shown.answer(&server, "allow").await, StatusCode::BAD_REQUEST);
+    assert_rejected(&shown.answer(&server, "allow").await, StatusCode::BAD_REQUEST);
 }
 
 #[tokio::test]
@@ -164,14 +164,14 @@ async fn several_pages_can_be_open_in_one_browser() {
     let client = server.register().await;
     let first = show(&server).await;
     let cookie = first.page.cookie();
-    let path = format!("/authorize?{}", encoded(&request(&client, verifier().challenge())));
+    let path = format!("/authorize?{}", encoded(&authorization_request(&client, verifier().challenge())));
     let second = server.send(Method::GET, &path, &[("cookie", &format!("a=b; {cookie}"))], "").await;
     assert_eq!(second.cookie(), cookie);
     assert_eq!(first.answer(&server, "allow").await.status, StatusCode::SEE_OTHER);
 }
 
 #[tokio::test]
-async fn a_slip_can_be_mended() {
+async fn an_invalid_submission_can_be_corrected() {
     let server = Server::start(|_| {}).await;
     let shown = show(&server).await;
     let cookie = shown.page.cookie();
@@ -181,7 +181,7 @@ async fn a_slip_can_be_mended() {
         [("user", "a\u{7}"), ("decision", "allow")],
         [("user", "a"), ("decision", "maybe")],
     ] {
-        assert_refused(&shown.post(&server, &headers, &fields).await, StatusCode::BAD_REQUEST);
+        assert_rejected(&shown.post(&server, &headers, &fields).await, StatusCode::BAD_REQUEST);
     }
     assert_eq!(shown.answer(&server, "allow").await.status, StatusCode::SEE_OTHER);
 }

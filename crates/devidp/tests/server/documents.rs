@@ -1,9 +1,9 @@
-//! Clients whose identifier is the URL of their metadata document.
+//! Client ID metadata documents.
 
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderValue, StatusCode, header};
 use http_body_util::Full;
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
@@ -26,7 +26,7 @@ fn document(url: &str) -> Value {
     })
 }
 
-/// A server that grants at once, and what it fetches from.
+/// A server with automatic consent, and the fetcher of its client documents.
 async fn server() -> (Server, FakeIssuer) {
     let web = FakeIssuer::new();
     let fetch = Arc::new(web.clone());
@@ -38,19 +38,19 @@ async fn server() -> (Server, FakeIssuer) {
     (server, web)
 }
 
-async fn asked(server: &Server, client: &str) -> Answer {
-    server.authorize(&request(client, verifier().challenge())).await
+async fn request_code(server: &Server, client: &str) -> Response {
+    server.authorize(&authorization_request(client, verifier().challenge())).await
 }
 
-/// K1: a client is known by the document at its identifier, and obtains tokens that it can refresh.
+/// K1: a client with a metadata document obtains tokens and can refresh them.
 #[tokio::test]
-async fn a_document_is_a_client() {
+async fn a_document_describes_a_client() {
     let (server, web) = server().await;
     web.serve(URL, 200, document(URL).to_string());
     let verifier = verifier();
-    let parameters = changed(&request(URL, verifier.challenge()), "scope", "mcp:tools offline_access");
+    let parameters = changed(&authorization_request(URL, verifier.challenge()), "scope", "mcp:tools offline_access");
     let code = server.authorize(&parameters).await.returned("code").unwrap();
-    let answer = server.token(&exchange(URL, &code, &verifier)).await;
+    let answer = server.token(&token_request(URL, &code, &verifier)).await;
     assert_eq!(claims(&answer.text("access_token"))["client_id"], URL);
     let refreshed = server.refresh(URL, &answer.text("refresh_token")).await;
     assert_eq!(refreshed.status, StatusCode::OK, "{}", refreshed.body);
@@ -62,7 +62,7 @@ async fn a_document_is_a_client() {
     assert_eq!(metadata["client_id_metadata_document_supported"], true);
 }
 
-/// K1: a document over plain http is fine on loopback, fetched over a socket.
+/// K1: a document at an http URL on loopback is fetched over a socket.
 #[tokio::test]
 async fn a_loopback_document_is_fetched() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -71,22 +71,23 @@ async fn a_loopback_document_is_fetched() {
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let service = service_fn(|_| {
-                let response = Response::builder().header("content-type", "application/client+json; charset=utf-8");
+                let response =
+                    http::Response::builder().header("content-type", "application/client+json; charset=utf-8");
                 let response = response.body(Full::new(body.clone()));
                 async move { response }
             });
             let _ = http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), service).await;
         }
     });
-    let server = Server::granting().await;
-    assert!(asked(&server, &url).await.returned("code").is_some());
+    let server = Server::with_auto_consent().await;
+    assert!(request_code(&server, &url).await.returned("code").is_some());
     let elsewhere = url.replace("127.0.0.1", "127.0.0.2");
-    assert_eq!(asked(&server, &elsewhere).await.status, StatusCode::BAD_REQUEST, "its client_id is another one");
+    assert_eq!(request_code(&server, &elsewhere).await.status, StatusCode::BAD_REQUEST, "its client_id is another one");
 }
 
-/// K1: a document that is not exactly the client's, or cannot be had, makes no client, and is asked for again.
+/// K1: an invalid or unavailable document is rejected and fetched again for the next request.
 #[tokio::test]
-async fn other_documents_are_refused() {
+async fn invalid_documents_are_rejected() {
     let (server, web) = server().await;
     let with = |name: &str, value: Value| {
         let mut document = document(URL);
@@ -107,13 +108,13 @@ async fn other_documents_are_refused() {
         format!("{}{}", document(URL), " ".repeat(16 * 1024)),
     ] {
         web.serve(URL, 200, body.clone());
-        let answer = asked(&server, URL).await;
+        let answer = request_code(&server, URL).await;
         assert_eq!((answer.status, answer.location()), (StatusCode::BAD_REQUEST, None), "{body}");
         assert!(answer.body.contains("metadata document cannot be used") && answer.body.contains("For development"));
     }
     for status in [201, 302, 404, 500] {
         web.serve(URL, status, document(URL).to_string());
-        assert_eq!(asked(&server, URL).await.status, StatusCode::BAD_REQUEST, "{status}");
+        assert_eq!(request_code(&server, URL).await.status, StatusCode::BAD_REQUEST, "{status}");
     }
     web.answer(URL, |_| {
         Ok(FetchResponse {
@@ -122,16 +123,16 @@ async fn other_documents_are_refused() {
             body: document(URL).to_string().into(),
         })
     });
-    assert_eq!(asked(&server, URL).await.status, StatusCode::BAD_REQUEST, "no content type");
+    assert_eq!(request_code(&server, URL).await.status, StatusCode::BAD_REQUEST, "no content type");
     web.fail(URL);
-    assert_eq!(asked(&server, URL).await.status, StatusCode::BAD_REQUEST);
+    assert_eq!(request_code(&server, URL).await.status, StatusCode::BAD_REQUEST);
     web.serve(URL, 200, document(URL).to_string());
-    assert!(asked(&server, URL).await.returned("code").is_some(), "no failure is remembered");
+    assert!(request_code(&server, URL).await.returned("code").is_some(), "no failure is remembered");
 }
 
-/// Identifiers that no document can stand at are unknown clients, and nothing is fetched for them.
+/// Invalid URLs are unknown clients, and nothing is fetched.
 #[tokio::test]
-async fn other_identifiers_fetch_nothing() {
+async fn invalid_identifiers_are_not_fetched() {
     let (server, web) = server().await;
     for id in [
         "http://client.example/client.json",
@@ -143,31 +144,31 @@ async fn other_identifiers_fetch_nothing() {
         "https://user@client.example/client.json",
         "ftp://client.example/client.json",
     ] {
-        assert_eq!(asked(&server, id).await.status, StatusCode::BAD_REQUEST, "{id}");
+        assert_eq!(request_code(&server, id).await.status, StatusCode::BAD_REQUEST, "{id}");
     }
-    for refused in
+    for rejected in
         ["https://10.0.0.1/client.json", "https://169.254.169.254/client.json", "https://[fd00::1]/client.json"]
     {
-        assert_eq!(asked(&server, refused).await.status, StatusCode::BAD_REQUEST, "{refused}");
+        assert_eq!(request_code(&server, rejected).await.status, StatusCode::BAD_REQUEST, "{rejected}");
     }
     assert!(web.urls().is_empty());
 }
 
-/// The redirect URI is one of the document's, exactly.
+/// The redirect URI must be exactly one of the document's.
 #[tokio::test]
-async fn the_redirect_uri_is_one_of_the_document() {
+async fn the_redirect_uri_must_be_in_the_document() {
     let (server, web) = server().await;
     web.serve(URL, 200, document(URL).to_string());
-    let parameters = request(URL, "x");
+    let parameters = authorization_request(URL, "x");
     for other in ["http://127.0.0.1:4321/other", "https://client.example/callback"] {
         let answer = server.authorize(&changed(&parameters, "redirect_uri", other)).await;
         assert_eq!((answer.status, answer.location()), (StatusCode::BAD_REQUEST, None), "{other}");
     }
 }
 
-/// K1: a document counts for as long as its answer says, within bounds.
+/// K1: a document is cached for its `max-age`, within bounds.
 #[tokio::test]
-async fn a_document_is_read_again_when_it_is_old() {
+async fn a_document_is_fetched_again_when_it_expires() {
     for (cache_control, seconds) in [
         (None, 60),
         (Some("max-age=10"), 10),
@@ -183,21 +184,21 @@ async fn a_document_is_read_again_when_it_is_old() {
             headers.extend(cache_control.map(|value| (header::CACHE_CONTROL, HeaderValue::from_static(value))));
             Ok(FetchResponse { status: StatusCode::OK, headers, body: document(URL).to_string().into() })
         });
-        asked(&server, URL).await;
+        request_code(&server, URL).await;
         if seconds > 0 {
             server.clock.advance(Duration::from_secs(seconds - 1));
-            assert!(asked(&server, URL).await.returned("code").is_some());
+            assert!(request_code(&server, URL).await.returned("code").is_some());
             assert_eq!(web.hits(URL), 1, "{cache_control:?}");
             server.clock.advance(Duration::from_secs(1));
         }
-        asked(&server, URL).await;
+        request_code(&server, URL).await;
         assert_eq!(web.hits(URL), 2, "{cache_control:?}");
     }
 }
 
-/// A client with a document proves itself with the keys that the document has.
+/// A client authenticates with the keys in its document.
 #[tokio::test]
-async fn a_document_can_hold_keys() {
+async fn a_document_can_contain_keys() {
     let (server, web) = server().await;
     let key = SigningKey::generate(Algorithm::Es256, "one").unwrap();
     let mut document = document(URL);
@@ -206,31 +207,31 @@ async fn a_document_can_hold_keys() {
     web.serve(URL, 200, document.to_string());
     let verifier = verifier();
     let code = server.code(URL, &verifier).await;
-    assert_eq!(server.token(&exchange(URL, &code, &verifier)).await.error(), "invalid_client");
+    assert_eq!(server.token(&token_request(URL, &code, &verifier)).await.error(), "invalid_client");
     let now = server.clock.unix().as_secs();
     let claims = json!({ "iss": URL, "sub": URL, "aud": server.issuer, "exp": now + 60, "jti": "1" });
     let assertion = key.sign("JWT", claims.to_string().as_bytes()).unwrap();
     let kind = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
     let proof = [("client_assertion_type", kind), ("client_assertion", &*assertion)];
-    let answer = server.token(&[&exchange(URL, &code, &verifier)[..], &proof].concat()).await;
+    let answer = server.token(&[&token_request(URL, &code, &verifier)[..], &proof].concat()).await;
     assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
 }
 
-/// The consent page says whose words the name is.
+/// The consent page displays the URL of the document next to the name.
 #[tokio::test]
 async fn the_consent_page_names_the_document() {
     let web = FakeIssuer::new();
     web.serve(URL, 200, document(URL).to_string());
     let server = Server::start(|settings| settings.client_documents = DocumentFetch::With(Arc::new(web))).await;
-    let page = asked(&server, URL).await;
+    let page = request_code(&server, URL).await;
     assert!(page.body.contains(&format!("<code>{URL}</code>")) && page.body.contains("Weather Notes"), "{}", page.body);
 }
 
-/// Documents can be switched off.
+/// Documents can be disabled.
 #[tokio::test]
-async fn documents_can_be_switched_off() {
+async fn documents_can_be_disabled() {
     let server = Server::start(|settings| settings.client_documents = DocumentFetch::Off).await;
-    assert_eq!(asked(&server, URL).await.status, StatusCode::BAD_REQUEST);
+    assert_eq!(request_code(&server, URL).await.status, StatusCode::BAD_REQUEST);
     let metadata = server.get("/.well-known/oauth-authorization-server").await.json();
     assert!(metadata.get("client_id_metadata_document_supported").is_none());
 }

@@ -1,4 +1,4 @@
-//! Tokens that are bound to a key (RFC 9449).
+//! DPoP: tokens that are bound to a key (RFC 9449).
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::support::*;
 
-/// A proof for the token endpoint, changed.
+/// Returns a changed proof for the token endpoint.
 fn proof(server: &Server, key: &DpopKey, change: impl for<'a> FnOnce(&mut DpopProof<'a>)) -> String {
     let (id, url) = (PkceVerifier::generate().unwrap(), format!("{}/token", server.issuer));
     let issued_at = server.clock.unix();
@@ -20,11 +20,11 @@ fn proof(server: &Server, key: &DpopKey, change: impl for<'a> FnOnce(&mut DpopPr
     key.proof(&proof).unwrap()
 }
 
-async fn send(server: &Server, proof: &str, parameters: &[(&str, &str)]) -> Answer {
+async fn send(server: &Server, proof: &str, parameters: &[(&str, &str)]) -> Response {
     server.send(Method::POST, "/token", &[FORM, ("dpop", proof)], &encoded(parameters)).await
 }
 
-/// K1: a token is bound to the key of the proof, and its type and the resource learn of it.
+/// K1: a token is bound to the key of the proof, and the token type and introspection report it.
 #[tokio::test]
 async fn a_proof_binds_the_token_to_its_key() {
     let server = Server::start(|settings| {
@@ -35,37 +35,40 @@ async fn a_proof_binds_the_token_to_its_key() {
     .await;
     let (client, verifier, key) = (server.register().await, verifier(), DpopKey::generate().unwrap());
     let code = server.code(&client, &verifier).await;
-    let answer = send(&server, &proof(&server, &key, |_| ()), &exchange(&client, &code, &verifier)).await;
+    let answer = send(&server, &proof(&server, &key, |_| ()), &token_request(&client, &code, &verifier)).await;
     assert_eq!((answer.status, &*answer.text("token_type")), (StatusCode::OK, "DPoP"));
     assert!(answer.header("dpop-nonce").is_none());
     let token = answer.text("access_token");
     let claims = claims(&token);
     assert_eq!((&claims["cnf"], &claims["typ"]), (&json!({ "jkt": key.thumbprint() }), &json!("DPoP")));
     let form = encoded(&[("token", &token), ("client_id", "resource"), ("client_secret", "hush")]);
-    let said = server.send(Method::POST, "/introspect", &[FORM], &form).await.json();
-    assert_eq!((&said["token_type"], &said["cnf"]["jkt"]), (&json!("DPoP"), &json!(key.thumbprint())));
+    let introspection = server.send(Method::POST, "/introspect", &[FORM], &form).await.json();
+    assert_eq!(
+        (&introspection["token_type"], &introspection["cnf"]["jkt"]),
+        (&json!("DPoP"), &json!(key.thumbprint()))
+    );
     let metadata = server.get("/.well-known/oauth-authorization-server").await.json();
     assert!(metadata["dpop_signing_alg_values_supported"].as_array().unwrap().contains(&json!("ES256")));
 }
 
-/// K1: a proof for another request, of another time, or that was used before, buys nothing.
+/// K1: a proof for another request, a proof from another time, and a used proof are rejected.
 #[tokio::test]
-async fn other_proofs_are_refused() {
-    let server = Server::granting().await;
+async fn invalid_proofs_are_rejected() {
+    let server = Server::with_auto_consent().await;
     let (client, verifier, key) = (server.register().await, verifier(), DpopKey::generate().unwrap());
     let code = server.code(&client, &verifier).await;
-    let parameters = exchange(&client, &code, &verifier);
+    let parameters = token_request(&client, &code, &verifier);
     let now = server.clock.unix();
-    let refused = async |proof: &str| {
+    let assert_rejected = async |proof: &str| {
         let answer = send(&server, proof, &parameters).await;
         assert_eq!((answer.status, &*answer.error()), (StatusCode::BAD_REQUEST, "invalid_dpop_proof"), "{proof}");
     };
-    refused(&proof(&server, &key, |proof| proof.method = "GET")).await;
-    refused(&proof(&server, &key, |proof| proof.url = "http://127.0.0.1:1/token")).await;
-    refused(&proof(&server, &key, |proof| proof.url = "/token")).await;
-    refused(&proof(&server, &key, |proof| proof.issued_at = now.minus(Duration::from_secs(61)))).await;
-    refused(&proof(&server, &key, |proof| proof.issued_at = now.plus(Duration::from_secs(61)))).await;
-    refused("rubbish").await;
+    assert_rejected(&proof(&server, &key, |proof| proof.method = "GET")).await;
+    assert_rejected(&proof(&server, &key, |proof| proof.url = "http://127.0.0.1:1/token")).await;
+    assert_rejected(&proof(&server, &key, |proof| proof.url = "/token")).await;
+    assert_rejected(&proof(&server, &key, |proof| proof.issued_at = now.minus(Duration::from_secs(61)))).await;
+    assert_rejected(&proof(&server, &key, |proof| proof.issued_at = now.plus(Duration::from_secs(61)))).await;
+    assert_rejected("rubbish").await;
     let twice = [FORM, ("dpop", &*proof(&server, &key, |_| ())), ("dpop", "x")];
     let answer = server.send(Method::POST, "/token", &twice, &encoded(&parameters)).await;
     assert_eq!(answer.error(), "invalid_dpop_proof");
@@ -73,9 +76,9 @@ async fn other_proofs_are_refused() {
     let good = proof(&server, &key, |proof| proof.issued_at = now.plus(Duration::from_secs(60)));
     let wrong = changed(&parameters, "client_id", "nobody");
     assert_eq!(send(&server, &good, &wrong).await.error(), "invalid_client");
-    refused(&good).await;
+    assert_rejected(&good).await;
     server.clock.advance(Duration::from_secs(59));
-    refused(&good).await;
+    assert_rejected(&good).await;
     let url = format!("{}/token?a=b#c", server.issuer);
     let fresh = proof(&server, &key, |_| ());
     assert_eq!(send(&server, &fresh, &parameters).await.status, StatusCode::OK, "none of these touched the code");
@@ -91,10 +94,10 @@ async fn other_proofs_are_refused() {
     assert_eq!(answer.error(), "invalid_grant", "query and fragment are not compared");
 }
 
-/// K1: a proof that is a full window old is remembered as long as it could count.
+/// K1: a used proof is remembered until it expires, even if it is as old as allowed.
 #[tokio::test]
-async fn a_used_proof_is_remembered_while_it_counts() {
-    let server = Server::granting().await;
+async fn a_used_proof_is_remembered_until_it_expires() {
+    let server = Server::with_auto_consent().await;
     let (client, key) = (server.register().await, DpopKey::generate().unwrap());
     let ahead = server.clock.unix().plus(Duration::from_secs(60));
     let early = proof(&server, &key, |proof| proof.issued_at = ahead);
@@ -108,9 +111,9 @@ async fn a_used_proof_is_remembered_while_it_counts() {
     assert!(answer.text("error_description").contains("last minute"), "{}", answer.body);
 }
 
-/// K1: with nonces, a proof without the present one is answered with it.
+/// K1: if nonces are required, the response to a proof without the current nonce contains it.
 #[tokio::test]
-async fn a_nonce_is_asked_for() {
+async fn a_nonce_is_required() {
     let server = Server::start(|settings| {
         settings.auto_consent = true;
         settings.dpop_nonces = true;
@@ -118,7 +121,7 @@ async fn a_nonce_is_asked_for() {
     .await;
     let (client, verifier, key) = (server.register().await, verifier(), DpopKey::generate().unwrap());
     let code = server.code(&client, &verifier).await;
-    let parameters = exchange(&client, &code, &verifier);
+    let parameters = token_request(&client, &code, &verifier);
     let mut nonce = String::new();
     for wrong in [None, Some("wrong")] {
         let answer = send(&server, &proof(&server, &key, |proof| proof.nonce = wrong), &parameters).await;
@@ -137,7 +140,7 @@ async fn a_nonce_is_asked_for() {
     let answer = send(&server, &with_nonce(&server), &parameters).await;
     assert_eq!((answer.status, answer.header("dpop-nonce")), (StatusCode::OK, Some(&*nonce)));
 
-    // The nonce is replaced every five minutes, and taken for five minutes more.
+    // The nonce is replaced every five minutes and accepted for another five minutes.
     let parameters = [("grant_type", "refresh_token"), ("client_id", &*client), ("refresh_token", "x")];
     server.clock.advance(Duration::from_secs(270));
     let answer = send(&server, &with_nonce(&server), &parameters).await;
@@ -147,25 +150,26 @@ async fn a_nonce_is_asked_for() {
     assert_eq!(send(&server, &with_nonce(&server), &parameters).await.error(), "use_dpop_nonce");
 }
 
-/// K1: a code can be bound to a key, and a public client's refresh token is.
+/// K1: a code can be bound to a key, and a public client's refresh token is bound to it.
 #[tokio::test]
-async fn codes_and_refresh_tokens_are_bound_too() {
-    let server = Server::granting().await;
+async fn codes_and_refresh_tokens_are_bound() {
+    let server = Server::with_auto_consent().await;
     let (client, _) = server.refreshable().await;
     let (verifier, key, other) = (verifier(), DpopKey::generate().unwrap(), DpopKey::generate().unwrap());
-    let asked = changed(&request(&client, verifier.challenge()), "scope", "mcp:tools offline_access");
-    let asked = [&asked[..], &[("dpop_jkt", key.thumbprint())]].concat();
+    let parameters =
+        changed(&authorization_request(&client, verifier.challenge()), "scope", "mcp:tools offline_access");
+    let parameters = [&parameters[..], &[("dpop_jkt", key.thumbprint())]].concat();
     for wrong in [None, Some(&other)] {
-        let code = server.authorize(&asked).await.returned("code").unwrap();
-        let parameters = exchange(&client, &code, &verifier);
+        let code = server.authorize(&parameters).await.returned("code").unwrap();
+        let parameters = token_request(&client, &code, &verifier);
         let answer = match wrong {
             None => server.token(&parameters).await,
             Some(other) => send(&server, &proof(&server, other, |_| ()), &parameters).await,
         };
         assert_eq!(answer.error(), "invalid_grant");
     }
-    let code = server.authorize(&asked).await.returned("code").unwrap();
-    let parameters = exchange(&client, &code, &verifier);
+    let code = server.authorize(&parameters).await.returned("code").unwrap();
+    let parameters = token_request(&client, &code, &verifier);
     let token = send(&server, &proof(&server, &key, |_| ()), &parameters).await.text("refresh_token");
 
     let refresh = [("grant_type", "refresh_token"), ("client_id", &*client), ("refresh_token", &*token)];
@@ -175,6 +179,6 @@ async fn codes_and_refresh_tokens_are_bound_too() {
     assert_eq!((answer.status, &*answer.text("token_type")), (StatusCode::OK, "DPoP"));
     assert_eq!(claims(&answer.text("access_token"))["cnf"]["jkt"], key.thumbprint());
 
-    let malformed = server.authorize(&changed(&asked, "dpop_jkt", "short")).await;
+    let malformed = server.authorize(&changed(&parameters, "dpop_jkt", "short")).await;
     assert_eq!(malformed.returned("error").as_deref(), Some("invalid_request"));
 }

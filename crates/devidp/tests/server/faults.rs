@@ -1,4 +1,4 @@
-//! What goes wrong on purpose.
+//! Injected faults.
 
 use std::{
     num::NonZeroU32,
@@ -18,7 +18,7 @@ fn fault(at: FaultPoint, kind: FaultKind, times: u32) -> Fault {
     Fault { at, kind, times: NonZeroU32::new(times) }
 }
 
-/// Sends a request, and says whether anything was answered.
+/// Sends a request and returns whether there was a response.
 async fn is_answered(server: &Server, path: &str) -> bool {
     let stream = TcpStream::connect(server.address).await.unwrap();
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
@@ -27,9 +27,9 @@ async fn is_answered(server: &Server, path: &str) -> bool {
     sender.send_request(request.body(Empty::<bytes::Bytes>::new()).unwrap()).await.is_ok()
 }
 
-/// K1: faults strike in their order, as often as they say, at their place alone.
+/// K1: faults apply in order, for the given number of requests, and only at their point.
 #[tokio::test]
-async fn faults_strike_in_order_and_run_out() {
+async fn faults_apply_in_order_and_run_out() {
     let server = Server::start(|settings| {
         settings.faults = vec![fault(FaultPoint::Jwks, FaultKind::Status(StatusCode::SERVICE_UNAVAILABLE), 2)];
     })
@@ -45,7 +45,7 @@ async fn faults_strike_in_order_and_run_out() {
     assert!(serde_json::from_str::<serde_json::Value>(&garbage.body).is_err());
     assert!(server.get("/jwks").await.json()["keys"].is_array());
 
-    // Without a number it strikes until it is cleared.
+    // Without a number, the fault applies until it is cleared.
     let forever = Fault { times: None, ..fault(FaultPoint::Token, FaultKind::Status(StatusCode::IM_A_TEAPOT), 1) };
     server.control.inject(forever).unwrap();
     for _ in 0..3 {
@@ -55,21 +55,21 @@ async fn faults_strike_in_order_and_run_out() {
     assert_eq!(server.token(&[]).await.error(), "invalid_request");
 }
 
-/// K1: a dropped connection has no answer; a delayed one has its own, later.
+/// K1: a dropped connection has no response, and a delayed one has its normal response.
 #[tokio::test]
-async fn answers_are_dropped_and_delayed() {
+async fn responses_are_dropped_and_delayed() {
     let server = Server::start(|_| {}).await;
     server.control.inject(fault(FaultPoint::Jwks, FaultKind::Drop, 1)).unwrap();
     assert!(!is_answered(&server, "/jwks").await);
     assert!(is_answered(&server, "/jwks").await);
     let delay = Duration::from_millis(30);
     server.control.inject(fault(FaultPoint::Jwks, FaultKind::Delay(delay), 1)).unwrap();
-    let asked = Instant::now();
+    let start = Instant::now();
     assert!(server.get("/jwks").await.json()["keys"].is_array());
-    assert!(asked.elapsed() >= delay);
+    assert!(start.elapsed() >= delay);
 }
 
-/// K1: a request that hangs is let go when the server stops.
+/// K1: a hanging request ends when the server stops.
 #[tokio::test]
 async fn a_hanging_request_ends_with_the_server() {
     let server = Server::start(|_| {}).await;
@@ -79,7 +79,7 @@ async fn a_hanging_request_ends_with_the_server() {
     tokio::spawn(connection);
     let request = http::Request::get("/jwks").header("host", server.address.to_string());
     let hanging = tokio::spawn(sender.send_request(request.body(Empty::<bytes::Bytes>::new()).unwrap()));
-    // The next request is answered, so that the fault is taken and holds only its own.
+    // The next request is answered, so the fault applies only to the first one.
     while server.control.pending_faults() > 0 {
         tokio::task::yield_now().await;
     }
@@ -89,10 +89,10 @@ async fn a_hanging_request_ends_with_the_server() {
     assert!(hanging.await.unwrap().is_err());
 }
 
-/// K1: another issuer stands in metadata and in the redirect, and nowhere else.
+/// K1: the issuer can be replaced in the metadata and the redirect, and nowhere else.
 #[tokio::test]
-async fn another_issuer_can_stand_in_answers() {
-    let server = Server::granting().await;
+async fn the_issuer_can_be_replaced() {
+    let server = Server::with_auto_consent().await;
     for at in [FaultPoint::Metadata, FaultPoint::Authorize] {
         server.control.inject(fault(at, FaultKind::WrongIssuer, 1)).unwrap();
     }
@@ -101,7 +101,7 @@ async fn another_issuer_can_stand_in_answers() {
     assert_eq!(metadata["issuer"], wrong);
     assert_eq!(metadata["token_endpoint"], format!("{}/token", server.issuer));
     let (client, verifier) = (server.register().await, verifier());
-    let parameters = request(&client, verifier.challenge());
+    let parameters = authorization_request(&client, verifier.challenge());
     let struck = server.authorize(&parameters).await;
     assert_eq!(struck.returned("iss").as_deref(), Some(wrong));
     assert_eq!(struck.returned("state").as_deref(), Some("a state & more"));
@@ -109,17 +109,17 @@ async fn another_issuer_can_stand_in_answers() {
     assert_eq!(server.get("/.well-known/openid-configuration").await.json()["issuer"], server.issuer);
 }
 
-/// A fault that makes no sense is refused, at start too, and no more than 100 wait.
+/// An invalid fault is rejected, also at start, and at most 100 faults are pending.
 #[tokio::test]
-async fn senseless_faults_are_refused() {
+async fn invalid_faults_are_rejected() {
     let server = Server::start(|_| {}).await;
-    for (refused, problem) in [
+    for (fault, problem) in [
         (fault(FaultPoint::Jwks, FaultKind::Status(StatusCode::OK), 1), FaultProblem::Status),
         (fault(FaultPoint::Jwks, FaultKind::Delay(Duration::from_secs(61)), 1), FaultProblem::Delay),
         (fault(FaultPoint::Token, FaultKind::WrongIssuer, 1), FaultProblem::NoIssuer),
     ] {
-        assert_eq!(server.control.inject(refused.clone()), Err(problem));
-        let settings = DevIdpSettings { faults: vec![refused], ..DevIdpSettings::default() };
+        assert_eq!(server.control.inject(fault.clone()), Err(problem));
+        let settings = DevIdpSettings { faults: vec![fault], ..DevIdpSettings::default() };
         assert_eq!(DevIdp::bind(settings).await.unwrap_err().code(), "devidp.fault");
     }
     let good = fault(FaultPoint::Jwks, FaultKind::Garbage, 1);
@@ -129,13 +129,13 @@ async fn senseless_faults_are_refused() {
     assert_eq!(server.control.inject(good), Err(FaultProblem::TooMany));
 }
 
-async fn admin(server: &Server, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+async fn admin(server: &Server, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Response {
     server.send(method, path, headers, body).await
 }
 
-/// K1: a program on this machine rotates keys and scripts faults over HTTP.
+/// K1: a program on the same machine can rotate keys and script faults over HTTP.
 #[tokio::test]
-async fn a_program_steers_a_running_server() {
+async fn a_program_controls_a_running_server() {
     let server = Server::start(|settings| settings.admin = true).await;
     let kids = async || {
         let keys = server.get("/jwks").await.json()["keys"].as_array().unwrap().clone();
@@ -186,9 +186,9 @@ async fn a_program_steers_a_running_server() {
     assert_eq!(kids().await, third);
 }
 
-/// K1: no page in a browser steers it, and nobody where the settings do not have it.
+/// K1: requests from browsers are rejected, and the endpoints do not exist unless they are enabled.
 #[tokio::test]
-async fn pages_and_strangers_steer_nothing() {
+async fn browsers_cannot_control_the_server() {
     let server = Server::start(|settings| settings.admin = true).await;
     let origin = format!("http://{}", server.address);
     let before = server.get("/jwks").await.body;

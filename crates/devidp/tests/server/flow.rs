@@ -1,4 +1,4 @@
-//! From registration to a verified token.
+//! The code flow, from registration to a verified token.
 
 use http::{Method, StatusCode};
 use portcullis_devidp::{SigningAlgorithm, TokenHeaderType};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::*;
 
-/// The header and the claims of a token that the published keys verify.
+/// Verifies a token with the published keys and returns its algorithm, type and claims.
 async fn verified(server: &Server, token: &str) -> (Algorithm, String, Value) {
     let jwks = JwkSet::parse(server.get("/jwks").await.body.as_bytes()).unwrap();
     let (keys, rejected) =
@@ -20,13 +20,13 @@ async fn verified(server: &Server, token: &str) -> (Algorithm, String, Value) {
     (header.alg(), header.typ().unwrap().to_owned(), claims)
 }
 
-/// K1: consent in the browser, a code, and a token with the claims of the contract.
+/// K1: consent in the browser leads to a code and to a token with the specified claims.
 #[tokio::test]
-async fn a_person_allows_and_the_client_gets_a_token() {
+async fn the_client_gets_a_token_after_consent() {
     let server = Server::start(|_| {}).await;
     let client = server.register().await;
     let verifier = verifier();
-    let page = server.authorize(&request(&client, verifier.challenge())).await;
+    let page = server.authorize(&authorization_request(&client, verifier.challenge())).await;
     assert_eq!(page.status, StatusCode::OK);
 
     let origin = format!("http://{}", server.address);
@@ -41,7 +41,7 @@ async fn a_person_allows_and_the_client_gets_a_token() {
     assert!(answer.location().unwrap().as_str().starts_with(&format!("{REDIRECT}?")));
     let code = answer.returned("code").unwrap();
 
-    let answer = server.token(&exchange(&client, &code, &verifier)).await;
+    let answer = server.token(&token_request(&client, &code, &verifier)).await;
     assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
     assert_eq!(answer.header("cache-control"), Some("no-store"));
     let body = answer.json();
@@ -60,7 +60,7 @@ async fn a_person_allows_and_the_client_gets_a_token() {
     assert!(claims["jti"].as_str().unwrap().len() >= 22 && claims["sid"].as_str().unwrap().len() >= 22);
 }
 
-/// K1: ES256 and `at+jwt` by settings.
+/// K1: ES256 and `at+jwt` can be configured.
 #[tokio::test]
 async fn tokens_can_be_es256_and_at_jwt() {
     let server = Server::start(|settings| {
@@ -73,55 +73,55 @@ async fn tokens_can_be_es256_and_at_jwt() {
     let client = server.register().await;
     let verifier = verifier();
     let code = server.code(&client, &verifier).await;
-    let body = server.token(&exchange(&client, &code, &verifier)).await.json();
+    let body = server.token(&token_request(&client, &code, &verifier)).await.json();
     assert_eq!(body["expires_in"], 30);
     let (algorithm, typ, claims) = verified(&server, body["access_token"].as_str().unwrap()).await;
     assert_eq!((algorithm, &*typ), (Algorithm::Es256, "at+jwt"));
     assert_eq!(claims["sub"], "alice");
 }
 
-/// With automatic consent the answer is a redirect at once, for the user of `login_hint`.
+/// Automatic consent redirects at once, for the user in `login_hint`.
 #[tokio::test]
 async fn automatic_consent_redirects_at_once() {
-    let server = Server::granting().await;
+    let server = Server::with_auto_consent().await;
     let client = server.register().await;
     let verifier = verifier();
-    let mut parameters = request(&client, verifier.challenge());
+    let mut parameters = authorization_request(&client, verifier.challenge());
     parameters.push(("login_hint", "carol"));
     let answer = server.authorize(&parameters).await;
     assert_eq!(answer.status, StatusCode::FOUND);
     assert_eq!(answer.header("cache-control"), Some("no-store"));
     let code = answer.returned("code").unwrap();
-    let body = server.token(&exchange(&client, &code, &verifier)).await.json();
+    let body = server.token(&token_request(&client, &code, &verifier)).await.json();
     let (.., claims) = verified(&server, body["access_token"].as_str().unwrap()).await;
     assert_eq!(claims["sub"], "carol");
 }
 
-/// Automatic consent never hands a code to another machine.
+/// Automatic consent never sends a code to another machine.
 #[tokio::test]
 async fn automatic_consent_covers_loopback_only() {
-    let server = Server::granting().await;
+    let server = Server::with_auto_consent().await;
     let away = "https://client.example/callback";
     let body = json!({ "redirect_uris": [away], "token_endpoint_auth_method": "none" });
     let registered = server.register_with(&body).await.json();
     let verifier = verifier();
-    let parameters = request(registered["client_id"].as_str().unwrap(), verifier.challenge());
+    let parameters = authorization_request(registered["client_id"].as_str().unwrap(), verifier.challenge());
     let answer = server.authorize(&changed(&parameters, "redirect_uri", away)).await;
     assert_eq!(answer.status, StatusCode::OK);
     assert!(answer.body.contains("An application without a name"));
 }
 
-/// The port of a loopback redirect may be another one than was registered.
+/// The port of a loopback redirect URI may differ from the registered one.
 #[tokio::test]
-async fn a_loopback_port_may_change() {
-    let server = Server::granting().await;
+async fn a_loopback_port_may_differ() {
+    let server = Server::with_auto_consent().await;
     let client = server.register().await;
     let verifier = verifier();
     let other = "http://127.0.0.1:5999/callback";
-    let parameters = request(&client, verifier.challenge());
+    let parameters = authorization_request(&client, verifier.challenge());
     let answer = server.authorize(&changed(&parameters, "redirect_uri", other)).await;
     assert_eq!(answer.location().unwrap().port(), Some(5999));
     let code = answer.returned("code").unwrap();
-    let answer = server.token(&changed(&exchange(&client, &code, &verifier), "redirect_uri", other)).await;
+    let answer = server.token(&changed(&token_request(&client, &code, &verifier), "redirect_uri", other)).await;
     assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
 }

@@ -1,4 +1,4 @@
-//! What resources learn of tokens, and how clients give them up.
+//! Introspection and revocation.
 
 use std::time::Duration;
 
@@ -22,46 +22,46 @@ async fn server() -> Server {
     .await
 }
 
-/// A client, and a token that was issued to it.
+/// Returns a client and a token that was issued to it.
 async fn issued(server: &Server) -> (String, String) {
     let (client, verifier) = (server.register().await, verifier());
     let code = server.code(&client, &verifier).await;
-    let answer = server.token(&exchange(&client, &code, &verifier)).await;
+    let answer = server.token(&token_request(&client, &code, &verifier)).await;
     (client, answer.json()["access_token"].as_str().unwrap().to_owned())
 }
 
-async fn post(server: &Server, path: &str, form: &[(&str, &str)], authorization: Option<&str>) -> Answer {
+async fn post(server: &Server, path: &str, form: &[(&str, &str)], authorization: Option<&str>) -> Response {
     let headers: Vec<_> = [FORM].into_iter().chain(authorization.map(|value| ("authorization", value))).collect();
     server.send(Method::POST, path, &headers, &encoded(form)).await
 }
 
-async fn introspect(server: &Server, token: &str) -> Answer {
+async fn introspect(server: &Server, token: &str) -> Response {
     post(server, "/introspect", &[("token", token), ("client_id", CLIENT), ("client_secret", SECRET)], None).await
 }
 
-async fn revoke(server: &Server, client: &str, token: &str) -> Answer {
+async fn revoke(server: &Server, client: &str, token: &str) -> Response {
     post(server, "/revoke", &[("token", token), ("client_id", client)], None).await
 }
 
-/// K1: a living token is active, with the claims that it has.
+/// K1: a valid token is active, and the response has its claims.
 #[tokio::test]
-async fn a_living_token_is_active() {
+async fn a_valid_token_is_active() {
     let server = server().await;
     let (client, token) = issued(&server).await;
     let answer = introspect(&server, &token).await;
     assert_eq!((answer.status, answer.header("cache-control")), (StatusCode::OK, Some("no-store")));
-    let said = answer.json();
-    assert_eq!(said["active"], true);
-    assert_eq!((said["iss"].as_str(), said["aud"].as_str()), (Some(&*server.issuer), Some(RESOURCE)));
-    assert_eq!((said["client_id"].as_str(), said["sub"].as_str()), (Some(&*client), Some("alice")));
-    assert_eq!((said["scope"].as_str(), said["token_type"].as_str()), (Some("mcp:tools"), Some("Bearer")));
-    assert_eq!(said["exp"].as_u64().unwrap() - said["iat"].as_u64().unwrap(), 300);
+    let response = answer.json();
+    assert_eq!(response["active"], true);
+    assert_eq!((response["iss"].as_str(), response["aud"].as_str()), (Some(&*server.issuer), Some(RESOURCE)));
+    assert_eq!((response["client_id"].as_str(), response["sub"].as_str()), (Some(&*client), Some("alice")));
+    assert_eq!((response["scope"].as_str(), response["token_type"].as_str()), (Some("mcp:tools"), Some("Bearer")));
+    assert_eq!(response["exp"].as_u64().unwrap() - response["iat"].as_u64().unwrap(), 300);
     assert!(!answer.body.contains(&token));
 }
 
-/// What is no living token of this server is inactive, and nothing more is said.
+/// All other tokens are inactive, and the response has no other members.
 #[tokio::test]
-async fn anything_else_is_inactive() {
+async fn other_tokens_are_inactive() {
     let (server, other) = (server().await, server().await);
     let (_, token) = issued(&server).await;
     let (_, foreign) = issued(&other).await;
@@ -77,9 +77,9 @@ async fn anything_else_is_inactive() {
     assert_eq!(introspect(&server, &token).await.body, INACTIVE);
 }
 
-/// K1: only the named resources may ask, by either method and not by both.
+/// K1: only configured resources may introspect. They authenticate with one method.
 #[tokio::test]
-async fn the_resource_authenticates() {
+async fn the_resource_must_authenticate() {
     let server = server().await;
     let (client, token) = issued(&server).await;
     let basic = |id: &str, secret: &str| format!("Basic {}", STANDARD.encode(format!("{id}:{secret}")));
@@ -88,7 +88,7 @@ async fn the_resource_authenticates() {
     for form in [&[token][..], &[token, named]] {
         assert_eq!(post(&server, "/introspect", form, Some(&good)).await.status, StatusCode::OK);
     }
-    let refused = [
+    let rejected = [
         (vec![token], None),
         (vec![token, named], None),
         (vec![token, named, ("client_secret", "wrong")], None),
@@ -98,7 +98,7 @@ async fn the_resource_authenticates() {
         (vec![token], Some(basic("somebody", "a+secret%3A+100%25"))),
         (vec![token], Some("Bearer x".to_owned())),
     ];
-    for (form, authorization) in refused {
+    for (form, authorization) in rejected {
         let answer = post(&server, "/introspect", &form, authorization.as_deref()).await;
         assert_eq!((answer.status, &*answer.error()), (StatusCode::UNAUTHORIZED, "invalid_client"), "{form:?}");
     }
@@ -114,15 +114,15 @@ async fn the_resource_authenticates() {
     assert_eq!(server.get("/introspect").await.status, StatusCode::METHOD_NOT_ALLOWED);
 }
 
-/// Without a client that may, nobody may; registered clients may not.
+/// Without a configured resource, introspection is rejected. Registered clients may not introspect.
 #[tokio::test]
-async fn nobody_may_ask_by_default() {
-    let server = Server::granting().await;
+async fn introspection_is_disabled_by_default() {
+    let server = Server::with_auto_consent().await;
     let (_, token) = issued(&server).await;
     assert_eq!(introspect(&server, &token).await.status, StatusCode::UNAUTHORIZED);
 }
 
-/// K1: a token that its client gives up is inactive from then on, and others are not.
+/// K1: a revoked token becomes inactive, and other tokens stay active.
 #[tokio::test]
 async fn a_revoked_token_is_inactive() {
     let server = server().await;
@@ -137,9 +137,9 @@ async fn a_revoked_token_is_inactive() {
     assert_eq!(introspect(&server, &token).await.body, INACTIVE);
 }
 
-/// A client gives up its own tokens alone; what is no token is as good as given up.
+/// A client can revoke only its own tokens. Revoking an invalid token succeeds.
 #[tokio::test]
-async fn only_the_own_token_is_revoked() {
+async fn only_own_tokens_can_be_revoked() {
     let server = server().await;
     let ((client, token), (stranger, _)) = (issued(&server).await, issued(&server).await);
     let answer = revoke(&server, &stranger, &token).await;

@@ -1,4 +1,4 @@
-//! Where the server listens, whom it answers, and how it stops.
+//! Listening, host name checks, limits, logs and shutdown.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,9 +7,9 @@ use portcullis_devidp::{DevIdp, DevIdpError, DevIdpSettings};
 
 use crate::support::*;
 
-/// No address but loopback is listened on.
+/// Only loopback addresses are accepted.
 #[tokio::test]
-async fn other_addresses_are_refused() {
+async fn other_addresses_are_rejected() {
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:9000"] {
         let listen = address.parse().unwrap();
         let error = DevIdp::bind(DevIdpSettings { listen, ..DevIdpSettings::default() }).await.unwrap_err();
@@ -18,7 +18,7 @@ async fn other_addresses_are_refused() {
 }
 
 #[tokio::test]
-async fn a_busy_port_is_named() {
+async fn the_error_names_a_port_in_use() {
     let server = Server::start(|_| {}).await;
     let settings = DevIdpSettings { listen: server.address, ..DevIdpSettings::default() };
     let error = DevIdp::bind(settings).await.unwrap_err();
@@ -27,7 +27,7 @@ async fn a_busy_port_is_named() {
 }
 
 #[tokio::test]
-async fn host_names_of_other_sites_are_refused() {
+async fn other_host_names_are_rejected() {
     let server = Server::start(|_| {}).await;
     for host in
         ["evil.example", "evil.example:9000", "127.0.0.1.evil.example", "localhost@evil.example", "192.168.1.1", ""]
@@ -52,14 +52,14 @@ async fn unknown_paths_are_not_found() {
 }
 
 #[tokio::test]
-async fn large_headers_are_refused() {
+async fn large_headers_are_rejected() {
     let server = Server::start(|_| {}).await;
     let answer = server.send(Method::GET, "/jwks", &[("x-large", &"a".repeat(40_000))], "").await;
     assert_eq!(answer.status, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
 }
 
 #[tokio::test]
-async fn it_stops_when_told_to() {
+async fn the_server_stops_on_shutdown() {
     let server = Server::start(|_| {}).await;
     let address = server.address;
     let _silent = tokio::net::TcpStream::connect(address).await.unwrap();
@@ -82,7 +82,7 @@ impl std::io::Write for Captured {
     }
 }
 
-/// J2: codes, tokens of either kind, secrets, states and verifiers stay out of the log; K1: a registration is in it.
+/// J2: the log has no codes, tokens, secrets, states or verifiers. K1: registrations are logged.
 #[tokio::test]
 async fn the_log_has_no_secrets() {
     let captured = Captured::default();
@@ -94,14 +94,14 @@ async fn the_log_has_no_secrets() {
         .finish();
     let _guard = tracing::subscriber::set_default(subscriber);
 
-    let server = Server::granting().await;
+    let server = Server::with_auto_consent().await;
     let client = server.register().await;
     let verifier = verifier();
     let code = server.code(&client, &verifier).await;
-    let parameters = exchange(&client, &code, &verifier);
+    let parameters = token_request(&client, &code, &verifier);
     let token = server.token(&parameters).await.json()["access_token"].as_str().unwrap().to_owned();
     server.token(&parameters).await;
-    server.authorize(&changed(&request(&client, "x"), "state", "canary-state")).await;
+    server.authorize(&changed(&authorization_request(&client, "x"), "state", "canary-state")).await;
 
     let (client, tokens) = server.refreshable().await;
     let refresh_token = tokens["refresh_token"].as_str().unwrap().to_owned();
@@ -110,8 +110,8 @@ async fn the_log_has_no_secrets() {
 
     let log = String::from_utf8(captured.0.lock().unwrap().clone()).unwrap();
     assert!(log.contains("registered a client") && log.contains("127.0.0.1:4321"), "{log}");
-    assert!(log.contains("presented a second time"));
-    assert!(log.contains("presented after it was replaced"));
+    assert!(log.contains("used a second time"));
+    assert!(log.contains("a replaced refresh token was used again"));
     for secret in [&*code, &token, &refresh_token, &replaced, verifier.secret(), verifier.challenge(), "canary-state"] {
         assert!(!log.contains(secret), "{secret}");
     }

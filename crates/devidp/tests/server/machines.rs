@@ -1,4 +1,4 @@
-//! Tokens for whom another issuer vouches (RFC 7523 section 2.1, RFC 8693).
+//! Grants with assertions of trusted issuers (RFC 7523 section 2.1, RFC 8693).
 
 use http::StatusCode;
 use portcullis_devidp::{ClientSettings, DevIdp, DevIdpSettings, GrantType, TrustedIssuer};
@@ -27,9 +27,9 @@ async fn server(trusted: TrustedIssuer) -> Server {
     .await
 }
 
-/// K1: a workload gets a token with the token of its platform, as often as it likes, and with no other.
+/// K1: a workload exchanges the token of its platform any number of times. Other tokens are rejected.
 #[tokio::test]
-async fn a_workload_brings_the_token_of_its_platform() {
+async fn a_workload_exchanges_the_token_of_its_platform() {
     let key = SigningKey::generate(Algorithm::Es256, "one").unwrap();
     let server = server(trusted(PLATFORM, &json!({ "keys": [key.public_jwk()] }))).await;
     let now = server.clock.unix().as_secs();
@@ -85,9 +85,9 @@ async fn a_workload_brings_the_token_of_its_platform() {
     assert!(metadata["grant_types_supported"].as_array().unwrap().contains(&json!(BEARER)));
 }
 
-/// K1: an ID token becomes an identity assertion at one server, and that an access token at another, once.
+/// K1: an ID token is exchanged for an identity assertion, which another server exchanges for an access token once.
 #[tokio::test]
-async fn an_id_token_becomes_a_token_of_another_server() {
+async fn an_id_token_is_exchanged_for_a_token_of_another_server() {
     let login = SigningKey::generate(Algorithm::Rs256, "one").unwrap();
     let enterprise = server(trusted(PLATFORM, &json!({ "keys": [login.public_jwk()] }))).await;
     let keys = enterprise.get("/jwks").await.json();
@@ -143,9 +143,9 @@ async fn an_id_token_becomes_a_token_of_another_server() {
     assert_eq!(server.token(&bearer).await.error(), "invalid_grant", "it counts once");
 }
 
-/// Without a trusted issuer neither grant type is served, and one without keys is refused at start.
+/// Without a trusted issuer both grant types are disabled. A trusted issuer without keys is rejected at start.
 #[tokio::test]
-async fn nobody_is_trusted_by_default() {
+async fn no_issuer_is_trusted_by_default() {
     let server = Server::start(|settings| settings.clients = vec![client("workload", GrantType::JwtBearer)]).await;
     let parameters = [("grant_type", BEARER), ("client_id", "workload"), ("assertion", "x")];
     assert_eq!(server.token(&parameters).await.error(), "unsupported_grant_type");

@@ -1,4 +1,4 @@
-//! The server over real loopback sockets.
+//! Tests of the server over loopback sockets.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 

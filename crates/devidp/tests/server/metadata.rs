@@ -1,4 +1,4 @@
-//! The documents that clients and verifiers read.
+//! The metadata document, the JWK set and the page at the issuer's address.
 
 use http::{Method, StatusCode};
 use portcullis_metadata::{AuthorizationServerMetadata, Issuer, authorization_server_urls};
@@ -10,9 +10,9 @@ fn paths(server: &Server) -> Vec<String> {
     authorization_server_urls(&issuer).iter().map(|url| url.path().to_owned()).collect()
 }
 
-/// K1: the metadata says what is true, in every place, with and without an issuer path.
+/// K1: the metadata is correct at every URL, with and without an issuer path.
 #[tokio::test]
-async fn metadata_is_in_every_well_known_place() {
+async fn metadata_is_served_at_every_well_known_url() {
     for (issuer_path, places) in [("", 2), ("/realms/dev", 3)] {
         let server = Server::start(|settings| settings.issuer_path = issuer_path.to_owned()).await;
         assert_eq!(server.issuer, format!("http://{}{issuer_path}", server.address));
@@ -56,7 +56,7 @@ async fn metadata_is_in_every_well_known_place() {
     }
 }
 
-/// K1: RS256 and ES256 keys are published, without private members.
+/// K1: RS256 and ES256 keys are published without private members.
 #[tokio::test]
 async fn both_keys_are_published() {
     let server = Server::start(|_| {}).await;
@@ -73,9 +73,9 @@ async fn both_keys_are_published() {
     }
 }
 
-/// K2: the page at the issuer's address says that this is for development.
+/// K2: the page at the issuer's address states that the server is for development.
 #[tokio::test]
-async fn the_front_page_says_what_this_is() {
+async fn the_home_page_identifies_the_server() {
     let server = Server::start(|settings| settings.issuer_path = "/dev".to_owned()).await;
     for path in ["/dev", "/dev/"] {
         let page = server.get(path).await;
@@ -86,7 +86,7 @@ async fn the_front_page_says_what_this_is() {
 }
 
 #[tokio::test]
-async fn scripts_of_other_origins_may_use_what_is_for_them() {
+async fn cross_origin_scripts_may_use_client_endpoints() {
     let server = Server::start(|_| {}).await;
     for (path, methods) in [
         ("/.well-known/oauth-authorization-server", "GET, HEAD"),
@@ -111,7 +111,7 @@ async fn scripts_of_other_origins_may_use_what_is_for_them() {
 }
 
 #[tokio::test]
-async fn head_is_answered_without_a_body() {
+async fn head_responses_have_no_body() {
     let server = Server::start(|_| {}).await;
     let answer = server.send(Method::HEAD, "/jwks", &[], "").await;
     assert_eq!((answer.status, &*answer.body), (StatusCode::OK, ""));

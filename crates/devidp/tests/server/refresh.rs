@@ -1,4 +1,4 @@
-//! Refresh tokens: who gets one, how each is replaced, and what a reused one costs.
+//! Refresh tokens: issue, rotation and reuse.
 
 use std::time::Duration;
 
@@ -25,13 +25,13 @@ async fn is_active(server: &Server, token: &str) -> bool {
     server.send(Method::POST, "/introspect", &[FORM], &form).await.json()["active"] == true
 }
 
-fn assert_refused(answer: &Answer, error: &str) {
+fn assert_rejected(answer: &Response, error: &str) {
     assert_eq!((answer.status, &*answer.error()), (StatusCode::BAD_REQUEST, error), "{}", answer.body);
 }
 
-/// K1: each refresh gives a new access token and a new refresh token for the same session.
+/// K1: each refresh issues a new access token and a new refresh token for the same session.
 #[tokio::test]
-async fn a_refresh_token_is_replaced_by_its_use() {
+async fn a_refresh_token_is_replaced_on_use() {
     let server = server().await;
     let (client, first) = server.refreshable().await;
     assert_eq!(first["scope"], "mcp:tools offline_access");
@@ -49,15 +49,15 @@ async fn a_refresh_token_is_replaced_by_its_use() {
     assert!(!is_active(&server, &third.text("refresh_token")).await, "a refresh token is nothing for a resource");
 }
 
-/// K1: a replaced refresh token that comes back withdraws its whole session, and no other (RFC 9700 section 4.14.2).
+/// K1: reuse of a replaced refresh token ends its session and no other (RFC 9700 section 4.14.2).
 #[tokio::test]
-async fn a_reused_refresh_token_withdraws_its_session() {
+async fn a_reused_refresh_token_ends_its_session() {
     let server = server().await;
     let ((client, first), (other_client, other)) = (server.refreshable().await, server.refreshable().await);
     let stolen = first["refresh_token"].as_str().unwrap();
     let second = server.refresh(&client, stolen).await;
-    assert_refused(&server.refresh(&client, stolen).await, "invalid_grant");
-    assert_refused(&server.refresh(&client, &second.text("refresh_token")).await, "invalid_grant");
+    assert_rejected(&server.refresh(&client, stolen).await, "invalid_grant");
+    assert_rejected(&server.refresh(&client, &second.text("refresh_token")).await, "invalid_grant");
     assert!(!is_active(&server, first["access_token"].as_str().unwrap()).await);
     assert!(!is_active(&server, &second.text("access_token")).await);
     assert!(is_active(&server, other["access_token"].as_str().unwrap()).await);
@@ -65,40 +65,40 @@ async fn a_reused_refresh_token_withdraws_its_session() {
     assert_eq!(answer.status, StatusCode::OK);
 }
 
-/// K1: a code that comes back withdraws what it bought (RFC 6749 section 4.1.2).
+/// K1: reuse of a code revokes its tokens (RFC 6749 section 4.1.2).
 #[tokio::test]
-async fn a_reused_code_withdraws_its_session() {
+async fn a_reused_code_ends_its_session() {
     let server = server().await;
     let (client, verifier) = (server.register().await, verifier());
     let code = server.code(&client, &verifier).await;
-    let token = server.token(&exchange(&client, &code, &verifier)).await.text("access_token");
+    let token = server.token(&token_request(&client, &code, &verifier)).await.text("access_token");
     assert!(is_active(&server, &token).await);
-    assert_refused(&server.token(&exchange(&client, &code, &verifier)).await, "invalid_grant");
+    assert_rejected(&server.token(&token_request(&client, &code, &verifier)).await, "invalid_grant");
     assert!(!is_active(&server, &token).await);
 }
 
-/// K1: a refresh token is for clients that asked for it, in both places.
+/// K1: a refresh token requires the grant type in the registration and `offline_access` in the request.
 #[tokio::test]
-async fn only_offline_access_brings_a_refresh_token() {
+async fn a_refresh_token_requires_offline_access() {
     let server = server().await;
     let verifier = verifier();
-    // Not registered for it: the scope is not granted.
+    // The client is not registered for refresh tokens, so the scope is not granted.
     let client = server.register().await;
-    let asking = changed(&request(&client, verifier.challenge()), "scope", "mcp:tools offline_access");
+    let asking = changed(&authorization_request(&client, verifier.challenge()), "scope", "mcp:tools offline_access");
     let code = server.authorize(&asking).await.returned("code").unwrap();
-    let answer = server.token(&exchange(&client, &code, &verifier)).await.json();
+    let answer = server.token(&token_request(&client, &code, &verifier)).await.json();
     assert_eq!((&answer["scope"], answer.get("refresh_token")), (&"mcp:tools".into(), None));
-    // Registered for it, and not asking for it, with scopes or without.
+    // The client is registered but does not request the scope.
     let (client, _) = server.refreshable().await;
     for scope in [Some("mcp:tools"), None] {
-        let parameters = changed(&request(&client, verifier.challenge()), "scope", scope);
+        let parameters = changed(&authorization_request(&client, verifier.challenge()), "scope", scope);
         let code = server.authorize(&parameters).await.returned("code").unwrap();
-        let answer = server.token(&exchange(&client, &code, &verifier)).await.json();
+        let answer = server.token(&token_request(&client, &code, &verifier)).await.json();
         assert!(answer.get("refresh_token").is_none(), "{scope:?}");
     }
 }
 
-/// A refresh is bound to client, resource and scopes; a wrong try costs nothing.
+/// A refresh token is bound to its client, resource and scopes. A failed request does not invalidate it.
 #[tokio::test]
 async fn a_refresh_token_is_bound_to_its_session() {
     let server = server().await;
@@ -113,7 +113,7 @@ async fn a_refresh_token_is_bound_to_its_session() {
         ("refresh_token", None, "invalid_request"),
         ("refresh_token", Some("nothing"), "invalid_grant"),
     ] {
-        assert_refused(&server.token(&changed(&good, name, value)).await, error);
+        assert_rejected(&server.token(&changed(&good, name, value)).await, error);
     }
     let narrowed = server.token(&[&good[..], &[("scope", "mcp:tools"), ("resource", RESOURCE)]].concat()).await;
     assert_eq!(narrowed.text("scope"), "mcp:tools");
@@ -121,9 +121,9 @@ async fn a_refresh_token_is_bound_to_its_session() {
     assert_eq!(whole.text("scope"), "mcp:tools offline_access");
 }
 
-/// K1: a refresh token that its client gives up takes its session along.
+/// K1: revoking a refresh token ends its session.
 #[tokio::test]
-async fn a_revoked_refresh_token_takes_its_session_along() {
+async fn revoking_a_refresh_token_ends_its_session() {
     let server = server().await;
     let ((client, first), (stranger, _)) = (server.refreshable().await, server.refreshable().await);
     let token = first["refresh_token"].as_str().unwrap();
@@ -131,16 +131,16 @@ async fn a_revoked_refresh_token_takes_its_session_along() {
         let form = encoded(&[("client_id", client), ("token", token), ("token_type_hint", "refresh_token")]);
         server.send(Method::POST, "/revoke", &[FORM], &form).await
     };
-    assert_refused(&revoke(&stranger).await, "invalid_request");
+    assert_rejected(&revoke(&stranger).await, "invalid_request");
     assert!(is_active(&server, first["access_token"].as_str().unwrap()).await);
     assert_eq!(revoke(&client).await.status, StatusCode::OK);
-    assert_refused(&server.refresh(&client, token).await, "invalid_grant");
+    assert_rejected(&server.refresh(&client, token).await, "invalid_grant");
     assert!(!is_active(&server, first["access_token"].as_str().unwrap()).await);
 }
 
-/// A refresh token lives for its time after its last use.
+/// A refresh token expires if it is not used.
 #[tokio::test]
-async fn a_refresh_token_expires_when_it_is_not_used() {
+async fn an_unused_refresh_token_expires() {
     let server = Server::start(|settings| {
         settings.auto_consent = true;
         settings.refresh_token_lifetime = Duration::from_secs(3600);
@@ -152,5 +152,5 @@ async fn a_refresh_token_expires_when_it_is_not_used() {
     server.clock.advance(Duration::from_secs(3599));
     let third = server.refresh(&client, &second.text("refresh_token")).await;
     server.clock.advance(Duration::from_secs(3600));
-    assert_refused(&server.refresh(&client, &third.text("refresh_token")).await, "invalid_grant");
+    assert_rejected(&server.refresh(&client, &third.text("refresh_token")).await, "invalid_grant");
 }

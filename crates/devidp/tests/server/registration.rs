@@ -1,4 +1,4 @@
-//! Open registration and its limits.
+//! Dynamic client registration and its limits.
 
 use http::{Method, StatusCode};
 use portcullis_devidp::Registration;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::*;
 
-/// A registration of the contract's shape is answered with the client's credentials.
+/// The response to a registration has the client's credentials.
 #[tokio::test]
 async fn a_client_registers() {
     let server = Server::start(|_| {}).await;
@@ -29,7 +29,7 @@ async fn a_client_registers() {
     assert!(client["client_id_issued_at"].is_u64());
     assert_eq!(client["client_name"], "Weather Notes");
     assert_eq!(client["redirect_uris"], body["redirect_uris"]);
-    assert_eq!(client["grant_types"], json!(["authorization_code"]), "what is granted, not what was asked for");
+    assert_eq!(client["grant_types"], json!(["authorization_code"]), "the granted types, not the requested ones");
     assert_eq!(client["response_types"], json!(["code"]));
     assert_eq!(client["token_endpoint_auth_method"], "client_secret_basic");
     assert!(client.get("unknown").is_none());
@@ -44,9 +44,9 @@ async fn a_public_client_gets_no_secret() {
     assert!(client.get("client_name").is_none());
 }
 
-/// K1: only https and loopback redirects are registered.
+/// K1: only https and loopback redirect URIs are accepted.
 #[tokio::test]
-async fn other_redirects_are_refused() {
+async fn other_redirect_uris_are_rejected() {
     let server = Server::start(|_| {}).await;
     let many: Vec<String> = (0..11).map(|number| format!("https://client.example/{number}")).collect();
     for redirect_uris in [
@@ -65,7 +65,7 @@ async fn other_redirects_are_refused() {
 }
 
 #[tokio::test]
-async fn other_metadata_is_refused() {
+async fn invalid_metadata_is_rejected() {
     let server = Server::start(|_| {}).await;
     let with = |name: &str, value: Value| {
         let mut body = json!({ "redirect_uris": [REDIRECT] });
@@ -91,17 +91,17 @@ async fn other_metadata_is_refused() {
     }
 }
 
-/// Keys are taken by value: a client that only says where they are is told what to send.
+/// Keys must be in `jwks`. The error for a `jwks_uri` explains this.
 #[tokio::test]
-async fn keys_elsewhere_are_refused() {
+async fn a_jwks_uri_is_rejected() {
     let server = Server::start(|_| {}).await;
     let key = SigningKey::generate(Algorithm::Es256, "one").unwrap();
     let keys = json!({ "keys": [key.public_jwk()] });
     let uri = json!("https://client.example/keys");
-    for (jwks, jwks_uri, told) in [
-        (None, Some(&uri), "send the public keys themselves, as a JWK set in jwks"),
-        (Some(&keys), Some(&uri), "jwks_uri is not read here"),
-        (None, None, "needs the public keys, as a JWK set in jwks"),
+    for (jwks, jwks_uri, message) in [
+        (None, Some(&uri), "send the public keys as a JWK set in jwks"),
+        (Some(&keys), Some(&uri), "jwks_uri is not supported"),
+        (None, None, "requires the public keys as a JWK set in jwks"),
         (Some(&json!({ "keys": [] })), None, "no usable public key"),
     ] {
         let mut body = json!({ "redirect_uris": [REDIRECT], "token_endpoint_auth_method": "private_key_jwt" });
@@ -110,14 +110,14 @@ async fn keys_elsewhere_are_refused() {
         body.as_object_mut().unwrap().retain(|_, value| !value.is_null());
         let answer = server.register_with(&body).await;
         assert_eq!((answer.status, &*answer.error()), (StatusCode::BAD_REQUEST, "invalid_client_metadata"));
-        assert!(answer.json()["error_description"].as_str().unwrap().contains(told), "{}", answer.body);
+        assert!(answer.json()["error_description"].as_str().unwrap().contains(message), "{}", answer.body);
     }
     let body = json!({ "redirect_uris": [REDIRECT], "token_endpoint_auth_method": "private_key_jwt", "jwks": keys });
     assert_eq!(server.register_with(&body).await.status, StatusCode::CREATED);
 }
 
 #[tokio::test]
-async fn large_bodies_and_other_types_are_refused() {
+async fn large_bodies_and_other_types_are_rejected() {
     let server = Server::start(|_| {}).await;
     let large = json!({ "redirect_uris": [REDIRECT], "x": "a".repeat(16 * 1024) });
     let answer = server.register_with(&large).await;
@@ -126,9 +126,9 @@ async fn large_bodies_and_other_types_are_refused() {
     assert_eq!(answer.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
 }
 
-/// K1: registrations are capped; the oldest unused client makes room, one in use does not.
+/// K1: the number of clients is limited. The oldest unused client is evicted, and used clients are not.
 #[tokio::test]
-async fn the_oldest_unused_client_makes_room() {
+async fn the_oldest_unused_client_is_evicted() {
     let server = Server::start(|settings| {
         settings.auto_consent = true;
         settings.max_clients = 2;
@@ -140,7 +140,8 @@ async fn the_oldest_unused_client_makes_room() {
     let unused = server.register().await;
     let third = server.register().await;
 
-    let status = async |client: &str| server.authorize(&request(client, verifier.challenge())).await.status;
+    let status =
+        async |client: &str| server.authorize(&authorization_request(client, verifier.challenge())).await.status;
     assert_eq!(status(&unused).await, StatusCode::BAD_REQUEST);
     assert_eq!(status(&used).await, StatusCode::FOUND);
     assert_eq!(status(&third).await, StatusCode::FOUND);
@@ -150,9 +151,9 @@ async fn the_oldest_unused_client_makes_room() {
     assert_eq!(answer.error(), "temporarily_unavailable");
 }
 
-/// K1: with an initial access token, whoever does not bring it registers nobody (RFC 7591 section 3).
+/// K1: if an initial access token is configured, requests without it are rejected (RFC 7591 section 3).
 #[tokio::test]
-async fn an_initial_access_token_is_asked_for() {
+async fn an_initial_access_token_is_required() {
     let server = Server::start(|settings| {
         settings.registration = Registration::WithToken(Secret::new("initial"));
     })
@@ -173,7 +174,7 @@ async fn an_initial_access_token_is_asked_for() {
     }
 }
 
-/// A closed registration is refused, and not in the metadata.
+/// If registration is closed, requests are rejected and the metadata has no registration endpoint.
 #[tokio::test]
 async fn registration_can_be_closed() {
     let server = Server::start(|settings| settings.registration = Registration::Closed).await;

@@ -1,4 +1,4 @@
-//! Signing keys that are replaced while the server runs.
+//! Rotation of the signing keys.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ async fn verifies(server: &Server, token: &str) -> bool {
 async fn token(server: &Server) -> String {
     let (client, verifier) = (server.register().await, verifier());
     let code = server.code(&client, &verifier).await;
-    server.token(&exchange(&client, &code, &verifier)).await.text("access_token")
+    server.token(&token_request(&client, &code, &verifier)).await.text("access_token")
 }
 
 async fn is_active(server: &Server, token: &str) -> bool {
@@ -28,10 +28,10 @@ async fn is_active(server: &Server, token: &str) -> bool {
     server.send(http::Method::POST, "/introspect", &[FORM], &form).await.json()["active"] == true
 }
 
-/// K1: after a rotation new tokens have new keys, and the old ones verify for as long as their tokens live.
+/// K1: after a rotation new tokens use new keys, and the old keys stay published until their tokens expire.
 #[tokio::test]
-async fn old_keys_stay_published_while_their_tokens_live() {
-    let server = Server::granting().await;
+async fn old_keys_stay_published_until_their_tokens_expire() {
+    let server = Server::with_auto_consent().await;
     let old = token(&server).await;
     server.control.rotate_keys(OldKeys::Keep).await.unwrap();
     let new = token(&server).await;
@@ -46,7 +46,7 @@ async fn old_keys_stay_published_while_their_tokens_live() {
     assert_eq!(published(&server).await.len(), 2);
 }
 
-/// K1: keys that are withdrawn verify nothing from then on, those of earlier rotations neither.
+/// K1: withdrawn keys and all older keys no longer verify tokens.
 #[tokio::test]
 async fn withdrawn_keys_are_gone_at_once() {
     let server = Server::start(|settings| {
@@ -68,10 +68,10 @@ async fn withdrawn_keys_are_gone_at_once() {
     assert_eq!(published(&server).await.len(), 2);
 }
 
-/// However often keys are rotated, the published set has a bound.
+/// The number of published keys is limited, even after many rotations.
 #[tokio::test]
-async fn the_published_set_has_a_bound() {
-    let server = Server::granting().await;
+async fn the_published_set_is_bounded() {
+    let server = Server::with_auto_consent().await;
     for _ in 0..10 {
         server.control.rotate_keys(OldKeys::Keep).await.unwrap();
     }

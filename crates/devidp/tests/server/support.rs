@@ -1,4 +1,4 @@
-//! A server under test, and a client that sends exactly what it is told to.
+//! The server under test and a simple HTTP client.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -49,8 +49,8 @@ impl Server {
         }
     }
 
-    /// A server that grants at once.
-    pub(crate) async fn granting() -> Self {
+    /// Starts a server with automatic consent.
+    pub(crate) async fn with_auto_consent() -> Self {
         Self::start(|settings| settings.auto_consent = true).await
     }
 
@@ -59,7 +59,7 @@ impl Server {
         self.task.await.unwrap();
     }
 
-    pub(crate) async fn send(&self, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    pub(crate) async fn send(&self, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Response {
         let stream = TcpStream::connect(self.address).await.unwrap();
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
@@ -73,18 +73,18 @@ impl Server {
         let request = request.body(Full::new(Bytes::from(body.to_owned()))).unwrap();
         let (head, body) = sender.send_request(request).await.unwrap().into_parts();
         let body = body.collect().await.unwrap().to_bytes();
-        Answer { status: head.status, headers: head.headers, body: String::from_utf8(body.to_vec()).unwrap() }
+        Response { status: head.status, headers: head.headers, body: String::from_utf8(body.to_vec()).unwrap() }
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Answer {
+    pub(crate) async fn get(&self, path: &str) -> Response {
         self.send(Method::GET, path, &[], "").await
     }
 
-    pub(crate) async fn register_with(&self, body: &Value) -> Answer {
+    pub(crate) async fn register_with(&self, body: &Value) -> Response {
         self.send(Method::POST, "/register", &[JSON], &body.to_string()).await
     }
 
-    /// Registers a public client with one loopback redirect URI, and returns its identifier.
+    /// Registers a public client with one loopback redirect URI and returns its identifier.
     pub(crate) async fn register(&self) -> String {
         let body = json!({
             "client_name": "Weather Notes",
@@ -96,17 +96,17 @@ impl Server {
         answer.json()["client_id"].as_str().unwrap().to_owned()
     }
 
-    pub(crate) async fn authorize(&self, parameters: &[(&str, &str)]) -> Answer {
+    pub(crate) async fn authorize(&self, parameters: &[(&str, &str)]) -> Response {
         self.get(&format!("/authorize?{}", encoded(parameters))).await
     }
 
-    /// Obtains a code from a server that grants at once.
+    /// Obtains a code from a server with automatic consent.
     pub(crate) async fn code(&self, client: &str, verifier: &Pkce) -> String {
-        let answer = self.authorize(&request(client, verifier.challenge())).await;
+        let answer = self.authorize(&authorization_request(client, verifier.challenge())).await;
         answer.returned("code").unwrap_or_else(|| panic!("no code: {} {}", answer.status, answer.body))
     }
 
-    /// Registers a public client that may refresh, and obtains its first tokens.
+    /// Registers a public client for refresh tokens and obtains its first tokens.
     pub(crate) async fn refreshable(&self) -> (String, Value) {
         let body = json!({
             "redirect_uris": [REDIRECT],
@@ -115,24 +115,25 @@ impl Server {
         });
         let client = self.register_with(&body).await.json()["client_id"].as_str().unwrap().to_owned();
         let verifier = verifier();
-        let parameters = changed(&request(&client, verifier.challenge()), "scope", "mcp:tools offline_access");
+        let parameters =
+            changed(&authorization_request(&client, verifier.challenge()), "scope", "mcp:tools offline_access");
         let code = self.authorize(&parameters).await.returned("code").unwrap();
-        let answer = self.token(&exchange(&client, &code, &verifier)).await;
+        let answer = self.token(&token_request(&client, &code, &verifier)).await;
         assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
         (client, answer.json())
     }
 
-    pub(crate) async fn refresh(&self, client: &str, token: &str) -> Answer {
+    pub(crate) async fn refresh(&self, client: &str, token: &str) -> Response {
         self.token(&[("grant_type", "refresh_token"), ("client_id", client), ("refresh_token", token)]).await
     }
 
-    pub(crate) async fn token(&self, parameters: &[(&str, &str)]) -> Answer {
+    pub(crate) async fn token(&self, parameters: &[(&str, &str)]) -> Response {
         self.send(Method::POST, "/token", &[FORM], &encoded(parameters)).await
     }
 }
 
-/// A good authorization request.
-pub(crate) fn request<'a>(client: &'a str, challenge: &'a str) -> Vec<(&'a str, &'a str)> {
+/// Returns the parameters of a valid authorization request.
+pub(crate) fn authorization_request<'a>(client: &'a str, challenge: &'a str) -> Vec<(&'a str, &'a str)> {
     vec![
         ("response_type", "code"),
         ("client_id", client),
@@ -145,8 +146,8 @@ pub(crate) fn request<'a>(client: &'a str, challenge: &'a str) -> Vec<(&'a str, 
     ]
 }
 
-/// A good token request of a public client.
-pub(crate) fn exchange<'a>(client: &'a str, code: &'a str, verifier: &'a Pkce) -> Vec<(&'a str, &'a str)> {
+/// Returns the parameters of a valid token request of a public client.
+pub(crate) fn token_request<'a>(client: &'a str, code: &'a str, verifier: &'a Pkce) -> Vec<(&'a str, &'a str)> {
     vec![
         ("grant_type", "authorization_code"),
         ("client_id", client),
@@ -157,13 +158,13 @@ pub(crate) fn exchange<'a>(client: &'a str, code: &'a str, verifier: &'a Pkce) -
     ]
 }
 
-/// The same parameters, with this one at that value, or without it.
+/// Returns the parameters with one changed, or removed if the value is `None`.
 pub(crate) fn changed<'a>(
     parameters: &[(&'a str, &'a str)],
     name: &'a str,
     value: impl Into<Option<&'a str>>,
 ) -> Vec<(&'a str, &'a str)> {
-    let others = parameters.iter().copied().filter(|(held, _)| *held != name);
+    let others = parameters.iter().copied().filter(|(other, _)| *other != name);
     others.chain(value.into().map(|value| (name, value))).collect()
 }
 
@@ -171,7 +172,7 @@ pub(crate) fn encoded(parameters: &[(&str, &str)]) -> String {
     form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish()
 }
 
-/// A verifier with its challenge.
+/// A PKCE verifier and its challenge.
 pub(crate) struct Pkce {
     verifier: PkceVerifier,
     challenge: PkceChallenge,
@@ -193,13 +194,13 @@ impl Pkce {
 }
 
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: String,
 }
 
-impl Answer {
+impl Response {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(|value| value.to_str().unwrap())
     }
@@ -209,12 +210,12 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap()
     }
 
-    /// A member of a JSON answer that is text.
+    /// Returns a string member of a JSON response.
     pub(crate) fn text(&self, member: &str) -> String {
         self.json()[member].as_str().unwrap_or_else(|| panic!("no {member}: {}", self.body)).to_owned()
     }
 
-    /// The `error` of a JSON answer.
+    /// Returns the `error` member of a JSON response.
     pub(crate) fn error(&self) -> String {
         self.json()["error"].as_str().unwrap_or_default().to_owned()
     }
@@ -223,25 +224,25 @@ impl Answer {
         self.headers.get(LOCATION).map(|location| Url::parse(location.to_str().unwrap()).unwrap())
     }
 
-    /// A parameter that the redirect hands to the client.
+    /// Returns a parameter of the redirect to the client.
     pub(crate) fn returned(&self, name: &str) -> Option<String> {
         let location = self.location()?;
-        location.query_pairs().find(|(held, _)| held == name).map(|(_, value)| value.into_owned())
+        location.query_pairs().find(|(other, _)| other == name).map(|(_, value)| value.into_owned())
     }
 
-    /// The value of a hidden field of the page.
+    /// Returns the ticket in the consent page.
     pub(crate) fn ticket(&self) -> String {
         let (_, rest) = self.body.split_once("name=\"ticket\" value=\"").unwrap();
         rest.split_once('"').unwrap().0.to_owned()
     }
 
-    /// Name and value of the cookie that is set.
+    /// Returns the name and value of the cookie in the response.
     pub(crate) fn cookie(&self) -> String {
         self.header("set-cookie").unwrap().split(';').next().unwrap().to_owned()
     }
 }
 
-/// The claims of a token, not verified.
+/// Returns the claims of a token without verification.
 pub(crate) fn claims(token: &str) -> Value {
     let payload = URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap()).unwrap();
     serde_json::from_slice(&payload).unwrap()

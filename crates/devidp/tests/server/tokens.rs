@@ -1,4 +1,4 @@
-//! Refusals of the token endpoint.
+//! Errors of the token endpoint.
 
 use std::time::Duration;
 
@@ -8,28 +8,28 @@ use serde_json::{Value, json};
 
 use crate::support::*;
 
-fn assert_refused(answer: &Answer, status: StatusCode, error: &str) {
+fn assert_rejected(answer: &Response, status: StatusCode, error: &str) {
     assert_eq!((answer.status, &*answer.error()), (status, error), "{}", answer.body);
     assert_eq!(answer.header("cache-control"), Some("no-store"));
     assert!(answer.json().get("access_token").is_none());
 }
 
-/// K1: a code counts once.
+/// K1: a code can be used once.
 #[tokio::test]
-async fn a_code_is_used_once() {
-    let server = Server::granting().await;
+async fn a_code_can_be_used_once() {
+    let server = Server::with_auto_consent().await;
     let client = server.register().await;
     let verifier = verifier();
     let code = server.code(&client, &verifier).await;
-    let parameters = exchange(&client, &code, &verifier);
+    let parameters = token_request(&client, &code, &verifier);
     assert_eq!(server.token(&parameters).await.status, StatusCode::OK);
-    assert_refused(&server.token(&parameters).await, StatusCode::BAD_REQUEST, "invalid_grant");
+    assert_rejected(&server.token(&parameters).await, StatusCode::BAD_REQUEST, "invalid_grant");
 }
 
-/// K1: a code is bound to client, redirect URI, verifier and resource, and is spent by a wrong try.
+/// K1: a code is bound to its client, redirect URI, verifier and resource. A failed request invalidates it.
 #[tokio::test]
 async fn a_code_is_bound_to_its_request() {
-    let server = Server::granting().await;
+    let server = Server::with_auto_consent().await;
     let client = server.register().await;
     let stranger = server.register().await;
     let (verifier, other) = (verifier(), verifier());
@@ -42,33 +42,33 @@ async fn a_code_is_bound_to_its_request() {
         ("resource", Some("http://127.0.0.1:3000/other"), "invalid_target"),
     ] {
         let code = server.code(&client, &verifier).await;
-        let good = exchange(&client, &code, &verifier);
-        assert_refused(&server.token(&changed(&good, name, value)).await, StatusCode::BAD_REQUEST, error);
-        assert_refused(&server.token(&good).await, StatusCode::BAD_REQUEST, "invalid_grant");
+        let good = token_request(&client, &code, &verifier);
+        assert_rejected(&server.token(&changed(&good, name, value)).await, StatusCode::BAD_REQUEST, error);
+        assert_rejected(&server.token(&good).await, StatusCode::BAD_REQUEST, "invalid_grant");
     }
 }
 
-/// A code lives for a minute.
+/// A code expires after a minute.
 #[tokio::test]
 async fn a_code_expires() {
-    let server = Server::granting().await;
+    let server = Server::with_auto_consent().await;
     let client = server.register().await;
     let verifier = verifier();
     let (early, late) = (server.code(&client, &verifier).await, server.code(&client, &verifier).await);
     server.clock.advance(Duration::from_millis(59_999));
-    assert_eq!(server.token(&exchange(&client, &early, &verifier)).await.status, StatusCode::OK);
+    assert_eq!(server.token(&token_request(&client, &early, &verifier)).await.status, StatusCode::OK);
     server.clock.advance(Duration::from_millis(1));
-    let answer = server.token(&exchange(&client, &late, &verifier)).await;
-    assert_refused(&answer, StatusCode::BAD_REQUEST, "invalid_grant");
+    let answer = server.token(&token_request(&client, &late, &verifier)).await;
+    assert_rejected(&answer, StatusCode::BAD_REQUEST, "invalid_grant");
 }
 
 #[tokio::test]
-async fn malformed_requests_are_refused() {
-    let server = Server::granting().await;
+async fn malformed_requests_are_rejected() {
+    let server = Server::with_auto_consent().await;
     let client = server.register().await;
     let verifier = verifier();
     let code = server.code(&client, &verifier).await;
-    let good = exchange(&client, &code, &verifier);
+    let good = token_request(&client, &code, &verifier);
     let forged = format!("{}{}", &code[..22], "A".repeat(22));
     let twice = |name: &'static str| [good.clone(), vec![(name, "x")]].concat();
     for (parameters, status, error) in [
@@ -89,19 +89,19 @@ async fn malformed_requests_are_refused() {
         (changed(&good, "client_secret", "x"), 401, "invalid_client"),
     ] {
         let answer = server.token(&parameters).await;
-        assert_refused(&answer, StatusCode::from_u16(status).unwrap(), error);
+        assert_rejected(&answer, StatusCode::from_u16(status).unwrap(), error);
         assert_eq!(answer.header("www-authenticate").is_some(), status == 401);
     }
     assert_eq!(server.token(&good).await.status, StatusCode::OK, "none of these touched the code");
 }
 
 #[tokio::test]
-async fn other_bodies_and_methods_are_refused() {
-    let server = Server::granting().await;
+async fn other_content_types_and_methods_are_rejected() {
+    let server = Server::with_auto_consent().await;
     let answer = server.send(Method::POST, "/token", &[JSON], "{}").await;
-    assert_refused(&answer, StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request");
+    assert_rejected(&answer, StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request");
     let answer = server.send(Method::POST, "/token", &[FORM], &"a".repeat(16 * 1024 + 1)).await;
-    assert_refused(&answer, StatusCode::PAYLOAD_TOO_LARGE, "invalid_request");
+    assert_rejected(&answer, StatusCode::PAYLOAD_TOO_LARGE, "invalid_request");
     let answer = server.get("/token?grant_type=authorization_code").await;
     assert_eq!((answer.status, answer.header("allow")), (StatusCode::METHOD_NOT_ALLOWED, Some("POST")));
 }
@@ -117,15 +117,15 @@ fn basic(id: &str, secret: &str) -> String {
     format!("Basic {}", STANDARD.encode(format!("{id}:{secret}")))
 }
 
-/// A confidential client proves itself by the method that it registered, and by no other.
+/// A confidential client must authenticate with its registered method.
 #[tokio::test]
-async fn confidential_clients_authenticate_as_registered() {
-    let server = Server::granting().await;
+async fn confidential_clients_use_their_registered_method() {
+    let server = Server::with_auto_consent().await;
     let verifier = verifier();
     for method in ["client_secret_basic", "client_secret_post"] {
         let (client, secret) = confidential(&server, method).await;
         let code = server.code(&client, &verifier).await;
-        let bare = exchange(&client, &code, &verifier);
+        let bare = token_request(&client, &code, &verifier);
         let in_form = |secret| changed(&bare, "client_secret", secret);
         let send = async |authorization: Option<String>, parameters: Vec<(&str, &str)>| {
             let mut headers = vec![FORM];
@@ -134,20 +134,20 @@ async fn confidential_clients_authenticate_as_registered() {
         };
         let (right, wrong) = (basic(&client, &secret), basic(&client, "wrong"));
         let (by_header, by_form) = (send(Some(wrong), bare.clone()).await, send(None, in_form("wrong")).await);
-        assert_refused(&by_header, StatusCode::UNAUTHORIZED, "invalid_client");
-        assert_refused(&by_form, StatusCode::UNAUTHORIZED, "invalid_client");
-        assert_refused(&send(None, bare.clone()).await, StatusCode::UNAUTHORIZED, "invalid_client");
+        assert_rejected(&by_header, StatusCode::UNAUTHORIZED, "invalid_client");
+        assert_rejected(&by_form, StatusCode::UNAUTHORIZED, "invalid_client");
+        assert_rejected(&send(None, bare.clone()).await, StatusCode::UNAUTHORIZED, "invalid_client");
         let both = send(Some(right.clone()), in_form(&secret)).await;
-        assert_refused(&both, StatusCode::BAD_REQUEST, "invalid_request");
+        assert_rejected(&both, StatusCode::BAD_REQUEST, "invalid_request");
         let another = changed(&bare, "client_id", "another");
-        assert_refused(&send(Some(right.clone()), another).await, StatusCode::BAD_REQUEST, "invalid_request");
+        assert_rejected(&send(Some(right.clone()), another).await, StatusCode::BAD_REQUEST, "invalid_request");
         let bearer = send(Some("Bearer x".to_owned()), bare.clone()).await;
-        assert_refused(&bearer, StatusCode::UNAUTHORIZED, "invalid_client");
+        assert_rejected(&bearer, StatusCode::UNAUTHORIZED, "invalid_client");
 
         let is_basic = method == "client_secret_basic";
         let swapped =
             if is_basic { send(None, in_form(&secret)).await } else { send(Some(right.clone()), bare.clone()).await };
-        assert_refused(&swapped, StatusCode::UNAUTHORIZED, "invalid_client");
+        assert_rejected(&swapped, StatusCode::UNAUTHORIZED, "invalid_client");
         let good = if is_basic { send(Some(right), bare.clone()).await } else { send(None, in_form(&secret)).await };
         assert_eq!(good.status, StatusCode::OK, "{}", good.body);
     }

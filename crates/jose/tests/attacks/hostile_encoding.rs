@@ -1,3 +1,5 @@
+//! Malformed and non-canonical encodings.
+
 use std::sync::{Arc, LazyLock};
 
 use portcullis_jose::{Algorithm, Compact, JoseError, KeySet, SigningKey};
@@ -14,11 +16,11 @@ fn segments() -> [&'static str; 3] {
     segments.try_into().unwrap()
 }
 
-/// C9: the size is judged before anything is read; at the limit the token is taken.
+/// C9: the size is checked before the token is parsed. A token of exactly the maximum size is accepted.
 #[test]
 fn longer_than_allowed() {
-    let rubbish = "x".repeat(101);
-    assert_eq!(Compact::parse(&rubbish, 100).unwrap_err(), JoseError::TooLarge { limit: 100 });
+    let invalid = "x".repeat(101);
+    assert_eq!(Compact::parse(&invalid, 100).unwrap_err(), JoseError::TooLarge { limit: 100 });
     assert_eq!(Compact::parse(&TOKEN, TOKEN.len() - 1).unwrap_err(), JoseError::TooLarge { limit: TOKEN.len() - 1 });
     assert!(KEYS.verify(&Compact::parse(&TOKEN, TOKEN.len()).unwrap()).is_ok());
 }
@@ -45,19 +47,19 @@ fn not_three_segments() {
     }
 }
 
-/// C2: one text for each token: padding, whitespace, the other alphabet and unused bits that are not zero are refused
-/// in every segment.
+/// C2: a token has only one encoding: padding, whitespace, the other alphabet and non-zero unused bits are rejected in
+/// every segment.
 #[test]
-fn other_spellings_of_the_same_bytes() {
+fn non_canonical_encodings() {
     let original = segments();
     assert_eq!(verify(&KEYS, &TOKEN), Ok(PAYLOAD.to_vec()));
-    for place in 0..3 {
-        let spell = |text: String| {
+    for position in 0..3 {
+        let verify_with = |text: String| {
             let mut segments = original.map(str::to_owned);
-            segments[place] = text;
+            segments[position] = text;
             verify(&KEYS, &segments.join("."))
         };
-        let segment = original[place];
+        let segment = original[position];
         for text in [
             format!("{segment}="),
             format!("{segment}=="),
@@ -72,21 +74,21 @@ fn other_spellings_of_the_same_bytes() {
             format!("{segment}A"),
             format!("{segment}%3D"),
         ] {
-            assert!(spell(text.clone()).is_err(), "{text}");
+            assert!(verify_with(text.clone()).is_err(), "{text}");
         }
-        // The last character of a segment whose length is no multiple of four has unused bits.
+        // If the length is not a multiple of four, the last character has unused bits.
         if !segment.len().is_multiple_of(4) {
             const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
             let last = *segment.as_bytes().last().unwrap();
-            let at = ALPHABET.iter().position(|letter| *letter == last).unwrap();
-            let text = format!("{}{}", &segment[..segment.len() - 1], char::from(ALPHABET[at + 1]));
-            assert!(spell(text).is_err());
+            let index = ALPHABET.iter().position(|letter| *letter == last).unwrap();
+            let text = format!("{}{}", &segment[..segment.len() - 1], char::from(ALPHABET[index + 1]));
+            assert!(verify_with(text).is_err());
         }
     }
     assert!(original.iter().any(|segment| !segment.len().is_multiple_of(4)));
 }
 
-/// C2: a signature has exactly the key's length: cut, stretched and DER forms are refused.
+/// C2: a signature must have the exact length for its key. Truncated, extended and DER signatures are rejected.
 #[test]
 fn signatures_of_another_length() {
     for algorithm in [Algorithm::Es256, Algorithm::Es384, Algorithm::Es512, Algorithm::EdDsa] {
@@ -102,7 +104,7 @@ fn signatures_of_another_length() {
         };
         assert_eq!(bytes.len(), expected);
         let zero = vec![0; expected];
-        for spoiled in [
+        for changed in [
             &bytes[1..],
             &bytes[..expected - 1],
             &[&bytes[..], &[0]].concat(),
@@ -112,25 +114,25 @@ fn signatures_of_another_length() {
             &vec![0xff; 5000],
             &zero,
         ] {
-            let token = format!("{signed}.{}", crate::support::encode(spoiled));
+            let token = format!("{signed}.{}", crate::support::encode(changed));
             assert_eq!(verify(&keys, &token), Err(JoseError::Signature), "{algorithm}");
         }
     }
 }
 
 #[test]
-fn an_empty_payload_is_a_payload() {
+fn an_empty_payload_is_accepted() {
     assert_eq!(verify(&KEYS, &KEY.sign("JWT", b"").unwrap()), Ok(vec![]));
 }
 
 proptest! {
     #[test]
-    fn any_text_is_judged_without_panic(token in ".{0,200}") {
+    fn random_strings_do_not_panic(token in ".{0,200}") {
         let _ = verify(&KEYS, &token);
     }
 
     #[test]
-    fn any_three_segments_are_judged_without_panic(
+    fn random_headers_and_payloads_do_not_panic(
         header in proptest::collection::vec(any::<u8>(), 0..60),
         payload in proptest::collection::vec(any::<u8>(), 0..60),
     ) {
@@ -138,9 +140,9 @@ proptest! {
         let _ = verify(&KEYS, &token);
     }
 
-    /// What was signed is what is read.
+    /// Signed tokens parse to their input.
     #[test]
-    fn signed_tokens_read_back(typ in ".{0,20}", kid in ".{0,20}", payload in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn signed_tokens_round_trip(typ in ".{0,20}", kid in ".{0,20}", payload in proptest::collection::vec(any::<u8>(), 0..200)) {
         let header = serde_json::json!({ "alg": "Ed25519", "typ": typ, "kid": kid }).to_string();
         let token = KEY.dangerous_sign_with_header(header.as_bytes(), &payload).unwrap();
         let compact = Compact::parse(&token, 4096).unwrap();
@@ -150,12 +152,12 @@ proptest! {
         prop_assert_eq!(compact.unverified_payload(), &*payload);
     }
 
-    /// No change of one character leaves a token that verifies.
+    /// A token with one changed character does not verify.
     #[test]
-    fn one_changed_character_spoils_the_token(at in any::<prop::sample::Index>(), letter in "[ -~]") {
-        let at = at.index(TOKEN.len());
+    fn one_changed_character_invalidates_the_token(index in any::<prop::sample::Index>(), letter in "[ -~]") {
+        let index = index.index(TOKEN.len());
         let mut changed = TOKEN.clone();
-        changed.replace_range(at..=at, &letter);
+        changed.replace_range(index..=index, &letter);
         prop_assert_eq!(verify(&KEYS, &changed).is_ok(), changed == *TOKEN);
     }
 }

@@ -1,9 +1,11 @@
+//! The choice of the key for a token.
+
 use portcullis_jose::{Algorithm, JoseError};
 use serde_json::json;
 
 use crate::support::{PAYLOAD, RSA, all, changed, import, key, published, verify};
 
-/// C2: a token that names another published key is verified by that one alone.
+/// C2: a token is verified only with the key that its `kid` names.
 #[test]
 fn the_kid_of_another_key() {
     let (first, second) = (key(Algorithm::Es256, "first"), key(Algorithm::Es256, "second"));
@@ -14,7 +16,7 @@ fn the_kid_of_another_key() {
     assert_eq!(verify(&keys, &second.sign("JWT", PAYLOAD).unwrap()), Ok(PAYLOAD.to_vec()));
 }
 
-/// C10: an identifier that nobody published is told apart from a bad signature, so that keys can be fetched anew.
+/// C10: an unknown identifier and an invalid signature give different errors, so the caller can fetch the keys again.
 #[test]
 fn an_unknown_kid() {
     let signer = key(Algorithm::Es256, "ec");
@@ -30,7 +32,7 @@ fn an_unknown_kid() {
     assert_eq!(verify(&Default::default(), &RSA.sign("JWT", PAYLOAD).unwrap()), Err(JoseError::UnknownKey));
 }
 
-/// C2: one identifier for keys of different types works: the pair of identifier and algorithm decides.
+/// C2: two keys of different types can share an identifier, because the algorithm is part of the choice.
 #[test]
 fn one_kid_for_two_types() {
     let (ec, ed) = (key(Algorithm::Es256, "k"), key(Algorithm::EdDsa, "k"));
@@ -40,7 +42,7 @@ fn one_kid_for_two_types() {
     }
 }
 
-/// C2: several keys of one identifier and algorithm are ambiguous, and only they.
+/// C2: keys with the same identifier and algorithm are ambiguous. Other keys are not affected.
 #[test]
 fn one_kid_for_two_keys_of_one_algorithm() {
     let (first, second) = (key(Algorithm::Es256, "k"), key(Algorithm::Es256, "k"));
@@ -52,9 +54,9 @@ fn one_kid_for_two_keys_of_one_algorithm() {
     assert_eq!(verify(&keys, &other.sign("JWT", PAYLOAD).unwrap()), Ok(PAYLOAD.to_vec()));
 }
 
-/// C3: a token without `kid` is tried with the one key that fits the algorithm, with a `kid` of its own or not.
+/// C3: a token without `kid` is verified with the only key for its algorithm, whether that key has a `kid` or not.
 #[test]
-fn no_kid_and_one_fitting_key() {
+fn no_kid_and_one_matching_key() {
     let (ec, ed) = (key(Algorithm::Es256, "ec"), key(Algorithm::EdDsa, "ed"));
     let token = ec.dangerous_sign_with_header(br#"{"alg":"ES256"}"#, PAYLOAD).unwrap();
     assert_eq!(verify(&published(&[&ec, &ed]), &token), Ok(PAYLOAD.to_vec()));
@@ -63,9 +65,9 @@ fn no_kid_and_one_fitting_key() {
     assert_eq!(verify(&nameless, &ec.sign("JWT", PAYLOAD).unwrap()), Err(JoseError::UnknownKey));
 }
 
-/// C3: a token without `kid` is tried with none of several fitting keys, and not without one.
+/// C3: a token without `kid` is rejected if several keys or no key match its algorithm.
 #[test]
-fn no_kid_and_no_single_fitting_key() {
+fn no_kid_and_no_single_matching_key() {
     let (first, second) = (key(Algorithm::Es256, "first"), key(Algorithm::Es256, "second"));
     let token = first.dangerous_sign_with_header(br#"{"alg":"ES256"}"#, PAYLOAD).unwrap();
     assert_eq!(verify(&published(&[&first, &second]), &token), Err(JoseError::AmbiguousKey));

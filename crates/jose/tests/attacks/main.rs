@@ -1,4 +1,4 @@
-//! Attacks on tokens and keys, one file a family.
+//! Attacks on tokens and keys, one file per class of attacks.
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 

@@ -1,3 +1,5 @@
+//! Keys, sets and tokens for the attacks.
+
 use std::sync::{Arc, LazyLock};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -8,7 +10,7 @@ use serde_json::{Value, json};
 pub(crate) const PAYLOAD: &[u8] = br#"{"sub":"alice"}"#;
 const MAX_TOKEN: usize = 16 * 1024;
 
-/// One RSA key for the whole run: it takes long to make.
+/// One RSA key for all tests, because generating it is slow.
 pub(crate) static RSA: LazyLock<Arc<SigningKey>> = LazyLock::new(|| key(Algorithm::Rs256, "rsa"));
 
 pub(crate) fn key(algorithm: Algorithm, kid: &str) -> Arc<SigningKey> {
@@ -24,7 +26,7 @@ pub(crate) fn import(jwks: &[Value], allowed: AlgorithmSet) -> (KeySet, Vec<Reje
     KeySet::from_jwks(&JwkSet::parse(document.as_bytes()).unwrap(), allowed).unwrap()
 }
 
-/// The keys, all algorithms allowed.
+/// Returns the set of the keys. All algorithms are allowed.
 pub(crate) fn published(keys: &[&SigningKey]) -> KeySet {
     let jwks: Vec<Value> = keys.iter().map(|key| key.public_jwk()).collect();
     let (set, rejected) = import(&jwks, all());
@@ -37,7 +39,7 @@ pub(crate) fn verify(keys: &KeySet, token: &str) -> Result<Vec<u8>, JoseError> {
     keys.verify(&compact).map(|payload| payload.bytes().to_vec())
 }
 
-/// Changes members of a JWK; a null takes one off.
+/// Changes members of a JWK. A null removes the member.
 pub(crate) fn changed(mut jwk: Value, changes: Value) -> Value {
     let members = jwk.as_object_mut().unwrap();
     for (name, value) in changes.as_object().unwrap() {

@@ -1,4 +1,4 @@
-//! Published test vectors.
+//! Tests with published vectors.
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
@@ -9,7 +9,7 @@ use portcullis_jose::{Algorithm, Compact, KeySet};
 use portcullis_metadata::JwkSet;
 use serde_json::{Value, json};
 
-/// The payload, when the token verifies with these keys, all algorithms allowed.
+/// Returns the payload if the token verifies with these keys. All algorithms are allowed.
 fn verified(keys: &[Value], token: &str) -> Option<Vec<u8>> {
     let document = json!({ "keys": keys }).to_string();
     let jwks = JwkSet::parse(document.as_bytes()).unwrap();

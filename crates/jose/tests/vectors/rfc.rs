@@ -1,3 +1,5 @@
+//! The examples of RFC 7515 and RFC 8037.
+
 use serde_json::json;
 
 use crate::verified;
@@ -42,7 +44,7 @@ fn rfc_7515_es512() {
     assert_eq!(verified(&[key], token).as_deref(), Some(&b"Payload"[..]));
 }
 
-/// C2: RFC 7515 appendix A.1 and A.5, HMAC and `none`, are refused.
+/// C2: the HMAC and `none` examples of RFC 7515 appendix A.1 and A.5 are rejected.
 #[test]
 fn rfc_7515_without_a_public_key() {
     let key = json!({ "kty": "oct", "k": "AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ-EstJQLr_T-1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow" });

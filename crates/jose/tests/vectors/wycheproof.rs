@@ -1,4 +1,4 @@
-//! The Wycheproof vectors, from the folder that `PORTCULLIS_VECTORS` names. Without it they are not run, and say so.
+//! The Wycheproof vectors in the folder named by `PORTCULLIS_VECTORS`. Without that variable they are skipped with a message.
 
 use std::{env, fs, path::Path};
 
@@ -8,8 +8,8 @@ use crate::verified;
 
 const FOLDER: &str = "PORTCULLIS_VECTORS";
 
-/// Vectors that the set calls valid and that are refused here, with the reason.
-const REFUSED_SIGNATURES: &[(u64, &str)] = &[
+/// Vectors that are marked as valid but are rejected here, with the reason.
+const REJECTED_SIGNATURES: &[(u64, &str)] = &[
     (1, "HMAC"),
     (346, "the key's alg is PS256, the token's PS384"),
     (347, "the key's alg is ES521, which is not registered"),
@@ -20,32 +20,32 @@ const REFUSED_SIGNATURES: &[(u64, &str)] = &[
     (357, "HMAC"),
     (358, "HMAC"),
     (359, "HMAC"),
-    (372, "HMAC, and no base64url"),
-    (373, "HMAC, and no base64url"),
+    (372, "HMAC, and not base64url"),
+    (373, "HMAC, and not base64url"),
     (376, "HMAC"),
     (377, "HMAC"),
 ];
 
-const REFUSED_KEYS: &[(u64, &str)] = &[(2, "HMAC"), (13, "HMAC"), (14, "HMAC"), (15, "HMAC")];
+const REJECTED_KEYS: &[(u64, &str)] = &[(2, "HMAC"), (13, "HMAC"), (14, "HMAC"), (15, "HMAC")];
 
-/// Vectors that the set calls invalid and that verify here, with the reason.
-const ACCEPTED_KEYS: &[(u64, &str)] = &[(7, "primes of the ROCA form are the issuer's to avoid")];
+/// Vectors that are marked as invalid but verify here, with the reason.
+const ACCEPTED_KEYS: &[(u64, &str)] = &[(7, "the issuer must avoid primes with the ROCA weakness")];
 
-/// C2: the published signature vectors, altered padding, signatures, encodings and algorithms among them.
+/// C2: the signature vectors, including altered padding, signatures, encodings and algorithms.
 #[test]
 fn json_web_signature() {
     let Some(vectors) = vectors("json_web_signature") else { return };
-    run(&vectors, 401, REFUSED_SIGNATURES, &[]);
+    run(&vectors, 401, REJECTED_SIGNATURES, &[]);
 }
 
-/// C2: the published key vectors, wrong uses, sizes, exponents, curves and points among them.
+/// C2: the key vectors, including wrong uses, sizes, exponents, curves and points.
 #[test]
 fn json_web_key() {
     let Some(vectors) = vectors("json_web_key") else { return };
-    run(&vectors, 26, REFUSED_KEYS, ACCEPTED_KEYS);
+    run(&vectors, 26, REJECTED_KEYS, ACCEPTED_KEYS);
 }
 
-/// C2: the figures of RFC 7520 whose keys name another algorithm than their tokens verify once the keys name none.
+/// C2: the RFC 7520 figures whose keys have another `alg` than their tokens verify after `alg` is removed from the keys.
 #[test]
 fn rfc_7520_figures() {
     let Some(vectors) = vectors("json_web_signature") else { return };
@@ -61,38 +61,39 @@ fn rfc_7520_figures() {
     assert_eq!(verifying, 6);
 }
 
-/// A set of vectors; `None` when no folder is named. A folder that does not have it is an error.
-#[expect(clippy::print_stderr, reason = "a test that did not run says so")]
+/// Reads a vector set. Returns `None` if the variable is not set. Panics if the folder does not have the set.
+#[expect(clippy::print_stderr, reason = "a skipped test must be visible")]
 fn vectors(name: &str) -> Option<Value> {
     let Some(folder) = env::var_os(FOLDER) else {
-        eprintln!("not run: the Wycheproof set {name}, for {FOLDER} names no folder");
+        eprintln!("skipped: the Wycheproof set {name}, because {FOLDER} is not set");
         return None;
     };
     let file = Path::new(&folder).join(name).with_extension("json");
-    let text = fs::read(&file).unwrap_or_else(|error| panic!("{FOLDER} has no {}: {error}", file.display()));
-    Some(serde_json::from_slice(&text).unwrap())
+    let json = fs::read(&file).unwrap_or_else(|error| panic!("{FOLDER} has no {}: {error}", file.display()));
+    Some(serde_json::from_slice(&json).unwrap())
 }
 
-fn run(vectors: &Value, total: usize, refused: &[(u64, &str)], accepted: &[(u64, &str)]) {
-    let mut seen = 0;
-    let mut surprises = Vec::new();
+/// Checks that exactly the vectors marked as valid verify, apart from the listed exceptions.
+fn run(vectors: &Value, total: usize, rejected: &[(u64, &str)], accepted: &[(u64, &str)]) {
+    let mut count = 0;
+    let mut failures = Vec::new();
     for group in vectors["testGroups"].as_array().unwrap() {
         let key = group.get("public").unwrap_or(&group["private"]);
         let keys = key.get("keys").and_then(Value::as_array).cloned().unwrap_or_else(|| vec![key.clone()]);
         for test in group["tests"].as_array().unwrap() {
-            seen += 1;
+            count += 1;
             let id = test["tcId"].as_u64().unwrap();
             let listed = |list: &[(u64, &str)]| list.iter().any(|(listed, _)| *listed == id);
             let expected = match test["result"].as_str().unwrap() {
-                "valid" => !listed(refused),
+                "valid" => !listed(rejected),
                 _ => listed(accepted),
             };
             let token = test["jws"].as_str().map_or_else(|| test["jws"].to_string(), str::to_owned);
             if verified(&keys, &token).is_some() != expected {
-                surprises.push((id, test["comment"].to_string()));
+                failures.push((id, test["comment"].to_string()));
             }
         }
     }
-    assert_eq!(seen, total);
-    assert_eq!(surprises, []);
+    assert_eq!(count, total);
+    assert_eq!(failures, []);
 }

@@ -1,27 +1,29 @@
+//! Tests of the challenge parser and builder.
+
 use http::HeaderValue;
 use proptest::{option, prelude::*};
 use url::Url;
 
 use super::*;
-use crate::Scopes;
+use crate::identifier::Scopes;
 
 fn parse(value: &str) -> Result<Vec<Challenge>, ChallengeError> {
     parse_challenges([value.as_bytes()])
 }
 
-/// The challenges in a form that is short to compare: scheme, then token68 or parameters.
-fn shown(challenges: &[Challenge]) -> String {
-    let one = |challenge: &Challenge| {
+/// Formats challenges briefly: the scheme, then the token68 or the parameters.
+fn format_challenges(challenges: &[Challenge]) -> String {
+    let format_one = |challenge: &Challenge| {
         let parameters: String = challenge.params().map(|(name, value)| format!(" {name}=<{value}>")).collect();
         let token68 = challenge.token68().map(|text| format!(" <{text}>")).unwrap_or_default();
         format!("{}{token68}{parameters}", challenge.scheme())
     };
-    challenges.iter().map(one).collect::<Vec<_>>().join("; ")
+    challenges.iter().map(format_one).collect::<Vec<_>>().join("; ")
 }
 
-/// B5: several challenges in one value, token68, quoted pairs, odd spacing, empty list elements.
+/// B5: several challenges in one value, token68, quoted pairs, unusual spacing and empty list elements are parsed.
 #[test]
-fn well_formed_values_are_read() {
+fn well_formed_values_are_parsed() {
     for (value, expected) in [
         ("", ""),
         (" , ,\t,", ""),
@@ -50,27 +52,30 @@ fn well_formed_values_are_read() {
         ("Bearer !#$%&'*+-.^_`|~09azAZ=v", "Bearer !#$%&'*+-.^_`|~09azAZ=<v>"),
         ("Bearer a=\"\u{e4}\t\"", "Bearer a=<\u{e4}\t>"),
     ] {
-        assert_eq!(parse(value).map(|challenges| shown(&challenges)).as_deref(), Ok(expected), "{value:?}");
+        assert_eq!(parse(value).map(|challenges| format_challenges(&challenges)).as_deref(), Ok(expected), "{value:?}");
     }
 }
 
-/// B5: several headers count as one list.
+/// B5: several field lines form one list.
 #[test]
-fn several_values_are_one_list() {
+fn several_values_form_one_list() {
     let values: [&[u8]; 4] = [b"Basic realm=a", b"", b"Bearer realm=b", b"error=c, Negotiate"];
-    assert_eq!(shown(&parse_challenges(values).unwrap()), "Basic realm=<a>; Bearer realm=<b> error=<c>; Negotiate");
+    assert_eq!(
+        format_challenges(&parse_challenges(values).unwrap()),
+        "Basic realm=<a>; Bearer realm=<b> error=<c>; Negotiate"
+    );
 }
 
-/// B5: bytes that are not UTF-8 are replaced, not refused.
+/// B5: bytes that are not UTF-8 are replaced, not rejected.
 #[test]
-fn other_encodings_are_replaced() {
+fn invalid_utf8_is_replaced() {
     let challenges = parse_challenges([b"Bearer a=\"M\xfcller\"".as_slice()]).unwrap();
     assert_eq!(challenges[0].param("A"), Some("M\u{fffd}ller"));
 }
 
-/// B5: anything malformed is an error.
+/// B5: malformed values are rejected.
 #[test]
-fn malformed_values_are_refused() {
+fn malformed_values_are_rejected() {
     for value in [
         "=",
         "=a",
@@ -112,16 +117,16 @@ fn malformed_values_are_refused() {
     }
 }
 
-/// B5: a parameter is there once (RFC 9110 section 11.2).
+/// B5: duplicate parameters are rejected (RFC 9110 section 11.2).
 #[test]
-fn duplicate_parameters_are_refused() {
+fn duplicate_parameters_are_rejected() {
     assert_eq!(parse("Bearer realm=a, x=b, REALM=c"), Err(ChallengeError::DuplicateParameter));
     assert!(parse("Bearer realm=a, Basic realm=b").is_ok());
 }
 
-/// B5: sizes and counts are bounded.
+/// B5: sizes and counts are limited.
 #[test]
-fn limits_hold() {
+fn limits_are_enforced() {
     let parameters = |count: usize| (0..count).map(|n| format!(", p{n}=v")).collect::<String>();
     assert!(parse(&format!("Bearer realm=a{}", parameters(63))).is_ok());
     assert_eq!(parse(&format!("Bearer realm=a{}", parameters(64))), Err(ChallengeError::TooManyParameters));
@@ -134,7 +139,7 @@ fn limits_hold() {
     assert_eq!(parse_challenges([half.as_bytes(), half.as_bytes()]), Err(ChallengeError::TooLarge));
 }
 
-/// B5, G1: the first bearer challenge is found among others, whatever its letter case.
+/// B5, G1: the first bearer challenge is found among others, in any letter case.
 #[test]
 fn the_bearer_challenge_is_found() {
     let challenges = parse(
@@ -157,9 +162,9 @@ fn the_bearer_challenge_is_found() {
     assert_eq!(BearerChallenge::from_challenges(&parse("Basic realm=a").unwrap()), None);
 }
 
-/// B5: an empty or malformed scope says nothing.
+/// B5: an empty or malformed scope is ignored.
 #[test]
-fn useless_scopes_are_left_out() {
+fn invalid_scopes_are_ignored() {
     for value in [r#"Bearer scope="""#, r#"Bearer scope=" ""#, r#"Bearer scope="a\"b""#, "Bearer YQ==", "Bearer"] {
         assert_eq!(BearerChallenge::from_challenges(&parse(value).unwrap()).unwrap(), BearerChallenge::default());
     }
@@ -169,9 +174,9 @@ fn metadata_url() -> Url {
     Url::parse("https://mcp.example/.well-known/oauth-protected-resource/mcp").unwrap()
 }
 
-/// B1, B2: the forms that a guard sends.
+/// B1, B2: the builder produces the values that a guard sends.
 #[test]
-fn built_values_look_as_expected() {
+fn built_values() {
     assert_eq!(
         BearerChallengeBuilder::new("mcp", &metadata_url()).build(),
         r#"Bearer realm="mcp", resource_metadata="https://mcp.example/.well-known/oauth-protected-resource/mcp""#
@@ -190,9 +195,9 @@ fn built_values_look_as_expected() {
     );
 }
 
-/// B4: no realm and no description adds a parameter, a challenge or a line.
+/// B4: no realm or description can add a parameter, a challenge or a field line.
 #[test]
-fn nothing_escapes_its_quotes() {
+fn values_cannot_end_the_quoted_string() {
     for hostile in [
         "\"",
         "\\",
@@ -213,12 +218,12 @@ fn nothing_escapes_its_quotes() {
     }
 }
 
-fn readable(text: &str) -> String {
+fn with_replacements(text: &str) -> String {
     text.chars().map(|c| if (' '..='~').contains(&c) { c } else { '?' }).collect()
 }
 
-/// One parameter in one of the spellings that the grammar allows.
-fn spelled() -> impl Strategy<Value = (String, String, String)> {
+/// One parameter in any form that the grammar allows: its name, its value and the form.
+fn parameter() -> impl Strategy<Value = (String, String, String)> {
     let space = "[ \t]{0,2}";
     (("[a-zA-Z0-9_-]{1,6}", "[a-z0-9.]{1,6}", "[ -~\t]{0,8}", any::<bool>()), (space, space)).prop_map(
         |((name, token, text, quoted), (before, after))| {
@@ -232,9 +237,9 @@ fn spelled() -> impl Strategy<Value = (String, String, String)> {
 }
 
 proptest! {
-    /// B4, B5: what is built reads back, whatever it was built from.
+    /// B4, B5: any built value parses to its input.
     #[test]
-    fn what_is_built_reads_back(
+    fn built_values_round_trip(
         realm: String,
         path: String,
         scope in option::of("[a-z:]{1,6}( [a-z:]{1,6}){0,2}"),
@@ -255,49 +260,49 @@ proptest! {
         let challenges = parse_challenges([value.as_bytes()]).unwrap();
         prop_assert_eq!(challenges.len(), 1);
         let expected = BearerChallenge {
-            realm: Some(readable(&realm)),
+            realm: Some(with_replacements(&realm)),
             resource_metadata: Some(url.into()),
             scope,
             error: description.as_ref().map(|_| "invalid_token".to_owned()),
-            error_description: description.as_deref().map(readable),
+            error_description: description.as_deref().map(with_replacements),
             error_uri: None,
         };
         prop_assert_eq!(BearerChallenge::from_challenges(&challenges), Some(expected));
     }
 
-    /// B5: every spelling that the grammar allows reads as what it says.
+    /// B5: every form that the grammar allows parses to the same value.
     #[test]
-    fn spellings_do_not_matter(
-        challenges in prop::collection::vec(("[A-Za-z0-9]{1,8}", prop::collection::vec(spelled(), 1..4)), 1..4),
+    fn all_forms_parse_to_the_same_value(
+        challenges in prop::collection::vec(("[A-Za-z0-9]{1,8}", prop::collection::vec(parameter(), 1..4)), 1..4),
         separator in "[ \t]{0,2},[, \t]{0,3}",
     ) {
         let mut value = String::new();
         let mut expected = Vec::new();
         for (scheme, parameters) in challenges {
-            let mut held: Vec<(String, String)> = Vec::new();
-            for (name, text, spelling) in parameters {
-                if held.iter().any(|(other, _)| other.eq_ignore_ascii_case(&name)) {
+            let mut expected_parameters: Vec<(String, String)> = Vec::new();
+            for (name, text, form) in parameters {
+                if expected_parameters.iter().any(|(other, _)| other.eq_ignore_ascii_case(&name)) {
                     continue;
                 }
-                let before = if held.is_empty() { format!("{separator}{scheme} ") } else { separator.clone() };
+                let before = if expected_parameters.is_empty() { format!("{separator}{scheme} ") } else { separator.clone() };
                 value.push_str(&before);
-                value.push_str(&spelling);
-                held.push((name, text));
+                value.push_str(&form);
+                expected_parameters.push((name, text));
             }
-            expected.push(Challenge { scheme, credentials: Credentials::Parameters(held) });
+            expected.push(Challenge { scheme, credentials: Credentials::Parameters(expected_parameters) });
         }
         prop_assert_eq!(parse(&value), Ok(expected));
     }
 
-    /// B5: no bytes panic.
+    /// B5: no input causes a panic.
     #[test]
-    fn no_bytes_panic(values in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..3)) {
+    fn random_bytes_do_not_panic(values in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..3)) {
         let _ = parse_challenges(values.iter().map(Vec::as_slice));
     }
 
-    /// B5: no text that is nearly well formed panics.
+    /// B5: no nearly well-formed input causes a panic.
     #[test]
-    fn no_near_miss_panics(value in r#"([A-Za-z]{1,3}|[ ,="\\\t]|ä){0,30}"#) {
+    fn nearly_well_formed_values_do_not_panic(value in r#"([A-Za-z]{1,3}|[ ,="\\\t]|ä){0,30}"#) {
         let _ = parse(&value);
     }
 }

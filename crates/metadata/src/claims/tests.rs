@@ -1,8 +1,13 @@
+//! Tests of the claim parsers.
+
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::numeric_date;
+use crate::{
+    identifier::{Audience, Scopes},
+    time::{UnixTime, numeric_date},
+};
 
 fn parse(payload: &str) -> Result<AccessTokenClaims, ClaimsError> {
     AccessTokenClaims::parse(payload.as_bytes())
@@ -12,9 +17,9 @@ fn scopes(payload: Value) -> Result<String, ClaimsError> {
     parse(&payload.to_string()).map(|claims| claims.scope.to_string())
 }
 
-/// C5, C6, C7: each claim lands in its field, all others in `extra`.
+/// C5, C6, C7: each claim is parsed into its field, and all others into `extra`.
 #[test]
-fn a_token_is_read() {
+fn claims_are_parsed() {
     let claims = parse(
         r#"{"iss":"https://as.example","sub":"s","aud":["a",1],"exp":10,"nbf":9.5,"iat":9,"scope":"b a","client_id":"c",
             "azp":"z","jti":"j","typ":"Bearer","cnf":{"jkt":"x"},"sid":"1","auth_time":8}"#,
@@ -35,9 +40,9 @@ fn a_token_is_read() {
     assert_eq!(claims.extra.keys().collect::<Vec<_>>(), ["auth_time", "sid"]);
 }
 
-/// C6: an audience is a text, or the texts of a list.
+/// C6: the audience is a string or the strings of an array.
 #[test]
-fn audiences_are_read_from_either_form() {
+fn an_audience_is_a_string_or_an_array() {
     for (aud, entries) in [
         ("\"a\"", vec!["a"]),
         ("[\"a\"]", vec!["a"]),
@@ -46,16 +51,16 @@ fn audiences_are_read_from_either_form() {
         ("[]", vec![]),
     ] {
         let payload = format!("{{\"aud\":{aud}}}");
-        let read = UnverifiedClaims::parse(payload.as_bytes()).unwrap();
-        assert_eq!(read.audience().map(Iterator::collect::<Vec<_>>).as_ref(), Some(&entries), "{aud}");
+        let claims = UnverifiedClaims::parse(payload.as_bytes()).unwrap();
+        assert_eq!(claims.audience().map(Iterator::collect::<Vec<_>>).as_ref(), Some(&entries), "{aud}");
         assert_eq!(parse(&payload).unwrap().aud, Some(Audience::new(entries)), "{aud}");
     }
     assert_eq!(UnverifiedClaims::parse(b"{}").unwrap().audience().map(Iterator::count), None);
 }
 
-/// C5: a claim of the wrong type refuses the token, `null` too.
+/// C5: a claim of the wrong type is rejected, and so is `null`.
 #[test]
-fn wrong_types_are_refused() {
+fn wrong_types_are_rejected() {
     for claim in ["iss", "sub", "client_id", "azp", "jti", "typ"] {
         for value in ["null", "1", "true", "[]", "[\"a\"]", "{}"] {
             let error = parse(&format!(r#"{{"{claim}":{value}}}"#)).unwrap_err();
@@ -69,9 +74,9 @@ fn wrong_types_are_refused() {
     }
 }
 
-/// C7: absurd dates are refused in each of the three claims.
+/// C7: invalid dates are rejected in each of the three claims.
 #[test]
-fn absurd_dates_are_refused() {
+fn invalid_dates_are_rejected() {
     for claim in ["exp", "nbf", "iat"] {
         for value in ["-1", "1e18", "18446744073709551616", "\"10\"", "null", "true", "[10]"] {
             let error = parse(&format!(r#"{{"{claim}":{value}}}"#)).unwrap_err();
@@ -81,9 +86,9 @@ fn absurd_dates_are_refused() {
     }
 }
 
-/// C7: a claim that is there twice refuses the token, however its name is written.
+/// C7: duplicate claims are rejected, even if one name is escaped.
 #[test]
-fn duplicates_are_refused() {
+fn duplicates_are_rejected() {
     for payload in [
         r#"{"exp":1,"exp":2}"#,
         r#"{"aud":"a","sub":"s","aud":"a"}"#,
@@ -95,16 +100,16 @@ fn duplicates_are_refused() {
 }
 
 #[test]
-fn what_is_no_object_is_refused() {
+fn other_values_than_an_object_are_rejected() {
     for payload in ["", "[]", "null", "\"a\"", "{", "{}{}", "{\"a\":\"\\ud800\"}"] {
         assert_eq!(parse(payload), Err(ClaimsError::NotAnObject), "{payload}");
     }
     assert_eq!(AccessTokenClaims::parse(b"{\"a\":\"\xff\"}"), Err(ClaimsError::NotAnObject));
 }
 
-/// C8: a string or an array, in `scope` or else in `scp`.
+/// C8: scopes are a string or an array, in `scope` or, if it is missing, in `scp`.
 #[test]
-fn scopes_are_read_from_either_claim() {
+fn scopes_come_from_scope_or_scp() {
     assert_eq!(scopes(json!({})).unwrap(), "");
     assert_eq!(scopes(json!({"scope": ""})).unwrap(), "");
     assert_eq!(scopes(json!({"scope": " b  a "})).unwrap(), "a b");
@@ -114,9 +119,9 @@ fn scopes_are_read_from_either_claim() {
     assert_eq!(scopes(json!({"scope": "a", "scp": ["admin"]})).unwrap(), "a");
 }
 
-/// C8: an entry of an array is one name, never several.
+/// C8: `scope_text` returns the string of `scope` or, if it is missing, of `scp`.
 #[test]
-fn what_was_read_stands_in_the_payload() {
+fn the_payload_and_the_scope_string_are_returned() {
     for payload in [r#"{"sub":"alice","scope":"b a"}"#, r#" {"sub":"alice","scp":"b a"}"#] {
         let claims = UnverifiedClaims::parse(payload.as_bytes()).unwrap();
         assert_eq!((claims.payload(), claims.scope_text()), (payload.as_bytes(), Some("b a")));
@@ -126,8 +131,9 @@ fn what_was_read_stands_in_the_payload() {
     }
 }
 
+/// C8: an entry of an array is a single name.
 #[test]
-fn malformed_scopes_are_refused() {
+fn malformed_scopes_are_rejected() {
     for payload in [
         json!({"scope": ["a b"]}),
         json!({"scope": [""]}),
@@ -141,9 +147,9 @@ fn malformed_scopes_are_refused() {
     assert_eq!(scopes(json!({"scope": ["a", 1]})).unwrap_err().code(), "claims.type");
 }
 
-/// C1, C5: the peek sees what the full reading sees, or fails.
+/// C1, C5: `unverified_issuer` returns the issuer or fails.
 #[test]
-fn the_peek_finds_the_issuer() {
+fn the_unverified_issuer_is_found() {
     assert_eq!(unverified_issuer(br#" {"a":[{"iss":"b"}],"iss":"c"}"#), Ok(Some("c".to_owned())));
     assert_eq!(unverified_issuer(br#"{"\u0069ss":"\u0063"}"#), Ok(Some("c".to_owned())));
     assert_eq!(unverified_issuer(b"{}"), Ok(None));
@@ -152,7 +158,7 @@ fn the_peek_finds_the_issuer() {
     }
 }
 
-/// An object, sound or nearly so, with names that are met again and values that are at odds with them.
+/// A valid or nearly valid object with duplicate names and values of the wrong type.
 fn object() -> impl Strategy<Value = String> {
     let name = prop::sample::select(vec!["sub", "aud", "exp", "scope", "scp", "cnf", "a", "b", "\\u0073ub", "\\u0061"]);
     let value = prop::sample::select(vec![
@@ -181,17 +187,18 @@ fn object() -> impl Strategy<Value = String> {
     })
 }
 
-fn is_sound(payload: &str, value: &Map<String, Value>) -> bool {
-    let text = |name: &str| value.get(name).is_none_or(Value::is_string);
-    let date = value.get("exp").is_none_or(|exp| numeric_date::parse(exp).is_some());
-    let audience = value.get("aud").is_none_or(|aud| aud.is_string() || aud.is_array());
-    let written = payload.replace("{\"a\":1,\"a\":2}", "0").replace("{\"a\":[1e999]}", "0");
-    text("sub") && date && audience && written.matches("\":").count() == value.len()
+/// Whether the payload must be accepted, decided from its parsed form.
+fn is_valid(payload: &str, value: &Map<String, Value>) -> bool {
+    let is_string = |name: &str| value.get(name).is_none_or(Value::is_string);
+    let has_date = value.get("exp").is_none_or(|exp| numeric_date::parse(exp).is_some());
+    let has_audience = value.get("aud").is_none_or(|aud| aud.is_string() || aud.is_array());
+    let without_nested_names = payload.replace("{\"a\":1,\"a\":2}", "0").replace("{\"a\":[1e999]}", "0");
+    is_string("sub") && has_date && has_audience && without_nested_names.matches("\":").count() == value.len()
 }
 
-/// C7: among many claims one that is there twice is found, too.
+/// C7: a duplicate among many claims is found.
 #[test]
-fn duplicates_among_many_are_refused() {
+fn duplicates_among_many_are_rejected() {
     for count in [1, 23, 24, 25, 26, 2000] {
         let names: Vec<String> = (0..count).map(|number| format!("\"c{}\":0", number * 7919 % 3001)).collect();
         assert!(parse(&format!("{{{}}}", names.join(","))).is_ok(), "{count}");
@@ -202,9 +209,9 @@ fn duplicates_among_many_are_refused() {
     }
 }
 
-/// C7: claims that nobody reads are held to the depth that others are.
+/// C7: the depth of unknown claims is limited, too.
 #[test]
-fn depth_is_bounded() {
+fn depth_is_limited() {
     let nested = |depth: usize| format!("{{\"a\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
     assert!(parse(&nested(100)).is_ok());
     for depth in [128, 10_000, 100_000] {
@@ -214,37 +221,37 @@ fn depth_is_bounded() {
 }
 
 proptest! {
-    /// C7: no payload panics.
+    /// C7: no payload causes a panic.
     #[test]
-    fn no_payload_panics(payload in r#"\{("(exp|iat|nbf|aud|scope)":[-0-9.eE"\[\]a ]{0,12},?){0,3}\}"#) {
+    fn random_payloads_do_not_panic(payload in r#"\{("(exp|iat|nbf|aud|scope)":[-0-9.eE"\[\]a ]{0,12},?){0,3}\}"#) {
         let _ = parse(&payload);
         let _ = unverified_issuer(payload.as_bytes());
     }
 
-    /// C5, C7: what is taken is what plain serde_json takes, less repetitions, wrong types and absurd dates.
+    /// C5, C7: the parser accepts what serde_json accepts, except duplicates, wrong types and invalid dates.
     #[test]
-    fn readings_agree(payload in object()) {
+    fn the_parser_agrees_with_serde_json(payload in object()) {
         let value: Option<Map<String, Value>> = serde_json::from_str(&payload).ok();
-        let read = UnverifiedClaims::parse(payload.as_bytes());
-        prop_assert_eq!(read.is_ok(), value.as_ref().is_some_and(|value| is_sound(&payload, value)), "{:?}", read);
-        let (Ok(read), Some(value)) = (read, value) else { return Ok(()) };
-        prop_assert_eq!(read.sub(), value.get("sub").and_then(Value::as_str));
-        prop_assert_eq!(read.has_cnf(), value.contains_key("cnf"));
-        prop_assert_eq!(read.has_other("a"), value.contains_key("a"));
+        let claims = UnverifiedClaims::parse(payload.as_bytes());
+        prop_assert_eq!(claims.is_ok(), value.as_ref().is_some_and(|value| is_valid(&payload, value)), "{:?}", claims);
+        let (Ok(claims), Some(value)) = (claims, value) else { return Ok(()) };
+        prop_assert_eq!(claims.sub(), value.get("sub").and_then(Value::as_str));
+        prop_assert_eq!(claims.has_cnf(), value.contains_key("cnf"));
+        prop_assert_eq!(claims.has_other("a"), value.contains_key("a"));
         let owned = parse(&payload);
-        prop_assert_eq!(owned.clone().map(|owned| owned.scope), read.scopes());
+        prop_assert_eq!(owned.clone().map(|owned| owned.scope), claims.scopes());
         if let Ok(owned) = owned {
-            prop_assert_eq!(&owned.aud, &read.audience().map(Audience::new));
-            for (name, kept) in &owned.extra {
-                prop_assert_eq!(Some(kept), value.get(name));
+            prop_assert_eq!(&owned.aud, &claims.audience().map(Audience::new));
+            for (name, extra) in &owned.extra {
+                prop_assert_eq!(Some(extra), value.get(name));
             }
             prop_assert_eq!(owned.cnf.as_ref(), value.get("cnf"));
         }
     }
 
-    /// C1: whatever the full reading takes, the peek reads the same issuer of it.
+    /// C1: `unverified_issuer` and the full parser return the same issuer.
     #[test]
-    fn peek_and_full_reading_agree(iss: Option<String>, other: String) {
+    fn both_functions_return_the_same_issuer(iss: Option<String>, other: String) {
         let mut payload = json!({"sub": other, "nested": {"iss": "no"}});
         if let Some(iss) = &iss {
             payload["iss"] = json!(iss);

@@ -1,131 +1,129 @@
-use super::ClaimsError;
-use crate::{Scopes, UnixTime};
+//! [`UnverifiedClaims`]: claims borrowed from a payload whose signature may not be verified.
 
-mod general;
-mod plain;
-mod reading;
+mod fast_path;
+mod json_parser;
+mod parsed;
 
-use reading::{Found, Reading};
+use crate::{claims::error::ClaimsError, identifier::Scopes, time::UnixTime};
+use parsed::{ClaimValue, ParsedClaims};
 
-/// The claims of an access token, read in one pass and borrowed from the payload.
+/// The claims of an access token, parsed in one pass and borrowed from the payload.
 ///
-/// It takes what [`AccessTokenClaims::parse`](crate::AccessTokenClaims::parse) takes and refuses what that refuses, but
-/// for malformed scope names, which [`scopes`](Self::scopes) refuses. Evidence of nothing: whoever made the payload may
-/// have written anything into it.
+/// [`parse`](Self::parse) accepts the same payloads as [`AccessTokenClaims::parse`](crate::AccessTokenClaims::parse),
+/// except that malformed scope names are reported by [`scopes`](Self::scopes). The claims prove nothing: anyone may
+/// have written the payload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnverifiedClaims<'p> {
     payload: &'p [u8],
-    read: Reading<'p>,
+    parsed: ParsedClaims<'p>,
 }
 
 impl<'p> UnverifiedClaims<'p> {
-    /// Reads the decoded payload of a token.
+    /// Parses the decoded payload of a token.
     ///
     /// # Errors
-    /// When the payload is not one JSON object with each claim once, or when a claim that is told here has the wrong
-    /// type or is no date.
+    /// Fails if the payload is not a JSON object without duplicate claims, or a claim that has a method here has the wrong
+    /// type or is not a valid date.
     pub fn parse(payload: &'p [u8]) -> Result<Self, ClaimsError> {
-        let text = str::from_utf8(payload).map_err(|_| ClaimsError::NotAnObject)?;
-        // Read in its place: so many fields are not moved about for nothing.
-        let mut claims = Self { payload, read: Reading::default() };
-        if plain::read_into(&mut claims.read, text).is_none() {
-            claims.read = general::read(text)?;
+        let json = str::from_utf8(payload).map_err(|_| ClaimsError::NotAnObject)?;
+        // The claims are parsed in place to avoid moving a large struct.
+        let mut claims = Self { payload, parsed: ParsedClaims::default() };
+        if fast_path::parse_into(&mut claims.parsed, json).is_none() {
+            claims.parsed = json_parser::parse(json)?;
         }
-        claims.read.check_types()?;
+        claims.parsed.check_types()?;
         Ok(claims)
     }
 
-    /// Who made the token.
+    /// Returns the issuer.
     pub fn iss(&self) -> Option<&str> {
-        self.read.iss.text()
+        self.parsed.iss.as_str()
     }
 
-    /// Whom it speaks for.
+    /// Returns the subject.
     pub fn sub(&self) -> Option<&str> {
-        self.read.sub.text()
+        self.parsed.sub.as_str()
     }
 
-    /// When it ends.
+    /// Returns the expiration time.
     pub fn exp(&self) -> Option<UnixTime> {
-        self.read.exp.date()
+        self.parsed.exp.as_date()
     }
 
-    /// When it begins.
+    /// Returns the time before which the token is not valid.
     pub fn nbf(&self) -> Option<UnixTime> {
-        self.read.nbf.date()
+        self.parsed.nbf.as_date()
     }
 
-    /// When it was made.
+    /// Returns the time of issue.
     pub fn iat(&self) -> Option<UnixTime> {
-        self.read.iat.date()
+        self.parsed.iat.as_date()
     }
 
-    /// The client that it was given to.
+    /// Returns the client to which the token was issued.
     pub fn client_id(&self) -> Option<&str> {
-        self.read.client_id.text()
+        self.parsed.client_id.as_str()
     }
 
-    /// The authorized party: the client, as OpenID providers name it.
+    /// Returns the authorized party: the client in tokens of OpenID providers.
     pub fn azp(&self) -> Option<&str> {
-        self.read.azp.text()
+        self.parsed.azp.as_str()
     }
 
-    /// The token's identifier.
+    /// Returns the token identifier.
     pub fn jti(&self) -> Option<&str> {
-        self.read.jti.text()
+        self.parsed.jti.as_str()
     }
 
-    /// What kind of token its maker says it is; not the header member of that name.
+    /// Returns the token type as a claim. This is not the `typ` of the JWS header.
     pub fn typ(&self) -> Option<&str> {
-        self.read.typ.text()
+        self.parsed.typ.as_str()
     }
 
-    /// Whether the token is bound to its sender (RFC 7800), in whatever form: `null` is one.
+    /// Returns whether the payload has a confirmation claim (RFC 7800) of any type, including `null`.
     pub fn has_cnf(&self) -> bool {
-        !matches!(self.read.cnf, Found::Nothing)
+        !self.parsed.cnf.is_missing()
     }
 
-    /// For whom it is meant: the strings of `aud`, none where there is no such claim. Entries that are no strings are
-    /// left out, so that they never match anything.
+    /// Returns the strings of `aud`, or `None` if the claim is missing. Array entries that are not strings are dropped,
+    /// so they never match a resource.
     pub fn audience(&self) -> Option<impl Iterator<Item = &str>> {
-        (!matches!(self.read.aud, Found::Nothing)).then(|| self.read.aud.texts().iter().map(AsRef::as_ref))
+        (!self.parsed.aud.is_missing()).then(|| self.parsed.aud.strings().iter().map(AsRef::as_ref))
     }
 
-    /// Whether there is a claim of this name that is not told here.
+    /// Returns whether the payload has a claim with this name that has no method here.
     pub fn has_other(&self, name: &str) -> bool {
-        self.read.others.iter().any(|other| other == name)
+        self.parsed.others.iter().any(|other| other == name)
     }
 
-    /// The payload that they were read from. Texts without escapes borrow from it.
+    /// Returns the payload from which the claims were parsed. Strings without escapes borrow from it.
     pub fn payload(&self) -> &'p [u8] {
         self.payload
     }
 
-    /// The text of `scope`, in its absence of `scp`, as it stands there; none where it is a list, or absent.
+    /// Returns the string value of `scope` or, if it is missing, of `scp`. Returns `None` if the claim is an array or both
+    /// are missing.
     pub fn scope_text(&self) -> Option<&str> {
-        match self.granted().1 {
-            Found::Text(text) => Some(text),
-            _ => None,
-        }
+        self.scope_claim().1.as_str()
     }
 
-    /// What the token allows, read like [`AccessTokenClaims::scope`](crate::AccessTokenClaims::scope).
+    /// Returns the granted scopes, parsed like [`AccessTokenClaims::scope`](crate::AccessTokenClaims::scope).
     ///
     /// # Errors
-    /// When the claim is no string and no array of strings, or has a malformed scope name.
+    /// Fails if the claim is neither a string nor an array of strings, or has a malformed scope name.
     pub fn scopes(&self) -> Result<Scopes, ClaimsError> {
-        let (claim, found) = self.granted();
-        let scopes = match found {
-            Found::Nothing => return Ok(Scopes::empty()),
-            Found::Text(text) => Scopes::parse(text),
-            Found::Entries { texts, others: false } => Scopes::from_names(texts.iter().map(AsRef::as_ref)),
+        let (claim, value) = self.scope_claim();
+        let scopes = match value {
+            ClaimValue::Missing => return Ok(Scopes::empty()),
+            ClaimValue::String(names) => Scopes::parse(names),
+            ClaimValue::Array { strings, has_others: false } => Scopes::from_names(strings.iter().map(AsRef::as_ref)),
             _ => return Err(ClaimsError::WrongType { claim }),
         };
         scopes.map_err(|_| ClaimsError::Scope { claim })
     }
 
-    /// The claim that says what is granted: `scope`, in its absence `scp`.
-    fn granted(&self) -> (&'static str, &Found<'p>) {
-        if matches!(self.read.scope, Found::Nothing) { ("scp", &self.read.scp) } else { ("scope", &self.read.scope) }
+    /// Returns the name and value of the claim with the scopes: `scope` or, if it is missing, `scp`.
+    fn scope_claim(&self) -> (&'static str, &ClaimValue<'p>) {
+        if self.parsed.scope.is_missing() { ("scp", &self.parsed.scp) } else { ("scope", &self.parsed.scope) }
     }
 }

@@ -1,26 +1,30 @@
+//! [`ObjectBuilder`]: serializes a document.
+
 use serde_json::{Map, Value};
 use url::Url;
 
-use crate::{UnixTime, numeric_date};
+use crate::time::{UnixTime, numeric_date};
 
-/// Writes one JSON object: the named members over a copy of the unknown ones.
+/// Builds a JSON object from unknown members and known ones.
 ///
-/// A member that has a setter is what its setter says, also when the unknown members hold that name.
+/// A known member replaces an unknown member with the same name.
 pub(crate) struct ObjectBuilder(Map<String, Value>);
 
 impl ObjectBuilder {
-    pub(crate) fn over(extra: &Map<String, Value>) -> Self {
+    /// Starts with a copy of the unknown members.
+    pub(crate) fn new(extra: &Map<String, Value>) -> Self {
         Self(extra.clone())
     }
 
-    /// For metadata documents, which have no member with an empty array (RFC 8414 and RFC 9728, both
-    /// section 3.2).
-    pub(crate) fn over_metadata(extra: &Map<String, Value>) -> Self {
+    /// Like [`new`](Self::new), but omits members with an empty array, as metadata documents require (RFC 8414 and
+    /// RFC 9728, both section 3.2).
+    pub(crate) fn for_metadata(extra: &Map<String, Value>) -> Self {
         let is_empty = |value: &Value| value.as_array().is_some_and(Vec::is_empty);
         let kept = extra.iter().filter(|(_, value)| !is_empty(value));
         Self(kept.map(|(name, value)| (name.clone(), value.clone())).collect())
     }
 
+    /// Sets a member, or removes it if the value is `None`.
     pub(crate) fn value(&mut self, member: &'static str, value: Option<Value>) {
         match value {
             Some(value) => self.0.insert(member.to_owned(), value),
@@ -28,17 +32,17 @@ impl ObjectBuilder {
         };
     }
 
-    pub(crate) fn string(&mut self, member: &'static str, text: Option<&str>) {
-        self.value(member, text.map(Value::from));
+    pub(crate) fn string(&mut self, member: &'static str, string: Option<&str>) {
+        self.value(member, string.map(Value::from));
     }
 
-    /// Left out when there is no entry.
+    /// Sets an array of strings. An empty one is omitted.
     pub(crate) fn strings<'a>(&mut self, member: &'static str, entries: impl IntoIterator<Item = &'a str>) {
         let entries: Vec<Value> = entries.into_iter().map(Value::from).collect();
         self.value(member, (!entries.is_empty()).then_some(Value::Array(entries)));
     }
 
-    /// Left out when there is no entry.
+    /// Sets an array of strings. An empty one is omitted.
     pub(crate) fn list(&mut self, member: &'static str, entries: &[String]) {
         self.strings(member, entries.iter().map(String::as_str));
     }
@@ -55,8 +59,8 @@ impl ObjectBuilder {
         self.string(member, url.map(Url::as_str));
     }
 
-    pub(crate) fn date(&mut self, member: &'static str, date: Option<UnixTime>) {
-        self.value(member, date.map(numeric_date::build));
+    pub(crate) fn numeric_date(&mut self, member: &'static str, date: Option<UnixTime>) {
+        self.value(member, date.map(numeric_date::to_value));
     }
 
     pub(crate) fn into_json(self) -> Vec<u8> {

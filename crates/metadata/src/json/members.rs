@@ -1,21 +1,27 @@
+//! [`Members`]: reads the members of a document.
+
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::ParsedObject;
-use crate::{DocumentError, UnixTime, numeric_date, uri};
+use crate::{
+    identifier::uri,
+    json::{error::DocumentError, object::ParsedObject},
+    time::{UnixTime, numeric_date},
+};
 
-/// The members of one JSON object, taken out one by one; what is left over are the unknown ones.
+/// The members of a JSON object. Known members are taken out by name; the remaining ones are unknown.
+///
+/// An optional member that is `null` counts as missing, because several authorization servers send `null`.
 pub(crate) struct Members(Map<String, Value>);
 
 impl Members {
-    /// Reads a document in which `null` for an optional member means that it is not there, as several
-    /// authorization servers write it.
+    /// Parses a document that must be a JSON object without duplicate members.
     pub(crate) fn parse(document: &[u8]) -> Result<Self, DocumentError> {
-        Ok(Self::of(object(document)?))
+        let object: ParsedObject = serde_json::from_slice(document).map_err(|_| DocumentError::NotJson)?;
+        object.into_members().map(Self)
     }
 
-    /// The same for an object that has been read already.
-    pub(crate) fn of(members: Map<String, Value>) -> Self {
+    pub(crate) fn new(members: Map<String, Value>) -> Self {
         Self(members)
     }
 
@@ -30,24 +36,26 @@ impl Members {
     pub(crate) fn string(&mut self, member: &'static str) -> Result<Option<String>, DocumentError> {
         match self.value(member) {
             None => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text)),
+            Some(Value::String(string)) => Ok(Some(string)),
             Some(_) => Err(DocumentError::WrongType { member, expected: "a string" }),
         }
     }
 
-    /// A string that must be there and must not be empty.
+    /// Takes a string that must be present and not empty.
     pub(crate) fn required_string(&mut self, member: &'static str) -> Result<String, DocumentError> {
-        let text = self.string(member)?.ok_or(DocumentError::Missing { member })?;
-        if text.is_empty() { Err(DocumentError::Empty { member }) } else { Ok(text) }
+        let string = self.string(member)?.ok_or(DocumentError::Missing { member })?;
+        if string.is_empty() { Err(DocumentError::Empty { member }) } else { Ok(string) }
     }
 
     pub(crate) fn strings(&mut self, member: &'static str) -> Result<Option<Vec<String>>, DocumentError> {
         self.value(member)
-            .map(|value| strings_of(value).ok_or(DocumentError::WrongType { member, expected: "an array of strings" }))
+            .map(|value| {
+                into_strings(value).ok_or(DocumentError::WrongType { member, expected: "an array of strings" })
+            })
             .transpose()
     }
 
-    /// An array of strings in which leaving it out and leaving it empty mean the same.
+    /// Takes an array of strings. A missing array counts as empty.
     pub(crate) fn list(&mut self, member: &'static str) -> Result<Vec<String>, DocumentError> {
         Ok(self.strings(member)?.unwrap_or_default())
     }
@@ -60,7 +68,7 @@ impl Members {
         }
     }
 
-    /// An absolute `http` or `https` URL without a fragment.
+    /// Takes an absolute `http` or `https` URL without a fragment.
     pub(crate) fn endpoint(&mut self, member: &'static str) -> Result<Option<Url>, DocumentError> {
         self.string(member)?
             .map(|text| {
@@ -72,27 +80,22 @@ impl Members {
             .transpose()
     }
 
-    pub(crate) fn date(&mut self, member: &'static str) -> Result<Option<UnixTime>, DocumentError> {
+    pub(crate) fn numeric_date(&mut self, member: &'static str) -> Result<Option<UnixTime>, DocumentError> {
         self.value(member).map(|value| numeric_date::parse(&value).ok_or(DocumentError::Date { member })).transpose()
     }
 
-    /// The members that nothing has taken.
-    pub(crate) fn rest(self) -> Map<String, Value> {
+    /// Returns the members that were not taken.
+    pub(crate) fn remaining(self) -> Map<String, Value> {
         self.0
     }
 }
 
-fn object(document: &[u8]) -> Result<Map<String, Value>, DocumentError> {
-    let parsed: ParsedObject = serde_json::from_slice(document).map_err(|_| DocumentError::NotJson)?;
-    parsed.into_members()
-}
-
-fn strings_of(value: Value) -> Option<Vec<String>> {
+fn into_strings(value: Value) -> Option<Vec<String>> {
     let Value::Array(entries) = value else { return None };
     entries
         .into_iter()
         .map(|entry| match entry {
-            Value::String(text) => Some(text),
+            Value::String(string) => Some(string),
             _ => None,
         })
         .collect()

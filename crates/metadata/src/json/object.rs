@@ -1,3 +1,5 @@
+//! [`ParsedObject`]: a JSON object without duplicate members.
+
 use std::fmt;
 
 use serde::{
@@ -6,12 +8,12 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
-use crate::DocumentError;
+use crate::json::error::DocumentError;
 
-/// Any JSON value, read as an object that has each member once.
+/// A JSON value that should be an object without duplicate members.
 ///
-/// `serde_json::Map` alone keeps the last of two members with one name. Two readers that disagree about
-/// which one counts is how checks get bypassed, so neither counts here.
+/// `serde_json::Map` keeps the last of two members with the same name. Parsers that disagree on which one counts allow
+/// attackers to bypass checks, so duplicates are rejected.
 pub(crate) enum ParsedObject {
     Members(Map<String, Value>),
     Duplicate,

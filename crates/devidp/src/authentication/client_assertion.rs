@@ -1,0 +1,53 @@
+//! Client assertions: the `private_key_jwt` authentication method.
+
+use portcullis_jose::{Compact, KeySet};
+use portcullis_metadata::AccessTokenClaims;
+
+use crate::{
+    app::App,
+    authentication::assertion::{self, MAX_ASSERTION},
+    server::oauth_error::{ErrorCode, ErrorResponse},
+};
+
+/// The only supported value of `client_assertion_type` (RFC 7523 section 2.2).
+pub(crate) const TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+
+/// A client assertion that is not verified yet (RFC 7523 section 2.2, `private_key_jwt`).
+pub(crate) struct ClientAssertion<'a> {
+    compact: Compact<'a>,
+    client_id: Box<str>,
+}
+
+impl<'a> ClientAssertion<'a> {
+    /// Parses an assertion. Its issuer and its subject must both be the client.
+    pub(crate) fn parse(assertion: &'a str) -> Result<Self, ErrorResponse> {
+        let compact =
+            Compact::parse(assertion, MAX_ASSERTION).map_err(|_| failed("client_assertion is not a signed JWT"))?;
+        let types = ["JWT", "client-authentication+jwt"];
+        if compact.header().typ().is_some_and(|typ| !types.iter().any(|expected| expected.eq_ignore_ascii_case(typ))) {
+            return Err(failed("client_assertion is a JWT of the wrong type"));
+        }
+        let claims = AccessTokenClaims::parse(compact.unverified_payload());
+        match claims.map(|claims| (claims.iss, claims.sub)) {
+            Ok((Some(issuer), Some(subject))) if issuer == subject => {
+                Ok(Self { compact, client_id: subject.as_str().into() })
+            }
+            _ => Err(failed("iss and sub of client_assertion must both be the client identifier")),
+        }
+    }
+
+    /// Returns the client identifier that the assertion claims.
+    pub(crate) fn client_id(&self) -> &str {
+        &self.client_id
+    }
+
+    /// Verifies the assertion with the client's keys and rejects reuse.
+    pub(crate) fn verify(&self, app: &App, keys: &KeySet) -> Result<(), ErrorResponse> {
+        let claims = assertion::verify(app, keys, &self.compact, app.issuer.as_str()).map_err(failed)?;
+        assertion::use_once(app, &claims).map_err(failed)
+    }
+}
+
+const fn failed(description: &'static str) -> ErrorResponse {
+    ErrorResponse::new(ErrorCode::InvalidClient, description)
+}

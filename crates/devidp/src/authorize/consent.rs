@@ -1,0 +1,143 @@
+//! The consent page: displaying it and handling its submission.
+
+use std::sync::Arc;
+
+use http::{
+    HeaderMap, StatusCode,
+    header::{COOKIE, HOST, ORIGIN},
+};
+use portcullis_metadata::Secret;
+
+use crate::{
+    app::{App, TICKET_LIFETIME},
+    authorize::{AuthorizationRequest, code, error_location, page::ConsentPage, user::is_user_name},
+    handle::{Handle, random_text},
+    server::{
+        endpoint::Endpoint,
+        form::Params,
+        oauth_error::{ErrorCode, ErrorResponse},
+        respond::{self, Reply},
+    },
+    tables::RowAction,
+};
+
+/// A displayed consent page that is not answered yet.
+pub(crate) struct PendingConsent {
+    ticket: Handle,
+    browser: Secret,
+    request: Arc<AuthorizationRequest>,
+}
+
+enum Decision {
+    Allow,
+    Deny,
+}
+
+const COOKIE_NAME: &str = "portcullis-consent";
+const COOKIE_BYTES: usize = 16;
+const COOKIE_CHARS: usize = 22;
+
+/// Displays the consent page. Its ticket can be used once and only in this browser.
+pub(crate) fn show(app: &App, request: AuthorizationRequest, headers: &HeaderMap) -> Result<Reply, getrandom::Error> {
+    // An existing cookie is reused, so several pages can be open in one browser.
+    let browser = match parse_cookie(headers) {
+        Some(browser) => browser,
+        None => Secret::new(random_text(COOKIE_BYTES)?.as_str()),
+    };
+    let ticket = Handle::generate()?;
+    let user = request.login_hint.as_deref().unwrap_or(&app.settings.user);
+    let page = ConsentPage {
+        request: &request,
+        user,
+        ticket: ticket.as_str(),
+        action: &Endpoint::Consent.path(&app.settings.issuer_path),
+    };
+    let reply = respond::page(StatusCode::OK, |nonce| page.html(nonce))?;
+    // SameSite is Lax, because a Strict cookie is not sent when another site links here, and each page would then set a new
+    // one. Form posts from other sites send neither. Cookies do not depend on the port, so the path separates the cookie
+    // from those of other local servers. The cookie is not Secure because the server uses http.
+    let cookie = format!(
+        "{COOKIE_NAME}={}; Path={}; Max-Age={}; HttpOnly; SameSite=Lax",
+        browser.secret(),
+        Endpoint::Authorize.path(&app.settings.issuer_path),
+        TICKET_LIFETIME.as_secs()
+    );
+    let id = ticket.id().to_owned();
+    // Every entry is evictable, so this never fails.
+    let _ = app.tickets.insert(&id, PendingConsent { ticket, browser, request: Arc::new(request) }, |_| true);
+    Ok(respond::with_cookie(reply, &cookie))
+}
+
+/// Handles the submission of a consent page and redirects to the client with a code or `access_denied`.
+///
+/// The submission must come from a page of this server (`Origin`), from the browser to which the page was sent (cookie), and
+/// must be the first one (ticket).
+pub(crate) fn decide(app: &App, headers: &HeaderMap, form: &Params) -> Result<Reply, getrandom::Error> {
+    let reject = |status, reason| {
+        tracing::warn!(consent.description = reason, "rejected a consent page submission");
+        respond::error_page(status, reason)
+    };
+    if !is_same_origin(headers) {
+        return reject(StatusCode::FORBIDDEN, "The answer did not come from a page of this server.");
+    }
+    let decision = match form.get("decision") {
+        Ok(Some("allow")) => Decision::Allow,
+        Ok(Some("deny")) => Decision::Deny,
+        _ => return reject(StatusCode::BAD_REQUEST, "The answer is neither allow nor deny."),
+    };
+    let user = form.get("user").ok().flatten().map(str::trim).filter(|user| is_user_name(user));
+    let user: Box<str> = match (&decision, user) {
+        (_, Some(user)) => user.into(),
+        (Decision::Deny, None) => "".into(),
+        (Decision::Allow, None) => {
+            return reject(StatusCode::BAD_REQUEST, "A user name has 1 to 64 characters and no control characters.");
+        }
+    };
+    let Some(request) = redeem_ticket(app, headers, form) else {
+        return reject(
+            StatusCode::BAD_REQUEST,
+            "This page was answered before, is older than ten minutes, or was shown in another browser. Start again from the application.",
+        );
+    };
+    let location = match decision {
+        Decision::Allow => code::issue(app, Arc::unwrap_or_clone(request), user)?,
+        Decision::Deny => {
+            let error = ErrorResponse::new(ErrorCode::AccessDenied, "the user denied the request");
+            error_location(app, &request.redirect, request.state.as_deref(), error)
+        }
+    };
+    Ok(respond::redirect(StatusCode::SEE_OTHER, &location))
+}
+
+/// Returns the request of the ticket if the ticket belongs to this browser. The ticket is removed.
+fn redeem_ticket(app: &App, headers: &HeaderMap, form: &Params) -> Option<Arc<AuthorizationRequest>> {
+    let presented = Handle::parse(form.get("ticket").ok()??)?;
+    let browser = parse_cookie(headers)?;
+    app.tickets.update(presented.id(), |pending| {
+        if presented.matches(&pending.ticket) && browser == pending.browser {
+            (Some(Arc::clone(&pending.request)), RowAction::Remove)
+        } else {
+            (None, RowAction::Keep)
+        }
+    })?
+}
+
+/// Returns whether `Origin` is the origin of this server.
+fn is_same_origin(headers: &HeaderMap) -> bool {
+    let (Some(origin), Some(host)) = (headers.get(ORIGIN), headers.get(HOST)) else {
+        return false;
+    };
+    origin.as_bytes().strip_prefix(b"http://").is_some_and(|origin| origin == host.as_bytes())
+}
+
+/// Returns the value of the consent cookie if it is well formed.
+fn parse_cookie(headers: &HeaderMap) -> Option<Secret> {
+    let pairs =
+        headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(';'));
+    let mut values = pairs.filter_map(|pair| pair.trim().strip_prefix(COOKIE_NAME)?.strip_prefix('='));
+    let is_well_formed = |value: &&str| {
+        value.len() == COOKIE_CHARS
+            && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    };
+    values.find(is_well_formed).map(Secret::new)
+}

@@ -1,0 +1,200 @@
+//! Dynamic client registration (RFC 7591).
+
+use std::sync::Arc;
+
+use http::{HeaderMap, StatusCode, header::AUTHORIZATION};
+use portcullis_metadata::{
+    ClientMetadata, ClientRegistrationRequest, ClientRegistrationResponse, JwkSet, Secret, UnixTime,
+};
+use serde_json::Value;
+
+use crate::{
+    app::App,
+    clients::{
+        Client, Credential, Registered,
+        grant_type::GrantType,
+        redirect_uri::{RedirectUri, RedirectUriError},
+    },
+    handle::random_text,
+    server::{
+        oauth_error::{ErrorCode, ErrorResponse},
+        respond::{Reply, json_error, json_reply},
+    },
+    settings::Registration,
+    tables::TableFull,
+};
+
+const RESPONSE_TYPE: &str = "code";
+const MAX_REDIRECT_URIS: usize = 10;
+const MAX_NAME_CHARS: usize = 100;
+
+/// Handles the registration endpoint (RFC 7591 section 3).
+pub(crate) fn register(app: &App, headers: &HeaderMap, body: &[u8]) -> Reply {
+    authorize_registration(app, headers).and_then(|()| register_client(app, body)).unwrap_or_else(|refusal| {
+        tracing::info!(
+            registration.error = refusal.error.as_str(),
+            registration.description = refusal.description,
+            "rejected a registration"
+        );
+        json_error(refusal)
+    })
+}
+
+/// Checks that the sender may register clients according to the settings.
+fn authorize_registration(app: &App, headers: &HeaderMap) -> Result<(), ErrorResponse> {
+    let expected = match &app.settings.registration {
+        Registration::Open => return Ok(()),
+        Registration::Closed => {
+            return Err(ErrorResponse::new(ErrorCode::AccessDenied, "registration is disabled on this server"));
+        }
+        Registration::WithToken(expected) => expected,
+    };
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let given = values.next().filter(|_| values.next().is_none()).and_then(|value| value.to_str().ok());
+    let given =
+        given.and_then(|value| value.split_once(' ')).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+    if given.is_some_and(|(_, token)| Secret::new(token) == *expected) {
+        return Ok(());
+    }
+    let description = "registration needs the initial access token of this server as a bearer token";
+    Err(ErrorResponse::new(ErrorCode::InvalidToken, description))
+}
+
+/// Registers a client. Unsupported members are ignored and not returned, as RFC 7591 section 3.2.1 requires.
+fn register_client(app: &App, body: &[u8]) -> Result<Reply, ErrorResponse> {
+    let request = ClientRegistrationRequest::parse(body)
+        .map_err(|_| invalid("the body must be a JSON object whose members have the types of RFC 7591"))?
+        .metadata;
+    let redirect_uris = parse_redirect_uris(&request)?;
+    let name = parse_name(&request)?;
+    let grant_types = parse_grant_types(&request)?;
+    let NewCredential { method, credential, secret, jwks } = NewCredential::from_request(&request)?;
+
+    let id = random_text(16)?;
+    let response = ClientRegistrationResponse {
+        client_id: id.to_string(),
+        client_secret: secret,
+        client_id_issued_at: Some(UnixTime::from_secs(app.settings.clock.unix().as_secs())),
+        client_secret_expires_at: None,
+        registration_access_token: None,
+        registration_client_uri: None,
+        metadata: ClientMetadata {
+            redirect_uris: request.redirect_uris,
+            client_name: name.as_deref().map(str::to_owned),
+            grant_types: grant_types.iter().map(|grant_type| grant_type.as_str().to_owned()).collect(),
+            response_types: vec![RESPONSE_TYPE.to_owned()],
+            token_endpoint_auth_method: Some(method.to_owned()),
+            jwks,
+            ..ClientMetadata::default()
+        },
+    };
+    let client = Client {
+        name,
+        redirect_uris,
+        credential,
+        grant_types,
+        scopes: None,
+        may_introspect: false,
+        is_document: false,
+    };
+    let client = Arc::new(client);
+    let row = Registered { client: Arc::clone(&client), used: false };
+    app.clients.insert(&id, row, |row| !row.used).map_err(|TableFull| {
+        let description = "the maximum number of clients is reached, and all of them are in use";
+        ErrorResponse::new(ErrorCode::TemporarilyUnavailable, description)
+    })?;
+    tracing::info!(
+        client.id = id.as_str(),
+        client.name = client.name.as_deref(),
+        client.redirects = ?client.redirect_uris.iter().map(RedirectUri::authority).collect::<Vec<_>>(),
+        "registered a client"
+    );
+    Ok(json_reply(StatusCode::CREATED, response.to_json()))
+}
+
+/// The credential of a new client.
+struct NewCredential {
+    method: &'static str,
+    credential: Credential,
+    secret: Option<Secret>,
+    jwks: Option<Value>,
+}
+
+impl NewCredential {
+    fn from_request(request: &ClientMetadata) -> Result<Self, ErrorResponse> {
+        let secret = || Ok::<_, ErrorResponse>(Secret::new(random_text(32)?.as_str()));
+        // RFC 7591 section 2: the default is client_secret_basic.
+        match request.token_endpoint_auth_method.as_deref().unwrap_or("client_secret_basic") {
+            "none" => Ok(Self { method: "none", credential: Credential::None, secret: None, jwks: None }),
+            "client_secret_basic" => {
+                let secret = secret()?;
+                let credential = Credential::SecretBasic(secret.clone());
+                Ok(Self { method: "client_secret_basic", credential, secret: Some(secret), jwks: None })
+            }
+            "client_secret_post" => {
+                let secret = secret()?;
+                let credential = Credential::SecretPost(secret.clone());
+                Ok(Self { method: "client_secret_post", credential, secret: Some(secret), jwks: None })
+            }
+            Credential::PRIVATE_KEY_JWT => {
+                let credential = parse_keys(request)?;
+                Ok(Self { method: Credential::PRIVATE_KEY_JWT, credential, secret: None, jwks: request.jwks.clone() })
+            }
+            _ => Err(invalid(
+                "token_endpoint_auth_method must be none, client_secret_basic, client_secret_post or private_key_jwt",
+            )),
+        }
+    }
+}
+
+/// Imports the keys in `jwks`. Keys at a `jwks_uri` are not fetched.
+pub(crate) fn parse_keys(request: &ClientMetadata) -> Result<Credential, ErrorResponse> {
+    if request.jwks_uri.is_some() {
+        return Err(invalid("jwks_uri is not supported: send the public keys as a JWK set in jwks"));
+    }
+    let jwks = request.jwks.as_ref().ok_or(invalid("private_key_jwt requires the public keys as a JWK set in jwks"))?;
+    let keys = JwkSet::parse(jwks.to_string().as_bytes()).ok().and_then(|keys| Credential::keys(&keys));
+    keys.ok_or(invalid("jwks has no usable public key"))
+}
+
+/// Returns the requested grant types that dynamically registered clients may have (RFC 7591 section 2).
+pub(crate) fn parse_grant_types(request: &ClientMetadata) -> Result<Vec<GrantType>, ErrorResponse> {
+    if !is_empty_or_contains(&request.grant_types, GrantType::AuthorizationCode.as_str()) {
+        return Err(invalid(
+            "grant_types must contain authorization_code; other clients must be configured in the settings",
+        ));
+    }
+    if !is_empty_or_contains(&request.response_types, RESPONSE_TYPE) {
+        return Err(invalid("response_types must contain code, the only supported response type"));
+    }
+    let refresh = request.grant_types.iter().any(|name| name == GrantType::RefreshToken.as_str());
+    Ok([GrantType::AuthorizationCode].into_iter().chain(refresh.then_some(GrantType::RefreshToken)).collect())
+}
+
+fn is_empty_or_contains(names: &[String], required: &str) -> bool {
+    names.is_empty() || names.iter().any(|name| name == required)
+}
+
+const fn invalid(description: &'static str) -> ErrorResponse {
+    ErrorResponse::new(ErrorCode::InvalidClientMetadata, description)
+}
+
+pub(crate) fn parse_redirect_uris(request: &ClientMetadata) -> Result<Vec<RedirectUri>, ErrorResponse> {
+    let reject = |description| ErrorResponse::new(ErrorCode::InvalidRedirectUri, description);
+    let uris = &request.redirect_uris;
+    if uris.is_empty() || uris.len() > MAX_REDIRECT_URIS {
+        return Err(reject("redirect_uris must have 1 to 10 entries"));
+    }
+    let parsed: Result<_, RedirectUriError> = uris.iter().map(|uri| RedirectUri::parse(uri)).collect();
+    parsed.map_err(|error| reject(error.description()))
+}
+
+pub(crate) fn parse_name(request: &ClientMetadata) -> Result<Option<Box<str>>, ErrorResponse> {
+    let Some(name) = request.client_name.as_deref().map(str::trim).filter(|name| !name.is_empty()) else {
+        return Ok(None);
+    };
+    if name.chars().count() > MAX_NAME_CHARS || name.chars().any(char::is_control) {
+        return Err(invalid("client_name must have at most 100 characters and no control characters"));
+    }
+    Ok(Some(name.into()))
+}

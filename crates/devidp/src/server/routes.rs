@@ -1,0 +1,209 @@
+//! Routes requests to endpoints.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{
+    HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
+    header::{
+        ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+        ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW, CONTENT_TYPE, HOST,
+    },
+};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use portcullis_metadata::is_loopback;
+use url::Url;
+
+use crate::{
+    app::App,
+    authorize::{self, consent, page::home_html},
+    clients::registration,
+    control::{
+        admin,
+        faults::{self, FaultEffect},
+    },
+    server::{
+        endpoint::Endpoint,
+        form::Params,
+        oauth_error::{ErrorCode, ErrorResponse},
+        respond::{self, Reply, json_error_with_status, plain},
+    },
+    token::{self, introspection, revocation},
+};
+
+const JSON: &str = "application/json";
+const FORM: &str = "application/x-www-form-urlencoded";
+const MAX_QUERY_SIZE: usize = 8 * 1024;
+const MAX_BODY_SIZE: usize = 16 * 1024;
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The connection is closed without a response because of a fault. hyper closes a connection on any error.
+#[derive(Debug, thiserror::Error)]
+#[error("a scripted fault")]
+pub(crate) struct ConnectionClosed;
+
+/// Handles a request.
+pub(crate) async fn handle(app: &Arc<App>, request: Request<Incoming>) -> Result<Reply, ConnectionClosed> {
+    // Without this check, a site whose name resolves to a loopback address could access this server (DNS rebinding).
+    if !is_for_loopback(&request) {
+        return Ok(plain(StatusCode::FORBIDDEN, "This server accepts only loopback host names.\n"));
+    }
+    let endpoint = Endpoint::find(request.uri().path(), &app.issuer, &app.settings.issuer_path);
+    let Some(endpoint) = endpoint.filter(|endpoint| app.settings.admin || !endpoint.is_admin()) else {
+        let text = "Not found. This is a development authorization server.\n";
+        return Ok(plain(StatusCode::NOT_FOUND, text));
+    };
+    let method = request.method().clone();
+    let mut reply = if endpoint.methods().contains(&method) {
+        match faults::apply(app, endpoint).await {
+            FaultEffect::None => handle_endpoint(app, endpoint, request).await,
+            FaultEffect::WrongIssuer => {
+                respond::with_wrong_issuer(&app.issuer, handle_endpoint(app, endpoint, request).await).await
+            }
+            FaultEffect::Respond(reply) => reply,
+            FaultEffect::CloseConnection => return Err(ConnectionClosed),
+        }
+    } else if method == Method::OPTIONS && endpoint.allows_cross_origin() {
+        preflight(endpoint)
+    } else {
+        let mut reply = plain(StatusCode::METHOD_NOT_ALLOWED, "This method is not supported.\n");
+        reply.headers_mut().insert(ALLOW, allow_header(endpoint));
+        reply
+    };
+    if endpoint.allows_cross_origin() {
+        let headers = reply.headers_mut();
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("www-authenticate, dpop-nonce"));
+    }
+    tracing::debug!(http.method = %method, ?endpoint, http.status = reply.status().as_u16(), "sent a response");
+    Ok(reply)
+}
+
+async fn handle_endpoint(app: &Arc<App>, endpoint: Endpoint, request: Request<Incoming>) -> Reply {
+    let (head, body) = request.into_parts();
+    let query = head.uri.query().unwrap_or_default();
+    if query.len() > MAX_QUERY_SIZE {
+        return plain(StatusCode::URI_TOO_LONG, "The query is longer than 8 KiB.\n");
+    }
+    let page = match endpoint {
+        Endpoint::Metadata => return respond::document(app.metadata.clone()),
+        Endpoint::Jwks => return respond::document(app.keys.current().jwks.clone()),
+        Endpoint::Register => {
+            return match read_body(&head.headers, JSON, body).await {
+                Ok(body) => registration::register(app, &head.headers, &body),
+                Err(error) => error.as_json(ErrorCode::InvalidClientMetadata),
+            };
+        }
+        Endpoint::Token | Endpoint::Introspect | Endpoint::Revoke => {
+            let form = match read_body(&head.headers, FORM, body).await {
+                Ok(body) => Params::parse(&body),
+                Err(error) => return error.as_json(ErrorCode::InvalidRequest),
+            };
+            return match endpoint {
+                Endpoint::Token => token::handle(app, &head.headers, &form).await,
+                Endpoint::Introspect => introspection::introspect(app, &head.headers, &form),
+                _ => revocation::revoke(app, &head.headers, &form).await,
+            };
+        }
+        Endpoint::RotateKeys | Endpoint::Faults => {
+            if !admin::is_not_from_browser(&head.headers) {
+                return plain(StatusCode::FORBIDDEN, "Requests from browsers are not allowed.\n");
+            }
+            let body = match head.method {
+                Method::DELETE => Ok(Bytes::new()),
+                _ => read_body(&head.headers, JSON, body).await,
+            };
+            return match body {
+                Ok(body) => admin::handle(app, endpoint, &head.method, &body).await,
+                Err(error) => plain(error.status(), error.description()),
+            };
+        }
+        Endpoint::Consent => match read_body(&head.headers, FORM, body).await {
+            Ok(body) => consent::decide(app, &head.headers, &Params::parse(&body)),
+            Err(error) => respond::error_page(error.status(), error.description()),
+        },
+        Endpoint::Authorize => authorize::authorize(app, query, &head.headers).await,
+        Endpoint::Home => respond::page(StatusCode::OK, |nonce| home_html(&app.issuer, nonce)),
+    };
+    page.unwrap_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR, "The operating system gave no random bytes.\n"))
+}
+
+/// Returns whether `Host` and the authority of the request line, if any, are loopback names. The port is not checked,
+/// because port forwarding may change it.
+fn is_for_loopback(request: &Request<Incoming>) -> bool {
+    let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
+    let authority = request.uri().authority().map(|authority| authority.as_str());
+    let is_loopback_name = |name: &str| Url::parse(&format!("http://{name}/")).is_ok_and(|url| is_loopback(&url));
+    host.is_some_and(is_loopback_name)
+        && authority.is_none_or(is_loopback_name)
+        && request.headers().get_all(HOST).iter().count() == 1
+}
+
+fn preflight(endpoint: Endpoint) -> Reply {
+    let mut reply = Response::new(Full::new(Bytes::new()));
+    *reply.status_mut() = StatusCode::NO_CONTENT;
+    let headers = reply.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, allow_header(endpoint));
+    // The wildcard does not include `Authorization`.
+    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("*, authorization"));
+    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    reply
+}
+
+fn allow_header(endpoint: Endpoint) -> HeaderValue {
+    HeaderValue::from_static(match endpoint.methods() {
+        [Method::GET, Method::HEAD] => "GET, HEAD",
+        [Method::GET] => "GET",
+        [Method::POST, Method::DELETE] => "POST, DELETE",
+        _ => "POST",
+    })
+}
+
+/// Why a body cannot be read.
+enum BodyError {
+    WrongType(&'static str),
+    TooLarge,
+    TooSlow,
+    Broken,
+}
+
+async fn read_body(headers: &HeaderMap, content_type: &'static str, body: Incoming) -> Result<Bytes, BodyError> {
+    let given = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = given.split(';').next().unwrap_or_default().trim();
+    if !essence.eq_ignore_ascii_case(content_type) {
+        return Err(BodyError::WrongType(content_type));
+    }
+    let collected = tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, MAX_BODY_SIZE).collect());
+    match collected.await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(BodyError::TooLarge),
+        Ok(Err(_)) => Err(BodyError::Broken),
+        Err(_) => Err(BodyError::TooSlow),
+    }
+}
+
+impl BodyError {
+    const fn status(&self) -> StatusCode {
+        match self {
+            Self::WrongType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            Self::Broken => StatusCode::BAD_REQUEST,
+        }
+    }
+
+    fn description(&self) -> &'static str {
+        match self {
+            Self::WrongType(JSON) => "the content type must be application/json",
+            Self::WrongType(_) => "the content type must be application/x-www-form-urlencoded",
+            Self::TooLarge => "the body is larger than 16 KiB",
+            Self::TooSlow => "the body took longer than 10 seconds",
+            Self::Broken => "the body could not be read",
+        }
+    }
+
+    fn as_json(&self, error: ErrorCode) -> Reply {
+        json_error_with_status(self.status(), ErrorResponse::new(error, self.description()))
+    }
+}

@@ -1,0 +1,65 @@
+//! The introspection endpoint (RFC 7662).
+
+use http::{HeaderMap, StatusCode};
+use portcullis_metadata::{AccessTokenClaims, IntrospectionResponse};
+use serde_json::Value;
+
+use crate::{
+    app::App,
+    authentication::authenticate_resource,
+    server::{
+        form::Params,
+        oauth_error::{ErrorCode, ErrorResponse},
+        respond::{Reply, json_error, json_reply},
+    },
+    token::issued,
+};
+
+/// Handles the introspection endpoint (RFC 7662 section 2). Everything except a valid access token of this server is
+/// inactive.
+pub(crate) fn introspect(app: &App, headers: &HeaderMap, form: &Params) -> Reply {
+    respond(app, headers, form).unwrap_or_else(|error| {
+        tracing::info!(
+            introspection.error = error.error.as_str(),
+            introspection.description = error.description,
+            "rejected an introspection request"
+        );
+        json_error(error)
+    })
+}
+
+fn respond(app: &App, headers: &HeaderMap, form: &Params) -> Result<Reply, ErrorResponse> {
+    let client_id = authenticate_resource(app, headers, form)?;
+    let missing = ErrorResponse::new(ErrorCode::InvalidRequest, "token is missing");
+    let token = form.get("token")?.ok_or(missing)?;
+    let response = issued::verify(app, token)
+        .filter(|claims| !issued::is_revoked(app, claims))
+        .map(active_response)
+        .unwrap_or_default();
+    tracing::info!(client.id = &*client_id, token.active = response.active, "introspected a token");
+    Ok(json_reply(StatusCode::OK, response.to_json()))
+}
+
+fn active_response(claims: AccessTokenClaims) -> IntrospectionResponse {
+    let mut extra = claims.extra;
+    if let Some(typ) = claims.typ {
+        extra.insert("typ".to_owned(), Value::String(typ));
+    }
+    IntrospectionResponse {
+        active: true,
+        aud: claims.aud,
+        client_id: claims.client_id,
+        scope: Some(claims.scope),
+        exp: claims.exp,
+        nbf: claims.nbf,
+        iat: claims.iat,
+        iss: claims.iss,
+        username: claims.sub.clone(),
+        sub: claims.sub,
+        token_type: Some(if claims.cnf.is_some() { "DPoP" } else { "Bearer" }.to_owned()),
+        jti: claims.jti,
+        azp: claims.azp,
+        cnf: claims.cnf,
+        extra,
+    }
+}

@@ -1,0 +1,56 @@
+//! The revocation endpoint (RFC 7009).
+
+use http::{HeaderMap, StatusCode};
+
+use crate::{
+    app::App,
+    authentication::{AuthenticatedClient, authenticate},
+    server::{
+        form::Params,
+        oauth_error::{ErrorCode, ErrorResponse},
+        respond::{Reply, json_error, plain},
+    },
+    token::{issued, refresh_token, session},
+};
+
+/// Handles the revocation endpoint (RFC 7009 section 2). A client can revoke only its own tokens. The response for an invalid
+/// token is a success. Revoking a refresh token ends its session.
+pub(crate) async fn revoke(app: &App, headers: &HeaderMap, form: &Params) -> Reply {
+    match revoke_token(app, headers, form).await {
+        Ok(()) => plain(StatusCode::OK, ""),
+        Err(error) => {
+            tracing::info!(
+                revocation.error = error.error.as_str(),
+                revocation.description = error.description,
+                "rejected a revocation request"
+            );
+            json_error(error)
+        }
+    }
+}
+
+async fn revoke_token(app: &App, headers: &HeaderMap, form: &Params) -> Result<(), ErrorResponse> {
+    let caller = authenticate(app, headers, form).await?;
+    let missing = ErrorResponse::new(ErrorCode::InvalidRequest, "token is missing");
+    let token = form.get("token")?.ok_or(missing)?;
+    if let Some(session) = refresh_token::find(app, token) {
+        check_owner(&caller, &session.client_id)?;
+        session::withdraw(app, &session.id);
+    } else if let Some(claims) = issued::verify(app, token) {
+        check_owner(&caller, claims.azp.as_deref().unwrap_or_default())?;
+        let full = "too many tokens are revoked; try again later";
+        let full = ErrorResponse::new(ErrorCode::TemporarilyUnavailable, full);
+        app.revoked.insert(claims.jti.as_deref().unwrap_or_default(), (), |()| false).map_err(|_| full)?;
+    } else {
+        return Ok(());
+    }
+    tracing::info!(client.id = &*caller.id, "revoked a token");
+    Ok(())
+}
+
+fn check_owner(caller: &AuthenticatedClient, client_id: &str) -> Result<(), ErrorResponse> {
+    if *caller.id == *client_id {
+        return Ok(());
+    }
+    Err(ErrorResponse::new(ErrorCode::InvalidRequest, "the token was issued to another client"))
+}

@@ -1,0 +1,135 @@
+//! [`ParsedClaims`]: the result of both claim parsers.
+
+use std::{borrow::Cow, slice};
+
+use crate::{
+    claims::error::ClaimsError,
+    time::{UnixTime, numeric_date},
+};
+
+/// Up to this many names, comparing all pairs is faster than sorting.
+const LINEAR_SCAN_LIMIT: usize = 24;
+
+/// The claims that have a field, and the names of all other claims.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct ParsedClaims<'p> {
+    pub(super) iss: ClaimValue<'p>,
+    pub(super) sub: ClaimValue<'p>,
+    pub(super) aud: ClaimValue<'p>,
+    pub(super) exp: ClaimValue<'p>,
+    pub(super) nbf: ClaimValue<'p>,
+    pub(super) iat: ClaimValue<'p>,
+    pub(super) scope: ClaimValue<'p>,
+    pub(super) scp: ClaimValue<'p>,
+    pub(super) client_id: ClaimValue<'p>,
+    pub(super) azp: ClaimValue<'p>,
+    pub(super) jti: ClaimValue<'p>,
+    pub(super) typ: ClaimValue<'p>,
+    pub(super) cnf: ClaimValue<'p>,
+    pub(super) others: Vec<Cow<'p, str>>,
+}
+
+impl<'p> ParsedClaims<'p> {
+    /// Returns the field for a claim, or `None` if it has no field.
+    pub(super) fn field_mut(&mut self, claim: &str) -> Option<&mut ClaimValue<'p>> {
+        Some(match claim {
+            "iss" => &mut self.iss,
+            "sub" => &mut self.sub,
+            "aud" => &mut self.aud,
+            "exp" => &mut self.exp,
+            "nbf" => &mut self.nbf,
+            "iat" => &mut self.iat,
+            "scope" => &mut self.scope,
+            "scp" => &mut self.scp,
+            "client_id" => &mut self.client_id,
+            "azp" => &mut self.azp,
+            "jti" => &mut self.jti,
+            "typ" => &mut self.typ,
+            "cnf" => &mut self.cnf,
+            _ => return None,
+        })
+    }
+
+    /// Checks that each claim is missing or has the right type.
+    pub(super) fn check_types(&self) -> Result<(), ClaimsError> {
+        let strings = [
+            (&self.iss, "iss"),
+            (&self.sub, "sub"),
+            (&self.client_id, "client_id"),
+            (&self.azp, "azp"),
+            (&self.jti, "jti"),
+            (&self.typ, "typ"),
+        ];
+        for (value, claim) in strings {
+            if !matches!(value, ClaimValue::Missing | ClaimValue::String(_)) {
+                return Err(ClaimsError::WrongType { claim });
+            }
+        }
+        for (value, claim) in [(&self.exp, "exp"), (&self.nbf, "nbf"), (&self.iat, "iat")] {
+            if !value.is_missing() && value.as_date().is_none() {
+                return Err(ClaimsError::Date { claim });
+            }
+        }
+        match self.aud {
+            ClaimValue::Missing | ClaimValue::String(_) | ClaimValue::Array { .. } => Ok(()),
+            _ => Err(ClaimsError::WrongType { claim: "aud" }),
+        }
+    }
+}
+
+/// Returns whether a name occurs twice. Many names are sorted first, so the time is bounded for every payload.
+pub(super) fn has_duplicate(names: &mut [Cow<'_, str>]) -> bool {
+    if names.len() > LINEAR_SCAN_LIMIT {
+        names.sort_unstable();
+        return names.windows(2).any(|pair| pair[0] == pair[1]);
+    }
+    names.iter().enumerate().any(|(position, name)| names[..position].contains(name))
+}
+
+/// The value of a claim.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) enum ClaimValue<'p> {
+    /// The payload does not have the claim.
+    #[default]
+    Missing,
+    String(Cow<'p, str>),
+    /// An array: its strings, and whether it has entries of other types.
+    Array {
+        strings: Vec<Cow<'p, str>>,
+        has_others: bool,
+    },
+    Integer(u64),
+    Float(f64),
+    /// A value of another type, or a negative integer.
+    Other,
+}
+
+impl<'p> ClaimValue<'p> {
+    pub(super) fn is_missing(&self) -> bool {
+        matches!(self, Self::Missing)
+    }
+
+    pub(super) fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::String(string) => Some(string),
+            _ => None,
+        }
+    }
+
+    pub(super) fn as_date(&self) -> Option<UnixTime> {
+        match *self {
+            Self::Integer(secs) => numeric_date::from_integer(secs),
+            Self::Float(secs) => numeric_date::from_float(secs),
+            _ => None,
+        }
+    }
+
+    /// Returns the string or the strings of an array.
+    pub(super) fn strings(&self) -> &[Cow<'p, str>] {
+        match self {
+            Self::String(string) => slice::from_ref(string),
+            Self::Array { strings, .. } => strings,
+            _ => &[],
+        }
+    }
+}
