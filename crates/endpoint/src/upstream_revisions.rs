@@ -7,14 +7,16 @@ use std::{
 
 use http::{HeaderMap, StatusCode};
 use portcullis_mcp::{ErrorCode, Revision, Revisions};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 use crate::{
     answer::{AnswerReader, Progress},
     budget::Share,
 };
 
-/// The revisions that the inner service listed last: in a result of `server/discover`, or in an error -32022.
+/// The revisions that the inner service listed last: in a result of `server/discover`, or in an error -32022. One that answers
+/// `server/discover` with an error of a server with sessions supports no revision without them.
 #[derive(Default)]
 pub(crate) struct UpstreamRevisions(Mutex<Option<Revisions>>);
 
@@ -33,6 +35,7 @@ impl UpstreamRevisions {
 /// Reads the revisions from an answer while it passes. Nothing is held back.
 pub(crate) struct Learning {
     reader: AnswerReader,
+    discovers: bool,
     learned: Arc<UpstreamRevisions>,
 }
 
@@ -45,16 +48,17 @@ impl Learning {
         learned: &Arc<UpstreamRevisions>,
         share: impl FnOnce() -> Share,
     ) -> Option<Box<Self>> {
-        if !(discovers && status.is_success() || status == StatusCode::BAD_REQUEST) {
-            return None;
-        }
-        let reader = AnswerReader::new(headers, share())?;
-        Some(Box::new(Self { reader, learned: Arc::clone(learned) }))
+        let may_list = match status {
+            StatusCode::BAD_REQUEST => true,
+            status => discovers && (status.is_success() || status == StatusCode::NOT_FOUND),
+        };
+        let reader = if may_list { AnswerReader::new(headers, share())? } else { return None };
+        Some(Box::new(Self { reader, discovers, learned: Arc::clone(learned) }))
     }
 
     /// Takes the next piece; `last` tells that nothing follows. Whether there is nothing more to learn.
     pub(crate) fn take(&mut self, piece: &[u8], last: bool) -> bool {
-        match self.reader.take(piece, last, listed) {
+        match self.reader.take(piece, last, |message| listed(message, self.discovers)) {
             Progress::Unfinished => false,
             Progress::Nothing => true,
             Progress::Found(listed) => {
@@ -87,6 +91,7 @@ struct Discovered {
 #[derive(Deserialize)]
 struct Failure {
     code: i64,
+    #[serde(default, deserialize_with = "supported")]
     data: Option<Supported>,
 }
 
@@ -95,13 +100,25 @@ struct Supported {
     supported: Vec<String>,
 }
 
+/// The list in `data`, which can be any value.
+fn supported<'de, D: Deserializer<'de>>(data: D) -> Result<Option<Supported>, D::Error> {
+    let data = Value::deserialize(data)?;
+    Ok(serde_json::from_value(data).ok())
+}
+
 /// The revisions that a message lists. Dates that are not known here are left out.
-fn listed(message: &[u8]) -> Option<Revisions> {
+fn listed(message: &[u8], discovers: bool) -> Option<Revisions> {
+    /// What servers with sessions answer to a method that they do not know, or without a session.
+    const OF_LEGACY: [ErrorCode; 3] = [ErrorCode::MethodNotFound, ErrorCode::InvalidRequest, ErrorCode::Legacy];
     let answer: Answer = serde_json::from_slice(message).ok()?;
-    let is_unsupported = |failure: &Failure| failure.code == ErrorCode::UnsupportedProtocolVersion.value();
-    let dates = match (answer.result, answer.error.filter(is_unsupported)) {
+    let dates = match (answer.result, answer.error) {
         (Some(discovered), None) => discovered.supported_versions,
-        (None, Some(failure)) => failure.data?.supported,
+        (None, Some(failure)) if failure.code == ErrorCode::UnsupportedProtocolVersion.value() => {
+            failure.data?.supported
+        }
+        (None, Some(failure)) if discovers && OF_LEGACY.iter().any(|code| code.value() == failure.code) => {
+            return Some(Revisions::ALL.iter().filter(|revision| !revision.is_modern()).collect());
+        }
         _ => return None,
     };
     Some(dates.iter().filter_map(|date| Revision::parse(date)).collect())

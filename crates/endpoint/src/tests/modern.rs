@@ -92,13 +92,20 @@ async fn supported_has_no_revision_that_the_upstream_lacks() {
         r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32022,"message":"no","data":{"supported":["2025-11-25"]}}}"#;
     const OTHER: &str =
         r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"no","data":{"supported":["2025-11-25"]}}}"#;
+    const UNKNOWN: &str = r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"no"}}"#;
+    const NO_SESSION: &str = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no","data":"text"}}"#;
     let all = json!(["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"]);
+    let legacy = json!(["2025-11-25", "2025-06-18", "2025-03-26"]);
     for (method, status, body, supported) in [
         ("server/discover", 200, DISCOVERED, json!(["2026-07-28"])),
         ("tools/list", 400, REFUSED, json!(["2025-11-25"])),
         ("tools/list", 400, OTHER, all.clone()),
         ("tools/list", 200, DISCOVERED, all.clone()),
-        ("server/discover", 200, "no JSON", all),
+        ("server/discover", 200, "no JSON", all.clone()),
+        ("server/discover", 404, UNKNOWN, legacy.clone()),
+        ("server/discover", 400, NO_SESSION, legacy),
+        ("tools/list", 400, NO_SESSION, all.clone()),
+        ("server/discover", 500, NO_SESSION, all),
     ] {
         let world = World::guarded("");
         let layer = EndpointLayer::new(world.settings.clone()).unwrap();

@@ -259,6 +259,20 @@ fn a_name_is_mirrored_where_it_has_to_be() {
     }
 }
 
+/// F5: `Mcp-Name` names the task of `tasks/*` where it is there; for methods that carry their names elsewhere it says nothing.
+#[test]
+fn a_task_may_be_mirrored() {
+    let version = ("mcp-protocol-version", "2026-07-28");
+    let task = modern_body("tasks/get", json!({"taskId": "t"}), "2026-07-28");
+    let heads = [version, ("mcp-method", "tasks/get")];
+    assert_eq!(judge(&task, &heads), Ok(Era::Modern(MODERN)));
+    assert_eq!(judge(&task, &[&heads[..], &[("mcp-name", "t")]].concat()), Ok(Era::Modern(MODERN)));
+    assert_eq!(code(judge(&task, &[&heads[..], &[("mcp-name", "u")]].concat())), -32020);
+    let complete = modern_body("completion/complete", json!({"ref": {"name": "a"}}), "2026-07-28");
+    let heads = [version, ("mcp-method", "completion/complete"), ("mcp-name", "b")];
+    assert_eq!(judge(&complete, &heads), Ok(Era::Modern(MODERN)));
+}
+
 /// F6: only where nothing but the version header is wrong do the rules of sessions come first.
 #[test]
 fn a_legacy_message_is_one_under_a_bad_header() {
