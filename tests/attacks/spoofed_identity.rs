@@ -117,7 +117,7 @@ async fn the_address_behind_a_trusted_proxy() {
     }
 }
 
-/// F11: the upstream is told in one spelling that the body is JSON, whatever the client's is.
+/// F11: the upstream gets one spelling of the content type, not the client's.
 #[tokio::test]
 async fn the_content_type_is_a_constant() {
     let site = Site::start().await;

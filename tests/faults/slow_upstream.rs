@@ -81,7 +81,7 @@ async fn streams_may_pause() {
 }
 
 /// L9: an upstream has a bounded number of connections over all workers. Beyond it requests get 503 at once, and they are
-/// served again when connections become free, be it those that another worker keeps unused.
+/// served again when connections become free. Connections that another worker keeps unused are free.
 #[tokio::test]
 async fn too_many_connections() {
     const MOST: usize = 3;

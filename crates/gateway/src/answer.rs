@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(cleaned(&challenges, true), []);
     }
 
-    /// L10: no address of the upstream reaches the client, whatever the status.
+    /// L10: no address of the upstream reaches the client, with any status.
     #[test]
     fn addresses_are_removed() {
         let addresses = [

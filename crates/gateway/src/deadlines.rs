@@ -326,7 +326,7 @@ mod tests {
     }
 
     proptest! {
-        /// L9: in whatever order requests come and go, those that stay are woken, and no others.
+        /// L9: requests that stay are woken, and no others, in any order of arrivals and departures.
         #[test]
         fn any_order(steps in prop::collection::vec((any::<bool>(), 0_usize..8), 0..60)) {
             let deadlines = Deadlines::new(LIMIT);

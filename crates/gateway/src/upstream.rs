@@ -36,8 +36,8 @@ use crate::{
 /// - `Authorization`, `Proxy-Authorization`, `DPoP`, hop-by-hop headers (RFC 9110 section 7.6.1), `Expect`, inbound
 ///   copies of the identity headers, headers that speak for the client (`Forwarded`, `X-Real-IP`, `Remote-User` and
 ///   those of other proxies, unless [`forward`](HttpUpstreamSettings::forward) lists them), headers that name another
-///   path or method (`X-Original-URL`, `X-HTTP-Method-Override` and theirs), and headers with other signs than hyphens in their name
-///   (`Mcp-Param-*` apart) stay behind, and so do cookies unless allowed;
+///   path or method (`X-Original-URL`, `X-HTTP-Method-Override` and theirs), and headers with other signs than hyphens in
+///   their name (`Mcp-Param-*` apart) stay behind, and so do cookies unless allowed;
 /// - the identity headers, `X-Request-Id`, `Via`, and (when set) `Forwarded` and `X-Forwarded-*` are added; a valid
 ///   W3C trace context is passed on. A POST is `application/json`, in this spelling, without a `Content-Encoding`;
 /// - answers are streamed, never gathered. An upstream's 401 or 407 becomes 502, and no challenge of it is

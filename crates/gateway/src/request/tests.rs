@@ -141,7 +141,7 @@ fn headers_that_speak_for_the_client_stay_behind() {
     assert_eq!(passed(&rules, &asserted), expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
 }
 
-/// F11: the upstream reads a body as the JSON that was checked, whatever the client calls it.
+/// F11: the upstream reads a body as the JSON that was checked, not as the type that the client names.
 #[test]
 fn a_body_is_announced_as_json() {
     let spelled = [("content-type", "application/json; charset*0=utf-7"), ("content-encoding", "gzip")];

@@ -75,7 +75,8 @@ impl Connections {
             Some((since, open))
         });
         let Some((_, open)) = idle.min_by_key(|(since, _)| *since) else { return false };
-        let Some(task) = open.task.as_ref().filter(|_| open.activity.close()) else { return false };
+        let Some(task) = open.task.clone().filter(|_| open.activity.close()) else { return false };
+        drop(table);
         task.abort();
         true
     }

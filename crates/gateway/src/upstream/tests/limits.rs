@@ -20,7 +20,7 @@ async fn connections_are_limited() {
     let (status, _, content_type, _) = refused(call(&bench.upstream, Method::GET, "").await).await;
     assert_eq!((status, content_type.as_str()), (503, "text/plain"));
 
-    // Its end makes room for another one.
+    // When it ends, another one can be opened.
     drop(held);
     served.closed().await;
     let (response, mut served) = bench.first(OK).await;
@@ -31,7 +31,7 @@ async fn connections_are_limited() {
 
 /// L9: the connections that another worker keeps unused do not keep this one from connecting.
 #[tokio::test]
-async fn unused_connections_of_other_workers_make_room() {
+async fn unused_connections_of_other_workers_give_way() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (limit, clock) = (ConnectionLimit::new(2), ManualClock::new());
