@@ -1,10 +1,10 @@
-//! Text that deceives whoever reads the log on a terminal: control sequences, separators, direction and invisible marks.
+//! Text that deceives people who read the log on a terminal: control sequences, separators, direction and invisible marks.
 
 use portcullis_metadata::EscapedText;
 use portcullis_scenarios::{Answer, Http2, Request, Scratch, Site, audit_records, call};
 use serde_json::{Value, json};
 
-/// What a terminal obeys (C0, C1), what begins a line, what turns the direction of writing, and what nobody sees.
+/// What a terminal obeys (C0, C1), what begins a line, what turns the direction of writing, and what is invisible.
 const DECEPTIVE: &str =
     "a\u{1b}[2J\u{7f}\u{85}\u{9b}31m\u{2028}\u{2029}\u{202e}\u{2066}\u{200b}\u{ad}\u{3164}\u{feff}\u{e0041}z";
 /// The part that may stand in a path over HTTP/2.

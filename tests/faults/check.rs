@@ -103,7 +103,7 @@ const WARNINGS: [(&str, &str); 6] = [
     ("issuer[0].issuer = \"http://127.0.0.1:9/realm\"", "https address of the authorization server"),
 ];
 
-/// B9, F7: rules that protect nothing, scopes that nobody asks for, and an issuer on loopback behind a public address: each
+/// B9, F7: rules that protect nothing, scopes that clients do not ask for, and an issuer on loopback behind a public address: each
 /// is a warning with its key and the fix, of `check` and of `serve`.
 #[tokio::test]
 async fn mistakes_are_warned_of() {

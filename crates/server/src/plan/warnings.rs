@@ -8,7 +8,7 @@ use url::Url;
 use super::ResourcePlan;
 use crate::config::{Authorization, Config, nearest};
 
-/// Scope names that stand for everything: nobody can tell what a token with them may do.
+/// Scope names that stand for everything: they do not show what a token with them may do.
 const CATCH_ALL: &[&str] = &["*", "all", "api", "admin", "default", "full", "full_access", "full-access", "openid"];
 
 /// All warnings of a configuration. `resources` are the plans of its resources, in the same order.
@@ -118,7 +118,7 @@ fn warn_of_loopback(config: &Config, base_url: &Url, warnings: &mut Vec<String>)
         if Url::parse(&issuer.issuer).is_ok_and(is_local) {
             warnings.push(format!(
                 "issuer[{position}].issuer = {:?} is http on a loopback address, but base_url is not: clients on other \
-                 machines cannot reach it, and who listens on that port of this machine issues tokens; set it to the \
+                 machines cannot reach it; set it to the \
                  https address of the authorization server",
                 issuer.issuer
             ));
@@ -134,7 +134,7 @@ mod tests {
         unknown_method(&NameGlob::parse(pattern).unwrap(), served).unwrap_or_default()
     }
 
-    /// B9: patterns that match a method of a served revision are fine, whatever stars they have.
+    /// B9: patterns that match a method of a served revision cause no warning, with any number of stars.
     #[test]
     fn known_methods_are_not_warned_of() {
         for pattern in [

@@ -172,7 +172,7 @@ fn trusted_issuers(plan: &Plan, clock: &Arc<dyn Clock>) -> anyhow::Result<Vec<Ar
 fn guard_limits(plan: &Plan, clock: &Arc<dyn Clock>) -> GuardLimits {
     let rates = &plan.rates;
     let limiter = |rate: Option<Rate>| rate.map(|rate| Limiter::new(rate, rates.entries, Arc::clone(clock)));
-    // A session has one stream that its client listens on, so that more streams than sessions serve nobody.
+    // A session has one stream that its client listens on, so streams have the limit of sessions.
     let in_progress = ConcurrencyLimiter::new(plan.limits.in_flight_per_principal, plan.session.settings.max_per_owner);
     GuardLimits {
         address: limiter(rates.per_address),

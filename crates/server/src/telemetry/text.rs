@@ -127,7 +127,7 @@ mod tests {
     }
 
     proptest! {
-        /// J8: whatever a text is, it is a JSON string with its value, and nothing in it deceives a reader.
+        /// J8: any text becomes a JSON string with its value, without a character that deceives a reader.
         #[test]
         fn quoted_texts_keep_their_value(text: String) {
             let mut out = Vec::new();

@@ -37,7 +37,7 @@ pub(crate) enum CallError {
 }
 
 impl CallError {
-    /// Whether the endpoint does not accept this client, whatever the token.
+    /// Whether the endpoint does not accept this client. The token plays no part.
     pub(crate) fn is_rejection(&self) -> bool {
         matches!(self, Self::Rejected { .. })
     }

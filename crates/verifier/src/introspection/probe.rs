@@ -1,4 +1,4 @@
-//! The test of an introspection endpoint with a token that nobody has.
+//! The test of an introspection endpoint with a random token.
 
 use std::sync::{Arc, atomic::Ordering};
 
