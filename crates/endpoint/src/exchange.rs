@@ -1,8 +1,15 @@
 use http::{HeaderMap, Response, StatusCode};
-use portcullis_guard::RequestId;
-use portcullis_session::{EndReason, InUse, Reservation, Resolved, SessionStore};
+use portcullis_guard::Caller;
+use portcullis_session::{EndReason, InUse, Reservation, Resolved, Session, SessionStore};
 
-use crate::{EndpointBody, negotiated::Negotiated, respond, session::Sessions};
+use crate::{
+    EndpointBody,
+    layer::Shared,
+    negotiated::Negotiated,
+    respond,
+    session::Sessions,
+    stream::{Opening, SessionStreams},
+};
 
 /// What an admitted request has to do with a session, and so what has to happen to its headers and its answer.
 pub(crate) enum Exchange {
@@ -45,21 +52,32 @@ impl Exchange {
         }
     }
 
+    /// The request is admitted: its token may extend the open streams of its session.
+    pub(crate) fn note_token(&self, caller: &Caller) {
+        if let Self::In(session) = self {
+            SessionStreams::token_used(session, caller);
+        }
+    }
+
     /// Acts on the inner service's answer, and puts the client's identifier in the place of the backend's.
     ///
     /// Sessions begin and end in a span with the request's id, so that the lines that tell of it have it.
     pub(crate) fn finish<B>(
         self,
-        sessions: &Sessions,
-        request_id: &RequestId,
+        shared: &Shared,
+        caller: &Caller,
         mut response: Response<B>,
     ) -> Response<EndpointBody<B>> {
-        let span = || tracing::info_span!("request", request.id = request_id.as_str()).entered();
+        let sessions = &shared.sessions;
+        let span = || tracing::info_span!("request", request.id = caller.request_id().as_str()).entered();
+        let open_stream = |session: Option<&Session>, headers: &HeaderMap| {
+            shared.streams.open(&Opening { caller, resource: &shared.resource, session }, headers)
+        };
         let status = response.status();
         let named = sessions.take(response.headers_mut());
-        let (mut in_use, mut negotiated) = (None, None);
+        let (mut in_use, mut negotiated, mut stream) = (None, None, None);
         match self {
-            Self::Without => {}
+            Self::Without => stream = open_stream(None, response.headers()),
             Self::Opening { room, asked } => {
                 if status.is_success() {
                     let backend = named.map(|value| value.as_bytes().into()).unwrap_or_default();
@@ -67,6 +85,7 @@ impl Exchange {
                     let _span = span();
                     tracing::debug!(session = %session.log_hash(), "session opened");
                     sessions.name_to_client(&session.identifier(), response.headers_mut());
+                    stream = open_stream(Some(&session), response.headers());
                     negotiated = Negotiated::begin(session, asked, response.headers());
                 }
             }
@@ -80,6 +99,7 @@ impl Exchange {
                 } else if is_ours {
                     sessions.name_to_client(&session.identifier(), response.headers_mut());
                 }
+                stream = open_stream(Some(&session), response.headers());
                 in_use = Some(session);
             }
             Self::Closing(closing) => {
@@ -94,11 +114,12 @@ impl Exchange {
                 if !status.is_success() {
                     return respond::ended();
                 }
+                stream = open_stream(None, response.headers());
             }
         }
         response.map(|body| match negotiated {
-            Some(negotiated) => EndpointBody::opening(body, negotiated),
-            None => EndpointBody::inner(body, in_use),
+            Some(negotiated) => EndpointBody::opening(body, negotiated, stream),
+            None => EndpointBody::inner(body, in_use, stream),
         })
     }
 }

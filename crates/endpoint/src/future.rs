@@ -12,7 +12,7 @@ use http::{
 };
 use http_body::Body;
 use pin_project_lite::pin_project;
-use portcullis_guard::{Caller, RequestId};
+use portcullis_guard::Caller;
 use tower_service::Service;
 
 use crate::{
@@ -46,7 +46,7 @@ pin_project! {
         Answer { response: Option<Response<EndpointBody<RB>>> },
         /// The body of a POST is on its way in.
         Reading { #[pin] body: B, held: Option<Held<S>> },
-        Inner { #[pin] future: F, exchange: Option<Exchange>, request_id: RequestId },
+        Inner { #[pin] future: F, exchange: Option<Exchange>, caller: Caller },
     }
 }
 
@@ -107,6 +107,7 @@ where
         service: &mut S,
     ) -> Self {
         let Admission { era, exchange } = admission;
+        exchange.note_token(&caller);
         exchange.prepare(&shared.sessions, &mut parts.headers);
         if let Exchange::Opening { room, .. } = &exchange {
             parts.extensions.insert(room.held_room());
@@ -114,9 +115,8 @@ where
         for framing in [CONTENT_LENGTH, TRANSFER_ENCODING, TRAILER] {
             parts.headers.remove(framing);
         }
-        let request_id = caller.request_id().clone();
-        let future = service.call(Admitted::new(parts, body, caller, era));
-        Self::Inner { future, exchange: Some(exchange), request_id }
+        let future = service.call(Admitted::new(parts, body, caller.clone(), era));
+        Self::Inner { future, exchange: Some(exchange), caller }
     }
 
     /// The body is complete.
@@ -146,10 +146,10 @@ where
                     // Polled again after the end, which the contract of `Future` leaves open.
                     None => return Poll::Pending,
                 },
-                StateProj::Inner { future, exchange, request_id } => {
+                StateProj::Inner { future, exchange, caller } => {
                     let response = ready!(future.poll(cx))?;
                     return match exchange.take() {
-                        Some(exchange) => Poll::Ready(Ok(exchange.finish(&this.shared.sessions, request_id, response))),
+                        Some(exchange) => Poll::Ready(Ok(exchange.finish(this.shared, caller, response))),
                         None => Poll::Pending,
                     };
                 }

@@ -4,7 +4,7 @@ use portcullis_guard::ProtectedResource;
 use portcullis_mcp::{Limits, Revisions};
 use tower_layer::Layer;
 
-use crate::{BodyBudget, Endpoint, EndpointSettings, SettingsError, rules::Rules, session::Sessions};
+use crate::{BodyBudget, Endpoint, EndpointSettings, SettingsError, StreamRegistry, rules::Rules, session::Sessions};
 
 /// Puts a service of [`Admitted`](crate::Admitted) requests behind the endpoint.
 ///
@@ -24,6 +24,7 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) max_body: usize,
     pub(crate) budget: Arc<BodyBudget>,
+    pub(crate) streams: StreamRegistry,
 }
 
 impl EndpointLayer {
@@ -47,6 +48,7 @@ impl EndpointLayer {
             limits: Limits { max_depth: settings.max_depth },
             max_body: settings.max_body,
             budget: settings.budget,
+            streams: settings.streams,
         };
         Ok(Self { shared: Arc::new(shared) })
     }

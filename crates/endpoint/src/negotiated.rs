@@ -1,12 +1,11 @@
 use std::{fmt, sync::Arc};
 
-use http::{
-    HeaderMap,
-    header::{CONTENT_ENCODING, CONTENT_TYPE},
-};
+use http::HeaderMap;
 use portcullis_mcp::{Revision, sse};
 use portcullis_session::Session;
 use serde::Deserialize;
+
+use crate::media_type;
 
 /// How much of the answer is read along. What `initialize` is answered is a few kilobytes.
 const MOST: usize = 256 << 10;
@@ -41,13 +40,11 @@ impl Negotiated {
     /// Begins where the head of the answer ends. Nothing where the body is in no form that can be read: then the version
     /// that the client asked for counts.
     pub(crate) fn begin(session: Arc<Session>, asked: Option<&'static str>, headers: &HeaderMap) -> Option<Box<Self>> {
-        let media_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let media_type = media_type.split(';').next().unwrap_or_default().trim();
-        let read = if headers.contains_key(CONTENT_ENCODING) {
+        let read = if media_type::is_encoded(headers) {
             None
-        } else if media_type.eq_ignore_ascii_case("application/json") {
+        } else if media_type::is(media_type::JSON, headers) {
             Some(Read::Json(Vec::new()))
-        } else if media_type.eq_ignore_ascii_case("text/event-stream") {
+        } else if media_type::is(media_type::EVENT_STREAM, headers) {
             Some(Read::Events(sse::Decoder::new(MOST)))
         } else {
             None
@@ -101,7 +98,7 @@ fn version(message: &[u8]) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
+    use http::{HeaderValue, header::CONTENT_TYPE};
     use portcullis_metadata::{ResourceUri, Scopes};
     use portcullis_session::{Owner, SessionKey, SessionSettings, SessionStore};
     use portcullis_testkit::ManualClock;

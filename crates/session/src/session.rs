@@ -1,4 +1,5 @@
 use std::{
+    any::Any,
     fmt,
     sync::{
         Arc, OnceLock,
@@ -37,6 +38,8 @@ pub struct Session {
     in_use: AtomicU32,
     /// The number of the list of keys by which the first identifier was last found to be issued.
     proved: AtomicU32,
+    /// What a layer above keeps beside the session.
+    attachment: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
 const ENDED: u64 = u64::MAX;
@@ -85,6 +88,7 @@ impl Session {
             last_used: AtomicU64::new(opened),
             in_use: AtomicU32::new(0),
             proved: AtomicU32::new(0),
+            attachment: OnceLock::new(),
         }
     }
 
@@ -121,6 +125,17 @@ impl Session {
     /// What logs name the session by: a short keyed hash, from which the identifier cannot be computed.
     pub fn log_hash(&self) -> LogHash {
         LogHash(self.log_hash)
+    }
+
+    /// What a layer above keeps beside the session, such as the session's open streams. There is one such value; `None`
+    /// where none is attached, or one of another type.
+    pub fn attachment<T: Any + Send + Sync>(&self) -> Option<&T> {
+        self.attachment.get()?.downcast_ref()
+    }
+
+    /// The same, made at the first call. It is dropped with the session. `None` where a value of another type is attached.
+    pub fn attach<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
+        self.attachment.get_or_init(|| Box::new(make())).downcast_ref()
     }
 
     /// What the session is filed under for as long as it lives, be it that its first identifier no longer resolves.
