@@ -85,6 +85,3 @@ impl From<TokenLost> for StreamEnd {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -23,6 +23,7 @@ use std::{
 };
 
 use anyhow::Context as _;
+use portcullis_endpoint::EndedStream;
 use portcullis_guard::{Decision, DecisionSink};
 use portcullis_metadata::Clock;
 use portcullis_session::{EndReason, Session};
@@ -144,6 +145,11 @@ impl Audit {
     /// A session is over.
     pub(crate) fn session_ended(&self, session: &Session, reason: EndReason) {
         self.session(session, Some(reason));
+    }
+
+    /// The authorization of an event stream has ended.
+    pub(crate) fn stream_ended(&self, stream: &EndedStream<'_>) {
+        self.0.queue.put(|out| record::stream_ended(out, stream));
     }
 
     fn session(&self, session: &Session, ended: Option<EndReason>) {
