@@ -7,3 +7,4 @@ mod life;
 mod limits;
 mod off;
 mod renewing;
+mod streams;

@@ -18,8 +18,8 @@ use portcullis_verifier::{Principal, TokenLost};
 
 pub(crate) use body::{End, StreamGuard};
 pub(crate) use of_session::SessionStreams;
-pub use registry::StreamRegistry;
 pub(crate) use registry::Opening;
+pub use registry::StreamRegistry;
 
 /// Hears of event streams that end because their authorization has ended.
 pub trait StreamObserver: Send + Sync + 'static {

@@ -105,8 +105,7 @@ impl StreamRegistry {
         }
         let session = session.and_then(|session| Some((session.log_hash(), SessionStreams::of(session)?)));
         let request_id = caller.request_id().clone();
-        let stream =
-            OpenStream::new(request_id, verified.clone(), caller.held_token(), Arc::clone(resource), session);
+        let stream = OpenStream::new(request_id, verified.clone(), caller.held_token(), Arc::clone(resource), session);
         let stream = Arc::new(stream);
         if let Some((_, streams)) = &stream.session {
             streams.add(&stream);

@@ -85,7 +85,8 @@ impl Service<Admitted> for Streaming {
     }
 
     fn call(&mut self, _admitted: Admitted) -> Self::Future {
-        let response = self.headers.iter().fold(Response::builder(), |response, (name, value)| response.header(*name, *value));
+        let response =
+            self.headers.iter().fold(Response::builder(), |response, (name, value)| response.header(*name, *value));
         ready(Ok(response.body(EventsBody(self.events.clone())).unwrap()))
     }
 }

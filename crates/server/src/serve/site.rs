@@ -5,8 +5,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use portcullis_discovery::HttpFetch;
 use portcullis_endpoint::{
-    BodyBudget, EndedStatus, Endpoint, EndpointBody, EndpointLayer, EndpointSettings, Plain,
-    StreamRegistry,
+    BodyBudget, EndedStatus, Endpoint, EndpointBody, EndpointLayer, EndpointSettings, Plain, StreamRegistry,
 };
 use portcullis_gateway::{HttpUpstream, HttpUpstreamSettings};
 use portcullis_guard::{
