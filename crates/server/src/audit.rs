@@ -1,4 +1,5 @@
-//! The audit trail: one JSON line for each decision and each session that begins or ends, and what was used by whom.
+//! The audit trail: one JSON line for each decision, each session that begins or ends and each event stream
+//! whose authorization has ended, and what was used by whom.
 //!
 //! Requests never wait for it. Their records go into bounded places in memory, from where a thread of its own writes
 //! them. What finds its place full is counted, and the count is written as a record as soon as the sink takes more.

@@ -301,9 +301,7 @@ mod tests {
         assert_eq!(millis(Duration::from_secs(2)), 2000);
     }
 
-    /// E9: to ask whether the time of a session is over is no use of it.
-    #[test]
-    fn a_sweep_is_no_use() {
+    fn session() -> Session {
         let resource = ResourceUri::parse("https://r.example/mcp").unwrap();
         let name = Name::build(&SessionKey::new(1, [5; 16]), &resource, Owner::Nobody, &[7; 16]);
         let record = Record {
@@ -315,7 +313,24 @@ mod tests {
             backend: Box::default(),
             protocol_version: None,
         };
-        let session = Session::new(record, Duration::ZERO);
+        Session::new(record, Duration::ZERO)
+    }
+
+    #[test]
+    fn one_value_is_attached() {
+        let session = session();
+        assert_eq!(session.attachment::<u8>(), None);
+        assert_eq!((session.attach(|| 1_u8), session.attach(|| 2_u8)), (Some(&1), Some(&1)));
+        assert_eq!(
+            (session.attachment::<u8>(), session.attachment::<u16>(), session.attach(|| 3_u16)),
+            (Some(&1), None, None)
+        );
+    }
+
+    /// E9: to ask whether the time of a session is over is no use of it.
+    #[test]
+    fn a_sweep_is_no_use() {
+        let session = session();
         let timeouts = Timeouts { idle: Duration::from_secs(60), lifetime: Duration::from_secs(600) };
         assert_eq!(session.expire(Duration::from_secs(59), timeouts), Life::Active);
         assert!(session.is_over(Duration::from_secs(60), timeouts));
