@@ -65,10 +65,10 @@ impl Open {
         self.pass("data: open\n\n").await;
     }
 
-    /// Waits for the end of the stream, which comes without anything before it, and for the end of the upstream's.
+    /// Waits for the end of the stream, which comes without anything before it, and then for the end of the upstream's.
     async fn ended(&mut self) {
         assert_eq!(self.connection.chunk().await, None);
-        timeout(Duration::from_secs(10), self.events.closed()).await.expect("the upstream's stream ends, too");
+        timeout(Duration::from_secs(10), self.events.closed()).await.unwrap();
     }
 }
 
@@ -143,7 +143,7 @@ async fn with_newer_tokens() {
     kept.assert_open().await;
 }
 
-/// L3: the answer to a modern request ends with its own token, whatever tokens its owner has meanwhile.
+/// L3: the answer to a modern request ends with its own token. Other tokens of the same owner do not extend it.
 #[tokio::test]
 async fn without_a_session() {
     let streams = Streams::default();

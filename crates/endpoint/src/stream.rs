@@ -44,7 +44,7 @@ pub struct EndedStream<'a> {
     pub session: Option<LogHash>,
     /// The resource.
     pub resource: &'a ResourceUri,
-    /// Whom the token that opened the stream speaks for.
+    /// The principal of the token that opened the stream.
     pub principal: &'a Principal,
     /// Why it ends.
     pub reason: StreamEnd,

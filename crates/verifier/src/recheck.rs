@@ -13,7 +13,7 @@ use portcullis_metadata::AccessToken;
 use crate::{Principal, VerifiedToken, Verifier, VerifyError};
 pub(crate) use queue::Rechecks;
 
-/// How long a check that is due may take before the token counts as unconfirmed, whatever delays it. A call to the
+/// How long a check that is due may be delayed, for any reason, before the token counts as unconfirmed. A call to the
 /// issuer takes at most 5 s.
 const LATE: Duration = Duration::from_secs(10);
 /// After how long a check is repeated that found too many calls to the issuer in progress.
@@ -47,8 +47,8 @@ pub struct WatchedToken {
 pub enum TokenLost {
     /// The issuer names an expiry that has passed.
     Expired,
-    /// The issuer calls it inactive, or says something of it for which the verifier refuses it. A token that now speaks
-    /// for another subject or client counts as inactive, too.
+    /// The issuer calls it inactive, or the verifier refuses the issuer's answer, for example because of its audience. A
+    /// token whose subject or client changed counts as inactive, too.
     Inactive,
     /// The issuer has not confirmed it for two intervals: calls fail, or cannot be made.
     Unconfirmed,
@@ -102,7 +102,7 @@ impl WatchedToken {
         Self { held, rechecks, state: Mutex::new(State { latest, confirmed_at, lost: None }) }
     }
 
-    /// What the issuer last said of the token: its scopes and expiry may have changed. The expiry itself is not compared
+    /// The token as the issuer last described it: its scopes and expiry may have changed. The expiry itself is not compared
     /// with the time here.
     ///
     /// # Errors

@@ -53,7 +53,7 @@ impl StreamGuard {
     }
 
     /// The stream waits for its next bytes. Ask for its [`end`](Self::end) after this: a change of the state before it
-    /// wakes nobody.
+    /// wakes no task.
     pub(crate) fn wake_later(&self, waker: &Waker) {
         self.stream.wake_later(waker);
     }

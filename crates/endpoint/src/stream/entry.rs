@@ -125,7 +125,7 @@ impl OpenStream {
         }
     }
 
-    /// Remembers whom to wake when the state changes.
+    /// Remembers the task to wake when the state changes.
     pub(super) fn wake_later(&self, waker: &Waker) {
         let mut held = lock(&self.waker);
         match &mut *held {
@@ -174,7 +174,7 @@ impl OpenStream {
         (now.as_millis() >= self.valid_until()).then_some(StreamEnd::TokenExpired)
     }
 
-    /// Learns what the issuer last said of an introspected token.
+    /// Takes the scopes and the expiry from the last check of an introspected token.
     fn take_latest(&self) -> Result<(), StreamEnd> {
         // Held until the validity is stored: another token may take this one's place.
         let watched = lock(&self.watched);

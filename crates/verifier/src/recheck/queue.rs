@@ -23,7 +23,7 @@ const JITTER: u32 = 5;
 /// The watched tokens of one issuer, under the keyed hash that the verifier remembers them by.
 ///
 /// There are as many as somebody holds references to. At most half of the calls that the issuer allows at once are
-/// checks, so that they leave room for the tokens of requests.
+/// checks, so that calls remain for the tokens of requests.
 pub(crate) struct Rechecks {
     interval: Duration,
     max_running: usize,

@@ -137,7 +137,7 @@ async fn a_token_that_is_refused_is_lost() {
         pass(&bench, INTERVAL).await;
         assert_eq!(watched.latest().unwrap_err(), lost, "{answer}");
         assert_eq!(bench.refusal(TOKEN).await, code);
-        // That is final; whoever comes with a token that is active again has it watched anew.
+        // That is final. A later use of a token that is active again starts a new watch.
         let before = calls(&bench);
         says(&bench, &active());
         pass(&bench, INTERVAL).await;
@@ -193,7 +193,7 @@ async fn failures_are_tolerated_for_two_intervals() {
     assert!(watched.latest().is_ok());
 }
 
-/// L3: a token that nobody comes to check is lost 10 s after two intervals, whatever the reason.
+/// L3: a token whose check is never started is lost 10 s after two intervals.
 #[tokio::test(start_paused = true)]
 async fn a_token_that_is_not_checked_is_lost() {
     let bench = bench().await;
