@@ -1,4 +1,5 @@
 //! The life of sessions, over sockets.
+#![allow(clippy::unwrap_used, reason = "a scenario fails where something is missing")]
 
 mod ending;
 mod keys;
@@ -8,3 +9,4 @@ mod limits;
 mod off;
 mod renewing;
 mod revisions;
+mod streams;

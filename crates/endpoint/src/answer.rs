@@ -1,12 +1,9 @@
 //! The messages in an answer of the inner service, read while they pass.
 
-use http::{
-    HeaderMap,
-    header::{CONTENT_ENCODING, CONTENT_TYPE},
-};
+use http::HeaderMap;
 use portcullis_mcp::sse;
 
-use crate::budget::Share;
+use crate::{budget::Share, media_type};
 
 /// How many bytes of an answer are kept. The answers that are read have a few kilobytes.
 const MAX_KEPT: usize = 256 << 10;
@@ -37,13 +34,11 @@ pub(crate) enum Progress<T> {
 impl AnswerReader {
     /// A reader for an answer with these headers; `None` for one that is neither JSON nor an event stream, or has a content coding.
     pub(crate) fn new(headers: &HeaderMap, share: Share) -> Option<Self> {
-        let media_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let media_type = media_type.split(';').next().unwrap_or_default().trim();
-        let form = if headers.contains_key(CONTENT_ENCODING) {
+        let form = if media_type::is_encoded(headers) {
             return None;
-        } else if media_type.eq_ignore_ascii_case("application/json") {
+        } else if media_type::is(media_type::JSON, headers) {
             Form::Json
-        } else if media_type.eq_ignore_ascii_case("text/event-stream") {
+        } else if media_type::is(media_type::EVENT_STREAM, headers) {
             Form::Events(sse::Decoder::new(MAX_KEPT))
         } else {
             return None;

@@ -2,8 +2,9 @@
 
 use std::{
     convert::Infallible,
+    error::Error,
     pin::Pin,
-    task::{Context, Poll, ready},
+    task::{Context, Poll},
 };
 
 use bytes::Bytes;
@@ -11,7 +12,10 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use portcullis_session::InUse;
 
-use crate::upstream_revisions::Learning;
+use crate::{
+    stream::{End, StreamGuard},
+    upstream_revisions::Learning,
+};
 
 /// The body of an admitted request: exactly the bytes that were judged, or nothing.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +50,8 @@ pin_project! {
     /// body, untouched. No box but for the answer to `initialize`, whose first part was held back.
     ///
     /// The session that an answer belongs to does not go idle while its body lives: a client that only listens to a
-    /// stream uses the session.
+    /// stream uses the session. An event stream ends when its authorization does, behind a complete event; see
+    /// [`StreamRegistry`](crate::StreamRegistry).
     #[derive(Debug)]
     pub struct EndpointBody<B> {
         #[pin]
@@ -59,8 +64,27 @@ pin_project! {
     #[derive(Debug)]
     enum Kind<B> {
         Own { data: Bytes },
-        Inner { #[pin] body: B, in_use: Option<InUse>, learning: Option<Box<Learning>> },
-        HeldBack { held: Bytes, rest: Option<Pin<Box<B>>> },
+        Inner { #[pin] body: B, in_use: Option<InUse>, learning: Option<Box<Learning>>, stream: Option<StreamGuard> },
+        HeldBack { held: Bytes, rest: Option<Pin<Box<B>>>, stream: Option<StreamGuard> },
+    }
+}
+
+/// Why an answer's body fails.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum EndpointBodyError<E> {
+    /// The inner service's body failed.
+    Inner(E),
+    /// The authorization of an event stream has ended, and the event that it was in did not end within 10 s.
+    IncompleteEvent,
+}
+
+impl<E: Into<Box<dyn Error + Send + Sync>>> From<EndpointBodyError<E>> for Box<dyn Error + Send + Sync> {
+    fn from(error: EndpointBodyError<E>) -> Self {
+        match error {
+            EndpointBodyError::Inner(error) => error.into(),
+            EndpointBodyError::IncompleteEvent => "the authorization of an event stream ended within an event".into(),
+        }
     }
 }
 
@@ -69,54 +93,70 @@ impl<B> EndpointBody<B> {
         Self { kind: Kind::Own { data } }
     }
 
-    pub(crate) fn inner(body: B, in_use: Option<InUse>) -> Self {
-        Self { kind: Kind::Inner { body, in_use, learning: None } }
+    pub(crate) fn inner(body: B, in_use: Option<InUse>, stream: Option<StreamGuard>) -> Self {
+        Self { kind: Kind::Inner { body, in_use, learning: None, stream } }
     }
 
     /// A body that is read while it passes.
-    pub(crate) fn read_along(body: B, learning: Option<Box<Learning>>) -> Self {
-        Self { kind: Kind::Inner { body, in_use: None, learning } }
+    pub(crate) fn read_along(body: B, learning: Option<Box<Learning>>, stream: Option<StreamGuard>) -> Self {
+        Self { kind: Kind::Inner { body, in_use: None, learning, stream } }
     }
 
     /// What was held back of a body, and the rest of it unless it has ended.
     pub(crate) fn held_back(held: Bytes, rest: Pin<Box<B>>, ended: bool) -> Self {
-        Self { kind: Kind::HeldBack { held, rest: (!ended).then_some(rest) } }
+        Self { kind: Kind::HeldBack { held, rest: (!ended).then_some(rest), stream: None } }
+    }
+
+    /// Makes the inner body end with the authorization of its stream.
+    pub(crate) fn end_with(&mut self, guard: StreamGuard) {
+        match &mut self.kind {
+            Kind::Inner { stream, .. } | Kind::HeldBack { stream, .. } => *stream = Some(guard),
+            Kind::Own { .. } => {}
+        }
     }
 }
 
 impl<B: Body<Data = Bytes>> Body for EndpointBody<B> {
     type Data = Bytes;
-    type Error = B::Error;
+    type Error = EndpointBodyError<B::Error>;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        match self.project().kind.project() {
-            KindProj::Own { data } if data.is_empty() => Poll::Ready(None),
-            KindProj::Own { data } => Poll::Ready(Some(Ok(Frame::data(std::mem::take(data))))),
-            KindProj::Inner { mut body, learning, .. } => {
-                let frame = ready!(body.as_mut().poll_frame(cx));
-                if let Some(reader) = learning {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let mut kind = self.project().kind;
+        let polled = match kind.as_mut().project() {
+            KindProj::Own { data } if data.is_empty() => return Poll::Ready(None),
+            KindProj::Own { data } => return Poll::Ready(Some(Ok(Frame::data(std::mem::take(data))))),
+            KindProj::Inner { mut body, learning, stream, .. } => {
+                let polled = poll_stream(stream, cx, |cx| body.as_mut().poll_frame(cx));
+                if let (Polled::Frame(frame), Some(reader)) = (&polled, learning.as_mut()) {
                     let piece = frame.iter().flatten().find_map(Frame::data_ref);
                     let last = frame.is_none() || body.is_end_stream();
                     if reader.take(piece.map(|piece| &**piece).unwrap_or_default(), last) {
                         *learning = None;
                     }
                 }
-                Poll::Ready(frame)
+                polled
             }
-            KindProj::HeldBack { held, .. } if !held.is_empty() => {
-                Poll::Ready(Some(Ok(Frame::data(std::mem::take(held)))))
-            }
-            KindProj::HeldBack { rest, .. } => {
-                rest.as_mut().map_or(Poll::Ready(None), |rest| rest.as_mut().poll_frame(cx))
-            }
-        }
+            KindProj::HeldBack { held, rest, stream } => poll_stream(stream, cx, |cx| match rest {
+                _ if !held.is_empty() => Poll::Ready(Some(Ok(Frame::data(std::mem::take(held))))),
+                Some(rest) => rest.as_mut().poll_frame(cx),
+                None => Poll::Ready(None),
+            }),
+        };
+        let end = match polled {
+            Polled::Frame(frame) => return Poll::Ready(frame.map(|frame| frame.map_err(EndpointBodyError::Inner))),
+            Polled::Pending => return Poll::Pending,
+            Polled::End(end) => end,
+        };
+        // The inner body goes, and with it what it costs upstream.
+        kind.set(Kind::Own { data: Bytes::new() });
+        Poll::Ready((end == End::Incomplete).then_some(Err(EndpointBodyError::IncompleteEvent)))
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.kind {
             Kind::Own { data } => data.is_empty(),
             Kind::Inner { body, .. } => body.is_end_stream(),
-            Kind::HeldBack { held, rest } => held.is_empty() && rest.as_ref().is_none_or(|rest| rest.is_end_stream()),
+            Kind::HeldBack { held, rest, .. } => held.is_empty() && rest.as_ref().is_none_or(|rest| rest.is_end_stream()),
         }
     }
 
@@ -124,7 +164,7 @@ impl<B: Body<Data = Bytes>> Body for EndpointBody<B> {
         match &self.kind {
             Kind::Own { data } => SizeHint::with_exact(data.len() as u64),
             Kind::Inner { body, .. } => body.size_hint(),
-            Kind::HeldBack { held, rest } => {
+            Kind::HeldBack { held, rest, .. } => {
                 let held = held.len() as u64;
                 let rest = rest.as_ref().map_or_else(|| SizeHint::with_exact(0), |rest| rest.size_hint());
                 let mut hint = SizeHint::new();
@@ -138,6 +178,35 @@ impl<B: Body<Data = Bytes>> Body for EndpointBody<B> {
     }
 }
 
+/// The result of polling a body that may be an event stream.
+enum Polled<E> {
+    Frame(Option<Result<Frame<Bytes>, E>>),
+    Pending,
+    /// The authorization of the stream has ended.
+    End(End),
+}
+
+/// Polls for the next frame, unless the stream's authorization has ended.
+fn poll_stream<E>(
+    stream: &mut Option<StreamGuard>,
+    cx: &mut Context<'_>,
+    poll: impl FnOnce(&mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, E>>>,
+) -> Polled<E> {
+    let is_over = |stream: &Option<StreamGuard>| stream.as_ref().and_then(StreamGuard::end);
+    if let Some(end) = is_over(stream) {
+        return Polled::End(end);
+    }
+    let Poll::Ready(frame) = poll(cx) else {
+        let Some(waiting) = stream else { return Polled::Pending };
+        waiting.wake_later(cx.waker());
+        return is_over(stream).map_or(Polled::Pending, Polled::End);
+    };
+    match stream {
+        Some(stream) => Polled::Frame(frame.map(|frame| frame.map(|frame| stream.pass(frame)))),
+        None => Polled::Frame(frame),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use http_body_util::{BodyExt as _, Full};
@@ -147,7 +216,7 @@ mod tests {
     /// Servers send nothing of a body that is at its end, and frame the others by their size.
     #[tokio::test]
     async fn a_body_ends_when_it_was_read_and_no_sooner() {
-        for mut body in [EndpointBody::own("text".into()), EndpointBody::inner(Full::from("text"), None)] {
+        for mut body in [EndpointBody::own("text".into()), EndpointBody::inner(Full::from("text"), None, None)] {
             assert_eq!((body.is_end_stream(), body.size_hint().exact()), (false, Some(4)));
             assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "text");
             assert!(body.is_end_stream() && body.frame().await.is_none());

@@ -1,9 +1,9 @@
 //! What an admitted request does with a session.
 
 use http::{HeaderMap, Response, StatusCode};
-use portcullis_guard::RequestId;
+use portcullis_guard::{Caller, RequestId};
 use portcullis_mcp::Revision;
-use portcullis_session::{EndReason, InUse, Resolved, SessionStore};
+use portcullis_session::{EndReason, InUse, Resolved, Session, SessionStore};
 
 use crate::{
     EndpointBody,
@@ -12,6 +12,7 @@ use crate::{
     negotiated::{Accepted, Opening},
     respond,
     session::Sessions,
+    stream::{self, SessionStreams, StreamGuard},
     upstream_revisions::Learning,
 };
 
@@ -56,19 +57,26 @@ impl Exchange {
         }
     }
 
+    /// The request is admitted: its token may extend the open streams of its session.
+    pub(crate) fn note_token(&self, caller: &Caller) {
+        if let Self::In(session) = self {
+            SessionStreams::token_used(session, caller);
+        }
+    }
+
     /// Acts on the inner service's answer, and puts the client's identifier in the place of the backend's.
     ///
     /// Sessions begin and end in a span with the request's id, so that the lines that tell of it have it.
     pub(crate) fn finish<B>(
         self,
         shared: &Shared,
-        request_id: &RequestId,
+        caller: &Caller,
         mut response: Response<B>,
     ) -> Response<EndpointBody<B>> {
-        let sessions = &shared.sessions;
+        let (sessions, request_id) = (&shared.sessions, caller.request_id());
         let status = response.status();
         let named = sessions.take(response.headers_mut());
-        let mut in_use = None;
+        let (mut in_use, mut stream) = (None, None);
         match self {
             // A refused `initialize` opens nothing; an accepted one is [recorded](record).
             Self::Opening(_) => {}
@@ -76,7 +84,8 @@ impl Exchange {
                 let share = || Share::empty(&shared.budget);
                 let learned = &shared.upstream_revisions;
                 let learning = Learning::begin(discovers, status, response.headers(), learned, share);
-                return response.map(|body| EndpointBody::read_along(body, learning));
+                let stream = open_stream(shared, caller, None, response.headers());
+                return response.map(|body| EndpointBody::read_along(body, learning, stream));
             }
             Self::In(session) => {
                 let is_ours = named.is_some_and(|value| value.as_bytes() == session.backend());
@@ -88,6 +97,7 @@ impl Exchange {
                 } else if is_ours {
                     sessions.name_to_client(&session.identifier(), response.headers_mut());
                 }
+                stream = open_stream(shared, caller, Some(&session), response.headers());
                 in_use = Some(session);
             }
             Self::Closing(closing) => {
@@ -102,29 +112,40 @@ impl Exchange {
                 if !status.is_success() {
                     return respond::ended();
                 }
+                stream = open_stream(shared, caller, None, response.headers());
             }
         }
-        response.map(|body| EndpointBody::inner(body, in_use))
+        response.map(|body| EndpointBody::inner(body, in_use, stream))
     }
 }
 
 /// Records the session that an answer opens, and puts its identifier in the place of the backend's.
-pub(crate) fn record<B>(
-    accepted: Accepted<B>,
-    sessions: &Sessions,
-    request_id: &RequestId,
-) -> Response<EndpointBody<B>> {
+pub(crate) fn record<B>(accepted: Accepted<B>, shared: &Shared, caller: &Caller) -> Response<EndpointBody<B>> {
     let Accepted { room, version, unrecorded, mut response } = accepted;
+    let sessions = &shared.sessions;
     let named = sessions.take(response.headers_mut());
     let backend = named.map(|value| value.as_bytes().into()).unwrap_or_default();
-    let _span = span(request_id);
+    let _span = span(caller.request_id());
     let session = room.open(backend, version.map(Revision::as_str));
     if let Some(unrecorded) = unrecorded {
         unrecorded.record();
     }
     tracing::debug!(session = %session.log_hash(), "session opened");
     sessions.name_to_client(&session.identifier(), response.headers_mut());
+    if let Some(stream) = open_stream(shared, caller, Some(&session), response.headers()) {
+        response.body_mut().end_with(stream);
+    }
     response
+}
+
+/// Registers a response that is an event stream, so that it ends with its authorization.
+fn open_stream(
+    shared: &Shared,
+    caller: &Caller,
+    session: Option<&Session>,
+    headers: &HeaderMap,
+) -> Option<StreamGuard> {
+    shared.streams.open(&stream::Opening { caller, resource: &shared.resource, session }, headers)
 }
 
 /// Lines that tell of a session have the id of the request that began or ended it.

@@ -14,7 +14,7 @@ use http::{
 };
 use http_body::Body;
 use pin_project_lite::pin_project;
-use portcullis_guard::{Caller, RequestId};
+use portcullis_guard::Caller;
 use tower_service::Service;
 
 use crate::{
@@ -50,9 +50,9 @@ pin_project! {
         Answer { response: Option<Response<EndpointBody<RB>>> },
         /// The body of a POST is on its way in.
         Reading { #[pin] body: B, held: Option<Held<S>> },
-        Inner { #[pin] future: F, exchange: Option<Exchange>, request_id: RequestId },
+        Inner { #[pin] future: F, exchange: Option<Exchange>, caller: Caller },
         /// The inner service has accepted an `initialize`, and has not said yet which revision the session follows.
-        Negotiating { negotiation: Option<Box<Negotiation<RB>>>, request_id: RequestId },
+        Negotiating { negotiation: Option<Box<Negotiation<RB>>>, caller: Caller },
     }
 }
 
@@ -113,6 +113,7 @@ where
         service: &mut S,
     ) -> Self {
         let Admission { era, exchange } = admission;
+        exchange.note_token(&caller);
         exchange.prepare(&shared.sessions, &mut parts.headers);
         if let Exchange::Opening(opening) = &exchange {
             parts.extensions.insert(opening.room.held_room());
@@ -120,9 +121,8 @@ where
         for framing in [CONTENT_LENGTH, TRANSFER_ENCODING, TRAILER] {
             parts.headers.remove(framing);
         }
-        let request_id = caller.request_id().clone();
-        let future = service.call(Admitted::new(parts, body, caller, era));
-        Self::Inner { future, exchange: Some(exchange), request_id }
+        let future = service.call(Admitted::new(parts, body, caller.clone(), era));
+        Self::Inner { future, exchange: Some(exchange), caller }
     }
 
     /// The body is complete.
@@ -153,24 +153,22 @@ where
                     // Polled again after the end, which the contract of `Future` leaves open.
                     None => return Poll::Pending,
                 },
-                StateProj::Inner { future, exchange, request_id } => {
+                StateProj::Inner { future, exchange, caller } => {
                     let response = ready!(future.poll(cx))?;
-                    let sessions = &this.shared.sessions;
                     match exchange.take() {
                         Some(Exchange::Opening(opening)) if response.status().is_success() => {
                             match Negotiation::begin(opening, response, Share::empty(&this.shared.budget)) {
                                 Ok(negotiation) => {
-                                    let request_id = request_id.clone();
-                                    State::Negotiating { negotiation: Some(negotiation), request_id }
+                                    State::Negotiating { negotiation: Some(negotiation), caller: caller.clone() }
                                 }
-                                Err(accepted) => return Poll::Ready(Ok(record(*accepted, sessions, request_id))),
+                                Err(accepted) => return Poll::Ready(Ok(record(*accepted, this.shared, caller))),
                             }
                         }
-                        Some(exchange) => return Poll::Ready(Ok(exchange.finish(this.shared, request_id, response))),
+                        Some(exchange) => return Poll::Ready(Ok(exchange.finish(this.shared, caller, response))),
                         None => return Poll::Pending,
                     }
                 }
-                StateProj::Negotiating { negotiation, request_id } => {
+                StateProj::Negotiating { negotiation, caller } => {
                     let Some(mut waiting) = negotiation.take() else { return Poll::Pending };
                     let Poll::Ready(frame) = waiting.body().poll_frame(cx) else {
                         *negotiation = Some(waiting);
@@ -185,7 +183,7 @@ where
                     let last = piece.is_none() || waiting.body().is_end_stream();
                     match waiting.take(&piece.unwrap_or_default(), last, this.shared.revisions) {
                         Ok(Negotiated::Session(accepted)) => {
-                            return Poll::Ready(Ok(record(accepted, &this.shared.sessions, request_id)));
+                            return Poll::Ready(Ok(record(accepted, this.shared, caller)));
                         }
                         Ok(Negotiated::Refused(refused)) => return Poll::Ready(Ok(this.shared.refuse(&refused))),
                         Err(more) => {

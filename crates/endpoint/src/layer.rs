@@ -6,7 +6,7 @@ use portcullis_mcp::{Limits, Revisions};
 use tower_layer::Layer;
 
 use crate::{
-    BodyBudget, Endpoint, EndpointBody, EndpointSettings, SettingsError, respond::Refused, rules::Rules,
+    BodyBudget, Endpoint, EndpointBody, EndpointSettings, SettingsError, StreamRegistry, respond::Refused, rules::Rules,
     session::Sessions, upstream_revisions::UpstreamRevisions,
 };
 
@@ -29,6 +29,7 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) max_body: usize,
     pub(crate) budget: Arc<BodyBudget>,
+    pub(crate) streams: StreamRegistry,
 }
 
 impl Shared {
@@ -60,6 +61,7 @@ impl EndpointLayer {
             limits: Limits { max_depth: settings.max_depth },
             max_body: settings.max_body,
             budget: settings.budget,
+            streams: settings.streams,
         };
         Ok(Self { shared: Arc::new(shared) })
     }

@@ -11,6 +11,8 @@
 //!   The client only ever sees an identifier made here; the one that the inner service gave out stays inside. An
 //!   identifier of somebody else's is answered as an unknown one. The inner service's 404 to its own identifier ends
 //!   the session, and so does DELETE.
+//! - **Event streams** end when their token expires, unless the owner uses the session with a newer one, and when the
+//!   issuer revokes an introspected token: see [`StreamRegistry`].
 //! - **Rules** add scopes by method and by every name of a tool, prompt, resource or task that a message carries. The URI of a
 //!   resource is compared under every spelling that a server could take for the same resource. One 403 names everything
 //!   that a message needs.
@@ -77,6 +79,7 @@ mod future;
 mod glob;
 mod judge;
 mod layer;
+mod media_type;
 mod message;
 mod negotiated;
 mod operation;
@@ -86,12 +89,13 @@ mod rules;
 mod service;
 mod session;
 mod settings;
+mod stream;
 mod subject;
 mod unrecorded;
 mod upstream_revisions;
 
 pub use admitted::Admitted;
-pub use body::{AdmittedBody, EndpointBody};
+pub use body::{AdmittedBody, EndpointBody, EndpointBodyError};
 pub use budget::BodyBudget;
 pub use future::EndpointFuture;
 pub use glob::{NameGlob, NameGlobError};
@@ -101,6 +105,7 @@ pub use rules::Rule;
 pub use service::Endpoint;
 pub use session::EndedStatus;
 pub use settings::{EndpointSettings, SettingsError};
+pub use stream::{EndedStream, StreamEnd, StreamObserver, StreamRegistry};
 pub use unrecorded::Unrecorded;
 
 #[cfg(test)]

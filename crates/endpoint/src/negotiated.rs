@@ -71,7 +71,7 @@ impl<B: Body<Data = Bytes>> Negotiation<B> {
             Some(reader) => Ok(Box::new(Self { opening, head, body: Box::pin(body), unrecorded, reader })),
             None => {
                 let (version, room) = (opening.asked(), opening.room);
-                let response = Response::from_parts(head, EndpointBody::inner(body, None));
+                let response = Response::from_parts(head, EndpointBody::inner(body, None, None));
                 Err(Box::new(Accepted { room, version, unrecorded, response }))
             }
         }

@@ -3,10 +3,10 @@ use std::sync::Arc;
 use http::{HeaderName, Method};
 use portcullis_guard::{CorsSettings, ProtectedResource};
 use portcullis_mcp::{Revisions, header};
-use portcullis_metadata::Scopes;
+use portcullis_metadata::{Scopes, SystemClock};
 use portcullis_session::SessionStore;
 
-use crate::{BodyBudget, EndedStatus, Rule};
+use crate::{BodyBudget, EndedStatus, Rule, StreamRegistry};
 
 /// What an [`EndpointLayer`](crate::EndpointLayer) is made of.
 ///
@@ -34,6 +34,9 @@ pub struct EndpointSettings {
     /// What all bodies that are held at once may take, over all endpoints that share it. Default: 256 MiB for
     /// this endpoint alone.
     pub budget: Arc<BodyBudget>,
+    /// Where open event streams are kept, over all endpoints that share it. Default: one by the system's clock for this
+    /// endpoint alone; streams end with their authorization only if it is [swept](StreamRegistry::sweep).
+    pub streams: StreamRegistry,
     /// Where sessions are kept.
     pub sessions: SessionStore,
     /// What the owner of an ended session is answered. Default: 400.
@@ -52,6 +55,7 @@ impl EndpointSettings {
             max_body: 4 * 1024 * 1024,
             max_depth: 64,
             budget: BodyBudget::new(256 * 1024 * 1024),
+            streams: StreamRegistry::new(Arc::new(SystemClock::new()), Arc::new(())),
             sessions,
             ended_status: EndedStatus::default(),
         }

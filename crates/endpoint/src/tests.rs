@@ -10,5 +10,6 @@ mod owners;
 mod renewing;
 mod scopes;
 mod sessions;
+mod streams;
 mod versions;
 mod world;

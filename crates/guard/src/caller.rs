@@ -3,20 +3,21 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use portcullis_verifier::{Principal, VerifiedToken};
+use portcullis_verifier::{HeldToken, Principal, VerifiedToken};
 
 use crate::{Operation, RequestId};
 
 /// Who calls: the one thing that the guard puts into the extensions of a request that it hands on.
 ///
-/// Only the guard makes it, so that whoever finds one knows that the request was judged. It never holds the
-/// token. Clones share what is [reported](Self::report_operation) through them.
+/// Only the guard makes it, so that whoever finds one knows that the request was judged. The token cannot be read from
+/// it. Clones share what is [reported](Self::report_operation) through them.
 #[derive(Clone, Debug)]
 pub struct Caller(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     verified: Option<VerifiedToken>,
+    held_token: Option<HeldToken>,
     request_id: RequestId,
     client_address: Option<IpAddr>,
     operation: OnceLock<Operation>,
@@ -24,9 +25,14 @@ struct Shared {
 }
 
 impl Caller {
-    pub(crate) fn new(verified: Option<VerifiedToken>, request_id: RequestId, client_address: Option<IpAddr>) -> Self {
+    pub(crate) fn new(
+        verified: Option<VerifiedToken>,
+        held_token: Option<HeldToken>,
+        request_id: RequestId,
+        client_address: Option<IpAddr>,
+    ) -> Self {
         let (operation, spared) = (OnceLock::new(), OnceLock::new());
-        Self(Arc::new(Shared { verified, request_id, client_address, operation, spared }))
+        Self(Arc::new(Shared { verified, held_token, request_id, client_address, operation, spared }))
     }
 
     /// Whom the token speaks for; `None` only where authentication is [off](crate::Authentication::Off).
@@ -37,6 +43,12 @@ impl Caller {
     /// The evidence that the token was verified; `None` only where authentication is off.
     pub fn verified(&self) -> Option<&VerifiedToken> {
         self.0.verified.as_ref()
+    }
+
+    /// The introspected token of this request, for a service that has it checked again while a long answer depends on it.
+    /// `None` for a token that is verified by its signature alone, and where authentication is off.
+    pub fn held_token(&self) -> Option<&HeldToken> {
+        self.0.held_token.as_ref()
     }
 
     /// The correlation id of this request.

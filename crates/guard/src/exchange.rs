@@ -5,10 +5,11 @@ use http::{
     HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode,
     header::{AUTHORIZATION, CONTENT_TYPE},
 };
-use portcullis_verifier::VerifiedToken;
+use portcullis_verifier::{HeldToken, VerifiedToken};
 
 use crate::{
-    Caller, ClaimUnmet, GuardBody, ProtectedResource, RefusalCode, RequestId,
+    Authentication, Caller, ClaimUnmet, GuardBody, ProtectedResource, RefusalCode, RequestId,
+    bearer::Presented,
     cors::{self, Reader},
     decision::Report,
     judge::Head,
@@ -56,16 +57,27 @@ impl Exchange {
     ) {
         self.permit = permit;
         let request_id = self.request_id().clone();
+        let held_token = verified.as_ref().and_then(|verified| self.hold_introspected(verified, request.headers()));
         let headers = request.headers_mut();
         headers.remove(AUTHORIZATION);
         headers.remove(DPOP);
         headers.insert(X_REQUEST_ID, request_id.to_header_value());
-        let caller = Caller::new(verified, request_id, self.report.peer());
+        let caller = Caller::new(verified, held_token, request_id, self.report.peer());
         if let Some(unmet) = spared {
             caller.report_spared(unmet.code());
         }
         request.extensions_mut().insert(caller.clone());
         self.report.admitted(caller);
+    }
+
+    /// Keeps the presented token, where its issuer is asked about it.
+    fn hold_introspected(&self, verified: &VerifiedToken, headers: &HeaderMap) -> Option<HeldToken> {
+        if !verified.principal().is_introspected() {
+            return None;
+        }
+        let Authentication::Required(verifier) = &self.resource().authentication else { return None };
+        let token = Presented::read(headers).and_then(Presented::unverified_token).ok()?;
+        verifier.hold(verified, token)
     }
 
     pub(crate) fn refuse<B>(&mut self, refusal: &Refusal, verified: Option<VerifiedToken>) -> Response<GuardBody<B>> {

@@ -5,6 +5,7 @@ mod claims;
 mod cross_origin;
 mod decisions;
 mod document;
+mod held_token;
 mod limits;
 mod off;
 mod properties;

@@ -1,4 +1,5 @@
-//! The audit trail: one JSON line for each decision and each session that begins or ends, and what was used by whom.
+//! The audit trail: one JSON line for each decision, each session that begins or ends and each event stream
+//! whose authorization has ended, and what was used by whom.
 //!
 //! Requests never wait for it. Their records go into bounded places in memory, from where a thread of its own writes
 //! them. What finds its place full is counted, and the count is written as a record as soon as the sink takes more.
@@ -23,6 +24,7 @@ use std::{
 };
 
 use anyhow::Context as _;
+use portcullis_endpoint::EndedStream;
 use portcullis_guard::{Decision, DecisionSink};
 use portcullis_metadata::Clock;
 use portcullis_session::{EndReason, Session};
@@ -144,6 +146,11 @@ impl Audit {
     /// A session is over.
     pub(crate) fn session_ended(&self, session: &Session, reason: EndReason) {
         self.session(session, Some(reason));
+    }
+
+    /// The authorization of an event stream has ended.
+    pub(crate) fn stream_ended(&self, stream: &EndedStream<'_>) {
+        self.0.queue.put(|out| record::stream_ended(out, stream));
     }
 
     fn session(&self, session: &Session, ended: Option<EndReason>) {

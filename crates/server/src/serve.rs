@@ -17,6 +17,7 @@ mod session_keys;
 mod shutdown;
 mod sinks;
 mod site;
+mod streams;
 mod tls;
 mod turn;
 mod wakeups;
@@ -133,6 +134,7 @@ pub(crate) async fn serve(
         .context("a worker cannot be started")?;
     drop(done);
 
+    tokio::spawn(streams::end_unauthorized(Arc::clone(&site)));
     let swept = Arc::clone(&site);
     let reaper = tokio::spawn(async move {
         let mut period = interval(SWEEP);

@@ -1,4 +1,5 @@
 use std::{
+    any::Any,
     fmt,
     sync::{
         Arc, OnceLock,
@@ -37,6 +38,8 @@ pub struct Session {
     in_use: AtomicU32,
     /// The number of the list of keys by which the first identifier was last found to be issued.
     proved: AtomicU32,
+    /// What a layer above keeps beside the session.
+    attachment: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
 const ENDED: u64 = u64::MAX;
@@ -85,6 +88,7 @@ impl Session {
             last_used: AtomicU64::new(opened),
             in_use: AtomicU32::new(0),
             proved: AtomicU32::new(0),
+            attachment: OnceLock::new(),
         }
     }
 
@@ -121,6 +125,17 @@ impl Session {
     /// What logs name the session by: a short keyed hash, from which the identifier cannot be computed.
     pub fn log_hash(&self) -> LogHash {
         LogHash(self.log_hash)
+    }
+
+    /// What a layer above keeps beside the session, such as the session's open streams. There is one such value; `None`
+    /// where none is attached, or one of another type.
+    pub fn attachment<T: Any + Send + Sync>(&self) -> Option<&T> {
+        self.attachment.get()?.downcast_ref()
+    }
+
+    /// The same, made at the first call. It is dropped with the session. `None` where a value of another type is attached.
+    pub fn attach<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
+        self.attachment.get_or_init(|| Box::new(make())).downcast_ref()
     }
 
     /// What the session is filed under for as long as it lives, be it that its first identifier no longer resolves.
@@ -286,9 +301,7 @@ mod tests {
         assert_eq!(millis(Duration::from_secs(2)), 2000);
     }
 
-    /// E9: to ask whether the time of a session is over is no use of it.
-    #[test]
-    fn a_sweep_is_no_use() {
+    fn session() -> Session {
         let resource = ResourceUri::parse("https://r.example/mcp").unwrap();
         let name = Name::build(&SessionKey::new(1, [5; 16]), &resource, Owner::Nobody, &[7; 16]);
         let record = Record {
@@ -300,7 +313,24 @@ mod tests {
             backend: Box::default(),
             protocol_version: None,
         };
-        let session = Session::new(record, Duration::ZERO);
+        Session::new(record, Duration::ZERO)
+    }
+
+    #[test]
+    fn one_value_is_attached() {
+        let session = session();
+        assert_eq!(session.attachment::<u8>(), None);
+        assert_eq!((session.attach(|| 1_u8), session.attach(|| 2_u8)), (Some(&1), Some(&1)));
+        assert_eq!(
+            (session.attachment::<u8>(), session.attachment::<u16>(), session.attach(|| 3_u16)),
+            (Some(&1), None, None)
+        );
+    }
+
+    /// E9: to ask whether the time of a session is over is no use of it.
+    #[test]
+    fn a_sweep_is_no_use() {
+        let session = session();
         let timeouts = Timeouts { idle: Duration::from_secs(60), lifetime: Duration::from_secs(600) };
         assert_eq!(session.expire(Duration::from_secs(59), timeouts), Life::Active);
         assert!(session.is_over(Duration::from_secs(60), timeouts));

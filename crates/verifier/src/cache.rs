@@ -35,7 +35,7 @@ pub(crate) struct Cache {
 }
 
 /// The keyed hash that stands for a token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Fingerprint(u128);
 
 /// Which state of which issuer's keys a verification began with.
@@ -117,6 +117,14 @@ impl Cache {
         // What it takes the place of ends when the shard is no longer locked.
         let former = self.shard(fingerprint).put(slot, self.shard_capacity);
         drop(former);
+    }
+
+    /// Removes the entry of a token.
+    pub(crate) fn remove(&self, fingerprint: Fingerprint) {
+        let mut shard = self.shard(fingerprint);
+        if let Some(position) = shard.index.get(&fingerprint.0).copied() {
+            shard.remove(position);
+        }
     }
 
     /// Removes every entry that no longer counts, and says how many those were.

@@ -26,6 +26,8 @@ pub(crate) fn judge_token(
         client: claims.client_id().or(claims.azp()).map(text),
         scopes: usual.scopes_of(claims)?,
         expires,
+        valid_until: Some(expires.plus(settings.leeway)),
+        introspected_at: None,
         said: Said::default(),
         subjectless_client: settings.subjectless_client,
         derived: Derived::new(),

@@ -17,6 +17,7 @@ use crate::{
     introspection::{CLIENT_REJECTED, Introspection},
     keys::Keys,
     lane::{Lane, Turn},
+    recheck::Rechecks,
     server_metadata::ServerMetadata,
     source::Source,
     usual::Usual,
@@ -47,6 +48,7 @@ pub struct TrustedIssuer {
     control: Handle,
     refresher: OnceLock<AbortHandle>,
     usual: Usual,
+    rechecks: Arc<Rechecks>,
 }
 
 /// A signature that verified.
@@ -90,7 +92,8 @@ impl TrustedIssuer {
             }
         };
         let (flight, refresher, usual) = (Flight::default(), OnceLock::new(), Usual::default());
-        Ok(Arc::new(Self { settings, keys, source, introspection, flight, clock, control, refresher, usual }))
+        let rechecks = Rechecks::new(&settings, Arc::clone(&clock), control.clone());
+        Ok(Arc::new(Self { settings, keys, source, introspection, flight, clock, control, refresher, usual, rechecks }))
     }
 
     /// The issuer.
@@ -150,6 +153,16 @@ impl TrustedIssuer {
             }
             Some(_) => IssuerHealth::Failed { reason: failure.unwrap_or("issuer.keys_too_old") },
         }
+    }
+
+    /// Starts checking those [watched tokens](crate::WatchedToken) again whose time has come. Call it about twice a
+    /// second; it does not wait, and costs nothing where no token is watched.
+    pub fn recheck_due(&self) {
+        self.rechecks.start_due();
+    }
+
+    pub(crate) fn rechecks(&self) -> &Arc<Rechecks> {
+        &self.rechecks
     }
 
     pub(crate) fn settings(&self) -> &IssuerSettings {

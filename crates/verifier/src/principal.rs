@@ -3,6 +3,7 @@ use std::{
     fmt,
     hash::{BuildHasher as _, RandomState},
     sync::{LazyLock, OnceLock},
+    time::Duration,
 };
 
 use portcullis_metadata::{Issuer, Scopes, UnixTime};
@@ -20,6 +21,10 @@ pub struct Principal {
     pub(crate) client: Option<Text>,
     pub(crate) scopes: Scopes,
     pub(crate) expires: UnixTime,
+    /// `exp` and the leeway; none where the issuer was asked and named no expiry.
+    pub(crate) valid_until: Option<UnixTime>,
+    /// When the issuer was asked, by the verifier's monotonic clock; none where it was not.
+    pub(crate) introspected_at: Option<Duration>,
     pub(crate) said: Said,
     pub(crate) subjectless_client: bool,
     pub(crate) derived: Derived,
@@ -65,6 +70,17 @@ impl Principal {
     /// asked and did not say, 30 s after it was.
     pub fn expires(&self) -> UnixTime {
         self.expires
+    }
+
+    /// The moment from which the verifier refuses the token: `exp` and the issuer's leeway. `None` where the issuer was
+    /// asked and named no expiry: then only the issuer knows how long the token is valid.
+    pub fn valid_until(&self) -> Option<UnixTime> {
+        self.valid_until
+    }
+
+    /// Whether the issuer was asked about the token (RFC 7662), alone or after its signature was verified.
+    pub fn is_introspected(&self) -> bool {
+        self.introspected_at.is_some()
     }
 
     /// All claims, as the issuer signed them or, where it was asked and signed none, says them.
@@ -133,11 +149,13 @@ impl Room {
 impl Principal {
     /// This one, with no more scopes and no more time than its issuer still grants. `scopes` is `None` when the issuer's
     /// answer names none, which takes none away; an empty list takes all.
-    pub(crate) fn narrowed_to(mut self, scopes: Option<&Scopes>, expires: UnixTime) -> Self {
+    pub(crate) fn narrowed_to(mut self, scopes: Option<&Scopes>, answered: &Self) -> Self {
         if let Some(scopes) = scopes {
             self.scopes = self.scopes.intersection(scopes);
         }
-        self.expires = self.expires.min(expires);
+        self.expires = self.expires.min(answered.expires);
+        self.valid_until = [self.valid_until, answered.valid_until].into_iter().flatten().min();
+        self.introspected_at = answered.introspected_at;
         self.derived = Derived::new();
         self
     }

@@ -111,6 +111,10 @@ impl Verifier {
         self.settings.max_token_bytes
     }
 
+    pub(crate) fn fingerprint(&self, token: &AccessToken) -> Fingerprint {
+        self.cache.fingerprint(token.secret())
+    }
+
     pub(crate) fn clock(&self) -> &dyn Clock {
         &*self.clock
     }
@@ -146,6 +150,29 @@ impl Verifier {
         if let Some(verified) = self.remembered_as(fingerprint, now) {
             return Ok(verified);
         }
+        self.verify_unremembered(token, fingerprint, now).await
+    }
+
+    /// Verifies a token again, without regard to what is remembered of it, and remembers the outcome: a token that is
+    /// refused is forgotten, so that the next request with it is refused as well.
+    ///
+    /// # Errors
+    /// As [`verify`](Self::verify).
+    pub(crate) async fn verify_again(&self, token: &AccessToken) -> Result<VerifiedToken, VerifyError> {
+        let fingerprint = self.cache.fingerprint(token.secret());
+        let verified = self.verify_unremembered(token, fingerprint, self.now()).await;
+        if verified.as_ref().is_err_and(|error| !error.is_unavailable()) {
+            self.cache.remove(fingerprint);
+        }
+        verified
+    }
+
+    async fn verify_unremembered(
+        &self,
+        token: &AccessToken,
+        fingerprint: Fingerprint,
+        now: Now,
+    ) -> Result<VerifiedToken, VerifyError> {
         let known = self.issuers.iter().find_map(|issuer| issuer.usual().header_of(token.secret()));
         let parsed = Compact::parse_knowing(token.secret(), self.settings.max_token_bytes, known.as_deref());
         let (principal, keys) = match parsed {
@@ -248,7 +275,7 @@ impl Verifier {
         let mut deadline = Deadline::default();
         let (signed, generation) = self.judge_signed(routed, jws, claims, &mut deadline).await?;
         let (answer, answered) = self.ask(routed, &mut deadline, |_| signed.expires).await?;
-        Ok((signed.narrowed_to(answer.scope.as_ref(), answered.expires), generation))
+        Ok((signed.narrowed_to(answer.scope.as_ref(), &answered), generation))
     }
 
     async fn ask_about_jws(&self, routed: &Routed<'_>, jws: &Compact<'_>) -> Result<(Principal, u64), VerifyError> {
@@ -276,8 +303,9 @@ impl Verifier {
     ) -> Result<(Arc<IntrospectionResponse>, Principal), VerifyError> {
         let answer = routed.issuer.introspect(routed.token, deadline).await?;
         let now = self.clock.unix();
-        let principal =
+        let mut principal =
             introspection::judge(&answer, routed.issuer.settings(), &self.settings.resource, now, unsaid_end(now))?;
+        principal.introspected_at = Some(self.clock.monotonic());
         Ok((answer, principal))
     }
 

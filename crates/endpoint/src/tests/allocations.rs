@@ -67,3 +67,18 @@ async fn admitting_a_message_allocates_little() {
     // identifier that the backend knows. The test: its copy of what was told.
     assert!(modern <= 11 && legacy <= 12, "{modern} {legacy}");
 }
+
+/// L3: an open event stream in the session makes its requests allocate no more.
+#[tokio::test]
+async fn an_open_stream_costs_other_requests_no_allocation() {
+    let world = World::guarded("mcp:tools");
+    let identifier = world.initialize().await;
+    let headers = [(SESSION, identifier.as_str())];
+    let call = || request("tools/call", json!({"name": "add", "arguments": {"a": 1}})).to_string();
+    let before = counted(&world, &headers, call());
+    world.inner.answers(200, &[("content-type", "text/event-stream")], "");
+    let stream = world.start("GET", &headers, Full::<Bytes>::default()).await;
+    assert_eq!(world.settings.streams.len(), 1);
+    assert_eq!(counted(&world, &headers, call()), before);
+    drop(stream);
+}

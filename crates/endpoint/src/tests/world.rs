@@ -26,7 +26,7 @@ use tower::ServiceExt;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::{Admitted, EndpointLayer, EndpointSettings};
+use crate::{Admitted, EndpointBodyError, EndpointLayer, EndpointSettings};
 
 pub(super) const SESSION: &str = "mcp-session-id";
 pub(super) const VERSION: &str = "mcp-protocol-version";
@@ -189,7 +189,7 @@ impl World {
         method: &str,
         headers: &[(&str, &str)],
         body: B,
-    ) -> impl Future<Output = Result<Response<impl Body<Data = Bytes, Error = Infallible>>, Infallible>>
+    ) -> impl Future<Output = Result<Response<impl Body<Data = Bytes, Error = EndpointBodyError<Infallible>>>, Infallible>>
     where
         B: Body<Data = Bytes> + Unpin,
     {

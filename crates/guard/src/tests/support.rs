@@ -11,7 +11,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 use http_body_util::BodyExt;
 use portcullis_metadata::{Challenge, JwkSet, ProtectedResourceMetadata, ResourceUri, Scopes, parse_challenges};
 use portcullis_testkit::{FakeIssuer, Forge, ManualClock};
-use portcullis_verifier::{IssuerSettings, KeySource, TrustedIssuer, Verifier, VerifierSettings};
+use portcullis_verifier::{
+    IntrospectionSettings, IssuerSettings, KeySource, TrustedIssuer, Validation, Verifier, VerifierSettings,
+};
 use tokio::runtime::Handle;
 use tower::ServiceExt;
 use tower_layer::Layer;
@@ -166,21 +168,28 @@ impl Setup {
     pub(super) fn at(resource: &str) -> Self {
         let forge = Forge::new("https://issuer.example").with_resource(resource);
         let jwks = JwkSet::parse(forge.jwks_json().as_bytes()).unwrap();
-        Self::with_keys(resource, forge, KeySource::Fixed(jwks), FakeIssuer::new())
+        Self::with_issuer(resource, forge, FakeIssuer::new(), |issuer| issuer.keys = KeySource::Fixed(jwks))
     }
 
     /// With an issuer whose keys have to be fetched.
     pub(super) fn fetching(issuer: &FakeIssuer) -> Self {
         let forge = Forge::new("https://issuer.example").with_resource(RESOURCE);
-        Self::with_keys(RESOURCE, forge, KeySource::Discovered, issuer.clone())
+        Self::with_issuer(RESOURCE, forge, issuer.clone(), |_| {})
     }
 
-    fn with_keys(resource: &str, forge: Forge, keys: KeySource, issuer: FakeIssuer) -> Self {
+    /// With an issuer that is asked about every token.
+    pub(super) fn introspecting(issuer: &FakeIssuer) -> Self {
+        let forge = Forge::new("https://issuer.example").with_resource(RESOURCE);
+        let validation = Validation::Introspection(IntrospectionSettings::new("portcullis"));
+        Self::with_issuer(RESOURCE, forge, issuer.clone(), |issuer| issuer.validation = validation)
+    }
+
+    fn with_issuer(resource: &str, forge: Forge, issuer: FakeIssuer, change: impl FnOnce(&mut IssuerSettings)) -> Self {
         let clock = ManualClock::new();
         let shared = Arc::new(clock.clone());
         let resource = ResourceUri::parse(resource).unwrap();
         let mut trusted = IssuerSettings::new(forge.issuer().clone());
-        trusted.keys = keys;
+        change(&mut trusted);
         let trusted = TrustedIssuer::new(trusted, Arc::new(issuer), shared.clone(), Handle::current()).unwrap();
         let verifier = Verifier::new(VerifierSettings::new(resource.clone()), vec![trusted], shared.clone());
         let metadata = ProtectedResourceMetadata::new(resource, vec![forge.issuer().clone()]);

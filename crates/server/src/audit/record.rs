@@ -2,6 +2,7 @@
 
 use std::{io::Write as _, net::IpAddr};
 
+use portcullis_endpoint::EndedStream;
 use portcullis_guard::Decision;
 use portcullis_metadata::UnixTime;
 use portcullis_session::{EndReason, Owner, Session};
@@ -116,6 +117,21 @@ impl SessionRecord<'_> {
         optional(out, r#","session.reason":"#, self.ended.map(EndReason::as_str), MAX_TEXT);
         end(out);
     }
+}
+
+/// An event stream ends because its authorization has ended.
+pub(super) fn stream_ended(out: &mut Vec<u8>, stream: &EndedStream<'_>) {
+    begin(out, stream.time, r#""event":"stream.ended","request.id":""#);
+    push(out, stream.request_id.as_str());
+    push(out, "\",");
+    if let Some(session) = stream.session {
+        written(out, format_args!(r#""session":"{session}","#));
+    }
+    resource(out, stream.resource.as_str());
+    let token = stream.principal;
+    principal(out, token.issuer().as_str(), token.subject(), token.client());
+    text(out, r#","stream.code":"#, stream.reason.code(), MAX_TEXT);
+    end(out);
 }
 
 /// The trail begins.

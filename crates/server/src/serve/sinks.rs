@@ -1,7 +1,8 @@
-//! Who is told what became of requests and sessions.
+//! Who is told what became of requests, sessions and streams.
 
 use std::sync::Arc;
 
+use portcullis_endpoint::{EndedStream, StreamObserver};
 use portcullis_guard::{Decision, DecisionSink};
 
 use crate::{audit::Audit, telemetry::AccessLog};
@@ -18,6 +19,14 @@ impl DecisionSink for Sinks {
         self.access.decided(decision);
         if let Some(audit) = &self.audit {
             audit.decided(decision);
+        }
+    }
+}
+
+impl StreamObserver for Sinks {
+    fn ended(&self, stream: &EndedStream<'_>) {
+        if let Some(audit) = &self.audit {
+            audit.stream_ended(stream);
         }
     }
 }

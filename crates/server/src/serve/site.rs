@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use portcullis_discovery::HttpFetch;
-use portcullis_endpoint::{BodyBudget, EndedStatus, Endpoint, EndpointBody, EndpointLayer, EndpointSettings, Plain};
+use portcullis_endpoint::{
+    BodyBudget, EndedStatus, Endpoint, EndpointBody, EndpointLayer, EndpointSettings, Plain, StreamRegistry,
+};
 use portcullis_gateway::{HttpUpstream, HttpUpstreamSettings};
 use portcullis_guard::{
     Authentication, ConcurrencyLimiter, Guard, GuardBody, GuardLayer, GuardLimits, GuardSettings, Limiter,
@@ -43,6 +45,7 @@ pub(super) struct Site {
     mounts: Vec<Mount>,
     issuers: Vec<Arc<TrustedIssuer>>,
     sessions: SessionStore,
+    streams: StreamRegistry,
     origins: OriginPolicy,
     clock: Arc<dyn Clock>,
     access: Arc<AccessLog>,
@@ -69,6 +72,8 @@ impl Site {
         let (closer, over) = Closer::new(sinks.audit.clone());
         let leftovers = closer.leftovers().clone();
         let sessions = SessionStore::new(plan.session.settings.clone(), Arc::clone(&clocks.turn), Arc::new(closer));
+        let sinks = Arc::new(sinks);
+        let streams = StreamRegistry::new(Arc::clone(&clocks.exact), Arc::clone(&sinks) as _);
         let shared = Shared {
             limits: &plan.limits,
             rates: &plan.rates,
@@ -76,8 +81,9 @@ impl Site {
             workers: plan.workers,
             budget: BodyBudget::new(plan.limits.body_budget),
             sessions: sessions.clone(),
+            streams: streams.clone(),
             clocks: &clocks,
-            sinks: Arc::new(sinks.clone()),
+            sinks: Arc::clone(&sinks),
             ended_status: plan.session.ended_status,
             leftovers,
         };
@@ -95,7 +101,8 @@ impl Site {
             upstreams.insert(resource.metadata.resource.clone(), (resource.session_header.clone(), upstream));
         }
         let (origins, clock) = (plan.origins.clone(), clocks.exact);
-        let site = Self { mounts, issuers, sessions, origins, clock, access: sinks.access };
+        let access = Arc::clone(&sinks.access);
+        let site = Self { mounts, issuers, sessions, streams, origins, clock, access };
         Ok((site, Closing { over, upstreams }))
     }
 
@@ -129,6 +136,12 @@ impl Site {
         for verifier in self.mounts.iter().filter_map(|mount| mount.verifier.as_ref()) {
             verifier.sweep();
         }
+    }
+
+    /// Ends event streams whose authorization has ended, and has introspected tokens checked again that streams depend on.
+    pub(super) fn sweep_streams(&self) {
+        self.issuers.iter().for_each(|issuer| issuer.recheck_due());
+        self.streams.sweep();
     }
 
     /// Says that requests still under way are given up.
@@ -189,6 +202,7 @@ struct Shared<'a> {
     workers: usize,
     budget: Arc<BodyBudget>,
     sessions: SessionStore,
+    streams: StreamRegistry,
     ended_status: EndedStatus,
     leftovers: Leftovers,
     clocks: &'a Clocks,
@@ -283,6 +297,7 @@ impl Shared<'_> {
         settings.max_body = self.limits.max_body;
         settings.max_depth = self.limits.max_depth;
         settings.budget = Arc::clone(&self.budget);
+        settings.streams = self.streams.clone();
         settings
     }
 }

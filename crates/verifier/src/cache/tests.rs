@@ -18,6 +18,8 @@ fn token(subject: &str, expires: u64) -> VerifiedToken {
         client: None,
         scopes: Scopes::empty(),
         expires: UnixTime::from_secs(START + expires),
+        valid_until: None,
+        introspected_at: None,
         said: crate::said::Said::default(),
         subjectless_client: false,
         derived: Derived::new(),

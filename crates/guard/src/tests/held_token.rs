@@ -1,0 +1,34 @@
+use http::Method;
+use portcullis_testkit::FakeIssuer;
+use serde_json::json;
+
+use super::support::{Setup, With, caller, request};
+
+const TOKEN: &str = "opaque-canary";
+
+/// L3, J3: the caller has the introspected token, also when it is remembered, and does not show it.
+#[tokio::test]
+async fn an_introspected_token_is_held() {
+    let issuer = FakeIssuer::new();
+    let setup = Setup::introspecting(&issuer);
+    issuer.publish(&setup.forge);
+    let resource = setup.settings.resource.as_str();
+    let active = json!({ "active": true, "aud": resource, "sub": "alice", "scope": "read" });
+    issuer.serve(setup.forge.endpoint("introspect"), 200, active.to_string());
+    for _ in 0..2 {
+        assert_eq!(setup.send(request(Method::POST, "/mcp").bearer(TOKEN)).await.status, 200);
+        let seen = setup.inner.only();
+        let caller = caller(&seen);
+        assert!(caller.held_token().is_some_and(|held| held.watch().is_some()));
+        assert!(!format!("{seen:?} {caller:?}").contains("canary"));
+    }
+    assert_eq!(issuer.hits(setup.forge.endpoint("introspect")), 1);
+}
+
+/// L3: a token that is verified by its signature is not kept beyond its verification.
+#[tokio::test]
+async fn a_signed_token_is_not_held() {
+    let setup = Setup::new();
+    setup.send(request(Method::POST, "/mcp").bearer(&setup.token(""))).await;
+    assert!(caller(&setup.inner.only()).held_token().is_none());
+}

@@ -1,0 +1,176 @@
+//! Which watched tokens of one issuer are due, and the bounded number of checks in progress.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use portcullis_metadata::Clock;
+use tokio::runtime::Handle;
+
+use super::{HeldToken, WatchedToken};
+use crate::{IssuerSettings, cache::Fingerprint};
+
+/// The interval where the issuer's answers are not remembered.
+const INTERVAL_WITHOUT_CACHE: Duration = Duration::from_secs(5);
+/// The shortest interval.
+const MIN_INTERVAL: Duration = Duration::from_secs(1);
+/// A check is at most this part of the interval early.
+const JITTER: u32 = 5;
+
+/// The watched tokens of one issuer, under the keyed hash that the verifier remembers them by.
+///
+/// There are as many as somebody holds references to. At most half of the calls that the issuer allows at once are
+/// checks, so that calls remain for the tokens of requests.
+pub(crate) struct Rechecks {
+    interval: Duration,
+    max_running: usize,
+    clock: Arc<dyn Clock>,
+    control: Handle,
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    watched: HashMap<Fingerprint, Entry>,
+    /// Tokens that are due, in order.
+    queue: VecDeque<Weak<WatchedToken>>,
+    running: usize,
+}
+
+struct Entry {
+    token: Weak<WatchedToken>,
+    /// By the monotonic clock; [`Duration::MAX`] while the token is in the queue or being checked, and when it is lost.
+    due: Duration,
+}
+
+impl Rechecks {
+    pub(crate) fn new(settings: &IssuerSettings, clock: Arc<dyn Clock>, control: Handle) -> Arc<Self> {
+        let introspection = settings.validation.introspection();
+        let interval = match introspection.map_or(Duration::ZERO, |settings| settings.remembered_for) {
+            Duration::ZERO => INTERVAL_WITHOUT_CACHE,
+            remembered_for => remembered_for.max(MIN_INTERVAL),
+        };
+        let max_running = introspection.map_or(1, |settings| settings.max_in_flight / 2).max(1);
+        Arc::new(Self { interval, max_running, clock, control, table: Mutex::default() })
+    }
+
+    pub(super) fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    /// When a token is due that was confirmed at this time.
+    pub(super) fn next_after(&self, confirmed_at: Duration) -> Duration {
+        let mut random = [0; 4];
+        // Without random bytes the check is as early as it may be.
+        let part = getrandom::fill(&mut random).map_or(u32::MAX, |()| u32::from_le_bytes(random));
+        let early = (self.interval / JITTER).mul_f64(f64::from(part) / f64::from(u32::MAX));
+        confirmed_at.saturating_add(self.interval.saturating_sub(early))
+    }
+
+    /// The token as it is watched already, or from now on.
+    pub(super) fn watch(self: &Arc<Self>, held: &HeldToken) -> Arc<WatchedToken> {
+        let key = held.verifier.fingerprint(&held.token);
+        let due = self.next_after(held.confirmed_at());
+        let mut table = self.lock();
+        let former = table.watched.get(&key).and_then(|entry| entry.token.upgrade());
+        if let Some(former) = &former
+            && !former.is_lost()
+        {
+            return Arc::clone(former);
+        }
+        let watched = Arc::new(WatchedToken::new(held.clone(), Arc::clone(self)));
+        table.watched.insert(key, Entry { token: Arc::downgrade(&watched), due });
+        drop(table);
+        drop(former);
+        watched
+    }
+
+    /// Puts the tokens that are due into the queue, and starts as many checks as may run.
+    pub(crate) fn start_due(self: &Arc<Self>) {
+        let mut table = self.lock();
+        if table.watched.is_empty() {
+            return;
+        }
+        let now = self.clock.monotonic();
+        let Table { watched, queue, running } = &mut *table;
+        for entry in watched.values_mut().filter(|entry| entry.due <= now) {
+            entry.due = Duration::MAX;
+            queue.push_back(Weak::clone(&entry.token));
+        }
+        let starts = queue.len().min(self.max_running.saturating_sub(*running));
+        *running += starts;
+        drop(table);
+        for _ in 0..starts {
+            let running = Running(Arc::clone(self));
+            self.control.spawn(async move { running.0.work().await });
+        }
+    }
+
+    async fn work(&self) {
+        while let Some(watched) = self.next() {
+            if let Some(due) = watched.check().await {
+                self.schedule(&watched, due);
+            }
+        }
+    }
+
+    fn next(&self) -> Option<Arc<WatchedToken>> {
+        loop {
+            let next = self.lock().queue.pop_front()?;
+            if let Some(watched) = next.upgrade() {
+                return Some(watched);
+            }
+        }
+    }
+
+    fn schedule(&self, watched: &WatchedToken, due: Duration) {
+        let key = watched.held.verifier.fingerprint(&watched.held.token);
+        if let Some(entry) = self.lock().watched.get_mut(&key).filter(|entry| entry.is_of(watched)) {
+            entry.due = due;
+        }
+    }
+
+    /// A watched token is being dropped. Another one for the same token may have taken its place.
+    pub(super) fn forget(&self, watched: &WatchedToken) {
+        let key = watched.held.verifier.fingerprint(&watched.held.token);
+        let mut table = self.lock();
+        if table.watched.get(&key).is_some_and(|entry| entry.is_of(watched)) {
+            table.watched.remove(&key);
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.lock().watched.len()
+    }
+
+    /// No reference to a watched token is dropped while this lock is held: the last one takes it.
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Entry {
+    fn is_of(&self, watched: &WatchedToken) -> bool {
+        std::ptr::eq(self.token.as_ptr(), watched)
+    }
+}
+
+/// Counts one task among those that check, until it is dropped.
+struct Running(Arc<Rechecks>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let mut table = self.0.lock();
+        table.running = table.running.saturating_sub(1);
+    }
+}
+
+impl fmt::Debug for Rechecks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rechecks").field("interval", &self.interval).finish_non_exhaustive()
+    }
+}

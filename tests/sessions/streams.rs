@@ -1,0 +1,306 @@
+//! Event streams end with the authorization that they were opened with.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use http::Method;
+use portcullis_scenarios::{
+    Connection, Recorded, Request, Scratch, Site, SiteBuilder, Trickle, Upstream, audit_records, call, modern_request,
+};
+use serde_json::{Value, json};
+use tokio::{
+    sync::mpsc::UnboundedSender,
+    time::{Instant, sleep, timeout},
+};
+
+const EXACT: &str = "leeway = \"0s\"";
+
+/// What the upstream writes to the streams that it was asked for, in their order.
+#[derive(Clone, Default)]
+struct Streams(Arc<Mutex<Vec<UnboundedSender<bytes::Bytes>>>>);
+
+impl Streams {
+    /// An upstream that answers GET and `tools/call` with a stream.
+    async fn upstream(&self) -> Upstream {
+        let streams = self.clone();
+        Upstream::scripted(move |request: &Recorded| {
+            if request.method != Method::GET && request.message_method().as_deref() != Some("tools/call") {
+                return None;
+            }
+            let (sender, body) = Trickle::new();
+            streams.0.lock().unwrap().push(sender);
+            Some(Upstream::trickle(200, &[("content-type", "text/event-stream")], body))
+        })
+        .await
+    }
+}
+
+/// A stream that a client listens to.
+struct Open {
+    connection: Connection,
+    events: UnboundedSender<bytes::Bytes>,
+}
+
+impl Open {
+    async fn of(site: &Site, streams: &Streams, request: Request) -> Self {
+        let mut connection = Connection::open(site.portcullis.address()).await;
+        connection.write(&request.to_bytes()).await;
+        let head = connection.head().await.unwrap();
+        assert_eq!((head.status, head.header("content-type")), (200, Some("text/event-stream")), "{head:?}");
+        let events = streams.0.lock().unwrap().pop().unwrap();
+        let mut open = Self { connection, events };
+        open.assert_open().await;
+        open
+    }
+
+    /// Has a piece sent, and reads it.
+    async fn pass(&mut self, piece: &'static str) {
+        self.events.send(piece.into()).unwrap();
+        assert_eq!(self.connection.chunk().await.as_deref(), Some(piece.as_bytes()));
+    }
+
+    async fn assert_open(&mut self) {
+        self.pass("data: open\n\n").await;
+    }
+
+    /// Waits for the end of the stream, which comes without anything before it, and then for the end of the upstream's.
+    async fn ended(&mut self) {
+        assert_eq!(self.connection.chunk().await, None);
+        timeout(Duration::from_secs(10), self.events.closed()).await.unwrap();
+    }
+}
+
+fn get(token: &str, session: &str) -> Request {
+    Request::new("GET", Site::ENDPOINT).header("Accept", "text/event-stream").bearer(token).session(session)
+}
+
+async fn echo(site: &Site, token: &str, session: &str) -> u16 {
+    site.send(Request::post(Site::ENDPOINT, call(2, "echo", &json!({}))).bearer(token).session(session)).await.status
+}
+
+async fn ended_as(site: &Site, code: &str) -> Value {
+    site.portcullis.logged(code, |line| line["stream.code"] == code).await
+}
+
+/// L3: a stream ends when its token expires, behind the event that it is in; its client is then asked for a new token. Log and
+/// audit trail say why.
+#[tokio::test]
+async fn with_an_expiring_token() {
+    let (streams, trail) = (Streams::default(), Scratch::path_for("audit.jsonl"));
+    let site = Site::builder()
+        .issuer(EXACT)
+        .upstream(streams.upstream().await)
+        .tables(format!("[audit]\ntarget = {{ file = \"{}\" }}", trail.as_str()))
+        .start()
+        .await;
+    let token = site.token().expires_in(5).sign();
+    let session = site.open_session(&token).await;
+    let mut idle = Open::of(&site, &streams, get(&token, &session)).await;
+    let mut busy = Open::of(&site, &streams, get(&token, &session)).await;
+    busy.pass("id: 7\r\ndata: {\"begun\"").await;
+    idle.ended().await;
+    let line = ended_as(&site, "stream.token_expired").await;
+    assert!(line["request.id"].is_string() && line["session"].as_str().unwrap().len() == 16, "{line}");
+
+    busy.pass(":true}\r\n").await;
+    busy.events.send("\r\ndata: {\"next\":1}\r\n\r\n".into()).unwrap();
+    assert_eq!(busy.connection.chunk().await.as_deref(), Some(&b"\r\n"[..]), "the end of the event, and no more");
+    busy.ended().await;
+
+    let again = site.send(get(&token, &session).header("Last-Event-ID", "7")).await;
+    assert_eq!(again.assert_unauthorized(), Some("invalid_token"), "{again:?}");
+    let records = audit_records(trail.path().to_owned(), |record| record["event"] == "stream.ended").await;
+    let record = records.iter().find(|record| record["event"] == "stream.ended").unwrap();
+    assert_eq!(record["stream.code"], "stream.token_expired", "{record}");
+    assert_eq!((&record["resource"], &record["principal.subject"]), (&json!(Site::RESOURCE), &json!("alice")));
+    assert_eq!(record["session"], line["session"], "{record}");
+    assert!(!site.portcullis.log().contains(&session) && !site.portcullis.log().contains(&token));
+}
+
+/// L3: streams go on while their owner uses the session with a newer token that has at least the same scopes; neither a token
+/// with fewer scopes nor anybody else's keeps them open.
+#[tokio::test]
+async fn with_newer_tokens() {
+    let streams = Streams::default();
+    let site = Site::builder().issuer(EXACT).upstream(streams.upstream().await).start().await;
+    let short = |scope: &str| site.token().scope(scope).expires_in(6).sign();
+    let (narrow, wide) = (short("mcp:tools"), short("mcp:tools mcp:admin"));
+    let session = site.open_session(&narrow).await;
+    let mut kept = Open::of(&site, &streams, get(&narrow, &session)).await;
+    let mut too_wide = Open::of(&site, &streams, get(&wide, &session)).await;
+    let theirs = site.open_session(&narrow).await;
+    let mut not_used = Open::of(&site, &streams, get(&narrow, &theirs)).await;
+
+    assert_eq!(echo(&site, &site.token().expires_in(60).sign(), &session).await, 200);
+    let mallory = site.token().subject("mallory").expires_in(60).sign();
+    assert_eq!(echo(&site, &mallory, &theirs).await, 400);
+    too_wide.ended().await;
+    not_used.ended().await;
+    // Longer than two sweeps.
+    sleep(Duration::from_millis(1200)).await;
+    kept.assert_open().await;
+}
+
+/// L3: the answer to a modern request ends with its own token. Other tokens of the same owner do not extend it.
+#[tokio::test]
+async fn without_a_session() {
+    let streams = Streams::default();
+    let site = Site::builder().issuer(EXACT).upstream(streams.upstream().await).start().await;
+    let request =
+        || modern_request(Site::ENDPOINT, "tools/call", &json!({ "name": "slow" })).header("Mcp-Name", "slow");
+    let mut short = Open::of(&site, &streams, request().bearer(&site.token().expires_in(5).sign())).await;
+    let mut long = Open::of(&site, &streams, request().bearer(&site.token().expires_in(60).sign())).await;
+    short.ended().await;
+    let line = ended_as(&site, "stream.token_expired").await;
+    assert_eq!(line.get("session"), None, "{line}");
+    long.assert_open().await;
+}
+
+/// An authorization server that says of every token what a scenario has it say.
+struct Asked {
+    server: Upstream,
+    says: Arc<Mutex<(u16, Value)>>,
+}
+
+impl Asked {
+    async fn start() -> Self {
+        let says = Arc::new(Mutex::new((200, active())));
+        let script = Arc::clone(&says);
+        let server = Upstream::scripted(move |_| {
+            let (status, answer) = &*script.lock().unwrap();
+            Some(Upstream::answer(*status, &[("content-type", "application/json")], answer.to_string()))
+        })
+        .await;
+        Self { server, says }
+    }
+
+    fn says(&self, status: u16, answer: Value) {
+        *self.says.lock().unwrap() = (status, answer);
+    }
+
+    fn settings(&self, validate: &str, interval: u64) -> String {
+        format!(
+            "validate = \"{validate}\"\nclient_id = \"portcullis\"\nintrospection_cache = \"{interval}s\"\n\
+             introspection_endpoint = \"{}/introspect\"",
+            self.server.origin()
+        )
+    }
+
+    /// A site whose signed tokens it is asked about as well.
+    fn site(&self, interval: u64) -> SiteBuilder {
+        Site::builder().issuer(self.settings("jwt+introspection", interval))
+    }
+}
+
+fn active() -> Value {
+    json!({ "active": true, "aud": Site::RESOURCE, "client_id": "editor", "sub": "alice", "scope": "mcp:tools" })
+}
+
+/// L3: an introspected token that its issuer takes back ends its streams within the interval; it is checked once for all of
+/// them, and the next request with it is refused.
+#[tokio::test]
+async fn with_a_revoked_token() {
+    let (asked, streams) = (Asked::start().await, Streams::default());
+    let site = asked.site(1).upstream(streams.upstream().await).start().await;
+    let token = site.good_token();
+    let session = site.open_session(&token).await;
+    let mut open = Vec::new();
+    for _ in 0..4 {
+        open.push(Open::of(&site, &streams, get(&token, &session)).await);
+    }
+    let (before, started) = (asked.server.count(), Instant::now());
+    sleep(Duration::from_secs(4)).await;
+    for open in &mut open {
+        open.assert_open().await;
+    }
+    let (calls, seconds) = (asked.server.count() - before, started.elapsed().as_secs());
+    assert!(calls >= 2 && calls as u64 <= seconds * 5 / 4 + 1, "{calls} calls in {seconds} s");
+
+    asked.says(200, json!({ "active": false }));
+    let revoked = Instant::now();
+    for open in &mut open {
+        open.ended().await;
+    }
+    assert!(revoked.elapsed() < Duration::from_secs(5), "{:?}", revoked.elapsed());
+    ended_as(&site, "stream.token_inactive").await;
+    let again = site.send(get(&token, &session)).await;
+    assert_eq!(again.assert_unauthorized(), Some("invalid_token"), "{again:?}");
+    let calls = asked.server.count();
+    sleep(Duration::from_secs(2)).await;
+    assert_eq!(asked.server.count(), calls, "a token that nothing depends on is not checked");
+    assert!(!site.portcullis.log().contains(&token), "the token is in the log");
+}
+
+/// L3: the same for an opaque token without an expiry, which lives as long as its issuer says; and for one that lost a scope.
+#[tokio::test]
+async fn with_an_opaque_token() {
+    const TOKEN: &str = "opaque-canary";
+    for (change, code) in [
+        (json!({ "active": false }), "stream.token_inactive"),
+        (json!({ "active": true, "aud": "https://other.example/mcp" }), "stream.token_inactive"),
+        (
+            json!({ "active": true, "aud": Site::RESOURCE, "client_id": "editor", "sub": "alice", "scope": "mcp:tools" }),
+            "stream.scopes_reduced",
+        ),
+    ] {
+        let (asked, streams) = (Asked::start().await, Streams::default());
+        let mut wide = active();
+        wide["scope"] = json!("mcp:tools mcp:admin");
+        asked.says(200, wide);
+        let table =
+            format!("[[issuer]]\nissuer = \"{}\"\n{}", asked.server.origin(), asked.settings("introspection", 1));
+        let site = Site::builder().tables(table).upstream(streams.upstream().await).start().await;
+        let session = site.open_session(TOKEN).await;
+        let mut open = Open::of(&site, &streams, get(TOKEN, &session)).await;
+        sleep(Duration::from_millis(2500)).await;
+        open.assert_open().await;
+        asked.says(200, change);
+        open.ended().await;
+        ended_as(&site, code).await;
+        assert!(!site.portcullis.log().contains("canary"), "the token is in the log");
+    }
+}
+
+/// L3: an introspection endpoint that fails ends streams after two intervals, and not after one.
+#[tokio::test]
+async fn with_an_issuer_that_fails() {
+    let (asked, streams) = (Asked::start().await, Streams::default());
+    let site = asked.site(3).upstream(streams.upstream().await).start().await;
+    let token = site.good_token();
+    let opened = Instant::now();
+    let session = site.open_session(&token).await;
+    let mut open = Open::of(&site, &streams, get(&token, &session)).await;
+    asked.says(503, json!({}));
+    site.portcullis
+        .logged("introspection.status", |line| line["introspection.failure"] == "introspection.status")
+        .await;
+    sleep(Duration::from_secs(1)).await;
+    open.assert_open().await;
+    open.ended().await;
+    let after = opened.elapsed();
+    assert!(after >= Duration::from_secs(6) && after < Duration::from_secs(15), "{after:?}");
+    ended_as(&site, "stream.introspection_failed").await;
+}
+
+/// L3: a failure that passes ends nothing, and the expiry of a signed token counts although its issuer calls it active.
+#[tokio::test]
+async fn with_an_issuer_that_fails_once() {
+    let (asked, streams) = (Asked::start().await, Streams::default());
+    let settings = format!("{}\n{EXACT}", asked.settings("jwt+introspection", 2));
+    let site = Site::builder().issuer(settings).upstream(streams.upstream().await).start().await;
+    let (short, long) = (site.token().expires_in(8).sign(), site.token().expires_in(60).sign());
+    let session = site.open_session(&short).await;
+    let mut expiring = Open::of(&site, &streams, get(&short, &session)).await;
+    let other = site.open_session(&long).await;
+    let mut open = Open::of(&site, &streams, get(&long, &other)).await;
+    asked.says(503, json!({}));
+    site.portcullis
+        .logged("introspection.status", |line| line["introspection.failure"] == "introspection.status")
+        .await;
+    asked.says(200, active());
+    expiring.ended().await;
+    ended_as(&site, "stream.token_expired").await;
+    open.assert_open().await;
+}
