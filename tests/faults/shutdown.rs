@@ -1,6 +1,7 @@
 //! The end: what is under way ends well, and nothing new begins.
 
 use portcullis_scenarios::{Connection, Http2, INITIALIZE, Recorded, Request, Site, Trickle, Upstream};
+use serde_json::Value;
 use tokio::{net::TcpStream, sync::mpsc::UnboundedSender};
 
 async fn slow_site() -> (UnboundedSender<bytes::Bytes>, Site) {
@@ -96,4 +97,48 @@ async fn at_rest() {
         portcullis_scenarios::Portcullis::start(&["demo", "--listen", "127.0.0.1:0", "--idp-listen", "127.0.0.1:0"])
             .await;
     assert_eq!(demo.stop().await.code, Some(0));
+}
+
+/// E9, J4: sessions that end with the program are audited so, before the trail ends, and their upstream is told.
+#[tokio::test]
+async fn sessions_end() {
+    const SESSIONS: usize = 50;
+    let site = Site::builder().tables("[audit]\ntarget = \"stdout\"").start().await;
+    for number in 0..SESSIONS {
+        site.open_session(&site.token().subject(&format!("user-{number}")).sign()).await;
+    }
+    let Site { portcullis, upstream, .. } = site;
+    let finished = portcullis.stop().await;
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+    let records: Vec<Value> = finished.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let sessions = |event: &str| {
+        let of_event = records.iter().filter(|record| record["event"] == event);
+        let mut hashes: Vec<_> = of_event.map(|record| record["session"].as_str().unwrap()).collect();
+        hashes.sort_unstable();
+        hashes
+    };
+    assert_eq!(sessions("session.opened").len(), SESSIONS);
+    assert_eq!(sessions("session.ended"), sessions("session.opened"));
+    let ended = records.iter().filter(|record| record["event"] == "session.ended");
+    assert!(ended.clone().all(|record| record["session.reason"] == "shutdown"), "{}", finished.stdout);
+    assert!(records.last().is_some_and(|record| record["event"] == "audit.stopped"), "{}", finished.stdout);
+    let told = upstream.recorded().iter().filter(|seen| seen.method == http::Method::DELETE).count();
+    assert_eq!(told, SESSIONS);
+}
+
+/// E9, L10: an upstream that does not answer holds up the end of the program for a bounded time.
+#[tokio::test]
+async fn sessions_end_at_a_silent_upstream() {
+    let script = |request: &Recorded| {
+        (request.method == http::Method::DELETE).then(|| {
+            let (sender, body) = Trickle::new();
+            // It is never dropped: the answer has no end.
+            std::mem::forget(sender);
+            Upstream::trickle(200, &[], body)
+        })
+    };
+    let site = Site::builder().upstream(Upstream::scripted(script).await).start().await;
+    site.open_session(&site.good_token()).await;
+    let finished = site.portcullis.stop().await;
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
 }

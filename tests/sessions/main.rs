@@ -1,6 +1,7 @@
 //! The life of sessions, over sockets.
 
 mod ending;
+mod evicting;
 mod keys;
 mod leftovers;
 mod life;

@@ -71,8 +71,8 @@ impl<B> EndpointBody<B> {
     }
 
     /// The answer to an `initialize`, read along.
-    pub(crate) fn opening(body: B, negotiated: Box<Negotiated>) -> Self {
-        Self { kind: Kind::Inner { body, in_use: None, negotiated: Some(negotiated) } }
+    pub(crate) fn opening(body: B, in_use: Option<InUse>, negotiated: Box<Negotiated>) -> Self {
+        Self { kind: Kind::Inner { body, in_use, negotiated: Some(negotiated) } }
     }
 }
 
@@ -141,11 +141,12 @@ mod tests {
         let settings = SessionSettings::new(SessionKey::new(0, [7; 16]));
         let store = SessionStore::new(settings, Arc::new(ManualClock::new()), Arc::new(()));
         let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
-        let session = store.reserve(&resource, Owner::Nobody, &Scopes::empty()).unwrap().open(Box::default(), None);
+        let session =
+            store.reserve(&resource, Owner::Nobody, &Scopes::empty()).unwrap().open(Box::default(), None).unwrap();
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
-        let reader = Negotiated::begin(Arc::clone(&session), Some("2025-11-25"), &headers).unwrap();
+        let reader = Negotiated::begin(Arc::clone(session.session()), Some("2025-11-25"), &headers).unwrap();
         let answer = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}"#;
-        let mut body = EndpointBody::opening(Full::from(answer), reader);
+        let mut body = EndpointBody::opening(Full::from(answer), None, reader);
         body.frame().await.unwrap().unwrap();
         assert_eq!(session.protocol_version(), Some("2025-06-18"));
     }

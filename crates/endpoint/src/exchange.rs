@@ -1,15 +1,24 @@
+use std::sync::Arc;
+
 use http::{HeaderMap, Response, StatusCode};
 use portcullis_guard::RequestId;
-use portcullis_session::{EndReason, InUse, Reservation, Resolved, SessionStore};
+use portcullis_session::{EndReason, InUse, Reservation, SessionStore};
+use serde_json::value::RawValue;
 
-use crate::{EndpointBody, negotiated::Negotiated, respond, session::Sessions};
+use crate::{
+    EndpointBody,
+    layer::Shared,
+    negotiated::Negotiated,
+    respond::{self, Refusal, Refused},
+    session::Sessions,
+};
 
 /// What an admitted request has to do with a session, and so what has to happen to its headers and its answer.
 pub(crate) enum Exchange {
     /// A modern request: there is no session, whatever either side says.
     Without,
-    /// `initialize`: room is held, and becomes a session when the inner service accepts.
-    Opening { room: Reservation, asked: Option<&'static str> },
+    /// `initialize`: room is held, and becomes a session when the inner service accepts. `id` is that of the message.
+    Opening { room: Reservation, asked: Option<&'static str>, id: Option<Box<RawValue>> },
     /// A request in a session, which is in use until the answer has ended.
     In(InUse),
     /// DELETE.
@@ -20,11 +29,11 @@ pub(crate) enum Exchange {
 /// for its answer.
 pub(crate) struct Closing {
     store: SessionStore,
-    session: Resolved,
+    session: InUse,
 }
 
 impl Closing {
-    pub(crate) fn new(store: &SessionStore, session: Resolved) -> Self {
+    pub(crate) fn new(store: &SessionStore, session: InUse) -> Self {
         Self { store: store.clone(), session }
     }
 }
@@ -50,24 +59,32 @@ impl Exchange {
     /// Sessions begin and end in a span with the request's id, so that the lines that tell of it have it.
     pub(crate) fn finish<B>(
         self,
-        sessions: &Sessions,
+        shared: &Shared,
         request_id: &RequestId,
         mut response: Response<B>,
     ) -> Response<EndpointBody<B>> {
+        let sessions = &shared.sessions;
         let span = || tracing::info_span!("request", request.id = request_id.as_str()).entered();
         let status = response.status();
         let named = sessions.take(response.headers_mut());
         let (mut in_use, mut negotiated) = (None, None);
         match self {
             Self::Without => {}
-            Self::Opening { room, asked } => {
+            Self::Opening { room, asked, id } => {
                 if status.is_success() {
                     let backend = named.map(|value| value.as_bytes().into()).unwrap_or_default();
-                    let session = room.open(backend, None);
                     let _span = span();
+                    let session = match room.open(backend, None) {
+                        Ok(session) => session,
+                        Err(full) => {
+                            let refused = Refused { refusal: Refusal::StoreFull(full), id };
+                            return refused.response(shared.resource.challenges());
+                        }
+                    };
                     tracing::debug!(session = %session.log_hash(), "session opened");
                     sessions.name_to_client(&session.identifier(), response.headers_mut());
-                    negotiated = Negotiated::begin(session, asked, response.headers());
+                    negotiated = Negotiated::begin(Arc::clone(session.session()), asked, response.headers());
+                    in_use = Some(session);
                 }
             }
             Self::In(session) => {
@@ -97,7 +114,7 @@ impl Exchange {
             }
         }
         response.map(|body| match negotiated {
-            Some(negotiated) => EndpointBody::opening(body, negotiated),
+            Some(negotiated) => EndpointBody::opening(body, in_use, negotiated),
             None => EndpointBody::inner(body, in_use),
         })
     }

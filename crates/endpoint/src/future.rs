@@ -149,7 +149,7 @@ where
                 StateProj::Inner { future, exchange, request_id } => {
                     let response = ready!(future.poll(cx))?;
                     return match exchange.take() {
-                        Some(exchange) => Poll::Ready(Ok(exchange.finish(&this.shared.sessions, request_id, response))),
+                        Some(exchange) => Poll::Ready(Ok(exchange.finish(this.shared, request_id, response))),
                         None => Poll::Pending,
                     };
                 }

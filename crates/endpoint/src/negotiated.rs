@@ -115,10 +115,10 @@ mod tests {
         let sessions = SessionStore::new(settings, Arc::new(ManualClock::new()), Arc::new(()));
         let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
         let room = sessions.reserve(&resource, Owner::Nobody, &Scopes::empty()).unwrap();
-        let session = room.open(Box::default(), None);
+        let session = room.open(Box::default(), None).unwrap();
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
-        let mut negotiated = Negotiated::begin(Arc::clone(&session), None, &headers).unwrap();
+        let mut negotiated = Negotiated::begin(Arc::clone(session.session()), None, &headers).unwrap();
         assert!(!negotiated.read(b"{\"canary\":", false));
-        assert_eq!(format!("{negotiated:?}"), format!("Negotiated {{ session: {session:?}, .. }}"));
+        assert_eq!(format!("{negotiated:?}"), format!("Negotiated {{ session: {:?}, .. }}", session.session()));
     }
 }
