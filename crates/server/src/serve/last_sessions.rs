@@ -66,3 +66,70 @@ impl Teller {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use portcullis_metadata::{ResourceUri, Scopes, SystemClock};
+    use portcullis_session::{Owner, SessionKey, SessionSettings};
+
+    use super::*;
+    use crate::{config::AuditTarget, plan::AuditPlan, serve::closer::Closer};
+
+    const COUNT: usize = 5_000;
+
+    fn store(audit: Option<&AuditTrail>) -> SessionStore {
+        let (closer, _) = Closer::new(audit.map(|trail| trail.audit().clone()));
+        let settings = SessionSettings::new(SessionKey::random().unwrap());
+        let store = SessionStore::new(settings, Arc::new(SystemClock::new()), Arc::new(closer));
+        let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
+        for _ in 0..COUNT {
+            let reservation = store.reserve(&resource, Owner::Nobody, &Scopes::empty()).unwrap();
+            drop(reservation.open(Box::from(*b"backend"), None).unwrap());
+        }
+        store
+    }
+
+    /// E9, J4: the queue of the trail is far too small for all sessions, and no end of one is lost.
+    #[tokio::test]
+    async fn each_end_is_audited() {
+        let file = std::env::temp_dir().join(format!("portcullis-last-sessions-{}.jsonl", std::process::id()));
+        let plan = AuditPlan {
+            target: AuditTarget::File(file.clone()),
+            queue: 256 << 10,
+            usage_interval: Duration::ZERO,
+            usage_rows: 16,
+        };
+        let audit = AuditTrail::start(&plan, 1, Arc::new(SystemClock::new())).unwrap();
+        let sessions = store(Some(&audit));
+        let deadline = Instant::now() + Duration::from_secs(60);
+        assert_eq!(end(&sessions, Some(&audit), deadline).await.len(), COUNT);
+        assert!(sessions.is_empty());
+        audit.finish(Duration::from_secs(60)).await;
+        let text = fs::read_to_string(&file).unwrap();
+        fs::remove_file(&file).unwrap();
+        assert_eq!(text.matches("\"session.reason\":\"shutdown\"").count(), COUNT);
+    }
+
+    /// E9: when the time is up, the rest is not ended one by one; the upstreams may be told of it all the same.
+    #[tokio::test]
+    async fn the_time_is_bounded() {
+        let sessions = store(None);
+        assert_eq!(end(&sessions, None, Instant::now()).await.len(), COUNT);
+        assert_eq!(sessions.len(), COUNT);
+        let deadline = Instant::now() + Duration::from_secs(60);
+        assert_eq!(end(&sessions, None, deadline).await.len(), COUNT);
+        assert!(sessions.is_empty());
+    }
+
+    /// E9: a silent upstream is not waited for.
+    #[tokio::test(start_paused = true)]
+    async fn a_teller_that_does_not_end_is_aborted() {
+        let (last, _received) = oneshot::channel();
+        let task = tokio::spawn(std::future::pending());
+        let started = Instant::now();
+        Teller { last, task }.finish(Vec::new(), Duration::from_secs(60)).await;
+        assert_eq!(started.elapsed(), TELL_TIMEOUT);
+    }
+}
