@@ -14,7 +14,7 @@ use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
     sync::mpsc::{self, UnboundedSender},
-    time::sleep,
+    time::{sleep, timeout},
 };
 
 fn post(token: &str, session: &str) -> Request {
@@ -195,7 +195,7 @@ async fn at_once() {
     let mut sessions = Vec::new();
     for name in ["first", "second"] {
         let mut client = start().await;
-        open(openings.recv().await.unwrap(), name).await;
+        open(next(&mut openings).await, name).await;
         let answer = client.answer().await.unwrap();
         sessions.push(answer.header("mcp-session-id").expect("a session").to_owned());
     }
@@ -203,7 +203,7 @@ async fn at_once() {
     let mut waiting = Vec::new();
     for _ in 0..2 {
         let client = start().await;
-        waiting.push((client, openings.recv().await.unwrap()));
+        waiting.push((client, next(&mut openings).await));
     }
     let answer = site.send(initialize.clone()).await;
     assert_full(&answer);
@@ -217,8 +217,13 @@ async fn at_once() {
         assert_full(&answer);
         assert_eq!(answer.json()["id"], 1, "{answer:?}");
         site.portcullis.assert_denied(&answer, "session.owner_full").await;
-        assert_eq!(deletions.recv().await.unwrap(), format!("mcp-session-id: {name}"));
+        assert_eq!(next(&mut deletions).await, format!("mcp-session-id: {name}"));
     }
+}
+
+/// What the backend tells next.
+async fn next<T>(told: &mut mpsc::Receiver<T>) -> T {
+    timeout(Duration::from_secs(20), told.recv()).await.expect("in time").expect("the backend runs")
 }
 
 /// Answers an `initialize`.

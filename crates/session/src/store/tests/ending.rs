@@ -137,10 +137,10 @@ fn sweep_is_not_held_up_by_living_sessions() {
 fn end_is_heard_once() {
     let (bench, other) = (bench(), bench());
     let session = bench.open(ALICE);
-    other.store.end(&session, EndReason::Deleted);
+    assert!(!other.store.end(&session, EndReason::Deleted));
     drop(bench.resolve(ALICE, &session).unwrap());
-    bench.store.end(&session, EndReason::Deleted);
-    bench.store.end(&session, EndReason::TransportClosed);
+    assert!(bench.store.end(&session, EndReason::Deleted));
+    assert!(!bench.store.end(&session, EndReason::TransportClosed));
     bench.clock.advance(Duration::from_secs(48 * 3600));
     bench.store.sweep();
     assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), Unresolved::Ended);

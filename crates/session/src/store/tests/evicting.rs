@@ -228,7 +228,7 @@ proptest! {
             bench.clock.advance(second());
             let session = order.remove(at % order.len());
             match step {
-                0 => bench.store.end(&session, EndReason::Deleted),
+                0 => assert!(bench.store.end(&session, EndReason::Deleted)),
                 1 => {
                     // An eviction in between moves sessions within the index.
                     order.insert(at % (order.len() + 1), session);
