@@ -1,7 +1,12 @@
 //! The end: what is under way ends well, and nothing new begins.
 
 use portcullis_scenarios::{Connection, Http2, INITIALIZE, Recorded, Request, Site, Trickle, Upstream};
-use tokio::{net::TcpStream, sync::mpsc::UnboundedSender};
+use serde_json::Value;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+    sync::mpsc::UnboundedSender,
+};
 
 async fn slow_site() -> (UnboundedSender<bytes::Bytes>, Site) {
     let (sender, body) = Trickle::new();
@@ -96,4 +101,59 @@ async fn at_rest() {
         portcullis_scenarios::Portcullis::start(&["demo", "--listen", "127.0.0.1:0", "--idp-listen", "127.0.0.1:0"])
             .await;
     assert_eq!(demo.stop().await.code, Some(0));
+}
+
+/// E9, J4: sessions that end with the program are audited so, before the trail ends, and their upstream is told.
+#[tokio::test]
+async fn sessions_end() {
+    const SESSIONS: usize = 50;
+    let site = Site::builder().tables("[audit]\ntarget = \"stdout\"").start().await;
+    for number in 0..SESSIONS {
+        site.open_session(&site.token().subject(&format!("user-{number}")).sign()).await;
+    }
+    let Site { portcullis, upstream, .. } = site;
+    let finished = portcullis.stop().await;
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+    let records: Vec<Value> = finished.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let sessions = |event: &str| {
+        let of_event = records.iter().filter(|record| record["event"] == event);
+        let mut hashes: Vec<_> = of_event.map(|record| record["session"].as_str().unwrap()).collect();
+        hashes.sort_unstable();
+        hashes
+    };
+    assert_eq!(sessions("session.opened").len(), SESSIONS);
+    assert_eq!(sessions("session.ended"), sessions("session.opened"));
+    let ended = records.iter().filter(|record| record["event"] == "session.ended");
+    assert!(ended.clone().all(|record| record["session.reason"] == "shutdown"), "{}", finished.stdout);
+    assert!(records.last().is_some_and(|record| record["event"] == "audit.stopped"), "{}", finished.stdout);
+    let told = upstream.recorded().iter().filter(|seen| seen.method == http::Method::DELETE).count();
+    assert_eq!(told, SESSIONS);
+}
+
+/// E9: an upstream that does not answer holds up the end of the program for 2 s at most.
+#[tokio::test]
+async fn sessions_end_at_a_silent_upstream() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let setting = format!("{{ http = \"http://{}/backend\" }}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let mut silent = Vec::new();
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut start = [0; 6];
+            stream.read_exact(&mut start).await.unwrap();
+            if &start == b"DELETE" {
+                silent.push(stream);
+                continue;
+            }
+            let answer = "HTTP/1.1 200 OK\r\nmcp-session-id: theirs\r\ncontent-type: application/json\r\n\
+                          content-length: 2\r\nconnection: close\r\n\r\n{}";
+            stream.write_all(answer.as_bytes()).await.unwrap();
+            stream.shutdown().await.unwrap();
+            tokio::spawn(async move { stream.read_to_end(&mut Vec::new()).await });
+        }
+    });
+    let site = Site::builder().upstream_setting(setting).top("shutdown_timeout = \"60s\"").start().await;
+    site.open_session(&site.good_token()).await;
+    let finished = site.portcullis.stop().await;
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+    assert!(finished.stderr.contains("were not told of all ended sessions in time"), "{}", finished.stderr);
 }

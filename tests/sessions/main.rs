@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a scenario fails where something is missing")]
 
 mod ending;
+mod evicting;
 mod keys;
 mod leftovers;
 mod life;

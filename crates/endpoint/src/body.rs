@@ -65,7 +65,7 @@ pin_project! {
     enum Kind<B> {
         Own { data: Bytes },
         Inner { #[pin] body: B, in_use: Option<InUse>, learning: Option<Box<Learning>>, stream: Option<StreamGuard> },
-        HeldBack { held: Bytes, rest: Option<Pin<Box<B>>>, stream: Option<StreamGuard> },
+        HeldBack { held: Bytes, rest: Option<Pin<Box<B>>>, in_use: Option<InUse>, stream: Option<StreamGuard> },
     }
 }
 
@@ -104,13 +104,15 @@ impl<B> EndpointBody<B> {
 
     /// What was held back of a body, and the rest of it unless it has ended.
     pub(crate) fn held_back(held: Bytes, rest: Pin<Box<B>>, ended: bool) -> Self {
-        Self { kind: Kind::HeldBack { held, rest: (!ended).then_some(rest), stream: None } }
+        Self { kind: Kind::HeldBack { held, rest: (!ended).then_some(rest), in_use: None, stream: None } }
     }
 
-    /// Makes the inner body end with the authorization of its stream.
-    pub(crate) fn end_with(&mut self, guard: StreamGuard) {
+    /// Keeps this session in use until the inner body has ended, and ends a stream with its authorization.
+    pub(crate) fn attach(&mut self, session: InUse, guard: Option<StreamGuard>) {
         match &mut self.kind {
-            Kind::Inner { stream, .. } | Kind::HeldBack { stream, .. } => *stream = Some(guard),
+            Kind::Inner { in_use, stream, .. } | Kind::HeldBack { in_use, stream, .. } => {
+                (*in_use, *stream) = (Some(session), guard);
+            }
             Kind::Own { .. } => {}
         }
     }
@@ -136,7 +138,7 @@ impl<B: Body<Data = Bytes>> Body for EndpointBody<B> {
                 }
                 polled
             }
-            KindProj::HeldBack { held, rest, stream } => poll_stream(stream, cx, |cx| match rest {
+            KindProj::HeldBack { held, rest, stream, .. } => poll_stream(stream, cx, |cx| match rest {
                 _ if !held.is_empty() => Poll::Ready(Some(Ok(Frame::data(std::mem::take(held))))),
                 Some(rest) => rest.as_mut().poll_frame(cx),
                 None => Poll::Ready(None),

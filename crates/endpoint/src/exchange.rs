@@ -3,14 +3,14 @@
 use http::{HeaderMap, Response, StatusCode};
 use portcullis_guard::{Caller, RequestId};
 use portcullis_mcp::Revision;
-use portcullis_session::{EndReason, InUse, Resolved, Session, SessionStore};
+use portcullis_session::{EndReason, InUse, Session, SessionStore};
 
 use crate::{
     EndpointBody,
     budget::Share,
     layer::Shared,
     negotiated::{Accepted, Opening},
-    respond,
+    respond::{self, Refusal, Refused},
     session::Sessions,
     stream::{self, SessionStreams, StreamGuard},
     upstream_revisions::Learning,
@@ -32,11 +32,11 @@ pub(crate) enum Exchange {
 /// for its answer.
 pub(crate) struct Closing {
     store: SessionStore,
-    session: Resolved,
+    session: InUse,
 }
 
 impl Closing {
-    pub(crate) fn new(store: &SessionStore, session: Resolved) -> Self {
+    pub(crate) fn new(store: &SessionStore, session: InUse) -> Self {
         Self { store: store.clone(), session }
     }
 }
@@ -121,20 +121,24 @@ impl Exchange {
 
 /// Records the session that an answer opens, and puts its identifier in the place of the backend's.
 pub(crate) fn record<B>(accepted: Accepted<B>, shared: &Shared, caller: &Caller) -> Response<EndpointBody<B>> {
-    let Accepted { room, version, unrecorded, mut response } = accepted;
+    let Accepted { room, version, id, unrecorded, mut response } = accepted;
     let sessions = &shared.sessions;
     let named = sessions.take(response.headers_mut());
     let backend = named.map(|value| value.as_bytes().into()).unwrap_or_default();
     let _span = span(caller.request_id());
-    let session = room.open(backend, version.map(Revision::as_str));
+    let opened = room.open(backend, version.map(Revision::as_str));
+    // From now on the store reports the end of the inner service's session, also where it could not record one.
     if let Some(unrecorded) = unrecorded {
         unrecorded.record();
     }
+    let session = match opened {
+        Ok(session) => session,
+        Err(full) => return shared.refuse(&Refused { refusal: Refusal::StoreFull(full), id }),
+    };
     tracing::debug!(session = %session.log_hash(), "session opened");
     sessions.name_to_client(&session.identifier(), response.headers_mut());
-    if let Some(stream) = open_stream(shared, caller, Some(&session), response.headers()) {
-        response.body_mut().end_with(stream);
-    }
+    let stream = open_stream(shared, caller, Some(&session), response.headers());
+    response.body_mut().attach(session, stream);
     response
 }
 

@@ -27,14 +27,14 @@ pub(crate) fn judge_stream(shared: &Shared, parts: &Parts, caller: &Caller) -> R
     if !shared.revisions.has_legacy() {
         return Err(Refusal::Method { post_only: true });
     }
-    let owner = session::owner(caller.principal());
-    let session = shared.sessions.resolve(&parts.headers, owner).map_err(Refusal::NoStream)?;
+    let (owner, scopes) = (session::owner(caller.principal()), session::scopes(caller.principal()));
+    let session = shared.sessions.resolve(&parts.headers, owner, scopes).map_err(Refusal::NoStream)?;
     let version = legacy_version(&parts.headers, shared.revisions).map_err(Refusal::StreamVersion)?;
     shared.rules.judge(&Subject::default(), caller).map_err(Refusal::NotAllowed)?;
     let era = Era::Legacy { version: version.or_else(|| negotiated(&session)) };
     let exchange = match parts.method {
         Method::DELETE => Exchange::Closing(Closing::new(&shared.sessions.store, session)),
-        _ => Exchange::In(shared.sessions.store.hold(session, session::scopes(caller.principal()))),
+        _ => Exchange::In(session),
     };
     Ok(Admission { era, exchange })
 }
@@ -68,18 +68,20 @@ fn judge_modern(shared: &Shared, parts: &Parts, caller: &Caller, message: &Messa
 
 /// The session comes first: without a usable one the answer is the same whatever the message is.
 fn judge_legacy(shared: &Shared, parts: &Parts, caller: &Caller, message: &Message<'_>) -> Result<Admission, Refusal> {
-    let owner = session::owner(caller.principal());
+    let (owner, scopes) = (session::owner(caller.principal()), session::scopes(caller.principal()));
     let opens = message.is_initialize() && !parts.headers.contains_key(&shared.sessions.header);
-    let session =
-        if opens { None } else { Some(shared.sessions.resolve(&parts.headers, owner).map_err(Refusal::NoSession)?) };
+    let session = if opens {
+        None
+    } else {
+        Some(shared.sessions.resolve(&parts.headers, owner, scopes).map_err(Refusal::NoSession)?)
+    };
     check_content_type(&parts.headers)?;
     let envelope = message.envelope.as_ref().map_err(|error| Refusal::Message(*error))?;
     let era = message.era.clone().map_err(Refusal::Era)?;
     check_rules(shared, caller, envelope)?;
     let asked = envelope.initialize_version().and_then(Revision::parse);
-    let scopes = session::scopes(caller.principal());
     let exchange = match session {
-        Some(session) => Exchange::In(shared.sessions.store.hold(session, scopes)),
+        Some(session) => Exchange::In(session),
         None => {
             let owner = owner.ok_or(Refusal::NoOwner)?;
             let sessions = &shared.sessions;

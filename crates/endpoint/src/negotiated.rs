@@ -48,6 +48,8 @@ pub(crate) struct Accepted<B> {
     pub(crate) room: Reservation,
     /// What the session follows, as far as that is known.
     pub(crate) version: Option<Revision>,
+    /// The id of the `initialize` message.
+    pub(crate) id: Option<Box<RawValue>>,
     pub(crate) unrecorded: Option<Unrecorded>,
     pub(crate) response: Response<EndpointBody<B>>,
 }
@@ -70,9 +72,10 @@ impl<B: Body<Data = Bytes>> Negotiation<B> {
         match AnswerReader::new(&head.headers, share) {
             Some(reader) => Ok(Box::new(Self { opening, head, body: Box::pin(body), unrecorded, reader })),
             None => {
-                let (version, room) = (opening.asked(), opening.room);
+                let version = opening.asked();
+                let Opening { room, id, .. } = opening;
                 let response = Response::from_parts(head, EndpointBody::inner(body, None, None));
-                Err(Box::new(Accepted { room, version, unrecorded, response }))
+                Err(Box::new(Accepted { room, version, id, unrecorded, response }))
             }
         }
     }
@@ -116,7 +119,7 @@ impl<B: Body<Data = Bytes>> Negotiation<B> {
             }
         };
         let response = Response::from_parts(head, EndpointBody::held_back(reader.into_kept().into(), body, ended));
-        Negotiated::Session(Accepted { room: opening.room, version, unrecorded, response })
+        Negotiated::Session(Accepted { room: opening.room, version, id: opening.id, unrecorded, response })
     }
 }
 

@@ -1,7 +1,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 use portcullis_mcp::header;
 use portcullis_metadata::{ResourceUri, Scopes};
-use portcullis_session::{Identifier, Owner, Resolved, Session, SessionStore, Unresolved};
+use portcullis_session::{Identifier, InUse, Owner, Session, SessionStore, Unresolved};
 use portcullis_verifier::Principal;
 
 /// Sessions as the endpoint deals with them: one store, one resource, one header.
@@ -73,15 +73,20 @@ pub(crate) fn scopes(principal: Option<&Principal>) -> &Scopes {
 }
 
 impl Sessions {
-    /// The session that the request names, if it is the owner's.
-    pub(crate) fn resolve(&self, headers: &HeaderMap, owner: Option<Owner<'_>>) -> Result<Resolved, NoSession> {
+    /// Takes the session that the request names into use, if it is the owner's. `scopes` are what the caller's token allows.
+    pub(crate) fn resolve(
+        &self,
+        headers: &HeaderMap,
+        owner: Option<Owner<'_>>,
+        scopes: &Scopes,
+    ) -> Result<InUse, NoSession> {
         let identifier = match header::single(headers, &self.header) {
             Ok(identifier) => identifier.ok_or(NoSession::Missing)?,
             Err(header::Repeated) => return Err(NoSession::Repeated),
         };
         let owner = owner.ok_or(NoSession::NoOwner)?;
         let tells_ended = self.ended_status == EndedStatus::NotFound;
-        self.store.resolve(&self.resource, owner, identifier.as_bytes()).map_err(|reason| match reason {
+        self.store.resolve(&self.resource, owner, scopes, identifier.as_bytes()).map_err(|reason| match reason {
             Unresolved::Ended if tells_ended => NoSession::Gone,
             reason => NoSession::Unresolved(reason),
         })

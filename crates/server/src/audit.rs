@@ -31,7 +31,7 @@ use portcullis_session::{EndReason, Session};
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::oneshot,
-    time::timeout,
+    time::{Instant, sleep, timeout},
 };
 
 use crate::plan::AuditPlan;
@@ -39,6 +39,9 @@ use queue::Queue;
 use record::{DecisionRecord, SessionRecord};
 use sink::Target;
 use writer::Writer;
+
+/// How often a full queue is looked at by a caller that can wait for it.
+const DRAIN_POLL: Duration = Duration::from_millis(5);
 
 /// Where records are handed in. Every worker has one.
 #[derive(Clone)]
@@ -103,6 +106,19 @@ impl AuditTrail {
             }
         });
         Ok(())
+    }
+
+    /// Whether the place of the calling thread has less than half of its capacity left.
+    pub(crate) fn is_half_full(&self) -> bool {
+        self.audit.0.queue.is_half_full()
+    }
+
+    /// Waits until everything that has been handed in is in the writer's hands or written, at the latest until `deadline`.
+    pub(crate) async fn drained(&self, deadline: Instant) {
+        while self.audit.0.queue.queued() > 0 && Instant::now() < deadline {
+            self.writer.unpark();
+            sleep(DRAIN_POLL).await;
+        }
     }
 
     /// Waits until everything is written, for this long at most, and logs what the trail has and what it lacks.

@@ -9,6 +9,7 @@ mod connections;
 mod descriptors;
 mod hangup;
 mod health;
+mod last_sessions;
 mod linger;
 mod opening;
 mod request_body;
@@ -33,7 +34,7 @@ use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use portcullis_metadata::SystemClock;
 use tokio::{
-    sync::{mpsc, watch},
+    sync::{mpsc, oneshot, watch},
     time::{Instant, MissedTickBehavior, interval, timeout, timeout_at},
 };
 
@@ -43,6 +44,7 @@ use crate::{
     telemetry::{AccessLog, LogFormat},
 };
 use connection::ConnectionLimits;
+use last_sessions::Teller;
 use request_body::BodyTimes;
 use router::Router;
 use sinks::Sinks;
@@ -111,7 +113,8 @@ pub(crate) async fn serve(
     if let Some(sources) = plan.session.key_sources.clone() {
         tokio::spawn(session_keys::follow(site.sessions().clone(), sources));
     }
-    tokio::spawn(closing.run());
+    let (last, shutdown_sessions) = oneshot::channel();
+    let teller = Teller { last, task: tokio::spawn(closing.run(shutdown_sessions)) };
     let site = Arc::new(ArcSwap::from_pointee(site));
 
     let limits = ConnectionLimits {
@@ -157,9 +160,13 @@ pub(crate) async fn serve(
         let _ = timeout(LAST_WORDS, all_done.recv()).await;
     }
     reaper.abort();
-    if let Some(audit) = audit {
-        let left = deadline.saturating_duration_since(Instant::now());
-        audit.finish(left.max(LAST_WORDS)).await;
-    }
+    let sessions = site.load().sessions().clone();
+    let ended = last_sessions::end(&sessions, audit.as_ref(), deadline.max(Instant::now() + LAST_WORDS)).await;
+    let left = deadline.saturating_duration_since(Instant::now()).max(LAST_WORDS);
+    tokio::join!(teller.finish(ended, left), async {
+        if let Some(audit) = audit {
+            audit.finish(left).await;
+        }
+    });
     Ok(access.flush(&mut std::io::stderr())?)
 }

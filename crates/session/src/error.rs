@@ -5,8 +5,9 @@ pub enum StoreFull {
     /// [`SessionSettings::max_total`](crate::SessionSettings::max_total) is reached.
     #[error("the store holds as many sessions as it may")]
     Total,
-    /// [`SessionSettings::max_per_owner`](crate::SessionSettings::max_per_owner) is reached.
-    #[error("the owner holds as many sessions as it may")]
+    /// [`SessionSettings::max_per_owner`](crate::SessionSettings::max_per_owner) is reached, and all sessions of the owner
+    /// are in use.
+    #[error("the owner holds as many sessions as it may, and all are in use")]
     Owner,
     /// The operating system gave no random bytes, so that no identifier can be made.
     #[error("the operating system gave no random bytes")]

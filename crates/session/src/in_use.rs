@@ -1,25 +1,31 @@
 use std::{fmt, ops::Deref, sync::Arc};
 
-use crate::{Identifier, Resolved, Session, SessionStore};
+use crate::{Identifier, Session, SessionStore};
 
-/// A use of a session that takes time, such as a request or a stream. Made by [`SessionStore::hold`].
+/// A session in use, by a request or a stream. Made by [`SessionStore::resolve`] and [`Reservation::open`].
 ///
-/// While it lives, the session does not go idle; its idle time starts anew when it is dropped. It does not keep a
-/// session from ending in any other way.
+/// While it lives, the session neither goes idle nor is evicted; its idle time starts when the last use is dropped. It
+/// does not keep the session from ending in any other way.
+///
+/// [`Reservation::open`]: crate::Reservation::open
 #[must_use = "dropping it ends the use"]
 pub struct InUse {
     store: SessionStore,
     session: Arc<Session>,
-    /// Which of the session's identifiers the use came with.
+    /// Which of the session's identifiers the use came with: 0 the first, 1 its successor, and so on.
     number: u32,
     authorization: u64,
 }
 
 impl InUse {
-    pub(crate) fn new(store: SessionStore, resolved: Resolved, authorization: u64) -> Self {
-        let Resolved { session, number } = resolved;
-        session.take_into_use();
+    /// `session` must have been taken into use for it.
+    pub(crate) fn new(store: SessionStore, session: Arc<Session>, number: u32, authorization: u64) -> Self {
         Self { store, session, number, authorization }
+    }
+
+    /// The session itself. It may end as soon as the use is dropped.
+    pub fn session(&self) -> &Arc<Session> {
+        &self.session
     }
 
     /// The identifier that the client has to be told with the answer, because it came with an older one; nothing when
@@ -43,9 +49,7 @@ impl Deref for InUse {
 
 impl Drop for InUse {
     fn drop(&mut self) {
-        // In this order: unused for long and not in use must never be seen together.
-        self.store.touch(&self.session);
-        self.session.leave_use();
+        self.store.leave_use(&self.session);
     }
 }
 

@@ -12,11 +12,14 @@
 //!   tell each other's ended identifiers from unknown ones.
 //! - **New identifiers**: when the owner comes with other scopes, the session gets another identifier
 //!   ([`InUse::renewed`]). The old one goes on resolving until 5 min after the new one's first use.
-//! - **Room** is reserved before a session exists ([`SessionStore::reserve`]), so that no more sessions are
-//!   opened than the limits allow, however many callers ask at once. At a limit new sessions are refused; an
-//!   active one is never evicted.
+//! - **Capacity** is reserved before a session exists ([`SessionStore::reserve`]), so that no more sessions are
+//!   opened than the limits allow, however many callers ask at once. At an owner's limit a new session takes the place of
+//!   that owner's least recently used session that is not in use ([`EndReason::Evicted`]); when all are in use, and at the total
+//!   limit, new sessions are refused. No session ends for another owner's.
+//! - **Use**: a session that [`SessionStore::resolve`] returns is in use until the [`InUse`] is dropped. It is neither idle nor
+//!   evicted meanwhile: taking a session into use and ending it by idle time or eviction exclude each other.
 //! - **Time-outs**, idle and absolute, hold at every [`SessionStore::resolve`]; [`SessionStore::sweep`] ends the
-//!   sessions that nobody asks for any more. A session that is held in use ([`SessionStore::hold`]) is not idle.
+//!   sessions that nobody asks for any more.
 //! - **The observer** hears of each ended session exactly once, whatever ended it.
 //!
 //! Resolving allocates nothing. A session with texts of usual length takes less than 500 bytes. The crate knows
@@ -36,20 +39,22 @@
 //! let mallory = Owner::Subject { issuer: "https://auth.example.com", subject: "mallory", client: Some("app") };
 //!
 //! let scopes = Scopes::parse("tools:read")?;
-//! let room = store.reserve(&resource, alice, &scopes)?;
-//! let session = room.open(Box::from(*b"the backend's own id"), None);
+//! let reservation = store.reserve(&resource, alice, &scopes)?;
+//! let session = reservation.open(Box::from(*b"the backend's own id"), None)?;
 //! let identifier = session.identifier();
 //! let identifier = identifier.as_bytes();
 //!
-//! assert_eq!(store.resolve(&resource, alice, identifier)?.backend(), b"the backend's own id");
-//! assert_eq!(store.resolve(&resource, mallory, identifier).unwrap_err(), Unresolved::Unknown);
+//! assert_eq!(store.resolve(&resource, alice, &scopes, identifier)?.backend(), b"the backend's own id");
+//! assert_eq!(store.resolve(&resource, mallory, &scopes, identifier).unwrap_err(), Unresolved::Unknown);
 //!
 //! store.end(&session, EndReason::Deleted);
-//! assert_eq!(store.resolve(&resource, alice, identifier).unwrap_err(), Unresolved::Ended);
+//! assert_eq!(store.resolve(&resource, alice, &scopes, identifier).unwrap_err(), Unresolved::Ended);
 //! # Ok(())
 //! # }
 //! ```
 
+mod by_last_use;
+mod capacity;
 mod error;
 mod identifier;
 mod in_use;
@@ -58,11 +63,10 @@ mod keys;
 mod lineage;
 mod observer;
 mod owner;
-mod resolved;
-mod room;
 mod session;
 mod settings;
 mod store;
+mod use_state;
 
 pub use error::{KeyError, StoreFull, Unresolved};
 pub use identifier::Identifier;
@@ -71,7 +75,6 @@ pub use key::SessionKey;
 pub use keys::SessionKeys;
 pub use observer::{EndReason, SessionObserver};
 pub use owner::Owner;
-pub use resolved::Resolved;
 pub use session::{LogHash, Session};
 pub use settings::SessionSettings;
 pub use store::{HeldRoom, Reservation, SessionStore};

@@ -1,3 +1,5 @@
+use portcullis_metadata::ResourceUri;
+
 use crate::Session;
 
 /// What hears of ended sessions, so that transports and streams end with them.
@@ -6,6 +8,12 @@ pub trait SessionObserver: Send + Sync + 'static {
     /// and with no lock of the store held. Keep it short. Does nothing by default.
     fn opened(&self, session: &Session) {
         let _ = session;
+    }
+
+    /// A session that the backend has opened is refused, as its owner is at the limit by now: called in the place of
+    /// [`opened`](Self::opened), with what the backend knows the session by. Does nothing by default.
+    fn refused(&self, resource: &ResourceUri, backend: &[u8]) {
+        let _ = (resource, backend);
     }
 
     /// A session has ended: called exactly once for each, on the thread that ended it, when it no longer
@@ -32,6 +40,9 @@ pub enum EndReason {
     Idle,
     /// It reached [`SessionSettings::lifetime`](crate::SessionSettings::lifetime).
     Lifetime,
+    /// It was its owner's least recently used session when the owner opened another one at
+    /// [`SessionSettings::max_per_owner`](crate::SessionSettings::max_per_owner).
+    Evicted,
     /// The store is being shut down.
     Shutdown,
 }
@@ -45,6 +56,7 @@ impl EndReason {
             Self::TransportClosed => "transport_closed",
             Self::Idle => "idle",
             Self::Lifetime => "lifetime",
+            Self::Evicted => "evicted",
             Self::Shutdown => "shutdown",
         }
     }
@@ -63,6 +75,7 @@ mod tests {
             (EndReason::TransportClosed, "transport_closed"),
             (EndReason::Idle, "idle"),
             (EndReason::Lifetime, "lifetime"),
+            (EndReason::Evicted, "evicted"),
             (EndReason::Shutdown, "shutdown"),
         ];
         for (reason, word) in reasons {

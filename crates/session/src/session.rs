@@ -3,7 +3,7 @@ use std::{
     fmt,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicU32, Ordering},
     },
     time::Duration,
 };
@@ -14,6 +14,7 @@ use crate::{
     EndReason, Identifier, Owner,
     identifier::{Name, Random},
     lineage::{Lineage, Successor},
+    use_state::{State, Usage, UseState},
 };
 
 /// One session. Redacted in `Debug`, which shows the hash for logs only.
@@ -32,17 +33,14 @@ pub struct Session {
     protocol_version: OnceLock<&'static str>,
     /// Milliseconds of the store's monotonic clock.
     opened: u64,
-    /// The same of the last use, or [`ENDED`]. One atomic for both, so that a use and an end never both win.
-    last_used: AtomicU64,
-    /// How many uses are under way.
-    in_use: AtomicU32,
+    use_state: UseState,
+    /// Its place among the sessions of its owner. Read and written under the lock of that owner.
+    position: AtomicU32,
     /// The number of the list of keys by which the first identifier was last found to be issued.
     proved: AtomicU32,
     /// What a layer above keeps beside the session.
     attachment: OnceLock<Box<dyn Any + Send + Sync>>,
 }
-
-const ENDED: u64 = u64::MAX;
 
 /// What a session is made of.
 pub(crate) struct Record {
@@ -62,19 +60,31 @@ pub(crate) struct Timeouts {
     pub(crate) lifetime: Duration,
 }
 
-/// What a session is at some moment.
+/// What a session is after an attempt to use it or to end it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Life {
     Active,
-    /// It ended with this very look at it: whoever is told so has to remove it.
-    JustExpired(EndReason),
+    /// It ended by this attempt: the caller must remove it from the store.
+    JustEnded(EndReason),
+    Ended,
+}
+
+/// What an eviction found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Eviction {
+    InUse,
+    /// It was used at this moment, which is later than expected.
+    UsedSince(u64),
+    /// It ended by this attempt: the caller must remove it from the store.
+    JustEnded,
+    /// It had ended already.
     Ended,
 }
 
 impl Session {
+    /// A session with one use under way.
     pub(crate) fn new(record: Record, now: Duration) -> Self {
         let Record { name, authorization, log_hash, resource, owner, backend, protocol_version } = record;
-        let opened = millis(now);
         Self {
             first: name,
             later: OnceLock::new(),
@@ -84,9 +94,9 @@ impl Session {
             owner,
             backend,
             protocol_version: protocol_version.map(OnceLock::from).unwrap_or_default(),
-            opened,
-            last_used: AtomicU64::new(opened),
-            in_use: AtomicU32::new(0),
+            opened: millis(now),
+            use_state: UseState::opened(),
+            position: AtomicU32::new(0),
             proved: AtomicU32::new(0),
             attachment: OnceLock::new(),
         }
@@ -173,7 +183,19 @@ impl Session {
     }
 
     pub(crate) fn has_ended(&self) -> bool {
-        self.last_used.load(Ordering::Acquire) == ENDED
+        self.use_state.load() == State::Ended
+    }
+
+    pub(crate) fn is_in_use(&self) -> bool {
+        matches!(self.use_state.load(), State::Active(usage) if usage.uses > 0)
+    }
+
+    /// Milliseconds of the store's monotonic clock at the last use, as far as the session has not ended.
+    pub(crate) fn last_used(&self) -> Option<u64> {
+        match self.use_state.load() {
+            State::Active(usage) => Some(self.opened.saturating_add(usage.last_used)),
+            State::Ended => None,
+        }
     }
 
     pub(crate) fn owner(&self) -> Option<&Arc<[u8]>> {
@@ -201,69 +223,100 @@ impl Session {
             }
     }
 
-    /// Ends the session if its time is over, else counts this moment as a use.
-    pub(crate) fn touch(&self, now: Duration, timeouts: Timeouts) -> Life {
-        self.look(millis(now), timeouts, true)
+    /// Ends the session if its time is over, else begins a use of it at this moment. [`leave_use`](Self::leave_use) ends
+    /// the use.
+    pub(crate) fn take_into_use(&self, now: Duration, timeouts: Timeouts) -> Life {
+        let since_opened = self.since_opened(now);
+        let taken = self.use_state.change(|usage| match (self.over(usage, now, timeouts), usage.begun(since_opened)) {
+            (Some(reason), _) => (State::Ended, Life::JustEnded(reason)),
+            (None, Some(begun)) => (State::Active(begun), Life::Active),
+            (None, None) => (State::Active(usage), Life::Ended),
+        });
+        taken.unwrap_or(Life::Ended)
+    }
+
+    /// Ends one use at this moment, and the session if it has reached its lifetime.
+    pub(crate) fn leave_use(&self, now: Duration, timeouts: Timeouts) -> Life {
+        let since_opened = self.since_opened(now);
+        let left = self.use_state.change(|usage| {
+            if self.is_too_old(now, timeouts) {
+                (State::Ended, Life::JustEnded(EndReason::Lifetime))
+            } else {
+                (State::Active(usage.finished(since_opened)), Life::Active)
+            }
+        });
+        left.unwrap_or(Life::Ended)
     }
 
     /// Ends the session if its time is over.
     pub(crate) fn expire(&self, now: Duration, timeouts: Timeouts) -> Life {
-        self.look(millis(now), timeouts, false)
+        let expired = self.use_state.change(|usage| match self.over(usage, now, timeouts) {
+            Some(reason) => (State::Ended, Life::JustEnded(reason)),
+            None => (State::Active(usage), Life::Active),
+        });
+        expired.unwrap_or(Life::Ended)
     }
 
     /// Whether the session's time is over.
     pub(crate) fn is_over(&self, now: Duration, timeouts: Timeouts) -> bool {
-        self.over(self.last_used.load(Ordering::Acquire), millis(now), timeouts).is_some()
+        matches!(self.use_state.load(), State::Active(usage) if self.over(usage, now, timeouts).is_some())
     }
 
-    pub(crate) fn take_into_use(&self) {
-        self.in_use.fetch_add(1, Ordering::AcqRel);
+    /// Ends the session, in use or not. Whether it ended by this call: then the caller must remove it from the store.
+    pub(crate) fn end(&self) -> bool {
+        self.use_state.change(|_| (State::Ended, ())).is_some()
     }
 
-    pub(crate) fn leave_use(&self) {
-        self.in_use.fetch_sub(1, Ordering::AcqRel);
-    }
-
-    pub(crate) fn close(&self) {
-        self.last_used.store(ENDED, Ordering::Release);
-    }
-
-    fn look(&self, now: u64, timeouts: Timeouts, touch: bool) -> Life {
-        let mut last = self.last_used.load(Ordering::Acquire);
-        loop {
-            if last == ENDED {
-                return Life::Ended;
-            }
-            let (next, life) = match self.over(last, now, timeouts) {
-                Some(reason) => (ENDED, Life::JustExpired(reason)),
-                None if touch => (last.max(now), Life::Active),
-                None => (last, Life::Active),
-            };
-            // Most uses within a millisecond of another write nothing.
-            if next == last {
-                return life;
-            }
-            match self.last_used.compare_exchange_weak(last, next, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return life,
-                Err(newer) => last = newer,
-            }
+    /// Ends the session if it is not in use and was not used after `last_used`.
+    pub(crate) fn evict(&self, last_used: u64) -> Eviction {
+        let State::Active(usage) = self.use_state.load() else { return Eviction::Ended };
+        let used = self.opened.saturating_add(usage.last_used);
+        if usage.uses > 0 {
+            Eviction::InUse
+        } else if used > last_used || !self.use_state.end_unchanged(usage) {
+            Eviction::UsedSince(used)
+        } else {
+            Eviction::JustEnded
         }
     }
 
-    fn over(&self, last: u64, now: u64, timeouts: Timeouts) -> Option<EndReason> {
-        if now.saturating_sub(self.opened) >= millis(timeouts.lifetime) {
+    /// Why the time of a session is over that is not in use and was last used at this moment; `None` when it is not.
+    pub(crate) fn over_when_unused(&self, last_used: u64, now: Duration, timeouts: Timeouts) -> Option<EndReason> {
+        self.over(Usage { last_used: last_used.saturating_sub(self.opened), uses: 0 }, now, timeouts)
+    }
+
+    pub(crate) fn position(&self) -> usize {
+        self.position.load(Ordering::Relaxed) as usize
+    }
+
+    pub(crate) fn set_position(&self, position: usize) {
+        // Memory ends long before: a session takes hundreds of bytes.
+        self.position.store(u32::try_from(position).unwrap_or(u32::MAX), Ordering::Relaxed);
+    }
+
+    fn over(&self, usage: Usage, now: Duration, timeouts: Timeouts) -> Option<EndReason> {
+        let unused = self.since_opened(now).saturating_sub(usage.last_used);
+        if self.is_too_old(now, timeouts) {
             Some(EndReason::Lifetime)
-        } else if now.saturating_sub(last) >= millis(timeouts.idle) && self.in_use.load(Ordering::Acquire) == 0 {
+        } else if usage.uses == 0 && unused >= millis(timeouts.idle) {
             Some(EndReason::Idle)
         } else {
             None
         }
     }
+
+    fn is_too_old(&self, now: Duration, timeouts: Timeouts) -> bool {
+        self.since_opened(now) >= millis(timeouts.lifetime)
+    }
+
+    fn since_opened(&self, now: Duration) -> u64 {
+        millis(now).saturating_sub(self.opened)
+    }
 }
 
-/// Milliseconds, never [`ENDED`].
+/// Milliseconds, saturating.
 pub(crate) fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).min(ENDED - 1)
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl fmt::Debug for Session {
@@ -293,15 +346,9 @@ mod tests {
     use super::*;
     use crate::SessionKey;
 
-    #[test]
-    fn no_time_is_taken_for_an_end() {
-        for time in [Duration::MAX, Duration::from_millis(ENDED), Duration::from_millis(ENDED - 1)] {
-            assert_eq!(millis(time), ENDED - 1);
-        }
-        assert_eq!(millis(Duration::from_secs(2)), 2000);
-    }
+    const TIMEOUTS: Timeouts = Timeouts { idle: Duration::from_secs(60), lifetime: Duration::from_secs(600) };
 
-    fn session() -> Session {
+    fn opened_at(now: Duration) -> Session {
         let resource = ResourceUri::parse("https://r.example/mcp").unwrap();
         let name = Name::build(&SessionKey::new(1, [5; 16]), &resource, Owner::Nobody, &[7; 16]);
         let record = Record {
@@ -313,12 +360,12 @@ mod tests {
             backend: Box::default(),
             protocol_version: None,
         };
-        Session::new(record, Duration::ZERO)
+        Session::new(record, now)
     }
 
     #[test]
     fn one_value_is_attached() {
-        let session = session();
+        let session = opened_at(Duration::ZERO);
         assert_eq!(session.attachment::<u8>(), None);
         assert_eq!((session.attach(|| 1_u8), session.attach(|| 2_u8)), (Some(&1), Some(&1)));
         assert_eq!(
@@ -327,14 +374,39 @@ mod tests {
         );
     }
 
+    #[test]
+    fn times_saturate() {
+        assert_eq!(millis(Duration::MAX), u64::MAX);
+        assert_eq!(millis(Duration::from_secs(2)), 2000);
+        let session = opened_at(Duration::MAX);
+        assert_eq!(session.leave_use(Duration::MAX, TIMEOUTS), Life::Active);
+        assert_eq!(session.last_used(), Some(u64::MAX));
+        assert_eq!(session.evict(u64::MAX), Eviction::JustEnded);
+    }
+
     /// E9: to ask whether the time of a session is over is no use of it.
     #[test]
     fn a_sweep_is_no_use() {
-        let session = session();
-        let timeouts = Timeouts { idle: Duration::from_secs(60), lifetime: Duration::from_secs(600) };
-        assert_eq!(session.expire(Duration::from_secs(59), timeouts), Life::Active);
-        assert!(session.is_over(Duration::from_secs(60), timeouts));
-        assert_eq!(session.touch(Duration::from_secs(59), timeouts), Life::Active);
-        assert!(!session.is_over(Duration::from_secs(60), timeouts));
+        let session = opened_at(Duration::ZERO);
+        assert_eq!(session.leave_use(Duration::ZERO, TIMEOUTS), Life::Active);
+        assert_eq!(session.expire(Duration::from_secs(59), TIMEOUTS), Life::Active);
+        assert!(session.is_over(Duration::from_secs(60), TIMEOUTS));
+        assert_eq!(session.take_into_use(Duration::from_secs(59), TIMEOUTS), Life::Active);
+        assert!(!session.is_over(Duration::from_secs(60), TIMEOUTS));
+    }
+
+    /// E9: an eviction ends only a session that is not in use and was not used since it was chosen.
+    #[test]
+    fn what_is_evicted() {
+        let session = opened_at(Duration::from_secs(1));
+        assert_eq!(session.evict(u64::MAX), Eviction::InUse);
+        assert_eq!(session.leave_use(Duration::from_secs(3), TIMEOUTS), Life::Active);
+        assert_eq!(session.last_used(), Some(3000));
+        assert_eq!(session.evict(2999), Eviction::UsedSince(3000));
+        assert_eq!(session.evict(3000), Eviction::JustEnded);
+        assert_eq!(session.evict(3000), Eviction::Ended);
+        assert_eq!((session.last_used(), session.end()), (None, false));
+        assert_eq!(session.take_into_use(Duration::from_secs(3), TIMEOUTS), Life::Ended);
+        assert_eq!(session.leave_use(Duration::from_secs(3), TIMEOUTS), Life::Ended);
     }
 }

@@ -11,8 +11,9 @@ pub struct SessionSettings {
     pub lifetime: Duration,
     /// How many sessions and reservations there may be in all; 100,000 by default.
     pub max_total: usize,
-    /// How many sessions and reservations one owner may have, over all resources; 100 by default. It does not
-    /// apply to [`Owner::Nobody`](crate::Owner::Nobody).
+    /// How many sessions one owner may have, over all resources; 100 by default. At it, a new session takes the place of
+    /// the owner's least recently used one that is not in use. It does not apply to
+    /// [`Owner::Nobody`](crate::Owner::Nobody).
     pub max_per_owner: usize,
     /// What identifiers are tagged with. Identifiers of any other key are unknown.
     pub keys: SessionKeys,

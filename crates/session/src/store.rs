@@ -12,18 +12,19 @@ use dashmap::DashMap;
 use portcullis_metadata::{Clock, ResourceUri, Scopes};
 
 use crate::{
-    EndReason, Identifier, InUse, Owner, Resolved, Session, SessionKey, SessionKeys, SessionObserver, SessionSettings,
-    StoreFull, Unresolved,
+    EndReason, Identifier, InUse, Owner, Session, SessionKey, SessionKeys, SessionObserver, SessionSettings, StoreFull,
+    Unresolved,
+    by_last_use::Evicted,
+    capacity::Capacity,
     identifier::{self, Name, Random},
     lineage::Successor,
-    room::Rooms,
     session::{Life, Record, Timeouts, millis},
 };
 
 /// The sessions of one process. Cheap to clone; clones share everything.
 ///
-/// Bounded by [`SessionSettings::max_total`] and [`SessionSettings::max_per_owner`]: at either, new sessions are
-/// refused and existing ones stay.
+/// Bounded by [`SessionSettings::max_total`], at which new sessions are refused, and by [`SessionSettings::max_per_owner`], at
+/// which the owner's least recently used session that is not in use ends for the new one.
 #[derive(Clone)]
 pub struct SessionStore(Arc<Shared>);
 
@@ -36,11 +37,18 @@ struct Shared {
     timeouts: Timeouts,
     clock: Arc<dyn Clock>,
     observer: Arc<dyn SessionObserver>,
-    rooms: Rooms,
+    capacity: Capacity,
     /// Each session under its first identifier, for as long as it lives.
     table: DashMap<Random, Arc<Session>>,
     /// The sessions that were given a new identifier once more, under each of these, with its number.
-    renewed: DashMap<Random, Resolved>,
+    renewed: DashMap<Random, Found>,
+}
+
+/// A session, and which of its identifiers it was found by: 0 the first, 1 its successor, and so on.
+#[derive(Clone)]
+struct Found {
+    session: Arc<Session>,
+    number: u32,
 }
 
 /// How many sessions one sweep ends at most, since each end may cost its observer something.
@@ -57,7 +65,7 @@ impl SessionStore {
             timeouts: Timeouts { idle: idle_timeout, lifetime },
             clock,
             observer,
-            rooms: Rooms::new(max_total, max_per_owner),
+            capacity: Capacity::new(max_total, max_per_owner),
             table: DashMap::new(),
             renewed: DashMap::new(),
         }))
@@ -70,65 +78,63 @@ impl SessionStore {
         self.0.keys_number.fetch_add(1, Ordering::Release);
     }
 
-    /// Holds room for a session until the reservation is opened or dropped. `scopes` are what the caller's token allows:
-    /// other ones will get the session a new identifier.
+    /// Reserves capacity for a session until the reservation is opened or dropped. `scopes` are what the caller's token
+    /// allows: other ones will get the session a new identifier.
+    ///
+    /// No session ends by it. At the owner's limit it requires a session of the owner that is not in use, and another one for each
+    /// other reservation of the owner that could exceed the limit.
     ///
     /// # Errors
     /// At a limit, or when the operating system gives no random bytes.
     pub fn reserve(&self, resource: &ResourceUri, owner: Owner<'_>, scopes: &Scopes) -> Result<Reservation, StoreFull> {
-        let room = Room::take(&self.0, owner)?;
+        let place = Place::reserve(&self.0, owner)?;
         let name = Name::new(self.0.keys.load().current(), resource, owner).ok_or(StoreFull::NoRandomness)?;
         let authorization = identifier::authorization(&self.0.marks, scopes);
-        Ok(Reservation { room, resource: resource.clone(), name, authorization })
+        Ok(Reservation { place, resource: resource.clone(), name, authorization })
     }
 
-    /// The active session of this identifier, resource and owner; its idle time starts anew. Allocates nothing.
+    /// Takes the active session of this identifier, resource and owner into use, until the returned value is dropped.
+    /// `scopes` are what the caller's token allows; see [`InUse::renewed`]. Allocates nothing.
     ///
     /// The caller has to have authenticated the owner: the identifier proves nothing.
     ///
     /// # Errors
     /// [`Unresolved::Unknown`] for everything that was not issued to this owner for this resource, without any
-    /// effect on whosever it is; [`Unresolved::Ended`] for the owner's own identifier when its session has ended.
-    pub fn resolve(&self, resource: &ResourceUri, owner: Owner<'_>, identifier: &[u8]) -> Result<Resolved, Unresolved> {
+    /// effect on whosever it is; [`Unresolved::Ended`] for the owner's own identifier when its session has ended, and when
+    /// it has 16,777,215 uses already.
+    pub fn resolve(
+        &self,
+        resource: &ResourceUri,
+        owner: Owner<'_>,
+        scopes: &Scopes,
+        identifier: &[u8],
+    ) -> Result<InUse, Unresolved> {
         let name = Name::parse(identifier).ok_or(Unresolved::Unknown)?;
         let keys_number = self.0.keys_number.load(Ordering::Acquire);
         let found = self.0.find(&name.random());
-        let is_proved = found.as_ref().is_some_and(|found| found.is_proved(&name, keys_number));
+        let is_proved = found.as_ref().is_some_and(|found| found.session.is_proved(&name, keys_number));
         if !is_proved && !identifier::is_issued(&self.0.keys.load(), resource, owner, &name) {
             return Err(Unresolved::Unknown);
         }
-        let resolved = found.ok_or(Unresolved::Ended)?;
-        if !resolved.belongs_to(resource, owner) {
+        let Found { session, number } = found.ok_or(Unresolved::Ended)?;
+        if !session.belongs_to(resource, owner) {
             return Err(Unresolved::Unknown);
         }
         if !is_proved {
-            resolved.prove(&name, keys_number);
+            session.prove(&name, keys_number);
         }
         let now = self.0.clock.monotonic();
-        let active = resolved.use_number(resolved.number, now) && self.touch_at(&resolved, now);
-        if active { Ok(resolved) } else { Err(Unresolved::Ended) }
-    }
-
-    /// Keeps a session from going idle for as long as the returned value lives. Its lifetime still ends it.
-    /// `scopes` are what the caller's token allows; see [`InUse::renewed`].
-    pub fn hold(&self, session: Resolved, scopes: &Scopes) -> InUse {
-        InUse::new(self.clone(), session, identifier::authorization(&self.0.marks, scopes))
-    }
-
-    /// Counts this moment as a use of the session. Whether it is still active.
-    pub(crate) fn touch(&self, session: &Session) -> bool {
-        self.touch_at(session, self.0.clock.monotonic())
-    }
-
-    fn touch_at(&self, session: &Session, now: Duration) -> bool {
-        match session.touch(now, self.0.timeouts) {
-            Life::Active => true,
-            Life::Ended => false,
-            Life::JustExpired(reason) => {
-                self.0.remove(session, reason);
-                false
-            }
+        if session.use_number(number, now) && self.0.is_active(&session, session.take_into_use(now, self.0.timeouts)) {
+            let authorization = identifier::authorization(&self.0.marks, scopes);
+            Ok(InUse::new(self.clone(), session, number, authorization))
+        } else {
+            Err(Unresolved::Ended)
         }
+    }
+
+    /// Ends one use of a session.
+    pub(crate) fn leave_use(&self, session: &Session) {
+        self.0.is_active(session, session.leave_use(self.0.clock.monotonic(), self.0.timeouts));
     }
 
     /// See [`InUse::renewed`]. `number` is that of the identifier which the use came with.
@@ -148,17 +154,20 @@ impl SessionStore {
         (!session.has_ended()).then(|| session.identifier())
     }
 
-    /// Ends a session; nothing happens when it has ended already or is another store's.
-    pub fn end(&self, session: &Session, reason: EndReason) {
-        self.0.remove(session, reason);
+    /// Ends a session, in use or not. Returns whether it ended by this call: nothing happens when it has ended already or is
+    /// another store's.
+    pub fn end(&self, session: &Session, reason: EndReason) -> bool {
+        let is_here = self.0.table.get(&session.random()).is_some_and(|held| ptr::eq(&**held, session));
+        let ends = is_here && session.end();
+        if ends {
+            self.0.remove(session, reason);
+        }
+        ends
     }
 
-    /// Ends every session, for a shutdown. Sessions that are opened meanwhile may stay.
-    pub fn end_all(&self, reason: EndReason) {
-        let all: Vec<_> = self.0.table.iter().map(|held| Arc::clone(&held)).collect();
-        for session in all {
-            self.0.remove(&session, reason);
-        }
+    /// All sessions at this moment, in no order: to end them at a shutdown.
+    pub fn all(&self) -> Vec<Arc<Session>> {
+        self.0.table.iter().map(|held| Arc::clone(&held)).collect()
     }
 
     /// Ends sessions whose time is over, at most 1,024 a call, and says how many it ended: after a full batch
@@ -176,7 +185,7 @@ impl SessionStore {
         let mut ended = 0;
         for session in over {
             // It may have been used or ended since it was found.
-            if let Life::JustExpired(reason) = session.expire(now, timeouts) {
+            if let Life::JustEnded(reason) = session.expire(now, timeouts) {
                 self.0.remove(&session, reason);
                 ended += 1;
             }
@@ -197,9 +206,9 @@ impl SessionStore {
 }
 
 impl Shared {
-    fn find(&self, random: &Random) -> Option<Resolved> {
+    fn find(&self, random: &Random) -> Option<Found> {
         match self.table.get(random) {
-            Some(held) => Some(Resolved { session: Arc::clone(&held), number: 0 }),
+            Some(held) => Some(Found { session: Arc::clone(&held), number: 0 }),
             None => self.renewed.get(random).map(|held| held.clone()),
         }
     }
@@ -209,7 +218,7 @@ impl Shared {
     fn renew(&self, session: &Arc<Session>, number: u32, authorization: u64, now: u64) -> Option<()> {
         let name = Name::new(self.keys.load().current(), session.resource(), session.owned_by())?;
         // It resolves before anybody can be told of it, and no lock of the table is taken under the session's.
-        self.renewed.insert(name.random(), Resolved { session: Arc::clone(session), number });
+        self.renewed.insert(name.random(), Found { session: Arc::clone(session), number });
         let successor = Successor::new(name, number, authorization, now);
         match session.later().add(successor, now, || !session.has_ended()) {
             Ok(forgotten) => forgotten.iter().for_each(|random| drop(self.renewed.remove(random))),
@@ -223,7 +232,7 @@ impl Shared {
         let retired: Vec<Random> = self
             .renewed
             .iter()
-            .filter(|held| held.is_retired(held.number, now))
+            .filter(|held| held.session.is_retired(held.number, now))
             .take(SWEEP_BATCH)
             .map(|held| *held.key())
             .collect();
@@ -232,17 +241,37 @@ impl Shared {
         }
     }
 
-    /// Whoever takes the session out of the table is the one that tells the observer, after the lock is gone.
-    fn remove(&self, session: &Session, reason: EndReason) {
-        if self.table.remove_if(&session.random(), |_, held| ptr::eq(&**held, session)).is_some() {
-            session.close();
-            // After it is closed no identifier is added any more.
-            for random in session.take_later() {
-                self.renewed.remove(&random);
-            }
-            self.rooms.release(session.owner());
-            self.observer.ended(session, reason);
+    /// Whether a session is active after an attempt to use it. One that ended by the attempt is removed.
+    fn is_active(&self, session: &Session, life: Life) -> bool {
+        if let Life::JustEnded(reason) = life {
+            self.remove(session, reason);
         }
+        life == Life::Active
+    }
+
+    /// Makes a session known that is in use by its opening. At the owner's limit another one ends.
+    fn record(&self, session: &Arc<Session>) -> Result<(), StoreFull> {
+        // No eviction can choose the new session before it is in the table, as it is in use.
+        let evicted = self.capacity.record(session)?;
+        self.table.insert(session.random(), Arc::clone(session));
+        self.observer.opened(session);
+        if let Some(Evicted::JustEnded { session, last_used }) = evicted {
+            let reason = session.over_when_unused(last_used, self.clock.monotonic(), self.timeouts);
+            self.remove(&session, reason.unwrap_or(EndReason::Evicted));
+        }
+        Ok(())
+    }
+
+    /// Removes a session that has just ended. Only the caller that ended it calls this, so that it happens once. The observer is
+    /// called last, without a lock.
+    fn remove(&self, session: &Session, reason: EndReason) {
+        self.table.remove(&session.random());
+        // As it has ended, no identifier is added any more.
+        for random in session.take_later() {
+            self.renewed.remove(&random);
+        }
+        self.capacity.remove(session);
+        self.observer.ended(session, reason);
     }
 }
 
@@ -252,33 +281,43 @@ impl fmt::Debug for SessionStore {
     }
 }
 
-/// Room for one session, given back when dropped. Made by [`SessionStore::reserve`].
-#[must_use = "dropping a reservation gives its room back"]
+/// Capacity for one session, given back when dropped. Made by [`SessionStore::reserve`].
+#[must_use = "dropping a reservation gives its capacity back"]
 pub struct Reservation {
-    room: Arc<Room>,
+    place: Arc<Place>,
     resource: ResourceUri,
     name: Name,
     authorization: u64,
 }
 
 impl Reservation {
-    /// Keeps the room taken beyond the reservation: for whoever goes on with the opening when nobody waits for it any
+    /// Keeps the capacity reserved beyond the reservation: for whoever goes on with the opening when nobody waits for it any
     /// more.
     pub fn held_room(&self) -> HeldRoom {
-        HeldRoom { _room: Arc::clone(&self.room) }
+        HeldRoom { _place: Arc::clone(&self.place) }
     }
 
-    /// Records the session, active from this moment. `backend` is whatever the backend knows it by, opaque here;
+    /// Records the session, active and in use from this moment. `backend` is whatever the backend knows it by, opaque here;
     /// `protocol_version` the one agreed on, if it is known by now ([`Session::set_protocol_version`]).
-    pub fn open(self, backend: Box<[u8]>, protocol_version: Option<&'static str>) -> Arc<Session> {
-        let Self { room, resource, name, authorization } = self;
-        let (store, owner) = room.keep();
+    ///
+    /// At the owner's limit, the owner's least recently used session that is not in use ends with [`EndReason::Evicted`].
+    ///
+    /// # Errors
+    /// [`StoreFull::Owner`] when the owner is at the limit and has taken all sessions into use since the reservation. The
+    /// observer is told ([`SessionObserver::refused`]), so that the backend's session can be ended.
+    pub fn open(self, backend: Box<[u8]>, protocol_version: Option<&'static str>) -> Result<InUse, StoreFull> {
+        let Self { place, resource, name, authorization } = self;
+        let store = &place.store;
         let log_hash = identifier::log_hash(&store.marks, &name.random());
+        let owner = place.owner.clone();
         let record = Record { name, authorization, log_hash, resource, owner, backend, protocol_version };
         let session = Arc::new(Session::new(record, store.clock.monotonic()));
-        store.table.insert(name.random(), Arc::clone(&session));
-        store.observer.opened(&session);
-        session
+        if let Err(full) = store.record(&session) {
+            store.observer.refused(session.resource(), session.backend());
+            return Err(full);
+        }
+        place.is_recorded.store(true, Ordering::Release);
+        Ok(InUse::new(SessionStore(Arc::clone(store)), session, 0, authorization))
     }
 }
 
@@ -288,11 +327,11 @@ impl fmt::Debug for Reservation {
     }
 }
 
-/// Keeps a reservation's room taken while it lives, unless a session was opened in it. Made by
+/// Keeps a reservation's capacity reserved while it lives, unless a session was opened in it. Made by
 /// [`Reservation::held_room`].
 #[derive(Clone)]
 pub struct HeldRoom {
-    _room: Arc<Room>,
+    _place: Arc<Place>,
 }
 
 impl fmt::Debug for HeldRoom {
@@ -301,30 +340,25 @@ impl fmt::Debug for HeldRoom {
     }
 }
 
-/// One taken place.
-struct Room {
+/// The capacity of one session.
+struct Place {
     store: Arc<Shared>,
     owner: Option<Arc<[u8]>>,
-    kept: AtomicBool,
+    /// It belongs to a session now.
+    is_recorded: AtomicBool,
 }
 
-impl Room {
-    fn take(store: &Arc<Shared>, owner: Owner<'_>) -> Result<Arc<Self>, StoreFull> {
-        let owner = store.rooms.take(owner)?;
-        Ok(Arc::new(Self { store: Arc::clone(store), owner, kept: AtomicBool::new(false) }))
-    }
-
-    /// The place now belongs to a session.
-    fn keep(&self) -> (Arc<Shared>, Option<Arc<[u8]>>) {
-        self.kept.store(true, Ordering::Release);
-        (Arc::clone(&self.store), self.owner.clone())
+impl Place {
+    fn reserve(store: &Arc<Shared>, owner: Owner<'_>) -> Result<Arc<Self>, StoreFull> {
+        let owner = store.capacity.reserve(owner)?;
+        Ok(Arc::new(Self { store: Arc::clone(store), owner, is_recorded: AtomicBool::new(false) }))
     }
 }
 
-impl Drop for Room {
+impl Drop for Place {
     fn drop(&mut self) {
-        if !*self.kept.get_mut() {
-            self.store.rooms.release(self.owner.as_ref());
+        if !*self.is_recorded.get_mut() {
+            self.store.capacity.cancel(self.owner.as_ref());
         }
     }
 }

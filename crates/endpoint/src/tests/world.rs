@@ -1,7 +1,7 @@
 use std::{
     collections::VecDeque,
     convert::Infallible,
-    future::{Future, pending, ready},
+    future::{Future, poll_fn},
     pin::Pin,
     sync::{Arc, Mutex},
     task::{Context, Poll, Waker},
@@ -298,7 +298,7 @@ impl Inner {
         self.0.lock().unwrap().answers.back_mut().unwrap().extensions_mut().insert(extension);
     }
 
-    /// From now on nothing is answered at all, or again.
+    /// From now on nothing is answered; or everything, what came meanwhile when it is polled.
     pub(super) fn falls_silent(&self, silent: bool) {
         self.0.lock().unwrap().silent = silent;
     }
@@ -330,11 +330,15 @@ impl Service<Admitted> for Inner {
             era: admitted.era(),
             subject: admitted.caller().principal().and_then(|who| who.subject()).map(str::to_owned),
         });
-        if script.silent {
-            return Box::pin(pending());
-        }
-        let answer = script.answers.pop_front().unwrap_or_else(|| Response::new(Full::new("{}".into())));
-        Box::pin(ready(Ok(answer)))
+        drop(script);
+        let script = Arc::clone(&self.0);
+        Box::pin(poll_fn(move |_| {
+            let mut script = script.lock().unwrap();
+            if script.silent {
+                return Poll::Pending;
+            }
+            Poll::Ready(Ok(script.answers.pop_front().unwrap_or_else(|| Response::new(Full::new("{}".into())))))
+        }))
     }
 }
 

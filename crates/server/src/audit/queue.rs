@@ -52,6 +52,11 @@ impl Queue {
         Self { slots: (0..slots).map(slot).collect(), room: bytes / slots, usage_rows }
     }
 
+    /// Whether the calling thread's place has less than half of its capacity left.
+    pub(super) fn is_half_full(&self) -> bool {
+        self.own_slot().batch.lines.len() >= self.room / 2
+    }
+
     /// Takes a record in, or counts it as lost.
     pub(super) fn put(&self, record: impl FnOnce(&mut Vec<u8>)) {
         self.own_slot().batch.put(self.room, record);

@@ -1,6 +1,6 @@
 //! Sessions that end by themselves take the upstream's session with them.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request};
@@ -8,7 +8,10 @@ use http_body_util::Empty;
 use portcullis_gateway::HttpUpstream;
 use portcullis_metadata::ResourceUri;
 use portcullis_session::{EndReason, Session, SessionObserver};
-use tokio::{sync::mpsc, task::JoinSet};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinSet,
+};
 use tower_service::Service as _;
 
 use crate::{audit::Audit, demo::DemoService};
@@ -72,9 +75,21 @@ impl SessionObserver for Closer {
         }
     }
 
+    fn refused(&self, resource: &ResourceUri, backend: &[u8]) {
+        tracing::info!("a session that its upstream opened is refused: all sessions of its owner are in use");
+        if !backend.is_empty() {
+            self.leftovers.add(resource.clone(), backend.into());
+        }
+    }
+
     fn ended(&self, session: &Session, reason: EndReason) {
         if let Some(audit) = &self.audit {
             audit.session_ended(session, reason);
+        }
+        if reason == EndReason::Shutdown {
+            // All sessions end at once, which is one line in the log, and more than the queue holds.
+            tracing::debug!(session = %session.log_hash(), session.reason = reason.as_str(), "session ended");
+            return;
         }
         tracing::info!(session = %session.log_hash(), session.reason = reason.as_str(), "session ended");
         // The upstream knows of the others: it was asked to delete them, or forgot them first.
@@ -92,21 +107,41 @@ pub(super) struct Closing {
 }
 
 impl Closing {
-    /// Tells upstreams, a few sessions at once, until nothing can end any more.
-    pub(super) async fn run(mut self) {
+    /// Tells upstreams, a few sessions at once. After `shutdown` has given the sessions that end with the program, it tells of
+    /// those that wait and of these, and returns.
+    pub(super) async fn run(mut self, mut shutdown: oneshot::Receiver<Vec<Arc<Session>>>) {
         let mut told = JoinSet::new();
-        loop {
-            let over = tokio::select! {
-                Some(_) = told.join_next() => continue,
-                over = self.over.recv(), if told.len() < AT_ONCE => over,
-            };
-            let Some(Over { resource, backend }) = over else { break };
-            if let Some((header, upstream)) = self.upstreams.get(&resource) {
-                let (header, mut upstream) = (header.clone(), upstream.clone());
-                told.spawn(async move { upstream.end(&header, &backend).await });
+        let last = loop {
+            tokio::select! {
+                Some(_) = told.join_next() => {}
+                last = &mut shutdown => break last.unwrap_or_default(),
+                Some(over) = self.over.recv(), if told.len() < AT_ONCE => self.tell(&mut told, over),
             }
+        };
+        self.over.close();
+        while let Some(over) = self.over.recv().await {
+            wait_for_turn(&mut told).await;
+            self.tell(&mut told, over);
+        }
+        for session in last.iter().filter(|session| !session.backend().is_empty()) {
+            wait_for_turn(&mut told).await;
+            let over = Over { resource: session.resource().clone(), backend: session.backend().into() };
+            self.tell(&mut told, over);
         }
         while told.join_next().await.is_some() {}
+    }
+
+    fn tell(&self, told: &mut JoinSet<()>, Over { resource, backend }: Over) {
+        if let Some((header, upstream)) = self.upstreams.get(&resource) {
+            let (header, mut upstream) = (header.clone(), upstream.clone());
+            told.spawn(async move { upstream.end(&header, &backend).await });
+        }
+    }
+}
+
+async fn wait_for_turn(told: &mut JoinSet<()>) {
+    while told.len() >= AT_ONCE {
+        told.join_next().await;
     }
 }
 
@@ -155,8 +190,8 @@ mod tests {
         let settings = SessionSettings::new(SessionKey::new(0, [7; 16]));
         let store = SessionStore::new(settings, Arc::new(Later), Arc::new(closer));
         let resource = ResourceUri::parse("http://127.0.0.1/mcp").unwrap();
-        let session = store.reserve(&resource, Owner::Nobody, &Scopes::empty()).unwrap().open(backend.into(), None);
-        store.end(&session, reason);
+        let reservation = store.reserve(&resource, Owner::Nobody, &Scopes::empty()).unwrap();
+        store.end(&reservation.open(backend.into(), None).unwrap(), reason);
         over.try_recv().ok().map(|over| over.backend)
     }
 
@@ -165,9 +200,11 @@ mod tests {
     fn upstreams_hear_of_what_they_do_not_know() {
         assert_eq!(end(EndReason::Idle, b"backend").as_deref(), Some(&b"backend"[..]));
         assert_eq!(end(EndReason::Lifetime, b"backend").as_deref(), Some(&b"backend"[..]));
+        assert_eq!(end(EndReason::Evicted, b"backend").as_deref(), Some(&b"backend"[..]));
         assert_eq!(end(EndReason::DeleteFailed, b"backend").as_deref(), Some(&b"backend"[..]));
         assert_eq!(end(EndReason::Deleted, b"backend"), None);
         assert_eq!(end(EndReason::TransportClosed, b"backend"), None);
+        assert_eq!(end(EndReason::Shutdown, b"backend"), None, "the shutdown tells of all of them itself");
         assert_eq!(end(EndReason::Idle, b""), None, "the upstream keeps no sessions");
     }
 }

@@ -13,6 +13,7 @@ use portcullis_metadata::{Clock, ResourceUri, Scopes, UnixTime};
 use super::*;
 
 mod ending;
+mod evicting;
 mod limits;
 mod memory;
 mod model;
@@ -87,15 +88,22 @@ impl Bench {
     }
 
     fn open(&self, owner: Owner<'_>) -> Arc<Session> {
-        let backend = Box::from(*b"11111111-2222-3333-4444-555555555555");
-        self.reserve(owner).unwrap().open(backend, Some("2025-11-25"))
+        Arc::clone(self.open_in_use(owner).unwrap().session())
     }
 
-    fn hold(&self, session: &Arc<Session>) -> InUse {
-        self.store.hold(Resolved { session: Arc::clone(session), number: 0 }, &Scopes::empty())
+    fn open_in_use(&self, owner: Owner<'_>) -> Result<InUse, StoreFull> {
+        self.reserve(owner)?.open(Box::from(*b"11111111-2222-3333-4444-555555555555"), Some("2025-11-25"))
     }
 
-    fn resolve(&self, owner: Owner<'_>, session: &Session) -> Result<Resolved, Unresolved> {
-        self.store.resolve(&self.resource, owner, session.identifier().as_bytes())
+    fn hold(&self, session: &Session) -> InUse {
+        self.resolve(session.owned_by(), session).unwrap()
+    }
+
+    fn resolve(&self, owner: Owner<'_>, session: &Session) -> Result<InUse, Unresolved> {
+        self.find(owner, session.identifier().as_bytes())
+    }
+
+    fn find(&self, owner: Owner<'_>, identifier: &[u8]) -> Result<InUse, Unresolved> {
+        self.store.resolve(&self.resource, owner, &Scopes::empty(), identifier)
     }
 }

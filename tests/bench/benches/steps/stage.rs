@@ -22,7 +22,7 @@ use portcullis_guard::{
     Authentication, Decision, DecisionSink, Guard, GuardLayer, GuardSettings, ProtectedResource, ScopeJudge,
 };
 use portcullis_metadata::{AccessToken, JwkSet, ProtectedResourceMetadata, ResourceUri, Scopes, SystemClock};
-use portcullis_session::{Owner, Resolved, Session, SessionKey, SessionSettings, SessionStore};
+use portcullis_session::{InUse, Owner, Session, SessionKey, SessionSettings, SessionStore};
 use portcullis_testkit::{FakeIssuer, Forge, TokenBuilder};
 use portcullis_verifier::{IssuerSettings, KeySource, Principal, TrustedIssuer, Verifier, VerifierSettings};
 use tower_layer::Layer as _;
@@ -99,14 +99,14 @@ impl Stage {
     }
 
     /// The session of the caller whose turn it is.
-    pub(crate) fn resolve(&self, principal: &Principal, turn: usize) -> Resolved {
+    pub(crate) fn resolve(&self, principal: &Principal, turn: usize) -> InUse {
         let owner = Owner::Subject {
             issuer: principal.issuer().as_str(),
             subject: principal.subject().expect("a subject"),
             client: principal.client(),
         };
         let identifier = self.callers[turn % self.callers.len()].session.identifier();
-        self.store.resolve(&self.resource, owner, identifier.as_bytes()).expect("a live session")
+        self.store.resolve(&self.resource, owner, principal.scopes(), identifier.as_bytes()).expect("a live session")
     }
 
     /// Guard and endpoint, as a server stacks them.
@@ -166,7 +166,8 @@ impl Caller {
         let subject = format!("5f0d3b1c-7a52-4d0e-9c58-{number:012}");
         let owner = Owner::Subject { issuer: forge.issuer().as_str(), subject: &subject, client: Some("test-client") };
         let scopes = Scopes::parse(SCOPES).expect("scopes");
-        let session = store.reserve(resource, owner, &scopes).expect("room").open(Box::from(*b"backend"), None);
+        let reservation = store.reserve(resource, owner, &scopes).expect("capacity");
+        let session = Arc::clone(reservation.open(Box::from(*b"backend"), None).expect("capacity").session());
         Self { authorization: format!("Bearer {token}"), token: AccessToken::new(token), session }
     }
 }

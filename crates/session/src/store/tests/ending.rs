@@ -9,29 +9,30 @@ fn idle_sessions_end_at_resolve() {
     let session = bench.open(ALICE);
     for _ in 0..3 {
         bench.clock.advance(Duration::from_secs(30 * 60 - 1));
-        bench.resolve(ALICE, &session).unwrap();
+        drop(bench.resolve(ALICE, &session).unwrap());
     }
     bench.clock.advance(Duration::from_secs(30 * 60 - 1));
-    assert!(bench.store.touch(&session));
+    drop(bench.hold(&session));
     bench.clock.advance(Duration::from_secs(30 * 60));
     assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), Unresolved::Ended);
     assert_eq!(bench.heard.take(), [((*session.identifier()).into(), EndReason::Idle)]);
-    assert!(!bench.store.touch(&session));
-    assert_eq!((bench.store.len(), bench.store.0.rooms.counts()), (0, (0, 0)));
+    assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), Unresolved::Ended);
+    assert_eq!((bench.store.len(), bench.store.0.capacity.counts()), (0, (0, 0)));
 }
 
-/// E9: whoever found a session just before it ended cannot use it any more, and brings nothing of it back.
+/// E9: a session that was ended while it was in use cannot be used again, and the end of that use brings nothing of it back.
 #[test]
 fn an_ended_session_cannot_be_used_again() {
     let bench = bench();
     let session = bench.open(ALICE);
-    assert!(bench.store.touch(&session));
+    let held = bench.hold(&session);
     bench.store.end(&session, EndReason::Deleted);
-    assert!(!bench.store.touch(&session));
+    assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), Unresolved::Ended);
     bench.clock.advance(Duration::from_secs(24 * 3600));
-    assert!(!bench.store.touch(&session));
+    drop(held);
+    assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), Unresolved::Ended);
     assert_eq!(bench.heard.take(), [((*session.identifier()).into(), EndReason::Deleted)]);
-    assert_eq!((bench.store.len(), bench.store.0.rooms.counts()), (0, (0, 0)));
+    assert_eq!((bench.store.len(), bench.store.0.capacity.counts()), (0, (0, 0)));
 }
 
 /// E9: a session in use does not go idle, and its idle time starts when the last use ends.
@@ -81,7 +82,7 @@ fn lifetime_ends_at_resolve() {
     let session = bench.open(ALICE);
     for _ in 0..71 {
         bench.clock.advance(Duration::from_secs(20 * 60));
-        bench.resolve(ALICE, &session).unwrap();
+        drop(bench.resolve(ALICE, &session).unwrap());
     }
     bench.clock.advance(Duration::from_secs(20 * 60));
     assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), Unresolved::Ended);
@@ -98,7 +99,7 @@ fn sweep_ends_expired_sessions() {
     bench.clock.advance(Duration::from_secs(10 * 60));
     assert_eq!(bench.store.sweep(), 1);
     assert_eq!(bench.heard.take(), [((*old.identifier()).into(), EndReason::Idle)]);
-    bench.resolve(MALLORY, &young).unwrap();
+    drop(bench.resolve(MALLORY, &young).unwrap());
     assert_eq!(bench.store.sweep(), 0);
 }
 
@@ -115,7 +116,7 @@ fn sweep_is_bounded() {
     assert_eq!(bench.store.sweep(), 10);
     assert_eq!(bench.store.sweep(), 0);
     assert_eq!(bench.heard.take().len(), count);
-    assert_eq!(bench.store.0.rooms.counts(), (0, 0));
+    assert_eq!(bench.store.0.capacity.counts(), (0, 0));
 }
 
 /// E9: a sweep finds what is over among however many that are not.
@@ -136,10 +137,10 @@ fn sweep_is_not_held_up_by_living_sessions() {
 fn end_is_heard_once() {
     let (bench, other) = (bench(), bench());
     let session = bench.open(ALICE);
-    other.store.end(&session, EndReason::Deleted);
-    bench.resolve(ALICE, &session).unwrap();
-    bench.store.end(&session, EndReason::Deleted);
-    bench.store.end(&session, EndReason::TransportClosed);
+    assert!(!other.store.end(&session, EndReason::Deleted));
+    drop(bench.resolve(ALICE, &session).unwrap());
+    assert!(bench.store.end(&session, EndReason::Deleted));
+    assert!(!bench.store.end(&session, EndReason::TransportClosed));
     bench.clock.advance(Duration::from_secs(48 * 3600));
     bench.store.sweep();
     assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), Unresolved::Ended);
@@ -147,13 +148,15 @@ fn end_is_heard_once() {
     assert!(other.heard.take().is_empty());
 }
 
-/// E9: a shutdown ends every session.
+/// E9: a shutdown ends every session, in use or not.
 #[test]
-fn end_all() {
+fn all_sessions_end() {
     let bench = bench();
-    bench.open(ALICE);
+    let _held = bench.open_in_use(ALICE);
     bench.open(MALLORY);
-    bench.store.end_all(EndReason::Shutdown);
+    for session in bench.store.all() {
+        bench.store.end(&session, EndReason::Shutdown);
+    }
     assert!(bench.heard.take().iter().all(|(_, reason)| *reason == EndReason::Shutdown));
     assert!(bench.store.is_empty());
 }

@@ -4,26 +4,28 @@ use std::{sync::Barrier, thread};
 
 use super::*;
 
-/// E9: reservations count toward both limits and give their room back; nobody active is evicted.
+/// E9: reservations count toward both limits and give their room back; no session in use is evicted.
 #[test]
 fn limits_count_reservations() {
     let bench = bench_with(|settings| (settings.max_total, settings.max_per_owner) = (3, 2));
     let first = bench.open(ALICE);
+    let in_use = bench.hold(&first);
     let held = bench.reserve(ALICE).unwrap();
     assert_eq!(bench.reserve(ALICE).unwrap_err(), StoreFull::Owner);
+    drop(in_use);
     let second = bench.open(MALLORY);
     assert_eq!(bench.reserve(MALLORY).unwrap_err(), StoreFull::Total);
     assert_eq!(bench.reserve(Owner::Nobody).unwrap_err(), StoreFull::Total);
     drop(held);
     let third = bench.open(ALICE);
     for (owner, session) in [(ALICE, &first), (MALLORY, &second), (ALICE, &third)] {
-        bench.resolve(owner, session).unwrap();
+        drop(bench.resolve(owner, session).unwrap());
     }
-    assert_eq!(bench.store.0.rooms.counts(), (3, 2));
+    assert_eq!(bench.store.0.capacity.counts(), (3, 2));
     for session in [first, second, third] {
         bench.store.end(&session, EndReason::Deleted);
     }
-    assert_eq!(bench.store.0.rooms.counts(), (0, 0));
+    assert_eq!(bench.store.0.capacity.counts(), (0, 0));
 }
 
 /// E2, E9: a held room counts after its reservation is gone, and no longer than that; nor twice when a session opens in it.
@@ -37,11 +39,11 @@ fn a_held_room_counts() {
     drop(held);
     let reservation = bench.reserve(ALICE).unwrap();
     let held = reservation.held_room();
-    let session = reservation.open(Box::default(), None);
+    let session = reservation.open(Box::default(), None).unwrap();
     drop(held);
-    assert_eq!(bench.store.0.rooms.counts(), (1, 1));
+    assert_eq!(bench.store.0.capacity.counts(), (1, 1));
     bench.store.end(&session, EndReason::Deleted);
-    assert_eq!(bench.store.0.rooms.counts(), (0, 0));
+    assert_eq!(bench.store.0.capacity.counts(), (0, 0));
 }
 
 /// E9: no limit per owner holds for sessions without an owner, and none is left behind by refusals.
@@ -50,18 +52,18 @@ fn limits_at_their_edges() {
     let bench = bench_with(|settings| (settings.max_total, settings.max_per_owner) = (5, 0));
     assert_eq!(bench.reserve(ALICE).unwrap_err(), StoreFull::Owner);
     let open: Vec<_> = (0..5).map(|_| bench.open(Owner::Nobody)).collect();
-    bench.resolve(Owner::Nobody, &open[0]).unwrap();
+    drop(bench.resolve(Owner::Nobody, &open[0]).unwrap());
     assert_eq!(bench.reserve(Owner::Nobody).unwrap_err(), StoreFull::Total);
-    assert_eq!(bench.store.0.rooms.counts(), (5, 0));
+    assert_eq!(bench.store.0.capacity.counts(), (5, 0));
 }
 
-/// E9: however many ask at once, the limits hold exactly.
+/// E9: however many ask at once, the limits hold exactly for sessions in use.
 #[test]
 fn limits_hold_under_contention() {
     let bench = bench_with(|settings| (settings.max_total, settings.max_per_owner) = (100, 7));
     let barrier = Barrier::new(8);
     let owners: Vec<String> = (0..20).map(|number| format!("user-{number}")).collect();
-    let kept: Vec<Vec<(usize, Arc<Session>)>> = thread::scope(|scope| {
+    let kept: Vec<Vec<(usize, InUse)>> = thread::scope(|scope| {
         let spawned: Vec<_> = (0..8)
             .map(|_| {
                 scope.spawn(|| {
@@ -71,11 +73,11 @@ fn limits_hold_under_contention() {
                         let number = round % owners.len();
                         let owner = Owner::Subject { issuer: ISSUER, subject: &owners[number], client: None };
                         if let Ok(room) = bench.reserve(owner) {
-                            assert!(bench.store.0.rooms.counts().0 <= 100);
+                            assert!(bench.store.0.capacity.counts().0 <= 100);
                             if round % 3 == 0 {
                                 drop(room);
                             } else {
-                                kept.push((number, room.open(Box::default(), None)));
+                                kept.extend(room.open(Box::default(), None).map(|session| (number, session)));
                             }
                         }
                     }
@@ -102,5 +104,5 @@ fn limits_hold_under_contention() {
         }
     });
     assert_eq!(bench.heard.take().len(), 100);
-    assert_eq!((bench.store.len(), bench.store.0.rooms.counts()), (0, (0, 0)));
+    assert_eq!((bench.store.len(), bench.store.0.capacity.counts()), (0, (0, 0)));
 }

@@ -10,8 +10,8 @@ const IDLE: u64 = 30 * 60_000;
 const LIFETIME: u64 = 24 * 60 * 60_000;
 const PERIOD: u64 = 60_000;
 const GRACE: u64 = 5 * 60_000;
-const MAX_TOTAL: usize = 4;
-const MAX_PER_OWNER: usize = 2;
+const MAX_TOTAL: usize = 6;
+const MAX_PER_OWNER: usize = 3;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -19,15 +19,33 @@ enum Step {
         owner: usize,
         scopes: usize,
     },
+    /// Reserves, for a session that is opened or not by a later step.
+    Reserve {
+        owner: usize,
+        scopes: usize,
+    },
+    OpenReserved {
+        reservation: usize,
+    },
+    Cancel {
+        reservation: usize,
+    },
     Use {
         session: usize,
         identifier: usize,
         owner: usize,
-        scopes: Option<usize>,
+        scopes: usize,
     },
     /// What comes last, as most histories do.
     UseNewest {
         scopes: usize,
+    },
+    /// Begins a use that a later step ends.
+    Hold {
+        session: usize,
+    },
+    Release {
+        session: usize,
     },
     End {
         session: usize,
@@ -53,8 +71,13 @@ fn any_step() -> impl Strategy<Value = Step> {
         Just(LIFETIME / 2),
     ];
     prop_oneof![
-        2 => (0..OWNERS.len(), 0..SCOPES.len()).prop_map(|(owner, scopes)| Step::Open { owner, scopes }),
-        6 => (any::<usize>(), any::<usize>(), 0..OWNERS.len(), proptest::option::of(0..SCOPES.len()))
+        4 => (0..OWNERS.len(), 0..SCOPES.len()).prop_map(|(owner, scopes)| Step::Open { owner, scopes }),
+        2 => (0..OWNERS.len(), 0..SCOPES.len()).prop_map(|(owner, scopes)| Step::Reserve { owner, scopes }),
+        2 => any::<usize>().prop_map(|reservation| Step::OpenReserved { reservation }),
+        1 => any::<usize>().prop_map(|reservation| Step::Cancel { reservation }),
+        3 => any::<usize>().prop_map(|session| Step::Hold { session }),
+        2 => any::<usize>().prop_map(|session| Step::Release { session }),
+        6 => (any::<usize>(), any::<usize>(), 0..OWNERS.len(), 0..SCOPES.len())
             .prop_map(|(session, identifier, owner, scopes)| Step::Use { session, identifier, owner, scopes }),
         6 => (0..SCOPES.len()).prop_map(|scopes| Step::UseNewest { scopes }),
         1 => any::<usize>().prop_map(|session| Step::End { session }),
@@ -79,13 +102,21 @@ struct Modelled {
     opened: u64,
     last_used: u64,
     present: bool,
+    held: Vec<InUse>,
+}
+
+struct Reserved {
+    real: Reservation,
+    owner: usize,
+    scopes: usize,
+    key: u8,
 }
 
 impl Modelled {
     fn over(&self, now: u64) -> Option<EndReason> {
         if now - self.opened >= LIFETIME {
             Some(EndReason::Lifetime)
-        } else if now - self.last_used >= IDLE {
+        } else if self.held.is_empty() && now - self.last_used >= IDLE {
             Some(EndReason::Idle)
         } else {
             None
@@ -100,6 +131,7 @@ impl Modelled {
 struct History {
     bench: Bench,
     sessions: Vec<Modelled>,
+    reserved: Vec<Reserved>,
     keys: Vec<u8>,
     now: u64,
     ended: Vec<(Box<str>, EndReason)>,
@@ -116,22 +148,51 @@ impl History {
             settings.keys = keys(&[1]);
             (settings.max_total, settings.max_per_owner) = (MAX_TOTAL, MAX_PER_OWNER);
         });
-        Self { bench, sessions: Vec::new(), keys: vec![1], now: 0, ended: Vec::new() }
+        Self { bench, sessions: Vec::new(), reserved: Vec::new(), keys: vec![1], now: 0, ended: Vec::new() }
     }
 
     fn take(&mut self, step: &Step) {
         match step {
-            Step::Open { owner, scopes } => self.open(*owner, *scopes),
+            Step::Open { owner, scopes } => {
+                if self.reserve(*owner, *scopes) {
+                    self.open(self.reserved.len() - 1);
+                }
+            }
+            Step::Reserve { owner, scopes } => {
+                self.reserve(*owner, *scopes);
+            }
+            Step::OpenReserved { reservation } => {
+                if let Some(at) = reservation.checked_rem(self.reserved.len()) {
+                    self.open(at);
+                }
+            }
+            Step::Cancel { reservation } => {
+                if let Some(at) = reservation.checked_rem(self.reserved.len()) {
+                    self.reserved.remove(at);
+                }
+            }
             Step::Use { session, identifier, owner, scopes } => {
                 if let Some(at) = self.pick(*session) {
                     let number = identifier % self.sessions[at].names.len();
-                    self.use_it(at, number, *owner, *scopes);
+                    drop(self.use_it(at, number, *owner, *scopes));
                 }
             }
             Step::UseNewest { scopes } => {
                 if let Some(newest) = self.sessions.last() {
                     let (number, owner) = (newest.names.len() - 1, newest.owner);
-                    self.use_it(self.sessions.len() - 1, number, owner, Some(*scopes));
+                    drop(self.use_it(self.sessions.len() - 1, number, owner, *scopes));
+                }
+            }
+            Step::Hold { session } => {
+                if let Some(at) = self.pick(*session) {
+                    let owner = self.sessions[at].owner;
+                    let held = self.use_it(at, self.sessions[at].names.len() - 1, owner, 0);
+                    self.sessions[at].held.extend(held);
+                }
+            }
+            Step::Release { session } => {
+                if let Some(at) = self.pick(*session) {
+                    self.release(at);
                 }
             }
             Step::End { session } => {
@@ -165,27 +226,64 @@ impl History {
         number.checked_rem(self.sessions.len())
     }
 
-    fn open(&mut self, owner: usize, scopes: usize) {
-        let of_owner = |modelled: &&Modelled| modelled.owner == owner && modelled.present;
+    fn of_owner(&self, owner: usize) -> impl Iterator<Item = (usize, &Modelled)> {
+        self.sessions.iter().enumerate().filter(move |(_, modelled)| modelled.owner == owner && modelled.present)
+    }
+
+    fn reserve(&mut self, owner: usize, scopes: usize) -> bool {
         let present = self.sessions.iter().filter(|modelled| modelled.present).count();
-        let expected =
-            if OWNERS[owner] != Owner::Nobody && self.sessions.iter().filter(of_owner).count() >= MAX_PER_OWNER {
-                Some(StoreFull::Owner)
-            } else {
-                (present >= MAX_TOTAL).then_some(StoreFull::Total)
-            };
+        let sessions = self.of_owner(owner).count();
+        let unused = self.of_owner(owner).filter(|(_, modelled)| modelled.held.is_empty()).count();
+        let reserved = self.reserved.iter().filter(|reserved| reserved.owner == owner).count();
+        let exceeding = (sessions + reserved + 1).saturating_sub(MAX_PER_OWNER);
+        let expected = if OWNERS[owner] != Owner::Nobody && unused < exceeding {
+            Some(StoreFull::Owner)
+        } else {
+            (present + self.reserved.len() >= MAX_TOTAL).then_some(StoreFull::Total)
+        };
         let text = Scopes::parse(SCOPES[scopes]).unwrap();
-        let room = self.bench.store.reserve(&self.bench.resource, OWNERS[owner], &text);
-        assert_eq!(room.as_ref().err().copied(), expected);
-        if let Ok(room) = room {
-            let real = room.open(Box::default(), None);
-            let first = Name { text: real.identifier(), key: self.keys[0], scopes, made: self.now, first_used: None };
-            let (opened, last_used) = (self.now, self.now);
-            self.sessions.push(Modelled { real, owner, names: vec![first], opened, last_used, present: true });
+        let real = self.bench.store.reserve(&self.bench.resource, OWNERS[owner], &text);
+        assert_eq!(real.as_ref().err().copied(), expected);
+        self.reserved.extend(real.map(|real| Reserved { real, owner, scopes, key: self.keys[0] }));
+        expected.is_none()
+    }
+
+    fn open(&mut self, reservation: usize) {
+        let Reserved { real, owner, scopes, key } = self.reserved.remove(reservation);
+        let opened = real.open(Box::default(), None);
+        if OWNERS[owner] != Owner::Nobody && self.of_owner(owner).count() == MAX_PER_OWNER {
+            let unused = || self.of_owner(owner).filter(|(_, modelled)| modelled.held.is_empty());
+            let Some(oldest) = unused().map(|(_, modelled)| modelled.last_used).min() else {
+                assert_eq!(opened.map(drop).unwrap_err(), StoreFull::Owner);
+                return;
+            };
+            // Of those that were last used in the same millisecond, any one.
+            let ended: Vec<_> = unused().filter(|(_, modelled)| modelled.real.has_ended()).map(|(at, _)| at).collect();
+            let [at] = ended[..] else { panic!("{} sessions ended", ended.len()) };
+            assert_eq!(self.sessions[at].last_used, oldest);
+            self.gone(at, self.sessions[at].over(self.now).unwrap_or(EndReason::Evicted));
+        }
+        let real = Arc::clone(opened.unwrap().session());
+        let first = Name { text: real.identifier(), key, scopes, made: self.now, first_used: None };
+        let (opened, last_used) = (self.now, self.now);
+        let (names, held) = (vec![first], Vec::new());
+        self.sessions.push(Modelled { real, owner, names, opened, last_used, present: true, held });
+    }
+
+    fn release(&mut self, at: usize) {
+        let now = self.now;
+        let modelled = &mut self.sessions[at];
+        if modelled.held.pop().is_none() || !modelled.present {
+            return;
+        }
+        if now - modelled.opened >= LIFETIME {
+            self.gone(at, EndReason::Lifetime);
+        } else {
+            modelled.last_used = now;
         }
     }
 
-    fn use_it(&mut self, at: usize, number: usize, owner: usize, scopes: Option<usize>) {
+    fn use_it(&mut self, at: usize, number: usize, owner: usize, scopes: usize) -> Option<InUse> {
         let (now, modelled) = (self.now, &mut self.sessions[at]);
         let name = &modelled.names[number];
         let expected = if !self.keys.contains(&name.key) || owner != modelled.owner {
@@ -200,14 +298,14 @@ impl History {
         };
         let modelled = &mut self.sessions[at];
         let text = modelled.names[number].text;
-        let found = self.bench.store.resolve(&self.bench.resource, OWNERS[owner], text.as_bytes());
+        let scope = Scopes::parse(SCOPES[scopes]).unwrap();
+        let found = self.bench.store.resolve(&self.bench.resource, OWNERS[owner], &scope, text.as_bytes());
         assert_eq!(found.as_ref().map(drop).map_err(|refused| *refused), expected);
-        let Ok(found) = found else { return };
+        let found = found.ok()?;
         modelled.names[number].first_used.get_or_insert(now);
         modelled.last_used = now;
-        let Some(scopes) = scopes else { return };
 
-        let told = self.bench.store.hold(found, &Scopes::parse(SCOPES[scopes]).unwrap()).renewed();
+        let told = found.renewed();
         let newest = modelled.names.last().unwrap();
         if number + 1 < modelled.names.len() {
             assert_eq!(told, Some(newest.text));
@@ -218,6 +316,7 @@ impl History {
             assert!(modelled.names.iter().all(|name| name.text != text));
             modelled.names.push(Name { text, key: self.keys[0], scopes, made: now, first_used: None });
         }
+        Some(found)
     }
 
     fn gone(&mut self, at: usize, reason: EndReason) {
@@ -229,7 +328,13 @@ impl History {
     fn compare(&mut self) {
         let present: Vec<_> = self.sessions.iter().filter(|modelled| modelled.present).collect();
         assert_eq!(self.bench.store.len(), present.len());
-        assert_eq!(self.bench.store.0.rooms.counts().0, present.len());
+        assert_eq!(self.bench.store.0.capacity.counts().0, present.len() + self.reserved.len());
+        let mut owners: Vec<_> = present.iter().map(|modelled| modelled.owner).collect();
+        owners.extend(self.reserved.iter().map(|reserved| reserved.owner));
+        owners.retain(|owner| OWNERS[*owner] != Owner::Nobody);
+        owners.sort_unstable();
+        owners.dedup();
+        assert_eq!(self.bench.store.0.capacity.counts().1, owners.len());
         assert!(self.bench.store.0.renewed.len() <= present.iter().map(|modelled| modelled.names.len() - 1).sum());
         for modelled in present {
             assert_eq!(modelled.real.identifier(), modelled.names.last().unwrap().text);

@@ -19,8 +19,9 @@ fn openings_are_heard() {
     let settings = SessionSettings::new(SessionKey::random().unwrap());
     let store = SessionStore::new(settings, Arc::new(HandClock::default()), openings.clone());
     let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
-    let hers = store.reserve(&resource, ALICE, &Scopes::empty()).unwrap().open(Box::default(), None);
-    let nobodys = store.reserve(&resource, Owner::Nobody, &Scopes::empty()).unwrap().open(Box::default(), None);
+    let hers = store.reserve(&resource, ALICE, &Scopes::empty()).unwrap().open(Box::default(), None).unwrap();
+    let nobodys =
+        store.reserve(&resource, Owner::Nobody, &Scopes::empty()).unwrap().open(Box::default(), None).unwrap();
     assert_eq!(nobodys.owned_by(), Owner::Nobody);
     let expected = [((*hers.identifier()).to_owned(), true), ((*nobodys.identifier()).to_owned(), false)];
     assert_eq!(*openings.0.lock().unwrap(), expected);
@@ -35,7 +36,7 @@ fn observer_is_called_outside_locks() {
             let store = self.0.lock().unwrap().take().unwrap();
             store.end(session, reason);
             assert!(store.is_empty());
-            store.reserve(&self.1, ALICE, &Scopes::empty()).unwrap().open(Box::default(), None);
+            drop(store.reserve(&self.1, ALICE, &Scopes::empty()).unwrap().open(Box::default(), None).unwrap());
         }
     }
     let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
@@ -44,7 +45,7 @@ fn observer_is_called_outside_locks() {
     (settings.max_total, settings.max_per_owner) = (1, 1);
     let store = SessionStore::new(settings, Arc::new(HandClock::default()), observer.clone());
     *observer.0.lock().unwrap() = Some(store.clone());
-    let session = store.reserve(&resource, ALICE, &Scopes::empty()).unwrap().open(Box::default(), None);
+    let session = store.reserve(&resource, ALICE, &Scopes::empty()).unwrap().open(Box::default(), None).unwrap();
     store.end(&session, EndReason::Deleted);
     assert_eq!(store.len(), 1);
 }

@@ -13,16 +13,16 @@ fn scopes(text: &str) -> Scopes {
 impl Bench {
     fn open_with(&self, text: &str) -> Arc<Session> {
         let room = self.store.reserve(&self.resource, ALICE, &scopes(text)).unwrap();
-        room.open(Box::from(*b"backend"), None)
+        Arc::clone(room.open(Box::from(*b"backend"), None).unwrap().session())
     }
 
-    fn find(&self, identifier: &str) -> Result<Resolved, Unresolved> {
-        self.store.resolve(&self.resource, ALICE, identifier.as_bytes())
+    fn find_with(&self, identifier: &str, text: &str) -> Result<InUse, Unresolved> {
+        self.store.resolve(&self.resource, ALICE, &scopes(text), identifier.as_bytes())
     }
 
     /// One request of Alice's, and the identifier that its answer carries, if any.
     fn request(&self, identifier: &str, text: &str) -> Option<Identifier> {
-        self.store.hold(self.find(identifier).unwrap(), &scopes(text)).renewed()
+        self.find_with(identifier, text).unwrap().renewed()
     }
 }
 
@@ -41,7 +41,7 @@ fn other_scopes_make_one_successor() {
         assert_eq!(bench.request(&first, text), Some(second), "pending, so that all answers carry the same");
     }
     for identifier in [first, second] {
-        assert!(Arc::ptr_eq(&bench.find(&identifier).unwrap().into_session(), &session));
+        assert!(Arc::ptr_eq(bench.find(ALICE, identifier.as_bytes()).unwrap().session(), &session));
     }
     assert_eq!(bench.request(&second, "a b"), None, "made for these very scopes");
     assert_eq!(bench.store.len(), 1, "one session however many identifiers");
@@ -66,13 +66,13 @@ fn the_old_identifier_resolves_for_a_grace() {
         bench.clock.advance(20 * MINUTE);
         assert_eq!(bench.request(&first, "b"), Some(second), "nobody has learned the new one");
     }
-    bench.find(&second).unwrap();
+    drop(bench.find(ALICE, second.as_bytes()).unwrap());
     bench.clock.advance(5 * MINUTE - Duration::from_millis(1));
-    bench.find(&second).unwrap();
+    drop(bench.find(ALICE, second.as_bytes()).unwrap());
     assert_eq!(bench.request(&first, "b"), Some(second));
     bench.clock.advance(Duration::from_millis(1));
-    assert_eq!(bench.find(&first).unwrap_err(), Unresolved::Ended, "replayed after the grace");
-    bench.find(&second).unwrap();
+    assert_eq!(bench.find(ALICE, first.as_bytes()).unwrap_err(), Unresolved::Ended, "replayed after the grace");
+    drop(bench.find(ALICE, second.as_bytes()).unwrap());
     assert!(bench.heard.take().is_empty(), "the session goes on");
 }
 
@@ -82,11 +82,11 @@ fn a_retired_identifier_does_not_touch() {
     let bench = bench();
     let first = bench.open_with("a").identifier();
     let second = bench.request(&first, "b").unwrap();
-    bench.find(&second).unwrap();
+    drop(bench.find(ALICE, second.as_bytes()).unwrap());
     bench.clock.advance(29 * MINUTE);
-    assert_eq!(bench.find(&first).unwrap_err(), Unresolved::Ended);
+    assert_eq!(bench.find(ALICE, first.as_bytes()).unwrap_err(), Unresolved::Ended);
     bench.clock.advance(MINUTE);
-    assert_eq!(bench.find(&second).unwrap_err(), Unresolved::Ended);
+    assert_eq!(bench.find(ALICE, second.as_bytes()).unwrap_err(), Unresolved::Ended);
 }
 
 /// E8: at most one new identifier a minute, counted from the last one.
@@ -103,7 +103,7 @@ fn at_most_one_a_minute() {
     assert_eq!(bench.request(&first, "a"), Some(third), "answers carry the newest");
     assert_eq!(bench.request(&second, "c"), Some(third));
     for identifier in [first, second, third] {
-        bench.find(&identifier).unwrap();
+        drop(bench.find(ALICE, identifier.as_bytes()).unwrap());
     }
 }
 
@@ -119,13 +119,13 @@ fn identifiers_stay_few() {
         bench.clock.advance(MINUTE);
         assert!(bench.store.0.renewed.len() <= 7, "{}", bench.store.0.renewed.len());
     }
-    bench.find(&session.identifier()).unwrap();
-    let resolving = identifiers.iter().filter(|identifier| bench.find(identifier).is_ok()).count();
+    drop(bench.find(ALICE, session.identifier().as_bytes()).unwrap());
+    let resolving = identifiers.iter().filter(|identifier| bench.find(ALICE, identifier.as_bytes()).is_ok()).count();
     assert_eq!(resolving, 6, "the newest, and those whose successors are in use for less than 5 min");
     bench.clock.advance(5 * MINUTE);
     bench.store.sweep();
     assert_eq!(bench.store.0.renewed.len(), 1);
-    bench.find(&session.identifier()).unwrap();
+    drop(bench.find(ALICE, session.identifier().as_bytes()).unwrap());
 }
 
 /// E7, E8: nobody else can use old or new identifiers, or takes them into use.
@@ -137,7 +137,7 @@ fn a_successor_belongs_to_the_owner() {
     let second = bench.request(&first, "b").unwrap();
     for identifier in [first, second] {
         for stranger in [MALLORY, Owner::Nobody] {
-            let refused = bench.store.resolve(&bench.resource, stranger, identifier.as_bytes()).unwrap_err();
+            let refused = bench.find(stranger, identifier.as_bytes()).unwrap_err();
             assert_eq!(refused, Unresolved::Unknown);
         }
     }
@@ -146,7 +146,7 @@ fn a_successor_belongs_to_the_owner() {
         assert_eq!(bench.request(&first, "b"), Some(second), "a stranger's try was no first use");
     }
     let forged = Name::build(&SessionKey::new(1, [5; 16]), &bench.resource, MALLORY, &open_random(&second));
-    let refused = bench.store.resolve(&bench.resource, MALLORY, forged.identifier().as_bytes()).unwrap_err();
+    let refused = bench.find(MALLORY, forged.identifier().as_bytes()).unwrap_err();
     assert_eq!(refused, Unresolved::Unknown, "a right tag does not help where the record names another owner");
 }
 
@@ -162,15 +162,14 @@ fn all_identifiers_end_with_the_session() {
     let session = bench.open_with("a");
     let first = session.identifier();
     let second = bench.request(&first, "b").unwrap();
-    let (held, other) = (bench.find(&first).unwrap(), bench.find(&second).unwrap());
-    let (held, other) = (bench.store.hold(held, &scopes("b")), bench.store.hold(other, &scopes("c")));
+    let (held, other) = (bench.find_with(&first, "b").unwrap(), bench.find_with(&second, "c").unwrap());
     bench.clock.advance(MINUTE);
     bench.store.end(&session, EndReason::Deleted);
     assert_eq!((held.renewed(), other.renewed()), (None, None));
     for identifier in [first, second] {
-        assert_eq!(bench.find(&identifier).unwrap_err(), Unresolved::Ended);
+        assert_eq!(bench.find(ALICE, identifier.as_bytes()).unwrap_err(), Unresolved::Ended);
     }
-    assert_eq!((bench.store.len(), bench.store.0.renewed.len(), bench.store.0.rooms.counts()), (0, 0, (0, 0)));
+    assert_eq!((bench.store.len(), bench.store.0.renewed.len(), bench.store.0.capacity.counts()), (0, 0, (0, 0)));
 }
 
 /// E8, E9: a session whose first identifier has retired still ends once and whole, by time too.
@@ -179,13 +178,13 @@ fn a_renewed_session_ends_by_time() {
     let bench = bench();
     let session = bench.open_with("a");
     let second = bench.request(&session.identifier(), "b").unwrap();
-    bench.find(&second).unwrap();
+    drop(bench.find(ALICE, second.as_bytes()).unwrap());
     bench.clock.advance(6 * MINUTE);
     assert_eq!(bench.store.sweep(), 0);
     bench.clock.advance(24 * MINUTE);
     assert_eq!(bench.store.sweep(), 1);
     assert!(matches!(bench.heard.take().as_slice(), [(_, EndReason::Idle)]));
-    assert_eq!(bench.find(&second).unwrap_err(), Unresolved::Ended);
+    assert_eq!(bench.find(ALICE, second.as_bytes()).unwrap_err(), Unresolved::Ended);
     assert_eq!(bench.store.0.renewed.len(), 0);
 }
 
@@ -202,10 +201,10 @@ fn concurrent_requests_get_the_same_successor() {
                     let (bench, barrier) = (&bench, &barrier);
                     scope.spawn(move || {
                         let text = if number % 2 == 0 { "b" } else { "c" };
-                        let held = bench.store.hold(bench.find(&first).unwrap(), &scopes(text));
+                        let held = bench.find_with(&first, text).unwrap();
                         barrier.wait();
                         let told = held.renewed().unwrap();
-                        bench.store.resolve(&bench.resource, MALLORY, told.as_bytes()).unwrap_err();
+                        bench.find(MALLORY, told.as_bytes()).unwrap_err();
                         told
                     })
                 })
@@ -214,7 +213,7 @@ fn concurrent_requests_get_the_same_successor() {
         });
         assert!(told.iter().all(|identifier| *identifier == told[0]));
         assert_eq!(bench.store.0.renewed.len(), 1, "those that were not taken are forgotten");
-        bench.find(&told[0]).unwrap();
+        drop(bench.find(ALICE, told[0].as_bytes()).unwrap());
     }
 }
 
@@ -224,7 +223,7 @@ fn nothing_is_left_of_a_session_that_ends_while_it_is_renewed() {
     for _ in 0..200 {
         let bench = bench();
         let session = bench.open_with("a");
-        let held = bench.store.hold(bench.find(&session.identifier()).unwrap(), &scopes("b"));
+        let held = bench.find_with(&session.identifier(), "b").unwrap();
         let barrier = Barrier::new(2);
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -257,10 +256,10 @@ fn rotation_keeps_sessions() {
     let renewed = bench.request(&session.identifier(), "b").unwrap();
     bench.store.set_keys(new.into());
     assert!(bench.resolve(ALICE, &younger).is_ok());
-    assert!(bench.find(&renewed).is_ok(), "a new identifier is tagged with the key of its time");
+    assert!(bench.find(ALICE, renewed.as_bytes()).is_ok(), "a new identifier is tagged with the key of its time");
     assert_eq!(bench.resolve(ALICE, &ended).unwrap_err(), Unresolved::Unknown, "the key is gone");
     bench.store.set_keys(old.into());
-    assert_eq!(bench.find(&renewed).unwrap_err(), Unresolved::Unknown);
+    assert_eq!(bench.find(ALICE, renewed.as_bytes()).unwrap_err(), Unresolved::Unknown);
 }
 
 /// E10: a store that shares the keys, as after a restart, knows what was issued and is gone, for its owner alone.
@@ -268,11 +267,15 @@ fn rotation_keeps_sessions() {
 fn another_store_with_the_keys_knows_ended_identifiers() {
     let identifier = bench().open_with("a").identifier();
     let restarted = bench();
-    assert_eq!(restarted.find(&identifier).unwrap_err(), Unresolved::Ended);
-    let foreign = restarted.store.resolve(&restarted.resource, MALLORY, identifier.as_bytes());
+    assert_eq!(restarted.find(ALICE, identifier.as_bytes()).unwrap_err(), Unresolved::Ended);
+    let foreign = restarted.find(MALLORY, identifier.as_bytes());
     assert_eq!(foreign.unwrap_err(), Unresolved::Unknown);
     let stranger = bench_with(|settings| settings.keys = SessionKey::new(1, [6; 16]).into());
-    assert_eq!(stranger.find(&identifier).unwrap_err(), Unresolved::Unknown, "same epoch, another key");
+    assert_eq!(
+        stranger.find(ALICE, identifier.as_bytes()).unwrap_err(),
+        Unresolved::Unknown,
+        "same epoch, another key"
+    );
 }
 
 /// E8: what a log names the session by stays the same through new identifiers and keys.

@@ -1,0 +1,319 @@
+//! New sessions at an owner's limit, which take the place of unused ones.
+
+use std::{
+    sync::{Barrier, atomic::AtomicUsize},
+    thread,
+};
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn at_most(max_per_owner: usize) -> Bench {
+    bench_with(|settings| settings.max_per_owner = max_per_owner)
+}
+
+fn second() -> Duration {
+    Duration::from_secs(1)
+}
+
+impl Bench {
+    /// Sessions of Alice's, a second apart.
+    fn open_in_turn<const COUNT: usize>(&self) -> [Arc<Session>; COUNT] {
+        std::array::from_fn(|_| {
+            self.clock.advance(second());
+            self.open(ALICE)
+        })
+    }
+
+    fn evicted(&self) -> Vec<Box<str>> {
+        self.heard
+            .take()
+            .into_iter()
+            .inspect(|(_, reason)| assert_eq!(*reason, EndReason::Evicted))
+            .map(|(id, _)| id)
+            .collect()
+    }
+}
+
+/// E9: at the owner's limit the session that was unused for longest ends, and its owner is told so of its identifier.
+#[test]
+fn the_least_recently_used_session_ends() {
+    let bench = at_most(3);
+    let [first, second, third] = bench.open_in_turn();
+    bench.clock.advance(Duration::from_secs(1));
+    drop(bench.hold(&first));
+    bench.clock.advance(Duration::from_secs(1));
+    let fourth = bench.open(ALICE);
+    assert_eq!(bench.evicted(), [(*second.identifier()).into()]);
+    assert_eq!(bench.resolve(ALICE, &second).unwrap_err(), Unresolved::Ended);
+    bench.clock.advance(Duration::from_secs(1));
+    bench.open(ALICE);
+    assert_eq!(bench.evicted(), [(*third.identifier()).into()]);
+    for session in [&first, &fourth] {
+        drop(bench.hold(session));
+    }
+    assert_eq!((bench.store.len(), bench.store.0.capacity.counts()), (3, (3, 1)));
+}
+
+/// E9: the end of a use counts as a use, not only its beginning.
+#[test]
+fn a_session_is_used_until_its_last_use_ends() {
+    let bench = at_most(2);
+    let [first, second] = bench.open_in_turn();
+    let held = bench.hold(&first);
+    bench.clock.advance(Duration::from_secs(1));
+    drop(bench.hold(&second));
+    bench.clock.advance(Duration::from_secs(1));
+    drop(held);
+    bench.open(ALICE);
+    assert_eq!(bench.evicted(), [(*second.identifier()).into()]);
+}
+
+/// E9: a session in use survives; when all are in use, a new one is refused.
+#[test]
+fn sessions_in_use_are_not_evicted() {
+    let bench = at_most(3);
+    let [first, second, third] = bench.open_in_turn();
+    let held = [bench.hold(&first), bench.hold(&first), bench.hold(&third)];
+    bench.open(ALICE);
+    assert_eq!(bench.evicted(), [(*second.identifier()).into()]);
+    let [one, other, _third] = held;
+    drop(one);
+    let fourth = bench.open_in_use(ALICE).unwrap();
+    assert_eq!(bench.evicted().len(), 1);
+    assert_eq!(bench.reserve(ALICE).unwrap_err(), StoreFull::Owner);
+    bench.open(MALLORY);
+    drop(other);
+    bench.open(ALICE);
+    assert_eq!(bench.evicted(), [(*first.identifier()).into()]);
+    assert!(!fourth.has_ended() && !third.has_ended());
+}
+
+/// E9: a reservation ends nothing; only the session that is recorded for it does.
+#[test]
+fn a_reservation_ends_nothing() {
+    let bench = at_most(1);
+    let session = bench.open(ALICE);
+    for _ in 0..3 {
+        drop(bench.reserve(ALICE).unwrap());
+    }
+    let held = bench.reserve(ALICE).unwrap().held_room();
+    assert_eq!(bench.reserve(ALICE).unwrap_err(), StoreFull::Owner, "its only session can make place for one");
+    drop(held);
+    assert!(bench.heard.take().is_empty());
+    drop(bench.resolve(ALICE, &session).unwrap());
+}
+
+/// E9: each reservation at the limit requires an unused session of its own, as long as none is recorded.
+#[test]
+fn reservations_require_a_session_each() {
+    let bench = at_most(3);
+    let [first, ..] = bench.open_in_turn::<3>();
+    let held = bench.hold(&first);
+    let reserved = [bench.reserve(ALICE).unwrap(), bench.reserve(ALICE).unwrap()];
+    assert_eq!(bench.reserve(ALICE).unwrap_err(), StoreFull::Owner);
+    let opened = reserved.map(|reserved| reserved.open(Box::default(), None).unwrap());
+    assert_eq!(bench.evicted().len(), 2);
+    assert_eq!((bench.store.len(), bench.store.0.capacity.counts()), (3, (3, 1)));
+    assert_eq!(bench.reserve(ALICE).unwrap_err(), StoreFull::Owner, "the new ones are in use by their opening");
+    drop((opened, held));
+    drop(bench.reserve(ALICE).unwrap());
+}
+
+/// E9: where all sessions were taken into use since the reservation, the new one is refused, and the observer is told what the
+/// backend opened. The limit holds.
+#[test]
+fn a_session_is_refused_when_no_place_is_left() {
+    struct Refusals(Mutex<Vec<Box<[u8]>>>);
+
+    impl SessionObserver for Refusals {
+        fn opened(&self, session: &Session) {
+            assert_eq!(session.backend(), b"first");
+        }
+
+        fn refused(&self, _: &ResourceUri, backend: &[u8]) {
+            self.0.lock().unwrap().push(backend.into());
+        }
+
+        fn ended(&self, _: &Session, _: EndReason) {
+            unreachable!("no session ends");
+        }
+    }
+
+    let observer = Arc::new(Refusals(Mutex::default()));
+    let mut settings = SessionSettings::new(SessionKey::random().unwrap());
+    settings.max_per_owner = 1;
+    let store = SessionStore::new(settings, Arc::new(HandClock::default()), observer.clone());
+    let (resource, scopes) = (ResourceUri::parse("https://mcp.example.com/mcp").unwrap(), Scopes::empty());
+    let reserve = || store.reserve(&resource, ALICE, &scopes);
+    let identifier = reserve().unwrap().open(Box::from(*b"first"), None).unwrap().identifier();
+    let reserved = reserve().unwrap();
+    let held = store.resolve(&resource, ALICE, &scopes, identifier.as_bytes()).unwrap();
+    assert_eq!(reserved.open(Box::from(*b"second"), None).unwrap_err(), StoreFull::Owner);
+    assert_eq!(*observer.0.lock().unwrap(), [Box::from(*b"second")]);
+    assert_eq!((store.len(), store.0.capacity.counts()), (1, (1, 1)));
+    drop(held);
+    drop(reserve().unwrap());
+}
+
+/// E9: a session whose time is over is the first to go, for that reason.
+#[test]
+fn a_session_that_is_over_ends_by_its_time() {
+    let bench = at_most(1);
+    let session = bench.open(ALICE);
+    bench.clock.advance(Duration::from_secs(30 * 60));
+    bench.open(ALICE);
+    assert_eq!(bench.heard.take(), [((*session.identifier()).into(), EndReason::Idle)]);
+}
+
+/// E9: no session ends for another owner's, nor at the total limit; sessions without an owner are never evicted.
+#[test]
+fn only_the_owner_at_the_limit_is_concerned() {
+    let bench = bench_with(|settings| (settings.max_total, settings.max_per_owner) = (6, 2));
+    let kept = [bench.open(MALLORY), bench.open(Owner::Nobody), bench.open(Owner::Nobody)];
+    for _ in 0..10 {
+        bench.clock.advance(second());
+        bench.open(ALICE);
+    }
+    assert_eq!((bench.store.len(), bench.evicted().len()), (5, 8));
+    bench.open(Owner::Nobody);
+    for owner in [ALICE, MALLORY, Owner::Nobody] {
+        assert_eq!(bench.reserve(owner).unwrap_err(), StoreFull::Total);
+    }
+    for session in kept {
+        drop(bench.hold(&session));
+    }
+    assert!(bench.heard.take().is_empty());
+}
+
+/// E9: the total limit counts the new session and the one that it takes the place of, until that has ended.
+#[test]
+fn the_total_limit_holds_meanwhile() {
+    let bench = bench_with(|settings| (settings.max_total, settings.max_per_owner) = (2, 1));
+    bench.open(ALICE);
+    let reserved = bench.reserve(ALICE).unwrap();
+    assert_eq!(bench.reserve(MALLORY).unwrap_err(), StoreFull::Total);
+    drop(reserved.open(Box::default(), None));
+    bench.open(MALLORY);
+    assert_eq!(bench.reserve(ALICE).unwrap_err(), StoreFull::Total);
+}
+
+/// E8, E9: an evicted session takes all its identifiers with it.
+#[test]
+fn all_identifiers_end() {
+    let bench = at_most(1);
+    let session = bench.open(ALICE);
+    let scopes = Scopes::parse("other").unwrap();
+    let first = session.identifier();
+    let renewed = bench.store.resolve(&bench.resource, ALICE, &scopes, first.as_bytes()).unwrap().renewed().unwrap();
+    bench.open(ALICE);
+    for identifier in [first, renewed] {
+        assert_eq!(bench.find(ALICE, identifier.as_bytes()).unwrap_err(), Unresolved::Ended);
+    }
+    assert_eq!(bench.store.0.renewed.len(), 0);
+}
+
+proptest! {
+    /// E9: whatever sessions were used and ended in between, they are evicted in the order of their last use, those in use
+    /// excepted.
+    #[test]
+    fn sessions_are_evicted_in_the_order_of_their_last_use(
+        steps in proptest::collection::vec((0..24_usize, 0..8_u8), 0..120),
+        held in proptest::collection::vec(0..24_usize, 0..4),
+    ) {
+        let bench = at_most(24);
+        let mut order = Vec::from(bench.open_in_turn::<24>());
+        for (at, step) in steps {
+            bench.clock.advance(second());
+            let session = order.remove(at % order.len());
+            match step {
+                0 => assert!(bench.store.end(&session, EndReason::Deleted)),
+                1 => {
+                    // An eviction in between moves sessions within the index.
+                    order.insert(at % (order.len() + 1), session);
+                    drop(bench.open(ALICE));
+                    order.remove(0);
+                    order.push(bench.store.all().into_iter().max_by_key(|session| session.last_used()).unwrap());
+                }
+                _ => {
+                    drop(bench.hold(&session));
+                    order.push(session);
+                }
+            }
+            if order.len() < 24 {
+                order.push(bench.open(ALICE));
+            }
+        }
+        bench.heard.take();
+        let _held: Vec<_> = held.iter().map(|at| bench.hold(&order[at % order.len()])).collect();
+        let expected: Vec<Box<str>> =
+            order.iter().filter(|session| !session.is_in_use()).map(|session| (*session.identifier()).into()).collect();
+        let kept: Vec<_> = expected.iter().map_while(|_| bench.open_in_use(ALICE).ok()).collect();
+        prop_assert_eq!(bench.evicted(), expected);
+        prop_assert_eq!(kept.len() + held_count(&order), 24);
+    }
+}
+
+fn held_count(sessions: &[Arc<Session>]) -> usize {
+    sessions.iter().filter(|session| session.is_in_use()).count()
+}
+
+/// E9: threads that use sessions and threads that open them at the limit: no session ends while a thread uses it, each ends
+/// once, and the limit holds at each moment.
+#[test]
+fn uses_and_evictions_exclude_each_other() {
+    const MAX: usize = 4;
+    const OPENINGS: usize = 3_000;
+    let bench = at_most(MAX);
+    let newest: Vec<Mutex<Identifier>> = (0..MAX).map(|_| Mutex::new(bench.open(ALICE).identifier())).collect();
+    let (opened, used, running) = (AtomicUsize::new(MAX), AtomicUsize::new(0), AtomicUsize::new(2));
+    let barrier = Barrier::new(4);
+    thread::scope(|scope| {
+        for worker in 0..2 {
+            let (bench, newest, opened, running, barrier) = (&bench, &newest, &opened, &running, &barrier);
+            scope.spawn(move || {
+                barrier.wait();
+                for round in 0..OPENINGS {
+                    if let Ok(session) = bench.open_in_use(ALICE) {
+                        opened.fetch_add(1, Ordering::SeqCst);
+                        *newest[(2 * round + worker) % MAX].lock().unwrap() = session.identifier();
+                    }
+                    assert!(bench.store.len() <= MAX + 2, "recorded before the evicted ones are removed");
+                    bench.clock.advance(Duration::from_millis(1));
+                }
+                running.fetch_sub(1, Ordering::SeqCst);
+            });
+        }
+        for worker in 0..2 {
+            let (bench, newest, used, running, barrier) = (&bench, &newest, &used, &running, &barrier);
+            scope.spawn(move || {
+                barrier.wait();
+                for round in worker.. {
+                    if running.load(Ordering::SeqCst) == 0 {
+                        break;
+                    }
+                    let identifier = *newest[round % MAX].lock().unwrap();
+                    let Ok(session) = bench.find(ALICE, identifier.as_bytes()) else { continue };
+                    for _ in 0..3 {
+                        assert!(!session.has_ended(), "it ended while it was in use");
+                        thread::yield_now();
+                    }
+                    used.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+        }
+    });
+    let (opened, used) = (opened.into_inner(), used.into_inner());
+    assert!(opened > MAX && used > 0, "{opened} opened, {used} used");
+    let mut evicted = bench.evicted();
+    assert_eq!((evicted.len(), bench.store.len()), (opened - MAX, MAX));
+    evicted.sort_unstable();
+    evicted.dedup();
+    assert_eq!(evicted.len(), opened - MAX, "each ends once");
+    assert_eq!(bench.store.0.capacity.counts(), (MAX, 1));
+    for session in bench.store.all() {
+        bench.store.end(&session, EndReason::Deleted);
+    }
+    assert_eq!(bench.store.0.capacity.counts(), (0, 0));
+}

@@ -1,0 +1,248 @@
+//! New sessions at an owner's limit.
+
+use std::{
+    fs,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::Method;
+use portcullis_scenarios::{Answer, Connection, INITIALIZE, Recorded, Request, Scratch, Site, Trickle, Upstream, call};
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+    sync::mpsc::{self, UnboundedSender},
+    time::{sleep, timeout},
+};
+
+fn post(token: &str, session: &str) -> Request {
+    Request::post(Site::ENDPOINT, call(2, "echo", &json!({}))).bearer(token).session(session)
+}
+
+fn limited(max_per_owner: usize) -> String {
+    format!("[session]\nmax_per_owner = {max_per_owner}")
+}
+
+fn assert_full(answer: &Answer) {
+    answer.assert_rpc_error(503, -32603);
+    assert_eq!((answer.header("retry-after"), answer.count("mcp-session-id")), (Some("30"), 0), "{answer:?}");
+}
+
+/// A site whose upstream leaves each GET stream open until its sender is dropped.
+async fn streaming_site(max_per_owner: usize) -> (Arc<Mutex<Vec<UnboundedSender<Bytes>>>>, Site) {
+    let streams = Arc::new(Mutex::new(Vec::new()));
+    let opened = Arc::clone(&streams);
+    let script = move |request: &Recorded| {
+        if request.method != Method::GET {
+            return None;
+        }
+        let (sender, body) = Trickle::new();
+        sender.send(": open\n\n".into()).unwrap();
+        opened.lock().unwrap().push(sender);
+        Some(Upstream::trickle(200, &[("content-type", "text/event-stream")], body))
+    };
+    let upstream = Upstream::scripted(script).await;
+    (streams, Site::builder().upstream(upstream).tables(limited(max_per_owner)).start().await)
+}
+
+/// A stream of a session. It lasts as long as the connection.
+async fn stream(site: &Site, token: &str, session: &str) -> Connection {
+    let mut connection = Connection::open(site.portcullis.address()).await;
+    let get = Request::new("GET", Site::ENDPOINT).header("Accept", "text/event-stream").bearer(token).session(session);
+    connection.write(&get.to_bytes()).await;
+    assert_eq!(connection.head().await.unwrap().status, 200);
+    connection
+}
+
+/// E9, J4: a client that opens a session for each task and deletes none is never locked out; each time the session that was unused
+/// for longest ends, which is audited, and of which the upstream is told.
+#[tokio::test]
+async fn a_session_for_each_task() {
+    const TASKS: usize = 200;
+    const MAX: usize = 5;
+    let audit = Scratch::path_for("audit.jsonl");
+    let tables = format!("{}\n[audit]\ntarget = {{ file = \"{}\" }}", limited(MAX), audit.as_str());
+    let site = Site::builder().tables(tables).start().await;
+    let token = site.good_token();
+    let mut sessions = Vec::new();
+    for _ in 0..TASKS {
+        sessions.push(site.open_session(&token).await);
+    }
+    let (evicted, kept) = sessions.split_at(TASKS - MAX);
+    for session in kept {
+        assert_eq!(site.send(post(&token, session)).await.status, 200);
+    }
+    for session in [&evicted[0], &evicted[evicted.len() - 1]] {
+        let answer = site.send(post(&token, session)).await;
+        answer.assert_no_session();
+        site.portcullis.assert_denied(&answer, "session.ended").await;
+    }
+    // Each initialize, the five uses, and a DELETE for each evicted session.
+    site.upstream.reached(TASKS + MAX + evicted.len()).await;
+    let deleted = site.upstream.recorded().iter().filter(|seen| seen.method == Method::DELETE).count();
+    assert_eq!(deleted, evicted.len());
+    assert_eq!(site.portcullis.stop().await.code, Some(0));
+    let records = fs::read_to_string(audit.path()).unwrap();
+    let ended = |reason: &str| records.matches(&format!("\"session.reason\":\"{reason}\"")).count();
+    assert_eq!((ended("evicted"), ended("shutdown")), (evicted.len(), MAX));
+}
+
+/// E9: sessions with a stream open or a request under way survive; when all are in use, new ones are 503 with `Retry-After`,
+/// before the upstream is asked; other owners are not concerned.
+#[tokio::test]
+async fn sessions_in_use() {
+    let (streams, site) = streaming_site(2).await;
+    let (alice, bob) = (site.token().subject("alice").sign(), site.token().subject("bob").sign());
+    let bobs = [site.open_session(&bob).await, site.open_session(&bob).await];
+    let sessions = [site.open_session(&alice).await, site.open_session(&alice).await];
+    let _first = stream(&site, &alice, &sessions[0]).await;
+    let third = site.open_session(&alice).await;
+    site.send(post(&alice, &sessions[1])).await.assert_no_session();
+    let _third = stream(&site, &alice, &third).await;
+    site.portcullis.logged("session ended", |line| line["session.reason"] == "evicted").await;
+
+    let before = site.upstream.count();
+    let answer = site.try_token(&alice).await;
+    assert_full(&answer);
+    site.portcullis.assert_denied(&answer, "session.owner_full").await;
+    assert!(site.upstream.recorded()[before..].iter().all(|seen| seen.method == Method::DELETE), "it was asked");
+    for session in &bobs {
+        assert_eq!(site.send(post(&bob, session)).await.status, 200);
+    }
+    for session in [&sessions[0], &third] {
+        assert_eq!(site.send(post(&alice, session)).await.status, 200);
+    }
+
+    // The end of a stream makes its session the one that ends next.
+    drop(streams.lock().unwrap().remove(0));
+    let mut answer = site.try_token(&alice).await;
+    for _ in 0..200 {
+        if answer.status != 503 {
+            break;
+        }
+        sleep(Duration::from_millis(20)).await;
+        answer = site.try_token(&alice).await;
+    }
+    assert_eq!(answer.status, 200, "{answer:?}");
+    site.send(post(&alice, &sessions[0])).await.assert_no_session();
+    assert_eq!(site.send(post(&alice, &third)).await.status, 200);
+    for session in &bobs {
+        assert_eq!(site.send(post(&bob, session)).await.status, 200);
+    }
+}
+
+/// E2, E9: an `initialize` that fails ends no session, whatever it fails by.
+#[tokio::test]
+async fn a_failed_initialize() {
+    let script = |request: &Recorded| {
+        let body = String::from_utf8_lossy(&request.body).into_owned();
+        body.contains("\"failing\"").then(|| Upstream::answer(500, &[("mcp-session-id", "theirs")], ""))
+    };
+    let site = Site::builder().upstream(Upstream::scripted(script).await).tables(limited(2)).start().await;
+    let token = site.good_token();
+    let sessions = [site.open_session(&token).await, site.open_session(&token).await];
+    let failing = INITIALIZE.replace("\"scenario\"", "\"failing\"");
+    for _ in 0..5 {
+        assert_eq!(site.send(Request::post(Site::ENDPOINT, failing.as_str()).bearer(&token)).await.status, 500);
+    }
+    let batch = format!("[{INITIALIZE}]");
+    for body in [batch.as_str(), "{", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":7}"] {
+        assert_ne!(site.send(Request::post(Site::ENDPOINT, body).bearer(&token)).await.status, 200);
+    }
+    for session in &sessions {
+        assert_eq!(site.send(post(&token, session)).await.status, 200);
+    }
+    assert!(!site.portcullis.log().contains("session ended"));
+}
+
+/// E2, E9: `initialize` requests at once at the limit: each needs an unused session of its own. One for which none is left when
+/// the upstream answers is refused with 503, and the upstream's session is ended.
+#[tokio::test]
+async fn at_once() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let setting = format!("{{ http = \"http://{}/backend\" }}", listener.local_addr().unwrap());
+    let (opening, mut openings) = mpsc::channel::<TcpStream>(8);
+    let (deleted, mut deletions) = mpsc::channel::<String>(8);
+    // A backend that leaves openings to the scenario, and streams open.
+    tokio::spawn(async move {
+        let mut streams = Vec::new();
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let head = head(&mut stream).await;
+            if head.starts_with("post") {
+                opening.send(stream).await.unwrap();
+            } else if head.starts_with("get") {
+                let answer =
+                    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n: open\n\n";
+                stream.write_all(answer.as_bytes()).await.unwrap();
+                streams.push(stream);
+            } else {
+                let line = head.lines().find(|line| line.starts_with("mcp-session-id")).expect("a session").to_owned();
+                stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await.unwrap();
+                deleted.send(line).await.unwrap();
+            }
+        }
+    });
+    let site = Site::builder().upstream_setting(setting).tables(limited(2)).start().await;
+    let token = site.good_token();
+    let initialize = Request::post(Site::ENDPOINT, INITIALIZE).bearer(&token);
+    let start = async || {
+        let mut connection = Connection::open(site.portcullis.address()).await;
+        connection.write(&initialize.to_bytes()).await;
+        connection
+    };
+    let mut sessions = Vec::new();
+    for name in ["first", "second"] {
+        let mut client = start().await;
+        open(next(&mut openings).await, name).await;
+        let answer = client.answer().await.unwrap();
+        sessions.push(answer.header("mcp-session-id").expect("a session").to_owned());
+    }
+
+    let mut waiting = Vec::new();
+    for _ in 0..2 {
+        let client = start().await;
+        waiting.push((client, next(&mut openings).await));
+    }
+    let answer = site.send(initialize.clone()).await;
+    assert_full(&answer);
+    assert!(deletions.try_recv().is_err(), "no session has ended yet");
+
+    let _streams = [stream(&site, &token, &sessions[0]).await, stream(&site, &token, &sessions[1]).await];
+    for (number, (mut client, backend)) in waiting.into_iter().enumerate() {
+        let name = format!("late-{number}");
+        open(backend, &name).await;
+        let answer = client.answer().await.unwrap();
+        assert_full(&answer);
+        assert_eq!(answer.json()["id"], 1, "{answer:?}");
+        site.portcullis.assert_denied(&answer, "session.owner_full").await;
+        assert_eq!(next(&mut deletions).await, format!("mcp-session-id: {name}"));
+    }
+}
+
+/// What the backend tells next.
+async fn next<T>(told: &mut mpsc::Receiver<T>) -> T {
+    timeout(Duration::from_secs(20), told.recv()).await.expect("in time").expect("the backend runs")
+}
+
+/// Answers an `initialize`.
+async fn open(mut stream: TcpStream, session: &str) {
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\nmcp-session-id: {session}\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\
+         connection: close\r\n\r\n{{}}"
+    );
+    stream.write_all(answer.as_bytes()).await.unwrap();
+    stream.shutdown().await.unwrap();
+    // What was left unread must not reset the connection before the answer was read.
+    tokio::spawn(async move { stream.read_to_end(&mut Vec::new()).await });
+}
+
+/// The head of a request, in lower case.
+async fn head(stream: &mut TcpStream) -> String {
+    let mut head = Vec::new();
+    while !head.windows(4).any(|window| window == b"\r\n\r\n") {
+        assert!(stream.read_buf(&mut head).await.is_ok_and(|read| read > 0), "the connection ended");
+    }
+    String::from_utf8_lossy(&head).to_lowercase()
+}
