@@ -72,13 +72,31 @@ async fn an_upstream_that_breaks_off() {
     )
     .await;
     let site = Site::builder().upstream_setting(format!("{{ http = \"{}\" }}", raw.url())).start().await;
+    let token = site.good_token();
     let mut connection = Connection::open(site.portcullis.address()).await;
-    connection
-        .write(&Request::post(Site::ENDPOINT, portcullis_scenarios::INITIALIZE).bearer(&site.good_token()).to_bytes())
-        .await;
+    let list = portcullis_scenarios::modern_request(Site::ENDPOINT, "tools/list", &json!({}));
+    connection.write(&list.bearer(&token).to_bytes()).await;
     // Whether the head still leaves before the failure is known is a matter of luck; a whole answer never comes.
     if let Some(head) = connection.head().await {
         assert_eq!((head.status, head.header("content-length")), (200, Some("100")), "{head:?}");
         assert!(connection.rest().await.len() < 100);
+    }
+}
+
+/// E2, L1: an `initialize` whose answer breaks off opens nothing, and is answered as a failure of the upstream.
+#[tokio::test]
+async fn an_initialize_that_breaks_off() {
+    let raw = portcullis_scenarios::RawUpstream::start(
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nMcp-Session-Id: theirs\r\nContent-Length: 100\r\n\r\n{\"half\":",
+    )
+    .await;
+    let setting = format!("{{ http = \"{}\" }}", raw.url());
+    let site = Site::builder().upstream_setting(setting).tables("[session]\nmax_total = 1").start().await;
+    let token = site.good_token();
+    for _ in 0..2 {
+        let answer = site.try_token(&token).await;
+        answer.assert_rpc_error(502, -32603);
+        assert_eq!((&answer.json()["id"], answer.count("mcp-session-id")), (&json!(1), 0), "{answer:?}");
+        site.portcullis.assert_denied(&answer, "upstream.body_broken").await;
     }
 }
