@@ -98,13 +98,17 @@ pub(crate) async fn serve(
 ) -> anyhow::Result<()> {
     let address = listener.local_addr()?;
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    descriptors::fit(&mut plan);
+    let shortage = descriptors::fit(&mut plan);
     hangup::outlive()?;
     if let Some(audit) = &audit {
         audit.follow_rotation()?;
     }
     let sinks = Sinks { access: Arc::clone(&access), audit: audit.as_ref().map(|trail| trail.audit().clone()) };
     let (site, closing) = Site::new(&plan, Arc::new(SystemClock::new()), sinks)?;
+    // Only now: a plan that cannot run is one line, and not this one.
+    if let Some(shortage) = shortage {
+        shortage.warn();
+    }
     site.start();
     let tls = plan.tls.as_ref().map(Tls::new).transpose()?;
     if let (Some(tls), Some(files)) = (&tls, &plan.tls) {

@@ -13,32 +13,44 @@ const WORKER_RESERVE: usize = 8;
 const ISSUER_RESERVE: usize = 4;
 
 /// Raises the process's limit of open files to what the plan needs, at most to the hard limit. Where that is not enough,
-/// the connections of the plan are lowered, each limit in the same proportion, with a warning.
-pub(super) fn fit(plan: &mut Plan) {
+/// the connections of the plan are lowered, each limit in the same proportion. `None` when nothing is lowered.
+pub(super) fn fit(plan: &mut Plan) -> Option<Shortage> {
     let wanted = Files::wanted(plan);
-    let needed = wanted.total();
-    let Some(limit) = raise(needed) else { return };
-    let Some(fitted) = wanted.fitted(limit) else {
-        tracing::debug!(files.limit = limit, files.needed = needed, "the limit of open files is sufficient");
-        return;
-    };
-    tracing::warn!(
-        files.limit = limit,
-        files.needed = needed,
-        "the limit of open files is {limit}, and {needed} are needed: limits.max_connections is lowered from {} to {}, and the \
-         connections of upstreams from {:?} to {:?}; raise the hard limit to {needed} (ulimit -Hn {needed}, or \
-         LimitNOFILE={needed} in the systemd unit), or lower limits.max_connections and limits.upstream_connections",
-        wanted.clients,
-        fitted.clients,
-        wanted.upstreams,
-        fitted.upstreams,
-    );
+    let limit = raise(wanted.total())?;
+    let fitted = wanted.fitted(limit)?;
     plan.limits.max_connections = fitted.clients;
     let upstreams = plan.resources.iter_mut().filter_map(|resource| match &mut resource.upstream {
         UpstreamPlan::Http(settings) => Some(settings),
         UpstreamPlan::Demo => None,
     });
-    upstreams.zip(fitted.upstreams).for_each(|(settings, max)| settings.connections = ConnectionLimit::new(max));
+    upstreams.zip(&fitted.upstreams).for_each(|(settings, max)| settings.connections = ConnectionLimit::new(*max));
+    Some(Shortage { limit, wanted, fitted })
+}
+
+/// A limit of open files that is too low for the plan as it is configured.
+pub(super) struct Shortage {
+    limit: usize,
+    wanted: Files,
+    fitted: Files,
+}
+
+impl Shortage {
+    /// Logs what was lowered, and the fix.
+    pub(super) fn warn(&self) {
+        let Self { limit, wanted, fitted } = self;
+        let needed = wanted.total();
+        tracing::warn!(
+            files.limit = limit,
+            files.needed = needed,
+            "the limit of open files is {limit}, and {needed} are needed: limits.max_connections is lowered from {} to {}, and \
+             the connections of upstreams from {:?} to {:?}; raise the hard limit to {needed} (ulimit -Hn {needed}, or \
+             LimitNOFILE={needed} in the systemd unit), or lower limits.max_connections and limits.upstream_connections",
+            wanted.clients,
+            fitted.clients,
+            wanted.upstreams,
+            fitted.upstreams,
+        );
+    }
 }
 
 /// What files are opened for.
