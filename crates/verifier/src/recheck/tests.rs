@@ -149,6 +149,20 @@ async fn a_token_that_is_refused_is_lost() {
     }
 }
 
+/// L3: a token that a check refuses is no longer remembered; one that could not be checked is.
+#[tokio::test(start_paused = true)]
+async fn a_refused_token_is_forgotten() {
+    let bench = bench().await;
+    let (token, before) = (AccessToken::new(TOKEN), bench.verify(TOKEN).await.unwrap());
+    fails(&bench);
+    assert!(bench.verifier.verify_again(&token).await.unwrap_err().is_unavailable());
+    assert_eq!(bench.verifier.cached(TOKEN).unwrap().principal().introspected_at, before.principal().introspected_at);
+    says(&bench, &json!({"active": false}));
+    assert_eq!(bench.verifier.verify_again(&token).await.unwrap_err().code(), "token.inactive");
+    assert!(bench.verifier.cached(TOKEN).is_none());
+    assert_eq!(bench.refusal(TOKEN).await, Some("token.inactive"));
+}
+
 /// L3: a check brings the scopes and the expiry that the issuer names now.
 #[tokio::test(start_paused = true)]
 async fn a_check_brings_what_the_issuer_says_now() {
