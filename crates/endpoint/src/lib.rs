@@ -4,7 +4,7 @@
 //! service that takes [`Admitted`] requests: a gateway, or with [`Plain`] any service of HTTP requests. It reads
 //! each message once, bounded, and hands on exactly the bytes that it judged:
 //!
-//! - **Eras.** Legacy revisions (2025-06-18, 2025-11-25) have sessions, modern ones (2026-07-28) have none. What makes
+//! - **Eras.** Legacy revisions (2025-03-26, 2025-06-18, 2025-11-25) have sessions, modern ones (2026-07-28) have none. What makes
 //!   a message modern is its own `_meta`, confirmed by its headers. Headers that say something else than the body
 //!   are refused.
 //! - **Sessions** begin when the inner service accepts an `initialize`, and belong to the token's subject and client.

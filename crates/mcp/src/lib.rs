@@ -5,7 +5,7 @@
 //!
 //! - [`Envelope`]: one borrowed pass over a JSON-RPC message that tells its kind, method, id, and what it acts
 //!   on, and refuses messages that two readers could take for two different ones;
-//! - [`classify`]: whether a message follows a *legacy* revision (2025-06-18, 2025-11-25: sessions) or a
+//! - [`classify`]: whether a message follows a *legacy* revision (2025-03-26, 2025-06-18, 2025-11-25: sessions) or a
 //!   *modern* one (2026-07-28: none), and whether its headers say what its body says;
 //! - [`encode_mirrored`], [`decode_mirrored`] and [`mirrored_member`]: what `Mcp-Name` and its kin say;
 //! - [`error_body`] and [`ErrorCode`]: JSON-RPC error responses;

@@ -5,6 +5,9 @@ use std::fmt;
 /// Ordered by date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Revision {
+    /// 2025-03-26: sessions that begin with `initialize`. It has no `MCP-Protocol-Version` header of its own, and its
+    /// JSON-RPC batches are not read here.
+    V2025_03_26,
     /// 2025-06-18: sessions that begin with `initialize`.
     V2025_06_18,
     /// 2025-11-25: sessions that begin with `initialize`.
@@ -14,11 +17,12 @@ pub enum Revision {
 }
 
 impl Revision {
-    const NEWEST_FIRST: [Self; 3] = [Self::V2026_07_28, Self::V2025_11_25, Self::V2025_06_18];
+    const NEWEST_FIRST: [Self; 4] = [Self::V2026_07_28, Self::V2025_11_25, Self::V2025_06_18, Self::V2025_03_26];
 
     /// The date, as it stands in messages and headers.
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::V2025_03_26 => "2025-03-26",
             Self::V2025_06_18 => "2025-06-18",
             Self::V2025_11_25 => "2025-11-25",
             Self::V2026_07_28 => "2026-07-28",
@@ -52,7 +56,12 @@ pub struct Revisions(u8);
 
 impl Revisions {
     /// Every revision that this crate knows.
-    pub const ALL: Self = Self(Revision::V2025_06_18.bit() | Revision::V2025_11_25.bit() | Revision::V2026_07_28.bit());
+    pub const ALL: Self = Self(
+        Revision::V2025_03_26.bit()
+            | Revision::V2025_06_18.bit()
+            | Revision::V2025_11_25.bit()
+            | Revision::V2026_07_28.bit(),
+    );
 
     /// Whether the set has this revision.
     pub const fn contains(self, revision: Revision) -> bool {
@@ -107,7 +116,8 @@ mod tests {
         for revision in Revisions::ALL.iter() {
             assert_eq!(Revision::parse(revision.as_str()), Some(revision));
         }
-        for other in ["", "2025-03-26", "2026-07-28 ", "v2026-07-28", "2026-7-28"] {
+        assert_eq!(Revisions::ALL.iter().count(), Revision::NEWEST_FIRST.len());
+        for other in ["", "2024-11-05", "2026-07-28 ", "v2026-07-28", "2026-7-28"] {
             assert_eq!(Revision::parse(other), None, "{other}");
         }
     }

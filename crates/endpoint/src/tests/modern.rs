@@ -75,7 +75,7 @@ async fn an_unsupported_version_is_answered_with_the_served_ones() {
             "jsonrpc": "2.0", "id": 7,
             "error": {
                 "code": -32022, "message": "Unsupported protocol version",
-                "data": {"supported": ["2026-07-28", "2025-11-25", "2025-06-18"], "requested": "2099-01-01"},
+                "data": {"supported": ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"], "requested": "2099-01-01"},
             },
         })
     );

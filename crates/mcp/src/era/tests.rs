@@ -5,7 +5,7 @@ use super::*;
 use crate::Limits;
 
 const MODERN: Revision = Revision::V2026_07_28;
-const LEGACY_ONLY: [Revision; 2] = [Revision::V2025_06_18, Revision::V2025_11_25];
+const LEGACY_ONLY: [Revision; 3] = [Revision::V2025_03_26, Revision::V2025_06_18, Revision::V2025_11_25];
 
 fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
     pairs.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap())).collect()
@@ -138,12 +138,12 @@ fn an_unsupported_version_names_the_served_ones() {
     assert_eq!(error.rpc_code().value(), -32022);
     assert_eq!(
         error.data().unwrap(),
-        json!({"supported": ["2026-07-28", "2025-11-25", "2025-06-18"], "requested": "2099-01-01"})
+        json!({"supported": ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"], "requested": "2099-01-01"})
     );
     let legacy_only = ask("2026-07-28", Revisions::from_iter(LEGACY_ONLY));
     assert_eq!(
         legacy_only.data().unwrap(),
-        json!({"supported": ["2025-11-25", "2025-06-18"], "requested": "2026-07-28"})
+        json!({"supported": ["2025-11-25", "2025-06-18", "2025-03-26"], "requested": "2026-07-28"})
     );
     let long = ask(&"9".repeat(1000), Revisions::ALL);
     assert_eq!(long.data().unwrap()["requested"].as_str().unwrap().len(), 64);
@@ -183,7 +183,7 @@ fn a_legacy_version_header_must_be_a_served_one() {
         assert_eq!(judge(&body, &pairs), Ok(Era::Legacy { version: Some(revision) }));
         assert_eq!(legacy_version(&headers(&pairs), Revisions::ALL), Ok(Some(revision)));
     }
-    for bad in ["2025-03-26", "2099-01-01", "", "2025-11-25,2025-11-25", "latest"] {
+    for bad in ["2024-11-05", "2099-01-01", "", "2025-11-25,2025-11-25", "latest"] {
         let pairs = [("mcp-protocol-version", bad)];
         let error = judge(&body, &pairs).unwrap_err();
         assert_eq!(error, EraError::LegacyVersion, "{bad}");

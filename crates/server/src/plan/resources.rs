@@ -252,8 +252,9 @@ fn revisions(names: Option<&[String]>) -> anyhow::Result<Revisions> {
     names
         .iter()
         .map(|name| {
-            Revision::parse(name)
-                .with_context(|| format!("revisions has {name:?}; known are 2025-06-18, 2025-11-25, 2026-07-28"))
+            Revision::parse(name).with_context(|| {
+                format!("revisions has {name:?}; known are 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28")
+            })
         })
         .collect()
 }
