@@ -3,17 +3,17 @@ use std::fmt;
 use serde_json::Map;
 
 use crate::{
-    DocumentError,
+    DocumentError, EscapedText,
     json::{Members, ObjectBuilder},
 };
 
-/// The most characters of a peer's text that [`OAuthError`] and its kin show.
+/// The most characters of a server's text that [`OAuthError`] shows.
 const MAX_SHOWN: usize = 300;
 
 /// An error response of a token endpoint (RFC 6749 section 5.2) and of the endpoints modelled on it.
 ///
-/// `Display` shows the code and the description without control characters, 300 characters of each at
-/// most, so that it is safe on a terminal.
+/// `Display` shows the code and the description as [`EscapedText`], 300 characters of each at most, so that it is safe
+/// on a terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OAuthError {
     /// The code: `invalid_grant` and others. Printable ASCII without quote and backslash.
@@ -60,23 +60,15 @@ impl OAuthError {
 
 impl fmt::Display for OAuthError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_shown(f, &self.error)?;
+        write!(f, "{}", EscapedText::first(&self.error, MAX_SHOWN))?;
         if let Some(description) = &self.error_description {
-            f.write_str(": ")?;
-            write_shown(f, description)?;
+            write!(f, ": {}", EscapedText::first(description, MAX_SHOWN))?;
         }
         Ok(())
     }
 }
 
 impl std::error::Error for OAuthError {}
-
-fn write_shown(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
-    text.chars()
-        .filter(|character| !character.is_control())
-        .take(MAX_SHOWN)
-        .try_for_each(|c| fmt::Write::write_char(f, c))
-}
 
 #[cfg(test)]
 mod tests {
@@ -100,11 +92,11 @@ mod tests {
         }
     }
 
-    /// J1: what a peer wrote cannot draw on the terminal or fill it.
+    /// J8: what a server wrote cannot draw on the terminal, turn the text or fill the screen.
     #[test]
-    fn display_is_bounded_and_without_control_characters() {
-        let shown = OAuthError::new("x", format!("\u{1b}[2J\r\n{}", "a".repeat(1000))).to_string();
-        assert_eq!(shown, format!("x: [2J{}", "a".repeat(297)));
+    fn display_is_bounded_and_escaped() {
+        let shown = OAuthError::new("x", format!("\u{1b}[2J\u{202e}{}", "a".repeat(1000))).to_string();
+        assert_eq!(shown, format!(r"x: \u{{1b}}[2J\u{{202e}}{}", "a".repeat(295)));
     }
 
     proptest! {
