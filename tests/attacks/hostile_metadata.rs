@@ -27,7 +27,7 @@ async fn a_well_behaved_server_is_fine() {
     assert_eq!(peer.requests("/token").len(), 1);
 }
 
-/// G9: one `http` endpoint anywhere in the metadata, and nobody registers or signs in.
+/// G9: one `http` endpoint anywhere in the metadata prevents registration and sign-in.
 #[tokio::test]
 async fn an_http_endpoint_is_refused_before_anyone_signs_in() {
     const ELSEWHERE: &str = "http://auth.example.com/x";

@@ -155,7 +155,7 @@ fn in_terminal(url: &str, store: &str, typed: &str) -> String {
     let mut child = command.stdin(program()).stdout(program()).stderr(program()).spawn().unwrap();
     drop(command);
     let (mut shown, mut buffer, mut is_answered) = (String::new(), [0; 4096], false);
-    // The last read fails: nobody has the other end open any more.
+    // The last read fails: the other end is closed.
     while let Ok(read @ 1..) = terminal.read(&mut buffer) {
         shown.push_str(&String::from_utf8_lossy(&buffer[..read]));
         if shown.contains("[y/N]") && !is_answered {

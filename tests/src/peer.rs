@@ -1,3 +1,5 @@
+//! A resource and authorization server for scenarios about the client.
+
 use std::{
     collections::HashMap,
     convert::Infallible,

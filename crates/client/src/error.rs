@@ -23,9 +23,9 @@ pub enum ClientError {
     /// The chain to the authorization server broke.
     #[error("cannot find out who issues tokens for the resource")]
     Discovery(#[source] DiscoveryError),
-    /// The resource's metadata names a resource above the start URL, and nobody has accepted that
-    /// ([`AuthorizerSettings::accept_broader_resource`](crate::AuthorizerSettings::accept_broader_resource)). Nobody has
-    /// signed in.
+    /// The resource's metadata names a resource above the start URL, and neither the person nor the caller has accepted
+    /// that ([`AuthorizerSettings::accept_broader_resource`](crate::AuthorizerSettings::accept_broader_resource)). No
+    /// request for authorization was made.
     #[error(
         "{start} is part of the resource {resource}: a token for it also opens the other paths there, and the server at \
          {start} could use it for them. If that is acceptable, run `portcullis login` for this URL in a terminal, or give \

@@ -260,7 +260,7 @@ async fn only_safe_endpoints_are_used() {
         site.change(&from, &format!("\"{member}\":\"{url}\""));
         assert_eq!(site.code_of().await, code, "{member} {url}");
     }
-    // What this client does not use counts too, and nobody registers or signs in.
+    // What this client does not use counts too, and neither a registration nor a sign-in follows.
     for member in ["introspection_endpoint", "revocation_endpoint", "jwks_uri", "device_authorization_endpoint"] {
         let site = Site::new().await;
         site.change("\"issuer\"", &format!("\"{member}\":\"http://auth.example.com/x\",\"issuer\""));

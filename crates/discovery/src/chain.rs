@@ -21,7 +21,7 @@ pub use resource_match::ResourceMatch;
 /// RFC 8414 section 3). It holds no state and caches nothing.
 ///
 /// It reads documents, compares identifiers, and refuses authorization servers with insecure endpoints; it does not
-/// judge whether an authorization server is fit for a certain grant.
+/// check whether an authorization server supports a certain grant.
 #[derive(Clone)]
 pub struct Discovery {
     fetch: Arc<dyn Fetch>,

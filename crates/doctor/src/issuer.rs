@@ -78,7 +78,7 @@ pub(crate) fn judge_document(metadata: &AuthorizationServerMetadata, policy: Url
         judge_endpoint("token_endpoint", metadata.token_endpoint.as_ref(), policy),
         judge_code(metadata),
     ];
-    findings.extend(judge_other_endpoints(metadata, policy));
+    findings.extend(insecure_others(metadata, policy));
     findings.extend(judge_grants(metadata));
     findings.push(judge_pkce(metadata));
     findings.extend(registration::judge(metadata, policy));
@@ -105,14 +105,15 @@ fn judge_endpoint(member: &'static str, url: Option<&Url>, policy: UrlPolicy) ->
     }
 }
 
-/// The members that have a judgement of their own.
-const JUDGED: [&str; 3] = ["authorization_endpoint", "token_endpoint", "registration_endpoint"];
+/// The members with a finding of their own.
+const CHECKED_APART: [&str; 3] = ["authorization_endpoint", "token_endpoint", "registration_endpoint"];
 
-/// Those that clients may never use: one that is insecure makes a careful client refuse the whole document.
-fn judge_other_endpoints(metadata: &AuthorizationServerMetadata, policy: UrlPolicy) -> Option<Finding> {
+/// The problem of the other endpoints, if there is one. Clients may never use them, but a careful client refuses the
+/// whole document for one that is insecure.
+fn insecure_others(metadata: &AuthorizationServerMetadata, policy: UrlPolicy) -> Option<Finding> {
     let refused = insecure_endpoints(metadata, policy);
     let refused: Vec<_> =
-        refused.iter().map(|it| it.member.as_str()).filter(|member| !JUDGED.contains(member)).collect();
+        refused.iter().map(|it| it.member.as_str()).filter(|member| !CHECKED_APART.contains(member)).collect();
     (!refused.is_empty()).then(|| {
         let text = format!("neither https nor http to loopback: {}", text::list(refused));
         Finding::problem(ENDPOINTS, text, "publish https URLs in every member of the document")

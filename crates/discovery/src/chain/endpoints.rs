@@ -10,7 +10,8 @@ use crate::{Refusal, UrlPolicy};
 /// allows loopback.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InsecureEndpoint {
-    /// The member that names it. It may be text of the server's own, and then ends in `_endpoint`.
+    /// The member that names it, such as `token_endpoint` or `mtls_endpoint_aliases.token_endpoint`. It may be text of the
+    /// server's own, and then ends in `_endpoint`.
     pub member: String,
     /// Its URL.
     pub url: Url,
@@ -32,13 +33,15 @@ pub fn insecure_endpoints(metadata: &AuthorizationServerMetadata, policy: UrlPol
         ("revocation_endpoint", &metadata.revocation_endpoint),
         ("token_endpoint", &metadata.token_endpoint),
     ];
-    let known = known.into_iter().filter_map(|(member, url)| Some((member, url.clone()?)));
+    let known = known.into_iter().filter_map(|(member, url)| Some((member.to_owned(), url.clone()?)));
     let aliases = metadata.extra.get("mtls_endpoint_aliases").and_then(Value::as_object);
-    let others = endpoints_of(&metadata.extra).chain(aliases.into_iter().flat_map(endpoints_of));
+    let aliases = aliases.into_iter().flat_map(endpoints_of);
+    let aliases = aliases.map(|(member, url)| (format!("mtls_endpoint_aliases.{member}"), url));
+    let others = endpoints_of(&metadata.extra).map(|(member, url)| (member.to_owned(), url)).chain(aliases);
     known
         .chain(others)
         .filter(|(_, url)| policy.check(url) == Err(Refusal::Scheme))
-        .map(|(member, url)| InsecureEndpoint { member: member.to_owned(), url })
+        .map(|(member, url)| InsecureEndpoint { member, url })
         .collect()
 }
 
@@ -65,7 +68,7 @@ mod tests {
         insecure_endpoints(&metadata, policy).into_iter().map(|endpoint| endpoint.member).collect()
     }
 
-    /// G9: every endpoint counts, also those that nobody here uses.
+    /// G9: every endpoint counts, also those that this workspace does not use.
     #[test]
     fn an_http_endpoint_in_any_member_is_found() {
         for member in [
@@ -88,7 +91,7 @@ mod tests {
             }
         }
         let aliases = json!({ "mtls_endpoint_aliases": { "token_endpoint": "http://mtls.example.com/" } });
-        assert_eq!(refused(aliases, PUBLIC), ["token_endpoint"]);
+        assert_eq!(refused(aliases, PUBLIC), ["mtls_endpoint_aliases.token_endpoint"]);
         let several = json!({ "token_endpoint": "http://a.example/", "userinfo_endpoint": "file:///etc/passwd" });
         assert_eq!(refused(several, PUBLIC), ["token_endpoint", "userinfo_endpoint"]);
     }

@@ -244,7 +244,7 @@ async fn every_field_is_read_under_the_policy() {
     assert_eq!(script.asked.lock().unwrap()[0].1, UrlPolicy::Operator);
 }
 
-/// G9: metadata with one insecure endpoint is refused as a whole, whatever the endpoint is for; the search ends.
+/// G9: metadata with one insecure endpoint is refused as a whole, for every purpose of the endpoint; the search ends.
 #[tokio::test]
 async fn insecure_endpoints_are_refused_at_discovery() {
     const FIRST: &str = "https://auth.example.com/.well-known/oauth-authorization-server";

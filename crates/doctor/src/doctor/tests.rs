@@ -176,6 +176,7 @@ async fn the_first_cause_at_the_issuer() {
         (json!({"authorization_endpoint": "http://auth.example.com/authorize"}), "issuer.endpoints"),
         (json!({"authorization_endpoint": "https://10.0.0.1/authorize"}), "issuer.endpoints"),
         (json!({"introspection_endpoint": "http://auth.example.com/introspect"}), "issuer.endpoints"),
+        (json!({"mtls_endpoint_aliases": {"token_endpoint": "http://a.example/"}}), "issuer.endpoints"),
         (json!({"device_authorization_endpoint": "http://auth.example.com/device"}), "issuer.endpoints"),
         (json!({"response_types_supported": ["token"]}), "issuer.response_types"),
         (json!({"grant_types_supported": ["implicit"]}), "issuer.grant_types"),

@@ -194,7 +194,7 @@ async fn pasted(wrong: Option<RedirectError>) -> Option<String> {
     line().await
 }
 
-/// A line that the person types. It is read on a thread of its own, which nobody has to wait for at the end.
+/// A line that the person types. It is read on a thread of its own, so that the process can end before it.
 async fn line() -> Option<String> {
     let (sender, received) = oneshot::channel();
     thread::spawn(move || {

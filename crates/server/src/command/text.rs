@@ -60,7 +60,7 @@ mod tests {
     }
 
     proptest! {
-        /// J8: the value survives, whatever the text is.
+        /// J8: every value survives.
         #[test]
         fn the_value_survives(text in any::<String>(), name in any::<String>()) {
             let value = json!({ name: [text] });

@@ -60,7 +60,7 @@ fn start() -> StartUrl {
     StartUrl::parse(RESOURCE).unwrap()
 }
 
-/// H4: a broader resource is refused when nobody accepts it, before anybody registers or signs in.
+/// H4: a broader resource that is not accepted is refused before any registration or sign-in.
 #[tokio::test]
 async fn it_is_refused_by_default() {
     let (network, person) = (broader(), Person::consents());
