@@ -4,6 +4,7 @@
 mod audit;
 mod canary;
 mod claims;
+mod client_revisions;
 mod connect;
 mod cors;
 mod doctor;

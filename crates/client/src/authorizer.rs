@@ -4,7 +4,9 @@ use std::{
 };
 
 use http::{HeaderValue, Method, StatusCode, header};
-use portcullis_discovery::{Discovery, DiscoveryError, Fetch, FetchRequest, UrlPolicy};
+use portcullis_discovery::{
+    DiscoveredResource, Discovery, DiscoveryError, Fetch, FetchRequest, MetadataSource, ResourceMatch, UrlPolicy,
+};
 use portcullis_metadata::{
     AuthorizationServerMetadata, BearerChallenge, Clock, Issuer, ProtectedResourceMetadata, ResourceUri, Scopes,
 };
@@ -43,6 +45,8 @@ enum Way {
 /// What is known once the resource and one of its authorization servers were asked.
 struct Found {
     resource: ResourceUri,
+    /// Whether the resource's metadata names a resource above the URL that was asked for.
+    is_broader: bool,
     metadata: AuthorizationServerMetadata,
     policy: UrlPolicy,
     /// The scopes to ask for.
@@ -81,7 +85,7 @@ impl Authorizer {
     /// [`ClientError::NotChallenged`] when it does not answer 401; otherwise as the flow goes.
     pub async fn authorize(&self, start: &StartUrl) -> Result<ResourceToken, ClientError> {
         let demand = self.probe(start).await?;
-        self.obtain(start, &demand).await
+        self.obtain(start, &demand, None).await
     }
 
     /// Gets a token for the resource at `start`, which answered 401 with this challenge, or with none that could be
@@ -94,11 +98,18 @@ impl Authorizer {
         start: &StartUrl,
         challenge: Option<&BearerChallenge>,
     ) -> Result<ResourceToken, ClientError> {
-        self.obtain(start, &Demand::bearer(challenge)).await
+        self.obtain(start, &Demand::bearer(challenge), None).await
     }
 
-    pub(crate) async fn obtain(&self, start: &StartUrl, demand: &Demand) -> Result<ResourceToken, ClientError> {
+    /// Gets a token. `before` is the one that it takes the place of.
+    pub(crate) async fn obtain(
+        &self,
+        start: &StartUrl,
+        demand: &Demand,
+        before: Option<&ResourceToken>,
+    ) -> Result<ResourceToken, ClientError> {
         let found = self.find(start, demand).await?;
+        self.accept_resource(start, &found, before).await?;
         match &self.way {
             Way::Person(interaction) => self.code_grant(&**interaction, start, &found).await,
             Way::Machine(grant) => self.machine_grant(grant, start, &found).await,
@@ -134,7 +145,7 @@ impl Authorizer {
         demand: &Demand,
         issuer: &Issuer,
     ) -> Result<bool, ClientError> {
-        Ok(self.resource(start, demand).await?.authorization_servers.contains(issuer))
+        Ok(self.resource(start, demand).await?.metadata.authorization_servers.contains(issuer))
     }
 
     pub(crate) fn store(&self) -> &CredentialStore {
@@ -151,13 +162,15 @@ impl Authorizer {
     }
 
     async fn find(&self, start: &StartUrl, demand: &Demand) -> Result<Found, ClientError> {
+        let DiscoveredResource { metadata: protected, from, resource_match } = self.resource(start, demand).await?;
+        let is_broader = resource_match == ResourceMatch::PathPrefix && from != MetadataSource::Configured;
         let ProtectedResourceMetadata {
             resource,
             authorization_servers,
             scopes_supported,
             dpop_bound_access_tokens_required,
             ..
-        } = self.resource(start, demand).await?;
+        } = protected;
         let issuer = self.choose(&authorization_servers)?;
         let metadata = self.server(start, issuer).await?;
         let policy = self.policy(start);
@@ -176,18 +189,43 @@ impl Authorizer {
         let binding = if binds { Some(Arc::new(DpopBinding::generate()?)) } else { None };
         let scopes = named.union(demand.more());
         let registered = selection::registered(&scopes, &scopes_supported, &server.scopes_supported);
-        Ok(Found { resource, metadata, policy, scopes, registered, binding })
+        Ok(Found { resource, is_broader, metadata, policy, scopes, registered, binding })
     }
 
-    async fn resource(&self, start: &StartUrl, demand: &Demand) -> Result<ProtectedResourceMetadata, ClientError> {
+    /// Has a resource that is broader than the start URL accepted, before anybody signs in (MCP practice goes beyond
+    /// RFC 9728 section 3.3 here).
+    async fn accept_resource(
+        &self,
+        start: &StartUrl,
+        found: &Found,
+        before: Option<&ResourceToken>,
+    ) -> Result<(), ClientError> {
+        // It was accepted for the token that is replaced.
+        let is_known = |before: &ResourceToken| {
+            (before.start(), before.resource(), before.issuer())
+                == (Some(start), &found.resource, &found.metadata.issuer)
+        };
+        if !found.is_broader || self.settings.accept_broader_resource || before.is_some_and(is_known) {
+            return Ok(());
+        }
+        let accepted = match &self.way {
+            Way::Person(interaction) => interaction.accept_broader_resource(start, &found.resource).await?,
+            Way::Machine(_) => false,
+        };
+        match accepted {
+            true => Ok(()),
+            false => Err(ClientError::BroaderResource { start: start.clone(), resource: found.resource.clone() }),
+        }
+    }
+
+    async fn resource(&self, start: &StartUrl, demand: &Demand) -> Result<DiscoveredResource, ClientError> {
         let configured = self.settings.resource_metadata.as_ref();
         let found = self.discovery(start).protected_resource(start.url(), demand.challenge.as_ref(), configured).await;
         match found {
-            Ok(found) => Ok(found.metadata),
             Err(error @ DiscoveryError::NotFound(_)) if self.settings.revision_2025_03_26 => {
                 own_server(start).ok_or(ClientError::Discovery(error))
             }
-            Err(error) => Err(ClientError::Discovery(error)),
+            found => found.map_err(ClientError::Discovery),
         }
     }
 
@@ -221,10 +259,14 @@ impl Authorizer {
 const PING: &[u8] = br#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#;
 
 /// What the 2025-03-26 revision takes for granted: the resource's origin is its authorization server.
-fn own_server(start: &StartUrl) -> Option<ProtectedResourceMetadata> {
+fn own_server(start: &StartUrl) -> Option<DiscoveredResource> {
     let issuer = Issuer::parse(&start.url().origin().ascii_serialization()).ok()?;
     let resource = ResourceUri::parse(start.url().as_str()).ok()?;
-    Some(ProtectedResourceMetadata::new(resource, vec![issuer]))
+    Some(DiscoveredResource {
+        metadata: ProtectedResourceMetadata::new(resource, vec![issuer]),
+        from: MetadataSource::Configured,
+        resource_match: ResourceMatch::Same,
+    })
 }
 
 impl fmt::Debug for Authorizer {

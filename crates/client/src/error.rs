@@ -1,8 +1,8 @@
 use http::StatusCode;
 use portcullis_discovery::{DiscoveryError, FetchError};
-use portcullis_metadata::{DocumentError, Issuer, OAuthError, RegistrationError};
+use portcullis_metadata::{DocumentError, Issuer, OAuthError, RegistrationError, ResourceUri};
 
-use crate::{AssertionError, InteractionError, RedirectError, StartUrlError, StoreError, Unfit};
+use crate::{AssertionError, InteractionError, RedirectError, StartUrl, StartUrlError, StoreError, Unfit};
 
 /// Why there is no token. No variant holds a token, a code or a secret.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -23,6 +23,20 @@ pub enum ClientError {
     /// The chain to the authorization server broke.
     #[error("cannot find out who issues tokens for the resource")]
     Discovery(#[source] DiscoveryError),
+    /// The resource's metadata names a resource above the start URL, and neither the person nor the caller has accepted
+    /// that ([`AuthorizerSettings::accept_broader_resource`](crate::AuthorizerSettings::accept_broader_resource)). No
+    /// request for authorization was made.
+    #[error(
+        "{start} is part of the resource {resource}: a token for it also opens the other paths there, and the server at \
+         {start} could use it for them. If that is acceptable, run `portcullis login` for this URL in a terminal, or give \
+         --accept-broader-resource"
+    )]
+    BroaderResource {
+        /// The start URL.
+        start: StartUrl,
+        /// The resource.
+        resource: ResourceUri,
+    },
     /// The resource lists no authorization server.
     #[error("the resource lists no authorization server")]
     NoServer,
@@ -45,6 +59,15 @@ pub enum ClientError {
     /// The authorization server refused to register the client.
     #[error(transparent)]
     Registration(RegistrationError),
+    /// The authorization server registered the client without the redirect URI that was asked for. The registration is
+    /// not used.
+    #[error("the authorization server {issuer} did not register the redirect URI {redirect_uri}, but others or none")]
+    RedirectNotRegistered {
+        /// The authorization server.
+        issuer: Issuer,
+        /// The redirect URI that was asked for.
+        redirect_uri: String,
+    },
     /// The client authenticates in a way that is not supported.
     #[error("the authorization server wants a client authentication that is not supported")]
     AuthenticationMethod,
@@ -117,11 +140,13 @@ impl ClientError {
             Self::Resource(error) | Self::Endpoint { error, .. } => error.code(),
             Self::NotChallenged { .. } => "client.not_challenged",
             Self::Discovery(error) => error.code(),
+            Self::BroaderResource { .. } => "client.broader_resource",
             Self::NoServer => "client.no_server",
             Self::ServerNotListed { .. } => "client.server_not_listed",
             Self::Unfit(error) => error.code(),
             Self::NoRegistration { .. } => "client.no_registration",
             Self::Registration(_) => "client.registration",
+            Self::RedirectNotRegistered { .. } => "client.redirect_not_registered",
             Self::AuthenticationMethod => "client.authentication_method",
             Self::Interaction(error) => error.code(),
             Self::Redirect(error) => error.code(),

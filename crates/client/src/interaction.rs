@@ -1,8 +1,8 @@
 use portcullis_discovery::{BoxFuture, FetchError};
-use portcullis_metadata::Issuer;
+use portcullis_metadata::{Issuer, ResourceUri};
 use url::Url;
 
-use crate::{AuthorizationRequest, ClientDetails, RedirectParameters};
+use crate::{AuthorizationRequest, ClientDetails, RedirectParameters, StartUrl};
 
 mod auto_consent;
 mod loopback_redirect;
@@ -40,6 +40,21 @@ pub trait Interaction: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<Option<ClientDetails>, InteractionError>> {
         let _ = issuer;
         Box::pin(async { Ok(None) })
+    }
+
+    /// Asks whether to sign in for `resource`, whose path is only a prefix of the path of `start`. A token for it also
+    /// opens the other paths below the resource, which may belong to others, and the server at `start` receives the
+    /// token. It is asked before the person is sent anywhere. By default the answer is no.
+    ///
+    /// # Errors
+    /// When the person cannot be asked.
+    fn accept_broader_resource<'a>(
+        &'a self,
+        start: &'a StartUrl,
+        resource: &'a ResourceUri,
+    ) -> BoxFuture<'a, Result<bool, InteractionError>> {
+        let _ = (start, resource);
+        Box::pin(async { Ok(false) })
     }
 }
 

@@ -42,8 +42,8 @@ struct Held {
     refused: Scopes,
 }
 
-/// What became of a sign-out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What became of a sign-out: of several tokens, of the one that the authorization server did least for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SignedOut {
     /// There was no token.
     WasNot,
@@ -54,6 +54,16 @@ pub enum SignedOut {
     RefreshTokenRevoked,
     /// The token is forgotten here. The authorization server revokes none, so that it lives until its end.
     Forgotten,
+}
+
+impl From<Revoked> for SignedOut {
+    fn from(revoked: Revoked) -> Self {
+        match revoked {
+            Revoked::Whole => Self::Revoked,
+            Revoked::RefreshToken => Self::RefreshTokenRevoked,
+            Revoked::Nothing => Self::Forgotten,
+        }
+    }
 }
 
 impl TokenKeeper {
@@ -87,9 +97,11 @@ impl TokenKeeper {
         self.held.read().unwrap_or_else(PoisonError::into_inner).token.clone()
     }
 
-    /// Uses a token that was got before. It is sent only if it belongs to the resource's origin.
+    /// Uses a token that was got before. One that may not be used for this URL ([`ResourceToken::is_for`]) is ignored.
     pub fn set_current(&self, token: Arc<ResourceToken>) {
-        self.held.write().unwrap_or_else(PoisonError::into_inner).token = Some(token);
+        if token.is_for(&self.start) {
+            self.held.write().unwrap_or_else(PoisonError::into_inner).token = Some(token);
+        }
     }
 
     /// A token to use now: the one in use or the store's, refreshed when it is due. None when there is none that could
@@ -141,25 +153,32 @@ impl TokenKeeper {
         self.obtain(authorizer, &demand, before, |_| false).await
     }
 
-    /// Forgets the token here and in the store, and has the authorization server revoke it where it does that. The
+    /// Forgets the token here and in the store, and has the authorization server revoke it where it does that; so with
+    /// every other token that could be used for this URL, such as one that was obtained for a path below it. The
     /// registration of the client is kept.
     ///
     /// # Errors
-    /// When the store cannot be used, and when the revocation fails: the token is forgotten then too.
+    /// When the store cannot be used, and when a revocation fails: the tokens are forgotten then too.
     pub async fn sign_out(&self) -> Result<SignedOut, ClientError> {
         let Source::Authorizer(authorizer) = &self.source else { return Ok(SignedOut::WasNot) };
         let _one_at_a_time = self.renewing.lock().await;
-        let Some(token) = self.look(authorizer)? else { return Ok(SignedOut::WasNot) };
-        let entry = authorizer.store().lock_token(token.issuer(), token.resource()).await?;
-        let latest = noticed(entry.read())?.map_or(token, Arc::new);
-        entry.remove()?;
-        *self.held.write().unwrap_or_else(PoisonError::into_inner) = Held::default();
-        drop(entry);
-        Ok(match authorizer.revoke(&self.start, &latest).await? {
-            Revoked::Whole => SignedOut::Revoked,
-            Revoked::RefreshToken => SignedOut::RefreshTokenRevoked,
-            Revoked::Nothing => SignedOut::Forgotten,
-        })
+        let mut forgotten = Vec::new();
+        while let Some(token) = self.look(authorizer)? {
+            let entry = authorizer.store().lock_token(&token).await?;
+            let latest = noticed(entry.read())?.map_or(token, Arc::new);
+            entry.remove()?;
+            *self.held.write().unwrap_or_else(PoisonError::into_inner) = Held::default();
+            forgotten.push(latest);
+        }
+        let mut outcome = Ok(SignedOut::WasNot);
+        for token in forgotten {
+            let revoked = authorizer.revoke(&self.start, &token).await.map(SignedOut::from);
+            outcome = match (outcome, revoked) {
+                (Err(error), _) | (_, Err(error)) => Err(error),
+                (Ok(one), Ok(other)) => Ok(one.max(other)),
+            };
+        }
+        outcome
     }
 
     /// One request, and what to do when the resource refuses it.

@@ -207,7 +207,7 @@ impl McpClient {
         self.endpoint.keeper().current()
     }
 
-    /// Uses a token that was got before. It is sent only if it belongs to the endpoint's origin.
+    /// Uses a token that was got before. One that may not be used for the endpoint ([`ResourceToken::is_for`]) is ignored.
     pub fn set_token(&self, token: Arc<ResourceToken>) {
         self.endpoint.keeper().set_current(token);
     }

@@ -3,6 +3,7 @@ use portcullis_metadata::{
     ClientIdMetadataDocument, ClientIdUrl, ClientMetadata, ClientRegistrationRequest, ClientRegistrationResponse,
     RegistrationError, Scopes,
 };
+use serde::Deserialize;
 use url::Url;
 
 use crate::{ClientError, credentials::Registered, server::Server};
@@ -34,9 +35,14 @@ pub(crate) async fn register(
     }
     let response = ClientRegistrationResponse::parse(&answer.body)
         .map_err(|error| ClientError::Document { endpoint: ENDPOINT, error })?;
+    let redirect_uri = registration.redirect_uri.as_str();
+    if !serves_redirect(&answer.body, redirect_uri) {
+        let (issuer, redirect_uri) = (server.issuer.clone(), redirect_uri.to_owned());
+        return Err(ClientError::RedirectNotRegistered { issuer, redirect_uri });
+    }
     Ok(Registered {
         issuer: server.issuer.clone(),
-        redirect_uri: Some(registration.redirect_uri.as_str().to_owned()),
+        redirect_uri: Some(redirect_uri.to_owned()),
         asked: registration.scopes.clone(),
         response,
     })
@@ -58,6 +64,20 @@ pub fn client_document<'a>(
 }
 
 const ENDPOINT: &str = "registration";
+
+/// Whether a registration response, which has been parsed, allows this redirect URI, compared as text.
+///
+/// RFC 7591 section 3.2.1 requires the server to return what it registered. A response without the member is accepted
+/// all the same: servers exist that return the client identifier alone, it claims nothing else, and the server refuses
+/// the authorization request if it registered another URI. An empty list claims that none is registered.
+fn serves_redirect(response: &[u8], redirect_uri: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Registered {
+        redirect_uris: Option<Vec<String>>,
+    }
+    serde_json::from_slice::<Registered>(response)
+        .is_ok_and(|registered| registered.redirect_uris.is_none_or(|uris| uris.iter().any(|uri| uri == redirect_uri)))
+}
 
 fn metadata<'a>(client_name: &str, redirect_uris: impl IntoIterator<Item = &'a Url>) -> ClientMetadata {
     let redirect_uris: Vec<_> = redirect_uris.into_iter().map(|uri| uri.as_str().to_owned()).collect();
@@ -90,4 +110,30 @@ fn authentication_method(server: &Server) -> &'static str {
         .into_iter()
         .find(|method| listed.iter().any(|listed| listed == method))
         .unwrap_or("none")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// H4: the redirect URI that was asked for is compared as text; a response that does not tell is accepted.
+    #[test]
+    fn a_registration_has_the_redirect_uri_that_was_asked_for() {
+        const ASKED: &str = "http://127.0.0.1:7777/callback";
+        for (list, expected) in [
+            (r#"["http://127.0.0.1:7777/callback"]"#, true),
+            (r#"["https://other.example/", "http://127.0.0.1:7777/callback"]"#, true),
+            ("null", true),
+            ("[]", false),
+            (r#"["http://127.0.0.1/callback"]"#, false),
+            (r#"["http://127.0.0.1:7777/callback/"]"#, false),
+            (r#"["http://localhost:7777/callback"]"#, false),
+            (r#"["https://evil.example/callback"]"#, false),
+            ("\"http://127.0.0.1:7777/callback\"", false),
+        ] {
+            let response = format!(r#"{{"client_id":"c","redirect_uris":{list}}}"#);
+            assert_eq!(serves_redirect(response.as_bytes(), ASKED), expected, "{list}");
+        }
+        assert!(serves_redirect(br#"{"client_id":"c"}"#, ASKED));
+    }
 }

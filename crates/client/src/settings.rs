@@ -27,6 +27,12 @@ pub struct AuthorizerSettings {
     pub resource_metadata: Option<ProtectedResourceMetadata>,
     /// Whether what a resource names may be at private addresses. Not by default.
     pub private_addresses: bool,
+    /// Whether to accept a resource whose path is only a prefix of the start URL's. A token for it also opens the other
+    /// paths below the resource, and the server at the start URL could use it there. When false, which is the default,
+    /// the person is asked ([`Interaction::accept_broader_resource`](crate::Interaction::accept_broader_resource)), and
+    /// without a person there is no token ([`ClientError::BroaderResource`](crate::ClientError::BroaderResource)).
+    /// [`resource_metadata`](Self::resource_metadata) needs no acceptance.
+    pub accept_broader_resource: bool,
     /// Whether to go the ways of the 2025-03-26 revision where a resource publishes no metadata: its own origin is
     /// taken for the authorization server, whose endpoints are `/authorize`, `/token` and `/register` when it publishes
     /// none either. Not by default.
@@ -46,6 +52,7 @@ impl Default for AuthorizerSettings {
             scopes: None,
             resource_metadata: None,
             private_addresses: false,
+            accept_broader_resource: false,
             revision_2025_03_26: false,
             store: CredentialStore::in_memory(),
         }

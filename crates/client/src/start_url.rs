@@ -1,3 +1,5 @@
+use std::fmt;
+
 use portcullis_metadata::{is_https_or_loopback_http, is_loopback};
 use url::Url;
 
@@ -67,9 +69,25 @@ impl StartUrl {
     }
 }
 
+/// The URL without its query, which may hold a secret.
+impl fmt::Display for StartUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = self.0.clone();
+        shown.set_query(None);
+        f.write_str(shown.as_str())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// J2: a query is not shown.
+    #[test]
+    fn a_query_is_not_shown() {
+        let start = StartUrl::parse("https://mcp.example.com/mcp?key=hush#x").unwrap();
+        assert_eq!(start.to_string(), "https://mcp.example.com/mcp");
+    }
 
     /// I9: only https and http to loopback are URLs to start from.
     #[test]

@@ -1,7 +1,6 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use portcullis_discovery::resource_matches;
-use portcullis_metadata::{Issuer, ResourceUri};
+use portcullis_metadata::Issuer;
 use url::Url;
 
 use crate::{ResourceToken, StartUrl, credentials::Registered};
@@ -20,8 +19,8 @@ use directory::Directory;
 use memory::Memory;
 use name::Name;
 
-/// Where tokens and registrations are kept: one entry for each authorization server and resource, one for each
-/// authorization server and redirect URI.
+/// Where tokens and registrations are kept: one entry for each authorization server and resource (and start URL, where
+/// that is another one), one for each authorization server and redirect URI.
 ///
 /// An entry is read by anybody who has the store and written only by who holds its lock, so that of two processes that
 /// want to refresh the same token one waits, and then finds the other's. Cheap to clone.
@@ -63,7 +62,8 @@ impl CredentialStore {
             .map(|directory| directory.join("portcullis"))
     }
 
-    /// The tokens that are kept for the resource at `start`, the closest match first, then the latest.
+    /// The tokens that may be used for `start` ([`ResourceToken::is_for`]): those that were obtained for it first, then
+    /// the latest.
     ///
     /// # Errors
     /// When an entry cannot be read. One that cannot be understood is reported once, and then kept aside.
@@ -72,18 +72,23 @@ impl CredentialStore {
         for name in self.0.names(&Name::tokens_of(start.url()))? {
             let Some(bytes) = self.0.read(&name)? else { continue };
             match record::token(&bytes) {
-                Some(token) if fits(&token, start) => found.push(token),
+                Some(token) if token.is_for(start) && Name::token(&token) == name => found.push(token),
                 Some(_) => {}
                 None => return Err(self.0.put_aside(&name)),
             }
         }
-        found.sort_by_key(|token| std::cmp::Reverse((token.resource().as_str().len(), token.obtained())));
+        found.sort_by_key(|token| std::cmp::Reverse((token.start() == Some(start), token.obtained())));
         Ok(found)
     }
 
     /// Locks the entry of a token.
-    pub(crate) async fn lock_token(&self, issuer: &Issuer, resource: &ResourceUri) -> Result<TokenEntry, StoreError> {
-        Ok(TokenEntry(self.lock(Name::token(issuer, resource), SHORT).await?))
+    pub(crate) async fn lock_token(&self, token: &ResourceToken) -> Result<TokenEntry, StoreError> {
+        Ok(TokenEntry(self.lock(Name::token(token), SHORT).await?))
+    }
+
+    /// Whether two tokens have the same entry, so that the one that is written last is kept.
+    pub(crate) fn share_entry(one: &ResourceToken, other: &ResourceToken) -> bool {
+        Name::token(one) == Name::token(other)
     }
 
     /// Locks the signing in to a resource, so that of several processes one asks the person.
@@ -138,11 +143,6 @@ pub(crate) fn noticed<T>(read: Result<Option<T>, StoreError>) -> Result<Option<T
     }
 }
 
-/// Of the same origin, and below the resource that the token is for.
-fn fits(token: &ResourceToken, start: &StartUrl) -> bool {
-    *token.origin() == start.url().origin() && resource_matches(token.resource(), start.url())
-}
-
 /// The one who may write an entry now.
 struct Locked {
     backend: Arc<Backend>,
@@ -162,7 +162,8 @@ pub(crate) struct TokenEntry(Locked);
 
 impl TokenEntry {
     pub(crate) fn read(&self) -> Result<Option<ResourceToken>, StoreError> {
-        self.0.read(record::token)
+        // The name is a hash: what the entry says of itself is what counts.
+        Ok(self.0.read(record::token)?.filter(|token| Name::token(token) == self.0.name))
     }
 
     pub(crate) fn write(&self, token: &ResourceToken) -> Result<(), StoreError> {

@@ -1,6 +1,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use http::{HeaderMap, HeaderValue, Method, header};
+use portcullis_discovery::ResourceMatch;
 use portcullis_metadata::{AccessToken, Issuer, ResourceUri, Scopes, Secret, TokenResponse, UnixTime};
 use url::{Origin, Url};
 use zeroize::Zeroizing;
@@ -14,11 +15,14 @@ use crate::{
 pub struct ResourceToken(Parts);
 
 /// What a token is made of.
+#[derive(Clone)]
 pub(crate) struct Parts {
     pub(crate) access_token: AccessToken,
     pub(crate) scheme: Scheme,
     pub(crate) refresh_token: Option<Secret>,
     pub(crate) origin: Origin,
+    /// The URL that it was obtained for. Missing in what was stored before that was written down.
+    pub(crate) start: Option<StartUrl>,
     pub(crate) issuer: Issuer,
     pub(crate) resource: ResourceUri,
     /// The client that it was given to, which alone can refresh it.
@@ -64,6 +68,7 @@ impl ResourceToken {
             scheme,
             refresh_token: response.refresh_token,
             origin: purpose.start.url().origin(),
+            start: Some(purpose.start.clone()),
             issuer: purpose.issuer.clone(),
             resource: purpose.resource.clone(),
             client_id: purpose.client_id.map(str::to_owned),
@@ -77,38 +82,21 @@ impl ResourceToken {
     /// The token that took this one's place: what the answer does not name stays as it was (RFC 6749 section 6).
     pub(crate) fn refreshed(&self, response: TokenResponse, now: UnixTime) -> Result<Self, ClientError> {
         let scheme = scheme(&response, self.binding())?;
-        let held = &self.0;
+        let held = self.0.clone();
         Ok(Self(Parts {
             access_token: response.access_token,
             scheme,
-            refresh_token: response.refresh_token.or_else(|| held.refresh_token.clone()),
-            origin: held.origin.clone(),
-            issuer: held.issuer.clone(),
-            resource: held.resource.clone(),
-            client_id: held.client_id.clone(),
-            asked: held.asked.clone(),
-            granted: response.scope.map_or_else(|| held.granted.clone(), |granted| Scopes::parse(&granted).ok()),
+            refresh_token: response.refresh_token.or(held.refresh_token),
+            granted: response.scope.map_or(held.granted, |granted| Scopes::parse(&granted).ok()),
             obtained: now,
             expires: end(response.expires_in, now),
+            ..held
         }))
     }
 
     /// The same token, once its refresh token is worth nothing.
     pub(crate) fn without_refresh(&self) -> Self {
-        let held = &self.0;
-        Self(Parts {
-            access_token: held.access_token.clone(),
-            scheme: held.scheme.clone(),
-            refresh_token: None,
-            origin: held.origin.clone(),
-            issuer: held.issuer.clone(),
-            resource: held.resource.clone(),
-            client_id: held.client_id.clone(),
-            asked: held.asked.clone(),
-            granted: held.granted.clone(),
-            obtained: held.obtained,
-            expires: held.expires,
-        })
+        Self(Parts { refresh_token: None, ..self.0.clone() })
     }
 
     pub(crate) fn from_parts(parts: Parts) -> Self {
@@ -176,6 +164,18 @@ impl ResourceToken {
         &self.0.resource
     }
 
+    /// The URL that it was obtained for. None for a token that was stored before that was written down.
+    pub fn start(&self) -> Option<&StartUrl> {
+        self.0.start.as_ref()
+    }
+
+    /// Whether it may be used for what starts from `start`: the URL that it was obtained for, or its resource's own URL,
+    /// one trailing slash aside. Another path of the same origin may belong to somebody else and needs its own sign-in.
+    pub fn is_for(&self, start: &StartUrl) -> bool {
+        let is_own = self.start() == Some(start);
+        self.0.origin == start.url().origin() && (is_own || is_resource(self.resource(), start))
+    }
+
     /// The client that it was given to, where the client has a name.
     pub fn client_id(&self) -> Option<&str> {
         self.0.client_id.as_deref()
@@ -215,10 +215,6 @@ impl ResourceToken {
         self.0.access_token == other.0.access_token
     }
 
-    pub(crate) fn origin(&self) -> &Origin {
-        &self.0.origin
-    }
-
     pub(crate) fn asked(&self) -> &Scopes {
         &self.0.asked
     }
@@ -229,6 +225,11 @@ impl ResourceToken {
             Scheme::Dpop(binding) => Some(binding.clone()),
         }
     }
+}
+
+/// Whether the resource is the very thing at `start`.
+pub(crate) fn is_resource(resource: &ResourceUri, start: &StartUrl) -> bool {
+    ResourceMatch::of(resource, start.url()) == Some(ResourceMatch::Same)
 }
 
 /// The header for a token, marked so that no HTTP library shows it.
@@ -295,6 +296,34 @@ mod tests {
             "data:text/plain,x",
         ] {
             assert!(sent(url).is_none(), "{url}");
+        }
+    }
+
+    /// H4: a token serves the URL that it was obtained for and its resource, and nothing else.
+    #[test]
+    fn a_token_is_for_its_start_and_its_resource() {
+        let obtained = |resource: &str, start: Option<&str>| {
+            let mut parts = token(r#"{"access_token":"hush","token_type":"bearer"}"#).unwrap().parts().clone();
+            parts.start = start.map(|start| StartUrl::parse(start).unwrap());
+            parts.resource = ResourceUri::parse(resource).unwrap();
+            ResourceToken::from_parts(parts)
+        };
+        let (root, path) = ("https://mcp.example.com/", "https://mcp.example.com/a/mcp");
+        for (resource, start, other, expected) in [
+            (root, Some(path), path, true),
+            (root, Some(path), "https://mcp.example.com", true),
+            (root, Some(path), "https://mcp.example.com/a/mcp/", false),
+            (root, Some(path), "https://mcp.example.com/evil/mcp", false),
+            (root, Some(path), "https://mcp.example.com/a/mcp?b", false),
+            (root, Some(root), path, false),
+            (root, None, path, false),
+            (root, None, root, true),
+            (path, None, "https://mcp.example.com/a/mcp/", true),
+            (path, None, "https://mcp.example.com/a/mcp/b", false),
+            (path, Some(path), "https://mcp.example.com:444/a/mcp", false),
+        ] {
+            let token = obtained(resource, start);
+            assert_eq!(token.is_for(&StartUrl::parse(other).unwrap()), expected, "{resource} {start:?} {other}");
         }
     }
 

@@ -237,13 +237,13 @@ async fn metadata_does_not_lead_into_private_networks() {
     }
 }
 
-/// G6, I3: endpoints over plain http elsewhere, and addresses that are no web pages, are neither asked nor opened.
+/// G6, G9, I3: endpoints over plain http elsewhere, and addresses that are no web pages, are neither asked nor opened.
 #[tokio::test]
 async fn only_safe_endpoints_are_used() {
     for (member, url, code) in [
-        ("token_endpoint", "http://auth.example.com/token", "fetch.refused.scheme"),
-        ("registration_endpoint", "http://auth.example.com/register", "fetch.refused.scheme"),
-        ("authorization_endpoint", "http://auth.example.com/authorize", "server.unsafe_endpoint"),
+        ("token_endpoint", "http://auth.example.com/token", "discovery.insecure_endpoint"),
+        ("registration_endpoint", "http://auth.example.com/register", "discovery.insecure_endpoint"),
+        ("authorization_endpoint", "http://auth.example.com/authorize", "discovery.insecure_endpoint"),
         ("authorization_endpoint", "https://user@auth.example.com/authorize", "server.unsafe_endpoint"),
         ("authorization_endpoint", "javascript:alert(1)", "discovery.document"),
         ("authorization_endpoint", "file:///etc/passwd", "discovery.document"),
@@ -260,6 +260,34 @@ async fn only_safe_endpoints_are_used() {
         site.change(&from, &format!("\"{member}\":\"{url}\""));
         assert_eq!(site.code_of().await, code, "{member} {url}");
     }
+    // What this client does not use counts too, and neither a registration nor a sign-in follows.
+    for member in ["introspection_endpoint", "revocation_endpoint", "jwks_uri", "device_authorization_endpoint"] {
+        let site = Site::new().await;
+        site.change("\"issuer\"", &format!("\"{member}\":\"http://auth.example.com/x\",\"issuer\""));
+        assert_eq!(site.code_of().await, "discovery.insecure_endpoint", "{member}");
+        assert!(!site.was_asked("/register") && !site.was_asked("/token"));
+    }
+}
+
+/// H4: a registration for other redirect URIs than the one that was asked for is not used.
+#[tokio::test]
+async fn a_registration_of_other_redirects_is_not_used() {
+    for redirects in ["[]", r#"["https://evil.example/callback"]"#] {
+        let site = Site::new().await;
+        site.json("/register", &format!(r#"{{"client_id":"c","redirect_uris":{redirects}}}"#));
+        assert_eq!(site.code_of().await, "client.redirect_not_registered", "{redirects}");
+        assert!(!site.was_asked("/token"));
+    }
+}
+
+/// H4: metadata that claims the whole origin for one path is refused unless the caller accepts that.
+#[tokio::test]
+async fn a_broader_resource_is_refused() {
+    let site = Site::new().await;
+    let base = &site.base;
+    site.json(PRM, &format!(r#"{{"resource":"{base}/","authorization_servers":["{base}"]}}"#));
+    assert_eq!(site.code_of().await, "client.broader_resource");
+    assert!(!site.was_asked("/register") && !site.was_asked("/token"));
 }
 
 /// G6: redirects are not followed, wherever they lead.

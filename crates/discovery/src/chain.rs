@@ -9,17 +9,19 @@ use url::Url;
 
 use crate::{Fetch, FetchRequest, UrlPolicy, without_query};
 
+mod endpoints;
 mod error;
 mod resource_match;
 
+pub use endpoints::{InsecureEndpoint, insecure_endpoints};
 pub use error::{Attempt, Attempts, DiscoveryError, Outcome};
-pub use resource_match::resource_matches;
+pub use resource_match::ResourceMatch;
 
 /// The chain from a resource's URL to the metadata of the servers that issue tokens for it (RFC 9728 section 5,
 /// RFC 8414 section 3). It holds no state and caches nothing.
 ///
-/// It reads documents and compares identifiers; it does not judge whether an authorization server is fit for a
-/// certain grant.
+/// It reads documents, compares identifiers, and refuses authorization servers with insecure endpoints; it does not
+/// check whether an authorization server supports a certain grant.
 #[derive(Clone)]
 pub struct Discovery {
     fetch: Arc<dyn Fetch>,
@@ -33,6 +35,9 @@ pub struct DiscoveredResource {
     pub metadata: ProtectedResourceMetadata,
     /// Where it came from.
     pub from: MetadataSource,
+    /// How its `resource` relates to the URL that was asked for. Whether a broader one is acceptable is the caller's
+    /// decision.
+    pub resource_match: ResourceMatch,
 }
 
 /// Where a protected resource's metadata came from.
@@ -97,7 +102,9 @@ impl Discovery {
     ///
     /// # Errors
     /// [`DiscoveryError::NotFound`] when no place has it; [`DiscoveryError::IssuerMismatch`], finally, when a document
-    /// names another issuer than the one asked for, compared byte for byte (RFC 8414 section 3.3).
+    /// names another issuer than the one asked for, compared byte for byte (RFC 8414 section 3.3);
+    /// [`DiscoveryError::InsecureEndpoint`], finally, when it names an endpoint that is neither `https` nor `http` to
+    /// loopback where the policy allows that ([`insecure_endpoints`]).
     pub async fn authorization_server(&self, issuer: &Issuer) -> Result<AuthorizationServerMetadata, DiscoveryError> {
         let mut attempts = Attempts::default();
         for url in authorization_server_urls(issuer) {
@@ -105,10 +112,21 @@ impl Discovery {
                 if metadata.issuer != *issuer {
                     return Err(DiscoveryError::IssuerMismatch { asked: issuer.clone(), found: metadata.issuer });
                 }
-                return Ok(metadata);
+                return self.secure(metadata);
             }
         }
         Err(DiscoveryError::NotFound(attempts))
+    }
+
+    /// The metadata, when all its endpoints are secure.
+    fn secure(&self, metadata: AuthorizationServerMetadata) -> Result<AuthorizationServerMetadata, DiscoveryError> {
+        match insecure_endpoints(&metadata, self.policy).into_iter().next() {
+            None => Ok(metadata),
+            Some(InsecureEndpoint { member, url }) => {
+                let url = without_query(&url);
+                Err(DiscoveryError::InsecureEndpoint { issuer: metadata.issuer, member, url })
+            }
+        }
     }
 
     /// One place: its document, or nothing with the outcome noted, or the error that ends the search.
@@ -144,11 +162,12 @@ fn fitting(
     metadata: ProtectedResourceMetadata,
     from: MetadataSource,
 ) -> Result<DiscoveredResource, DiscoveryError> {
-    if resource_matches(&metadata.resource, asked) {
-        Ok(DiscoveredResource { metadata, from })
-    } else {
-        let found = without_query(metadata.resource.url());
-        Err(DiscoveryError::ResourceMismatch { asked: without_query(asked), found })
+    match ResourceMatch::of(&metadata.resource, asked) {
+        Some(resource_match) => Ok(DiscoveredResource { metadata, from, resource_match }),
+        None => {
+            let found = without_query(metadata.resource.url());
+            Err(DiscoveryError::ResourceMismatch { asked: without_query(asked), found })
+        }
     }
 }
 

@@ -43,7 +43,8 @@ mod resolver;
 mod tls;
 
 pub use chain::{
-    Attempt, Attempts, DiscoveredResource, Discovery, DiscoveryError, MetadataSource, Outcome, resource_matches,
+    Attempt, Attempts, DiscoveredResource, Discovery, DiscoveryError, InsecureEndpoint, MetadataSource, Outcome,
+    ResourceMatch, insecure_endpoints,
 };
 pub use error::{FetchError, NetworkError, NetworkFailure, Refusal, SettingsError};
 pub use fetch::{BodyStream, BoxFuture, Fetch, FetchRequest, FetchResponse, OpenResponse};

@@ -1,7 +1,7 @@
 //! An authorization server's metadata (RFC 8414, OpenID Connect Discovery 1.0).
 
 use http::StatusCode;
-use portcullis_discovery::{FetchResponse, UrlPolicy};
+use portcullis_discovery::{FetchResponse, UrlPolicy, insecure_endpoints};
 use portcullis_metadata::{AuthorizationServerMetadata, DocumentError, Issuer};
 use url::Url;
 
@@ -78,6 +78,7 @@ pub(crate) fn judge_document(metadata: &AuthorizationServerMetadata, policy: Url
         judge_endpoint("token_endpoint", metadata.token_endpoint.as_ref(), policy),
         judge_code(metadata),
     ];
+    findings.extend(insecure_others(metadata, policy));
     findings.extend(judge_grants(metadata));
     findings.push(judge_pkce(metadata));
     findings.extend(registration::judge(metadata, policy));
@@ -102,6 +103,21 @@ fn judge_endpoint(member: &'static str, url: Option<&Url>, policy: UrlPolicy) ->
             ),
         },
     }
+}
+
+/// The members with a finding of their own.
+const CHECKED_APART: [&str; 3] = ["authorization_endpoint", "token_endpoint", "registration_endpoint"];
+
+/// The problem of the other endpoints, if there is one. Clients may never use them, but a careful client refuses the
+/// whole document for one that is insecure.
+fn insecure_others(metadata: &AuthorizationServerMetadata, policy: UrlPolicy) -> Option<Finding> {
+    let refused = insecure_endpoints(metadata, policy);
+    let refused: Vec<_> =
+        refused.iter().map(|it| it.member.as_str()).filter(|member| !CHECKED_APART.contains(member)).collect();
+    (!refused.is_empty()).then(|| {
+        let text = format!("neither https nor http to loopback: {}", text::list(refused));
+        Finding::problem(ENDPOINTS, text, "publish https URLs in every member of the document")
+    })
 }
 
 fn judge_code(metadata: &AuthorizationServerMetadata) -> Finding {

@@ -1,7 +1,7 @@
 //! The resource's metadata document (RFC 9728).
 
 use http::{StatusCode, header::CONTENT_TYPE};
-use portcullis_discovery::{FetchResponse, resource_matches};
+use portcullis_discovery::{FetchResponse, ResourceMatch};
 use portcullis_metadata::ProtectedResourceMetadata;
 use url::Url;
 
@@ -95,16 +95,19 @@ fn judge_content_type(response: &FetchResponse) -> Finding {
 
 fn judge_match(asked: &Url, metadata: &ProtectedResourceMetadata) -> Finding {
     let named = text::quoted(metadata.resource.as_str());
-    if metadata.resource.url() == asked {
-        Finding::met(MATCH, format!("it is about this resource: {named}"))
-    } else if resource_matches(&metadata.resource, asked) {
-        Finding::note(MATCH, format!("it is about {named}, of which the URL is a part: MCP clients accept that"))
-    } else {
-        Finding::problem(
+    match ResourceMatch::of(&metadata.resource, asked) {
+        Some(ResourceMatch::Same) => Finding::met(MATCH, format!("it is about this resource: {named}")),
+        Some(ResourceMatch::PathPrefix) => Finding::warning(
+            MATCH,
+            format!("it is about {named}, of which the URL is only a part: a token for it also opens the other paths"),
+            "let `resource` be the URL that clients use: careful clients refuse a broader one, or ask the person first",
+        ),
+        Some(_) => Finding::note(MATCH, format!("it is about {named}, which is the URL without its query")),
+        None => Finding::problem(
             MATCH,
             format!("it is about another resource: {named}"),
             "let `resource` be the URL that clients use; behind a proxy, set the public base URL",
-        )
+        ),
     }
 }
 

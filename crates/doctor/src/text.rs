@@ -1,13 +1,14 @@
 //! Texts of a peer, made fit to be shown.
 
+use portcullis_metadata::EscapedText;
 use url::Url;
 
 /// How many characters of a peer's text are shown.
 const SHOWN: usize = 200;
 
-/// A peer's text without control characters, which a terminal might obey, and not longer than a line or two.
+/// A peer's text as [`EscapedText`], not longer than a line or two.
 pub(crate) fn quoted(text: &str) -> String {
-    let mut shown: String = text.chars().take(SHOWN).flat_map(shown_char).collect();
+    let mut shown = EscapedText::first(text, SHOWN).to_string();
     if text.chars().nth(SHOWN).is_some() {
         shown.push('…');
     }
@@ -16,7 +17,7 @@ pub(crate) fn quoted(text: &str) -> String {
 
 /// As [`quoted`], for texts that are longer by nature.
 pub(crate) fn line(text: &str) -> String {
-    text.chars().take(10 * SHOWN).flat_map(shown_char).collect()
+    EscapedText::first(text, 10 * SHOWN).to_string()
 }
 
 /// A URL without query, fragment and user information.
@@ -46,23 +47,18 @@ pub(crate) fn list<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     shown
 }
 
-/// Letters of any script stand as they are; what moves the cursor, turns the direction of the text or is not there to
-/// see is written out.
-fn shown_char(c: char) -> impl Iterator<Item = char> {
-    let invisible = c.is_control()
-        || matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}');
-    let (plain, escaped) = if invisible { (None, Some(c.escape_unicode())) } else { (Some(c), None) };
-    plain.into_iter().chain(escaped.into_iter().flatten())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// J8: a terminal sees neither controls nor characters that are invisible.
     #[test]
     fn a_terminal_sees_no_control_character() {
-        assert_eq!(quoted("a\u{1b}[2Jb\r\n\u{202e}c"), "a\\u{1b}[2Jb\\u{d}\\u{a}\\u{202e}c");
-        assert_eq!(quoted("Zoë"), "Zoë");
+        for shown in [quoted, line] {
+            assert_eq!(shown("a\u{1b}[2Jb\r\n\u{202e}c"), "a\\u{1b}[2Jb\\u{d}\\u{a}\\u{202e}c");
+            assert_eq!(shown("\u{ad}\u{3164}\u{e0041}"), "\\u{ad}\\u{3164}\\u{e0041}");
+            assert_eq!(shown("Zoë"), "Zoë");
+        }
     }
 
     #[test]

@@ -158,7 +158,9 @@ impl<B: Body<Data = Bytes>> Body for EndpointBody<B> {
         match &self.kind {
             Kind::Own { data } => data.is_empty(),
             Kind::Inner { body, .. } => body.is_end_stream(),
-            Kind::HeldBack { held, rest, .. } => held.is_empty() && rest.as_ref().is_none_or(|rest| rest.is_end_stream()),
+            Kind::HeldBack { held, rest, .. } => {
+                held.is_empty() && rest.as_ref().is_none_or(|rest| rest.is_end_stream())
+            }
         }
     }
 

@@ -6,8 +6,8 @@ use portcullis_mcp::{Limits, Revisions};
 use tower_layer::Layer;
 
 use crate::{
-    BodyBudget, Endpoint, EndpointBody, EndpointSettings, SettingsError, StreamRegistry, respond::Refused, rules::Rules,
-    session::Sessions, upstream_revisions::UpstreamRevisions,
+    BodyBudget, Endpoint, EndpointBody, EndpointSettings, SettingsError, StreamRegistry, respond::Refused,
+    rules::Rules, session::Sessions, upstream_revisions::UpstreamRevisions,
 };
 
 /// Puts a service of [`Admitted`](crate::Admitted) requests behind the endpoint.

@@ -19,7 +19,13 @@ use std::fmt::{self, Write as _};
 #[derive(Clone, Copy)]
 pub struct EscapedText<'a>(pub &'a str);
 
-impl EscapedText<'_> {
+impl<'a> EscapedText<'a> {
+    /// The first `characters` characters of a text. An escaped character counts as one.
+    pub fn first(text: &'a str, characters: usize) -> Self {
+        let end = text.char_indices().nth(characters).map_or(text.len(), |(position, _)| position);
+        Self(text.get(..end).unwrap_or(text))
+    }
+
     /// Returns whether a character is escaped.
     pub fn escapes(character: char) -> bool {
         character.is_control() || is_separator(character) || is_ignorable(character)
@@ -124,6 +130,13 @@ mod tests {
     fn visible_text_is_unchanged() {
         for text in ["", "plain text", "Zoë", "日本語", "العربية", "e\u{301}", "🦀", r"C:\u{1b}"] {
             assert_eq!(EscapedText(text).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_text_is_cut_between_characters() {
+        for (characters, expected) in [(0, ""), (1, "日"), (2, r"日\u{1b}"), (3, r"日\u{1b}c"), (4, r"日\u{1b}c")] {
+            assert_eq!(EscapedText::first("日\u{1b}c", characters).to_string(), expected);
         }
     }
 

@@ -166,6 +166,10 @@ pub(crate) struct SignIn {
     /// Follow URLs that servers name into private networks too.
     #[arg(long)]
     pub(crate) allow_private: bool,
+    /// Sign in although the server says that it is part of a broader resource, such as a whole host. The token then also
+    /// opens the other paths there, and the server could use it for them. A terminal asks without this.
+    #[arg(long)]
+    pub(crate) accept_broader_resource: bool,
     /// A PEM file of certificates to trust for the resource itself, beside the machine's own.
     #[arg(long, value_name = "FILE")]
     pub(crate) ca_file: Option<PathBuf>,

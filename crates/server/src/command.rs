@@ -11,31 +11,22 @@ pub(crate) mod idp;
 pub(crate) mod login;
 pub(crate) mod serve;
 mod sign_in;
+mod text;
 
-use std::{
-    fmt::Display,
-    io::{self, Write as _},
-};
+use std::io;
 
 use owo_colors::{OwoColorize as _, Stream};
+use portcullis_metadata::EscapedText;
 
-/// Prints what went wrong, on one line. A reader of our output that went away, such as `head`, is nothing wrong.
+use text::{print, print_json, tell};
+
+/// Prints what went wrong, on one line; text of other parties in it is escaped. A reader of our output that went away, such as `head`, is nothing wrong.
 pub(crate) fn report(error: &anyhow::Error) {
     if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
         return;
     }
-    tell(format_args!("{} {error:#}", "error:".if_supports_color(Stream::Stderr, |text| text.red())));
-}
-
-/// Writes a line to standard output: what the command was asked for.
-fn print(line: impl Display) -> io::Result<()> {
-    writeln!(io::stdout().lock(), "{line}")
-}
-
-/// Writes a line to standard error: what a person wants to know beside it.
-fn tell(line: impl Display) {
-    // Standard error that is gone leaves nowhere to say so.
-    let _ = writeln!(io::stderr().lock(), "{line}");
+    let (label, error) = ("error:".if_supports_color(Stream::Stderr, |text| text.red()), format!("{error:#}"));
+    tell(format_args!("{label} {}", EscapedText(&error)));
 }
 
 /// The runtime for everything that is not a request of the data path. It lives on the main thread.

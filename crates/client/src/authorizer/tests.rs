@@ -9,6 +9,7 @@ use crate::testing::{
 };
 
 mod binding;
+mod broader_resource;
 mod registration;
 
 fn authorizer(network: &Arc<Network>, person: &Arc<Person>, settings: AuthorizerSettings) -> Authorizer {
@@ -79,18 +80,6 @@ async fn a_challenge_that_is_brought_is_answered() {
     assert_eq!((token.access_token().secret(), token.is_bound()), ("hush", false));
     assert_eq!(query(&person.last_visit())["scope"], "brought");
     assert!(network.to(RESOURCE).is_empty());
-}
-
-/// I1, G2: the resource's metadata may name a wider resource; that value is the one sent.
-#[tokio::test]
-async fn the_metadatas_resource_is_the_one_sent() {
-    let network =
-        but(|request| (request.url.as_str() == PRM).then(|| Reply::json(200, prm("https://mcp.example.com"))));
-    let person = Person::consents();
-    let token = run(&network, &person).await.unwrap();
-    assert_eq!(token.resource().as_str(), "https://mcp.example.com");
-    assert_eq!(query(&person.last_visit())["resource"], "https://mcp.example.com");
-    assert_eq!(form(&network.to(TOKEN)[0])["resource"], "https://mcp.example.com");
 }
 
 /// G2: metadata of another resource ends it before any authorization server is asked.

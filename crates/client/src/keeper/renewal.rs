@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Authorizer, ClientError, ResourceToken, StartUrl, demand::Demand, store::noticed};
+use crate::{Authorizer, ClientError, CredentialStore, ResourceToken, StartUrl, demand::Demand, store::noticed};
 
 /// The first token of the store that will do.
 pub(super) fn stored(
@@ -31,11 +31,15 @@ pub(super) async fn obtain(
     if let Some(other) = stored(&authorizer, &start, &will_do)? {
         return Ok(other);
     }
-    let token = Arc::new(authorizer.obtain(&start, &demand).await?);
-    store.lock_token(token.issuer(), token.resource()).await?.write(&token)?;
-    if let Some(before) = before.filter(|before| before.issuer() != token.issuer()) {
-        // The resource has another authorization server now.
-        store.lock_token(before.issuer(), before.resource()).await?.remove()?;
+    let token = Arc::new(authorizer.obtain(&start, &demand, before.as_deref()).await?);
+    store.lock_token(&token).await?.write(&token)?;
+    // The resource has another authorization server now, or calls itself otherwise. What was obtained for another URL
+    // stays.
+    let is_replaced = |before: &ResourceToken| {
+        before.start().is_none_or(|own| *own == start) && !CredentialStore::share_entry(before, &token)
+    };
+    if let Some(before) = before.filter(|before| is_replaced(before)) {
+        store.lock_token(&before).await?.remove()?;
     }
     Ok(token)
 }
@@ -53,7 +57,7 @@ pub(super) async fn refresh(
     start: StartUrl,
     token: Arc<ResourceToken>,
 ) -> Result<Refreshed, ClientError> {
-    let entry = authorizer.store().lock_token(token.issuer(), token.resource()).await?;
+    let entry = authorizer.store().lock_token(&token).await?;
     let stored = noticed(entry.read())?.map(Arc::new).filter(|stored| !stored.is_same(&token));
     if let Some(stored) = &stored
         && !stored.is_due(authorizer.clock().unix())

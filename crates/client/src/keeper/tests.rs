@@ -18,6 +18,7 @@ use crate::{
 mod renewal;
 mod sign_out;
 mod step_up;
+mod stored;
 
 /// An authorization server that counts, rotates, and refuses what it does not know.
 #[derive(Default)]

@@ -64,7 +64,7 @@ impl MessageStream {
                             continue;
                         }
                         match serde_json::from_str(&event.data) {
-                            Ok(message) => self.ready.push_back(message),
+                            Ok(sent) => self.ready.extend(messages(sent)),
                             Err(_) => return self.fail(McpError::Answer),
                         }
                     }
@@ -79,8 +79,9 @@ impl MessageStream {
         Self { body: Some(body), decoder, ready, last_event: None, retry: None }
     }
 
-    fn one(message: Value) -> Self {
-        let (decoder, ready) = (Decoder::new(0), VecDeque::from([message]));
+    /// What came as a whole.
+    fn whole(sent: Value) -> Self {
+        let (decoder, ready) = (Decoder::new(0), messages(sent).into());
         Self { body: None, decoder, ready, last_event: None, retry: None }
     }
 
@@ -130,6 +131,14 @@ impl Answer {
     }
 }
 
+/// One message, or those of a batch, which servers of 2025-03-26 may send.
+fn messages(sent: Value) -> Vec<Value> {
+    match sent {
+        Value::Array(batch) => batch,
+        message => vec![message],
+    }
+}
+
 /// The answer to a request.
 pub(super) async fn of(response: OpenResponse, id: Option<u64>, limits: &Limits) -> Result<Answer, McpError> {
     let status = response.status;
@@ -140,7 +149,7 @@ pub(super) async fn of(response: OpenResponse, id: Option<u64>, limits: &Limits)
         Content::Stream => MessageStream::of(response.body, limits),
         Content::Json => {
             let body = whole(response.body, limits).await?;
-            MessageStream::one(serde_json::from_slice(&body).map_err(|_| McpError::Answer)?)
+            MessageStream::whole(serde_json::from_slice(&body).map_err(|_| McpError::Answer)?)
         }
         Content::Other => return Err(McpError::Answer),
     };

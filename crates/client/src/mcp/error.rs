@@ -3,7 +3,7 @@ use std::fmt;
 use http::StatusCode;
 use portcullis_discovery::FetchError;
 use portcullis_mcp::sse::StreamError;
-use portcullis_metadata::Scopes;
+use portcullis_metadata::{EscapedText, Scopes};
 use serde_json::Value;
 
 use crate::ClientError;
@@ -132,11 +132,10 @@ impl RpcError {
 /// The most characters of a server's text that are shown.
 const MAX_SHOWN: usize = 1000;
 
-/// Control characters are left out, so that it is safe on a terminal.
+/// The server's text as [`EscapedText`], 1,000 characters at most, so that it is safe on a terminal.
 impl fmt::Display for RpcError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the server reports error {}: ", self.code)?;
-        self.message.chars().filter(|c| !c.is_control()).take(MAX_SHOWN).try_for_each(|c| fmt::Write::write_char(f, c))
+        write!(f, "the server reports error {}: {}", self.code, EscapedText::first(&self.message, MAX_SHOWN))
     }
 }
 

@@ -1,16 +1,24 @@
 use std::fmt::Write as _;
 
-use portcullis_metadata::{Issuer, ResourceUri};
+use portcullis_metadata::Issuer;
 use sha2::{Digest as _, Sha256};
 use url::Url;
+
+use crate::{ResourceToken, token::is_resource};
 
 /// The name of an entry: its kind and hashes, so that no URL becomes part of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Name(pub(super) String);
 
 impl Name {
-    pub(super) fn token(issuer: &Issuer, resource: &ResourceUri) -> Self {
-        let own = hash(&[issuer.as_str(), resource.as_str()]);
+    /// Tokens for one resource share an entry, except those that were obtained for another URL than the resource's: each
+    /// of these URLs has its own.
+    pub(super) fn token(token: &ResourceToken) -> Self {
+        let (issuer, resource) = (token.issuer().as_str(), token.resource());
+        let own = match token.start().filter(|start| !is_resource(resource, start)) {
+            Some(start) => hash(&[issuer, resource.as_str(), start.url().as_str()]),
+            None => hash(&[issuer, resource.as_str()]),
+        };
         Self(format!("{}{own}", Self::tokens_of(resource.url())))
     }
 

@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 
 use super::StoreError;
 use crate::{
-    ResourceToken,
+    ResourceToken, StartUrl,
     credentials::Registered,
     dpop::DpopBinding,
     token::{Parts, Scheme},
@@ -24,6 +24,8 @@ const VERSION: u32 = 1;
 struct TokenRecord<'a> {
     version: u32,
     origin: Cow<'a, str>,
+    /// The URL that the token was obtained for. Missing in what was written before it was kept.
+    start: Option<Cow<'a, str>>,
     issuer: Cow<'a, str>,
     resource: Cow<'a, str>,
     client_id: Option<Cow<'a, str>>,
@@ -61,6 +63,7 @@ pub(super) fn of_token(token: &ResourceToken) -> Result<Zeroizing<Vec<u8>>, Stor
     written(&TokenRecord {
         version: VERSION,
         origin: parts.origin.ascii_serialization().into(),
+        start: parts.start.as_ref().map(|start| start.url().as_str().into()),
         issuer: parts.issuer.as_str().into(),
         resource: parts.resource.as_str().into(),
         client_id: parts.client_id.as_deref().map(Cow::from),
@@ -88,8 +91,10 @@ pub(super) fn token(bytes: &[u8]) -> Option<ResourceToken> {
     };
     let resource = ResourceUri::parse(&record.resource).ok()?;
     let origin = Url::parse(&record.origin).ok()?.origin();
+    let start = record.start.as_deref().map(StartUrl::parse).transpose().ok()?;
     // A token goes to its resource's origin alone, whatever a file says.
-    if origin != resource.url().origin() || record.access_token.is_empty() {
+    let is_elsewhere = start.as_ref().is_some_and(|start| start.url().origin() != origin);
+    if is_elsewhere || origin != resource.url().origin() || record.access_token.is_empty() {
         return None;
     }
     Some(ResourceToken::from_parts(Parts {
@@ -97,6 +102,7 @@ pub(super) fn token(bytes: &[u8]) -> Option<ResourceToken> {
         scheme,
         refresh_token: record.refresh_token.map(|token| Secret::new(&*token)),
         origin,
+        start,
         issuer: Issuer::parse(&record.issuer).ok()?,
         resource,
         client_id: record.client_id.map(Cow::into_owned),

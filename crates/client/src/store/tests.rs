@@ -1,6 +1,6 @@
 use std::{fs, process::Command};
 
-use portcullis_metadata::{AccessToken, ClientRegistrationResponse, Scopes, Secret, UnixTime};
+use portcullis_metadata::{AccessToken, ClientRegistrationResponse, ResourceUri, Scopes, Secret, UnixTime};
 
 use super::*;
 use crate::{
@@ -15,9 +15,15 @@ fn issuer(text: &str) -> Issuer {
     Issuer::parse(text).unwrap()
 }
 
+/// A token of the resource, obtained for the resource's own URL.
 fn token_at(issuer_text: &str, resource: &str, access_token: &str) -> ResourceToken {
+    obtained_for(Some(resource), issuer_text, resource, access_token)
+}
+
+fn obtained_for(start: Option<&str>, issuer_text: &str, resource: &str, access_token: &str) -> ResourceToken {
     let resource = ResourceUri::parse(resource).unwrap();
     ResourceToken::from_parts(Parts {
+        start: start.map(|start| StartUrl::parse(start).unwrap()),
         access_token: AccessToken::new(access_token),
         scheme: Scheme::Bearer,
         refresh_token: Some(Secret::new("refresh \"me\"")),
@@ -37,7 +43,7 @@ fn token(access_token: &str) -> ResourceToken {
 }
 
 async fn write(store: &CredentialStore, token: &ResourceToken) {
-    store.lock_token(token.issuer(), token.resource()).await.unwrap().write(token).unwrap();
+    store.lock_token(token).await.unwrap().write(token).unwrap();
 }
 
 fn read(store: &CredentialStore, start: &str) -> Result<Vec<String>, StoreError> {
@@ -49,7 +55,7 @@ fn both(scratch: &Scratch) -> [CredentialStore; 2] {
     [CredentialStore::in_memory(), CredentialStore::at(scratch.path())]
 }
 
-/// I7: a token comes back as it was, its key too, for its own resource and what lies below it.
+/// I7, H4: a token comes back as it was, its key too, for its own resource and no other URL.
 #[tokio::test]
 async fn a_token_comes_back_as_it_was() {
     let scratch = Scratch::new();
@@ -67,11 +73,20 @@ async fn a_token_comes_back_as_it_was() {
         assert_eq!((found.obtained(), found.expires()), (UnixTime::from_millis(1_234), Some(UnixTime::from_secs(99))));
         assert!(found.authorization_for(&Url::parse(RESOURCE).unwrap()).is_some());
 
-        assert_eq!(read(&store, &format!("{RESOURCE}/below")).unwrap(), ["second"]);
-        for other in ["https://mcp.example.com/other", "https://mcp.example.com:444/mcp", "https://evil.example/mcp"] {
+        assert_eq!(found.start().unwrap().url().as_str(), RESOURCE);
+        assert_eq!(read(&store, &format!("{RESOURCE}/")).unwrap(), ["second"]);
+        let below = format!("{RESOURCE}/below");
+        for other in [
+            below.as_str(),
+            "https://mcp.example.com/",
+            "https://mcp.example.com/mcp?a=b",
+            "https://mcp.example.com/other",
+            "https://mcp.example.com:444/mcp",
+            "https://evil.example/mcp",
+        ] {
             assert!(read(&store, other).unwrap().is_empty(), "{other}");
         }
-        store.lock_token(found.issuer(), found.resource()).await.unwrap().remove().unwrap();
+        store.lock_token(found).await.unwrap().remove().unwrap();
         assert!(read(&store, RESOURCE).unwrap().is_empty());
     }
 }
@@ -82,20 +97,14 @@ async fn a_bound_token_keeps_its_key() {
     let scratch = Scratch::new();
     let store = CredentialStore::at(scratch.path());
     let binding = Arc::new(DpopBinding::generate().unwrap());
-    let whole = token("bound");
-    let parts = whole.parts();
     let bound = ResourceToken::from_parts(Parts {
-        access_token: parts.access_token.clone(),
         scheme: Scheme::Dpop(binding.clone()),
         refresh_token: None,
-        origin: parts.origin.clone(),
-        issuer: parts.issuer.clone(),
-        resource: parts.resource.clone(),
         client_id: None,
         asked: Scopes::empty(),
         granted: None,
-        obtained: parts.obtained,
         expires: None,
+        ..token("bound").parts().clone()
     });
     write(&store, &bound).await;
     let found = store.tokens(&StartUrl::parse(RESOURCE).unwrap()).unwrap().remove(0);
@@ -133,14 +142,60 @@ async fn registrations_are_kept_apart() {
     }
 }
 
-/// The closest resource comes first, then the latest token.
+const ROOT: &str = "https://mcp.example.com/";
+
+/// H4: two start URLs with the same resource have an entry each; the resource's own URL takes its own token first, and
+/// theirs where it has none.
 #[tokio::test]
-async fn the_closest_match_comes_first() {
-    let store = CredentialStore::in_memory();
-    write(&store, &token_at(ISSUER, "https://mcp.example.com/", "wide")).await;
-    write(&store, &token_at(ISSUER, RESOURCE, "close")).await;
-    assert_eq!(read(&store, &format!("{RESOURCE}/v1")).unwrap(), ["close", "wide"]);
-    assert_eq!(read(&store, "https://mcp.example.com/other").unwrap(), ["wide"]);
+async fn start_urls_below_one_resource_have_their_own_tokens() {
+    let (one, other) = ("https://mcp.example.com/one/mcp", "https://mcp.example.com/other/mcp");
+    let scratch = Scratch::new();
+    for store in both(&scratch) {
+        write(&store, &obtained_for(Some(one), ISSUER, ROOT, "one")).await;
+        assert_eq!((read(&store, one).unwrap(), read(&store, other).unwrap()), (vec!["one".into()], vec![]));
+        write(&store, &obtained_for(Some(other), ISSUER, ROOT, "other")).await;
+        write(&store, &token_at(ISSUER, ROOT, "own")).await;
+        assert_eq!(read(&store, one).unwrap(), ["one"]);
+        assert_eq!(read(&store, other).unwrap(), ["other"]);
+        let at_root = read(&store, ROOT).unwrap();
+        assert_eq!((at_root[0].as_str(), at_root.len()), ("own", 3));
+        assert!(read(&store, "https://mcp.example.com/evil/mcp").unwrap().is_empty());
+    }
+}
+
+/// H4: a token without a start URL, as it was stored before, serves its resource's own URL alone.
+#[tokio::test]
+async fn a_token_of_the_previous_format_serves_its_resource_alone() {
+    let scratch = Scratch::new();
+    let store = CredentialStore::at(scratch.path());
+    write(&store, &obtained_for(None, ISSUER, ROOT, "old")).await;
+    let file = files::entry_file(&scratch);
+    let written = fs::read_to_string(&file).unwrap();
+    fs::write(&file, written.replacen("\"start\":null,", "", 1)).unwrap();
+    assert_ne!(fs::read_to_string(&file).unwrap(), written);
+    assert_eq!(read(&store, "https://mcp.example.com").unwrap(), ["old"]);
+    assert!(read(&store, RESOURCE).unwrap().is_empty());
+    // Its entry is the one of the token that takes its place.
+    write(&store, &token_at(ISSUER, ROOT, "new")).await;
+    assert_eq!(read(&store, ROOT).unwrap(), ["new"]);
+}
+
+/// H4: an entry under another name than its own is no entry: it could be neither locked nor removed.
+#[tokio::test]
+async fn an_entry_is_found_under_its_own_name_alone() {
+    let scratch = Scratch::new();
+    let store = CredentialStore::at(scratch.path());
+    write(&store, &token("hush")).await;
+    let file = files::entry_file(&scratch);
+    let name = file.file_name().unwrap().to_str().unwrap().replace(".json", "0.json");
+    fs::rename(&file, scratch.path().join(name)).unwrap();
+    assert!(read(&store, RESOURCE).unwrap().is_empty());
+    write(&store, &token_at("https://other.example", RESOURCE, "planted")).await;
+    let planted = files::entry_file(&scratch);
+    if planted != file {
+        fs::rename(planted, &file).unwrap();
+    }
+    assert!(store.lock_token(&token("hush")).await.unwrap().read().unwrap().is_none());
 }
 
 /// I7: of two handles on one entry, one has the lock; the other gets it when the first lets go, or is told.
@@ -150,14 +205,13 @@ async fn one_holds_an_entry_at_a_time() {
     let memory = CredentialStore::in_memory();
     let pairs = [(CredentialStore::at(scratch.path()), CredentialStore::at(scratch.path())), (memory.clone(), memory)];
     for (first, second) in pairs {
-        let (name, resource) = (issuer(ISSUER), ResourceUri::parse(RESOURCE).unwrap());
-        let held = first.lock_token(&name, &resource).await.unwrap();
+        let held = first.lock_token(&token("held")).await.unwrap();
         // Others are not in the way.
-        second.lock_token(&issuer("https://other.example"), &resource).await.unwrap();
+        second.lock_token(&token_at("https://other.example", RESOURCE, "other")).await.unwrap();
         second.lock_sign_in(&StartUrl::parse(RESOURCE).unwrap()).await.unwrap();
-        let refused = second.lock_token(&name, &resource).await.err().unwrap();
+        let refused = second.lock_token(&token("held")).await.err().unwrap();
         assert_eq!(refused.code(), "store.busy");
-        let waiting = tokio::spawn(async move { second.lock_token(&name, &resource).await.is_ok() });
+        let waiting = tokio::spawn(async move { second.lock_token(&token("held")).await.is_ok() });
         tokio::task::yield_now().await;
         drop(held);
         assert!(waiting.await.unwrap());
@@ -256,7 +310,7 @@ async fn secrets_stay_inside() {
     }
     let store = CredentialStore::at(scratch.path());
     let large = token(&"x".repeat(300 * 1024));
-    let entry = store.lock_token(large.issuer(), large.resource()).await.unwrap();
+    let entry = store.lock_token(&large).await.unwrap();
     assert_eq!(entry.write(&large), Err(StoreError::TooLarge));
     assert_eq!(entry.read().unwrap().unwrap().access_token().secret(), "hush");
 }

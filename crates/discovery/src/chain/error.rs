@@ -1,7 +1,7 @@
 use std::fmt;
 
 use http::StatusCode;
-use portcullis_metadata::{DocumentError, Issuer};
+use portcullis_metadata::{DocumentError, EscapedText, Issuer};
 
 use crate::FetchError;
 
@@ -54,7 +54,21 @@ pub enum DiscoveryError {
         /// The document's `issuer`.
         found: Issuer,
     },
+    /// The authorization server's metadata names an endpoint that is neither `https`, nor `http` to loopback where the
+    /// policy allows loopback. Nothing of the metadata is used.
+    #[error("the metadata of the issuer {issuer} names an insecure {}: {url}; an endpoint must be https", EscapedText::first(.member, MAX_MEMBER))]
+    InsecureEndpoint {
+        /// The issuer.
+        issuer: Issuer,
+        /// The member of the document that names the endpoint, as the document has it.
+        member: String,
+        /// The endpoint.
+        url: String,
+    },
 }
+
+/// How many characters of a member's name are shown.
+const MAX_MEMBER: usize = 64;
 
 impl DiscoveryError {
     /// The stable code, for logs and metrics.
@@ -66,6 +80,7 @@ impl DiscoveryError {
             Self::Document { .. } => "discovery.document",
             Self::ResourceMismatch { .. } => "discovery.resource_mismatch",
             Self::IssuerMismatch { .. } => "discovery.issuer_mismatch",
+            Self::InsecureEndpoint { .. } => "discovery.insecure_endpoint",
         }
     }
 }

@@ -243,3 +243,37 @@ async fn every_field_is_read_under_the_policy() {
     assert_eq!(found.response_types_supported, ["code"]);
     assert_eq!(script.asked.lock().unwrap()[0].1, UrlPolicy::Operator);
 }
+
+/// G9: metadata with one insecure endpoint is refused as a whole, for every purpose of the endpoint; the search ends.
+#[tokio::test]
+async fn insecure_endpoints_are_refused_at_discovery() {
+    const FIRST: &str = "https://auth.example.com/.well-known/oauth-authorization-server";
+    const SECOND: &str = "https://auth.example.com/.well-known/openid-configuration";
+    for member in ["token_endpoint", "introspection_endpoint", "jwks_uri", "device_authorization_endpoint"] {
+        let document = format!(r#"{{"issuer":"https://auth.example.com","{member}":"http://auth.example.com/x?a=b"}}"#);
+        let script = Script::new([(FIRST, Ok((200, document))), (SECOND, asm("https://auth.example.com"))]);
+        let error = server(&script, "https://auth.example.com").await.unwrap_err();
+        assert_eq!(error.code(), "discovery.insecure_endpoint");
+        let text = format!("an insecure {member}: http://auth.example.com/x; an endpoint must be https");
+        assert!(error.to_string().ends_with(&text), "{error}");
+        assert_eq!(script.urls(), [FIRST]);
+    }
+    let loopback = r#"{"issuer":"https://auth.example.com","token_endpoint":"http://127.0.0.1:9/token"}"#;
+    let script = Script::new([(FIRST, Ok((200, loopback.to_owned())))]);
+    let issuer = Issuer::parse("https://auth.example.com").unwrap();
+    for (start, is_fine) in [("http://127.0.0.1:1/mcp", true), (ASKED, false)] {
+        let chain = Discovery::new(script.clone(), UrlPolicy::peer_of(&Url::parse(start).unwrap()));
+        assert_eq!(chain.authorization_server(&issuer).await.is_ok(), is_fine, "{start}");
+    }
+}
+
+/// J8: the name of an endpoint that a server makes up is escaped and bounded.
+#[tokio::test]
+async fn the_name_of_an_insecure_endpoint_is_escaped() {
+    const FIRST: &str = "https://auth.example.com/.well-known/oauth-authorization-server";
+    let name = format!("\\u001b[2J{}_endpoint", "a".repeat(1000));
+    let document = format!(r#"{{"issuer":"https://auth.example.com","{name}":"http://auth.example.com/"}}"#);
+    let script = Script::new([(FIRST, Ok((200, document)))]);
+    let error = server(&script, "https://auth.example.com").await.unwrap_err().to_string();
+    assert!(error.contains(r"\u{1b}[2Ja") && error.len() < 250, "{error}");
+}

@@ -133,6 +133,24 @@ async fn the_first_cause_in_the_resources_metadata() {
     assert_eq!(world.first_problem().await, "resource.found");
 }
 
+/// H4: a resource that is only a prefix of the URL gets a warning: a token for it also opens the other paths.
+#[tokio::test]
+async fn a_broader_resource_is_warned_about() {
+    for (resource, verdict) in [
+        (RESOURCE, Verdict::Met),
+        ("https://mcp.example.com/mcp/", Verdict::Met),
+        ("https://mcp.example.com", Verdict::Warning),
+        ("https://mcp.example.com/", Verdict::Warning),
+        ("https://mcp.example.com/other", Verdict::Problem),
+    ] {
+        let world = World::new();
+        world.fetch.serve(NAMED, 200, json!({"resource": resource, "authorization_servers": [ISSUER]}).to_string());
+        let report = world.examine().await;
+        let finding = report.findings().find(|finding| finding.rule.id == "resource.match").unwrap();
+        assert_eq!(finding.verdict, verdict, "{resource}");
+    }
+}
+
 /// G1: without a place named, the well-known URLs are looked at, path first.
 #[tokio::test]
 async fn the_well_known_urls_stand_in_for_the_challenge() {
@@ -157,6 +175,9 @@ async fn the_first_cause_at_the_issuer() {
         (json!({"token_endpoint": null}), "issuer.endpoints"),
         (json!({"authorization_endpoint": "http://auth.example.com/authorize"}), "issuer.endpoints"),
         (json!({"authorization_endpoint": "https://10.0.0.1/authorize"}), "issuer.endpoints"),
+        (json!({"introspection_endpoint": "http://auth.example.com/introspect"}), "issuer.endpoints"),
+        (json!({"mtls_endpoint_aliases": {"token_endpoint": "http://a.example/"}}), "issuer.endpoints"),
+        (json!({"device_authorization_endpoint": "http://auth.example.com/device"}), "issuer.endpoints"),
         (json!({"response_types_supported": ["token"]}), "issuer.response_types"),
         (json!({"grant_types_supported": ["implicit"]}), "issuer.grant_types"),
         (json!({"code_challenge_methods_supported": null}), "issuer.pkce"),

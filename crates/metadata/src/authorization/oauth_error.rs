@@ -4,15 +4,18 @@ use std::fmt;
 
 use serde_json::Map;
 
-use crate::json::{DocumentError, Members, ObjectBuilder};
+use crate::{
+    json::{DocumentError, Members, ObjectBuilder},
+    untrusted_text::EscapedText,
+};
 
 /// The maximum number of characters that `Display` prints of each member.
 const MAX_DISPLAYED: usize = 300;
 
 /// An error response of a token endpoint (RFC 6749 section 5.2) or of an endpoint with the same error format.
 ///
-/// `Display` prints the code and the description without control characters, and at most 300 characters of each, so
-/// the output is safe on a terminal.
+/// `Display` prints the code and the description as [`EscapedText`], and at most 300 characters of each, so the output
+/// is safe on a terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OAuthError {
     /// The error code, such as `invalid_grant`: printable ASCII without quotes and backslashes.
@@ -59,23 +62,15 @@ impl OAuthError {
 
 impl fmt::Display for OAuthError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_printable(f, &self.error)?;
+        write!(f, "{}", EscapedText::first(&self.error, MAX_DISPLAYED))?;
         if let Some(description) = &self.error_description {
-            f.write_str(": ")?;
-            write_printable(f, description)?;
+            write!(f, ": {}", EscapedText::first(description, MAX_DISPLAYED))?;
         }
         Ok(())
     }
 }
 
 impl std::error::Error for OAuthError {}
-
-fn write_printable(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
-    text.chars()
-        .filter(|character| !character.is_control())
-        .take(MAX_DISPLAYED)
-        .try_for_each(|c| fmt::Write::write_char(f, c))
-}
 
 #[cfg(test)]
 mod tests {
@@ -99,11 +94,11 @@ mod tests {
         }
     }
 
-    /// J1: the output has no control characters and is bounded.
+    /// J8: the output is escaped and bounded.
     #[test]
-    fn display_is_bounded_and_without_control_characters() {
-        let displayed = OAuthError::new("x", format!("\u{1b}[2J\r\n{}", "a".repeat(1000))).to_string();
-        assert_eq!(displayed, format!("x: [2J{}", "a".repeat(297)));
+    fn display_is_bounded_and_escaped() {
+        let displayed = OAuthError::new("x", format!("\u{1b}[2J\u{202e}{}", "a".repeat(1000))).to_string();
+        assert_eq!(displayed, format!(r"x: \u{{1b}}[2J\u{{202e}}{}", "a".repeat(295)));
     }
 
     proptest! {

@@ -6,7 +6,10 @@ use portcullis_client::{CredentialStore, McpClient, McpSettings, StartUrl};
 use portcullis_mcp::Revision;
 use serde_json::Value;
 
-use super::sign_in::{self, SignIn};
+use super::{
+    sign_in::{self, SignIn},
+    text::escaped_json,
+};
 use crate::cli;
 
 pub(crate) fn run(arguments: &cli::Call) -> anyhow::Result<()> {
@@ -38,7 +41,7 @@ async fn call(arguments: &cli::Call, start: StartUrl, params: Option<Value>) -> 
     {
         tracing::debug!(error = %error, "the session was not ended");
     }
-    Ok(super::print(serde_json::to_string_pretty(&answer?)?)?)
+    super::print_json(&answer?)
 }
 
 /// The store, where somebody has logged in to the resource. A call leaves nothing behind otherwise.
@@ -52,5 +55,6 @@ fn login_of(arguments: &cli::Call, start: &StartUrl) -> anyhow::Result<Option<Cr
 
 /// What the server sends before the answer goes beside it, so that standard output holds the answer alone.
 fn show(message: Value) {
+    let message = escaped_json(&message.to_string());
     super::tell(message.if_supports_color(Stream::Stderr, |text| text.dimmed()));
 }

@@ -19,7 +19,7 @@ pub(crate) fn run(arguments: &cli::Check) -> anyhow::Result<()> {
 fn json(loaded: &Loaded, warnings: &[String]) -> anyhow::Result<()> {
     let values = config::effective(loaded)?;
     let report = serde_json::json!({ "values": values, "warnings": warnings });
-    Ok(super::print(serde_json::to_string_pretty(&report)?)?)
+    super::print_json(&report)
 }
 
 fn human(loaded: &Loaded, warnings: &[String]) -> anyhow::Result<()> {

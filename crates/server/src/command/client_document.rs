@@ -11,5 +11,5 @@ pub(crate) fn run(url: &str) -> anyhow::Result<()> {
     let redirect_uri = Url::parse(LoopbackRedirect::ANY_PORT)?;
     let document = client_document(url, &AuthorizerSettings::default().client_name, [&redirect_uri]);
     let document: Value = serde_json::from_slice(&document.to_json())?;
-    Ok(super::print(serde_json::to_string_pretty(&document)?)?)
+    super::print_json(&document)
 }

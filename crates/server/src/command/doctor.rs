@@ -81,7 +81,7 @@ fn examine(
     let report = super::control_runtime()?.block_on(doctor.examine(&url, token.as_ref(), &mut tell));
     printed?;
     if arguments.json {
-        super::print(serde_json::to_string_pretty(&report)?)?;
+        super::print_json(&report)?;
     } else {
         print_summary(&report)?;
     }

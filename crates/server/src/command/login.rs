@@ -2,7 +2,7 @@
 
 use anyhow::bail;
 use portcullis_client::{ResourceToken, SignedOut, StartUrl};
-use portcullis_metadata::{Clock as _, SystemClock};
+use portcullis_metadata::{Clock as _, EscapedText, SystemClock};
 
 use super::sign_in::{self, SignIn, TOKEN_VARIABLE};
 use crate::cli;
@@ -72,7 +72,7 @@ fn granted(token: &ResourceToken) -> String {
     format!(
         "  granted by  {}\n  to client   {}\n  scopes      {}\n  valid for   {life}; {renewal}",
         token.issuer(),
-        token.client_id().unwrap_or("without a name"),
+        EscapedText(token.client_id().unwrap_or("without a name")),
         scopes.unwrap_or_else(|| "none told".to_owned()),
     )
 }

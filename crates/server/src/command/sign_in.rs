@@ -13,7 +13,7 @@ use portcullis_client::{
     TokenKeeper,
 };
 use portcullis_discovery::{BoxFuture, FetchSettings, HttpFetch};
-use portcullis_metadata::{AccessToken, ClientIdUrl, Issuer, Scopes, Secret, SystemClock};
+use portcullis_metadata::{AccessToken, ClientIdUrl, Issuer, ResourceUri, Scopes, Secret, SystemClock};
 use tokio::sync::oneshot;
 use url::Url;
 
@@ -65,8 +65,12 @@ pub(crate) fn token_of_the_environment() -> anyhow::Result<Option<AccessToken>> 
 }
 
 pub(super) fn settings(arguments: &cli::SignIn, store: CredentialStore) -> anyhow::Result<AuthorizerSettings> {
-    let mut settings =
-        AuthorizerSettings { store, private_addresses: arguments.allow_private, ..AuthorizerSettings::default() };
+    let mut settings = AuthorizerSettings {
+        store,
+        private_addresses: arguments.allow_private,
+        accept_broader_resource: arguments.accept_broader_resource,
+        ..AuthorizerSettings::default()
+    };
     if let Some(scope) = &arguments.scope {
         settings.scopes = Some(Scopes::parse(scope).with_context(|| format!("--scope {scope:?}"))?);
     }
@@ -139,6 +143,28 @@ impl Interaction for Person {
             Ok(ask_for_client())
         })
     }
+
+    fn accept_broader_resource<'a>(
+        &'a self,
+        start: &'a StartUrl,
+        resource: &'a ResourceUri,
+    ) -> BoxFuture<'a, Result<bool, InteractionError>> {
+        Box::pin(async move {
+            if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+                return Ok(false);
+            }
+            super::tell(format_args!(
+                "{start}\nsays that it is part of the resource\n{resource}\n\
+                 A token for that resource also opens every other path of it, and the server at the first address could\n\
+                 use the token for them in your name. Sign in for the whole resource? [y/N]"
+            ));
+            Ok(line().await.is_some_and(|answer| is_yes(&answer)))
+        })
+    }
+}
+
+fn is_yes(answer: &str) -> bool {
+    matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }
 
 /// Nothing when the person gives no name, or goes away.
@@ -159,12 +185,17 @@ fn ask_for_client() -> Option<ClientDetails> {
     Some(ClientDetails { client_id, authentication })
 }
 
-/// A line that the person pastes. It is read on a thread of its own, which nobody has to wait for at the end.
+/// The address that the person pastes.
 async fn pasted(wrong: Option<RedirectError>) -> Option<String> {
     match wrong {
         None => super::tell("or paste the address that the browser ends at:"),
         Some(wrong) => super::tell(format_args!("that is not it ({wrong}); paste the whole address:")),
     }
+    line().await
+}
+
+/// A line that the person types. It is read on a thread of its own, so that the process can end before it.
+async fn line() -> Option<String> {
     let (sender, received) = oneshot::channel();
     thread::spawn(move || {
         let mut line = String::new();
@@ -183,4 +214,19 @@ pub(super) fn open_browser(url: &Url) {
 
 pub(super) fn print_url(url: &Url) {
     super::tell(format_args!("for your consent, visit\n{url}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// H4: anything but a plain yes is a no.
+    #[test]
+    fn only_a_yes_accepts() {
+        for (answer, expected) in
+            [("y\n", true), ("YES \r\n", true), ("\n", false), ("n\n", false), ("yy\n", false), ("", false)]
+        {
+            assert_eq!(is_yes(answer), expected, "{answer:?}");
+        }
+    }
 }

@@ -262,3 +262,26 @@ async fn a_person_is_asked_for_the_client() {
     let nobody = Authorizer::new(network(), ask(None), Arc::new(Still), AuthorizerSettings::default());
     assert_eq!(nobody.authorize(&start).await.unwrap_err().code(), "client.no_registration");
 }
+
+/// H4: a registration that lacks the redirect URI is not used; one that does not tell is.
+#[tokio::test]
+async fn a_registration_without_the_redirect_uri_is_not_used() {
+    for (redirects, code) in [
+        (r#""redirect_uris":["https://evil.example/"],"#, Some("client.redirect_not_registered")),
+        (r#""redirect_uris":[],"#, Some("client.redirect_not_registered")),
+        (r#""redirect_uris":["http://127.0.0.1:7/callback"],"#, None),
+        ("", None),
+    ] {
+        let network = but(move |request| {
+            let answer = || Reply::json(201, format!(r#"{{{redirects}"client_id":"c"}}"#));
+            (request.url.as_str() == REGISTER).then(answer)
+        });
+        let (person, store) = (Person::consents(), CredentialStore::in_memory());
+        let settings = AuthorizerSettings { store: store.clone(), ..AuthorizerSettings::default() };
+        let outcome = authorizer(&network, &person, settings).authorize(&StartUrl::parse(RESOURCE).unwrap()).await;
+        assert_eq!(outcome.err().map(|error| error.code()), code, "{redirects}");
+        let is_used = usize::from(code.is_none());
+        assert_eq!((person.visits(), network.to(TOKEN).len()), (is_used, is_used));
+        assert_eq!(store.knows(&Issuer::parse(ISSUER).unwrap()), code.is_none(), "{redirects}");
+    }
+}

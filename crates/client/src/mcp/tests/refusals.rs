@@ -58,12 +58,14 @@ async fn a_redirect_is_an_error() {
     }
 }
 
-/// I9: a token of another origin is not sent.
+/// I9, H4: a token of another origin or of another path is not sent.
 #[tokio::test]
-async fn a_token_of_another_origin_is_not_sent() {
+async fn a_token_of_another_resource_is_not_sent() {
     let network = Network::new(|_| Some(Reply::status(500)));
     let client = client(&network, &Person::consents(), Revision::V2026_07_28);
-    client.set_token(token("https://other.example/mcp", "foreign"));
+    for other in ["https://other.example/mcp", "https://mcp.example.com/", "https://mcp.example.com/mcp/below"] {
+        client.set_token(token(other, "foreign"));
+    }
     assert_eq!(client.call("ping", None).await.unwrap_err().code(), "mcp.status");
     assert!(!network.requests()[0].headers.contains_key(header::AUTHORIZATION));
 }
@@ -107,7 +109,7 @@ async fn refusals_are_told_apart() {
         assert!(!error.to_string().contains('\u{1b}'));
     }
     let told = client.call("unknown", None).await.unwrap_err().to_string();
-    assert!(told.ends_with("the server reports error -32601: no[1m"), "{told}");
+    assert!(told.ends_with("the server reports error -32601: no\\u{1b}[1m"), "{told}");
 }
 
 #[tokio::test]
@@ -126,6 +128,42 @@ async fn a_server_of_an_unknown_revision_is_refused() {
             endpoint(move |message, _| Reply::json(200, result(message, json!({ "protocolVersion": version }))));
         let client = client(&network, &Person::consents(), Revision::V2025_11_25);
         assert_eq!(client.initialize().await.unwrap_err().code(), "mcp.revision");
+    }
+}
+
+/// E11: every revision with sessions that Streamable HTTP has is spoken; the server's choice is the header from then on.
+#[tokio::test]
+async fn every_revision_with_sessions_is_spoken() {
+    for version in ["2025-03-26", "2025-06-18", "2025-11-25"] {
+        let network = endpoint(move |message, request| match message["method"].as_str().unwrap() {
+            "initialize" => Reply::json(200, result(message, json!({ "protocolVersion": version }))),
+            _ if request.headers[names::PROTOCOL_VERSION] != version => Reply::status(400),
+            "notifications/initialized" => Reply::status(202),
+            _ => Reply::json(200, result(message, json!("ok"))),
+        });
+        let client = client(&network, &Person::consents(), Revision::V2025_11_25);
+        client.initialize().await.unwrap();
+        assert_eq!(client.call("ping", None).await.unwrap(), "ok", "{version}");
+    }
+}
+
+/// E11: messages that a server of 2025-03-26 sends as one are read one by one, as a body and as an event.
+#[tokio::test]
+async fn a_batch_of_the_server_is_read() {
+    for as_event in [false, true] {
+        let network = endpoint(move |message, _| {
+            if message["method"] == "initialize" {
+                return Reply::json(200, result(message, json!({ "protocolVersion": "2025-03-26" })));
+            }
+            let progress = json!({ "jsonrpc": "2.0", "method": "notifications/progress" });
+            let batch = json!([progress, result(message, json!("ok"))]);
+            if as_event { Reply::events(&[&format!("data: {batch}\n\n")]) } else { Reply::json(200, batch) }
+        });
+        let client = client(&network, &Person::consents(), Revision::V2025_11_25);
+        client.initialize().await.unwrap();
+        let mut observed = 0;
+        let answer = client.call_observed("ping", None, &mut |_| observed += 1).await;
+        assert_eq!((answer.unwrap(), observed), (json!("ok"), 1), "{as_event}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn entry_file(scratch: &Scratch) -> PathBuf {
+pub(super) fn entry_file(scratch: &Scratch) -> PathBuf {
     let mut files = fs::read_dir(scratch.path()).unwrap().map(|entry| entry.unwrap().path());
     files.find(|path| path.extension().is_some_and(|extension| extension == "json")).unwrap()
 }
@@ -48,6 +48,9 @@ async fn a_damaged_file_is_kept_aside() {
         whole.replacen(ISSUER, "ftp://auth.example.com", 1),
         // A token that would go to another origin than its resource's.
         whole.replacen("\"origin\":\"https://mcp.example.com\"", "\"origin\":\"https://evil.example\"", 1),
+        // A token that was obtained for another origin than its resource's, or for none that may have a token.
+        whole.replacen("\"start\":\"https://mcp.example.com", "\"start\":\"https://evil.example", 1),
+        whole.replacen("\"start\":\"https://mcp.example.com", "\"start\":\"ftp://mcp.example.com", 1),
         whole.replacen("\"hush\"", "\"\"", 1),
         "x".repeat(300 * 1024),
         // As the entry was, and too large all the same.
@@ -76,7 +79,7 @@ async fn a_damaged_file_is_kept_aside() {
 
     // Under the lock too.
     fs::write(&file, "{").unwrap();
-    let entry = store.lock_token(&issuer(ISSUER), &ResourceUri::parse(RESOURCE).unwrap()).await.unwrap();
+    let entry = store.lock_token(&token("any")).await.unwrap();
     assert_eq!(entry.read().unwrap_err().code(), "store.corrupted");
     assert!(entry.read().unwrap().is_none());
 }
@@ -103,7 +106,7 @@ async fn what_the_file_system_refuses_is_told() {
     let file = entry_file(&scratch);
     assert_eq!(read(&CredentialStore::at(&file), RESOURCE).unwrap_err().code(), "store.io");
 
-    let entry = store.lock_token(&issuer(ISSUER), &ResourceUri::parse(RESOURCE).unwrap()).await.unwrap();
+    let entry = store.lock_token(&token("any")).await.unwrap();
     entry.remove().unwrap();
     entry.remove().unwrap();
     fs::create_dir(&file).unwrap();

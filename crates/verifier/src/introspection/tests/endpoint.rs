@@ -127,7 +127,7 @@ async fn unusable_settings_are_refused() {
 async fn a_wrongly_discovered_endpoint_is_not_used() {
     for (published, reason) in [
         (None, "issuer.no_introspection_endpoint"),
-        (Some("http://issuer.example/introspect"), "issuer.introspection_endpoint"),
+        (Some("http://issuer.example/introspect"), "discovery.insecure_endpoint"),
         (Some("https://user:pass@issuer.example/introspect"), "issuer.introspection_endpoint"),
     ] {
         for bench in [bench(), both()] {

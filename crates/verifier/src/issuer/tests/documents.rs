@@ -120,7 +120,7 @@ async fn metadata_is_used_for_an_hour() {
     }
 }
 
-/// C10: metadata of another issuer, or without `jwks_uri`, or with one that is not safe, gives no keys.
+/// C10, G9: metadata of another issuer, or without `jwks_uri`, or with an endpoint that is not secure, gives no keys.
 #[tokio::test(start_paused = true)]
 async fn unusable_metadata_gives_no_keys() {
     let bench = Bench::new();
@@ -133,8 +133,10 @@ async fn unusable_metadata_gives_no_keys() {
     assert_eq!(bench.issuer.refresh_now().await.unwrap_err().code(), "discovery.issuer_mismatch");
     with("jwks_uri", json!(null));
     assert_eq!(bench.issuer.refresh_now().await.unwrap_err().code(), "issuer.no_jwks_uri");
-    with("jwks_uri", json!("http://issuer.example/jwks"));
-    assert_eq!(bench.issuer.refresh_now().await.unwrap_err().code(), "fetch.refused.scheme");
+    for member in ["jwks_uri", "token_endpoint", "device_authorization_endpoint"] {
+        with(member, json!("http://issuer.example/endpoint"));
+        assert_eq!(bench.issuer.refresh_now().await.unwrap_err().code(), "discovery.insecure_endpoint", "{member}");
+    }
     assert_eq!(bench.hits(), 0);
 }
 

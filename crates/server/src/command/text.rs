@@ -1,0 +1,72 @@
+//! What commands print: lines for people, and JSON that is also safe on a terminal.
+
+use std::{
+    fmt::{Display, Write as _},
+    io::{self, Write as _},
+};
+
+use portcullis_metadata::EscapedText;
+use serde::Serialize;
+
+/// Writes a line to standard output: what the command was asked for.
+pub(super) fn print(line: impl Display) -> io::Result<()> {
+    writeln!(io::stdout().lock(), "{line}")
+}
+
+/// Writes a line to standard error: what a person wants to know beside it.
+pub(super) fn tell(line: impl Display) {
+    // Standard error that is gone leaves nowhere to say so.
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+/// Writes a value to standard output as JSON on several lines.
+pub(super) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
+    Ok(print(escaped_json(&serde_json::to_string_pretty(value)?))?)
+}
+
+/// The same JSON, with every character that [`EscapedText`] escapes written as a `\u` escape, or two beyond the Basic
+/// Multilingual Plane (RFC 8259 section 7). `json` is what serde_json writes, in which such characters are in strings
+/// alone, except line feeds, which are in none.
+pub(super) fn escaped_json(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for character in json.chars() {
+        if character == '\n' || !EscapedText::escapes(character) {
+            escaped.push(character);
+            continue;
+        }
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            // Writing to a string cannot fail.
+            let _ = write!(escaped, "\\u{unit:04x}");
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// J8: JSON for machines has the same value, and nothing in it deceives a person.
+    #[test]
+    fn json_is_escaped() {
+        let value = json!({ "a\u{202e}": "\u{1b}[2J\u{9b}\u{7f}\u{2028}\u{e0041}\n", "b": "Zoë 🦀" });
+        let escaped = escaped_json(&value.to_string());
+        let expected = r#"{"a\u202e":"\u001b[2J\u009b\u007f\u2028\udb40\udc41\n","b":"Zoë 🦀"}"#;
+        assert_eq!(escaped, expected);
+        assert_eq!(serde_json::from_str::<Value>(&escaped).unwrap(), value);
+    }
+
+    proptest! {
+        /// J8: every value survives.
+        #[test]
+        fn the_value_survives(text in any::<String>(), name in any::<String>()) {
+            let value = json!({ name: [text] });
+            let escaped = escaped_json(&serde_json::to_string_pretty(&value).unwrap());
+            prop_assert!(!escaped.chars().any(|character| character != '\n' && EscapedText::escapes(character)));
+            prop_assert_eq!(serde_json::from_str::<Value>(&escaped).unwrap(), value);
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! An authorization server whose documents would send the client to places that it must not use.
+
+use portcullis_scenarios::{Finished, Peer, PeerAnswer, PeerRequest, Portcullis, Scratch};
+use serde_json::{Value, json};
+
+async fn login(script: impl Fn(&PeerRequest) -> Option<PeerAnswer> + Send + Sync + 'static) -> (Peer, Finished) {
+    let (peer, store) = (Peer::start(script).await, Scratch::path_for("store"));
+    let url = peer.url("/mcp");
+    let finished = Portcullis::run(&["login", &url, "--auto-consent", "--store", store.as_str()]).await;
+    (peer, finished)
+}
+
+/// Changes one member of the authorization server's metadata.
+fn metadata_with(member: &'static str, value: Value) -> impl Fn(&PeerRequest) -> Option<PeerAnswer> + Send + Sync {
+    move |request| {
+        let mut metadata = request.server_metadata();
+        metadata[member] = value.clone();
+        request.is_for_server_metadata().then(|| request.json(metadata))
+    }
+}
+
+/// A server without a fault is signed in to.
+#[tokio::test]
+async fn a_well_behaved_server_is_fine() {
+    let (peer, finished) = login(|_| None).await;
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(peer.requests("/token").len(), 1);
+}
+
+/// G9: one `http` endpoint anywhere in the metadata prevents registration and sign-in.
+#[tokio::test]
+async fn an_http_endpoint_is_refused_before_anyone_signs_in() {
+    const ELSEWHERE: &str = "http://auth.example.com/x";
+    for member in [
+        "authorization_endpoint",
+        "token_endpoint",
+        "registration_endpoint",
+        "introspection_endpoint",
+        "revocation_endpoint",
+        "pushed_authorization_request_endpoint",
+        "device_authorization_endpoint",
+        "userinfo_endpoint",
+        "jwks_uri",
+    ] {
+        let (peer, finished) = login(metadata_with(member, json!(ELSEWHERE))).await;
+        assert_eq!((finished.code, finished.stderr.lines().count()), (Some(1), 1), "{finished:?}");
+        assert!(finished.stderr.contains(&format!("insecure {member}: {ELSEWHERE}")), "{finished:?}");
+        for path in ["/register", "/authorize", "/token"] {
+            assert!(peer.requests(path).is_empty(), "{member} {path}");
+        }
+    }
+    let aliases = json!({ "token_endpoint": ELSEWHERE });
+    assert_eq!(login(metadata_with("mtls_endpoint_aliases", aliases)).await.1.code, Some(1));
+    // Pages for people are no endpoints.
+    assert_eq!(login(metadata_with("op_tos_uri", json!(ELSEWHERE))).await.1.code, Some(0));
+}
+
+/// H4: a registration for other redirect URIs is refused before the person is sent anywhere.
+#[tokio::test]
+async fn a_registration_without_the_redirect_uri_is_refused() {
+    for redirects in [json!([]), json!(["https://evil.example/callback"]), json!(["http://localhost/callback"])] {
+        let answer = json!({ "client_id": "me", "redirect_uris": redirects });
+        let (peer, finished) = login(move |request| (request.path == "/register").then(|| request.json(&answer))).await;
+        assert_eq!((finished.code, finished.stderr.lines().count()), (Some(1), 1), "{finished:?}");
+        assert!(finished.stderr.contains("did not register the redirect URI"), "{finished:?}");
+        assert!(peer.requests("/authorize").is_empty() && peer.requests("/token").is_empty(), "{redirects}");
+    }
+    let (_, finished) =
+        login(|request| (request.path == "/register").then(|| request.json(r#"{"client_id":"me"}"#))).await;
+    assert_eq!(finished.code, Some(0), "a response that does not tell is accepted: {finished:?}");
+}
+
+/// H4, G9: the doctor warns about a resource that is only a prefix, and reports insecure endpoints.
+#[tokio::test]
+async fn the_doctor_tells() {
+    let peer = Peer::start(|request| {
+        let broad = request.resource_metadata(&request.base);
+        request.is_for_resource_metadata("/mcp").then(|| request.json(broad))
+    });
+    let finished = Portcullis::run(&["doctor", &peer.await.url("/mcp")]).await;
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(finished.stdout.contains("also opens the other paths"), "{finished:?}");
+
+    let peer = Peer::start(metadata_with("introspection_endpoint", json!("http://auth.example.com/x"))).await;
+    let finished = Portcullis::run(&["doctor", &peer.url("/mcp")]).await;
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert!(finished.stdout.contains("neither https nor http to loopback: introspection_endpoint"), "{finished:?}");
+}

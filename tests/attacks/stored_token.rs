@@ -1,0 +1,172 @@
+//! A server that wants the token of another path of its origin: stored tokens stay where they belong.
+#![allow(clippy::unwrap_used, reason = "a scenario fails where something is missing")]
+
+use std::{
+    fs::File,
+    io::{Read as _, Write as _},
+    process::{Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use portcullis_scenarios::{Finished, Peer, Portcullis, Scratch, binary};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use serde_json::{Value, json};
+
+const EVIL: &str = "/evil/mcp";
+
+/// A host that several parties share: `/evil/mcp` claims the whole of it as its resource. Each sign-in gets another token.
+struct SharedHost {
+    peer: Peer,
+    store: Scratch,
+}
+
+impl SharedHost {
+    async fn start() -> Self {
+        let issued = Arc::new(AtomicU32::new(0));
+        let peer = Peer::start(move |request| {
+            if request.is_for_resource_metadata(EVIL) {
+                return Some(request.json(request.resource_metadata(&format!("{}/", request.base))));
+            }
+            (request.path == "/token").then(|| {
+                let number = issued.fetch_add(1, Ordering::Relaxed) + 1;
+                request.json(json!({
+                    "access_token": format!("token-{number}"), "token_type": "Bearer", "expires_in": 3600,
+                    "refresh_token": format!("refresh-{number}"),
+                }))
+            })
+        });
+        Self { peer: peer.await, store: Scratch::path_for("store") }
+    }
+
+    async fn run(&self, command: &str, path: &str, more: &[&str]) -> Finished {
+        let url = self.peer.url(path);
+        let arguments = [&[command, url.as_str()][..], more, &["--auto-consent", "--store", self.store.as_str()]];
+        Portcullis::run(&arguments.concat()).await
+    }
+
+    /// The token that a script would get.
+    async fn token(&self, path: &str) -> Option<String> {
+        let finished = self.run("token", path, &[]).await;
+        (finished.code == Some(0)).then(|| finished.stdout.trim().to_owned())
+    }
+
+    /// The tokens that the other party has seen.
+    fn seen_by_evil(&self) -> Vec<String> {
+        self.peer.requests(EVIL).into_iter().filter_map(|request| request.authorization).collect()
+    }
+}
+
+/// H4: the token of the host's own resource does not go to a path that claims to be part of it, by any command, and that
+/// path gets no token of its own unless somebody accepts it.
+#[tokio::test]
+async fn another_path_gets_no_stored_token() {
+    let host = SharedHost::start().await;
+    assert_eq!(host.run("login", "/", &[]).await.code, Some(0));
+    assert_eq!(host.token("/").await.as_deref(), Some("token-1"));
+    assert_eq!(host.token(EVIL).await, None);
+    for (command, more) in [("call", &["tools/list"][..]), ("login", &[])] {
+        let refused = host.run(command, EVIL, more).await;
+        assert_eq!((refused.code, refused.stderr.lines().count()), (Some(1), 1), "{refused:?}");
+        assert!(refused.stderr.contains("--accept-broader-resource"), "{refused:?}");
+        assert!(refused.stderr.contains(&host.peer.url(EVIL)), "{refused:?}");
+    }
+    let input = format!("{}\n", json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} }));
+    let url = host.peer.url(EVIL);
+    let bridge = ["connect", &url, "--auto-consent", "--store", host.store.as_str()];
+    let bridged = Portcullis::run_fed(&bridge, &input).await;
+    let answer: Value = serde_json::from_str(&bridged.stdout).unwrap();
+    assert_eq!(answer["error"]["data"]["reason"], "client.broader_resource", "{bridged:?}");
+    assert!(bridged.stderr.contains("--accept-broader-resource"), "{bridged:?}");
+
+    assert_eq!(host.seen_by_evil(), Vec::<String>::new());
+    assert_eq!((host.peer.requests("/authorize").len(), host.peer.requests("/token").len()), (1, 1));
+    assert!(host.run("logout", EVIL, &[]).await.stderr.contains("there was no token"));
+    assert_eq!(host.token("/").await.as_deref(), Some("token-1"));
+}
+
+/// H4: who accepts the broader resource gets a token of its own for that path; the two are used and forgotten apart.
+#[tokio::test]
+async fn an_accepted_path_has_its_own_token() {
+    let host = SharedHost::start().await;
+    host.run("login", "/", &[]).await;
+    let login = host.run("login", EVIL, &["--accept-broader-resource"]).await;
+    assert_eq!(login.code, Some(0), "{login:?}");
+    assert_eq!(host.peer.requests("/authorize")[1].query["resource"], host.peer.url("/"));
+    assert_eq!(host.run("call", EVIL, &["tools/list"]).await.code, Some(0));
+    assert!(host.seen_by_evil().iter().all(|token| token == "Bearer token-2"), "{:?}", host.seen_by_evil());
+    assert_eq!(host.token(EVIL).await.as_deref(), Some("token-2"));
+    assert_eq!(host.token("/").await.as_deref(), Some("token-1"));
+    assert_eq!(host.token("/evil/mcp/below").await, None);
+    host.run("logout", EVIL, &[]).await;
+    assert_eq!((host.token(EVIL).await, host.token("/").await.as_deref()), (None, Some("token-1")));
+}
+
+/// H4: a token that was stored without its start URL, as versions before did, serves its resource's own URL alone.
+#[tokio::test]
+async fn a_token_of_the_previous_format_is_safe() {
+    let host = SharedHost::start().await;
+    host.run("login", "/", &[]).await;
+    let mut changed = 0;
+    for entry in std::fs::read_dir(host.store.path()).unwrap() {
+        let path = entry.unwrap().path();
+        let mut record: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap_or_default();
+        if record.get("access_token").is_some() {
+            changed += usize::from(record.as_object_mut().unwrap().remove("start").is_some());
+            std::fs::write(&path, record.to_string()).unwrap();
+        }
+    }
+    assert_eq!(changed, 1);
+    assert_eq!(host.token("/").await.as_deref(), Some("token-1"));
+    assert_eq!(host.token(EVIL).await, None);
+    assert_eq!(host.run("call", EVIL, &["tools/list"]).await.code, Some(1));
+    assert_eq!(host.seen_by_evil(), Vec::<String>::new());
+}
+
+/// H4: in a terminal the person is asked before anything else happens; anything but a yes is a no.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_terminal_asks_first() {
+    let host = SharedHost::start().await;
+    for (typed, goes_on) in [("\n", false), ("n\n", false), ("y\n", true)] {
+        let (url, store) = (host.peer.url(EVIL), host.store.as_str().to_owned());
+        let shown = tokio::task::spawn_blocking(move || in_terminal(&url, &store, typed)).await.unwrap();
+        let resource = host.peer.url("/");
+        for part in [&host.peer.url(EVIL), &format!("{resource}\r\n"), "every other path", "[y/N]"] {
+            assert!(shown.contains(part), "{part} {shown}");
+        }
+        assert_eq!(shown.contains("for your consent, visit"), goes_on, "{shown}");
+        assert_eq!(shown.contains("--accept-broader-resource"), !goes_on, "{shown}");
+        assert_eq!(host.peer.requests("/register").len(), usize::from(goes_on), "{shown}");
+    }
+}
+
+/// What `portcullis login` shows in a terminal in which this is typed after the question, up to its end or the address of
+/// the consent page.
+fn in_terminal(url: &str, store: &str, typed: &str) -> String {
+    let mut terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).map(File::from).unwrap();
+    grantpt(&terminal).unwrap();
+    unlockpt(&terminal).unwrap();
+    let name = ptsname(&terminal, Vec::new()).unwrap().into_string().unwrap();
+    let program = || Stdio::from(File::options().read(true).write(true).open(&name).unwrap());
+    let mut command = Command::new(binary());
+    command.args(["login", url, "--no-browser", "--store", store]).env_remove("PORTCULLIS_TOKEN");
+    let mut child = command.stdin(program()).stdout(program()).stderr(program()).spawn().unwrap();
+    drop(command);
+    let (mut shown, mut buffer, mut is_answered) = (String::new(), [0; 4096], false);
+    // The last read fails: the other end is closed.
+    while let Ok(read @ 1..) = terminal.read(&mut buffer) {
+        shown.push_str(&String::from_utf8_lossy(&buffer[..read]));
+        if shown.contains("[y/N]") && !is_answered {
+            is_answered = true;
+            terminal.write_all(typed.as_bytes()).unwrap();
+        }
+        if shown.contains("for your consent, visit") {
+            break;
+        }
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    shown
+}

@@ -1,0 +1,120 @@
+//! Peers whose text would draw on the terminal, hide or turn what a person reads.
+#![allow(clippy::unwrap_used, reason = "a scenario fails where something is missing")]
+
+use http::{Response, StatusCode, header};
+use portcullis_metadata::EscapedText;
+use portcullis_scenarios::{Finished, Peer, PeerAnswer, PeerRequest, Portcullis, Scratch};
+use serde_json::{Value, json};
+
+/// One character of each class, in the middle of plain text.
+const TEXT: &str = "a\u{1b}[2J\u{9b}b\u{7f}\r\n\u{85}\u{202e}c\u{2028}\u{200b}\u{ad}\u{3164}\u{2066}\u{feff}\u{e0041}d";
+
+async fn run(
+    command: &[&str],
+    script: impl Fn(&PeerRequest) -> Option<PeerAnswer> + Send + Sync + 'static,
+) -> Finished {
+    let (peer, store) = (Peer::start(script).await, Scratch::path_for("store"));
+    let url = peer.url("/mcp");
+    let (name, more) = command.split_first().unwrap();
+    let arguments = match *name {
+        "doctor" => [&["doctor", url.as_str()][..], more].concat(),
+        _ => [&[*name, url.as_str()][..], more, &["--auto-consent", "--store", store.as_str()]].concat(),
+    };
+    let finished = Portcullis::run(&arguments).await;
+    for output in [&finished.stdout, &finished.stderr] {
+        assert!(!output.replace('\n', "").contains(EscapedText::escapes), "{finished:?}");
+    }
+    finished
+}
+
+fn error(request: &PeerRequest, status: StatusCode) -> PeerAnswer {
+    let mut answer = request.json(json!({ "error": "invalid_request", "error_description": TEXT }));
+    *answer.status_mut() = status;
+    answer
+}
+
+/// J8: the errors of every endpoint are shown, and escaped.
+#[tokio::test]
+async fn errors_are_escaped() {
+    for path in ["/register", "/token"] {
+        let finished =
+            run(&["login"], move |request| (request.path == path).then(|| error(request, StatusCode::BAD_REQUEST)));
+        let finished = finished.await;
+        assert_eq!((finished.code, finished.stderr.lines().count()), (Some(1), 1), "{finished:?}");
+        assert!(finished.stderr.contains(r"a\u{1b}[2J\u{9b}b\u{7f}\u{d}\u{a}"), "{finished:?}");
+    }
+    let refused = run(&["call", "tools/list"], |request| {
+        let message = request.message();
+        (message["method"] == "tools/list" && request.authorization.is_some()).then(|| {
+            let error = json!({ "code": -32000, "message": TEXT });
+            request.json(json!({ "jsonrpc": "2.0", "id": message["id"], "error": error }))
+        })
+    });
+    let refused = refused.await;
+    assert!(refused.stderr.contains(r"-32000: a\u{1b}[2J"), "{refused:?}");
+}
+
+/// J8: the name that a server gives the client, and the scopes that it grants.
+#[tokio::test]
+async fn a_login_is_escaped() {
+    let finished = run(&["login"], |request| match request.path.as_str() {
+        "/register" => Some(request.json(json!({ "client_id": TEXT }))),
+        _ => None,
+    });
+    let finished = finished.await;
+    assert_eq!((finished.code, finished.stderr.lines().count()), (Some(0), 5), "{finished:?}");
+    assert!(finished.stderr.contains(r"to client   a\u{1b}[2J"), "{finished:?}");
+}
+
+/// J8: a result is JSON with the same value, on one line for each member; what came before it is escaped too.
+#[tokio::test]
+async fn a_result_is_the_same_value_and_safe_to_read() {
+    let result = json!({ "content": [{ "type": "text", "text": TEXT }], TEXT: 1 });
+    let (sent, notified) =
+        (result.clone(), json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": TEXT }));
+    let finished = run(&["call", "tools/call", r#"{"name":"x"}"#], move |request| {
+        let message = request.message();
+        (message["method"] == "tools/call" && request.authorization.is_some()).then(|| {
+            let response = json!({ "jsonrpc": "2.0", "id": message["id"], "result": sent });
+            let answer = Response::builder().header(header::CONTENT_TYPE, "text/event-stream");
+            answer.body(format!("data: {notified}\n\ndata: {response}\n\n")).unwrap()
+        })
+    });
+    let finished = finished.await;
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(serde_json::from_str::<Value>(&finished.stdout).unwrap(), result, "{finished:?}");
+    assert!(finished.stdout.contains(r"a\u001b[2J\u009bb\u007f\r\n\u0085\u202ec\u2028"), "{finished:?}");
+    assert!(finished.stderr.contains("notifications/message"), "{finished:?}");
+}
+
+/// J8: what documents and challenges say, for people and as JSON.
+#[tokio::test]
+async fn an_examination_is_escaped() {
+    for (command, escaped) in [(&["doctor"][..], r"a\u{1b}[2J"), (&["doctor", "--json"], r"a\\u{1b}[2J")] {
+        let finished = run(command, |request| {
+            if request.is_for_resource_metadata("/mcp") {
+                let mut document = request.resource_metadata(&format!("{}/mcp", request.base));
+                document["scopes_supported"] = json!([TEXT]);
+                return Some(request.json(document));
+            }
+            let mut metadata = request.server_metadata();
+            metadata[format!("{TEXT}_endpoint")] = json!("http://auth.example.com/");
+            request.is_for_server_metadata().then(|| request.json(metadata))
+        });
+        let finished = finished.await;
+        assert_eq!(finished.code, Some(1), "{finished:?}");
+        assert!(finished.stdout.matches(escaped).count() >= 2, "{finished:?}");
+    }
+}
+
+/// J8: what the bridge tells a person on standard error.
+#[tokio::test]
+async fn the_bridges_lines_are_escaped() {
+    let peer = Peer::start(|request| (request.path == "/token").then(|| error(request, StatusCode::BAD_REQUEST)));
+    let (peer, store) = (peer.await, Scratch::path_for("store"));
+    let input = format!("{}\n", json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} }));
+    let arguments = ["connect", &peer.url("/mcp"), "--auto-consent", "--store", store.as_str()];
+    let finished = Portcullis::run_fed(&arguments, &input).await;
+    assert!(finished.stderr.contains(r"a\u{1b}[2J"), "{finished:?}");
+    assert!(!finished.stderr.replace('\n', "").contains(EscapedText::escapes), "{finished:?}");
+}

@@ -1,0 +1,208 @@
+//! A resource and authorization server for scenarios about the client.
+
+use std::{
+    collections::HashMap,
+    convert::Infallible,
+    sync::{Arc, Mutex},
+};
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt as _, Full};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use url::{Url, form_urlencoded};
+
+/// MCP server and authorization server in one, for scenarios about the client. It is well-behaved, and grants by itself,
+/// except where a script answers. Every path that has no other meaning is a protected MCP endpoint, whose metadata names
+/// that path as the resource.
+pub struct Peer {
+    base: String,
+    requests: Arc<Mutex<Vec<PeerRequest>>>,
+}
+
+/// A request that a peer received.
+#[derive(Clone, Debug)]
+pub struct PeerRequest {
+    /// The method.
+    pub method: Method,
+    /// The path.
+    pub path: String,
+    /// The parameters of the query.
+    pub query: HashMap<String, String>,
+    /// The `Authorization` header.
+    pub authorization: Option<String>,
+    /// The body.
+    pub body: Vec<u8>,
+    /// The peer's origin.
+    pub base: String,
+}
+
+/// The response of a script.
+pub type PeerAnswer = Response<String>;
+
+const METADATA: &str = "/.well-known/oauth-authorization-server";
+const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
+
+impl Peer {
+    /// Starts it on a free port. It answers as `script` says, and where that gives nothing, it is well-behaved.
+    ///
+    /// # Panics
+    /// When no port can be had.
+    pub async fn start(script: impl Fn(&PeerRequest) -> Option<PeerAnswer> + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let base = format!("http://{}", listener.local_addr().expect("an address"));
+        let peer = Self { base: base.clone(), requests: Arc::default() };
+        let (requests, script) = (Arc::clone(&peer.requests), Arc::new(script));
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (requests, script, base) = (Arc::clone(&requests), Arc::clone(&script), base.clone());
+                let service = service_fn(move |request: Request<Incoming>| {
+                    let (requests, script, base) = (Arc::clone(&requests), Arc::clone(&script), base.clone());
+                    async move {
+                        let request = PeerRequest::read(request, base).await;
+                        requests.lock().unwrap().push(request.clone());
+                        let answer = script(&request).unwrap_or_else(|| request.well_behaved());
+                        Ok::<_, Infallible>(answer.map(|body| Full::new(Bytes::from(body))))
+                    }
+                });
+                tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+            }
+        });
+        peer
+    }
+
+    /// A URL of the peer.
+    pub fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    /// What was asked of this path, in order.
+    ///
+    /// # Panics
+    /// When the peer has panicked.
+    pub fn requests(&self, path: &str) -> Vec<PeerRequest> {
+        self.requests.lock().unwrap().iter().filter(|request| request.path == path).cloned().collect()
+    }
+}
+
+impl PeerRequest {
+    async fn read(request: Request<Incoming>, base: String) -> Self {
+        let (head, body) = request.into_parts();
+        let authorization = head.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        Self {
+            method: head.method,
+            path: head.uri.path().to_owned(),
+            query: form_urlencoded::parse(head.uri.query().unwrap_or_default().as_bytes()).into_owned().collect(),
+            authorization: authorization.map(str::to_owned),
+            body: body.collect().await.map(|body| body.to_bytes().to_vec()).unwrap_or_default(),
+            base,
+        }
+    }
+
+    /// The fields of a form in the body.
+    pub fn form(&self) -> HashMap<String, String> {
+        form_urlencoded::parse(&self.body).into_owned().collect()
+    }
+
+    /// The body as JSON; null when it is not JSON.
+    pub fn message(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    /// The metadata of the authorization server.
+    pub fn server_metadata(&self) -> Value {
+        let base = &self.base;
+        json!({
+            "issuer": base,
+            "authorization_endpoint": format!("{base}/authorize"),
+            "token_endpoint": format!("{base}/token"),
+            "registration_endpoint": format!("{base}/register"),
+            "response_types_supported": ["code"],
+            "grant_types_supported": ["authorization_code", "refresh_token"],
+            "code_challenge_methods_supported": ["S256"],
+            "token_endpoint_auth_methods_supported": ["none"],
+            "authorization_response_iss_parameter_supported": true,
+        })
+    }
+
+    /// The metadata of a resource.
+    pub fn resource_metadata(&self, resource: &str) -> Value {
+        json!({ "resource": resource, "authorization_servers": [self.base] })
+    }
+
+    /// Whether it asks for the authorization server's metadata.
+    pub fn is_for_server_metadata(&self) -> bool {
+        self.path == METADATA
+    }
+
+    /// Whether it asks for the metadata of the resource at this path.
+    pub fn is_for_resource_metadata(&self, path: &str) -> bool {
+        self.path.strip_prefix(RESOURCE_METADATA) == Some(path.trim_end_matches('/'))
+    }
+
+    /// JSON with status 200.
+    ///
+    /// # Panics
+    /// Never: the head is well-formed.
+    pub fn json(&self, body: impl ToString) -> PeerAnswer {
+        let response = Response::builder().header(header::CONTENT_TYPE, "application/json");
+        response.body(body.to_string()).expect("a response")
+    }
+
+    /// The result of a JSON-RPC request.
+    pub fn result(&self, result: Value) -> PeerAnswer {
+        self.json(json!({ "jsonrpc": "2.0", "id": self.message()["id"], "result": result }))
+    }
+
+    fn well_behaved(&self) -> PeerAnswer {
+        match self.path.as_str() {
+            METADATA => self.json(self.server_metadata()),
+            "/register" => self.json(json!({ "client_id": "me", "redirect_uris": self.message()["redirect_uris"] })),
+            "/authorize" => self.grant(),
+            "/token" => self.json(json!({
+                "access_token": "the-token", "token_type": "Bearer", "expires_in": 300, "refresh_token": "the-refresh",
+            })),
+            path if path.starts_with(RESOURCE_METADATA) => {
+                let path = path.strip_prefix(RESOURCE_METADATA).unwrap_or_default();
+                self.json(self.resource_metadata(&format!("{}{path}", self.base)))
+            }
+            path if path.starts_with("/.well-known/") => status(StatusCode::NOT_FOUND),
+            _ if self.authorization.is_none() => self.challenge(),
+            _ => self.served(),
+        }
+    }
+
+    fn challenge(&self) -> PeerAnswer {
+        let metadata = format!("{}{RESOURCE_METADATA}{}", self.base, self.path.trim_end_matches('/'));
+        let challenge = format!("Bearer resource_metadata=\"{metadata}\"");
+        let response = Response::builder().status(StatusCode::UNAUTHORIZED).header(header::WWW_AUTHENTICATE, challenge);
+        response.body(String::new()).expect("a response")
+    }
+
+    fn grant(&self) -> PeerAnswer {
+        let mut target = Url::parse(&self.query["redirect_uri"]).expect("a redirect URI");
+        let state = &self.query["state"];
+        target.query_pairs_mut().append_pair("code", "c").append_pair("state", state).append_pair("iss", &self.base);
+        let response = Response::builder().status(StatusCode::FOUND).header(header::LOCATION, target.as_str());
+        response.body(String::new()).expect("a response")
+    }
+
+    fn served(&self) -> PeerAnswer {
+        let message = self.message();
+        match message["method"].as_str() {
+            _ if self.method != Method::POST => status(StatusCode::METHOD_NOT_ALLOWED),
+            Some("initialize") => self.result(json!({
+                "protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": { "name": "peer", "version": "1" },
+            })),
+            _ if message.get("id").is_none() => status(StatusCode::ACCEPTED),
+            _ => self.result(json!({ "served": self.path })),
+        }
+    }
+}
+
+fn status(status: StatusCode) -> PeerAnswer {
+    Response::builder().status(status).body(String::new()).expect("a response")
+}
