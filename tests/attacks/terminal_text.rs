@@ -14,7 +14,8 @@ const IN_A_PATH: &str = "/a\u{85}\u{9b}31m\u{2028}\u{202e}\u{200b}\u{3164}z";
 async fn send_deceptive_text(site: &Site) -> [Answer; 2] {
     let token = site.token().subject(DECEPTIVE).client_id(DECEPTIVE).sign();
     let mut http2 = Http2::connect(site.portcullis.address()).await;
-    let path = http2.send(Http2::request("GET", IN_A_PATH), "").await.unwrap();
+    let path = http2.send(Http2::request("GET", IN_A_PATH), "").await;
+    let path = path.unwrap_or_else(|error| panic!("no answer: {error}"));
     let session = site.open_session(&token).await;
     let post = |body: String| Request::post(Site::ENDPOINT, body).bearer(&token).session(&session);
     site.send(post(call(2, DECEPTIVE, &json!({})))).await;
