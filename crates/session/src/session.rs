@@ -2,7 +2,7 @@ use std::{
     fmt,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicU16, AtomicU32, Ordering},
     },
     time::Duration,
 };
@@ -36,8 +36,11 @@ pub struct Session {
     /// Its place among the sessions of its owner. Read and written under the lock of that owner.
     position: AtomicU32,
     /// The number of the list of keys by which the first identifier was last found to be issued.
-    proved: AtomicU32,
+    proved: AtomicU16,
 }
+
+/// The number of a list of keys for which tags are computed each time: lists are not counted beyond it.
+pub(crate) const UNPROVABLE: u16 = u16::MAX;
 
 /// What a session is made of.
 pub(crate) struct Record {
@@ -94,7 +97,7 @@ impl Session {
             opened: millis(now),
             use_state: UseState::opened(),
             position: AtomicU32::new(0),
-            proved: AtomicU32::new(0),
+            proved: AtomicU16::new(0),
         }
     }
 
@@ -189,12 +192,12 @@ impl Session {
 
     /// Whether this is its first identifier, and was found to be issued by the keys of this number: then its tag need not be
     /// computed again.
-    pub(crate) fn is_proved(&self, name: &Name, keys_number: u32) -> bool {
-        self.proved.load(Ordering::Relaxed) == keys_number && self.first.is(name)
+    pub(crate) fn is_proved(&self, name: &Name, keys_number: u16) -> bool {
+        keys_number != UNPROVABLE && self.proved.load(Ordering::Relaxed) == keys_number && self.first.is(name)
     }
 
     /// Remembers that an identifier of this session was found to be issued.
-    pub(crate) fn prove(&self, name: &Name, keys_number: u32) {
+    pub(crate) fn prove(&self, name: &Name, keys_number: u16) {
         if self.first.is(name) {
             self.proved.store(keys_number, Ordering::Relaxed);
         }
