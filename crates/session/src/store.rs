@@ -62,7 +62,7 @@ impl SessionStore {
             marks: keys.current().for_marks(),
             keys: ArcSwap::from_pointee(keys),
             keys_number: AtomicU16::new(1),
-            timeouts: Timeouts { idle: idle_timeout, lifetime },
+            timeouts: Timeouts::new(idle_timeout, lifetime),
             clock,
             observer,
             capacity: Capacity::new(max_total, max_per_owner),
