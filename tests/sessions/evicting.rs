@@ -17,6 +17,8 @@ use tokio::{
     time::{sleep, timeout},
 };
 
+use crate::leftovers::head;
+
 fn post(token: &str, session: &str) -> Request {
     Request::post(Site::ENDPOINT, call(2, "echo", &json!({}))).bearer(token).session(session)
 }
@@ -223,7 +225,7 @@ async fn at_once() {
 
 /// What the backend tells next.
 async fn next<T>(told: &mut mpsc::Receiver<T>) -> T {
-    timeout(Duration::from_secs(20), told.recv()).await.expect("in time").expect("the backend runs")
+    timeout(Duration::from_secs(20), told.recv()).await.unwrap().unwrap()
 }
 
 /// Answers an `initialize`.
@@ -236,13 +238,4 @@ async fn open(mut stream: TcpStream, session: &str) {
     stream.shutdown().await.unwrap();
     // What was left unread must not reset the connection before the answer was read.
     tokio::spawn(async move { stream.read_to_end(&mut Vec::new()).await });
-}
-
-/// The head of a request, in lower case.
-async fn head(stream: &mut TcpStream) -> String {
-    let mut head = Vec::new();
-    while !head.windows(4).any(|window| window == b"\r\n\r\n") {
-        assert!(stream.read_buf(&mut head).await.is_ok_and(|read| read > 0), "the connection ended");
-    }
-    String::from_utf8_lossy(&head).to_lowercase()
 }

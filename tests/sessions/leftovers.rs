@@ -98,7 +98,7 @@ async fn while_the_upstream_is_slow() {
 }
 
 /// The head of a request, in lower case. What follows it is left unread.
-async fn head(stream: &mut TcpStream) -> String {
+pub(crate) async fn head(stream: &mut TcpStream) -> String {
     let mut head = Vec::new();
     while !head.windows(4).any(|window| window == b"\r\n\r\n") {
         assert!(stream.read_buf(&mut head).await.is_ok_and(|read| read > 0), "the connection ended");

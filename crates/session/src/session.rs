@@ -3,7 +3,7 @@ use std::{
     fmt,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicU16, AtomicU32, Ordering},
     },
     time::Duration,
 };
@@ -37,10 +37,13 @@ pub struct Session {
     /// Its place among the sessions of its owner. Read and written under the lock of that owner.
     position: AtomicU32,
     /// The number of the list of keys by which the first identifier was last found to be issued.
-    proved: AtomicU32,
+    proved: AtomicU16,
     /// What a layer above keeps beside the session.
     attachment: OnceLock<Box<dyn Any + Send + Sync>>,
 }
+
+/// The number of a list of keys for which tags are computed each time: lists are not counted beyond it.
+pub(crate) const UNPROVABLE: u16 = u16::MAX;
 
 /// What a session is made of.
 pub(crate) struct Record {
@@ -53,11 +56,17 @@ pub(crate) struct Record {
     pub(crate) protocol_version: Option<&'static str>,
 }
 
-/// How long sessions may go unused and live.
+/// How many milliseconds sessions may go unused and live.
 #[derive(Clone, Copy)]
 pub(crate) struct Timeouts {
-    pub(crate) idle: Duration,
-    pub(crate) lifetime: Duration,
+    idle: u64,
+    lifetime: u64,
+}
+
+impl Timeouts {
+    pub(crate) fn new(idle: Duration, lifetime: Duration) -> Self {
+        Self { idle: millis(idle), lifetime: millis(lifetime) }
+    }
 }
 
 /// What a session is after an attempt to use it or to end it.
@@ -97,7 +106,7 @@ impl Session {
             opened: millis(now),
             use_state: UseState::opened(),
             position: AtomicU32::new(0),
-            proved: AtomicU32::new(0),
+            proved: AtomicU16::new(0),
             attachment: OnceLock::new(),
         }
     }
@@ -204,12 +213,12 @@ impl Session {
 
     /// Whether this is its first identifier, and was found to be issued by the keys of this number: then its tag need not be
     /// computed again.
-    pub(crate) fn is_proved(&self, name: &Name, keys_number: u32) -> bool {
-        self.proved.load(Ordering::Relaxed) == keys_number && self.first.is(name)
+    pub(crate) fn is_proved(&self, name: &Name, keys_number: u16) -> bool {
+        keys_number != UNPROVABLE && self.proved.load(Ordering::Relaxed) == keys_number && self.first.is(name)
     }
 
     /// Remembers that an identifier of this session was found to be issued.
-    pub(crate) fn prove(&self, name: &Name, keys_number: u32) {
+    pub(crate) fn prove(&self, name: &Name, keys_number: u16) {
         if self.first.is(name) {
             self.proved.store(keys_number, Ordering::Relaxed);
         }
@@ -227,11 +236,12 @@ impl Session {
     /// the use.
     pub(crate) fn take_into_use(&self, now: Duration, timeouts: Timeouts) -> Life {
         let since_opened = self.since_opened(now);
-        let taken = self.use_state.change(|usage| match (self.over(usage, now, timeouts), usage.begun(since_opened)) {
-            (Some(reason), _) => (State::Ended, Life::JustEnded(reason)),
-            (None, Some(begun)) => (State::Active(begun), Life::Active),
-            (None, None) => (State::Active(usage), Life::Ended),
-        });
+        let taken =
+            self.use_state.change(|usage| match (over(usage, since_opened, timeouts), usage.begun(since_opened)) {
+                (Some(reason), _) => (State::Ended, Life::JustEnded(reason)),
+                (None, Some(begun)) => (State::Active(begun), Life::Active),
+                (None, None) => (State::Active(usage), Life::Ended),
+            });
         taken.unwrap_or(Life::Ended)
     }
 
@@ -239,7 +249,7 @@ impl Session {
     pub(crate) fn leave_use(&self, now: Duration, timeouts: Timeouts) -> Life {
         let since_opened = self.since_opened(now);
         let left = self.use_state.change(|usage| {
-            if self.is_too_old(now, timeouts) {
+            if since_opened >= timeouts.lifetime {
                 (State::Ended, Life::JustEnded(EndReason::Lifetime))
             } else {
                 (State::Active(usage.finished(since_opened)), Life::Active)
@@ -250,7 +260,8 @@ impl Session {
 
     /// Ends the session if its time is over.
     pub(crate) fn expire(&self, now: Duration, timeouts: Timeouts) -> Life {
-        let expired = self.use_state.change(|usage| match self.over(usage, now, timeouts) {
+        let since_opened = self.since_opened(now);
+        let expired = self.use_state.change(|usage| match over(usage, since_opened, timeouts) {
             Some(reason) => (State::Ended, Life::JustEnded(reason)),
             None => (State::Active(usage), Life::Active),
         });
@@ -259,7 +270,8 @@ impl Session {
 
     /// Whether the session's time is over.
     pub(crate) fn is_over(&self, now: Duration, timeouts: Timeouts) -> bool {
-        matches!(self.use_state.load(), State::Active(usage) if self.over(usage, now, timeouts).is_some())
+        let since_opened = self.since_opened(now);
+        matches!(self.use_state.load(), State::Active(usage) if over(usage, since_opened, timeouts).is_some())
     }
 
     /// Ends the session, in use or not. Whether it ended by this call: then the caller must remove it from the store.
@@ -282,7 +294,8 @@ impl Session {
 
     /// Why the time of a session is over that is not in use and was last used at this moment; `None` when it is not.
     pub(crate) fn over_when_unused(&self, last_used: u64, now: Duration, timeouts: Timeouts) -> Option<EndReason> {
-        self.over(Usage { last_used: last_used.saturating_sub(self.opened), uses: 0 }, now, timeouts)
+        let usage = Usage { last_used: last_used.saturating_sub(self.opened), uses: 0 };
+        over(usage, self.since_opened(now), timeouts)
     }
 
     pub(crate) fn position(&self) -> usize {
@@ -294,23 +307,19 @@ impl Session {
         self.position.store(u32::try_from(position).unwrap_or(u32::MAX), Ordering::Relaxed);
     }
 
-    fn over(&self, usage: Usage, now: Duration, timeouts: Timeouts) -> Option<EndReason> {
-        let unused = self.since_opened(now).saturating_sub(usage.last_used);
-        if self.is_too_old(now, timeouts) {
-            Some(EndReason::Lifetime)
-        } else if usage.uses == 0 && unused >= millis(timeouts.idle) {
-            Some(EndReason::Idle)
-        } else {
-            None
-        }
-    }
-
-    fn is_too_old(&self, now: Duration, timeouts: Timeouts) -> bool {
-        self.since_opened(now) >= millis(timeouts.lifetime)
-    }
-
     fn since_opened(&self, now: Duration) -> u64 {
         millis(now).saturating_sub(self.opened)
+    }
+}
+
+/// Why the time of a session is over that was opened so many milliseconds ago; `None` when it is not.
+fn over(usage: Usage, since_opened: u64, timeouts: Timeouts) -> Option<EndReason> {
+    if since_opened >= timeouts.lifetime {
+        Some(EndReason::Lifetime)
+    } else if usage.uses == 0 && since_opened.saturating_sub(usage.last_used) >= timeouts.idle {
+        Some(EndReason::Idle)
+    } else {
+        None
     }
 }
 
@@ -346,7 +355,7 @@ mod tests {
     use super::*;
     use crate::SessionKey;
 
-    const TIMEOUTS: Timeouts = Timeouts { idle: Duration::from_secs(60), lifetime: Duration::from_secs(600) };
+    const TIMEOUTS: Timeouts = Timeouts { idle: 60_000, lifetime: 600_000 };
 
     fn opened_at(now: Duration) -> Session {
         let resource = ResourceUri::parse("https://r.example/mcp").unwrap();

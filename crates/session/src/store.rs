@@ -2,7 +2,7 @@ use std::{
     fmt, ptr,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU16, Ordering},
     },
     time::Duration,
 };
@@ -30,8 +30,8 @@ pub struct SessionStore(Arc<Shared>);
 
 struct Shared {
     keys: ArcSwap<SessionKeys>,
-    /// Counts the lists of keys. It changes after the list has.
-    keys_number: AtomicU32,
+    /// Counts the lists of keys, up to [`UNPROVABLE`](crate::session::UNPROVABLE). It changes after the list has.
+    keys_number: AtomicU16,
     /// For hashes that are compared and logged here; not replaced together with the keys.
     marks: SessionKey,
     timeouts: Timeouts,
@@ -61,8 +61,8 @@ impl SessionStore {
         Self(Arc::new(Shared {
             marks: keys.current().for_marks(),
             keys: ArcSwap::from_pointee(keys),
-            keys_number: AtomicU32::new(1),
-            timeouts: Timeouts { idle: idle_timeout, lifetime },
+            keys_number: AtomicU16::new(1),
+            timeouts: Timeouts::new(idle_timeout, lifetime),
             clock,
             observer,
             capacity: Capacity::new(max_total, max_per_owner),
@@ -75,7 +75,9 @@ impl SessionStore {
     /// a key that no longer is are unknown.
     pub fn set_keys(&self, keys: SessionKeys) {
         self.0.keys.store(Arc::new(keys));
-        self.0.keys_number.fetch_add(1, Ordering::Release);
+        let next = |number: u16| number.checked_add(1);
+        // At the last number, `UNPROVABLE`, it stays.
+        let _ = self.0.keys_number.fetch_update(Ordering::Release, Ordering::Relaxed, next);
     }
 
     /// Reserves capacity for a session until the reservation is opened or dropped. `scopes` are what the caller's token

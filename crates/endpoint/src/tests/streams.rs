@@ -129,7 +129,12 @@ async fn answers_to_posts_end() {
     let headers = [(VERSION, "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "slow"), json];
     let message = modern("tools/call", json!({"name": "slow"})).to_string();
     let mut modern = streams.open("POST", &headers, message, EVENT_STREAM).await;
-    let mut opening = streams.open("POST", &[json], initialize().to_string(), EVENT_STREAM).await;
+    // The answer to `initialize` is held back until it names the revision.
+    let negotiated = "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-11-25\"}}\n\n";
+    let events = Events::default();
+    events.send(negotiated);
+    let mut opening = streams.open_with("POST", &[json], initialize().to_string(), EVENT_STREAM, events).await;
+    assert_eq!(opening.read(), piece(negotiated));
     streams.comes_with(300, "mcp:tools", |token| token);
     assert_eq!(streams.call().await, 200);
     assert_eq!(streams.pass(60 + LEEWAY), 2);

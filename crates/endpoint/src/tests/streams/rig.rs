@@ -171,7 +171,18 @@ impl Streams {
         body: String,
         answer: &'static [(&'static str, &'static str)],
     ) -> Open {
-        let events = Events::default();
+        self.open_with(method, headers, body, answer, Events::default()).await
+    }
+
+    /// The same with events that come at once.
+    pub(super) async fn open_with(
+        &self,
+        method: &str,
+        headers: &[(&str, &str)],
+        body: String,
+        answer: &'static [(&'static str, &'static str)],
+        events: Events,
+    ) -> Open {
         let inner = Streaming { events: events.clone(), headers: answer };
         let endpoint = EndpointLayer::new(self.world.settings.clone()).unwrap().layer(inner);
         let guarded = GuardLayer::new(Arc::clone(&self.world.settings.resource)).layer(endpoint);

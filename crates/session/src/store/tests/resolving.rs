@@ -63,6 +63,13 @@ fn a_tag_is_computed_once() {
     assert!(!proved(bytes.as_bytes()));
     drop(bench.resolve(ALICE, &session).unwrap());
     assert!(proved(bytes.as_bytes()));
+    for _ in 0..=u16::MAX {
+        bench.store.set_keys(SessionKey::new(1, [5; 16]).into());
+    }
+    drop(bench.resolve(ALICE, &session).unwrap());
+    assert!(!proved(bytes.as_bytes()), "lists are no longer told apart");
+    bench.store.set_keys(SessionKey::new(1, [6; 16]).into());
+    assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), Unresolved::Unknown);
 }
 
 /// F6: a version that becomes known later counts once.
