@@ -38,6 +38,7 @@ const CHECKS: &[Check] = &[
     Check::cargo("deny", &["deny", "--workspace", "check", "bans", "licenses", "sources"]),
     Check::chore("fuzz-smoke", fuzz_smoke::run),
     Check::chore("e2e", || e2e::run(&e2e::Arguments::default())),
+    Check::chore("readers", e2e::run_readers),
 ];
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
