@@ -97,6 +97,7 @@ pub(super) async fn whole(
         report.add(reader.name, Row::Compared(row));
     }
     println!("\n{report}");
+    std::fs::write(folder.join("findings.txt"), report.findings())?;
     report.result()
 }
 

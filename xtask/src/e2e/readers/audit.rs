@@ -5,10 +5,14 @@ use std::{collections::HashMap, fs, path::Path};
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
+use super::gateway::PRIVILEGED;
+
 /// What the gateway decided about one request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Decision {
     pub(super) is_allowed: bool,
+    /// Whether the token had all scopes.
+    pub(super) is_privileged: bool,
     /// The reason of a refusal or a failure.
     pub(super) code: String,
     pub(super) method: Option<String>,
@@ -34,6 +38,7 @@ impl Decision {
         let code = ["deny.code", "fail.code"].into_iter().find_map(|member| record[member].as_str());
         Self {
             is_allowed: record["decision"] != "deny",
+            is_privileged: record["principal.subject"] == PRIVILEGED,
             code: code.unwrap_or_default().to_owned(),
             method: record["mcp.method"].as_str().map(str::to_owned),
             names: ["mcp.tool", "mcp.target", "mcp.targets"]

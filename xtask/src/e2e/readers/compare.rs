@@ -57,6 +57,9 @@ impl Comparison {
 
 /// What is wrong with one request, if anything.
 fn finding(lines: &[&Line], decision: Option<&Decision>) -> Option<String> {
+    if decision.is_some_and(|decision| decision.is_privileged) {
+        return None;
+    }
     for line in lines {
         if let Some(name) = line.names.iter().find(|name| is_protected(&line.method, name)) {
             return Some(format!("the reader acts on the protected name {name:?} of {:?}", line.method));
@@ -91,7 +94,7 @@ mod tests {
 
     fn allowed(method: &str, names: &[&str]) -> Decision {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
-        Decision { is_allowed: true, code: String::new(), method: Some(method.to_owned()), names }
+        Decision { is_allowed: true, method: Some(method.to_owned()), names, ..Decision::default() }
     }
 
     fn found(line: &Line, decision: Option<&Decision>) -> Option<String> {
@@ -102,6 +105,8 @@ mod tests {
     fn what_was_audited_is_in_order() {
         assert_eq!(found(&line("tools/call", &["echo"]), Some(&allowed("tools/call", &["echo"]))), None);
         assert_eq!(found(&line("tools/list", &[]), Some(&allowed("tools/list", &[]))), None);
+        let privileged = Decision { is_privileged: true, ..allowed("tools/call", &["admin_wipe"]) };
+        assert_eq!(found(&line("tools/call", &["admin_wipe"]), Some(&privileged)), None);
     }
 
     #[test]

@@ -47,7 +47,10 @@ pub(super) fn is_protected(method: &str, name: &str) -> bool {
 ///
 /// The trail leaves out query, fragment and user information of a URI, and cuts long names, which then end in `…`.
 pub(super) fn is_audited(method: &str, seen: &str, audited: &str) -> bool {
-    let is_uri = audited.contains(':') && method != "tools/call";
+    let is_uri = match method {
+        "completion/complete" => audited.contains(':'),
+        _ => ["resources/", "subscriptions/"].iter().any(|start| method.starts_with(start)),
+    };
     let variants = |name: &str| if is_uri { forms(name) } else { vec![name.to_owned()] };
     let seen = variants(seen);
     if let Some(cut) = audited.strip_suffix('…') {

@@ -43,6 +43,17 @@ impl Report {
     }
 }
 
+impl Report {
+    /// Every finding, one after the other.
+    pub(super) fn findings(&self) -> String {
+        let findings = self.0.iter().flat_map(|(name, row)| match row {
+            Row::Compared(comparison) => comparison.findings.iter().map(|it| format!("{name}: {it}\n")).collect(),
+            Row::Skipped(_) => Vec::new(),
+        });
+        findings.collect()
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, row) in &self.0 {

@@ -104,6 +104,7 @@ struct Answer {
     status: StatusCode,
     request: Option<String>,
     session: Option<HeaderValue>,
+    is_stream: bool,
     body: Bytes,
 }
 
@@ -112,7 +113,7 @@ impl Sender {
         let mut answered = HashMap::new();
         for (index, case) in cases.iter().enumerate() {
             let mut answer = self.send_case(case).await?;
-            if case.era == Era::Legacy && answer.as_ref().is_some_and(Answer::lost_session) {
+            if case.era == Era::Legacy && answer.as_ref().is_none_or(Answer::lost_session) {
                 self.session = None;
                 answer = self.send_case(case).await?;
             }
@@ -187,13 +188,15 @@ impl Answer {
             status: head.status,
             request: head.headers.get("x-request-id").and_then(|id| id.to_str().ok()).map(str::to_owned),
             session: head.headers.get(SESSION).cloned(),
+            is_stream,
             body: body.map(|body| body.to_bytes()).unwrap_or_default(),
         }
     }
 
-    /// Whether gateway or reader know the session no more.
+    /// Whether gateway or reader no longer serve the session. The Go SDK answers 200 without a body then.
     fn lost_session(&self) -> bool {
         let text = String::from_utf8_lossy(&self.body).to_lowercase();
-        matches!(self.status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST) && text.contains("session")
+        let is_empty = self.status == StatusCode::OK && !self.is_stream && self.body.is_empty();
+        is_empty || matches!(self.status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST) && text.contains("session")
     }
 }
