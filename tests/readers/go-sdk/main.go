@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -27,9 +28,8 @@ func report(extra *mcp.RequestExtra, method string, names ...string) {
 	if extra == nil || extra.Header.Get("X-Request-Id") == "" {
 		return
 	}
-	if names == nil {
-		names = []string{}
-	}
+	// The SDK has the empty string where a member is absent.
+	names = slices.DeleteFunc(append([]string{}, names...), func(name string) bool { return name == "" })
 	printing.Lock()
 	defer printing.Unlock()
 	_ = json.NewEncoder(os.Stdout).Encode(line{extra.Header.Get("X-Request-Id"), method, names})

@@ -18,6 +18,8 @@ pub(super) struct Decision {
     pub(super) method: Option<String>,
     /// Every name that was recorded.
     pub(super) names: Vec<String>,
+    /// Whether the message has more names than a record holds.
+    pub(super) has_more_names: bool,
 }
 
 /// All decisions of a finished trail, by request.
@@ -35,6 +37,8 @@ pub(super) fn decisions(trail: &Path) -> anyhow::Result<HashMap<String, Decision
 
 impl Decision {
     fn read(record: &Value) -> Self {
+        let members = ["mcp.tool", "mcp.target", "mcp.further_targets"];
+        let names: Vec<_> = members.iter().flat_map(|member| texts(&record[*member])).collect();
         let code = ["deny.code", "fail.code"].into_iter().find_map(|member| record[member].as_str());
         Self {
             is_allowed: record["decision"] != "deny",
@@ -72,9 +76,11 @@ mod tests {
         let record = json!({"decision": "allow", "mcp.method": "tools/call", "mcp.tool": "echo"});
         let decision = Decision::read(&record);
         assert_eq!((decision.is_allowed, decision.names), (true, vec!["echo".to_owned()]));
-        let record = json!({"decision": "deny", "deny.code": "scope.insufficient", "mcp.target": ["a", "b"]});
+        let record = json!({"decision": "deny", "deny.code": "scope.insufficient", "mcp.target": "a",
+            "mcp.further_targets": ["b"], "mcp.target_count": 3});
         let decision = Decision::read(&record);
         assert!(!decision.is_allowed);
         assert_eq!((decision.code.as_str(), decision.names.len()), ("scope.insufficient", 2));
+        assert!(decision.has_more_names);
     }
 }

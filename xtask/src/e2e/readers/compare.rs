@@ -72,7 +72,8 @@ fn finding(lines: &[&Line], decision: Option<&Decision>) -> Option<String> {
         if !method.is_some_and(|method| is_audited("tools/call", &line.method, method)) {
             return Some(format!("the reader's method is {:?}, the audited one {method:?}", line.method));
         }
-        let is_known = |name: &&String| decision.names.iter().any(|audited| is_audited(&line.method, name, audited));
+        let is_recorded = |name: &str| decision.names.iter().any(|audited| is_audited(&line.method, name, audited));
+        let is_known = |name: &&String| decision.has_more_names || is_recorded(name);
         if let Some(name) = line.names.iter().find(|name| !is_known(name)) {
             return Some(format!(
                 "the reader's name of {:?} is {name:?}, the audited ones {:?}",
