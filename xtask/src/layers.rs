@@ -18,7 +18,8 @@ const ROWS: &[&[&str]] = &[
 ];
 
 /// Tools and tests: they may use everything, and nothing in the rows may use them.
-const FREE: &[&str] = &["portcullis-scenarios", "portcullis-examples", "portcullis-fuzz-bodies", "xtask"];
+const FREE: &[&str] =
+    &["portcullis-scenarios", "portcullis-everything-server", "portcullis-examples", "portcullis-fuzz-bodies", "xtask"];
 
 /// The test support crate stands on the first two rows alone.
 const TESTKIT: &str = "portcullis-testkit";

@@ -45,7 +45,7 @@ pub(super) struct Listening {
 
 /// All servers that can be had from registries.
 pub(super) async fn all(target: &Path, logs: &Path) -> anyhow::Result<Vec<Upstream>> {
-    let rmcp = built::build(&["--package=portcullis-scenarios", "--bin=everything_server", "--locked"])?;
+    let rmcp = built::build(&["--package=portcullis-everything-server", "--locked"])?;
     let rmcp = rmcp.program("everything_server")?.to_string_lossy().into_owned();
     let mut upstreams = vec![Upstream { name: "rmcp".to_owned(), source: Source::Program(vec![rmcp]) }];
     let packages = install(target, logs).await;

@@ -45,10 +45,8 @@ impl Decision {
             is_privileged: record["principal.subject"] == PRIVILEGED,
             code: code.unwrap_or_default().to_owned(),
             method: record["mcp.method"].as_str().map(str::to_owned),
-            names: ["mcp.tool", "mcp.target", "mcp.targets"]
-                .iter()
-                .flat_map(|member| texts(&record[*member]))
-                .collect(),
+            has_more_names: record["mcp.target_count"].as_u64().is_some_and(|count| count > names.len() as u64),
+            names,
         }
     }
 }
