@@ -6,7 +6,7 @@ use rmcp::{
 };
 use serde_json::{Value, json};
 
-use crate::{Answer, model};
+use crate::{Answer, result};
 
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
 const WAV: &str = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=";
@@ -23,14 +23,15 @@ pub(crate) fn tool(name: &str) -> Answer<Option<CallToolResult>> {
         "test_audio_content" => json!([{"type": "audio", "data": WAV, "mimeType": "audio/wav"}]),
         "test_embedded_resource" => json!([plain]),
         "test_multiple_content_types" => json!([text("Multiple content types test:"), image(), data]),
+        "greet" => json!([text("Hello!")]),
         "json_schema_2020_12_tool" | "test_x_mcp_header" => json!([text("called")]),
         "test_error_handling" => {
             let content = json!([text("This tool intentionally returns an error for testing")]);
-            return model(json!({"content": content, "isError": true})).map(Some);
+            return result(json!({"content": content, "isError": true})).map(Some);
         }
         _ => return Ok(None),
     };
-    model(json!({"content": content})).map(Some)
+    result(json!({"content": content})).map(Some)
 }
 
 pub(crate) fn resource(uri: &str) -> Answer<ReadResourceResult> {
@@ -49,7 +50,7 @@ pub(crate) fn resource(uri: &str) -> Answer<ReadResourceResult> {
     };
     let mut content = content;
     content["uri"] = uri.into();
-    model(json!({"contents": [content], "ttlMs": TTL, "cacheScope": "public"}))
+    result(json!({"contents": [content], "ttlMs": TTL, "cacheScope": "public"}))
 }
 
 /// A prompt that needs no input; an error for any other.
@@ -72,7 +73,7 @@ pub(crate) fn prompt(request: &GetPromptRequestParams) -> Answer<GetPromptResult
         other => return Err(ErrorData::invalid_params(format!("Unknown prompt: {other}"), None)),
     };
     let messages: Vec<Value> = content.into_iter().map(|content| json!({"role": "user", "content": content})).collect();
-    model(json!({"messages": messages}))
+    result(json!({"messages": messages}))
 }
 
 pub(crate) fn text(content: &str) -> Value {

@@ -3,7 +3,7 @@
 use rmcp::model::{ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult};
 use serde_json::{Value, json};
 
-use crate::{Answer, answers::TTL, model};
+use crate::{Answer, answers::TTL, result};
 
 /// Tools without arguments.
 const PLAIN: [&str; 24] = [
@@ -43,8 +43,17 @@ pub(crate) fn tools() -> Answer<ListToolsResult> {
     tools.push(tool("test_elicitation", object(json!({"message": {"type": "string"}}), json!(["message"]))));
     let region = json!({"region": {"type": "string", "x-mcp-header": "Region"}});
     tools.push(tool("test_x_mcp_header", object(region, json!(["region"]))));
+    let texts =
+        |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), json!({"type": "string"}))).collect::<Value>();
+    tools.push(tool("greet", object(texts(&["name"]), json!(["name"]))));
+    let slow = json!({"seconds": {"type": "number"}, "label": {"type": "string"}});
+    tools.push(tool("slow_compute", object(slow, json!([]))));
+    tools.push(tool("confirm_delete", object(texts(&["filename"]), json!([]))));
+    for name in ["failing_job", "protocol_error_job", "multi_input", "test_tool_with_task"] {
+        tools.push(tool(name, object(json!({}), json!([]))));
+    }
     tools.push(tool("json_schema_2020_12_tool", schema_2020_12()));
-    model(json!({"tools": tools, "ttlMs": TTL, "cacheScope": "public"}))
+    result(json!({"tools": tools, "ttlMs": TTL, "cacheScope": "public"}))
 }
 
 fn schema_2020_12() -> Value {
@@ -83,7 +92,7 @@ pub(crate) fn resources() -> Answer<ListResourcesResult> {
         resource("static-binary", "image/png"),
         resource("watched-resource", "text/plain"),
     ];
-    model(json!({"resources": resources, "ttlMs": TTL, "cacheScope": "public"}))
+    result(json!({"resources": resources, "ttlMs": TTL, "cacheScope": "public"}))
 }
 
 pub(crate) fn templates() -> Answer<ListResourceTemplatesResult> {
@@ -93,7 +102,7 @@ pub(crate) fn templates() -> Answer<ListResourceTemplatesResult> {
         "description": "A resource for each identifier",
         "mimeType": "application/json",
     });
-    model(json!({"resourceTemplates": [template], "ttlMs": TTL, "cacheScope": "public"}))
+    result(json!({"resourceTemplates": [template], "ttlMs": TTL, "cacheScope": "public"}))
 }
 
 pub(crate) fn prompts() -> Answer<ListPromptsResult> {
@@ -110,5 +119,5 @@ pub(crate) fn prompts() -> Answer<ListPromptsResult> {
         prompt("test_prompt_with_image", &[]),
         prompt("test_input_required_result_prompt", &[]),
     ];
-    model(json!({"prompts": prompts, "ttlMs": TTL, "cacheScope": "public"}))
+    result(json!({"prompts": prompts, "ttlMs": TTL, "cacheScope": "public"}))
 }

@@ -5,13 +5,13 @@ use rmcp::{
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ContentBlock,
         CreateMessageRequest, CreateMessageRequestParams, ElicitRequest, ElicitRequestParams, GetPromptRequestParams,
-        GetPromptResponse, InputRequest, InputRequests, InputRequiredResult, InputResponses, ListRootsRequest,
-        RequestStateCodec, SamplingMessage,
+        GetPromptResponse, GetPromptResult, InputRequest, InputRequests, InputRequiredResult, InputResponses,
+        ListRootsRequest, RequestStateCodec, SamplingMessage,
     },
 };
 use serde_json::{Map, Value, json};
 
-use crate::{Answer, Context, answers, model};
+use crate::{Answer, Context, answers, model, result};
 
 /// Seals what comes back from clients. This server protects nothing, so the key is no secret.
 const KEY: &[u8] = b"everything-server-request-state-key";
@@ -80,9 +80,7 @@ fn plain(name: &str, context: &Context) -> Answer<Option<CallToolResponse>> {
             Err(ErrorData::missing_required_client_capability(required))
         }
         "test_missing_capability" => Ok(Some(done("the capability is declared"))),
-        "test_streaming_elicitation" => {
-            Ok(Some(required([("user_name", ask("What is your name?", "name", "string")?)], None)))
-        }
+        "test_streaming_elicitation" => ask_for_name().map(Some),
         _ => Ok(None),
     }
 }
@@ -95,8 +93,7 @@ pub(crate) fn prompt(request: &GetPromptRequestParams) -> Answer<GetPromptRespon
     match given(request.input_responses.as_ref(), "user_context") {
         Some(response) => {
             let content = answers::text(&format!("Use the following context: {}", text_of(response, "context")));
-            Ok(model::<rmcp::model::GetPromptResult>(json!({"messages": [{"role": "user", "content": content}]}))?
-                .into())
+            Ok(result::<GetPromptResult>(json!({"messages": [{"role": "user", "content": content}]}))?.into())
         }
         None => {
             let requests = [("user_context", ask("What context should the prompt use?", "context", "string")?)];
@@ -124,7 +121,17 @@ fn asked<'a>(
     InputRequiredResult::new(Some(requests), state)
 }
 
-fn ask(message: &str, member: &str, json_type: &str) -> Answer<InputRequest> {
+/// The name that a client gave; `None` before it is asked for.
+pub(crate) fn user_name(request: &CallToolRequestParams) -> Option<String> {
+    given(request.input_responses.as_ref(), "user_name").map(|response| text_of(response, "name"))
+}
+
+pub(crate) fn ask_for_name() -> Answer<CallToolResponse> {
+    Ok(required([("user_name", ask("What is your name?", "name", "string")?)], None))
+}
+
+/// Asks a person for one value.
+pub(crate) fn ask(message: &str, member: &str, json_type: &str) -> Answer<InputRequest> {
     let schema = json!({"type": "object", "properties": {member: {"type": json_type}}, "required": [member]});
     let params = ElicitRequestParams::FormElicitationParams {
         meta: None,

@@ -8,6 +8,7 @@ mod answers;
 mod catalogue;
 mod inputs;
 mod talking;
+mod tasks;
 
 use std::{env, sync::Arc};
 
@@ -17,17 +18,19 @@ use hyper_util::{rt::TokioIo, service::TowerToHyperService};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CompletionInfo,
-        GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult,
-        ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
-        ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
-        UnsubscribeRequestParams,
+        CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult,
+        CompletionInfo, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult, Implementation,
+        ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+        ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestParams,
+        SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
     },
     service::{RequestContext, SubscriptionContext},
+    task_manager::TaskManager,
     transport::streamable_http_server::{
         StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
     },
 };
+use tasks::Started;
 use tokio::net::TcpListener;
 
 type Answer<T> = Result<T, ErrorData>;
@@ -37,7 +40,7 @@ type Context = RequestContext<RoleServer>;
 async fn main() -> anyhow::Result<()> {
     let port: u16 = env::var("PORT").context("PORT is not set")?.parse()?;
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
-    let server = Everything::default();
+    let server = Everything { listeners: talking::Listeners::default(), tasks: TaskManager::new() };
     let sessions = Arc::<LocalSessionManager>::default();
     let service =
         StreamableHttpService::new(move || Ok(server.clone()), sessions, StreamableHttpServerConfig::default());
@@ -52,10 +55,11 @@ async fn main() -> anyhow::Result<()> {
     }
 }
 
-/// The server: its answers are fixed, and it keeps who listens.
-#[derive(Clone, Default)]
+/// The server: its answers are fixed, and it keeps who listens and which tasks run.
+#[derive(Clone)]
 struct Everything {
     listeners: talking::Listeners,
+    tasks: TaskManager,
 }
 
 impl ServerHandler for Everything {
@@ -70,6 +74,7 @@ impl ServerHandler for Everything {
             .enable_tool_list_changed()
             .enable_logging()
             .enable_completions()
+            .enable_tasks()
             .build();
         ServerConfig::new(capabilities).with_server_info(Implementation::new("everything", "1.0.0"))
     }
@@ -89,7 +94,23 @@ impl ServerHandler for Everything {
         if let Some(answer) = inputs::tool(&request, &context)? {
             return Ok(answer);
         }
-        talking::tool(&request, &context, &self.listeners).await
+        match tasks::tool(&request, &context, &self.tasks)? {
+            Some(Started::Answer(answer)) => Ok(answer),
+            Some(Started::Alone(job)) => job.run_alone().await,
+            None => talking::tool(&request, &context, &self.listeners).await,
+        }
+    }
+
+    async fn get_task(&self, request: GetTaskParams, _: Context) -> Answer<GetTaskResult> {
+        Ok(GetTaskResult::new(self.tasks.get_task(&request.task_id)?))
+    }
+
+    async fn update_task(&self, request: UpdateTaskParams, _: Context) -> Answer<()> {
+        self.tasks.update_task(&request.task_id, request.input_responses)
+    }
+
+    async fn cancel_task(&self, request: CancelTaskParams, _: Context) -> Answer<()> {
+        self.tasks.cancel_task(&request.task_id)
     }
 
     async fn list_resources(&self, _: Option<PaginatedRequestParams>, _: Context) -> Answer<ListResourcesResult> {
@@ -140,6 +161,12 @@ impl ServerHandler for Everything {
     async fn set_level(&self, _: SetLevelRequestParams, _: Context) -> Answer<()> {
         Ok(())
     }
+}
+
+/// A complete result from its JSON.
+fn result<T: serde::de::DeserializeOwned>(mut json: serde_json::Value) -> Answer<T> {
+    json["resultType"] = "complete".into();
+    model(json)
 }
 
 /// A value of the protocol from its JSON.

@@ -41,16 +41,22 @@ impl Results {
         self.0.is_empty()
     }
 
-    /// The scenarios whose checks, or whose outcomes, are not those of the other run.
+    /// The scenarios whose outcome is not that of the other run; failures that became successes aside.
     pub(super) fn differing(&self, other: &Self) -> Vec<String> {
         let names = self.0.keys().chain(other.0.keys().filter(|name| !self.0.contains_key(*name)));
-        names.filter(|name| self.0.get(*name) != other.0.get(*name)).cloned().collect()
+        names.filter(|name| !is_same_or_stricter(self.0.get(*name), other.0.get(*name))).cloned().collect()
+    }
+
+    /// How many scenarios differ only by failures that became successes.
+    fn stricter(&self, other: &Self) -> usize {
+        let differs = |name: &&String| self.0.get(*name) != other.0.get(*name);
+        let is_stricter = |name: &&String| is_same_or_stricter(self.0.get(*name), other.0.get(*name));
+        self.0.keys().filter(differs).filter(is_stricter).count()
     }
 
     /// How many scenarios have no failure and no warning, and how many there are.
     fn passed(&self) -> (usize, usize) {
-        let is_fault = |check: &Check| matches!(check.status.as_str(), "FAILURE" | "WARNING");
-        let passed = self.0.values().filter(|checks| !checks.is_empty() && !checks.iter().any(is_fault));
+        let passed = self.0.values().filter(|checks| !checks.is_empty() && !checks.iter().any(Check::is_fault));
         (passed.count(), self.0.len())
     }
 
@@ -68,6 +74,25 @@ impl Results {
         lines.extend(only(&alone, &through, "alone"));
         lines.extend(only(&through, &alone, "through the gateway"));
         lines
+    }
+}
+
+/// Whether the checks are the same, but that some which failed alone succeed through the gateway.
+fn is_same_or_stricter(alone: Option<&Vec<Check>>, through: Option<&Vec<Check>>) -> bool {
+    let (Some(alone), Some(through)) = (alone, through) else { return false };
+    let is_good = |(alone, through): (&Check, &Check)| {
+        alone == through || (alone.is_named_as(through) && alone.is_fault() && through.status == "SUCCESS")
+    };
+    alone.len() == through.len() && alone.iter().zip(through).all(is_good)
+}
+
+impl Check {
+    fn is_named_as(&self, other: &Self) -> bool {
+        (&self.id, &self.name) == (&other.id, &other.name)
+    }
+
+    fn is_fault(&self) -> bool {
+        matches!(self.status.as_str(), "FAILURE" | "WARNING")
     }
 }
 
@@ -99,7 +124,8 @@ impl Table {
     ) -> String {
         let of = |(passed, all): (usize, usize)| format!("{passed}/{all}");
         let (alone_passed, through_passed) = (of(alone.passed()), of(through.passed()));
-        let row = format!("{name:<20}{revision:<12}{alone_passed:>9}{through_passed:>9}{:>11}", differing.len());
+        let (stricter, differs) = (alone.stricter(through), differing.len());
+        let row = format!("{name:<20}{revision:<12}{alone_passed:>9}{through_passed:>9}{stricter:>10}{differs:>11}");
         self.differing += differing.len();
         if !differing.is_empty() {
             self.details.push(format!("{name}, {revision}:"));
@@ -126,7 +152,11 @@ impl Table {
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.details.iter().try_for_each(|line| writeln!(f, "{line}"))?;
-        writeln!(f, "{:<20}{:<12}{:>9}{:>9}{:>11}", "server", "revision", "alone", "through", "differing")?;
+        writeln!(
+            f,
+            "{:<20}{:<12}{:>9}{:>9}{:>10}{:>11}",
+            "server", "revision", "alone", "through", "stricter", "differing"
+        )?;
         self.rows.iter().try_for_each(|row| writeln!(f, "{row}"))
     }
 }
@@ -151,6 +181,10 @@ mod tests {
     fn another_outcome_or_a_lost_scenario_differs() {
         let alone = results(&[("one", "SUCCESS"), ("two", "FAILURE")]);
         assert!(alone.differing(&results(&[("one", "SUCCESS"), ("two", "FAILURE")])).is_empty());
+        let stricter = results(&[("one", "SUCCESS"), ("two", "SUCCESS")]);
+        assert!(alone.differing(&stricter).is_empty());
+        assert_eq!(alone.stricter(&stricter), 1);
+        assert_eq!(alone.differing(&results(&[("one", "SUCCESS"), ("two", "SKIPPED")])), ["two"]);
         assert_eq!(alone.differing(&results(&[("one", "FAILURE"), ("two", "FAILURE")])), ["one"]);
         assert_eq!(alone.differing(&results(&[("one", "SUCCESS")])), ["two"]);
         assert_eq!(results(&[]).differing(&alone), ["one", "two"]);
