@@ -40,8 +40,6 @@ pub(crate) struct Arguments {
     revision: Vec<String>,
 }
 
-/// The revisions that scenarios exist for.
-const REVISIONS: [&str; 4] = ["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
 /// Those that the suite has a list of requirements for.
 const SCORED: [&str; 2] = ["2025-11-25", "2026-07-28"];
 /// Where results are kept, below the suite's folder.
@@ -86,7 +84,7 @@ async fn compare(
     };
     let wanted =
         |revision: &&&str| arguments.revision.is_empty() || arguments.revision.iter().any(|it| it == **revision);
-    for revision in REVISIONS.iter().filter(wanted) {
+    for revision in upstream.revisions.iter().filter(wanted) {
         let mut gateway = Gateway::start(program, folder, &started.url).await?;
         let forwarder = Forwarder::listen(gateway.address(), gateway.token()).await?;
         let site = Site { suite, folder: folder.join(format!("{}-{revision}", upstream.name)), revision };

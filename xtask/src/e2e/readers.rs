@@ -17,11 +17,12 @@ mod report;
 mod sender;
 
 use std::{
+    hash::{BuildHasher as _, Hasher as _, RandomState},
     path::Path,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 use clap::Args;
 
 use self::{
@@ -52,7 +53,7 @@ pub(super) struct Options {
     generated: usize,
 }
 
-const GENERATED: usize = 1500;
+const GENERATED: usize = 2500;
 
 impl Default for Options {
     fn default() -> Self {
@@ -72,17 +73,11 @@ pub(super) async fn whole(
     let install = install::all(&packages, folder);
     let installed = progress.step_within(INSTALL_LIMIT, "npm, pip and go install the readers, once", install).await?;
     let mut report = Report::default();
-    let mut readers = Vec::new();
-    for (name, installed) in installed {
-        match installed {
-            Installed::Ready(start) => readers.push(Reader::start(name, start, folder).await?),
-            Installed::Missing(why) => report.add(name, Row::Skipped(why)),
-        }
-    }
+    let mut readers = progress.step("the readers start", start(installed, folder, &mut report)).await?;
     let mut gateway = progress.step("the gateway starts", Gateway::start(program, folder, &readers)).await?;
     progress.step("each reader reports what a privileged token reaches", control(&gateway, &readers)).await?;
 
-    let seed = options.seed.map_or_else(random_seed, Ok)?;
+    let seed = options.seed.unwrap_or_else(random_seed);
     println!("        seed {seed}: `cargo xtask e2e --readers --seed {seed}` repeats it");
     let mut cases = corpus::fixed();
     cases.extend(generator::generate(seed, options.generated, &cases));
@@ -99,6 +94,22 @@ pub(super) async fn whole(
     println!("\n{report}");
     std::fs::write(folder.join("findings.txt"), report.findings())?;
     report.result()
+}
+
+/// Starts the readers that are available, and reports the others as skipped.
+async fn start(
+    installed: Vec<(&'static str, Installed)>,
+    folder: &Path,
+    report: &mut Report,
+) -> anyhow::Result<Vec<Reader>> {
+    let mut readers = Vec::new();
+    for (name, installed) in installed {
+        match installed {
+            Installed::Ready(start) => readers.push(Reader::start(name, start, folder).await?),
+            Installed::Missing(why) => report.add(name, Row::Skipped(why)),
+        }
+    }
+    Ok(readers)
 }
 
 /// A reader that reports nothing, or that resolves no alias where it is known to, would pass any corpus.
@@ -119,7 +130,7 @@ async fn control(gateway: &Gateway, readers: &[Reader]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn random_seed() -> anyhow::Result<u64> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is before 1970")?;
-    Ok(now.as_secs() ^ u64::from(now.subsec_nanos()))
+/// Different at each run: the hasher of the standard library has random keys.
+fn random_seed() -> u64 {
+    RandomState::new().build_hasher().finish() >> 16
 }

@@ -2,7 +2,7 @@
 
 use rmcp::{
     ErrorData,
-    model::{CallToolResult, GetPromptRequestParams, GetPromptResult, ReadResourceResult},
+    model::{CallToolRequestParams, CallToolResult, GetPromptRequestParams, GetPromptResult, ReadResourceResult},
 };
 use serde_json::{Value, json};
 
@@ -13,17 +13,20 @@ const WAV: &str = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA="
 /// How long an answer may be kept.
 pub(crate) const TTL: u64 = 60_000;
 
-/// A tool with fixed content; `None` for any other.
-pub(crate) fn tool(name: &str) -> Answer<Option<CallToolResult>> {
+/// A tool whose content depends on its arguments alone; `None` for any other.
+pub(crate) fn tool(request: &CallToolRequestParams) -> Answer<Option<CallToolResult>> {
     let plain = embedded("test://embedded-resource", "text/plain", "This is an embedded resource content.");
     let data = embedded("test://mixed-content-resource", "application/json", r#"{"test":"data","value":123}"#);
-    let content = match name {
+    let content = match request.name.as_ref() {
         "test_simple_text" => json!([text("This is a simple text response for testing.")]),
         "test_image_content" => json!([image()]),
         "test_audio_content" => json!([{"type": "audio", "data": WAV, "mimeType": "audio/wav"}]),
         "test_embedded_resource" => json!([plain]),
         "test_multiple_content_types" => json!([text("Multiple content types test:"), image(), data]),
-        "greet" => json!([text("Hello!")]),
+        "greet" => {
+            let name = request.arguments.as_ref().and_then(|arguments| arguments.get("name"));
+            json!([text(&format!("Hello, {}!", name.and_then(Value::as_str).unwrap_or_default()))])
+        }
         "json_schema_2020_12_tool" | "test_x_mcp_header" => json!([text("called")]),
         "test_error_handling" => {
             let content = json!([text("This tool intentionally returns an error for testing")]);

@@ -88,7 +88,7 @@ impl ServerHandler for Everything {
     }
 
     async fn call_tool(&self, request: CallToolRequestParams, context: Context) -> Answer<CallToolResponse> {
-        if let Some(answer) = answers::tool(&request.name)? {
+        if let Some(answer) = answers::tool(&request)? {
             return Ok(answer.into());
         }
         if let Some(answer) = inputs::tool(&request, &context)? {

@@ -10,6 +10,10 @@ use tokio::{net::TcpStream, time::sleep};
 
 use crate::{built, e2e::program::Program, workspace};
 
+/// The revisions that scenarios exist for.
+const REVISIONS: &[&str] = &["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
+/// Those with sessions.
+const LEGACY: &[&str] = &["2025-03-26", "2025-06-18", "2025-11-25"];
 /// How long a server may take until it listens.
 const START_LIMIT: Duration = Duration::from_secs(30);
 const PERIOD: Duration = Duration::from_millis(20);
@@ -18,6 +22,8 @@ const PERIOD: Duration = Duration::from_millis(20);
 #[derive(Clone)]
 pub(crate) struct Upstream {
     pub(super) name: String,
+    /// The revisions that it serves.
+    pub(super) revisions: &'static [&'static str],
     source: Source,
 }
 
@@ -47,19 +53,19 @@ pub(super) struct Listening {
 pub(super) async fn all(target: &Path, logs: &Path) -> anyhow::Result<Vec<Upstream>> {
     let rmcp = built::build(&["--package=portcullis-everything-server", "--locked"])?;
     let rmcp = rmcp.program("everything_server")?.to_string_lossy().into_owned();
-    let mut upstreams = vec![Upstream { name: "rmcp".to_owned(), source: Source::Program(vec![rmcp]) }];
+    let mut upstreams = vec![Upstream::new("rmcp", REVISIONS, Source::Program(vec![rmcp]))];
     let packages = install(target, logs).await;
     let script = |path: &str| target.join(path).to_string_lossy().into_owned();
     let everything = script("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
-    for (name, arguments) in [
-        ("typescript", vec!["node".to_owned(), script("server.mjs")]),
-        ("server-everything", vec!["node".to_owned(), everything, "streamableHttp".to_owned()]),
+    for (name, revisions, arguments) in [
+        ("typescript", REVISIONS, vec!["node".to_owned(), script("server.mjs")]),
+        ("server-everything", LEGACY, vec!["node".to_owned(), everything, "streamableHttp".to_owned()]),
     ] {
         let source = match &packages {
             Ok(()) => Source::Program(arguments),
             Err(why) => Source::Missing(format!("{why:#}")),
         };
-        upstreams.push(Upstream { name: name.to_owned(), source });
+        upstreams.push(Upstream::new(name, revisions, source));
     }
     Ok(upstreams)
 }
@@ -85,10 +91,14 @@ async fn install(target: &Path, logs: &Path) -> anyhow::Result<()> {
 }
 
 impl Upstream {
+    fn new(name: &str, revisions: &'static [&'static str], source: Source) -> Self {
+        Self { name: name.to_owned(), revisions, source }
+    }
+
     /// Reads `NAME=URL`.
     pub(super) fn parse(text: &str) -> anyhow::Result<Self> {
         let (name, url) = text.split_once('=').context("expected NAME=URL")?;
-        Ok(Self { name: name.to_owned(), source: Source::Url(url.to_owned()) })
+        Ok(Self::new(name, REVISIONS, Source::Url(url.to_owned())))
     }
 
     /// Starts it, and waits until it listens.

@@ -78,10 +78,10 @@ pub(super) fn generate(seed: u64, count: usize, fixed: &[Case]) -> Vec<Case> {
 
 fn generated(random: &mut Random, number: usize, fixed: &[Case]) -> Case {
     let mut case = if random.once_in(3) { fixed[random.below(fixed.len())].clone() } else { composed(random) };
-    if random.once_in(2) {
+    if random.once_in(3) {
         (0..=random.below(3)).for_each(|_| damage(random, &mut case.body));
     }
-    if case.era == Era::Legacy && random.once_in(5) {
+    if case.era == Era::Legacy && random.once_in(10) {
         case = case.header("content-type", random.of(&CONTENT_TYPES));
     }
     case.label = format!("generated {number}");
@@ -146,7 +146,7 @@ fn members(random: &mut Random, place: Place) -> String {
 
 /// A member's name, mostly as it should be.
 fn member(random: &mut Random, name: &str) -> String {
-    if random.once_in(6) {
+    if random.once_in(12) {
         let changed = match random.below(6) {
             0 => name.to_uppercase(),
             1 => name.replacen('s', "\u{17f}", 1),
@@ -160,9 +160,9 @@ fn member(random: &mut Random, name: &str) -> String {
     format!("\"{name}\"")
 }
 
-/// A name, protected two times out of three.
+/// A name, protected once in three times.
 fn name(random: &mut Random, place: Place) -> String {
-    let is_protected = !random.once_in(3);
+    let is_protected = random.once_in(3);
     let plain = match (place, is_protected) {
         (Place::Name, true) => random.of(&["admin_wipe", "secret_plan", "admin_", UTF_7_NAME]).to_owned(),
         (Place::Name, false) => random.of(&["echo", "greeting"]).to_owned(),
@@ -258,6 +258,6 @@ mod tests {
         let fixed = corpus::fixed();
         let cases = generate(1, 400, &fixed);
         let valid = cases.iter().filter(|case| serde_json::from_slice::<serde_json::Value>(&case.body).is_ok()).count();
-        assert!(valid > 150, "{valid} of {}", cases.len());
+        assert!(valid > 200, "{valid} of {}", cases.len());
     }
 }

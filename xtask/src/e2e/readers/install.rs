@@ -50,6 +50,7 @@ impl Site<'_> {
     async fn typescript(&self) -> anyhow::Result<PathBuf> {
         let (source, folder) = (self.sources.join("typescript"), self.target.join("typescript"));
         fs::create_dir_all(&folder)?;
+        self.run("node", command(Path::new("node"), &[Path::new("--version")])).await?;
         let manifest = fs::read_to_string(source.join("package.json"))?;
         self.once(&folder, &manifest, async || {
             fs::write(folder.join("package.json"), &manifest)?;
