@@ -228,7 +228,7 @@ async fn an_endpoint_that_is_not_found() {
         Some(Upstream::answer(200, &[JSON], metadata.to_string()))
     })
     .await;
-    for (issuer, reason) in [(&bare, "issuer.no_introspection_endpoint"), (&wrong, "issuer.introspection_endpoint")] {
+    for (issuer, reason) in [(&bare, "issuer.no_introspection_endpoint"), (&wrong, "discovery.insecure_endpoint")] {
         let name = issuer.origin();
         let table =
             format!("[[issuer]]\nissuer = \"{name}\"\nvalidate = \"introspection\"\nclient_id = \"portcullis\"");

@@ -43,6 +43,7 @@ const CHECKS: &[Check] = &[
     Check::cargo("deny", &["deny", "--workspace", "check", "bans", "licenses", "sources"]),
     Check::chore("fuzz-smoke", || Tool::FUZZ_SMOKE.run(&tool::Arguments::default())),
     Check::chore("e2e", || Tool::E2E.run(&tool::Arguments::default())),
+    Check::chore("readers", || Tool::E2E.run(&tool::Arguments::of(&["--readers"]))),
 ];
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {

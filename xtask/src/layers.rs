@@ -21,6 +21,7 @@ const ROWS: &[&[&str]] = &[
 const FREE: &[&str] = &[
     "portcullis-bench",
     "portcullis-e2e",
+    "portcullis-everything-server",
     "portcullis-examples",
     "portcullis-fuzz-bodies",
     "portcullis-scenarios",

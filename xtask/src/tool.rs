@@ -13,6 +13,13 @@ pub(crate) struct Arguments {
     passed: Vec<String>,
 }
 
+impl Arguments {
+    /// These options.
+    pub(crate) fn of(options: &[&str]) -> Self {
+        Self { passed: options.iter().map(|option| (*option).to_owned()).collect() }
+    }
+}
+
 /// A program of this workspace that runs a chore.
 pub(crate) struct Tool {
     /// What `cargo run` needs to build and start it.

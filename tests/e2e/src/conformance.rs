@@ -6,6 +6,7 @@ mod authorization;
 mod client;
 mod driver;
 mod report;
+mod server;
 mod suite;
 
 use clap::Subcommand;
@@ -17,6 +18,8 @@ pub(crate) enum Part {
     Client(client::Arguments),
     /// The development authorization server: the authorization server scenarios, judged strictly.
     Authorization,
+    /// The gateway: every server scenario of each revision must end through it as it ends against the server alone.
+    Server(server::Arguments),
     /// What the suite starts as the client.
     #[command(hide = true)]
     Driver {
@@ -29,6 +32,7 @@ pub(crate) fn run(part: &Part) -> anyhow::Result<()> {
     match part {
         Part::Client(arguments) => client::run(arguments),
         Part::Authorization => authorization::run(),
+        Part::Server(arguments) => server::run(arguments),
         Part::Driver { url } => driver::run(url),
     }
 }

@@ -16,10 +16,11 @@ mod oidc_provider;
 mod output;
 mod pages;
 mod person;
-mod program;
+pub(crate) mod program;
 mod progress;
+mod readers;
 mod request;
-mod server;
+pub(crate) mod server;
 mod session;
 mod site;
 mod visitor;
@@ -61,6 +62,12 @@ pub(crate) struct Arguments {
     /// Walk through this scenario with Keycloak only; may be given several times.
     #[arg(long, value_enum, value_name = "SCENARIO")]
     only: Vec<keycloak::Scenario>,
+    /// Send one corpus of messages through the gateway to real readers of JSON and MCP instead, and compare what they
+    /// see with what was checked and audited. Needs Node.js, Python and Go; a reader without them is skipped.
+    #[arg(long, conflicts_with_all = ["idp", "browser", "only"])]
+    readers: bool,
+    #[command(flatten)]
+    reader_options: readers::Options,
 }
 
 /// On a machine with two cores that does other things, too, Keycloak takes about 60 s at its very first start.
@@ -85,6 +92,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (mut progress, outcome);
     match arguments.idp {
+        _ if arguments.readers => {
+            progress = Progress::new(Unit::Seconds, readers::LIMIT);
+            let whole = readers::whole(&program, &target, &folder, arguments.reader_options, &mut progress);
+            outcome = runtime.block_on(unless_interrupted(whole));
+        }
         IdentityProvider::Devidp => {
             progress = Progress::new(Unit::Milliseconds, devidp::LIMIT);
             let wire = Arc::new(Wire::new(devidp::LIMIT)?);

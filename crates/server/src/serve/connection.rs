@@ -80,13 +80,14 @@ pub(super) fn protocol(limits: ConnectionLimits) -> auto::Builder<TokioExecutor>
     if limits.max_headers != HEADERS_ON_STACK {
         builder.http1().max_headers(limits.max_headers);
     }
+    // Resets by this side stay at h2's limit of 1,024 per connection: late data of a request that was refused early causes one,
+    // and a client may be refused often during the life of its connection.
     builder
         .http2()
         .timer(TokioTimer::new())
         .max_header_list_size(u32::try_from(limits.max_head).unwrap_or(u32::MAX))
         .max_concurrent_streams(limits.max_streams)
         .max_pending_accept_reset_streams(limits.max_resets)
-        .max_local_error_reset_streams(limits.max_resets)
         .max_send_buf_size(HTTP2_UNREAD)
         .keep_alive_interval(HTTP2_PING);
     builder

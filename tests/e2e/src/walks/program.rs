@@ -19,7 +19,7 @@ const PERIOD: Duration = Duration::from_millis(5);
 const LAST_LINES: usize = 8;
 
 /// A running program. Its whole process group is killed when this is dropped.
-pub(super) struct Program {
+pub(crate) struct Program {
     name: String,
     child: Child,
     output: PathBuf,
@@ -27,7 +27,7 @@ pub(super) struct Program {
 
 impl Program {
     /// Starts the program in a process group of its own. What it writes goes to `<folder>/<name>.log`.
-    pub(super) fn start(name: impl Into<String>, command: &mut Command, folder: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn start(name: impl Into<String>, command: &mut Command, folder: &Path) -> anyhow::Result<Self> {
         let name = name.into();
         let output = folder.join(format!("{name}.log"));
         let file = File::create(&output).with_context(|| format!("{} cannot be made", output.display()))?;
@@ -45,7 +45,7 @@ impl Program {
     ///
     /// # Errors
     /// When the program ends before.
-    pub(super) async fn says<T>(&mut self, find: impl Fn(&str) -> Option<T>) -> anyhow::Result<T> {
+    pub(crate) async fn says<T>(&mut self, find: impl Fn(&str) -> Option<T>) -> anyhow::Result<T> {
         loop {
             // Whether it has ended comes first, so that its last line is not missed.
             let ended = self.child.try_wait()?;
@@ -62,7 +62,7 @@ impl Program {
     }
 
     /// Waits for a line in which `find` finds something, whether it has ended or not.
-    pub(super) async fn wrote<T>(&self, find: impl Fn(&str) -> Option<T>) -> T {
+    pub(crate) async fn wrote<T>(&self, find: impl Fn(&str) -> Option<T>) -> T {
         loop {
             if let Some(found) = self.written().lines().find_map(&find) {
                 return found;
@@ -72,7 +72,7 @@ impl Program {
     }
 
     /// Fails when it has ended.
-    pub(super) fn expect_running(&mut self) -> anyhow::Result<()> {
+    pub(crate) fn expect_running(&mut self) -> anyhow::Result<()> {
         match self.child.try_wait()? {
             None => Ok(()),
             Some(status) => bail!("{} ended with {status}; its last lines are:\n{}", self.name, self.last_lines()),
@@ -80,24 +80,24 @@ impl Program {
     }
 
     /// The end of what it has written so far.
-    pub(super) fn last_lines(&self) -> String {
+    pub(crate) fn last_lines(&self) -> String {
         let written = self.written();
         let lines: Vec<_> = written.trim_end().lines().collect();
         lines[lines.len().saturating_sub(LAST_LINES)..].join("\n")
     }
 
     /// What it has written so far.
-    pub(super) fn written(&self) -> String {
+    pub(crate) fn written(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.output).unwrap_or_default()).into_owned()
     }
 
     /// Whether it runs still.
-    pub(super) fn is_running(&mut self) -> anyhow::Result<bool> {
+    pub(crate) fn is_running(&mut self) -> anyhow::Result<bool> {
         Ok(self.child.try_wait()?.is_none())
     }
 
     /// Waits for its end.
-    pub(super) async fn ended(&mut self) -> anyhow::Result<ExitStatus> {
+    pub(crate) async fn ended(&mut self) -> anyhow::Result<ExitStatus> {
         loop {
             if let Some(status) = self.child.try_wait()? {
                 return Ok(status);
@@ -107,12 +107,12 @@ impl Program {
     }
 
     /// Sends SIGTERM to its group and waits until nothing of it is left.
-    pub(super) async fn stop(&mut self) -> anyhow::Result<ExitStatus> {
+    pub(crate) async fn stop(&mut self) -> anyhow::Result<ExitStatus> {
         self.end(Signal::TERM).await
     }
 
     /// Sends SIGKILL to its group and waits until nothing of it is left.
-    pub(super) async fn kill(&mut self) -> anyhow::Result<ExitStatus> {
+    pub(crate) async fn kill(&mut self) -> anyhow::Result<ExitStatus> {
         self.end(Signal::KILL).await
     }
 

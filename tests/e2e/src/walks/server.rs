@@ -11,10 +11,10 @@ use url::Url;
 use super::{expect, program::Program};
 
 /// A running server.
-pub(super) struct Server {
+pub(crate) struct Server {
     program: Program,
     /// Where it listens.
-    pub(super) address: SocketAddr,
+    pub(crate) address: SocketAddr,
 }
 
 impl Server {
@@ -22,7 +22,7 @@ impl Server {
     ///
     /// # Errors
     /// When it ends before it listens.
-    pub(super) async fn start(name: impl Into<String>, command: &mut Command, folder: &Path) -> anyhow::Result<Self> {
+    pub(crate) async fn start(name: impl Into<String>, command: &mut Command, folder: &Path) -> anyhow::Result<Self> {
         let mut program = Program::start(name, command, folder)?;
         let address = program.says(listening).await?;
         let address = address.parse().with_context(|| format!("{address} is no address"))?;
@@ -30,7 +30,7 @@ impl Server {
     }
 
     /// Waits until its issuers are usable.
-    pub(super) async fn ready(&self) -> anyhow::Result<()> {
+    pub(crate) async fn ready(&self) -> anyhow::Result<()> {
         let readiness = Url::parse(&format!("http://{}/readyz", self.address))?;
         let fetch = HttpFetch::new(Default::default())?;
         loop {
@@ -43,20 +43,20 @@ impl Server {
     }
 
     /// Waits for the line that tells why the request that got these headers was refused, and gives the code.
-    pub(super) async fn refusal(&self, headers: &HeaderMap) -> anyhow::Result<String> {
+    pub(crate) async fn refusal(&self, headers: &HeaderMap) -> anyhow::Result<String> {
         let id = expect::header(headers, "x-request-id").to_owned();
         expect::that(!id.is_empty(), "X-Request-Id", "one", &id)?;
         Ok(self.program.wrote(|line| denial(line, &id)).await)
     }
 
     /// Asks it to end, and expects that it does so in order.
-    pub(super) async fn stop(&mut self) -> anyhow::Result<()> {
+    pub(crate) async fn stop(&mut self) -> anyhow::Result<()> {
         expect::equal("exit code of the server", Some(0), self.program.stop().await?.code())
     }
 }
 
 /// The program, with all that it can log, and with nothing of it configured by this process's environment.
-pub(super) fn command(program: &Path) -> Command {
+pub(crate) fn command(program: &Path) -> Command {
     let mut command = Command::new(program);
     for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PORTCULLIS_")) {
         command.env_remove(name);

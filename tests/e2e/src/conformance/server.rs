@@ -1,0 +1,140 @@
+//! `cargo xtask conformance server`: the server scenarios, once against a server alone and once through the gateway.
+//!
+//! The suite sends no token, so a forwarder adds one: suite, forwarder, `portcullis serve`, server. What counts is not
+//! how many scenarios a server passes, but that each scenario ends in the same way both times. Where the gateway itself
+//! refuses what a server takes against the rules, a failure alone becomes a success: that is counted apart.
+
+mod forwarder;
+mod gateway;
+mod results;
+mod upstreams;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, ensure};
+use clap::Args;
+
+use self::{
+    forwarder::Forwarder,
+    gateway::Gateway,
+    results::{Results, Table},
+    upstreams::{Started, Upstream},
+};
+use super::suite::Suite;
+use xtask::{built, workspace};
+
+use crate::walks::program::Program;
+
+/// What to run.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Only servers whose name contains this.
+    #[arg(long)]
+    only: Option<String>,
+    /// A further server, which listens already; may be given several times.
+    #[arg(long, value_name = "NAME=URL", value_parser = Upstream::parse)]
+    also: Vec<Upstream>,
+    /// Only this revision; may be given several times.
+    #[arg(long, value_name = "REVISION")]
+    revision: Vec<String>,
+}
+
+/// Those that the suite has a list of requirements for.
+const SCORED: [&str; 2] = ["2025-11-25", "2026-07-28"];
+/// Where results are kept, below the suite's folder.
+const FOLDER: &str = "server";
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let program = built::build(&["--package=portcullis", "--bin=portcullis", "--locked"])?.program("portcullis")?;
+    let suite = Suite::install()?;
+    let folder = suite.results(FOLDER)?;
+    let target = workspace::metadata()?.target_directory;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let table = runtime.block_on(async {
+        let mut table = Table::default();
+        let known = upstreams::all(&target.join("conformance-servers"), &folder).await?;
+        for upstream in known.into_iter().chain(arguments.also.iter().cloned()) {
+            if arguments.only.as_ref().is_none_or(|only| upstream.name.contains(only.as_str())) {
+                compare(&program, &suite, &folder, &upstream, arguments, &mut table).await.context(upstream.name)?;
+            }
+        }
+        anyhow::Ok(table)
+    })?;
+    println!("\n{table}");
+    table.result().with_context(|| format!("the results are in {}", folder.display()))
+}
+
+/// Runs the scenarios of all revisions against one server.
+async fn compare(
+    program: &Path,
+    suite: &Suite,
+    folder: &Path,
+    upstream: &Upstream,
+    arguments: &Arguments,
+    table: &mut Table,
+) -> anyhow::Result<()> {
+    let mut started = match upstream.start(folder).await? {
+        Started::Listening(started) => started,
+        Started::Missing(why) => {
+            println!("{}: skipped: {why}", upstream.name);
+            table.skip(&upstream.name, why);
+            return Ok(());
+        }
+    };
+    let wanted =
+        |revision: &&&str| arguments.revision.is_empty() || arguments.revision.iter().any(|it| it == **revision);
+    for revision in upstream.revisions.iter().filter(wanted) {
+        let mut gateway = Gateway::start(program, folder, &started.url).await?;
+        let forwarder = Forwarder::listen(gateway.address(), gateway.token()).await?;
+        let site = Site { suite, folder: folder.join(format!("{}-{revision}", upstream.name)), revision };
+        let alone = site.run("alone", &started.url, None).await?;
+        let through = site.run("through", &forwarder.url(), None).await?;
+        let mut differing = alone.differing(&through);
+        // What depends on time can differ once.
+        let mut repeated = Vec::new();
+        for scenario in &differing {
+            let alone = site.run("alone-again", &started.url, Some(scenario)).await?;
+            let through = site.run("through-again", &forwarder.url(), Some(scenario)).await?;
+            repeated.push(alone.differing(&through).is_empty());
+        }
+        let mut repeated = repeated.into_iter();
+        differing.retain(|_| repeated.next() == Some(false));
+        let row = table.add(&upstream.name, revision, &alone, &through, &differing);
+        println!("{row}");
+        gateway.stop().await?;
+        started.expect_running()?;
+    }
+    Ok(())
+}
+
+/// Runs of the suite for one server and revision.
+struct Site<'a> {
+    suite: &'a Suite,
+    folder: PathBuf,
+    revision: &'a str,
+}
+
+impl Site<'_> {
+    /// Runs one scenario, or all, and reads the results. The suite's exit code tells nothing more.
+    async fn run(&self, name: &str, url: &str, scenario: Option<&str>) -> anyhow::Result<Results> {
+        let folder =
+            self.folder.join(scenario.map_or_else(|| name.to_owned(), |scenario| format!("{name}-{scenario}")));
+        fs::create_dir_all(&folder)?;
+        let path = folder.to_str().context("the path of the results is not UTF-8")?;
+        let mut parameters = vec!["server", "--url", url, "--output-dir", path];
+        match scenario {
+            Some(scenario) => parameters.extend(["--spec-version", self.revision, "--scenario", scenario, "--force"]),
+            // With the scenarios of extensions, which are not scored.
+            None if SCORED.contains(&self.revision) => parameters.extend(["--requirements", self.revision]),
+            None => parameters.extend(["--spec-version", self.revision, "--suite", "all"]),
+        }
+        let mut suite = Program::start("suite", &mut self.suite.command(&parameters), &folder)?;
+        suite.ended().await?;
+        let results = Results::read(&folder)?;
+        ensure!(!results.is_empty(), "the suite ran no scenario: {}", suite.last_lines());
+        Ok(results)
+    }
+}

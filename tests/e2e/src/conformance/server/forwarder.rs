@@ -1,0 +1,73 @@
+//! Adds a token to each request and passes everything else on as it is.
+
+use std::{convert::Infallible, net::SocketAddr};
+
+use anyhow::Context as _;
+use bytes::Bytes;
+use http::{HeaderValue, Request, Response, StatusCode, Uri, header::AUTHORIZATION, uri::Authority};
+use http_body_util::{Either, Empty};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::{
+    client::legacy::{Client, connect::HttpConnector},
+    rt::{TokioExecutor, TokioIo},
+};
+use tokio::{net::TcpListener, task::JoinHandle};
+
+type Answer = Response<Either<Incoming, Empty<Bytes>>>;
+
+/// The forwarder. It ends when this is dropped.
+pub(super) struct Forwarder {
+    address: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+impl Forwarder {
+    /// Listens, and forwards to this address.
+    pub(super) async fn listen(to: SocketAddr, token: &str) -> anyhow::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.context("no free port")?;
+        let address = listener.local_addr()?;
+        let to: Authority = to.to_string().parse()?;
+        let bearer = HeaderValue::try_from(format!("Bearer {token}"))?;
+        let client = Client::builder(TokioExecutor::new()).build_http();
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (client, to, bearer) = (client.clone(), to.clone(), bearer.clone());
+                let service = service_fn(move |request| forward(client.clone(), to.clone(), bearer.clone(), request));
+                tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+            }
+        });
+        Ok(Self { address, task })
+    }
+
+    /// What the suite is given.
+    pub(super) fn url(&self) -> String {
+        format!("http://{}/mcp", self.address)
+    }
+}
+
+impl Drop for Forwarder {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// `Host` stays the client's: a scenario is about it.
+async fn forward(
+    client: Client<HttpConnector, Incoming>,
+    to: Authority,
+    bearer: HeaderValue,
+    mut request: Request<Incoming>,
+) -> Result<Answer, Infallible> {
+    let path = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
+    let uri = Uri::builder().scheme("http").authority(to).path_and_query(path).build();
+    *request.uri_mut() = uri.unwrap_or_default();
+    request.headers_mut().insert(AUTHORIZATION, bearer);
+    Ok(match client.request(request).await {
+        Ok(answer) => answer.map(Either::Left),
+        Err(_) => {
+            let mut answer = Response::new(Either::Right(Empty::new()));
+            *answer.status_mut() = StatusCode::BAD_GATEWAY;
+            answer
+        }
+    })
+}

@@ -1,0 +1,141 @@
+//! The readers' packages, installed once at pinned versions into the target folder.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context as _, ensure};
+
+use super::reader::Start;
+use xtask::workspace;
+
+use crate::walks::program::Program;
+
+/// Whether a reader can be started here.
+pub(super) enum Installed {
+    Ready(Start),
+    /// Why not.
+    Missing(String),
+}
+
+/// The readers in the order of the table.
+///
+/// What is not installed here, or cannot be fetched, is missing. What is here and does not build is an error.
+pub(super) async fn all(target: &Path, logs: &Path) -> anyhow::Result<Vec<(&'static str, Installed)>> {
+    fs::create_dir_all(target).with_context(|| format!("{} cannot be made", target.display()))?;
+    let site = Site { sources: workspace::root().join("tests/readers"), target: target.to_owned(), logs };
+    let go = async { anyhow::Ok((site.go("go").await?, site.go("go-sdk").await?)) };
+    let (typescript, python, go) = tokio::join!(site.typescript(), site.python(), go);
+    let (go, go_sdk) = go?;
+    let script = |folder: &str| site.sources.join(folder).join("server.py");
+    let python = |folder| installed(&python, |interpreter| command(interpreter, &[&script(folder)]));
+    Ok(vec![
+        ("serde_json", Installed::Ready(Start::InProcess)),
+        ("aiohttp", python("aiohttp")),
+        ("go", go),
+        ("typescript", installed(&typescript, |script| command(Path::new("node"), &[script]))),
+        ("python", python("python")),
+        ("go-sdk", go_sdk),
+    ])
+}
+
+struct Site<'a> {
+    sources: PathBuf,
+    target: PathBuf,
+    logs: &'a Path,
+}
+
+impl Site<'_> {
+    /// The script is copied beside the packages, since Node.js looks for them from where the script is.
+    async fn typescript(&self) -> anyhow::Result<PathBuf> {
+        let (source, folder) = (self.sources.join("typescript"), self.target.join("typescript"));
+        fs::create_dir_all(&folder)?;
+        self.run("node", command(Path::new("node"), &[Path::new("--version")])).await?;
+        let manifest = fs::read_to_string(source.join("package.json"))?;
+        self.once(&folder, &manifest, async || {
+            fs::write(folder.join("package.json"), &manifest)?;
+            let mut npm = Command::new("npm");
+            npm.args(["install", "--no-audit", "--no-fund", "--loglevel=error", "--prefix"]).arg(&folder);
+            self.run("npm", npm).await
+        })
+        .await?;
+        let script = folder.join("server.mjs");
+        fs::copy(source.join("server.mjs"), &script)?;
+        Ok(script)
+    }
+
+    /// An interpreter that has the packages.
+    async fn python(&self) -> anyhow::Result<PathBuf> {
+        let folder = self.target.join("python");
+        let (interpreter, requirements) = (folder.join("bin/python"), self.sources.join("requirements.txt"));
+        let wanted = fs::read_to_string(&requirements)?;
+        self.once(&folder, &wanted, async || {
+            self.run("venv", command(Path::new("python3"), &[Path::new("-m"), Path::new("venv"), &folder])).await?;
+            let mut pip = Command::new(&interpreter);
+            pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
+            pip.arg(&requirements);
+            self.run("pip", pip).await
+        })
+        .await?;
+        Ok(interpreter)
+    }
+
+    /// Go's own cache tells what has to be built again.
+    async fn go(&self, name: &'static str) -> anyhow::Result<Installed> {
+        let program = self.target.join(format!("{name}-reader"));
+        let go = |arguments: &[&str]| {
+            let mut go = Command::new("go");
+            go.args(arguments).current_dir(self.sources.join(name));
+            go.env("GOTOOLCHAIN", "local").env("GOFLAGS", "-modcacherw -mod=readonly");
+            go.env("GOMODCACHE", self.target.join("go-modules"));
+            go
+        };
+        if let Err(why) = self.run(&format!("{name}-download"), go(&["mod", "download"])).await {
+            return Ok(Installed::Missing(format!("{why:#}")));
+        }
+        let mut build = go(&["build", "-o"]);
+        build.arg(&program).arg(".");
+        self.run(&format!("{name}-build"), build).await?;
+        Ok(Installed::Ready(Start::Program(Command::new(program))))
+    }
+
+    /// Installs unless the same was installed before.
+    async fn once(
+        &self,
+        folder: &Path,
+        wanted: &str,
+        install: impl AsyncFnOnce() -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let installed = folder.join("installed");
+        if fs::read_to_string(&installed).is_ok_and(|held| held == wanted) {
+            return Ok(());
+        }
+        install().await?;
+        fs::write(installed, wanted)?;
+        Ok(())
+    }
+
+    async fn run(&self, name: &str, mut command: Command) -> anyhow::Result<()> {
+        let program = command.get_program().to_string_lossy().into_owned();
+        let mut running = Program::start(format!("install-{name}"), &mut command, self.logs)
+            .with_context(|| format!("{program} is not here"))?;
+        let status = running.ended().await?;
+        ensure!(status.success(), "{program} ended with {status}: {}", running.last_lines());
+        Ok(())
+    }
+}
+
+fn installed<T>(result: &anyhow::Result<T>, command: impl FnOnce(&T) -> Command) -> Installed {
+    match result {
+        Ok(ready) => Installed::Ready(Start::Program(command(ready))),
+        Err(why) => Installed::Missing(format!("{why:#}")),
+    }
+}
+
+fn command(program: &Path, arguments: &[&Path]) -> Command {
+    let mut command = Command::new(program);
+    command.args(arguments);
+    command
+}

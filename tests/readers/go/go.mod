@@ -1,0 +1,3 @@
+module portcullis.example/readers/go
+
+go 1.21

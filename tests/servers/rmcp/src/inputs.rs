@@ -1,0 +1,175 @@
+//! Tools and a prompt of 2026-07-28 that ask for input and are called again with it.
+
+use rmcp::{
+    ErrorData,
+    model::{
+        CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ContentBlock,
+        CreateMessageRequest, CreateMessageRequestParams, ElicitRequest, ElicitRequestParams, GetPromptRequestParams,
+        GetPromptResponse, GetPromptResult, InputRequest, InputRequests, InputRequiredResult, InputResponses,
+        ListRootsRequest, RequestStateCodec, SamplingMessage,
+    },
+};
+use serde_json::{Map, Value, json};
+
+use crate::{Answer, Context, answers, model, result};
+
+/// Seals what comes back from clients. This server protects nothing, so the key is no secret.
+const KEY: &[u8] = b"everything-server-request-state-key";
+
+/// A tool that asks for input; `None` for any other.
+pub(crate) fn tool(request: &CallToolRequestParams, context: &Context) -> Answer<Option<CallToolResponse>> {
+    let Some(name) = request.name.strip_prefix("test_input_required_result_") else {
+        return plain(&request.name, context);
+    };
+    let responses = request.input_responses.as_ref();
+    let given = |key: &str| given(responses, key);
+    let (name_request, roots) = (("user_name", ask("What is your name?", "name", "string")?), list_roots());
+    let answer = match name {
+        "elicitation" => match given("user_name") {
+            Some(response) => done(&format!("Hello, {}!", text_of(response, "name"))),
+            None => required([name_request], None),
+        },
+        "sampling" => match given("capital_question") {
+            Some(response) => done(&format!("Sampling response: {}", text_of(response, "text"))),
+            None => required([("capital_question", sample("What is the capital of France?"))], None),
+        },
+        "list_roots" => match given("client_roots") {
+            Some(response) => done(&format!("Client roots: {}", Value::from(response.clone()))),
+            None => required([("client_roots", roots)], None),
+        },
+        "request_state" | "tampered_state" => match (state(request)?, given("confirm")) {
+            (Some(_), Some(_)) => done("state-ok: the state is the one that was sent"),
+            _ => required([("confirm", ask("Please confirm", "ok", "boolean")?)], Some(seal(0)?)),
+        },
+        "multiple_inputs" => {
+            let has_all = ["user_name", "greeting", "client_roots"].iter().all(|key| given(key).is_some());
+            if state(request)?.is_some() && has_all {
+                done("all inputs were received")
+            } else {
+                let greeting = ("greeting", sample("Generate a greeting"));
+                required([name_request, greeting, ("client_roots", roots)], Some(seal(0)?))
+            }
+        }
+        "multi_round" => match state(request)? {
+            None => required([("step1", ask("Step 1: What is your name?", "name", "string")?)], Some(seal(1)?)),
+            Some(1) => {
+                let step = ask("Step 2: What is your favorite color?", "color", "string")?;
+                required([("step2", step)], Some(seal(2)?))
+            }
+            Some(_) => done("both rounds are done"),
+        },
+        "capabilities" if responses.is_none() => {
+            let declared = context.meta.client_capabilities().unwrap_or_default();
+            let mut requests = Vec::new();
+            requests.extend(declared.elicitation.is_some().then_some(name_request));
+            requests.extend(declared.sampling.is_some().then(|| ("greeting", sample("Generate a greeting"))));
+            requests.extend(declared.roots.is_some().then_some(("client_roots", roots)));
+            if requests.is_empty() { done("nothing can be asked for") } else { required(requests, None) }
+        }
+        "capabilities" => done("the inputs were received"),
+        _ => return Ok(None),
+    };
+    Ok(Some(answer))
+}
+
+/// Tools that look at what the client declares.
+fn plain(name: &str, context: &Context) -> Answer<Option<CallToolResponse>> {
+    match name {
+        "test_missing_capability" if context.meta.client_capabilities().unwrap_or_default().sampling.is_none() => {
+            let required = ClientCapabilities::builder().enable_sampling().build();
+            Err(ErrorData::missing_required_client_capability(required))
+        }
+        "test_missing_capability" => Ok(Some(done("the capability is declared"))),
+        "test_streaming_elicitation" => ask_for_name().map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// A prompt, which asks for input under one name.
+pub(crate) fn prompt(request: &GetPromptRequestParams) -> Answer<GetPromptResponse> {
+    if request.name != "test_input_required_result_prompt" {
+        return Ok(answers::prompt(request)?.into());
+    }
+    match given(request.input_responses.as_ref(), "user_context") {
+        Some(response) => {
+            let content = answers::text(&format!("Use the following context: {}", text_of(response, "context")));
+            Ok(result::<GetPromptResult>(json!({"messages": [{"role": "user", "content": content}]}))?.into())
+        }
+        None => {
+            let requests = [("user_context", ask("What context should the prompt use?", "context", "string")?)];
+            Ok(asked(requests, None).into())
+        }
+    }
+}
+
+fn done(text: &str) -> CallToolResponse {
+    CallToolResult::success(vec![ContentBlock::text(text)]).into()
+}
+
+fn required<'a>(
+    requests: impl IntoIterator<Item = (&'a str, InputRequest)>,
+    state: Option<String>,
+) -> CallToolResponse {
+    asked(requests, state).into()
+}
+
+fn asked<'a>(
+    requests: impl IntoIterator<Item = (&'a str, InputRequest)>,
+    state: Option<String>,
+) -> InputRequiredResult {
+    let requests: InputRequests = requests.into_iter().map(|(key, request)| (key.into(), request)).collect();
+    InputRequiredResult::new(Some(requests), state)
+}
+
+/// The name that a client gave; `None` before it is asked for.
+pub(crate) fn user_name(request: &CallToolRequestParams) -> Option<String> {
+    given(request.input_responses.as_ref(), "user_name").map(|response| text_of(response, "name"))
+}
+
+pub(crate) fn ask_for_name() -> Answer<CallToolResponse> {
+    Ok(required([("user_name", ask("What is your name?", "name", "string")?)], None))
+}
+
+/// Asks a person for one value.
+pub(crate) fn ask(message: &str, member: &str, json_type: &str) -> Answer<InputRequest> {
+    let schema = json!({"type": "object", "properties": {member: {"type": json_type}}, "required": [member]});
+    let params = ElicitRequestParams::FormElicitationParams {
+        meta: None,
+        message: message.into(),
+        requested_schema: model(schema)?,
+    };
+    Ok(InputRequest::Elicitation(ElicitRequest::new(params)))
+}
+
+fn sample(prompt: &str) -> InputRequest {
+    let params = CreateMessageRequestParams::new(vec![SamplingMessage::user_text(prompt)], 100);
+    InputRequest::CreateMessage(CreateMessageRequest::new(params))
+}
+
+fn list_roots() -> InputRequest {
+    InputRequest::ListRoots(ListRootsRequest::default())
+}
+
+/// A response that is an object; anything else is asked for again.
+fn given<'a>(responses: Option<&'a InputResponses>, key: &str) -> Option<&'a Map<String, Value>> {
+    responses?.get(key)?.as_object()
+}
+
+fn text_of(response: &Map<String, Value>, member: &str) -> String {
+    response.get("content").and_then(|content| content[member].as_str()).unwrap_or_default().to_owned()
+}
+
+/// The sealed round of a request; `None` without one.
+fn state(request: &CallToolRequestParams) -> Answer<Option<u64>> {
+    let Some(sealed) = request.request_state.as_deref() else { return Ok(None) };
+    let opened: Result<u64, _> = codec().open_json(sealed);
+    opened.map(Some).map_err(|_| ErrorData::invalid_params("the request state is not the one that was sent", None))
+}
+
+fn seal(round: u64) -> Answer<String> {
+    codec().seal_json(&round).map_err(|error| ErrorData::internal_error(error.to_string(), None))
+}
+
+fn codec() -> RequestStateCodec {
+    RequestStateCodec::new_unchecked(KEY)
+}
