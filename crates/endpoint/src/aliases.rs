@@ -52,9 +52,10 @@ impl Spellings {
         while let Some(text) = self.all.get(at) {
             let url = Url::parse(text).ok();
             let mut others = vec![percent_decode_str(text).decode_utf8_lossy().into_owned(), single_slashes(text)];
-            if let Some(url) = &url {
-                others.extend(without_extras(url));
-                others.push(url.as_str().to_owned());
+            others.extend(without_trailing_slashes(text));
+            match &url {
+                Some(url) => others.extend([without_extras(url), Some(url.as_str().to_owned())].into_iter().flatten()),
+                None => others.extend(file_path(text)),
             }
             for other in others {
                 self.push(start, other)?;
@@ -73,6 +74,10 @@ impl Spellings {
         let of_this_uri = self.all.get(start..).unwrap_or_default();
         if of_this_uri.contains(&spelling) {
             return Ok(());
+        }
+        // Readers that hand a decoded path to C functions stop at a NUL.
+        if spelling.contains('\0') {
+            return Err(UriError::Characters);
         }
         self.bytes += spelling.len();
         if of_this_uri.len() >= MAX_SPELLINGS || self.bytes > MAX_BYTES {
@@ -99,6 +104,20 @@ fn single_slashes(uri: &str) -> String {
         previous = Some(c);
     }
     single
+}
+
+/// The text without the slashes at its end, which file systems ignore. `None` if it has none, or no path before them.
+fn without_trailing_slashes(uri: &str) -> Option<String> {
+    let trimmed = uri.trim_end_matches('/');
+    (trimmed.len() < uri.len() && !trimmed.is_empty() && !trimmed.ends_with(':')).then(|| trimmed.to_owned())
+}
+
+/// The path of a `file` URI that is not a WHATWG URL, for example because its authority has a port: some readers take only
+/// the path.
+fn file_path(uri: &str) -> Option<String> {
+    let (scheme, rest) = uri.split_once("://").filter(|(scheme, _)| scheme.eq_ignore_ascii_case("file"))?;
+    let path = &rest[rest.find('/')?..];
+    Some(format!("{}://{path}", scheme.to_ascii_lowercase()))
 }
 
 /// The URL without user information, query and fragment, and without the host if it names a file: readers that take only the path
@@ -158,6 +177,14 @@ mod tests {
             "file:///secret/x#y",
             "file:///secret/x%3Fy",
             "file:///secret/x%23y",
+            "file:///secret/x/",
+            "file:///secret/x//",
+            "file:///secret/x/.",
+            "file:///secret/x/y/..",
+            "file:///secret/x%2F",
+            "file://u@h/secret/x",
+            "file://h:80/secret/x",
+            "FILE://h h/secret/%78",
         ] {
             assert!(
                 spellings(alias).iter().any(|spelling| spelling == "file:///secret/x"),
@@ -183,6 +210,7 @@ mod tests {
         assert_eq!(spellings("file:///public/readme.txt"), ["file:///public/readme.txt"]);
         let nested = format!("file:///%{}2e", "25".repeat(40));
         assert_eq!(Spellings::default().add(&nested), Err(UriError::TooManySpellings));
+        assert_eq!(Spellings::default().add("file:///secret/x%2500.txt"), Err(UriError::Characters));
         let long = format!("file:///{}", "a".repeat(MAX_BYTES));
         assert_eq!(Spellings::default().add(&long), Err(UriError::TooManySpellings));
         let mut many = Spellings::default();

@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use http::{
     Response,
-    header::{CONTENT_LENGTH, TRAILER, TRANSFER_ENCODING},
+    header::{ACCEPT_ENCODING, CONTENT_LENGTH, TRAILER, TRANSFER_ENCODING},
     request::Parts,
 };
 use http_body::Body;
@@ -112,11 +112,14 @@ where
         caller: Caller,
         service: &mut S,
     ) -> Self {
-        let Admission { era, exchange } = admission;
+        let Admission { era, exchange, mirrored } = admission;
+        mirrored.remove_unchecked(&mut parts.headers);
         exchange.note_token(&caller);
         exchange.prepare(&shared.sessions, &mut parts.headers);
         if let Exchange::Opening(opening) = &exchange {
             parts.extensions.insert(opening.room.held_room());
+            // The response has to be readable for the revision that it names.
+            parts.headers.remove(ACCEPT_ENCODING);
         }
         for framing in [CONTENT_LENGTH, TRANSFER_ENCODING, TRAILER] {
             parts.headers.remove(framing);
@@ -157,7 +160,12 @@ where
                     let response = ready!(future.poll(cx))?;
                     match exchange.take() {
                         Some(Exchange::Opening(opening)) if response.status().is_success() => {
-                            match Negotiation::begin(opening, response, Share::empty(&this.shared.budget)) {
+                            match Negotiation::begin(
+                                opening,
+                                response,
+                                this.shared.revisions,
+                                Share::empty(&this.shared.budget),
+                            ) {
                                 Ok(negotiation) => {
                                     State::Negotiating { negotiation: Some(negotiation), caller: caller.clone() }
                                 }

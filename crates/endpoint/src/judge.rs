@@ -1,8 +1,8 @@
 //! Which requests may go on.
 
-use http::{Method, request::Parts};
+use http::{HeaderMap, Method, request::Parts};
 use portcullis_guard::Caller;
-use portcullis_mcp::{Envelope, Era, EraError, Revision, legacy_version};
+use portcullis_mcp::{Envelope, Era, EraError, Revision, header, legacy_version, mirrors_name};
 use portcullis_session::Session;
 
 use crate::{
@@ -20,6 +20,27 @@ use crate::{
 pub(crate) struct Admission {
     pub(crate) era: Era,
     pub(crate) exchange: Exchange,
+    pub(crate) mirrored: Mirrored,
+}
+
+/// Which of the headers `Mcp-Method` and `Mcp-Name` agree with the body. The others are not forwarded, because an upstream
+/// could act on them instead of the body.
+#[derive(Clone, Copy)]
+pub(crate) enum Mirrored {
+    Neither,
+    Method,
+    MethodAndName,
+}
+
+impl Mirrored {
+    pub(crate) fn remove_unchecked(self, headers: &mut HeaderMap) {
+        if matches!(self, Self::Neither) {
+            headers.remove(header::METHOD);
+        }
+        if !matches!(self, Self::MethodAndName) {
+            headers.remove(header::NAME);
+        }
+    }
 }
 
 /// Judges a GET or DELETE: both need a session, so there are none where only modern revisions are served.
@@ -36,7 +57,7 @@ pub(crate) fn judge_stream(shared: &Shared, parts: &Parts, caller: &Caller) -> R
         Method::DELETE => Exchange::Closing(Closing::new(&shared.sessions.store, session)),
         _ => Exchange::In(session),
     };
-    Ok(Admission { era, exchange })
+    Ok(Admission { era, exchange, mirrored: Mirrored::Neither })
 }
 
 /// Judges a POST whose body is complete.
@@ -63,7 +84,8 @@ fn judge_modern(shared: &Shared, parts: &Parts, caller: &Caller, message: &Messa
     let envelope = message.envelope.as_ref().map_err(|error| Refusal::Message(*error))?;
     check_rules(shared, caller, envelope)?;
     let discovers = envelope.method() == Some("server/discover");
-    Ok(Admission { era, exchange: Exchange::Without { discovers } })
+    let mirrored = if mirrors_name(envelope) { Mirrored::MethodAndName } else { Mirrored::Method };
+    Ok(Admission { era, exchange: Exchange::Without { discovers }, mirrored })
 }
 
 /// The session comes first: without a usable one the answer is the same whatever the message is.
@@ -98,7 +120,7 @@ fn judge_legacy(shared: &Shared, parts: &Parts, caller: &Caller, message: &Messa
         Era::Legacy { version } => Era::Legacy { version: version.or(known) },
         era => era,
     };
-    Ok(Admission { era, exchange })
+    Ok(Admission { era, exchange, mirrored: Mirrored::Neither })
 }
 
 /// Checks a message against all rules that it is subject to.

@@ -55,9 +55,9 @@ pub(crate) struct Accepted<B> {
 }
 
 impl Opening {
-    /// The version that counts where the answer does not say.
-    pub(crate) fn asked(&self) -> Option<Revision> {
-        self.requested.as_deref().and_then(Revision::parse)
+    /// The revision that applies if the response does not name one: the requested one, if it is served.
+    fn requested(&self, served: Revisions) -> Option<Revision> {
+        self.requested.as_deref().and_then(Revision::parse).filter(|revision| has_sessions(*revision, served))
     }
 }
 
@@ -66,13 +66,18 @@ impl<B: Body<Data = Bytes>> Negotiation<B> {
     ///
     /// # Errors
     /// The opened session, when the answer is in no form that can be read. It then follows what the client asked for.
-    pub(crate) fn begin(opening: Opening, response: Response<B>, share: Share) -> Result<Box<Self>, Box<Accepted<B>>> {
+    pub(crate) fn begin(
+        opening: Opening,
+        response: Response<B>,
+        served: Revisions,
+        share: Share,
+    ) -> Result<Box<Self>, Box<Accepted<B>>> {
         let (mut head, body) = response.into_parts();
         let unrecorded = head.extensions.remove::<Unrecorded>();
         match AnswerReader::new(&head.headers, share) {
             Some(reader) => Ok(Box::new(Self { opening, head, body: Box::pin(body), unrecorded, reader })),
             None => {
-                let version = opening.asked();
+                let version = opening.requested(served);
                 let Opening { room, id, .. } = opening;
                 let response = Response::from_parts(head, EndpointBody::inner(body, None, None));
                 Err(Box::new(Accepted { room, version, id, unrecorded, response }))
@@ -107,9 +112,9 @@ impl<B: Body<Data = Bytes>> Negotiation<B> {
     fn settle(self: Box<Self>, negotiated: Option<String>, ended: bool, served: Revisions) -> Negotiated<B> {
         let Self { opening, head, body, unrecorded, reader } = *self;
         let version = match negotiated {
-            None => opening.asked(),
+            None => opening.requested(served),
             Some(negotiated) => {
-                let is_served = |revision: &Revision| !revision.is_modern() && served.contains(*revision);
+                let is_served = |revision: &Revision| has_sessions(*revision, served);
                 let Some(revision) = Revision::parse(&negotiated).filter(is_served) else {
                     let requested = opening.requested.as_deref().unwrap_or_default();
                     let refusal = Refusal::Era(EraError::negotiated(&negotiated, requested, served));
@@ -121,6 +126,11 @@ impl<B: Body<Data = Bytes>> Negotiation<B> {
         let response = Response::from_parts(head, EndpointBody::held_back(reader.into_kept().into(), body, ended));
         Negotiated::Session(Accepted { room: opening.room, version, id: opening.id, unrecorded, response })
     }
+}
+
+/// Whether a revision is served and has sessions.
+fn has_sessions(revision: Revision, served: Revisions) -> bool {
+    !revision.is_modern() && served.contains(revision)
 }
 
 /// The one member of the answer that matters.

@@ -113,6 +113,10 @@ impl Report {
         }
     }
 
+    pub(crate) fn method(&self) -> &Method {
+        &self.method
+    }
+
     pub(crate) fn resource(&self) -> &Arc<ProtectedResource> {
         &self.resource
     }

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode,
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode,
     header::{AUTHORIZATION, CONTENT_TYPE},
 };
 use portcullis_verifier::{HeldToken, VerifiedToken};
@@ -104,13 +104,14 @@ impl Exchange {
         response
     }
 
-    /// The inner service's answer, finished and reported. In place of an event stream beyond the limit, 429: its body is
-    /// dropped.
+    /// The inner service's response, finished and reported. A GET whose event stream exceeds the limit gets 429 instead. A
+    /// POST has been executed by now, so its stream is passed on and counts as a request in progress.
     pub(crate) fn pass<B>(&mut self, response: Response<B>) -> Response<GuardBody<B>> {
         let permit = match self.permit.take() {
             Some(permit) if is_event_stream(response.headers()) => match permit.into_stream() {
                 Ok(permit) => Some(permit),
-                Err(limited) => return self.refuse(&Refusal::Limited { code: "limit.streams", limited }, None),
+                Err((permit, _)) if self.report.method() == Method::POST => Some(permit),
+                Err((_, limited)) => return self.refuse(&Refusal::Limited { code: "limit.streams", limited }, None),
             },
             permit => permit,
         };

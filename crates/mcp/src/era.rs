@@ -272,6 +272,12 @@ fn mirrored(envelope: &Envelope<'_>, headers: &HeaderMap) -> Result<(), EraError
     if agrees { Ok(()) } else { Err(EraError::mismatch(header::NAME)) }
 }
 
+/// Whether [`classify`] compares `Mcp-Name` with the body of this modern message. In any other message the header proves
+/// nothing.
+pub fn mirrors_name(envelope: &Envelope<'_>) -> bool {
+    envelope.name().is_some() && envelope.method().is_some_and(may_be_mirrored)
+}
+
 /// Whether `Mcp-Name` says something about a message of the method: where 2026-07-28 requires it, for `tasks/*` (SEP-2663), and for
 /// the methods that 2026-07-28 replaced, in any letter case. Other methods carry their names elsewhere, or several.
 fn may_be_mirrored(method: &str) -> bool {

@@ -52,7 +52,7 @@ mod revision;
 pub mod sse;
 
 pub use envelope::{Envelope, EnvelopeError, Kind, Limits, Name, NameOf};
-pub use era::{Era, EraError, classify, legacy_version};
+pub use era::{Era, EraError, classify, legacy_version, mirrors_name};
 pub use error_code::{ErrorCode, error_body};
 pub use methods::client_methods;
 pub use mirror::{MirrorError, decode_mirrored, encode_mirrored, mirrored_member};

@@ -58,7 +58,11 @@ pub(super) async fn refresh(
     token: Arc<ResourceToken>,
 ) -> Result<Refreshed, ClientError> {
     let entry = authorizer.store().lock_token(&token).await?;
-    let stored = noticed(entry.read())?.map(Arc::new).filter(|stored| !stored.is_same(&token));
+    let Some(stored) = noticed(entry.read())? else {
+        // A sign-out removed the entry. A refresh would undo it.
+        return Ok(Refreshed::Dead(Arc::new(token.without_refresh())));
+    };
+    let stored = Some(Arc::new(stored)).filter(|stored| !stored.is_same(&token));
     if let Some(stored) = &stored
         && !stored.is_due(authorizer.clock().unix())
     {

@@ -100,13 +100,13 @@ impl Permit {
     /// Counts the request as an event stream from now on.
     ///
     /// # Errors
-    /// When as many streams as may be are open. The request counts no longer.
-    pub(crate) fn into_stream(mut self) -> Result<Self, Limited> {
+    /// When as many streams as may be are open. The permit then comes back and counts as a request.
+    pub(crate) fn into_stream(mut self) -> Result<Self, (Self, Limited)> {
         let mut part = self.limiter.part(self.key);
         if let Some(in_progress) = part.get_mut(&self.key) {
             if in_progress.streams >= self.limiter.max_streams {
                 drop(part);
-                return Err(Limited { retry_after: RETRY_AFTER_STREAMS });
+                return Err((self, Limited { retry_after: RETRY_AFTER_STREAMS }));
             }
             in_progress.requests = in_progress.requests.saturating_sub(1);
             in_progress.streams += 1;
@@ -170,7 +170,7 @@ mod tests {
         let limiter = ConcurrencyLimiter::new(1, 2);
         let first = limiter.start(1).unwrap().into_stream().unwrap();
         let _second = limiter.start(1).unwrap().into_stream().unwrap();
-        assert_eq!(limiter.start(1).unwrap().into_stream().err().unwrap().retry_after_secs(), 5);
+        assert_eq!(limiter.start(1).unwrap().into_stream().err().unwrap().1.retry_after_secs(), 5);
         drop(first);
         let third = limiter.start(1).unwrap().into_stream().unwrap();
         let _request = limiter.start(1).unwrap();

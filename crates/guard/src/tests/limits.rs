@@ -124,8 +124,8 @@ async fn requests_in_progress_are_limited() {
     assert_eq!(send(&alice).await.unwrap().status(), 200);
 }
 
-/// L9: a response that is an event stream leaves its place to other requests, and takes one of a stream; beyond their
-/// limit it is replaced by 429.
+/// L9: a response that is an event stream leaves its place to other requests, and takes one of a stream. Beyond their limit a
+/// GET gets 429; a POST has been executed, so that its stream is passed on and keeps the place of a request.
 #[tokio::test]
 async fn streams_do_not_take_the_places_of_requests() {
     let mut setup = Setup::new();
@@ -137,13 +137,19 @@ async fn streams_do_not_take_the_places_of_requests() {
     let send = |inner: &Inner| GuardLayer::new(resource.clone()).layer(inner.clone()).oneshot(post().bearer(&token));
     let first = send(&streaming).await.unwrap();
     let _second = send(&streaming).await.unwrap();
-    let refused = send(&streaming).await.unwrap();
+    let (mut head, body) = post().bearer(&token).into_parts();
+    head.method = Method::GET;
+    let listen = GuardLayer::new(resource.clone()).layer(streaming.clone()).oneshot(Request::from_parts(head, body));
+    let refused = listen.await.unwrap();
     assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (429, &HeaderValue::from_static("5")));
     assert_eq!(refused.headers()[CONTENT_TYPE], "application/json");
     assert_eq!(setup.sink.all().pop().unwrap().code, Some("limit.streams"));
     let request = send(&setup.inner).await.unwrap();
     assert_eq!((request.status().as_u16(), send(&setup.inner).await.unwrap().status().as_u16()), (200, 429));
-    drop((first, request));
+    drop(request);
+    let executed = send(&streaming).await.unwrap();
+    assert_eq!((executed.status().as_u16(), send(&setup.inner).await.unwrap().status().as_u16()), (200, 429));
+    drop((first, executed));
     assert_eq!(send(&streaming).await.unwrap().status(), 200);
 }
 

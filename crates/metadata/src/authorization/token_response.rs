@@ -51,14 +51,18 @@ impl TokenResponse {
     ///
     /// # Errors
     /// Fails if the body is not a JSON object without duplicate members, `access_token` or `token_type` is missing or
-    /// empty, `expires_in` is not a number from 0 to 253402300799, or a known member has the wrong type.
+    /// empty, a token has characters other than visible ASCII (RFC 6749 appendix A.12 and A.17), `expires_in` is not a number from 0 to 253402300799, or a known member has the wrong type.
     pub fn parse(body: &[u8]) -> Result<Self, DocumentError> {
         let mut members = Members::parse(body)?;
         Ok(Self {
-            access_token: AccessToken::new(members.required_string("access_token")?),
+            access_token: AccessToken::new(visible("access_token", members.required_string("access_token")?)?),
             token_type: members.required_string("token_type")?,
             expires_in: members.numeric_date("expires_in")?.map(|lifetime| lifetime.as_secs()),
-            refresh_token: members.string("refresh_token")?.map(Secret::new),
+            refresh_token: members
+                .string("refresh_token")?
+                .map(|token| visible("refresh_token", token))
+                .transpose()?
+                .map(Secret::new),
             scope: members.string("scope")?,
             id_token: members.string("id_token")?.map(Secret::new),
             extra: members.remaining(),
@@ -90,6 +94,12 @@ impl fmt::Debug for TokenResponse {
             .field("extra", &self.extra.keys())
             .finish()
     }
+}
+
+/// A token is sent in a header and printed for scripts: it must not end a line or control a terminal.
+fn visible(member: &'static str, token: String) -> Result<String, DocumentError> {
+    let is_visible = token.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    if is_visible { Ok(token) } else { Err(DocumentError::Malformed { member }) }
 }
 
 #[cfg(test)]
@@ -128,6 +138,10 @@ mod tests {
             "[]",
             "access_token=at&token_type=bearer",
             r#"{"token_type":"Bearer"}"#,
+            r#"{"access_token":"a\u001b[2Jb","token_type":"Bearer"}"#,
+            r#"{"access_token":"a\r\nX-Evil: 1","token_type":"Bearer"}"#,
+            r#"{"access_token":"é","token_type":"Bearer"}"#,
+            r#"{"access_token":"a","token_type":"Bearer","refresh_token":"b\n"}"#,
             r#"{"access_token":"at"}"#,
             r#"{"access_token":"","token_type":"Bearer"}"#,
             r#"{"access_token":"at","token_type":"Bearer","expires_in":-1}"#,
@@ -153,8 +167,8 @@ mod tests {
         /// Any response round-trips.
         #[test]
         fn responses_round_trip(
-            access_token in ".{1,20}",
-            refresh_token: Option<String>,
+            access_token in "[ -~]{1,20}",
+            refresh_token in option::of("[ -~]{0,20}"),
             expires_in in option::of(0..1_000_000u64),
             scope: Option<String>,
             extra in arbitrary::extra(),

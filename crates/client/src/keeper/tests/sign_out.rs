@@ -66,3 +66,20 @@ async fn a_sign_out_tells_what_was_revoked() {
         assert!(text(&keeper).await.is_none());
     }
 }
+
+/// I5: a program that still holds the token does not undo a sign-out by another program: it spends no refresh token and
+/// writes nothing.
+#[tokio::test]
+async fn a_sign_out_by_another_program_is_not_undone() {
+    let scene = Scene::new();
+    let store = CredentialStore::in_memory();
+    let (bridge, other) = (scene.keeper(store.clone()), scene.keeper(store.clone()));
+    bridge.sign_in().await.unwrap();
+    assert_eq!(other.sign_out().await.unwrap(), SignedOut::Forgotten);
+    for now in [1_250, 9_000] {
+        scene.clock.set(now);
+        let _ = text(&bridge).await;
+        assert_eq!(scene.server.counts(), (1, 0), "{now}");
+        assert!(store.tokens(bridge.start()).unwrap().is_empty(), "{now}");
+    }
+}
