@@ -163,3 +163,27 @@ async fn legacy_versions() {
     assert_eq!(site.send(post()).await.status, 200);
     assert_eq!(site.send(post().header("MCP-Protocol-Version", "2025-11-25")).await.status, 200);
 }
+
+/// F11: `Mcp-Method` and `Mcp-Name` reach the upstream only where they were compared with the body, so that nothing behind
+/// the gateway acts on them instead of it.
+#[tokio::test]
+async fn unchecked_mirrored_headers() {
+    let site = Site::start().await;
+    let token = site.good_token();
+    let session = site.open_session(&token).await;
+    let lying = |request: Request| request.header("Mcp-Method", "tools/list").header("Mcp-Name", "harmless");
+    let tool = call(1, "tools/call", &json!({ "name": "admin_wipe" }));
+    let legacy = [
+        Request::post(Site::ENDPOINT, &*tool).bearer(&token).session(&session),
+        Request::new("GET", Site::ENDPOINT).bearer(&token).session(&session),
+    ];
+    for request in legacy {
+        assert_eq!(site.send(lying(request)).await.status, 200);
+        let reached = site.upstream.recorded().pop().unwrap();
+        assert_eq!((reached.header("mcp-method"), reached.header("mcp-name")), (None, None), "{reached:?}");
+    }
+    let list = modern_request(Site::ENDPOINT, "tools/list", &json!({})).bearer(&token).header("Mcp-Name", "admin_wipe");
+    assert_eq!(site.send(list).await.status, 200);
+    let reached = site.upstream.recorded().pop().unwrap();
+    assert_eq!((reached.header("mcp-method"), reached.header("mcp-name")), (Some("tools/list"), None), "{reached:?}");
+}
