@@ -191,7 +191,7 @@ where
                     let last = piece.is_none() || waiting.body().is_end_stream();
                     match waiting.take(&piece.unwrap_or_default(), last, this.shared.revisions) {
                         Ok(Negotiated::Session(accepted)) => {
-                            return Poll::Ready(Ok(record(accepted, this.shared, caller)));
+                            return Poll::Ready(Ok(record(*accepted, this.shared, caller)));
                         }
                         Ok(Negotiated::Refused(refused)) => return Poll::Ready(Ok(this.shared.refuse(&refused))),
                         Err(more) => {

@@ -38,7 +38,7 @@ pub(crate) struct Negotiation<B> {
 /// How the negotiation ended.
 pub(crate) enum Negotiated<B> {
     /// The session begins.
-    Session(Accepted<B>),
+    Session(Box<Accepted<B>>),
     /// The session does not begin; the inner service's session ends.
     Refused(Refused),
 }
@@ -124,7 +124,7 @@ impl<B: Body<Data = Bytes>> Negotiation<B> {
             }
         };
         let response = Response::from_parts(head, EndpointBody::held_back(reader.into_kept().into(), body, ended));
-        Negotiated::Session(Accepted { room: opening.room, version, id: opening.id, unrecorded, response })
+        Negotiated::Session(Box::new(Accepted { room: opening.room, version, id: opening.id, unrecorded, response }))
     }
 }
 
