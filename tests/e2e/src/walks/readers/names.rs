@@ -35,7 +35,7 @@ pub(super) fn names_of(method: &str, params: &Value) -> Vec<String> {
 
 /// Whether a rule asks for the missing scope when a reader acts on this name.
 ///
-/// A URI counts under each of its [forms](forms): what the reader does with it afterwards is not known.
+/// A URI counts under each of its [forms]: what the reader does with it afterwards is not known.
 pub(super) fn is_protected(method: &str, name: &str) -> bool {
     RULES.iter().filter(|(methods, _)| matches(methods, method)).any(|(_, names)| {
         let candidates = if names.contains("://") { forms(name) } else { vec![name.to_owned()] };
