@@ -25,7 +25,7 @@ use tokio::{
 };
 
 use super::{
-    activity::{Activity, CountedAnswer},
+    activity::{Activity, CountedAnswer, RestLimits},
     linger::{Linger, Unread},
     request_body::{BodyTimes, RequestBody},
     turn,
@@ -49,7 +49,7 @@ pub(super) struct ConnectionLimits {
     pub(super) max_headers: usize,
     /// Time for a request's head to arrive, counted from the end of the one before.
     pub(super) idle: Duration,
-    /// Time for a request's body.
+    /// Time for a request's body, and for the client to take a part of a response.
     pub(super) body: BodyTimes,
     /// HTTP/2 streams open at once.
     pub(super) max_streams: u32,
@@ -64,7 +64,7 @@ const HTTP2_UNREAD: usize = 64 << 10;
 /// Header fields up to which hyper keeps them off the heap; it is its own default.
 const HEADERS_ON_STACK: usize = 100;
 
-/// How long an idle connection takes to close at most.
+/// How long an idle or blocked connection takes to close at most.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// How often a silent HTTP/2 peer is asked whether it is still there.
@@ -93,7 +93,7 @@ pub(super) fn protocol(limits: ConnectionLimits) -> auto::Builder<TokioExecutor>
     builder
 }
 
-/// Serves a connection until either side closes it, it is idle for too long, or a shutdown lets its last request end.
+/// Serves a connection until either side closes it, it is idle or blocked for too long, or a shutdown lets its last request end.
 pub(super) async fn serve<S, A>(
     stream: S,
     peer: SocketAddr,
@@ -128,7 +128,8 @@ pub(super) async fn serve<S, A>(
     });
 
     let mut connection = pin!(protocol.serve_connection(io, service));
-    let mut idle = pin!(sleep_until(Instant::now() + limits.idle));
+    let rest = RestLimits { idle: limits.idle, blocked: limits.body.pause };
+    let mut idle = pin!(sleep_until(Instant::now() + rest.idle.min(rest.blocked)));
     let shutdown_seen = shutdown.clone();
     let mut shutdown = pin!(shutdown.wait_for(|shutdown| *shutdown));
     let mut closing = false;
@@ -165,7 +166,7 @@ pub(super) async fn serve<S, A>(
                 connection.as_mut().graceful_shutdown();
             }
             Event::Silence => {
-                let deadline = match activity.idle_deadline(limits.idle) {
+                let deadline = match activity.deadline(rest) {
                     Some(deadline) => deadline,
                     None if closing => return,
                     // The peer is told, so that it sends nothing more; what it has begun may still come.
@@ -232,6 +233,21 @@ mod tests {
                 permits.acquire().await.unwrap().forget();
                 Response::new(Full::from("done"))
             })
+        }
+    }
+
+    /// Answers each request with a mebibyte.
+    #[derive(Clone)]
+    struct Large;
+
+    const MIB: usize = 1 << 20;
+
+    impl Answer for Large {
+        type Body = Full<Bytes>;
+        type Future = std::future::Ready<Response<Full<Bytes>>>;
+
+        fn answer(&self, _: Request<RequestBody<Incoming>>, _: SocketAddr) -> Self::Future {
+            std::future::ready(Response::new(Full::from(vec![0; MIB])))
         }
     }
 
@@ -319,6 +335,42 @@ mod tests {
         let answered = Instant::now();
         client.read_to_end(&mut Vec::new()).await.unwrap();
         assert!(answered.elapsed() >= LIMITS.idle, "{:?}", answered.elapsed());
+    }
+
+    /// The client's end of a connection with so many requests for a mebibyte, and the task that serves it.
+    async fn asked_for(requests: usize) -> (DuplexStream, tokio::task::JoinHandle<()>) {
+        let (mut client, server) = duplex(64 << 10);
+        client.write_all("GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(requests).as_bytes()).await.unwrap();
+        let task = tokio::spawn(async move {
+            let (_kept, watched) = watch::channel(false);
+            let peer = SocketAddr::from(([127, 0, 0, 1], 1));
+            serve(server, peer, &protocol(LIMITS), LIMITS, Large, Activity::new(), watched).await;
+        });
+        (client, task)
+    }
+
+    /// L9: a connection whose client does not read is closed.
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_does_not_read_is_cut_off() {
+        for requests in [1, 10] {
+            let (started, (_client, task)) = (Instant::now(), asked_for(requests).await);
+            task.await.unwrap();
+            let lasted = started.elapsed();
+            assert!(lasted >= LIMITS.body.pause && lasted <= LIMITS.body.pause + FAREWELL * 2, "{lasted:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_reads_slowly_gets_everything() {
+        let (started, (mut client, _task)) = (Instant::now(), asked_for(1).await);
+        let (mut piece, mut received) = ([0; 4 << 10], 0);
+        while received < MIB {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let length = client.read(&mut piece).await.unwrap();
+            assert!(length > 0, "cut off after {received} bytes, {:?}", started.elapsed());
+            received += length;
+        }
+        assert!(started.elapsed() > LIMITS.body.pause * 5, "{:?}", started.elapsed());
     }
 
     #[tokio::test(start_paused = true)]

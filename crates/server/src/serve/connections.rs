@@ -1,4 +1,4 @@
-//! All open connections, so that an idle one can be closed for a new one.
+//! All open connections, so that an idle or blocked one can be closed for a new one.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -7,12 +7,14 @@ use std::{
 
 use tokio::{task::AbortHandle, time::Instant};
 
-use super::activity::Activity;
+use super::activity::{Activity, Rest};
 
 /// How many connections one search looks at: its time is bounded, however many there are.
 const SAMPLE: usize = 256;
 /// A connection that was used or opened this recently is not closed: its next request may be on its way.
 const GRACE: Duration = Duration::from_secs(1);
+/// A connection whose client took a part of a response this recently is not closed: its network may be slow.
+const BLOCKED_GRACE: Duration = Duration::from_secs(2);
 
 /// The open connections of all workers.
 #[derive(Default)]
@@ -62,19 +64,24 @@ impl Connections {
         }
     }
 
-    /// Closes the connection that has been without a request for the longest time, of those that one search looks at.
-    /// Whether there was one. A connection with a request in progress is never closed.
+    /// Closes the connection that has been without a request for the longest time, of those that one search looks at; if there
+    /// is none, the one whose client has taken nothing of its responses for the longest time. Returns whether there was one.
+    /// A connection with any other request in progress is never closed.
     pub(super) fn close_idle(&self) -> bool {
         let now = Instant::now();
         let mut table = self.table();
         let (start, count) = (table.next, table.slots.len());
         table.next = (start + SAMPLE.min(count)) % count.max(1);
-        let idle = (start..start + SAMPLE.min(count)).filter_map(|position| {
+        let at_rest = (start..start + SAMPLE.min(count)).filter_map(|position| {
             let open = table.slots[position % count].as_ref()?;
-            let since = open.activity.idle_since().filter(|since| now.saturating_duration_since(*since) >= GRACE)?;
-            Some((since, open))
+            let rest = open.activity.rest()?;
+            let (since, grace) = match rest {
+                Rest::Idle(since) => (since, GRACE),
+                Rest::Blocked(since) => (since, BLOCKED_GRACE),
+            };
+            (now.saturating_duration_since(since) >= grace).then_some((rest, open))
         });
-        let Some((_, open)) = idle.min_by_key(|(since, _)| *since) else { return false };
+        let Some((_, open)) = at_rest.min_by_key(|(rest, _)| *rest) else { return false };
         let Some(task) = open.task.clone().filter(|_| open.activity.close()) else { return false };
         drop(table);
         task.abort();
@@ -102,12 +109,16 @@ impl Drop for Place {
 
 #[cfg(test)]
 mod tests {
+    use std::future::ready;
+
+    use http::Response;
     use tokio::{
         task::JoinSet,
         time::{advance, sleep},
     };
 
     use super::*;
+    use crate::serve::activity::CountedAnswer;
 
     struct Served {
         connections: Arc<Connections>,
@@ -164,6 +175,22 @@ mod tests {
         assert!(served.closes_one().await);
         assert!(served.tasks.is_empty());
         assert_eq!(served.connections.table().free.len(), 3);
+    }
+
+    /// L9: a connection whose client takes nothing of its responses gives way when no other is idle.
+    #[tokio::test(start_paused = true)]
+    async fn a_blocked_connection_is_closed_after_idle_ones() {
+        let mut served = Served::new();
+        let blocked = served.open();
+        let _response =
+            blocked.begin().map(|request| CountedAnswer::new(ready(Response::new(())), request)).unwrap().await;
+        advance(GRACE).await;
+        assert!(!served.closes_one().await, "its network may be slow");
+        let idle = served.open();
+        advance(BLOCKED_GRACE).await;
+        assert!(served.closes_one().await);
+        assert!(idle.begin().is_none() && served.closes_one().await);
+        assert!(blocked.begin().is_none());
     }
 
     /// L9: one search is bounded, and several reach every connection.
