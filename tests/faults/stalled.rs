@@ -71,14 +71,15 @@ async fn streaming() -> (Upstream, Arc<Mutex<Vec<UnboundedSender<Bytes>>>>) {
     (Upstream::scripted(script).await, senders)
 }
 
-/// A client with such a window that has opened an event stream, the stream, and what writes to it.
+/// A client with such a window that has opened an event stream with a token of so many seconds; the stream; and what writes to it.
 async fn listening(
     limits: &str,
     window: u32,
+    token_seconds: i64,
 ) -> (Site, SendRequest<Empty<Bytes>>, http::Response<Incoming>, UnboundedSender<Bytes>) {
     let (upstream, senders) = streaming().await;
     let site = Site::builder().issuer("leeway = \"0s\"").upstream(upstream).tables(limits).start().await;
-    let token = site.token().expires_in(4).sign();
+    let token = site.token().expires_in(token_seconds).sign();
     let session = site.open_session(&token).await;
     let mut client = with_window(&site, window).await;
     let request = Http2::request("GET", Site::ENDPOINT)
@@ -94,7 +95,7 @@ async fn listening(
 /// L3, L9: a stream whose token has expired leaves its upstream although its client takes nothing.
 #[tokio::test]
 async fn an_event_stream_without_a_window() {
-    let (site, _client, _response, events) = listening("[limits]\nbody_pause = \"6s\"", 0).await;
+    let (site, _client, _response, events) = listening("[limits]\nbody_pause = \"6s\"", 0, 4).await;
     events.send(": event\n\n".into()).unwrap();
     site.portcullis.logged("stream.token_expired", |line| line["stream.code"] == "stream.token_expired").await;
     timeout(Duration::from_secs(15), events.closed()).await.expect("the upstream's stream ends");
@@ -104,7 +105,7 @@ async fn an_event_stream_without_a_window() {
 #[tokio::test]
 async fn a_slow_client_is_served() {
     const LENGTH: usize = 256 << 10;
-    let (_site, _client, response, events) = listening("[limits]\nbody_pause = \"1s\"", 16 << 10).await;
+    let (_site, _client, response, events) = listening("[limits]\nbody_pause = \"1s\"", 16 << 10, 300).await;
     sleep(Duration::from_millis(2500)).await;
     let mut event = vec![b'x'; LENGTH];
     event[..6].copy_from_slice(b"data: ");
