@@ -11,5 +11,6 @@ mod issuer;
 mod keys;
 mod shutdown;
 mod slow_upstream;
+mod stalled;
 mod start;
 mod upstream;

@@ -356,7 +356,8 @@ mod tests {
             let (started, (_client, task)) = (Instant::now(), asked_for(requests).await);
             task.await.unwrap();
             let lasted = started.elapsed();
-            assert!(lasted >= LIMITS.body.pause && lasted <= LIMITS.body.pause + FAREWELL * 2, "{lasted:?}");
+            // hyper may take one more piece into its buffer when the timer wakes it.
+            assert!(lasted >= LIMITS.body.pause && lasted <= LIMITS.body.pause * 2 + FAREWELL * 2, "{lasted:?}");
         }
     }
 

@@ -1,0 +1,122 @@
+//! Clients that ask and take nothing, or little, of the response.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Empty};
+use hyper::{
+    body::Incoming,
+    client::conn::http2::{self, SendRequest},
+};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use portcullis_scenarios::{Http2, Recorded, Request, Site, Trickle, Upstream};
+use tokio::{
+    net::TcpStream,
+    sync::mpsc::UnboundedSender,
+    time::{Instant, sleep, timeout},
+};
+
+/// An HTTP/2 client that grants each stream a window of so many bytes. It answers pings and settings.
+async fn with_window(site: &Site, window: u32) -> SendRequest<Empty<Bytes>> {
+    let stream = TcpStream::connect(site.portcullis.address()).await.unwrap();
+    let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+        .initial_stream_window_size(window)
+        .handshake(TokioIo::new(stream))
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    sender
+}
+
+async fn ask(sender: &mut SendRequest<Empty<Bytes>>, request: http::request::Builder) -> http::Response<Incoming> {
+    sender.send_request(request.body(Empty::new()).unwrap()).await.unwrap()
+}
+
+/// L9: responses that nothing is taken of do not keep others off the listener.
+#[tokio::test]
+async fn windows_of_zero_at_the_limit() {
+    let site = Site::builder().tables("[limits]\nmax_connections = 20").start().await;
+    let mut held = Vec::new();
+    for number in 0..25 {
+        let mut sender = with_window(&site, 0).await;
+        let asked = async move {
+            let response = sender.send_request(Http2::request("GET", "/healthz").body(Empty::new()).unwrap()).await;
+            (sender, response)
+        };
+        let asked = tokio::spawn(asked);
+        held.push(if number < 20 { Ok(asked.await.unwrap()) } else { Err(asked) });
+    }
+    let started = Instant::now();
+    for _ in 0..3 {
+        let answer = timeout(Duration::from_secs(15), site.send(Request::new("GET", "/healthz"))).await;
+        assert_eq!(answer.expect("an answer").status, 200);
+    }
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+}
+
+/// An upstream that answers GET with an event stream, and the streams' senders.
+async fn streaming() -> (Upstream, Arc<Mutex<Vec<UnboundedSender<Bytes>>>>) {
+    let senders = Arc::new(Mutex::new(Vec::new()));
+    let opened = Arc::clone(&senders);
+    let script = move |request: &Recorded| {
+        (request.method == http::Method::GET).then(|| {
+            let (sender, body) = Trickle::new();
+            opened.lock().unwrap().push(sender);
+            Upstream::trickle(200, &[("content-type", "text/event-stream")], body)
+        })
+    };
+    (Upstream::scripted(script).await, senders)
+}
+
+/// A client with such a window that has opened an event stream with a token of so many seconds; the stream; and what writes to it.
+async fn listening(
+    limits: &str,
+    window: u32,
+    token_seconds: i64,
+) -> (Site, SendRequest<Empty<Bytes>>, http::Response<Incoming>, UnboundedSender<Bytes>) {
+    let (upstream, senders) = streaming().await;
+    let site = Site::builder().issuer("leeway = \"0s\"").upstream(upstream).tables(limits).start().await;
+    let token = site.token().expires_in(token_seconds).sign();
+    let session = site.open_session(&token).await;
+    let mut client = with_window(&site, window).await;
+    let request = Http2::request("GET", Site::ENDPOINT)
+        .header("accept", "text/event-stream")
+        .header("authorization", format!("Bearer {token}"))
+        .header("mcp-session-id", session);
+    let response = ask(&mut client, request).await;
+    assert_eq!(response.status(), 200);
+    let events = senders.lock().unwrap().pop().unwrap();
+    (site, client, response, events)
+}
+
+/// L3, L9: a stream whose token has expired leaves its upstream although its client takes nothing.
+#[tokio::test]
+async fn an_event_stream_without_a_window() {
+    let (site, _client, _response, events) = listening("[limits]\nbody_pause = \"6s\"", 0, 4).await;
+    events.send(": event\n\n".into()).unwrap();
+    site.portcullis.logged("stream.token_expired", |line| line["stream.code"] == "stream.token_expired").await;
+    timeout(Duration::from_secs(15), events.closed()).await.expect("the upstream's stream ends");
+}
+
+/// A client that takes a little at a time gets everything, and a stream without events is not closed.
+#[tokio::test]
+async fn a_slow_client_is_served() {
+    const LENGTH: usize = 256 << 10;
+    let (_site, _client, response, events) = listening("[limits]\nbody_pause = \"1s\"", 16 << 10, 300).await;
+    sleep(Duration::from_millis(2500)).await;
+    let mut event = vec![b'x'; LENGTH];
+    event[..6].copy_from_slice(b"data: ");
+    event[LENGTH - 2..].copy_from_slice(b"\n\n");
+    events.send(event.into()).unwrap();
+    let (mut body, mut received) = (response.into_body(), 0);
+    let started = Instant::now();
+    while received < LENGTH {
+        sleep(Duration::from_millis(300)).await;
+        let frame = body.frame().await.expect("more").expect("the connection stays open");
+        received += frame.into_data().unwrap().len();
+    }
+    assert!(started.elapsed() > Duration::from_secs(3), "{:?}", started.elapsed());
+}
