@@ -76,7 +76,8 @@ async fn first_event(body: &mut dyn BodyStream, decoder: &mut Decoder) -> Option
     }
 }
 
-/// The address that an event names: one of the same origin, since the token goes there.
+/// The address that an event names for messages. It receives the token, so it must have the start URL's origin and lie in the
+/// folder of its path: a server at `/a/sse` may name `/a/messages`, but not `/b/messages`, which may be somebody else's.
 fn endpoint(event: &Event, start: &Url) -> Option<Url> {
     if event.event.as_deref() != Some("endpoint") {
         return None;
@@ -85,6 +86,11 @@ fn endpoint(event: &Event, start: &Url) -> Option<Url> {
     endpoint.set_fragment(None);
     if endpoint.origin() != start.origin() || !endpoint.username().is_empty() || endpoint.password().is_some() {
         tracing::warn!("the server names an address of another origin for messages, which is refused");
+        return None;
+    }
+    let folder = start.path().rfind('/').map_or("/", |last| &start.path()[..=last]);
+    if !endpoint.path().starts_with(folder) {
+        tracing::warn!("the server names an address outside {folder} for messages, which is refused");
         return None;
     }
     Some(endpoint)
