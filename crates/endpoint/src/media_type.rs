@@ -27,7 +27,7 @@ pub(crate) fn is_encoded(headers: &HeaderMap) -> bool {
 mod tests {
     use super::*;
 
-    /// L3: an event stream is recognized whatever its parameters are, and wherever the type is repeated.
+    /// L3: an event stream is recognized with any parameters, and when the header is repeated.
     #[test]
     fn media_types_are_recognized() {
         for (values, expected) in [

@@ -136,12 +136,12 @@ fn has_sessions(revision: Revision, served: Revisions) -> bool {
 /// The one member of the answer that matters.
 #[derive(Deserialize)]
 struct Answer {
-    result: Outcome,
+    result: InitializeResult,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Outcome {
+struct InitializeResult {
     protocol_version: String,
 }
 

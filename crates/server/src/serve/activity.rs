@@ -181,7 +181,7 @@ pin_project! {
     pub(super) struct Counted<B> {
         #[pin]
         body: B,
-        // What is left of the last frame.
+        // The part of the last frame that has not been passed on.
         rest: Bytes,
         is_new: bool,
         in_flight: Option<InFlight>,
