@@ -22,7 +22,7 @@ pub(crate) const PROOF: HeaderName = HeaderName::from_static("dpop");
 /// The header that carries the nonce to use next.
 const NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 /// The error by which a server asks for a nonce.
-pub(crate) const WANTS_NONCE: &str = "use_dpop_nonce";
+pub(crate) const USE_DPOP_NONCE: &str = "use_dpop_nonce";
 
 /// How many origins' nonces are kept: there are two, the authorization server's and the resource's.
 const MAX_NONCES: usize = 4;

@@ -6,7 +6,9 @@ use std::{
 use portcullis_metadata::{AccessToken, Clock, Scopes, SystemClock};
 use tokio::sync::Mutex;
 
-use crate::{Authorizer, ClientError, ResourceToken, Revoked, StartUrl, demand::Demand, store::noticed};
+use crate::{
+    Authorizer, ClientError, ResourceToken, Revoked, StartUrl, resource_challenge::ResourceChallenge, store::noticed,
+};
 
 mod operation;
 mod renewal;
@@ -148,9 +150,9 @@ impl TokenKeeper {
             return Err(ClientError::NotChallenged { status: http::StatusCode::OK });
         };
         let _one_at_a_time = self.renewing.lock().await;
-        let demand = authorizer.probe(&self.start).await?;
+        let challenge = authorizer.probe(&self.start).await?;
         let before = self.look(authorizer)?;
-        self.obtain(authorizer, &demand, before, |_| false).await
+        self.obtain(authorizer, &challenge, before, |_| false).await
     }
 
     /// Forgets the token here and in the store, and has the authorization server revoke it where it does that; so with
@@ -199,14 +201,18 @@ impl TokenKeeper {
     }
 
     /// A token in place of the one that the resource refused with 401.
-    async fn renew(&self, used: Option<&Arc<ResourceToken>>, demand: &Demand) -> Result<bool, ClientError> {
+    async fn renew(
+        &self,
+        used: Option<&Arc<ResourceToken>>,
+        challenge: &ResourceChallenge,
+    ) -> Result<bool, ClientError> {
         let Source::Authorizer(authorizer) = &self.source else { return Ok(false) };
         let _one_at_a_time = self.renewing.lock().await;
         if self.is_replaced(authorizer, used) {
             return Ok(true);
         }
         if let Some(used) = used.filter(|used| used.refresh_token().is_some())
-            && authorizer.is_listed(&self.start, demand, used.issuer()).await?
+            && authorizer.is_listed(&self.start, challenge, used.issuer()).await?
             && self.refresh(authorizer, used).await?.is_some()
         {
             return Ok(true);
@@ -215,7 +221,7 @@ impl TokenKeeper {
         let is_newer = move |token: &ResourceToken| {
             !token.is_over(now) && !refused.as_ref().is_some_and(|used| token.is_same(used))
         };
-        self.obtain(authorizer, demand, used.cloned(), is_newer).await?;
+        self.obtain(authorizer, challenge, used.cloned(), is_newer).await?;
         Ok(true)
     }
 
@@ -224,7 +230,7 @@ impl TokenKeeper {
     async fn step_up(
         &self,
         used: Option<&Arc<ResourceToken>>,
-        demand: &Demand,
+        challenge: &ResourceChallenge,
         missing: &Scopes,
     ) -> Result<bool, ClientError> {
         let Source::Authorizer(authorizer) = &self.source else { return Ok(false) };
@@ -242,7 +248,7 @@ impl TokenKeeper {
         }
         let (now, before, serves) = (authorizer.clock().unix(), self.current(), covers.clone());
         let serves = move |token: &ResourceToken| !token.is_over(now) && serves(token);
-        match self.obtain(authorizer, &demand.and(missing), before.clone(), serves).await {
+        match self.obtain(authorizer, &challenge.with_scopes(missing), before.clone(), serves).await {
             Ok(token) if covers(&token) => Ok(true),
             Ok(token) => {
                 self.refuse(without(missing, token.scopes()));
@@ -262,14 +268,14 @@ impl TokenKeeper {
     async fn obtain(
         &self,
         authorizer: &Arc<Authorizer>,
-        demand: &Demand,
+        challenge: &ResourceChallenge,
         before: Option<Arc<ResourceToken>>,
         will_do: impl Fn(&ResourceToken) -> bool + Send + 'static,
     ) -> Result<Arc<ResourceToken>, ClientError> {
         let refused = self.refused();
         let asked = before.as_ref().map_or_else(Scopes::empty, |before| without(before.asked(), Some(&refused)));
         // A person who is at it is not stopped because a request's time is over: the next one finds the token.
-        let under_way = obtain(authorizer.clone(), self.start.clone(), demand.and(&asked), before, will_do);
+        let under_way = obtain(authorizer.clone(), self.start.clone(), challenge.with_scopes(&asked), before, will_do);
         let token = tokio::spawn(under_way).await.map_err(|_| ClientError::Interrupted)??;
         self.set_current(token.clone());
         Ok(token)

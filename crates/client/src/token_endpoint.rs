@@ -52,7 +52,7 @@ impl<'a> TokenEndpoint<'a> {
         let mut answer = self.send(client, fields, binding).await?;
         if let Some(binding) = binding {
             let is_new = binding.learn(self.url, &answer.headers);
-            let wanted = OAuthError::parse(&answer.body).is_ok_and(|error| error.error == dpop::WANTS_NONCE);
+            let wanted = OAuthError::parse(&answer.body).is_ok_and(|error| error.error == dpop::USE_DPOP_NONCE);
             if answer.status != StatusCode::OK && is_new && wanted {
                 answer = self.send(client, fields, Some(binding)).await?;
                 binding.learn(self.url, &answer.headers);

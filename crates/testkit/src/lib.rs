@@ -1,5 +1,6 @@
 //! Test utilities of this workspace: a [`ManualClock`], a [`Forge`] for valid and malicious tokens, a [`FakeIssuer`] that
-//! answers fetches from a script, and [`Canaries`] that detect leaked secrets. Use it only as a dev-dependency.
+//! answers fetches from a script, a [`ScriptedNetwork`] that answers them by a function, and [`Canaries`] that detect leaked
+//! secrets. Use it only as a dev-dependency.
 //!
 //! All functions panic on misuse.
 //!
@@ -25,6 +26,9 @@ mod fake_issuer;
 mod forge;
 mod hostile;
 mod keys;
+pub mod protected_resource;
+mod scratch_directory;
+mod scripted_network;
 mod token;
 
 pub use canary::{Canaries, Leak};
@@ -32,4 +36,6 @@ pub use clock::ManualClock;
 pub use fake_issuer::{FakeIssuer, Gate};
 pub use forge::Forge;
 pub use hostile::{flip_payload, flip_signature, hmac_token, public_key_forms};
+pub use scratch_directory::ScratchDirectory;
+pub use scripted_network::{Reply, ScriptedNetwork};
 pub use token::TokenBuilder;

@@ -10,7 +10,9 @@ use crate::{
     AssertionError, AssertionSource, ClientAuthentication, ClientDetails, ClientKey, EnterpriseIdentity,
     client_key::tests::PEM,
     dpop,
-    testing::{METADATA, Network, Person, RESOURCE, Reply, Still, TOKEN, form, metadata, well_behaved},
+    testing::{
+        METADATA_URL, RESOURCE, Reply, ScriptedNetwork, ScriptedUser, TOKEN_URL, clock, form, metadata, well_behaved,
+    },
 };
 
 const PROVIDER: &str = "https://idp.example.com/token";
@@ -22,18 +24,18 @@ fn settings(authentication: ClientAuthentication) -> AuthorizerSettings {
 }
 
 async fn run(
-    network: &Arc<Network>,
+    network: &Arc<ScriptedNetwork>,
     grant: MachineGrant,
     settings: AuthorizerSettings,
 ) -> Result<ResourceToken, ClientError> {
     let start = StartUrl::parse(RESOURCE).unwrap();
-    Authorizer::machine(network.clone(), grant, Arc::new(Still), settings).authorize(&start).await
+    Authorizer::machine(network.clone(), grant, clock(), settings).authorize(&start).await
 }
 
 /// A server without an authorization endpoint, which no machine needs.
-fn machines_only() -> Arc<Network> {
-    Network::new(|request| match request.url.as_str() {
-        METADATA => {
+fn machines_only() -> Arc<ScriptedNetwork> {
+    ScriptedNetwork::new(|request| match request.url.as_str() {
+        METADATA_URL => {
             let mut document = metadata();
             let members = document.as_object_mut().unwrap();
             for member in ["authorization_endpoint", "response_types_supported", "code_challenge_methods_supported"] {
@@ -60,7 +62,7 @@ async fn a_machine_has_credentials_of_its_own() {
         let network = machines_only();
         let token = run(&network, MachineGrant::ClientCredentials, settings(authentication.clone())).await.unwrap();
         assert_eq!((token.client_id(), token.access_token().secret()), (Some("machine"), "hush"));
-        let sent = network.to(TOKEN).remove(0);
+        let sent = network.to(TOKEN_URL).remove(0);
         let fields = form(&sent);
         assert_eq!((fields["grant_type"].as_str(), fields["resource"].as_str()), ("client_credentials", RESOURCE));
         assert_eq!(fields["scope"], "mcp:tools");
@@ -103,7 +105,7 @@ async fn an_enterprise_vouches_for_its_people() {
         assert_eq!(exchange[name], value, "{name}");
     }
     assert_eq!(network.to(PROVIDER)[0].policy, UrlPolicy::Operator);
-    let sent = form(&network.to(TOKEN)[0]);
+    let sent = form(&network.to(TOKEN_URL)[0]);
     assert_eq!((sent["grant_type"].as_str(), sent["assertion"].as_str()), (JWT_BEARER, "the-jag"));
 }
 
@@ -115,13 +117,13 @@ async fn another_kind_of_token_is_not_presented() {
         json!({ "access_token": "a", "token_type": "Bearer", "issued_token_type": "urn:ietf:params:oauth:token-type:id-jag" }),
         json!({ "access_token": "a", "token_type": "N_A", "issued_token_type": "urn:ietf:params:oauth:token-type:access_token" }),
     ] {
-        let network = Network::new(move |request| match request.url.as_str() {
+        let network = ScriptedNetwork::new(move |request| match request.url.as_str() {
             PROVIDER => Some(Reply::json(200, answer.clone())),
             _ => well_behaved(request),
         });
         let error = run(&network, enterprise(), settings(ClientAuthentication::None)).await.unwrap_err();
         assert_eq!(error.code(), "assertion.other_kind");
-        assert!(network.to(TOKEN).is_empty());
+        assert!(network.to(TOKEN_URL).is_empty());
     }
 }
 
@@ -145,20 +147,20 @@ async fn a_workload_asks_once() {
     let network = machines_only();
     let grant = |has| MachineGrant::Workload(Arc::new(Source(has)));
     run(&network, grant(true), settings(ClientAuthentication::None)).await.unwrap();
-    let sent = form(&network.to(TOKEN)[0]);
+    let sent = form(&network.to(TOKEN_URL)[0]);
     assert_eq!((sent["grant_type"].as_str(), sent["assertion"].as_str()), (JWT_BEARER, "for https://auth.example.com"));
     assert_eq!(sent["client_id"], "machine");
     // It needs no client at all.
     run(&network, grant(true), AuthorizerSettings::default()).await.unwrap();
-    assert!(!form(&network.to(TOKEN)[1]).contains_key("client_id"));
+    assert!(!form(&network.to(TOKEN_URL)[1]).contains_key("client_id"));
 
     for refusal in ["invalid_grant", "invalid_scope", "unauthorized_client", "invalid_client"] {
-        let network = Network::new(move |request| match request.url.as_str() {
-            TOKEN => Some(Reply::json(400, json!({ "error": refusal }))),
+        let network = ScriptedNetwork::new(move |request| match request.url.as_str() {
+            TOKEN_URL => Some(Reply::json(400, json!({ "error": refusal }))),
             _ => well_behaved(request),
         });
         let error = run(&network, grant(true), settings(ClientAuthentication::None)).await.unwrap_err();
-        assert_eq!((error.code(), network.to(TOKEN).len()), ("client.token", 1));
+        assert_eq!((error.code(), network.to(TOKEN_URL).len()), ("client.token", 1));
     }
     let unavailable = run(&network, grant(false), settings(ClientAuthentication::None)).await.unwrap_err();
     assert_eq!(unavailable.code(), "assertion.unavailable");
@@ -170,7 +172,7 @@ async fn an_unbound_client_is_offered_to_one_server() {
     let authorizer = Authorizer::machine(
         machines_only(),
         MachineGrant::ClientCredentials,
-        Arc::new(Still),
+        clock(),
         settings(ClientAuthentication::Secret(Secret::new("quiet"))),
     );
     let (first, other) = (Issuer::parse("https://a.example").unwrap(), Issuer::parse("https://b.example").unwrap());
@@ -179,19 +181,19 @@ async fn an_unbound_client_is_offered_to_one_server() {
     assert!(authorizer.brought(&first).unwrap().is_some());
 }
 
-fn bound(token: &str, nonce: Option<&'static str>, tries: Arc<AtomicU32>) -> Arc<Network> {
+fn bound(token: &str, nonce: Option<&'static str>, tries: Arc<AtomicU32>) -> Arc<ScriptedNetwork> {
     let token = token.to_owned();
-    Network::new(move |request| match request.url.as_str() {
+    ScriptedNetwork::new(move |request| match request.url.as_str() {
         RESOURCE if !request.headers.contains_key(header::AUTHORIZATION) => {
-            let challenge = format!(r#"DPoP algs="ES256", resource_metadata="{}""#, crate::testing::PRM);
+            let challenge = format!(r#"DPoP algs="ES256", resource_metadata="{}""#, crate::testing::PRM_URL);
             Some(Reply::status(401).header(header::WWW_AUTHENTICATE, &challenge))
         }
-        METADATA => {
+        METADATA_URL => {
             let mut document = metadata();
             document["dpop_signing_alg_values_supported"] = json!(["RS256", "ES256"]);
             Some(Reply::json(200, document))
         }
-        TOKEN => {
+        TOKEN_URL => {
             tries.fetch_add(1, Ordering::Relaxed);
             let said = dpop::tests::claims(&request.headers[dpop::PROOF]);
             if said.get("nonce").and_then(Value::as_str) != nonce {
@@ -204,10 +206,10 @@ fn bound(token: &str, nonce: Option<&'static str>, tries: Arc<AtomicU32>) -> Arc
     })
 }
 
-async fn run_bound(network: &Arc<Network>) -> Result<ResourceToken, ClientError> {
+async fn run_bound(network: &Arc<ScriptedNetwork>) -> Result<ResourceToken, ClientError> {
     let start = StartUrl::parse(RESOURCE).unwrap();
     let settings = AuthorizerSettings::default();
-    Authorizer::new(network.clone(), Person::consents(), Arc::new(Still), settings).authorize(&start).await
+    Authorizer::new(network.clone(), ScriptedUser::consents(), clock(), settings).authorize(&start).await
 }
 
 /// I8: a resource that wants tokens bound by DPoP gets one, with the nonce that the token endpoint wants; the token is
@@ -220,19 +222,19 @@ async fn a_token_is_bound_where_the_resource_wants_it() {
         let token = run_bound(&network).await.unwrap();
         assert!(token.is_bound());
         assert_eq!(tries.load(Ordering::Relaxed), requests);
-        let sent = network.to(TOKEN);
+        let sent = network.to(TOKEN_URL);
         let said: Vec<_> = sent.iter().map(|request| dpop::tests::claims(&request.headers[dpop::PROOF])).collect();
-        assert!(said.iter().all(|said| said["htu"] == TOKEN && said["htm"] == "POST" && said.get("ath").is_none()));
+        assert!(said.iter().all(|said| said["htu"] == TOKEN_URL && said["htm"] == "POST" && said.get("ath").is_none()));
         assert!(said.len() == 1 || said[0]["jti"] != said[1]["jti"]);
 
         let (mut headers, url) = (http::HeaderMap::new(), Url::parse(RESOURCE).unwrap());
-        token.authorize(&Method::POST, &url, Still.unix(), &mut headers).unwrap();
+        token.authorize(&Method::POST, &url, clock().unix(), &mut headers).unwrap();
         assert_eq!(headers[header::AUTHORIZATION], "DPoP hush");
         let proof = dpop::tests::claims(&headers[dpop::PROOF]);
         assert_eq!((&proof["htu"], &proof["htm"]), (&json!(RESOURCE), &json!("POST")));
         assert!(proof["ath"].is_string());
         let elsewhere = Url::parse("https://evil.example/").unwrap();
-        token.authorize(&Method::POST, &elsewhere, Still.unix(), &mut headers).unwrap();
+        token.authorize(&Method::POST, &elsewhere, clock().unix(), &mut headers).unwrap();
         assert!(headers.is_empty());
     }
 }
@@ -242,19 +244,19 @@ async fn a_token_is_bound_where_the_resource_wants_it() {
 async fn an_unbound_token_is_refused() {
     let tries = Arc::new(AtomicU32::new(0));
     assert_eq!(run_bound(&bound("Bearer", None, tries.clone())).await.unwrap_err().code(), "client.token_type");
-    let network = Network::new(|request| match request.url.as_str() {
+    let network = ScriptedNetwork::new(|request| match request.url.as_str() {
         RESOURCE => Some(Reply::status(401).header(header::WWW_AUTHENTICATE, "DPoP algs=\"ES256\"")),
         _ => well_behaved(request),
     });
     assert_eq!(run_bound(&network).await.unwrap_err().code(), "client.no_binding");
 
-    let network = Network::new(move |request| match request.url.as_str() {
-        TOKEN => {
+    let network = ScriptedNetwork::new(move |request| match request.url.as_str() {
+        TOKEN_URL => {
             let number = tries.fetch_add(1, Ordering::Relaxed);
             let reply = Reply::json(400, r#"{"error":"use_dpop_nonce"}"#);
             Some(reply.header("dpop-nonce".parse().unwrap(), &format!("n{number}")))
         }
-        METADATA => {
+        METADATA_URL => {
             let mut document = metadata();
             document["dpop_signing_alg_values_supported"] = json!(["ES256"]);
             Some(Reply::json(200, document))
@@ -263,7 +265,7 @@ async fn an_unbound_token_is_refused() {
         _ => well_behaved(request),
     });
     assert_eq!(run_bound(&network).await.unwrap_err().code(), "client.token");
-    assert_eq!(network.to(TOKEN).len(), 2);
+    assert_eq!(network.to(TOKEN_URL).len(), 2);
 }
 
 /// I8: a proof is sent again only with a nonce that is new and wanted; else the token itself was refused, and is renewed.
@@ -276,7 +278,7 @@ async fn a_nonce_helps_only_where_it_is_wanted() {
     ] {
         let tries = Arc::new(AtomicU32::new(0));
         let network = bound("DPoP", None, tries.clone());
-        let authorizer = Authorizer::new(network, Person::consents(), Arc::new(Still), AuthorizerSettings::default());
+        let authorizer = Authorizer::new(network, ScriptedUser::consents(), clock(), AuthorizerSettings::default());
         let keeper = Arc::new(crate::TokenKeeper::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)));
         keeper.sign_in().await.unwrap();
         let mut operation = keeper.operation();
@@ -298,7 +300,7 @@ async fn a_nonce_helps_only_where_it_is_wanted() {
 async fn a_nonce_of_the_resource_is_sent_once() {
     let network = bound("DPoP", None, Arc::new(AtomicU32::new(0)));
     let settings = AuthorizerSettings::default();
-    let authorizer = Authorizer::new(network, Person::consents(), Arc::new(Still), settings);
+    let authorizer = Authorizer::new(network, ScriptedUser::consents(), clock(), settings);
     let keeper = Arc::new(crate::TokenKeeper::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)));
     keeper.sign_in().await.unwrap();
     let url = Url::parse(RESOURCE).unwrap();

@@ -4,7 +4,7 @@ use http::{HeaderMap, Method, StatusCode, header};
 use url::Url;
 
 use super::{Source, TokenKeeper};
-use crate::{ClientError, ResourceToken, demand::Demand, token::authorization};
+use crate::{ClientError, ResourceToken, resource_challenge::ResourceChallenge, token::authorization};
 
 /// One request to the resource, until it is answered for good.
 ///
@@ -88,8 +88,8 @@ impl Operation {
         };
         match status {
             StatusCode::UNAUTHORIZED => {
-                let demand = Demand::of(headers);
-                if nonce_is_new && demand.wants_nonce() && !self.nonce_sent {
+                let challenge = ResourceChallenge::from_headers(headers);
+                if nonce_is_new && challenge.requires_dpop_nonce() && !self.nonce_sent {
                     self.nonce_sent = true;
                     return Ok(true);
                 }
@@ -100,13 +100,13 @@ impl Operation {
                     return Ok(false);
                 }
                 self.renewed = true;
-                self.keeper.renew(self.used.as_ref(), &demand).await
+                self.keeper.renew(self.used.as_ref(), &challenge).await
             }
             StatusCode::FORBIDDEN if self.steps < MAX_STEPS => {
-                let demand = Demand::of(headers);
-                let Some(missing) = demand.missing_scopes() else { return Ok(false) };
+                let challenge = ResourceChallenge::from_headers(headers);
+                let Some(missing) = challenge.missing_scopes() else { return Ok(false) };
                 self.steps += 1;
-                self.keeper.step_up(self.used.as_ref(), &demand, missing).await
+                self.keeper.step_up(self.used.as_ref(), &challenge, missing).await
             }
             _ => Ok(false),
         }

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::{Authorizer, ClientError, CredentialStore, ResourceToken, StartUrl, demand::Demand, store::noticed};
+use crate::{
+    Authorizer, ClientError, CredentialStore, ResourceToken, StartUrl, resource_challenge::ResourceChallenge,
+    store::noticed,
+};
 
 /// The first token of the store that will do.
 pub(super) fn stored(
@@ -22,7 +25,7 @@ pub(super) fn stored(
 pub(super) async fn obtain(
     authorizer: Arc<Authorizer>,
     start: StartUrl,
-    demand: Demand,
+    challenge: ResourceChallenge,
     before: Option<Arc<ResourceToken>>,
     will_do: impl Fn(&ResourceToken) -> bool + Send,
 ) -> Result<Arc<ResourceToken>, ClientError> {
@@ -31,7 +34,7 @@ pub(super) async fn obtain(
     if let Some(other) = stored(&authorizer, &start, &will_do)? {
         return Ok(other);
     }
-    let token = Arc::new(authorizer.obtain(&start, &demand, before.as_deref()).await?);
+    let token = Arc::new(authorizer.obtain(&start, &challenge, before.as_deref()).await?);
     store.lock_token(&token).await?.write(&token)?;
     // The resource has another authorization server now, or calls itself otherwise. What was obtained for another URL
     // stays.

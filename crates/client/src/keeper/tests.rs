@@ -11,7 +11,8 @@ use super::*;
 use crate::{
     AuthorizerSettings, CredentialStore,
     testing::{
-        ByHand, Network, PRM, Person, REGISTER, RESOURCE, Reply, Scratch, TOKEN, form, metadata, prm, well_behaved,
+        ManualClock, PRM_URL, REGISTRATION_URL, RESOURCE, Reply, ScratchDirectory, ScriptedNetwork, ScriptedUser,
+        TOKEN_URL, clock, form, metadata, prm, well_behaved,
     },
 };
 
@@ -37,10 +38,10 @@ impl Issuing {
         Arc::default()
     }
 
-    fn network(self: &Arc<Self>) -> Arc<Network> {
+    fn network(self: &Arc<Self>) -> Arc<ScriptedNetwork> {
         let server = self.clone();
-        Network::new(move |request| match request.url.as_str() {
-            TOKEN => Some(server.token(request)),
+        ScriptedNetwork::new(move |request| match request.url.as_str() {
+            TOKEN_URL => Some(server.token(request)),
             _ => well_behaved(request),
         })
     }
@@ -77,16 +78,16 @@ impl Issuing {
 
 struct Scene {
     server: Arc<Issuing>,
-    network: Arc<Network>,
-    person: Arc<Person>,
-    clock: Arc<ByHand>,
+    network: Arc<ScriptedNetwork>,
+    person: Arc<ScriptedUser>,
+    clock: Arc<ManualClock>,
 }
 
 impl Scene {
     fn new() -> Self {
         let server = Issuing::new();
         let network = server.network();
-        Self { server, network, person: Person::consents(), clock: ByHand::new() }
+        Self { server, network, person: ScriptedUser::consents(), clock: clock() }
     }
 
     fn keeper(&self, store: CredentialStore) -> Arc<TokenKeeper> {
@@ -108,7 +109,7 @@ async fn send(operation: &mut Operation) -> Option<String> {
 
 /// The headers of a refusal, with these parameters of its challenge.
 fn refusal(parameters: &str) -> HeaderMap {
-    let value = format!(r#"Bearer realm="mcp", resource_metadata="{PRM}"{parameters}"#);
+    let value = format!(r#"Bearer realm="mcp", resource_metadata="{PRM_URL}"{parameters}"#);
     HeaderMap::from_iter([(header::WWW_AUTHENTICATE, HeaderValue::from_str(&value).unwrap())])
 }
 
@@ -136,7 +137,7 @@ async fn a_401_is_helped_once() {
 /// I5: who was refused with a token that another has replaced by now takes the newer one.
 #[tokio::test]
 async fn a_replaced_token_is_not_replaced_again() {
-    let (scene, scratch) = (Scene::new(), Scratch::new());
+    let (scene, scratch) = (Scene::new(), ScratchDirectory::new());
     let (first, second) =
         (scene.keeper(CredentialStore::at(scratch.path())), scene.keeper(CredentialStore::at(scratch.path())));
     first.sign_in().await.unwrap();
@@ -150,13 +151,13 @@ async fn a_replaced_token_is_not_replaced_again() {
     }
     assert_eq!(scene.server.counts(), (2, 1));
     // For the sign-in, for the one that refreshed, and for the other process. Who shares the keeper asked nobody.
-    assert_eq!(scene.network.to(PRM).len(), 3);
+    assert_eq!(scene.network.to(PRM_URL).len(), 3);
 }
 
 /// Of several that start at once without a token, one asks the person.
 #[tokio::test]
 async fn one_asks_for_all_processes() {
-    let (scene, scratch) = (Scene::new(), Scratch::new());
+    let (scene, scratch) = (Scene::new(), ScratchDirectory::new());
     let keepers: Vec<_> = (0..3).map(|_| scene.keeper(CredentialStore::at(scratch.path()))).collect();
     let all = keepers.into_iter().map(|keeper| {
         tokio::spawn(async move {
@@ -169,7 +170,7 @@ async fn one_asks_for_all_processes() {
     for one in all.collect::<Vec<_>>() {
         assert_eq!(one.await.unwrap().as_deref(), Some("Bearer t1"));
     }
-    assert_eq!((scene.person.visits(), scene.network.to(REGISTER).len()), (1, 1));
+    assert_eq!((scene.person.visits(), scene.network.to(REGISTRATION_URL).len()), (1, 1));
 }
 
 /// A sign-in goes on when the request that wanted it has given up; the next one has its token.
@@ -216,16 +217,16 @@ async fn a_given_token_takes_the_place_of_a_flow() {
 #[tokio::test]
 async fn another_server_means_another_registration() {
     const OTHER: &str = "https://other.example";
-    let (scratch, moved) = (Scratch::new(), Arc::new(AtomicBool::new(false)));
+    let (scratch, moved) = (ScratchDirectory::new(), Arc::new(AtomicBool::new(false)));
     let mut scene = Scene::new();
     let (server, has_moved) = (scene.server.clone(), moved.clone());
-    scene.network = Network::new(move |request| match request.url.as_str() {
-        PRM if has_moved.load(Ordering::Relaxed) => {
+    scene.network = ScriptedNetwork::new(move |request| match request.url.as_str() {
+        PRM_URL if has_moved.load(Ordering::Relaxed) => {
             let mut document = prm(RESOURCE);
             document["authorization_servers"] = serde_json::json!([OTHER]);
             Some(Reply::json(200, document))
         }
-        TOKEN => Some(server.token(request)),
+        TOKEN_URL => Some(server.token(request)),
         "https://other.example/.well-known/oauth-authorization-server" => {
             let text = metadata().to_string().replace("https://auth.example.com", OTHER);
             Some(Reply::json(200, text.replace("\"authorization_response_iss_parameter_supported\":true,", "")))
@@ -238,7 +239,7 @@ async fn another_server_means_another_registration() {
         _ => well_behaved(request),
     });
     let has_moved = moved.clone();
-    scene.person = Person::answers(move |state| {
+    scene.person = ScriptedUser::answers(move |state| {
         let issuer = if has_moved.load(Ordering::Relaxed) { OTHER } else { "https://auth.example.com" };
         format!("code=the-code&state={state}&iss={issuer}")
     });
@@ -261,25 +262,25 @@ async fn a_forgotten_client_is_registered_again() {
     for (knows_second, outcome, registrations) in [(true, Ok(()), 2), (false, Err("client.token"), 2)] {
         let registered = Arc::new(AtomicU32::new(0));
         let mut scene = Scene::new();
-        scene.network = Network::new(move |request| match request.url.as_str() {
-            REGISTER => {
+        scene.network = ScriptedNetwork::new(move |request| match request.url.as_str() {
+            REGISTRATION_URL => {
                 let number = registered.fetch_add(1, Ordering::Relaxed) + 1;
                 Some(Reply::json(201, format!(r#"{{"client_id":"c{number}"}}"#)))
             }
-            TOKEN if form(request)["client_id"] == "c2" && knows_second => well_behaved(request),
-            TOKEN => Some(Reply::json(401, r#"{"error":"invalid_client"}"#)),
+            TOKEN_URL if form(request)["client_id"] == "c2" && knows_second => well_behaved(request),
+            TOKEN_URL => Some(Reply::json(401, r#"{"error":"invalid_client"}"#)),
             _ => well_behaved(request),
         });
         let keeper = scene.keeper(CredentialStore::in_memory());
         assert_eq!(keeper.sign_in().await.map(|_| ()).map_err(|error| error.code()), outcome);
-        assert_eq!(scene.network.to(REGISTER).len(), registrations);
+        assert_eq!(scene.network.to(REGISTRATION_URL).len(), registrations);
     }
 }
 
 /// I7: a damaged entry does not stop a sign-in.
 #[tokio::test]
 async fn a_damaged_entry_is_no_token() {
-    let (scene, scratch) = (Scene::new(), Scratch::new());
+    let (scene, scratch) = (Scene::new(), ScratchDirectory::new());
     scene.keeper(CredentialStore::at(scratch.path())).sign_in().await.unwrap();
     for entry in std::fs::read_dir(scratch.path()).unwrap() {
         std::fs::write(entry.unwrap().path(), "{").unwrap();

@@ -2,7 +2,8 @@
 
 use anyhow::Context as _;
 use owo_colors::{OwoColorize as _, Stream};
-use portcullis_client::{CredentialStore, McpClient, McpSettings, StartUrl};
+use portcullis_bridge::{McpClient, McpSettings};
+use portcullis_client::{CredentialStore, StartUrl};
 use portcullis_mcp::Revision;
 use serde_json::Value;
 

@@ -10,9 +10,10 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
+use portcullis_bridge::{Bridge, BridgeSettings, BridgeTransport};
 use portcullis_client::{
-    AuthorizationRequest, Authorizer, AutoConsent, Bridge, BridgeSettings, BridgeTransport, CredentialStore,
-    Interaction, InteractionError, LoopbackRedirect, RedirectParameters, StartUrl, TokenKeeper,
+    AuthorizationRequest, Authorizer, AutoConsent, CredentialStore, Interaction, InteractionError, LoopbackRedirect,
+    RedirectParameters, StartUrl, TokenKeeper,
 };
 use portcullis_discovery::{BoxFuture, FetchSettings, HttpFetch};
 use portcullis_metadata::SystemClock;

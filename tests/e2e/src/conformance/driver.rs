@@ -9,7 +9,8 @@ mod person;
 use std::{env, process, sync::Arc};
 
 use anyhow::Context as _;
-use portcullis_client::{Authorizer, AutoConsent, McpClient, McpError, McpSettings, StartUrl};
+use portcullis_bridge::{McpClient, McpError, McpSettings};
+use portcullis_client::{Authorizer, AutoConsent, StartUrl};
 use portcullis_discovery::{Fetch, FetchSettings, HttpFetch};
 use portcullis_mcp::Revision;
 use portcullis_metadata::SystemClock;

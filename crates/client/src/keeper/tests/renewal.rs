@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::Interaction as _;
+use portcullis_metadata::UnixTime;
 
 /// I5: a token is refreshed ahead of its end, and the refresh token that came with it is the next one to use.
 #[tokio::test]
@@ -19,7 +20,7 @@ async fn a_token_is_refreshed_ahead() {
         // Long over: the refresh token lives on.
         (9_000, "t4", (4, 3)),
     ] {
-        scene.clock.set(now);
+        scene.clock.set_unix(UnixTime::from_secs(now));
         assert_eq!(text(&keeper).await.as_deref(), Some(token), "{now}");
         assert_eq!(scene.server.counts(), counts, "{now}");
     }
@@ -34,7 +35,7 @@ async fn one_refreshes_for_all() {
     let keeper = scene.keeper(CredentialStore::in_memory());
     keeper.sign_in().await.unwrap();
     for (now, tokens, counts) in [(1_250, ["t1", "t2"], (2, 1)), (1_700, ["t3", "t3"], (3, 2))] {
-        scene.clock.set(now);
+        scene.clock.set_unix(UnixTime::from_secs(now));
         let all = (0..8).map(|_| {
             let keeper = keeper.clone();
             tokio::spawn(async move { text(&keeper).await })
@@ -54,7 +55,7 @@ async fn a_token_ends_with_its_client() {
     let keeper = scene.keeper(store.clone());
     let issuer = keeper.sign_in().await.unwrap().issuer().clone();
     store.lock_client(&issuer, scene.person.redirect_uri()).await.unwrap().remove().unwrap();
-    scene.clock.set(1_400);
+    scene.clock.set_unix(UnixTime::from_secs(1_400));
     assert_eq!(text(&keeper).await, None);
     let mut operation = keeper.operation();
     assert_eq!(send(&mut operation).await, None);
@@ -72,7 +73,7 @@ async fn a_token_that_lives_is_not_waited_for() {
     keeper.sign_in().await.unwrap();
     let _renews = keeper.renewing.lock().await;
     for (now, is_there) in [(1_250, true), (1_300, false)] {
-        scene.clock.set(now);
+        scene.clock.set_unix(UnixTime::from_secs(now));
         let looks = text(&keeper);
         tokio::pin!(looks);
         let looked = std::future::poll_fn(|context| std::task::Poll::Ready(looks.as_mut().poll(context))).await;
@@ -83,10 +84,10 @@ async fn a_token_that_lives_is_not_waited_for() {
 /// I5: a refresh whose waiter gives up is still written down: the rotated token is not lost.
 #[tokio::test]
 async fn a_refresh_outlives_its_waiter() {
-    let (scene, scratch) = (Scene::new(), Scratch::new());
+    let (scene, scratch) = (Scene::new(), ScratchDirectory::new());
     let keeper = scene.keeper(CredentialStore::at(scratch.path()));
     keeper.sign_in().await.unwrap();
-    scene.clock.set(1_250);
+    scene.clock.set_unix(UnixTime::from_secs(1_250));
     {
         let given_up = keeper.token();
         tokio::pin!(given_up);
@@ -99,7 +100,7 @@ async fn a_refresh_outlives_its_waiter() {
         tokio::task::yield_now().await;
     }
     assert_eq!(text(&keeper).await.as_deref(), Some("t2"));
-    scene.clock.set(1_500);
+    scene.clock.set_unix(UnixTime::from_secs(1_500));
     assert_eq!(text(&keeper).await.as_deref(), Some("t3"));
     assert_eq!((scene.server.counts(), scene.person.visits()), ((3, 2), 1));
 }
@@ -108,17 +109,17 @@ async fn a_refresh_outlives_its_waiter() {
 /// over it.
 #[tokio::test]
 async fn one_refreshes_for_all_processes() {
-    let (scene, scratch) = (Scene::new(), Scratch::new());
+    let (scene, scratch) = (Scene::new(), ScratchDirectory::new());
     let first = scene.keeper(CredentialStore::at(scratch.path()));
     first.sign_in().await.unwrap();
     let second = scene.keeper(CredentialStore::at(scratch.path()));
     assert_eq!(text(&second).await.as_deref(), Some("t1"));
-    scene.clock.set(1_250);
+    scene.clock.set_unix(UnixTime::from_secs(1_250));
     let (one, other) = tokio::join!(text(&first), text(&second));
     assert_eq!((one.as_deref(), other.as_deref()), (Some("t2"), Some("t2")));
     assert_eq!(scene.server.counts(), (2, 1));
     // The next to refresh does it with what the other got.
-    scene.clock.set(1_500);
+    scene.clock.set_unix(UnixTime::from_secs(1_500));
     assert_eq!(text(&second).await.as_deref(), Some("t3"));
     assert_eq!(text(&first).await.as_deref(), Some("t3"));
     assert_eq!((scene.server.counts(), scene.person.visits()), ((3, 2), 1));
@@ -131,9 +132,9 @@ async fn an_early_refresh_may_fail() {
     let keeper = scene.keeper(CredentialStore::in_memory());
     keeper.sign_in().await.unwrap();
     scene.server.down.store(true, Ordering::Relaxed);
-    scene.clock.set(1_250);
+    scene.clock.set_unix(UnixTime::from_secs(1_250));
     assert_eq!(text(&keeper).await.as_deref(), Some("t1"));
-    scene.clock.set(1_300);
+    scene.clock.set_unix(UnixTime::from_secs(1_300));
     assert_eq!(keeper.token().await.unwrap_err().code(), "client.status");
     scene.server.down.store(false, Ordering::Relaxed);
     assert_eq!(text(&keeper).await.as_deref(), Some("t2"));
@@ -142,11 +143,11 @@ async fn an_early_refresh_may_fail() {
 /// I5: a refresh token that the server does not take any more is forgotten, and the person is asked anew.
 #[tokio::test]
 async fn a_dead_refresh_token_leads_to_a_new_authorization() {
-    let (scene, scratch) = (Scene::new(), Scratch::new());
+    let (scene, scratch) = (Scene::new(), ScratchDirectory::new());
     let keeper = scene.keeper(CredentialStore::at(scratch.path()));
     keeper.sign_in().await.unwrap();
     *scene.server.live.lock().unwrap() = None;
-    scene.clock.set(1_400);
+    scene.clock.set_unix(UnixTime::from_secs(1_400));
     assert_eq!(text(&keeper).await, None);
     assert_eq!(scene.server.counts(), (1, 1));
     // Another process does not try it again.

@@ -1,9 +1,10 @@
 //! The end of a sign-in.
 
 use portcullis_metadata::Issuer;
+use portcullis_metadata::UnixTime;
 
 use super::*;
-use crate::testing::METADATA;
+use crate::testing::METADATA_URL;
 
 /// A sign-out forgets the token here and revokes both tokens there; the registration stays.
 #[tokio::test]
@@ -12,14 +13,14 @@ async fn a_sign_out_revokes() {
     for (endpoint, outcome) in [(true, SignedOut::Revoked), (false, SignedOut::Forgotten)] {
         let mut scene = Scene::new();
         let server = scene.server.clone();
-        scene.network = Network::new(move |request| match request.url.as_str() {
-            METADATA if endpoint => {
+        scene.network = ScriptedNetwork::new(move |request| match request.url.as_str() {
+            METADATA_URL if endpoint => {
                 let mut document = metadata();
                 document["revocation_endpoint"] = REVOKE.into();
                 Some(Reply::json(200, document))
             }
             REVOKE => Some(Reply::status(200)),
-            TOKEN => Some(server.token(request)),
+            TOKEN_URL => Some(server.token(request)),
             _ => well_behaved(request),
         });
         let store = CredentialStore::in_memory();
@@ -47,8 +48,8 @@ async fn a_sign_out_tells_what_was_revoked() {
     ] {
         let mut scene = Scene::new();
         let server = scene.server.clone();
-        scene.network = Network::new(move |request| match request.url.as_str() {
-            METADATA => {
+        scene.network = ScriptedNetwork::new(move |request| match request.url.as_str() {
+            METADATA_URL => {
                 let mut document = metadata();
                 document["revocation_endpoint"] = REVOKE.into();
                 Some(Reply::json(200, document))
@@ -57,7 +58,7 @@ async fn a_sign_out_tells_what_was_revoked() {
                 Some(Reply::json(400, format!(r#"{{"error":"{error}"}}"#)))
             }
             REVOKE => Some(Reply::status(200)),
-            TOKEN => Some(server.token(request)),
+            TOKEN_URL => Some(server.token(request)),
             _ => well_behaved(request),
         });
         let keeper = scene.keeper(CredentialStore::in_memory());
@@ -77,7 +78,7 @@ async fn a_sign_out_by_another_program_is_not_undone() {
     bridge.sign_in().await.unwrap();
     assert_eq!(other.sign_out().await.unwrap(), SignedOut::Forgotten);
     for now in [1_250, 9_000] {
-        scene.clock.set(now);
+        scene.clock.set_unix(UnixTime::from_secs(now));
         let _ = text(&bridge).await;
         assert_eq!(scene.server.counts(), (1, 0), "{now}");
         assert!(store.tokens(bridge.start()).unwrap().is_empty(), "{now}");

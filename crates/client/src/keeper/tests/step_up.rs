@@ -1,11 +1,12 @@
 //! More scopes.
 
 use portcullis_metadata::Secret;
+use portcullis_metadata::UnixTime;
 
 use super::*;
 use crate::{ClientAuthentication, ClientDetails, MachineGrant};
 
-fn asked(person: &Person) -> String {
+fn asked(person: &ScriptedUser) -> String {
     let visit = person.last_visit();
     let scope = visit.query_pairs().find(|(name, _)| name == "scope");
     scope.map(|(_, value)| value.into_owned()).unwrap_or_default()
@@ -47,7 +48,7 @@ async fn a_newer_token_may_lack_them_too() {
     keeper.sign_in().await.unwrap();
     let mut operation = keeper.operation();
     send(&mut operation).await;
-    scene.clock.set(1_250);
+    scene.clock.set_unix(UnixTime::from_secs(1_250));
     assert_eq!(text(&keeper).await.as_deref(), Some("t2"));
     assert!(operation.again(StatusCode::FORBIDDEN, &few("files:read")).await.unwrap());
     assert_eq!((scene.person.visits(), asked(&scene.person).as_str()), (2, "files:read mcp:tools"));
@@ -58,7 +59,7 @@ async fn a_newer_token_may_lack_them_too() {
 /// not taken.
 #[tokio::test]
 async fn one_steps_up_for_all_processes() {
-    let (scene, scratch) = (Scene::new(), Scratch::new());
+    let (scene, scratch) = (Scene::new(), ScratchDirectory::new());
     let [first, second, third] = [(); 3].map(|()| scene.keeper(CredentialStore::at(scratch.path())));
     first.sign_in().await.unwrap();
     let (mut one, mut other, mut late) = (first.operation(), second.operation(), third.operation());
@@ -70,7 +71,7 @@ async fn one_steps_up_for_all_processes() {
         assert_eq!(send(operation).await.as_deref(), Some("Bearer t2"));
         assert_eq!(scene.person.visits(), 2);
     }
-    scene.clock.set(1_400);
+    scene.clock.set_unix(UnixTime::from_secs(1_400));
     assert!(late.again(StatusCode::FORBIDDEN, &few("files:read")).await.unwrap());
     assert_eq!(send(&mut late).await.as_deref(), Some("Bearer t3"));
     assert_eq!(scene.person.visits(), 3);
@@ -82,7 +83,7 @@ async fn a_failed_step_up_is_no_refusal() {
     let mut scene = Scene::new();
     let fails = Arc::new(AtomicBool::new(false));
     let failing = fails.clone();
-    scene.person = Person::answers(move |state| {
+    scene.person = ScriptedUser::answers(move |state| {
         let state = if failing.load(Ordering::Relaxed) { "another" } else { state };
         format!("code=the-code&state={state}&iss=https%3A%2F%2Fauth.example.com")
     });
@@ -123,7 +124,7 @@ async fn a_denied_step_up_keeps_the_token() {
     let mut scene = Scene::new();
     let denies = Arc::new(AtomicBool::new(false));
     let says = denies.clone();
-    scene.person = Person::answers(move |state| {
+    scene.person = ScriptedUser::answers(move |state| {
         let said = if says.load(Ordering::Relaxed) { "error=access_denied" } else { "code=the-code" };
         format!("{said}&state={state}&iss=https%3A%2F%2Fauth.example.com")
     });
@@ -155,5 +156,5 @@ async fn a_workload_does_not_step_up() {
     send(&mut operation).await;
     assert!(operation.again(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
     assert!(!operation.again(StatusCode::FORBIDDEN, &few("more")).await.unwrap());
-    assert_eq!(scene.network.to(TOKEN).len(), 1);
+    assert_eq!(scene.network.to(TOKEN_URL).len(), 1);
 }

@@ -1,6 +1,7 @@
 //! Which URLs a stored token is used for.
 
 use super::*;
+use portcullis_metadata::UnixTime;
 
 const ROOT: &str = "https://mcp.example.com/";
 const EVIL: &str = "https://mcp.example.com/evil/mcp";
@@ -9,9 +10,9 @@ const EVIL: &str = "https://mcp.example.com/evil/mcp";
 fn shared_origin() -> Scene {
     let mut scene = Scene::new();
     let issued = AtomicU32::new(0);
-    scene.network = Network::new(move |request| match request.url.as_str() {
+    scene.network = ScriptedNetwork::new(move |request| match request.url.as_str() {
         ROOT | EVIL => Some(Reply::challenge()),
-        TOKEN => {
+        TOKEN_URL => {
             assert_eq!(form(request)["resource"], ROOT);
             let number = issued.fetch_add(1, Ordering::Relaxed) + 1;
             let answer = serde_json::json!({
@@ -20,7 +21,7 @@ fn shared_origin() -> Scene {
             });
             Some(Reply::json(200, answer))
         }
-        PRM => Some(Reply::json(200, prm(ROOT))),
+        PRM_URL => Some(Reply::json(200, prm(ROOT))),
         _ => well_behaved(request),
     });
     scene
@@ -37,7 +38,7 @@ fn keeper(scene: &Scene, start: &str, store: &CredentialStore, accept_broader_re
 /// accepts what it would open.
 #[tokio::test]
 async fn another_path_does_not_get_the_token() {
-    let (scene, scratch) = (shared_origin(), Scratch::new());
+    let (scene, scratch) = (shared_origin(), ScratchDirectory::new());
     let store = CredentialStore::at(scratch.path());
     keeper(&scene, ROOT, &store, false).sign_in().await.unwrap();
     assert_eq!(text(&keeper(&scene, ROOT, &store, false)).await.as_deref(), Some("t1"));
@@ -58,16 +59,17 @@ async fn another_path_does_not_get_the_token() {
 /// H4: two start URLs with the same resource sign in apart, refresh apart and step up without the question.
 #[tokio::test]
 async fn start_urls_with_one_resource_keep_their_own_tokens() {
-    let (scene, scratch) = (shared_origin(), Scratch::new());
+    let (scene, scratch) = (shared_origin(), ScratchDirectory::new());
     let store = CredentialStore::at(scratch.path());
     let (root, accepted) = (keeper(&scene, ROOT, &store, false), keeper(&scene, EVIL, &store, true));
     root.sign_in().await.unwrap();
     accepted.sign_in().await.unwrap();
-    scene.clock.set(1_250);
+    scene.clock.set_unix(UnixTime::from_secs(1_250));
     let later = keeper(&scene, EVIL, &store, false);
     assert_eq!(text(&later).await.as_deref(), Some("t3"), "refreshed, with its own refresh token");
     assert_eq!(text(&root).await.as_deref(), Some("t4"));
-    let refreshed: Vec<_> = scene.network.to(TOKEN).iter().filter_map(|it| form(it).remove("refresh_token")).collect();
+    let refreshed: Vec<_> =
+        scene.network.to(TOKEN_URL).iter().filter_map(|it| form(it).remove("refresh_token")).collect();
     assert_eq!(refreshed, ["r2", "r1"]);
 
     let mut operation = later.operation();

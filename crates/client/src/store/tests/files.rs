@@ -2,7 +2,7 @@
 
 use super::*;
 
-pub(super) fn entry_file(scratch: &Scratch) -> PathBuf {
+pub(super) fn entry_file(scratch: &ScratchDirectory) -> PathBuf {
     let mut files = fs::read_dir(scratch.path()).unwrap().map(|entry| entry.unwrap().path());
     files.find(|path| path.extension().is_some_and(|extension| extension == "json")).unwrap()
 }
@@ -13,7 +13,7 @@ pub(super) fn entry_file(scratch: &Scratch) -> PathBuf {
 async fn only_the_owner_can_read_it() {
     use std::os::unix::fs::PermissionsExt as _;
 
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = CredentialStore::at(scratch.path().join("deep/below"));
     write(&store, &token("hush")).await;
     let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -37,7 +37,7 @@ async fn only_the_owner_can_read_it() {
 /// I7: what cannot be understood is renamed and reported once; nothing of it is lost.
 #[tokio::test]
 async fn a_damaged_file_is_kept_aside() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = CredentialStore::at(scratch.path());
     write(&store, &token("hush")).await;
     let (file, whole) = (entry_file(&scratch), fs::read_to_string(entry_file(&scratch)).unwrap());
@@ -87,7 +87,7 @@ async fn a_damaged_file_is_kept_aside() {
 /// I7: a damaged entry of one resource is not in the way of another's.
 #[tokio::test]
 async fn a_damaged_file_troubles_its_own_resource_alone() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = CredentialStore::at(scratch.path());
     write(&store, &token("damaged")).await;
     fs::write(entry_file(&scratch), "{").unwrap();
@@ -100,7 +100,7 @@ async fn a_damaged_file_troubles_its_own_resource_alone() {
 /// I7: what the file system refuses is an error, and not the same as no entry.
 #[tokio::test]
 async fn what_the_file_system_refuses_is_told() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = CredentialStore::at(scratch.path());
     write(&store, &token("hush")).await;
     let file = entry_file(&scratch);
@@ -129,7 +129,7 @@ async fn what_the_file_system_refuses_is_told() {
 /// An entry of 256 KiB is the largest that is written, and comes back whole.
 #[tokio::test]
 async fn the_largest_entry_comes_back_whole() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let (directory, name) = (Directory::new(scratch.path().to_owned()), Name("largest".into()));
     let _lock = directory.lock(&name, SHORT).await.unwrap();
     let largest = vec![b'x'; 256 * 1024];
@@ -141,7 +141,7 @@ async fn the_largest_entry_comes_back_whole() {
 /// I7: what a killed writer has left beside the entry is no entry, and stops nobody.
 #[tokio::test]
 async fn half_a_file_is_no_entry() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let store = CredentialStore::at(scratch.path());
     write(&store, &token("old")).await;
     let beside = entry_file(&scratch).with_extension("tmp");

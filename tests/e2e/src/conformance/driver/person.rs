@@ -1,6 +1,6 @@
 //! Who answers when a server asks for input.
 
-use portcullis_client::ServerRequests;
+use portcullis_bridge::ServerRequests;
 use portcullis_discovery::BoxFuture;
 use serde_json::{Map, Value, json};
 

@@ -1,26 +1,24 @@
 use serde_json::json;
 
 use super::*;
-use crate::{
-    AuthorizerSettings,
-    testing::{Network, Person, RESOURCE, Reply, Still, well_behaved},
-};
+use crate::testing::{RESOURCE, Reply, ScriptedNetwork, ScriptedUser, clock, well_behaved};
+use portcullis_client::AuthorizerSettings;
 
 mod refusals;
 mod server_requests;
 
 const SESSION: HeaderName = names::SESSION;
 
-fn client(network: &Arc<Network>, person: &Arc<Person>, revision: Revision) -> McpClient {
-    let authorizer = Authorizer::new(network.clone(), person.clone(), Arc::new(Still), AuthorizerSettings::default());
+fn client(network: &Arc<ScriptedNetwork>, person: &Arc<ScriptedUser>, revision: Revision) -> McpClient {
+    let authorizer = Authorizer::new(network.clone(), person.clone(), clock(), AuthorizerSettings::default());
     let settings = McpSettings { revision, ..McpSettings::default() };
     let start = StartUrl::parse(RESOURCE).unwrap();
     McpClient::new(start, network.clone(), Some(Arc::new(authorizer)), settings)
 }
 
 /// The protected endpoint, answered by `answer`, with all that surrounds it well-behaved.
-fn endpoint(answer: impl Fn(&Value, &FetchRequest) -> Reply + Send + Sync + 'static) -> Arc<Network> {
-    Network::new(move |request| {
+fn endpoint(answer: impl Fn(&Value, &FetchRequest) -> Reply + Send + Sync + 'static) -> Arc<ScriptedNetwork> {
+    ScriptedNetwork::new(move |request| {
         well_behaved(request).or_else(|| {
             let message = serde_json::from_slice(&request.body).unwrap_or(Value::Null);
             (request.url.as_str() == RESOURCE).then(|| answer(&message, request))
@@ -61,7 +59,7 @@ fn legacy(message: &Value, request: &FetchRequest) -> Reply {
 /// I9: one authorization for a whole legacy session; the token is in the header of every request after it.
 #[tokio::test]
 async fn a_legacy_session_from_beginning_to_end() {
-    let (network, person) = (endpoint(legacy), Person::consents());
+    let (network, person) = (endpoint(legacy), ScriptedUser::consents());
     let client = client(&network, &person, Revision::V2025_11_25);
     let agreed = client.initialize().await.unwrap().unwrap();
     assert_eq!(agreed["protocolVersion"], "2025-06-18");
@@ -103,7 +101,7 @@ async fn a_session_may_be_for_the_server_to_end() {
             Method::DELETE => Reply::status(status),
             _ => legacy(message, request),
         });
-        let client = client(&network, &Person::consents(), Revision::V2025_11_25);
+        let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25);
         client.initialize().await.unwrap();
         assert_eq!(client.delete().await.map_err(|error| error.code()), outcome, "{status}");
     }
@@ -117,7 +115,7 @@ async fn a_new_session_identifier_replaces_the_old_one() {
             Reply::json(200, result(message, json!(request.headers[SESSION].to_str().unwrap()))).header(SESSION, "s-2")
         }
     });
-    let client = client(&network, &Person::consents(), Revision::V2025_11_25);
+    let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25);
     client.initialize().await.unwrap();
     assert_eq!(client.call("ping", None).await.unwrap(), "s-2");
 }
@@ -130,7 +128,7 @@ async fn a_modern_call_needs_no_session() {
         assert_eq!(request.headers[names::NAME], "add");
         Reply::json(200, result(message, json!(3))).header(SESSION, "stray")
     });
-    let client = client(&network, &Person::consents(), Revision::V2026_07_28);
+    let client = client(&network, &ScriptedUser::consents(), Revision::V2026_07_28);
     assert_eq!(client.initialize().await.unwrap(), None);
     for _ in 0..2 {
         assert_eq!(client.call("tools/call", Some(json!({ "name": "add" }))).await.unwrap(), 3);
@@ -150,7 +148,7 @@ async fn a_legacy_list_of_tools_is_left_alone() {
         Some("tools/list") => Reply::json(200, result(message, answer.clone())),
         _ => legacy(message, request),
     });
-    let client = client(&network, &Person::consents(), Revision::V2025_11_25);
+    let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25);
     client.initialize().await.unwrap();
     assert_eq!(client.call("tools/list", None).await.unwrap(), list);
 }
@@ -169,7 +167,7 @@ async fn a_broken_stream_is_resumed() {
         },
         _ => legacy(message, request),
     });
-    let client = client(&network, &Person::consents(), Revision::V2025_11_25);
+    let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25);
     client.initialize().await.unwrap();
     let begun = tokio::time::Instant::now();
     assert_eq!(client.call("tools/call", None).await.unwrap(), "late");

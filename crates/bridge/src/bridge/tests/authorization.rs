@@ -12,16 +12,22 @@ use url::Url;
 
 use super::server::{Client, settle};
 use crate::{
-    AuthorizationRequest, Authorizer, AuthorizerSettings, BridgeSettings, CredentialStore, Interaction,
-    InteractionError, RedirectParameters, StartUrl, TokenKeeper,
-    testing::{Network, Person, REGISTER, RESOURCE, Reply, Scratch, Still, TOKEN, form, well_behaved},
+    BridgeSettings,
+    testing::{
+        REGISTRATION_URL, RESOURCE, Reply, ScratchDirectory, ScriptedNetwork, ScriptedUser, TOKEN_URL, clock, form,
+        well_behaved,
+    },
+};
+use portcullis_client::{
+    AuthorizationRequest, Authorizer, AuthorizerSettings, CredentialStore, Interaction, InteractionError,
+    RedirectParameters, StartUrl, TokenKeeper,
 };
 
 /// A resource that lets requests through whose token the rule accepts, and a server that numbers its tokens.
-fn network(accepts: impl Fn(&str, &Value) -> Option<Reply> + Send + Sync + 'static) -> Arc<Network> {
+fn network(accepts: impl Fn(&str, &Value) -> Option<Reply> + Send + Sync + 'static) -> Arc<ScriptedNetwork> {
     let tokens = AtomicUsize::new(0);
-    Network::new(move |request| match request.url.as_str() {
-        TOKEN => {
+    ScriptedNetwork::new(move |request| match request.url.as_str() {
+        TOKEN_URL => {
             let number = tokens.fetch_add(1, Ordering::Relaxed) + 1;
             Some(Reply::json(
                 200,
@@ -55,25 +61,25 @@ fn served(request: &FetchRequest, body: &Value) -> Reply {
     Reply::json(200, json!({ "jsonrpc": "2.0", "id": body["id"], "result": result }))
 }
 
-fn client(network: &Arc<Network>, person: &Arc<impl Interaction + 'static>, store: CredentialStore) -> Client {
+fn client(network: &Arc<ScriptedNetwork>, person: &Arc<impl Interaction + 'static>, store: CredentialStore) -> Client {
     let settings = AuthorizerSettings { store, ..AuthorizerSettings::default() };
-    let authorizer = Authorizer::new(network.clone(), person.clone(), Arc::new(Still), settings);
+    let authorizer = Authorizer::new(network.clone(), person.clone(), clock(), settings);
     let keeper = TokenKeeper::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer));
     Client::keeping(Arc::new(keeper), network.clone(), BridgeSettings::default())
 }
 
-fn in_memory(network: &Arc<Network>, person: &Arc<impl Interaction + 'static>) -> Client {
+fn in_memory(network: &Arc<ScriptedNetwork>, person: &Arc<impl Interaction + 'static>) -> Client {
     client(network, person, CredentialStore::in_memory())
 }
 
-fn grants(network: &Network) -> Vec<String> {
-    network.to(TOKEN).iter().map(|request| form(request)["grant_type"].clone()).collect()
+fn grants(network: &ScriptedNetwork) -> Vec<String> {
+    network.to(TOKEN_URL).iter().map(|request| form(request)["grant_type"].clone()).collect()
 }
 
 /// I5: instances that start at once ask the person once, and all of them get their answers.
 #[tokio::test(start_paused = true)]
 async fn instances_that_start_at_once_sign_in_once() {
-    let (network, person, scratch) = (network(|_, _| None), Person::consents(), Scratch::new());
+    let (network, person, scratch) = (network(|_, _| None), ScriptedUser::consents(), ScratchDirectory::new());
     let mut clients: Vec<_> = (0..4).map(|_| client(&network, &person, CredentialStore::at(scratch.path()))).collect();
     for client in &mut clients {
         client.request(0, "initialize", json!({ "protocolVersion": "2025-11-25" })).await;
@@ -95,7 +101,7 @@ async fn requests_wait_for_one_refresh() {
             Reply::status(401).header(header::WWW_AUTHENTICATE, r#"Bearer error="invalid_token", scope="mcp:tools""#)
         })
     });
-    let person = Person::consents();
+    let person = ScriptedUser::consents();
     let mut client = in_memory(&network, &person);
     client.initialize().await;
     *withdrawn.lock().unwrap() = true;
@@ -118,7 +124,7 @@ async fn requests_step_up() {
             Reply::status(403).header(header::WWW_AUTHENTICATE, challenge)
         })
     });
-    let person = Person::consents();
+    let person = ScriptedUser::consents();
     let mut client = in_memory(&network, &person);
     client.initialize().await;
     for id in 1..=3 {
@@ -141,7 +147,7 @@ async fn a_refused_step_up_is_an_error_of_its_request() {
             Reply::status(403).header(header::WWW_AUTHENTICATE, challenge)
         })
     });
-    let person = Person::consents();
+    let person = ScriptedUser::consents();
     let mut client = in_memory(&network, &person);
     client.initialize().await;
     client.request(1, "tools/call", json!({ "name": "admin" })).await;
@@ -159,7 +165,7 @@ async fn a_token_survives_an_outage() {
             && outages.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
         is_out.then(|| Reply::challenge().header(header::RETRY_AFTER, "5"))
     });
-    let person = Person::consents();
+    let person = ScriptedUser::consents();
     let mut client = in_memory(&network, &person);
     client.initialize().await;
     client.request(1, "ping", json!({})).await;
@@ -171,7 +177,7 @@ async fn a_token_survives_an_outage() {
 #[tokio::test(start_paused = true)]
 async fn a_sign_in_that_fails_is_told() {
     let refusals = AtomicUsize::new(1);
-    let person = Person::answers(move |state| {
+    let person = ScriptedUser::answers(move |state| {
         let refused = refusals.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
         let outcome = if refused { "error=access_denied" } else { "code=c" };
         format!("{outcome}&state={state}&iss=https%3A%2F%2Fauth.example.com")
@@ -191,14 +197,14 @@ async fn a_sign_in_that_fails_is_told() {
 /// Nobody is asked for the sake of a stream that the client does not wait for.
 #[tokio::test(start_paused = true)]
 async fn the_stream_of_its_own_accord_asks_nobody() {
-    let network = Network::new(|request| match (request.url.as_str(), request.method.as_str()) {
+    let network = ScriptedNetwork::new(|request| match (request.url.as_str(), request.method.as_str()) {
         (RESOURCE, "GET") => Some(Reply::challenge()),
         (RESOURCE, _) if token(request).is_some() => {
             Some(served(request, &serde_json::from_slice(&request.body).unwrap_or_default()))
         }
         _ => well_behaved(request),
     });
-    let person = Person::consents();
+    let person = ScriptedUser::consents();
     let mut client = in_memory(&network, &person);
     client.initialize().await;
     client.request(1, "ping", json!({})).await;
@@ -212,10 +218,10 @@ async fn the_stream_of_its_own_accord_asks_nobody() {
 #[tokio::test(start_paused = true)]
 async fn a_loop_of_401_ends() {
     let network = network(|_, body| (body["method"] == "tools/call").then(Reply::challenge));
-    let person = Person::consents();
+    let person = ScriptedUser::consents();
     let mut client = in_memory(&network, &person);
     client.initialize().await;
-    let calls = |network: &Network| {
+    let calls = |network: &ScriptedNetwork| {
         let is_call = |request: &&FetchRequest| String::from_utf8_lossy(&request.body).contains("tools/call");
         network.to(RESOURCE).iter().filter(is_call).count()
     };
@@ -239,7 +245,7 @@ async fn a_loop_of_403_ends() {
             Reply::status(403).header(header::WWW_AUTHENTICATE, &challenge)
         })
     });
-    let person = Person::consents();
+    let person = ScriptedUser::consents();
     let mut client = in_memory(&network, &person);
     client.initialize().await;
     settle().await;
@@ -291,11 +297,11 @@ async fn the_end_of_the_input_does_not_wait_for_a_person() {
 #[tokio::test(start_paused = true)]
 async fn strange_challenges_end() {
     for challenge in ["Basic realm=\"x\"".to_owned(), "Bearer ".to_owned() + &"a=b, ".repeat(5_000), "\t,".to_owned()] {
-        let network = Network::new(move |request| match request.url.as_str() {
+        let network = ScriptedNetwork::new(move |request| match request.url.as_str() {
             RESOURCE => Some(Reply::status(401).header(header::WWW_AUTHENTICATE, &challenge)),
             _ => Some(Reply::status(404)),
         });
-        let person = Person::consents();
+        let person = ScriptedUser::consents();
         let mut client = in_memory(&network, &person);
         client.request(0, "initialize", json!({})).await;
         let answer = client.next().await;
@@ -311,15 +317,15 @@ async fn a_step_up_to_another_client_opens_the_session_once_more() {
     for (status, body) in [(404, ""), (400, r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"m"},"id":null}"#)] {
         let (clients, forgotten) = (AtomicUsize::new(0), Arc::new(Mutex::new(false)));
         let is_forgotten = forgotten.clone();
-        let network = Network::new(move |request| match request.url.as_str() {
-            REGISTER => {
+        let network = ScriptedNetwork::new(move |request| match request.url.as_str() {
+            REGISTRATION_URL => {
                 let number = clients.fetch_add(1, Ordering::Relaxed) + 1;
                 Some(Reply::json(201, json!({ "client_id": format!("c{number}") })))
             }
-            TOKEN if form(request)["client_id"] == "c1" && *is_forgotten.lock().unwrap() => {
+            TOKEN_URL if form(request)["client_id"] == "c1" && *is_forgotten.lock().unwrap() => {
                 Some(Reply::json(401, json!({ "error": "invalid_client" })))
             }
-            TOKEN => {
+            TOKEN_URL => {
                 let token =
                     json!({ "access_token": form(request)["client_id"], "token_type": "Bearer", "expires_in": 300 });
                 Some(Reply::json(200, token))
@@ -343,7 +349,7 @@ async fn a_step_up_to_another_client_opens_the_session_once_more() {
             }
             _ => well_behaved(request),
         });
-        let person = Person::consents();
+        let person = ScriptedUser::consents();
         let mut client = in_memory(&network, &person);
         client.initialize().await;
         client.request(1, "resources/subscribe", json!({ "uri": "a:1" })).await;

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode, header};
+use portcullis_client::ResourceChallenge;
 use portcullis_discovery::{BodyStream, FetchError};
 use portcullis_mcp::ErrorCode;
 use tokio::time::timeout;
 
 use super::McpError;
-use crate::demand::Demand;
 
 /// What bounds the reading of an answer.
 pub(crate) struct Limits {
@@ -56,9 +56,13 @@ pub(crate) async fn whole(mut body: Box<dyn BodyStream>, limits: &Limits) -> Res
 
 /// The error of a refusal whose challenge wants more scopes than the token has.
 pub(crate) fn too_few_scopes(status: StatusCode, headers: &HeaderMap) -> Option<McpError> {
-    let challenge = (status == StatusCode::FORBIDDEN).then(|| Demand::of(headers).challenge).flatten()?;
-    let is_of_scopes = challenge.error.as_deref() == Some("insufficient_scope");
-    is_of_scopes.then(|| McpError::InsufficientScope { needed: challenge.scope.unwrap_or_default() })
+    if status != StatusCode::FORBIDDEN {
+        return None;
+    }
+    let challenge = ResourceChallenge::from_headers(headers);
+    challenge
+        .is_insufficient_scope()
+        .then(|| McpError::InsufficientScope { needed: challenge.scopes().cloned().unwrap_or_default() })
 }
 
 /// Whether a server refuses so that has no such session (any more), and has done nothing: 404 as the specification says,

@@ -9,7 +9,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::TokenKeeper;
+use portcullis_client::TokenKeeper;
 
 mod ends;
 mod gate;

@@ -6,7 +6,7 @@ use portcullis_mcp::sse::StreamError;
 use portcullis_metadata::{EscapedText, Scopes};
 use serde_json::Value;
 
-use crate::ClientError;
+use portcullis_client::ClientError;
 
 /// Why a call has no result.
 #[derive(Clone, Debug, thiserror::Error)]

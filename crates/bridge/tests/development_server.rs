@@ -5,9 +5,8 @@
 use std::sync::{Arc, Mutex};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use portcullis_client::{
-    Authorizer, AuthorizerSettings, AutoConsent, Interaction, LoopbackRedirect, McpClient, McpSettings, StartUrl,
-};
+use portcullis_bridge::{McpClient, McpSettings};
+use portcullis_client::{Authorizer, AuthorizerSettings, AutoConsent, Interaction, LoopbackRedirect, StartUrl};
 use portcullis_devidp::{DevIdp, DevIdpSettings};
 use portcullis_discovery::{Fetch, FetchRequest, FetchSettings, HttpFetch, UrlPolicy};
 use portcullis_mcp::Revision;

@@ -15,7 +15,7 @@ impl ServerRequests for Agreeable {
     }
 }
 
-pub(super) fn sent(network: &Network, method: &str) -> Vec<Value> {
+pub(super) fn sent(network: &ScriptedNetwork, method: &str) -> Vec<Value> {
     let messages = network.to(RESOURCE).into_iter().map(|request| serde_json::from_slice(&request.body).unwrap());
     messages.filter(|message: &Value| message["method"] == method).collect()
 }
@@ -44,8 +44,8 @@ async fn a_server_that_asks_for_input_gets_it() {
         })
     };
     let params = || Some(json!({ "name": "t", "arguments": {} }));
-    let (asking, person) = (network(), Person::consents());
-    let client_of = |network: &Arc<Network>| client(network, &person, Revision::V2026_07_28);
+    let (asking, person) = (network(), ScriptedUser::consents());
+    let client_of = |network: &Arc<ScriptedNetwork>| client(network, &person, Revision::V2026_07_28);
     let answered = client_of(&asking).answering(Arc::new(Agreeable)).call("tools/call", params()).await.unwrap();
     assert_eq!(answered["resultType"], "complete");
     // The first goes out twice: without a token and with it.
@@ -80,7 +80,7 @@ async fn a_legacy_servers_requests_on_a_stream_are_answered() {
         (&Method::POST, None) => Reply::status(202),
         _ => legacy(message, request),
     });
-    let client = client(&network, &Person::consents(), Revision::V2025_11_25).answering(Arc::new(Agreeable));
+    let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25).answering(Arc::new(Agreeable));
     client.initialize().await.unwrap();
     let (stream, mut shown) = (client.open_stream().await.unwrap(), 0);
     client.answer_stream(stream, &mut |_| shown += 1).await.unwrap();
@@ -106,7 +106,7 @@ async fn a_legacy_servers_requests_are_answered() {
         None => Reply::status(202),
         _ => legacy(message, request),
     });
-    let client = client(&network, &Person::consents(), Revision::V2025_11_25).answering(Arc::new(Agreeable));
+    let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25).answering(Arc::new(Agreeable));
     client.initialize().await.unwrap();
     let mut shown = 0;
     assert_eq!(client.call_observed("tools/call", None, &mut |_| shown += 1).await.unwrap(), "done");

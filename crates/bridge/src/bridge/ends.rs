@@ -59,7 +59,7 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
-    use crate::testing::Scratch;
+    use crate::testing::ScratchDirectory;
 
     async fn carried(input: File, output: File) -> String {
         let (mut input, mut output) = open(input, output).unwrap();
@@ -81,7 +81,7 @@ mod tests {
         back.read_to_string(&mut text).unwrap();
         assert_eq!(text, "by pipe");
 
-        let scratch = Scratch::new();
+        let scratch = ScratchDirectory::new();
         std::fs::create_dir_all(scratch.path()).unwrap();
         let path = scratch.path().join("log");
         let mut log = File::options().create(true).truncate(true).read(true).write(true).open(&path).unwrap();

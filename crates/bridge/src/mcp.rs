@@ -12,7 +12,7 @@ use portcullis_discovery::{Fetch, FetchRequest, OpenResponse, UrlPolicy};
 use portcullis_mcp::{Revision, header as names};
 use serde_json::{Value, json};
 
-use crate::{Authorizer, ResourceToken, StartUrl, TokenKeeper};
+use portcullis_client::{Authorizer, ResourceToken, StartUrl, TokenKeeper};
 
 mod answer;
 mod call;

@@ -1,14 +1,12 @@
 //! What a server refuses.
 
-use portcullis_metadata::Scopes;
-
 use super::*;
-use crate::testing::TOKEN;
+use crate::testing::{TOKEN_URL, prm};
 
 /// I9: a refused token is forgotten, and authorization happens once more, and not twice, for one request.
 #[tokio::test]
 async fn a_refused_token_leads_to_one_new_authorization() {
-    let network = Network::new(|request| {
+    let network = ScriptedNetwork::new(|request| {
         let sent = request.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
         match request.url.as_str() {
             RESOURCE if sent == Some(b"Bearer old") => Some(Reply::challenge()),
@@ -19,29 +17,29 @@ async fn a_refused_token_leads_to_one_new_authorization() {
             _ => well_behaved(request),
         }
     });
-    let person = Person::consents();
+    let person = ScriptedUser::consents();
     let client = client(&network, &person, Revision::V2026_07_28);
-    client.set_token(token(RESOURCE, "old"));
+    client.set_token(token(RESOURCE, "old").await);
     assert_eq!(client.call("ping", None).await.unwrap(), "ok");
     assert_eq!((person.visits(), client.token().unwrap().access_token().secret()), (1, "hush"));
     assert_eq!(network.to(RESOURCE)[0].headers[header::AUTHORIZATION], "Bearer old");
 
-    let never = Network::new(|request| match request.url.as_str() {
+    let never = ScriptedNetwork::new(|request| match request.url.as_str() {
         RESOURCE => Some(Reply::challenge()),
         _ => well_behaved(request),
     });
-    let person = Person::consents();
+    let person = ScriptedUser::consents();
     let client = super::tests::client(&never, &person, Revision::V2026_07_28);
-    client.set_token(token(RESOURCE, "old"));
+    client.set_token(token(RESOURCE, "old").await);
     assert_eq!(client.call("ping", None).await.unwrap_err().code(), "mcp.unauthorized");
-    assert_eq!((person.visits(), never.to(TOKEN).len(), never.to(RESOURCE).len()), (1, 1, 2));
+    assert_eq!((person.visits(), never.to(TOKEN_URL).len(), never.to(RESOURCE).len()), (1, 1, 2));
     assert!(client.token().is_none());
 }
 
 #[tokio::test]
 async fn requests_under_way_share_one_authorization() {
     let network = endpoint(|message, _| Reply::json(200, result(message, json!("ok"))));
-    let person = Person::consents();
+    let person = ScriptedUser::consents();
     let client = client(&network, &person, Revision::V2026_07_28);
     let (one, other) = tokio::join!(client.call("ping", None), client.call("ping", None));
     assert_eq!((one.unwrap(), other.unwrap(), person.visits()), (json!("ok"), json!("ok"), 1));
@@ -52,7 +50,7 @@ async fn requests_under_way_share_one_authorization() {
 async fn a_redirect_is_an_error() {
     for status in [301, 302, 303, 307, 308] {
         let network = endpoint(move |_, _| Reply::status(status).header(header::LOCATION, "https://evil.example/"));
-        let client = client(&network, &Person::consents(), Revision::V2026_07_28);
+        let client = client(&network, &ScriptedUser::consents(), Revision::V2026_07_28);
         assert_eq!(client.call("ping", None).await.unwrap_err().code(), "mcp.redirected");
         assert!(network.requests().iter().all(|request| request.url.host_str() != Some("evil.example")));
     }
@@ -61,10 +59,10 @@ async fn a_redirect_is_an_error() {
 /// I9, H4: a token of another origin or of another path is not sent.
 #[tokio::test]
 async fn a_token_of_another_resource_is_not_sent() {
-    let network = Network::new(|_| Some(Reply::status(500)));
-    let client = client(&network, &Person::consents(), Revision::V2026_07_28);
+    let network = ScriptedNetwork::new(|_| Some(Reply::status(500)));
+    let client = client(&network, &ScriptedUser::consents(), Revision::V2026_07_28);
     for other in ["https://other.example/mcp", "https://mcp.example.com/", "https://mcp.example.com/mcp/below"] {
-        client.set_token(token(other, "foreign"));
+        client.set_token(token(other, "foreign").await);
     }
     assert_eq!(client.call("ping", None).await.unwrap_err().code(), "mcp.status");
     assert!(!network.requests()[0].headers.contains_key(header::AUTHORIZATION));
@@ -91,7 +89,7 @@ async fn refusals_are_told_apart() {
         "large event" => Reply::events(&[&format!("data: {}", "x".repeat(5 * 1024 * 1024))]),
         _ => Reply::status(503),
     });
-    let client = client(&network, &Person::consents(), Revision::V2026_07_28);
+    let client = client(&network, &ScriptedUser::consents(), Revision::V2026_07_28);
     for (method, code) in [
         ("scope", "mcp.insufficient_scope"),
         ("unknown", "mcp.rpc"),
@@ -114,7 +112,7 @@ async fn refusals_are_told_apart() {
 
 #[tokio::test]
 async fn without_an_authorizer_a_challenge_is_an_error() {
-    let network = Network::new(well_behaved);
+    let network = ScriptedNetwork::new(well_behaved);
     let start = StartUrl::parse(RESOURCE).unwrap();
     let client = McpClient::new(start, network.clone(), None, McpSettings::default());
     assert_eq!(client.initialize().await.unwrap_err().code(), "mcp.unauthorized");
@@ -126,7 +124,7 @@ async fn a_server_of_an_unknown_revision_is_refused() {
     for version in ["2024-11-05", "2026-07-28", ""] {
         let network =
             endpoint(move |message, _| Reply::json(200, result(message, json!({ "protocolVersion": version }))));
-        let client = client(&network, &Person::consents(), Revision::V2025_11_25);
+        let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25);
         assert_eq!(client.initialize().await.unwrap_err().code(), "mcp.revision");
     }
 }
@@ -141,7 +139,7 @@ async fn every_revision_with_sessions_is_spoken() {
             "notifications/initialized" => Reply::status(202),
             _ => Reply::json(200, result(message, json!("ok"))),
         });
-        let client = client(&network, &Person::consents(), Revision::V2025_11_25);
+        let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25);
         client.initialize().await.unwrap();
         assert_eq!(client.call("ping", None).await.unwrap(), "ok", "{version}");
     }
@@ -159,7 +157,7 @@ async fn a_batch_of_the_server_is_read() {
             let batch = json!([progress, result(message, json!("ok"))]);
             if as_event { Reply::events(&[&format!("data: {batch}\n\n")]) } else { Reply::json(200, batch) }
         });
-        let client = client(&network, &Person::consents(), Revision::V2025_11_25);
+        let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25);
         client.initialize().await.unwrap();
         let mut observed = 0;
         let answer = client.call_observed("ping", None, &mut |_| observed += 1).await;
@@ -167,19 +165,17 @@ async fn a_batch_of_the_server_is_read() {
     }
 }
 
-fn token(resource: &str, text: &str) -> Arc<ResourceToken> {
-    use portcullis_metadata::{AccessToken, Issuer, ResourceUri, TokenResponse, UnixTime};
-
-    let purpose = crate::token::Purpose {
-        start: &StartUrl::parse(resource).unwrap(),
-        issuer: &Issuer::parse(crate::testing::ISSUER).unwrap(),
-        resource: &ResourceUri::parse(resource).unwrap(),
-        client_id: None,
-        asked: &Scopes::empty(),
-        binding: None,
-    };
-    let response = TokenResponse::bearer(AccessToken::new(text));
-    Arc::new(ResourceToken::new(response, purpose, UnixTime::from_secs(0)).unwrap())
+/// Obtains a token with this text for this resource.
+async fn token(resource: &'static str, text: &'static str) -> Arc<ResourceToken> {
+    let network = ScriptedNetwork::new(move |request| match request.url.as_str() {
+        TOKEN_URL => Some(Reply::json(200, json!({ "access_token": text, "token_type": "Bearer" }))),
+        url if url == resource => Some(Reply::status(401).header(header::WWW_AUTHENTICATE, "Bearer")),
+        url if url.contains("/.well-known/oauth-protected-resource") => Some(Reply::json(200, prm(resource))),
+        _ => well_behaved(request),
+    });
+    let settings = AuthorizerSettings::default();
+    let authorizer = Authorizer::new(network, ScriptedUser::consents(), clock(), settings);
+    Arc::new(authorizer.authorize(&StartUrl::parse(resource).unwrap()).await.unwrap())
 }
 
 /// Headers that a server misses are sent once the tool's definition was read; a revision that it speaks after all is
@@ -202,7 +198,7 @@ async fn a_modern_server_may_refuse_once() {
         Some("tools/call") => Reply::json(200, result(message, json!("called"))),
         _ => error(message, -32022, json!({ "supported": ["2026-07-28"] })),
     });
-    let client = client(&network, &Person::consents(), Revision::V2026_07_28);
+    let client = client(&network, &ScriptedUser::consents(), Revision::V2026_07_28);
     let params = json!({ "name": "t", "arguments": { "p": "v" } });
     assert_eq!(client.call("tools/call", Some(params)).await.unwrap(), "called");
     let other = json!({ "name": "other", "arguments": {} });
@@ -238,7 +234,7 @@ async fn tools_are_read_up_to_the_one_that_is_called() {
                 Reply::json(400, json!({ "jsonrpc": "2.0", "id": message["id"], "error": error }))
             }
         });
-        let client = client(&network, &Person::consents(), Revision::V2026_07_28);
+        let client = client(&network, &ScriptedUser::consents(), Revision::V2026_07_28);
         let params = json!({ "name": called, "arguments": { "p": "v" } });
         let given = client.call("tools/call", Some(params)).await;
         assert_eq!(given.map_err(|error| error.code()), outcome, "{called}");
@@ -254,7 +250,7 @@ async fn a_revision_is_spoken_again_only_where_it_is_spoken() {
             let error = json!({ "code": code, "message": "no", "data": { "supported": [supported] } });
             Reply::json(400, json!({ "jsonrpc": "2.0", "id": message["id"], "error": error }))
         });
-        let client = client(&network, &Person::consents(), Revision::V2026_07_28);
+        let client = client(&network, &ScriptedUser::consents(), Revision::V2026_07_28);
         assert_eq!(client.call("ping", None).await.unwrap_err().code(), "mcp.rpc");
         // The first is refused for want of a token.
         assert_eq!(network.to(RESOURCE).len(), 1 + times, "{code} {supported}");
@@ -286,7 +282,7 @@ async fn a_lost_session_is_begun_again() {
             }
             legacy(message, request)
         });
-        let client = client(&network, &Person::consents(), Revision::V2025_11_25);
+        let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25);
         client.initialize().await.unwrap();
         assert_eq!(client.call("ping", None).await.map(drop).map_err(|error| error.code()), outcome, "{status} {body}");
         assert_eq!(begun.load(Ordering::Relaxed), sessions, "{status} {body}");

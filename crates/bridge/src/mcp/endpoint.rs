@@ -5,7 +5,7 @@ use portcullis_discovery::{Fetch, FetchRequest, OpenResponse};
 use url::Url;
 
 use super::McpError;
-use crate::TokenKeeper;
+use portcullis_client::TokenKeeper;
 
 /// An endpoint and the token for it.
 pub(super) struct ProtectedEndpoint {

@@ -8,9 +8,10 @@ use url::Url;
 
 use super::BridgeSettings;
 use crate::{
-    McpError, TokenKeeper,
+    McpError,
     mcp::response::{Content, Limits, is_of_unknown_session, too_few_scopes, whole},
 };
+use portcullis_client::TokenKeeper;
 
 /// The way to the server: requests with the token, and again where that helps.
 pub(super) struct Wire {
@@ -58,7 +59,7 @@ impl Wire {
         request.header(header::ACCEPT, http::HeaderValue::from_static("text/event-stream"))
     }
 
-    /// Sends a request. A refusal of its token is answered as [`Operation`](crate::Operation) says, where that is wanted,
+    /// Sends a request. A refusal of its token is answered as [`Operation`](portcullis_client::Operation) says, where that is wanted,
     /// and may take as long as a person does then; a refused connection is tried again, and so is a server that is too
     /// busy and says when.
     pub(super) async fn send(&self, request: FetchRequest, refused: Refused) -> Result<OpenResponse, McpError> {

@@ -21,7 +21,9 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{Bridge, BridgeSettings, StartUrl, TokenKeeper, testing::RESOURCE};
+use portcullis_client::{StartUrl, TokenKeeper};
+
+use crate::{Bridge, BridgeSettings, testing::RESOURCE};
 
 /// How long a test waits for what has to come. The clock of these tests runs by itself when nothing else does.
 const PATIENCE: Duration = Duration::from_secs(3600);
