@@ -9,7 +9,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use portcullis_client::TokenKeeper;
+use portcullis_client::TokenManager;
 
 mod ends;
 mod gate;
@@ -49,14 +49,14 @@ use wire::{Refused, Wire};
 /// (2024-11-05) where the server speaks nothing newer.
 ///
 /// The client decides which revision is spoken; messages pass as they are. What the transport wants beyond them is added:
-/// the session's identifier, the headers that mirror a message, and the token, which the [`TokenKeeper`] renews while
+/// the session's identifier, the headers that mirror a message, and the token, which the [`TokenManager`] renews while
 /// requests wait for it. A stream that breaks off is resumed where it can be; a session that the server has forgotten is
 /// opened once more, and the refused request sent again. What cannot be done is said to the client as a JSON-RPC error.
 ///
 /// Messages of one stream keep their order, and so do the client's notifications and answers. Nothing is promised about
 /// the order of different requests, as they go out side by side; none goes out before a handshake that is under way.
 pub struct Bridge {
-    keeper: Arc<TokenKeeper>,
+    token_manager: Arc<TokenManager>,
     fetch: Arc<dyn Fetch>,
     settings: BridgeSettings,
 }
@@ -65,9 +65,9 @@ pub struct Bridge {
 const END_WITHIN: Duration = Duration::from_secs(1);
 
 impl Bridge {
-    /// A bridge to the endpoint that the keeper keeps the token of. Nothing is sent yet.
-    pub fn new(keeper: Arc<TokenKeeper>, fetch: Arc<dyn Fetch>, settings: BridgeSettings) -> Self {
-        Self { keeper, fetch, settings }
+    /// A bridge to the endpoint that the token_manager keeps the token of. Nothing is sent yet.
+    pub fn new(token_manager: Arc<TokenManager>, fetch: Arc<dyn Fetch>, settings: BridgeSettings) -> Self {
+        Self { token_manager, fetch, settings }
     }
 
     /// Carries messages until the input ends, nobody reads the output any more, or `stop` is ready; then ends the
@@ -92,7 +92,7 @@ impl Bridge {
     async fn carry_until(self, input: Source, output: Sink, mut stop: BoxFuture<'_, ()>) -> io::Result<()> {
         let settings = Arc::new(self.settings);
         let (lines, writing) = Output::new(settings.max_message.saturating_mul(2));
-        let wire = Wire::new(self.keeper, self.fetch, Arc::clone(&settings));
+        let wire = Wire::new(self.token_manager, self.fetch, Arc::clone(&settings));
         let hub = Arc::new(Hub::new(Arc::clone(&settings), wire, lines));
         let mut writer = tokio::spawn(writing.write(output));
 

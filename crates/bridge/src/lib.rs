@@ -3,7 +3,7 @@
 //! - [`Bridge`] carries JSON-RPC messages between standard input and output and one HTTP endpoint.
 //! - [`McpClient`] makes MCP calls over Streamable HTTP.
 //!
-//! Both obtain their access tokens from a [`TokenKeeper`](portcullis_client::TokenKeeper).
+//! Both obtain their access tokens from a [`TokenManager`](portcullis_client::TokenManager).
 
 mod bridge;
 mod mcp;
@@ -11,4 +11,4 @@ mod mcp;
 mod testing;
 
 pub use bridge::{Bridge, BridgeSettings, BridgeTransport};
-pub use mcp::{McpClient, McpError, McpSettings, MessageStream, RpcError, ServerRequests};
+pub use mcp::{McpClient, McpError, McpSettings, MessageStream, RpcError, ServerRequestHandler};

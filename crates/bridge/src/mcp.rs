@@ -12,7 +12,7 @@ use portcullis_discovery::{Fetch, FetchRequest, OpenResponse, UrlPolicy};
 use portcullis_mcp::{Revision, header as names};
 use serde_json::{Value, json};
 
-use portcullis_client::{Authorizer, ResourceToken, StartUrl, TokenKeeper};
+use portcullis_client::{Authorizer, ResourceToken, StartUrl, TokenManager};
 
 mod answer;
 mod call;
@@ -25,7 +25,7 @@ mod tool_headers;
 
 pub use answer::MessageStream;
 pub use error::{McpError, RpcError};
-pub use input::ServerRequests;
+pub use input::ServerRequestHandler;
 
 use answer::Answer;
 use endpoint::ProtectedEndpoint;
@@ -37,14 +37,14 @@ pub(crate) use tool_headers::ToolHeaders;
 /// A token goes to the endpoint's origin alone, in the `Authorization` header of every request, and never across a
 /// redirect. When the endpoint refuses it, authorization happens once more for that request; a second refusal is an
 /// error. When the endpoint wants more scopes, they are asked for, twice at most. Requests under way at the same time
-/// share one authorization. All of that is [`TokenKeeper`]'s.
+/// share one authorization. All of that is [`TokenManager`]'s.
 pub struct McpClient {
     endpoint: ProtectedEndpoint,
     settings: McpSettings,
     session: RwLock<Option<Session>>,
     next_id: AtomicU64,
     tools: ToolHeaders,
-    requests: Option<Arc<dyn ServerRequests>>,
+    requests: Option<Arc<dyn ServerRequestHandler>>,
 }
 
 /// How an [`McpClient`] speaks.
@@ -94,16 +94,16 @@ impl McpClient {
         authorizer: Option<Arc<Authorizer>>,
         settings: McpSettings,
     ) -> Self {
-        let keeper = match authorizer {
-            Some(authorizer) => TokenKeeper::new(start, authorizer),
-            None => TokenKeeper::without(start),
+        let token_manager = match authorizer {
+            Some(authorizer) => TokenManager::new(start, authorizer),
+            None => TokenManager::unauthenticated(start),
         };
-        Self::with_keeper(Arc::new(keeper), fetch, settings)
+        Self::with_token_manager(Arc::new(token_manager), fetch, settings)
     }
 
-    /// A client that takes its tokens from a keeper, which others may use too.
-    pub fn with_keeper(keeper: Arc<TokenKeeper>, fetch: Arc<dyn Fetch>, settings: McpSettings) -> Self {
-        let endpoint = ProtectedEndpoint::new(keeper, fetch, settings.timeout);
+    /// A client that takes its tokens from a token_manager, which others may use too.
+    pub fn with_token_manager(token_manager: Arc<TokenManager>, fetch: Arc<dyn Fetch>, settings: McpSettings) -> Self {
+        let endpoint = ProtectedEndpoint::new(token_manager, fetch, settings.timeout);
         let (session, next_id, tools) = (RwLock::default(), AtomicU64::new(1), ToolHeaders::default());
         Self { endpoint, settings, session, next_id, tools, requests: None }
     }
@@ -111,7 +111,7 @@ impl McpClient {
     /// The same client, which declares the capabilities of `requests` and has it answer what the server asks in the
     /// course of a call.
     #[must_use]
-    pub fn answering(self, requests: Arc<dyn ServerRequests>) -> Self {
+    pub fn with_request_handler(self, requests: Arc<dyn ServerRequestHandler>) -> Self {
         Self { requests: Some(requests), ..self }
     }
 
@@ -138,7 +138,7 @@ impl McpClient {
             .and_then(Value::as_str)
             .and_then(Revision::parse)
             .filter(|revision| !revision.is_modern())
-            .ok_or(McpError::Revision)?;
+            .ok_or(McpError::UnsupportedRevision)?;
         let session = Session { identifier: head, revision };
         *self.session.write().unwrap_or_else(PoisonError::into_inner) = Some(session);
         self.notify("notifications/initialized", None).await?;
@@ -167,7 +167,7 @@ impl McpClient {
     /// Opens the stream on which a legacy server sends messages of its own accord.
     ///
     /// # Errors
-    /// [`McpError::NotInRevision`] under 2026-07-28; otherwise when the exchange fails or the answer is no stream.
+    /// [`McpError::UnavailableInRevision`] under 2026-07-28; otherwise when the exchange fails or the answer is no stream.
     pub async fn open_stream(&self) -> Result<MessageStream, McpError> {
         let session = self.legacy_session()?;
         let request = || {
@@ -183,7 +183,7 @@ impl McpClient {
     /// keeps none is not asked.
     ///
     /// # Errors
-    /// [`McpError::NotInRevision`] under 2026-07-28; otherwise when the exchange fails. The session is forgotten either
+    /// [`McpError::UnavailableInRevision`] under 2026-07-28; otherwise when the exchange fails. The session is forgotten either
     /// way.
     pub async fn delete(&self) -> Result<(), McpError> {
         let session = self.legacy_session()?;
@@ -204,12 +204,12 @@ impl McpClient {
 
     /// The token that is in use, where there is one.
     pub fn token(&self) -> Option<Arc<ResourceToken>> {
-        self.endpoint.keeper().current()
+        self.endpoint.token_manager().current()
     }
 
     /// Uses a token that was got before. One that may not be used for the endpoint ([`ResourceToken::is_for`]) is ignored.
     pub fn set_token(&self, token: Arc<ResourceToken>) {
-        self.endpoint.keeper().set_current(token);
+        self.endpoint.token_manager().set_current(token);
     }
 
     fn outgoing(&self, id: Option<u64>, method: &str, params: Option<Value>) -> Result<Outgoing, McpError> {
@@ -263,7 +263,7 @@ impl McpClient {
 
     fn legacy_session(&self) -> Result<Session, McpError> {
         if self.settings.revision.is_modern() {
-            return Err(McpError::NotInRevision);
+            return Err(McpError::UnavailableInRevision);
         }
         let session = self.session.read().unwrap_or_else(PoisonError::into_inner);
         session.clone().ok_or(McpError::NotInitialized)

@@ -134,7 +134,7 @@ async fn a_bound_token_comes_from_the_development_server() {
         let client = client(&start, fetch.clone(), Arc::new(AutoConsent::new(fetch)));
         assert_eq!(client.call("ping", None).await.unwrap(), true);
         let token = client.token().unwrap();
-        assert!(token.is_bound());
+        assert!(token.is_dpop_bound());
         let payload = token.access_token().secret().split('.').nth(1).unwrap().to_owned();
         let claims = URL_SAFE_NO_PAD.decode(payload).unwrap();
         assert!(String::from_utf8(claims).unwrap().contains("\"jkt\""));

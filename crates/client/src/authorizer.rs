@@ -12,7 +12,7 @@ use portcullis_metadata::{
 };
 
 use crate::{
-    AuthorizerSettings, ClientError, CredentialStore, Interaction, MachineGrant, ResourceToken, StartUrl,
+    AuthorizerSettings, ClientError, CredentialStore, Interaction, NonInteractiveGrant, ResourceToken, StartUrl,
     code_flow::CodeFlow, dpop::DpopBinding, resource_challenge::ResourceChallenge, selection, server::Server,
 };
 
@@ -21,12 +21,12 @@ mod code_grant;
 mod machine_grant;
 mod refresh;
 
-pub use refresh::Revoked;
+pub use refresh::Revocation;
 
 /// Gets access tokens for protected resources: discovery, client registration, and a grant.
 ///
 /// It hands tokens to its caller and keeps none; registrations it keeps in the settings' store. A
-/// [`TokenKeeper`](crate::TokenKeeper) keeps a token for it, and answers a resource's refusals.
+/// [`TokenManager`](crate::TokenManager) keeps a token for it, and answers a resource's refusals.
 pub struct Authorizer {
     fetch: Arc<dyn Fetch>,
     clock: Arc<dyn Clock>,
@@ -39,7 +39,7 @@ pub struct Authorizer {
 /// On whose behalf.
 enum Way {
     Person(Arc<dyn Interaction>),
-    Machine(MachineGrant),
+    Machine(NonInteractiveGrant),
 }
 
 /// What is known once the resource and one of its authorization servers were asked.
@@ -69,9 +69,9 @@ impl Authorizer {
     }
 
     /// An authorizer for a machine. It registers nowhere: the client comes from the settings.
-    pub fn machine(
+    pub fn non_interactive(
         fetch: Arc<dyn Fetch>,
-        grant: MachineGrant,
+        grant: NonInteractiveGrant,
         clock: Arc<dyn Clock>,
         settings: AuthorizerSettings,
     ) -> Self {
@@ -158,7 +158,7 @@ impl Authorizer {
 
     /// Whether a refusal is final: the one request that a workload makes is not made again for more.
     pub(crate) fn is_final(&self) -> bool {
-        matches!(self.way, Way::Machine(MachineGrant::Workload(_)))
+        matches!(self.way, Way::Machine(NonInteractiveGrant::JwtBearer(_)))
     }
 
     async fn find(&self, start: &StartUrl, challenge: &ResourceChallenge) -> Result<Found, ClientError> {
@@ -183,7 +183,7 @@ impl Authorizer {
         };
         let must_bind = challenge.requires_dpop() || dpop_bound_access_tokens_required == Some(true);
         if must_bind && !server.binds_tokens {
-            return Err(ClientError::NoBinding { issuer: server.issuer });
+            return Err(ClientError::DpopNotSupported { issuer: server.issuer });
         }
         let binds = must_bind || (challenge.accepts_dpop() && server.binds_tokens);
         let binding = if binds { Some(Arc::new(DpopBinding::generate()?)) } else { None };
@@ -202,7 +202,7 @@ impl Authorizer {
     ) -> Result<(), ClientError> {
         // It was accepted for the token that is replaced.
         let is_known = |before: &ResourceToken| {
-            (before.start(), before.resource(), before.issuer())
+            (before.start_url(), before.resource(), before.issuer())
                 == (Some(start), &found.resource, &found.metadata.issuer)
         };
         if !found.is_broader || self.settings.accept_broader_resource || before.is_some_and(is_known) {

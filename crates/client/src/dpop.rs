@@ -31,7 +31,7 @@ const MAX_NONCE: usize = 512;
 
 impl DpopBinding {
     pub(crate) fn generate() -> Result<Self, ClientError> {
-        DpopKey::generate().map(Self::new).map_err(|_| ClientError::Signature)
+        DpopKey::generate().map(Self::new).map_err(|_| ClientError::Signing)
     }
 
     pub(crate) fn new(key: DpopKey) -> Self {
@@ -86,7 +86,7 @@ impl DpopBinding {
             nonce: nonce.as_deref(),
             access_token,
         });
-        proof.ok().and_then(|proof| HeaderValue::try_from(proof).ok()).ok_or(ClientError::Signature)
+        proof.ok().and_then(|proof| HeaderValue::try_from(proof).ok()).ok_or(ClientError::Signing)
     }
 }
 

@@ -6,11 +6,11 @@
 //! - [`Interaction`] is the part of it that a person sees. [`LoopbackRedirect`] is for a browser on this machine;
 //!   [`AutoConsent`] is for authorization servers that consent by themselves. Bring your own for anything else.
 //! - [`ResourceToken`] is a token together with the one origin that it may be sent to.
-//! - [`TokenKeeper`] keeps a resource's token: it refreshes it ahead of its end, answers refusals, and asks for more
-//!   scopes where they are wanted. [`Operation`] is one request of it, for any HTTP library.
+//! - [`TokenManager`] keeps a resource's token: it refreshes it ahead of its end, answers refusals, and asks for more
+//!   scopes where they are wanted. [`RequestAuthorization`] is one request of it, for any HTTP library.
 //! - [`AuthorizeLayer`] does that for any HTTP client that is a tower service.
 //! - [`CredentialStore`] is where tokens and registrations are kept, in memory or in files that their owner alone reads.
-//! - [`MachineGrant`] gets tokens without a person.
+//! - [`NonInteractiveGrant`] gets tokens without a person.
 //!
 //! All I/O goes through [`Fetch`](portcullis_discovery::Fetch), but for the port of `LoopbackRedirect` and the files of
 //! a [`CredentialStore`].
@@ -47,7 +47,6 @@ mod credentials;
 mod dpop;
 mod error;
 mod interaction;
-mod keeper;
 mod machine;
 mod random;
 mod redirect;
@@ -63,22 +62,23 @@ mod store;
 mod testing;
 mod token;
 mod token_endpoint;
+mod token_manager;
 
 pub use authorization_request::AuthorizationRequest;
-pub use authorizer::{Authorizer, Revoked};
+pub use authorizer::{Authorizer, Revocation};
 pub use client_key::{ClientKey, ClientKeyError};
-pub use code_flow::Unfit;
-pub use credentials::{ClientAuthentication, ClientCredentials, ClientDetails};
+pub use code_flow::UnsupportedServer;
+pub use credentials::{ClientAuthentication, ClientCredentials, ClientInformation};
 pub use error::ClientError;
 pub use interaction::{AutoConsent, Interaction, InteractionError, LoopbackRedirect};
-pub use keeper::{Operation, SignedOut, TokenKeeper};
-pub use machine::{AssertionError, AssertionSource, EnterpriseIdentity, MachineGrant};
+pub use machine::{AssertionError, AssertionSource, EnterpriseIdentity, NonInteractiveGrant};
 pub use portcullis_metadata::AccessToken;
 pub use redirect::{RedirectError, RedirectParameters};
-pub use registration::client_document;
+pub use registration::client_id_metadata_document;
 pub use resource_challenge::ResourceChallenge;
 pub use service::{AuthorizeError, AuthorizeLayer, AuthorizeService};
 pub use settings::AuthorizerSettings;
 pub use start_url::{StartUrl, StartUrlError};
 pub use store::{CredentialStore, StoreError};
 pub use token::ResourceToken;
+pub use token_manager::{RequestAuthorization, SignOut, TokenManager};

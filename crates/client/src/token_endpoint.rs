@@ -61,7 +61,7 @@ impl<'a> TokenEndpoint<'a> {
         if answer.status != StatusCode::OK {
             return Err(self.refusal(&answer));
         }
-        TokenResponse::parse(&answer.body).map_err(|error| ClientError::Document { endpoint: self.name, error })
+        TokenResponse::parse(&answer.body).map_err(|error| ClientError::InvalidResponse { endpoint: self.name, error })
     }
 
     /// Sends one request, the client authenticated as it should be.
@@ -78,7 +78,7 @@ impl<'a> TokenEndpoint<'a> {
     /// What the endpoint says when it refuses.
     pub(crate) fn refusal(&self, answer: &FetchResponse) -> ClientError {
         match OAuthError::parse(&answer.body) {
-            Ok(error) => ClientError::Token(error),
+            Ok(error) => ClientError::TokenRequest(error),
             Err(_) => ClientError::Status { endpoint: self.name, status: answer.status },
         }
     }

@@ -75,7 +75,7 @@ impl Hub {
     /// When it is no JSON-RPC.
     pub(super) async fn pass(&self, data: Bytes, awaited: Option<&Request>) -> Result<bool, McpError> {
         let mut answered = false;
-        for message in Message::parse_all(data).map_err(|_| McpError::Answer)? {
+        for message in Message::parse_all(data).map_err(|_| McpError::InvalidResponse)? {
             match &message.kind {
                 Kind::Response { id: Some(id) } => {
                     let id = id.clone();

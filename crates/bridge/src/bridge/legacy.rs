@@ -166,7 +166,7 @@ async fn send_by_link(hub: &Arc<Hub>, request: &Request, link: &Link) -> Result<
     tokio::select! {
         // The sender goes with the request: this never brings a change, only the end.
         _ = over.changed() => Ok(Sent::Answered),
-        () = link.lost() => Err(McpError::Ended),
+        () = link.lost() => Err(McpError::StreamEnded),
     }
 }
 
@@ -185,6 +185,6 @@ pub(super) async fn answer_refusal(
     let text = super::message::with_id(&request.id, &error.raw);
     match Message::parse(text) {
         Ok(answer) => hub.pass(answer.text, Some(request)).await.map(|_| ()),
-        Err(_) => Err(McpError::Answer),
+        Err(_) => Err(McpError::InvalidResponse),
     }
 }

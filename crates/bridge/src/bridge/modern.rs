@@ -22,7 +22,7 @@ const MAX_PAGES: u32 = 32;
 /// is read and the request sent again, once.
 pub(super) async fn ask(hub: &Arc<Hub>, request: &Request, version: &str) -> Result<(), McpError> {
     if hub.settings.transport == BridgeTransport::HttpSse {
-        return Err(McpError::NotInRevision);
+        return Err(McpError::UnavailableInRevision);
     }
     let mut tools_read = false;
     loop {
@@ -58,7 +58,7 @@ pub(super) async fn notify(hub: &Arc<Hub>, message: &Message, method: &str, vers
 fn headers(hub: &Hub, message: &Message, method: &str, version: &str) -> Result<HeaderMap, McpError> {
     let params = message.params();
     let mut headers = HeaderMap::new();
-    let version = HeaderValue::from_str(version).map_err(|_| McpError::Params)?;
+    let version = HeaderValue::from_str(version).map_err(|_| McpError::InvalidParams)?;
     headers.insert(names::PROTOCOL_VERSION, version);
     headers.insert(names::METHOD, encode_mirrored(method));
     if let Some(name) = mirrored_member(method).and_then(|member| params.mirrored(member)) {
@@ -85,7 +85,7 @@ async fn read_tools(hub: &Arc<Hub>, call: &Message, version: &str) -> Result<(),
         let outcome = page(hub, &request, version).await;
         hub.pending.take(&request.id);
         outcome?;
-        let Ok(answer) = answer.await else { return Err(McpError::Ended) };
+        let Ok(answer) = answer.await else { return Err(McpError::StreamEnded) };
         let page = answer.result().and_then(|result| serde_json::from_str::<Value>(result.get()).ok());
         let Some(page) = page else { return Ok(()) };
         let mut tools = page.get("tools").and_then(Value::as_array).into_iter().flatten();

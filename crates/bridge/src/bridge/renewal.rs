@@ -91,7 +91,7 @@ async fn ask(hub: &Arc<Hub>, change: Change, refused: Refused, end: Instant) {
     let (request, answer) = hub.own(change.method(), Some(&change.params()), Purpose::Plain, refused);
     let asked = async {
         legacy::ask_once(hub, &request).await?;
-        answer.await.map_err(|_| McpError::Ended)
+        answer.await.map_err(|_| McpError::StreamEnded)
     };
     let outcome = timeout_at(end, asked).await;
     hub.pending.take(&request.id);

@@ -11,7 +11,7 @@ pub struct BridgeSettings {
     /// The header that carries a legacy session's identifier. `Mcp-Session-Id` by default.
     pub session_header: HeaderName,
     /// What is sent with every request beside what the protocol wants. Empty by default. An `Authorization` header here
-    /// takes the place of the keeper's token. See [`is_free_header`](Self::is_free_header).
+    /// takes the place of the token_manager's token. See [`is_custom_header`](Self::is_custom_header).
     pub headers: HeaderMap,
     /// Which of the HTTP transports to use. Both by default.
     pub transport: BridgeTransport,
@@ -41,7 +41,7 @@ pub enum BridgeTransport {
 
 impl BridgeSettings {
     /// Whether a header may be among [`headers`](Self::headers): not those that the transport itself sets.
-    pub fn is_free_header(name: &HeaderName) -> bool {
+    pub fn is_custom_header(name: &HeaderName) -> bool {
         const TAKEN: [HeaderName; 13] = [
             header::ACCEPT,
             header::CONNECTION,
@@ -102,10 +102,10 @@ mod tests {
     #[test]
     fn the_transports_own_headers_are_not_free() {
         for name in ["accept", "content-type", "mcp-session-id", "last-event-id", "mcp-method", "te"] {
-            assert!(!BridgeSettings::is_free_header(&HeaderName::from_static(name)), "{name}");
+            assert!(!BridgeSettings::is_custom_header(&HeaderName::from_static(name)), "{name}");
         }
         for name in ["authorization", "x-api-key", "user-agent"] {
-            assert!(BridgeSettings::is_free_header(&HeaderName::from_static(name)), "{name}");
+            assert!(BridgeSettings::is_custom_header(&HeaderName::from_static(name)), "{name}");
         }
     }
 

@@ -41,10 +41,10 @@ pub(super) async fn follow(
     match Content::of(&response.headers) {
         Content::Json => {
             let body = hub.wire.read(response.body).await?;
-            if hub.pass(body.into(), Some(request)).await? { Ok(()) } else { Err(McpError::Answer) }
+            if hub.pass(body.into(), Some(request)).await? { Ok(()) } else { Err(McpError::InvalidResponse) }
         }
         Content::Stream => read(hub, request, response.body, session).await,
-        Content::Other => Err(McpError::Answer),
+        Content::Other => Err(McpError::InvalidResponse),
     }
 }
 
@@ -69,7 +69,7 @@ async fn read(
                 }
             }
             None => {
-                let Some(session) = session else { return Err(McpError::Ended) };
+                let Some(session) = session else { return Err(McpError::StreamEnded) };
                 events.body = resume(hub, request, session, &events.position, &mut tries).await?;
                 events.decoder = Decoder::new(hub.settings.max_message);
             }
@@ -85,11 +85,11 @@ async fn resume(
     position: &Position,
     tries: &mut Tries,
 ) -> Result<Box<dyn BodyStream>, McpError> {
-    let Some(last_event) = position.last_event() else { return Err(McpError::Ended) };
+    let Some(last_event) = position.last_event() else { return Err(McpError::StreamEnded) };
     loop {
         let wait = tries.again(position);
         if tries.fruitless > MAX_RESUMES {
-            return Err(McpError::Ended);
+            return Err(McpError::StreamEnded);
         }
         sleep(wait).await;
         let now = hub.sessions.current().filter(|now| now.generation == session.generation);
@@ -103,7 +103,7 @@ async fn resume(
             Ok(answer) if answer.status.is_server_error() => {}
             Ok(answer) => {
                 let refusal = Refusal::read(&hub.wire, answer).await;
-                return Err(if refusal.is_of_session() { McpError::SessionLost } else { McpError::Ended });
+                return Err(if refusal.is_of_session() { McpError::SessionLost } else { McpError::StreamEnded });
             }
             Err(McpError::Fetch(_)) => {}
             Err(error) => return Err(error),
@@ -169,7 +169,7 @@ impl Events {
     /// The messages that came together, or none when the stream has ended or broken off.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<Bytes>>, McpError> {
         let Some(Ok(piece)) = self.body.next().await else { return Ok(None) };
-        let events = self.decoder.push(&piece).map_err(McpError::Stream)?;
+        let events = self.decoder.push(&piece).map_err(McpError::InvalidStream)?;
         let mut messages = Vec::with_capacity(events.len());
         for event in events {
             self.heard = true;

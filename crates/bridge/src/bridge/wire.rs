@@ -11,11 +11,11 @@ use crate::{
     McpError,
     mcp::response::{Content, Limits, is_of_unknown_session, too_few_scopes, whole},
 };
-use portcullis_client::TokenKeeper;
+use portcullis_client::TokenManager;
 
 /// The way to the server: requests with the token, and again where that helps.
 pub(super) struct Wire {
-    keeper: Arc<TokenKeeper>,
+    token_manager: Arc<TokenManager>,
     fetch: Arc<dyn Fetch>,
     settings: Arc<BridgeSettings>,
 }
@@ -37,13 +37,13 @@ const MAX_WAITS: u32 = 2;
 const MAX_WAIT: u64 = 30;
 
 impl Wire {
-    pub(super) fn new(keeper: Arc<TokenKeeper>, fetch: Arc<dyn Fetch>, settings: Arc<BridgeSettings>) -> Self {
-        Self { keeper, fetch, settings }
+    pub(super) fn new(token_manager: Arc<TokenManager>, fetch: Arc<dyn Fetch>, settings: Arc<BridgeSettings>) -> Self {
+        Self { token_manager, fetch, settings }
     }
 
     /// The endpoint that a person named.
     pub(super) fn url(&self) -> &Url {
-        self.keeper.start().url()
+        self.token_manager.start_url().url()
     }
 
     pub(super) fn post(&self, url: &Url, body: bytes::Bytes, headers: HeaderMap) -> FetchRequest {
@@ -59,17 +59,17 @@ impl Wire {
         request.header(header::ACCEPT, http::HeaderValue::from_static("text/event-stream"))
     }
 
-    /// Sends a request. A refusal of its token is answered as [`Operation`](portcullis_client::Operation) says, where that is wanted,
+    /// Sends a request. A refusal of its token is answered as [`RequestAuthorization`](portcullis_client::RequestAuthorization) says, where that is wanted,
     /// and may take as long as a person does then; a refused connection is tried again, and so is a server that is too
     /// busy and says when.
     pub(super) async fn send(&self, request: FetchRequest, refused: Refused) -> Result<OpenResponse, McpError> {
-        let mut operation = self.keeper.operation();
+        let mut authorization = self.token_manager.request_authorization();
         let (mut connects, mut waits) = (0, 0);
         loop {
             let mut attempt = request.clone();
             attempt.timeout = self.settings.timeout;
             let FetchRequest { method, url, headers, .. } = &mut attempt;
-            operation.authorize(method, url, headers).await.map_err(McpError::Authorization)?;
+            authorization.authorize(method, url, headers).await.map_err(McpError::Authorization)?;
             for (name, value) in &self.settings.headers {
                 headers.insert(name, value.clone());
             }
@@ -99,7 +99,7 @@ impl Wire {
             // Asking a person may take minutes; the connection is not kept that long.
             let body = if status == StatusCode::UNAUTHORIZED { None } else { Some(body) };
             let renews = refused == Refused::Renew && self.settings.authorization().is_none();
-            if renews && operation.again(status, &headers).await.map_err(McpError::Authorization)? {
+            if renews && authorization.should_retry(status, &headers).await.map_err(McpError::Authorization)? {
                 continue;
             }
             return match body {

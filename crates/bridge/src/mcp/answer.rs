@@ -65,11 +65,11 @@ impl MessageStream {
                         }
                         match serde_json::from_str(&event.data) {
                             Ok(sent) => self.ready.extend(messages(sent)),
-                            Err(_) => return self.fail(McpError::Answer),
+                            Err(_) => return self.fail(McpError::InvalidResponse),
                         }
                     }
                 }
-                Err(error) => return self.fail(McpError::Stream(error)),
+                Err(error) => return self.fail(McpError::InvalidStream(error)),
             }
         }
     }
@@ -102,7 +102,7 @@ impl Answer {
         if let Some(result) = message.get_mut("result") {
             return Ok(Some(Step::Result(result.take())));
         }
-        Err(RpcError::of(&message, self.status).map_or(McpError::Answer, McpError::Rpc))
+        Err(RpcError::of(&message, self.status).map_or(McpError::InvalidResponse, McpError::Rpc))
     }
 
     /// Where a stream that has ended can be resumed, and after how many milliseconds.
@@ -149,9 +149,9 @@ pub(super) async fn of(response: OpenResponse, id: Option<u64>, limits: &Limits)
         Content::Stream => MessageStream::of(response.body, limits),
         Content::Json => {
             let body = whole(response.body, limits).await?;
-            MessageStream::whole(serde_json::from_slice(&body).map_err(|_| McpError::Answer)?)
+            MessageStream::whole(serde_json::from_slice(&body).map_err(|_| McpError::InvalidResponse)?)
         }
-        Content::Other => return Err(McpError::Answer),
+        Content::Other => return Err(McpError::InvalidResponse),
     };
     Ok(Answer { messages, id, status })
 }
@@ -163,7 +163,7 @@ pub(super) async fn stream(response: OpenResponse, limits: &Limits) -> Result<Me
     }
     match Content::of(&response.headers) {
         Content::Stream => Ok(MessageStream::of(response.body, limits)),
-        Content::Json | Content::Other => Err(McpError::Answer),
+        Content::Json | Content::Other => Err(McpError::InvalidResponse),
     }
 }
 

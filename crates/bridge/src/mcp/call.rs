@@ -28,14 +28,14 @@ impl McpClient {
     /// # Errors
     /// [`McpError::Rpc`] for an error that the server reports; otherwise when the exchange fails.
     pub async fn call(&self, method: &str, params: Option<Value>) -> Result<Value, McpError> {
-        self.call_observed(method, params, &mut |_| ()).await
+        self.call_with_observer(method, params, &mut |_| ()).await
     }
 
     /// Calls a method, shows each message that the server sends before the result to `observe` as it arrives, and
     /// returns the result.
     ///
     /// Requests of the server are shown too, and answered where there is somebody to answer
-    /// ([`answering`](Self::answering)); so is a result of 2026-07-28 that asks for input, up to 16 times. A legacy
+    /// ([`with_request_handler`](Self::with_request_handler)); so is a result of 2026-07-28 that asks for input, up to 16 times. A legacy
     /// stream that ends early is resumed where the server lets it, and where the server no longer knows the session, such as
     /// after a step-up that changed whose it is, a new one is begun, once. Of a list of tools those are left out whose
     /// `x-mcp-header` annotations break the rules of 2026-07-28, under that revision; the arguments that the others
@@ -43,7 +43,7 @@ impl McpClient {
     ///
     /// # Errors
     /// As [`call`](Self::call).
-    pub async fn call_observed(
+    pub async fn call_with_observer(
         &self,
         method: &str,
         params: Option<Value>,
@@ -80,7 +80,7 @@ impl McpClient {
                 Ok(result) if is_modern && result.get("resultType").is_some_and(|kind| kind == "input_required") => {
                     rounds += 1;
                     if rounds > MAX_ROUNDS {
-                        return Err(McpError::Rounds);
+                        return Err(McpError::TooManyInputRounds);
                     }
                     match self.with_input(params.as_ref(), &result).await {
                         Some(next) => params = Some(next),
@@ -125,7 +125,7 @@ impl McpClient {
                 None => {
                     resumes += 1;
                     let (Some((event, retry)), true) = (answer.resumable(), resumes <= MAX_RESUMES) else {
-                        return Err(McpError::Ended);
+                        return Err(McpError::StreamEnded);
                     };
                     let stream = self.resumed(event, retry).await?;
                     answer.resume(stream);
@@ -136,8 +136,8 @@ impl McpClient {
 
     /// The rest of a legacy stream, after the time that its server wants to pass.
     async fn resumed(&self, event: &str, retry: Option<u64>) -> Result<MessageStream, McpError> {
-        let session = self.legacy_session().map_err(|_| McpError::Ended)?;
-        let event = HeaderValue::from_str(event).map_err(|_| McpError::Ended)?;
+        let session = self.legacy_session().map_err(|_| McpError::StreamEnded)?;
+        let event = HeaderValue::from_str(event).map_err(|_| McpError::StreamEnded)?;
         sleep(Duration::from_millis(retry.unwrap_or(RESUME_AFTER).min(MAX_RESUME_AFTER))).await;
         let request = || {
             let request = FetchRequest::new(Method::GET, self.endpoint.url().clone(), UrlPolicy::Operator)

@@ -5,44 +5,44 @@ use portcullis_discovery::{Fetch, FetchRequest, OpenResponse};
 use url::Url;
 
 use super::McpError;
-use portcullis_client::TokenKeeper;
+use portcullis_client::TokenManager;
 
 /// An endpoint and the token for it.
 pub(super) struct ProtectedEndpoint {
-    keeper: Arc<TokenKeeper>,
+    token_manager: Arc<TokenManager>,
     fetch: Arc<dyn Fetch>,
     timeout: Duration,
 }
 
 impl ProtectedEndpoint {
-    pub(super) fn new(keeper: Arc<TokenKeeper>, fetch: Arc<dyn Fetch>, timeout: Duration) -> Self {
-        Self { keeper, fetch, timeout }
+    pub(super) fn new(token_manager: Arc<TokenManager>, fetch: Arc<dyn Fetch>, timeout: Duration) -> Self {
+        Self { token_manager, fetch, timeout }
     }
 
     pub(super) fn url(&self) -> &Url {
-        self.keeper.start().url()
+        self.token_manager.start_url().url()
     }
 
-    pub(super) fn keeper(&self) -> &Arc<TokenKeeper> {
-        &self.keeper
+    pub(super) fn token_manager(&self) -> &Arc<TokenManager> {
+        &self.token_manager
     }
 
     /// Sends a request with the token there is, and again where a new one may help.
     pub(super) async fn send(&self, build: impl Fn() -> FetchRequest) -> Result<OpenResponse, McpError> {
-        let mut operation = self.keeper.operation();
+        let mut authorization = self.token_manager.request_authorization();
         loop {
             let mut request = build();
             request.timeout = self.timeout;
             let FetchRequest { method, url, headers, .. } = &mut request;
-            operation.authorize(method, url, headers).await.map_err(McpError::Authorization)?;
+            authorization.authorize(method, url, headers).await.map_err(McpError::Authorization)?;
             let OpenResponse { status, headers, body } = self.fetch.open(request).await.map_err(McpError::Fetch)?;
             if !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-                operation.again(status, &headers).await.map_err(McpError::Authorization)?;
+                authorization.should_retry(status, &headers).await.map_err(McpError::Authorization)?;
                 return refuse_redirect(OpenResponse { status, headers, body });
             }
             // Asking a person may take minutes; the connection is not kept that long.
             let body = if status == StatusCode::UNAUTHORIZED { None } else { Some(body) };
-            if operation.again(status, &headers).await.map_err(McpError::Authorization)? {
+            if authorization.should_retry(status, &headers).await.map_err(McpError::Authorization)? {
                 continue;
             }
             match body {

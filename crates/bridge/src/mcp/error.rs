@@ -44,28 +44,28 @@ pub enum McpError {
     Rpc(RpcError),
     /// The answer is neither JSON nor a stream, or no JSON-RPC message.
     #[error("the endpoint's answer is not what the protocol wants")]
-    Answer,
+    InvalidResponse,
     /// A JSON answer is larger than the limit.
     #[error("the endpoint's answer is too large")]
     TooLarge,
     /// A stream cannot be read on.
     #[error(transparent)]
-    Stream(StreamError),
+    InvalidStream(StreamError),
     /// The stream ended before the response came.
     #[error("the stream ended before the response came")]
-    Ended,
+    StreamEnded,
     /// The server answered the handshake with a revision that is not known here.
     #[error("the server speaks a revision of the protocol that is not supported")]
-    Revision,
+    UnsupportedRevision,
     /// The operation does not exist in the revision that is spoken.
     #[error("this revision of the protocol has no such operation")]
-    NotInRevision,
+    UnavailableInRevision,
     /// The handshake has not been made.
     #[error("there is no session yet")]
     NotInitialized,
     /// The server went on asking for input.
     #[error("the server asks for input again and again")]
-    Rounds,
+    TooManyInputRounds,
     /// The server does not know the session any more, and what was under way in it is lost.
     #[error("the server has ended the session")]
     SessionLost,
@@ -74,7 +74,7 @@ pub enum McpError {
     NoSseEndpoint,
     /// Parameters are an object, or there are none.
     #[error("the parameters are not an object")]
-    Params,
+    InvalidParams,
 }
 
 impl McpError {
@@ -88,17 +88,17 @@ impl McpError {
             Self::Redirected { .. } => "mcp.redirected",
             Self::Status { .. } => "mcp.status",
             Self::Rpc(_) => "mcp.rpc",
-            Self::Answer => "mcp.answer",
+            Self::InvalidResponse => "mcp.answer",
             Self::TooLarge => "mcp.too_large",
-            Self::Stream(error) => error.code(),
-            Self::Ended => "mcp.ended",
-            Self::Revision => "mcp.revision",
-            Self::NotInRevision => "mcp.not_in_revision",
+            Self::InvalidStream(error) => error.code(),
+            Self::StreamEnded => "mcp.ended",
+            Self::UnsupportedRevision => "mcp.revision",
+            Self::UnavailableInRevision => "mcp.not_in_revision",
             Self::NotInitialized => "mcp.not_initialized",
-            Self::Rounds => "mcp.rounds",
+            Self::TooManyInputRounds => "mcp.rounds",
             Self::SessionLost => "mcp.session_lost",
             Self::NoSseEndpoint => "mcp.no_sse_endpoint",
-            Self::Params => "mcp.params",
+            Self::InvalidParams => "mcp.params",
         }
     }
 }

@@ -5,7 +5,7 @@ use super::{McpClient, McpError, MessageStream, message::Outgoing};
 
 /// Answers what a server asks its client in the course of a call: for input of a person (`elicitation/create`), for a
 /// model's answer (`sampling/createMessage`), for its roots (`roots/list`).
-pub trait ServerRequests: Send + Sync + 'static {
+pub trait ServerRequestHandler: Send + Sync + 'static {
     /// The capabilities to declare: those whose requests are answered.
     fn capabilities(&self) -> Value;
 

@@ -36,10 +36,10 @@ impl Outgoing {
         let mut params = match params {
             None => Map::new(),
             Some(Value::Object(params)) => params,
-            Some(_) => return Err(McpError::Params),
+            Some(_) => return Err(McpError::InvalidParams),
         };
         let meta = params.entry("_meta").or_insert_with(|| json!({}));
-        let meta = meta.as_object_mut().ok_or(McpError::Params)?;
+        let meta = meta.as_object_mut().ok_or(McpError::InvalidParams)?;
         meta.insert(meta::PROTOCOL_VERSION.into(), revision.as_str().into());
         meta.insert(meta::CLIENT_INFO.into(), client_info);
         meta.entry(meta::CLIENT_CAPABILITIES).or_insert(capabilities);

@@ -67,7 +67,7 @@ async fn a_legacy_session_from_beginning_to_end() {
     assert_eq!(client.call("ping", None).await.unwrap(), "ok");
     let mut observed = Vec::new();
     let params = json!({ "name": "add" });
-    let answer = client.call_observed("tools/call", Some(params), &mut |message| observed.push(message)).await;
+    let answer = client.call_with_observer("tools/call", Some(params), &mut |message| observed.push(message)).await;
     assert_eq!(answer.unwrap(), json!({ "content": [] }));
     assert_eq!(observed.len(), 1);
     client.notify("notifications/cancelled", None).await.unwrap();

@@ -7,7 +7,7 @@ use url::Url;
 
 use super::*;
 use crate::{
-    AssertionError, AssertionSource, ClientAuthentication, ClientDetails, ClientKey, EnterpriseIdentity,
+    AssertionError, AssertionSource, ClientAuthentication, ClientInformation, ClientKey, EnterpriseIdentity,
     client_key::tests::PEM,
     dpop,
     testing::{
@@ -19,17 +19,17 @@ const PROVIDER: &str = "https://idp.example.com/token";
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
 fn settings(authentication: ClientAuthentication) -> AuthorizerSettings {
-    let client = Some(ClientDetails { client_id: "machine".into(), authentication });
+    let client = Some(ClientInformation { client_id: "machine".into(), authentication });
     AuthorizerSettings { client, ..AuthorizerSettings::default() }
 }
 
 async fn run(
     network: &Arc<ScriptedNetwork>,
-    grant: MachineGrant,
+    grant: NonInteractiveGrant,
     settings: AuthorizerSettings,
 ) -> Result<ResourceToken, ClientError> {
     let start = StartUrl::parse(RESOURCE).unwrap();
-    Authorizer::machine(network.clone(), grant, clock(), settings).authorize(&start).await
+    Authorizer::non_interactive(network.clone(), grant, clock(), settings).authorize(&start).await
 }
 
 /// A server without an authorization endpoint, which no machine needs.
@@ -60,7 +60,8 @@ async fn a_machine_has_credentials_of_its_own() {
     let key = ClientKey::from_pem("ES256", PEM, Some("k")).unwrap();
     for authentication in [ClientAuthentication::Secret(Secret::new("quiet")), ClientAuthentication::PrivateKey(key)] {
         let network = machines_only();
-        let token = run(&network, MachineGrant::ClientCredentials, settings(authentication.clone())).await.unwrap();
+        let token =
+            run(&network, NonInteractiveGrant::ClientCredentials, settings(authentication.clone())).await.unwrap();
         assert_eq!((token.client_id(), token.access_token().secret()), (Some("machine"), "hush"));
         let sent = network.to(TOKEN_URL).remove(0);
         let fields = form(&sent);
@@ -72,15 +73,15 @@ async fn a_machine_has_credentials_of_its_own() {
             authentication != ClientAuthentication::Secret(Secret::new("quiet"))
         );
     }
-    let none = run(&machines_only(), MachineGrant::ClientCredentials, AuthorizerSettings::default()).await;
+    let none = run(&machines_only(), NonInteractiveGrant::ClientCredentials, AuthorizerSettings::default()).await;
     assert_eq!(none.unwrap_err().code(), "client.no_registration");
 }
 
-fn enterprise() -> MachineGrant {
-    MachineGrant::Enterprise(EnterpriseIdentity {
+fn enterprise() -> NonInteractiveGrant {
+    NonInteractiveGrant::EnterpriseManaged(EnterpriseIdentity {
         token_endpoint: Url::parse(PROVIDER).unwrap(),
         issuer: Issuer::parse("https://idp.example.com").unwrap(),
-        client: ClientDetails { client_id: "at-idp".into(), authentication: ClientAuthentication::None },
+        client: ClientInformation { client_id: "at-idp".into(), authentication: ClientAuthentication::None },
         id_token: Arc::new(Secret::new("the-id-token")),
     })
 }
@@ -145,7 +146,7 @@ impl AssertionSource for Source {
 #[tokio::test]
 async fn a_workload_asks_once() {
     let network = machines_only();
-    let grant = |has| MachineGrant::Workload(Arc::new(Source(has)));
+    let grant = |has| NonInteractiveGrant::JwtBearer(Arc::new(Source(has)));
     run(&network, grant(true), settings(ClientAuthentication::None)).await.unwrap();
     let sent = form(&network.to(TOKEN_URL)[0]);
     assert_eq!((sent["grant_type"].as_str(), sent["assertion"].as_str()), (JWT_BEARER, "for https://auth.example.com"));
@@ -169,9 +170,9 @@ async fn a_workload_asks_once() {
 /// H3: a client without the name of its server is offered to the first one, and to no other.
 #[tokio::test]
 async fn an_unbound_client_is_offered_to_one_server() {
-    let authorizer = Authorizer::machine(
+    let authorizer = Authorizer::non_interactive(
         machines_only(),
-        MachineGrant::ClientCredentials,
+        NonInteractiveGrant::ClientCredentials,
         clock(),
         settings(ClientAuthentication::Secret(Secret::new("quiet"))),
     );
@@ -220,7 +221,7 @@ async fn a_token_is_bound_where_the_resource_wants_it() {
         let tries = Arc::new(AtomicU32::new(0));
         let network = bound("DPoP", nonce, tries.clone());
         let token = run_bound(&network).await.unwrap();
-        assert!(token.is_bound());
+        assert!(token.is_dpop_bound());
         assert_eq!(tries.load(Ordering::Relaxed), requests);
         let sent = network.to(TOKEN_URL);
         let said: Vec<_> = sent.iter().map(|request| dpop::tests::claims(&request.headers[dpop::PROOF])).collect();
@@ -279,18 +280,19 @@ async fn a_nonce_helps_only_where_it_is_wanted() {
         let tries = Arc::new(AtomicU32::new(0));
         let network = bound("DPoP", None, tries.clone());
         let authorizer = Authorizer::new(network, ScriptedUser::consents(), clock(), AuthorizerSettings::default());
-        let keeper = Arc::new(crate::TokenKeeper::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)));
-        keeper.sign_in().await.unwrap();
-        let mut operation = keeper.operation();
+        let token_manager =
+            Arc::new(crate::TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)));
+        token_manager.sign_in().await.unwrap();
+        let mut authorization = token_manager.request_authorization();
         let mut headers = http::HeaderMap::new();
-        operation.authorize(&Method::POST, &Url::parse(RESOURCE).unwrap(), &mut headers).await.unwrap();
+        authorization.authorize(&Method::POST, &Url::parse(RESOURCE).unwrap(), &mut headers).await.unwrap();
         let says =
             |nonce| http::HeaderMap::from_iter([("dpop-nonce".parse().unwrap(), HeaderValue::from_static(nonce))]);
-        assert!(!operation.again(StatusCode::OK, &says(known)).await.unwrap());
+        assert!(!authorization.should_retry(StatusCode::OK, &says(known)).await.unwrap());
         let mut refusal = says(nonce);
         let challenge = format!(r#"DPoP error="{error}""#);
         refusal.insert(header::WWW_AUTHENTICATE, HeaderValue::from_str(&challenge).unwrap());
-        assert!(operation.again(StatusCode::UNAUTHORIZED, &refusal).await.unwrap());
+        assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal).await.unwrap());
         assert_eq!(tries.load(Ordering::Relaxed), tokens, "{error} {nonce}");
     }
 }
@@ -301,23 +303,23 @@ async fn a_nonce_of_the_resource_is_sent_once() {
     let network = bound("DPoP", None, Arc::new(AtomicU32::new(0)));
     let settings = AuthorizerSettings::default();
     let authorizer = Authorizer::new(network, ScriptedUser::consents(), clock(), settings);
-    let keeper = Arc::new(crate::TokenKeeper::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)));
-    keeper.sign_in().await.unwrap();
+    let token_manager = Arc::new(crate::TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)));
+    token_manager.sign_in().await.unwrap();
     let url = Url::parse(RESOURCE).unwrap();
-    let mut operation = keeper.operation();
+    let mut authorization = token_manager.request_authorization();
     let mut headers = http::HeaderMap::new();
-    operation.authorize(&Method::POST, &url, &mut headers).await.unwrap();
+    authorization.authorize(&Method::POST, &url, &mut headers).await.unwrap();
     let said = dpop::tests::claims(&headers[dpop::PROOF]);
     assert_eq!((said.get("nonce"), &said["iat"]), (None, &json!(1_000)));
     let mut refusal = http::HeaderMap::new();
     refusal.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(r#"DPoP error="use_dpop_nonce""#));
     refusal.insert("dpop-nonce", HeaderValue::from_static("rs-1"));
-    assert!(operation.again(StatusCode::UNAUTHORIZED, &refusal).await.unwrap());
-    operation.authorize(&Method::POST, &url, &mut headers).await.unwrap();
+    assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal).await.unwrap());
+    authorization.authorize(&Method::POST, &url, &mut headers).await.unwrap();
     assert_eq!(dpop::tests::claims(&headers[dpop::PROOF])["nonce"], "rs-1");
     // A nonce that comes with an answer is used from then on.
     let next = http::HeaderMap::from_iter([("dpop-nonce".parse().unwrap(), HeaderValue::from_static("rs-2"))]);
-    assert!(!operation.again(StatusCode::OK, &next).await.unwrap());
-    keeper.operation().authorize(&Method::GET, &url, &mut headers).await.unwrap();
+    assert!(!authorization.should_retry(StatusCode::OK, &next).await.unwrap());
+    token_manager.request_authorization().authorize(&Method::GET, &url, &mut headers).await.unwrap();
     assert_eq!(dpop::tests::claims(&headers[dpop::PROOF])["nonce"], "rs-2");
 }

@@ -48,7 +48,7 @@ async fn a_challenge_leads_to_a_token() {
     let token = run(&network, &person).await.unwrap();
     assert_eq!(token.access_token().secret(), "hush");
     assert_eq!(token.issuer().as_str(), ISSUER);
-    assert_eq!(token.expires(), Some(UnixTime::from_secs(1_300)));
+    assert_eq!(token.expires_at(), Some(UnixTime::from_secs(1_300)));
 
     let asked = query(&person.last_visit());
     let sent = form(&network.to(TOKEN_URL)[0]);
@@ -78,7 +78,7 @@ async fn a_challenge_that_is_brought_is_answered() {
     let authorizer = authorizer(&network, &person, AuthorizerSettings::default());
     let start = StartUrl::parse(RESOURCE).unwrap();
     let token = authorizer.answer_challenge(&start, Some(&challenge)).await.unwrap();
-    assert_eq!((token.access_token().secret(), token.is_bound()), ("hush", false));
+    assert_eq!((token.access_token().secret(), token.is_dpop_bound()), ("hush", false));
     assert_eq!(query(&person.last_visit())["scope"], "brought");
     assert!(network.to(RESOURCE).is_empty());
 }

@@ -43,7 +43,7 @@ impl Interaction for AutoConsent {
                 .map_err(InteractionError::Fetch)?;
             let location = answer.headers.get(header::LOCATION).filter(|_| answer.status.is_redirection());
             let Some(location) = location else {
-                return Err(InteractionError::WantsAPerson { status: answer.status });
+                return Err(InteractionError::UserRequired { status: answer.status });
             };
             let location = location
                 .to_str()

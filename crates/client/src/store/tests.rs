@@ -52,7 +52,7 @@ fn read(store: &CredentialStore, start: &str) -> Result<Vec<String>, StoreError>
 }
 
 fn both(scratch: &ScratchDirectory) -> [CredentialStore; 2] {
-    [CredentialStore::in_memory(), CredentialStore::at(scratch.path())]
+    [CredentialStore::in_memory(), CredentialStore::in_directory(scratch.path())]
 }
 
 /// I7, H4: a token comes back as it was, its key too, for its own resource and no other URL.
@@ -68,12 +68,15 @@ async fn a_token_comes_back_as_it_was() {
         assert_eq!(found.access_token().secret(), "second");
         assert_eq!(found.refresh_token().unwrap().secret(), "refresh \"me\"");
         assert_eq!((found.issuer().as_str(), found.resource().as_str()), (ISSUER, RESOURCE));
-        assert_eq!((found.client_id(), found.is_bound()), (Some("me"), false));
+        assert_eq!((found.client_id(), found.is_dpop_bound()), (Some("me"), false));
         assert_eq!((found.asked().to_string(), found.scopes().unwrap().to_string()), ("a b".into(), "a".into()));
-        assert_eq!((found.obtained(), found.expires()), (UnixTime::from_millis(1_234), Some(UnixTime::from_secs(99))));
+        assert_eq!(
+            (found.obtained_at(), found.expires_at()),
+            (UnixTime::from_millis(1_234), Some(UnixTime::from_secs(99)))
+        );
         assert!(found.authorization_for(&Url::parse(RESOURCE).unwrap()).is_some());
 
-        assert_eq!(found.start().unwrap().url().as_str(), RESOURCE);
+        assert_eq!(found.start_url().unwrap().url().as_str(), RESOURCE);
         assert_eq!(read(&store, &format!("{RESOURCE}/")).unwrap(), ["second"]);
         let below = format!("{RESOURCE}/below");
         for other in [
@@ -95,7 +98,7 @@ async fn a_token_comes_back_as_it_was() {
 #[tokio::test]
 async fn a_bound_token_keeps_its_key() {
     let scratch = ScratchDirectory::new();
-    let store = CredentialStore::at(scratch.path());
+    let store = CredentialStore::in_directory(scratch.path());
     let binding = Arc::new(DpopBinding::generate().unwrap());
     let bound = ResourceToken::from_parts(Parts {
         scheme: Scheme::Dpop(binding.clone()),
@@ -109,7 +112,7 @@ async fn a_bound_token_keeps_its_key() {
     write(&store, &bound).await;
     let found = store.tokens(&StartUrl::parse(RESOURCE).unwrap()).unwrap().remove(0);
     assert_eq!(found.binding().unwrap().key().thumbprint(), binding.key().thumbprint());
-    assert_eq!((found.expires(), found.scopes(), found.client_id()), (None, None, None));
+    assert_eq!((found.expires_at(), found.scopes(), found.client_id()), (None, None, None));
 }
 
 /// H3: registrations are kept for each issuer and redirect, with all that the server answered.
@@ -167,7 +170,7 @@ async fn start_urls_below_one_resource_have_their_own_tokens() {
 #[tokio::test]
 async fn a_token_of_the_previous_format_serves_its_resource_alone() {
     let scratch = ScratchDirectory::new();
-    let store = CredentialStore::at(scratch.path());
+    let store = CredentialStore::in_directory(scratch.path());
     write(&store, &obtained_for(None, ISSUER, ROOT, "old")).await;
     let file = files::entry_file(&scratch);
     let written = fs::read_to_string(&file).unwrap();
@@ -184,7 +187,7 @@ async fn a_token_of_the_previous_format_serves_its_resource_alone() {
 #[tokio::test]
 async fn an_entry_is_found_under_its_own_name_alone() {
     let scratch = ScratchDirectory::new();
-    let store = CredentialStore::at(scratch.path());
+    let store = CredentialStore::in_directory(scratch.path());
     write(&store, &token("hush")).await;
     let file = files::entry_file(&scratch);
     let name = file.file_name().unwrap().to_str().unwrap().replace(".json", "0.json");
@@ -203,7 +206,10 @@ async fn an_entry_is_found_under_its_own_name_alone() {
 async fn one_holds_an_entry_at_a_time() {
     let scratch = ScratchDirectory::new();
     let memory = CredentialStore::in_memory();
-    let pairs = [(CredentialStore::at(scratch.path()), CredentialStore::at(scratch.path())), (memory.clone(), memory)];
+    let pairs = [
+        (CredentialStore::in_directory(scratch.path()), CredentialStore::in_directory(scratch.path())),
+        (memory.clone(), memory),
+    ];
     for (first, second) in pairs {
         let held = first.lock_token(&token("held")).await.unwrap();
         // Others are not in the way.
@@ -226,7 +232,7 @@ async fn a_sign_in_is_waited_for() {
         let start = StartUrl::parse(RESOURCE).unwrap();
         let held = store.lock_sign_in(&start).await.unwrap();
         let waiting = tokio::spawn(async move { store.lock_sign_in(&start).await.is_ok() });
-        tokio::time::sleep(crate::LoopbackRedirect::LIMIT).await;
+        tokio::time::sleep(crate::LoopbackRedirect::TIMEOUT).await;
         drop(held);
         assert!(waiting.await.unwrap());
     }
@@ -239,14 +245,14 @@ const WRITER: &str = "PORTCULLIS_TEST_STORE_WRITER";
 #[tokio::test]
 async fn a_killed_writer_leaves_a_whole_entry() {
     if let Some(directory) = std::env::var_os(WRITER) {
-        let store = CredentialStore::at(directory);
+        let store = CredentialStore::in_directory(directory);
         // Not without end, should nobody be left to kill it.
         for number in 0..10_000 {
             write(&store, &token(&format!("{number}-{}", "x".repeat(100_000)))).await;
         }
     }
     let scratch = ScratchDirectory::new();
-    let store = CredentialStore::at(scratch.path());
+    let store = CredentialStore::in_directory(scratch.path());
     for _ in 0..8 {
         let mut writer = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "store::tests::a_killed_writer_leaves_a_whole_entry", "--nocapture"])
@@ -308,7 +314,7 @@ async fn secrets_stay_inside() {
         let shown = format!("{store:?}");
         assert!(!shown.contains("hush") && shown.contains(told), "{shown}");
     }
-    let store = CredentialStore::at(scratch.path());
+    let store = CredentialStore::in_directory(scratch.path());
     let large = token(&"x".repeat(300 * 1024));
     let entry = store.lock_token(&large).await.unwrap();
     assert_eq!(entry.write(&large), Err(StoreError::TooLarge));

@@ -28,15 +28,15 @@ fn object(text: &str) -> anyhow::Result<Value> {
 
 async fn call(arguments: &cli::Call, start: StartUrl, params: Option<Value>) -> anyhow::Result<()> {
     let store = login_of(arguments, &start)?.unwrap_or_else(CredentialStore::in_memory);
-    let SignIn { keeper, fetch } = sign_in::prepare(&arguments.sign_in, start, store).await?;
+    let SignIn { token_manager, fetch } = sign_in::prepare(&arguments.sign_in, start, store).await?;
 
     let mut settings = McpSettings::default();
     if arguments.modern {
         settings.revision = Revision::V2026_07_28;
     }
-    let client = McpClient::with_keeper(keeper, fetch, settings);
+    let client = McpClient::with_token_manager(token_manager, fetch, settings);
     client.initialize().await?;
-    let answer = client.call_observed(&arguments.method, params, &mut show).await;
+    let answer = client.call_with_observer(&arguments.method, params, &mut show).await;
     if !arguments.modern
         && let Err(error) = client.delete().await
     {

@@ -20,7 +20,7 @@ use crate::{
 };
 use portcullis_client::{
     AuthorizationRequest, Authorizer, AuthorizerSettings, CredentialStore, Interaction, InteractionError,
-    RedirectParameters, StartUrl, TokenKeeper,
+    RedirectParameters, StartUrl, TokenManager,
 };
 
 /// A resource that lets requests through whose token the rule accepts, and a server that numbers its tokens.
@@ -64,8 +64,8 @@ fn served(request: &FetchRequest, body: &Value) -> Reply {
 fn client(network: &Arc<ScriptedNetwork>, person: &Arc<impl Interaction + 'static>, store: CredentialStore) -> Client {
     let settings = AuthorizerSettings { store, ..AuthorizerSettings::default() };
     let authorizer = Authorizer::new(network.clone(), person.clone(), clock(), settings);
-    let keeper = TokenKeeper::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer));
-    Client::keeping(Arc::new(keeper), network.clone(), BridgeSettings::default())
+    let token_manager = TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer));
+    Client::keeping(Arc::new(token_manager), network.clone(), BridgeSettings::default())
 }
 
 fn in_memory(network: &Arc<ScriptedNetwork>, person: &Arc<impl Interaction + 'static>) -> Client {
@@ -80,7 +80,8 @@ fn grants(network: &ScriptedNetwork) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn instances_that_start_at_once_sign_in_once() {
     let (network, person, scratch) = (network(|_, _| None), ScriptedUser::consents(), ScratchDirectory::new());
-    let mut clients: Vec<_> = (0..4).map(|_| client(&network, &person, CredentialStore::at(scratch.path()))).collect();
+    let mut clients: Vec<_> =
+        (0..4).map(|_| client(&network, &person, CredentialStore::in_directory(scratch.path()))).collect();
     for client in &mut clients {
         client.request(0, "initialize", json!({ "protocolVersion": "2025-11-25" })).await;
     }

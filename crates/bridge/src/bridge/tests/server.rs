@@ -21,7 +21,7 @@ use tokio::{
     time::timeout,
 };
 
-use portcullis_client::{StartUrl, TokenKeeper};
+use portcullis_client::{StartUrl, TokenManager};
 
 use crate::{Bridge, BridgeSettings, testing::RESOURCE};
 
@@ -217,16 +217,16 @@ impl Client {
     }
 
     pub(super) fn with(server: &Arc<Server>, settings: BridgeSettings) -> Self {
-        let keeper = TokenKeeper::without(StartUrl::parse(RESOURCE).unwrap());
-        Self::keeping(Arc::new(keeper), server.clone(), settings)
+        let token_manager = TokenManager::unauthenticated(StartUrl::parse(RESOURCE).unwrap());
+        Self::keeping(Arc::new(token_manager), server.clone(), settings)
     }
 
-    pub(super) fn keeping(keeper: Arc<TokenKeeper>, fetch: Arc<dyn Fetch>, settings: BridgeSettings) -> Self {
+    pub(super) fn keeping(token_manager: Arc<TokenManager>, fetch: Arc<dyn Fetch>, settings: BridgeSettings) -> Self {
         let (near, far) = tokio::io::duplex(1 << 20);
         let (output, input) = tokio::io::split(near);
         let (far_input, far_output) = tokio::io::split(far);
         let (stop, stopped) = oneshot::channel();
-        let bridge = Bridge::new(keeper, fetch, settings);
+        let bridge = Bridge::new(token_manager, fetch, settings);
         let until = Box::pin(async {
             let _ = stopped.await;
         });

@@ -160,7 +160,7 @@ async fn a_batch_of_the_server_is_read() {
         let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25);
         client.initialize().await.unwrap();
         let mut observed = 0;
-        let answer = client.call_observed("ping", None, &mut |_| observed += 1).await;
+        let answer = client.call_with_observer("ping", None, &mut |_| observed += 1).await;
         assert_eq!((answer.unwrap(), observed), (json!("ok"), 1), "{as_event}");
     }
 }

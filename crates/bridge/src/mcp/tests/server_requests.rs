@@ -5,7 +5,7 @@ use super::*;
 /// Agrees to every elicitation and knows nothing else.
 struct Agreeable;
 
-impl ServerRequests for Agreeable {
+impl ServerRequestHandler for Agreeable {
     fn capabilities(&self) -> Value {
         json!({ "elicitation": {} })
     }
@@ -46,7 +46,8 @@ async fn a_server_that_asks_for_input_gets_it() {
     let params = || Some(json!({ "name": "t", "arguments": {} }));
     let (asking, person) = (network(), ScriptedUser::consents());
     let client_of = |network: &Arc<ScriptedNetwork>| client(network, &person, Revision::V2026_07_28);
-    let answered = client_of(&asking).answering(Arc::new(Agreeable)).call("tools/call", params()).await.unwrap();
+    let answered =
+        client_of(&asking).with_request_handler(Arc::new(Agreeable)).call("tools/call", params()).await.unwrap();
     assert_eq!(answered["resultType"], "complete");
     // The first goes out twice: without a token and with it.
     let calls = sent(&asking, "tools/call");
@@ -63,7 +64,8 @@ async fn a_server_that_asks_for_input_gets_it() {
     let endless = endpoint(|message, _| {
         Reply::json(200, result(message, json!({ "resultType": "input_required", "inputRequests": {} })))
     });
-    let error = client_of(&endless).answering(Arc::new(Agreeable)).call("tools/call", params()).await.unwrap_err();
+    let error =
+        client_of(&endless).with_request_handler(Arc::new(Agreeable)).call("tools/call", params()).await.unwrap_err();
     assert_eq!(error.code(), "mcp.rounds");
     // Without a token, with it, and after each of 16 rounds.
     assert_eq!(sent(&endless, "tools/call").len(), 2 + 16);
@@ -80,7 +82,8 @@ async fn a_legacy_servers_requests_on_a_stream_are_answered() {
         (&Method::POST, None) => Reply::status(202),
         _ => legacy(message, request),
     });
-    let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25).answering(Arc::new(Agreeable));
+    let client =
+        client(&network, &ScriptedUser::consents(), Revision::V2025_11_25).with_request_handler(Arc::new(Agreeable));
     client.initialize().await.unwrap();
     let (stream, mut shown) = (client.open_stream().await.unwrap(), 0);
     client.answer_stream(stream, &mut |_| shown += 1).await.unwrap();
@@ -106,10 +109,11 @@ async fn a_legacy_servers_requests_are_answered() {
         None => Reply::status(202),
         _ => legacy(message, request),
     });
-    let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25).answering(Arc::new(Agreeable));
+    let client =
+        client(&network, &ScriptedUser::consents(), Revision::V2025_11_25).with_request_handler(Arc::new(Agreeable));
     client.initialize().await.unwrap();
     let mut shown = 0;
-    assert_eq!(client.call_observed("tools/call", None, &mut |_| shown += 1).await.unwrap(), "done");
+    assert_eq!(client.call_with_observer("tools/call", None, &mut |_| shown += 1).await.unwrap(), "done");
     assert_eq!(shown, 3);
     let messages = network.to(RESOURCE).into_iter().map(|request| serde_json::from_slice(&request.body).unwrap());
     let answers: Vec<Value> = messages.filter(|message: &Value| message.get("method").is_none()).collect();

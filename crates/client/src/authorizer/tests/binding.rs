@@ -37,7 +37,7 @@ async fn a_token_is_bound_where_both_sides_can() {
             _ => None,
         });
         let given = run(&network, &ScriptedUser::consents()).await;
-        let said = given.map(|token| token.is_bound()).map_err(|error| error.code());
+        let said = given.map(|token| token.is_dpop_bound()).map_err(|error| error.code());
         assert_eq!(said, outcome, "{challenge} {required} {binds}");
     }
 }

@@ -6,7 +6,8 @@ use portcullis_discovery::BoxFuture;
 
 use super::*;
 use crate::{
-    AuthorizationRequest, CredentialStore, InteractionError, MachineGrant, RedirectParameters, SignedOut, TokenKeeper,
+    AuthorizationRequest, CredentialStore, InteractionError, NonInteractiveGrant, RedirectParameters, SignOut,
+    TokenManager,
 };
 
 const ROOT: &str = "https://mcp.example.com";
@@ -78,7 +79,12 @@ async fn it_is_refused_by_default() {
     assert_eq!(authorizer.authorize(&start()).await.unwrap_err().code(), "client.broader_resource");
     assert_eq!((asked.questions(), asked.person.visits()), (1, 0));
 
-    let machine = Authorizer::machine(network, MachineGrant::ClientCredentials, clock(), AuthorizerSettings::default());
+    let machine = Authorizer::non_interactive(
+        network,
+        NonInteractiveGrant::ClientCredentials,
+        clock(),
+        AuthorizerSettings::default(),
+    );
     assert_eq!(machine.authorize(&start()).await.unwrap_err().code(), "client.broader_resource");
 }
 
@@ -90,7 +96,7 @@ async fn it_is_used_when_it_is_accepted() {
         let settings = AuthorizerSettings { accept_broader_resource: by_setting, ..AuthorizerSettings::default() };
         let authorizer = Authorizer::new(network.clone(), asked.clone(), clock(), settings);
         let token = authorizer.authorize(&start()).await.unwrap();
-        assert_eq!((token.resource().as_str(), token.start()), (ROOT, Some(&start())));
+        assert_eq!((token.resource().as_str(), token.start_url()), (ROOT, Some(&start())));
         assert_eq!(asked.questions(), questions);
         assert_eq!(query(&asked.person.last_visit())["resource"], ROOT);
         assert_eq!(form(&network.to(TOKEN_URL)[0])["resource"], ROOT);
@@ -117,17 +123,17 @@ async fn what_is_not_broader_is_not_asked_for() {
     assert!(authorizer(&unpublished, &ScriptedUser::consents(), settings).authorize(&start()).await.is_ok());
 }
 
-/// H4: a keeper asks once: the token that it replaces shows that the resource was accepted. A sign-out ends that.
+/// H4: a token_manager asks once: the token that it replaces shows that the resource was accepted. A sign-out ends that.
 #[tokio::test]
 async fn it_is_asked_once_until_the_sign_out() {
     let (asked, store) = (Asked::new(true), CredentialStore::in_memory());
     let settings = AuthorizerSettings { store: store.clone(), ..AuthorizerSettings::default() };
     let authorizer = Authorizer::new(broader(), asked.clone(), clock(), settings);
-    let keeper = TokenKeeper::new(start(), Arc::new(authorizer));
-    keeper.sign_in().await.unwrap();
-    keeper.sign_in().await.unwrap();
+    let token_manager = TokenManager::new(start(), Arc::new(authorizer));
+    token_manager.sign_in().await.unwrap();
+    token_manager.sign_in().await.unwrap();
     assert_eq!((asked.questions(), asked.person.visits()), (1, 2));
-    assert_eq!(keeper.sign_out().await.unwrap(), SignedOut::Forgotten);
-    keeper.sign_in().await.unwrap();
+    assert_eq!(token_manager.sign_out().await.unwrap(), SignOut::ForgottenLocally);
+    token_manager.sign_in().await.unwrap();
     assert_eq!((asked.questions(), asked.person.visits()), (2, 3));
 }

@@ -148,8 +148,8 @@ async fn more_scopes_need_a_new_registration() {
 const DOCUMENT: &str = "https://client.example/client.json";
 
 fn with_document() -> AuthorizerSettings {
-    let client_document = Some(portcullis_metadata::ClientIdUrl::parse(DOCUMENT).unwrap());
-    AuthorizerSettings { client_document, ..AuthorizerSettings::default() }
+    let client_id_url = Some(portcullis_metadata::ClientIdUrl::parse(DOCUMENT).unwrap());
+    AuthorizerSettings { client_id_url, ..AuthorizerSettings::default() }
 }
 
 /// H1: brought credentials, then the client's document where the server takes documents, then a registration.
@@ -159,7 +159,7 @@ async fn registration_goes_by_priority() {
     let takes = || but_metadata(|document| document["client_id_metadata_document_supported"] = true.into());
     let brought = || held(ISSUER, ClientAuthentication::None);
     let both = || AuthorizerSettings { credentials: brought().credentials, ..with_document() };
-    let unbound = crate::ClientDetails { client_id: "mine".into(), authentication: ClientAuthentication::None };
+    let unbound = crate::ClientInformation { client_id: "mine".into(), authentication: ClientAuthentication::None };
     let unbound = || AuthorizerSettings { client: Some(unbound.clone()), ..with_document() };
     for (network, settings, client_id, registrations) in [
         (takes(), both(), "mine", 0),
@@ -196,7 +196,7 @@ async fn a_token_belongs_to_its_client() {
 fn a_client_document_describes_a_public_client() {
     let url = || portcullis_metadata::ClientIdUrl::parse(DOCUMENT).unwrap();
     let redirect = Url::parse("http://127.0.0.1/callback").unwrap();
-    let document = crate::client_document(url(), "Mine", [&redirect]);
+    let document = crate::client_id_metadata_document(url(), "Mine", [&redirect]);
     let read = portcullis_metadata::ClientIdMetadataDocument::parse(&document.to_json(), &url()).unwrap();
     assert_eq!(read, document);
     let said: serde_json::Value = serde_json::from_slice(&document.to_json()).unwrap();
@@ -209,12 +209,12 @@ fn a_client_document_describes_a_public_client() {
         })
     );
     let web = Url::parse("https://client.example/callback").unwrap();
-    let web = crate::client_document(url(), "Mine", [&web]);
+    let web = crate::client_id_metadata_document(url(), "Mine", [&web]);
     assert_eq!(web.metadata.application_type.as_deref(), Some("web"));
 }
 
 /// A person who is asked for the client, and answers with one or with nothing.
-struct Knows(Arc<ScriptedUser>, Option<crate::ClientDetails>, std::sync::atomic::AtomicUsize);
+struct Knows(Arc<ScriptedUser>, Option<crate::ClientInformation>, std::sync::atomic::AtomicUsize);
 
 impl Interaction for Knows {
     fn redirect_uri(&self) -> &Url {
@@ -228,10 +228,10 @@ impl Interaction for Knows {
         self.0.authorize(request)
     }
 
-    fn client_details<'a>(
+    fn client_information<'a>(
         &'a self,
         issuer: &'a Issuer,
-    ) -> portcullis_discovery::BoxFuture<'a, Result<Option<crate::ClientDetails>, crate::InteractionError>> {
+    ) -> portcullis_discovery::BoxFuture<'a, Result<Option<crate::ClientInformation>, crate::InteractionError>> {
         assert_eq!(issuer.as_str(), ISSUER);
         self.2.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         Box::pin(async { Ok(self.1.clone()) })
@@ -245,7 +245,7 @@ async fn a_person_is_asked_for_the_client() {
     let network = || but_metadata(|document| drop(document.as_object_mut().unwrap().remove("registration_endpoint")));
     let ask = |details| Arc::new(Knows(ScriptedUser::consents(), details, std::sync::atomic::AtomicUsize::new(0)));
     let authentication = ClientAuthentication::Secret(Secret::new("quiet"));
-    let details = crate::ClientDetails { client_id: "typed".into(), authentication };
+    let details = crate::ClientInformation { client_id: "typed".into(), authentication };
 
     let (person, network_of_first) = (ask(Some(details)), network());
     let settings = AuthorizerSettings::default();

@@ -14,7 +14,7 @@ async fn only_the_owner_can_read_it() {
     use std::os::unix::fs::PermissionsExt as _;
 
     let scratch = ScratchDirectory::new();
-    let store = CredentialStore::at(scratch.path().join("deep/below"));
+    let store = CredentialStore::in_directory(scratch.path().join("deep/below"));
     write(&store, &token("hush")).await;
     let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(scratch.path().join("deep/below")), 0o700);
@@ -23,7 +23,7 @@ async fn only_the_owner_can_read_it() {
         assert_eq!(mode(path.clone()), 0o600, "{}", path.display());
     }
 
-    let store = CredentialStore::at(scratch.path());
+    let store = CredentialStore::in_directory(scratch.path());
     write(&store, &token("hush")).await;
     let file = entry_file(&scratch);
     for mode in [0o640, 0o604, 0o620] {
@@ -38,7 +38,7 @@ async fn only_the_owner_can_read_it() {
 #[tokio::test]
 async fn a_damaged_file_is_kept_aside() {
     let scratch = ScratchDirectory::new();
-    let store = CredentialStore::at(scratch.path());
+    let store = CredentialStore::in_directory(scratch.path());
     write(&store, &token("hush")).await;
     let (file, whole) = (entry_file(&scratch), fs::read_to_string(entry_file(&scratch)).unwrap());
     let damages = [
@@ -88,7 +88,7 @@ async fn a_damaged_file_is_kept_aside() {
 #[tokio::test]
 async fn a_damaged_file_troubles_its_own_resource_alone() {
     let scratch = ScratchDirectory::new();
-    let store = CredentialStore::at(scratch.path());
+    let store = CredentialStore::in_directory(scratch.path());
     write(&store, &token("damaged")).await;
     fs::write(entry_file(&scratch), "{").unwrap();
     let other = "https://other.example/mcp";
@@ -101,10 +101,10 @@ async fn a_damaged_file_troubles_its_own_resource_alone() {
 #[tokio::test]
 async fn what_the_file_system_refuses_is_told() {
     let scratch = ScratchDirectory::new();
-    let store = CredentialStore::at(scratch.path());
+    let store = CredentialStore::in_directory(scratch.path());
     write(&store, &token("hush")).await;
     let file = entry_file(&scratch);
-    assert_eq!(read(&CredentialStore::at(&file), RESOURCE).unwrap_err().code(), "store.io");
+    assert_eq!(read(&CredentialStore::in_directory(&file), RESOURCE).unwrap_err().code(), "store.io");
 
     let entry = store.lock_token(&token("any")).await.unwrap();
     entry.remove().unwrap();
@@ -142,7 +142,7 @@ async fn the_largest_entry_comes_back_whole() {
 #[tokio::test]
 async fn half_a_file_is_no_entry() {
     let scratch = ScratchDirectory::new();
-    let store = CredentialStore::at(scratch.path());
+    let store = CredentialStore::in_directory(scratch.path());
     write(&store, &token("old")).await;
     let beside = entry_file(&scratch).with_extension("tmp");
     fs::write(&beside, "{\"version\":1,\"acc").unwrap();

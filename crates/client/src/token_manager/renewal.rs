@@ -39,7 +39,7 @@ pub(super) async fn obtain(
     // The resource has another authorization server now, or calls itself otherwise. What was obtained for another URL
     // stays.
     let is_replaced = |before: &ResourceToken| {
-        before.start().is_none_or(|own| *own == start) && !CredentialStore::share_entry(before, &token)
+        before.start_url().is_none_or(|own| *own == start) && !CredentialStore::share_entry(before, &token)
     };
     if let Some(before) = before.filter(|before| is_replaced(before)) {
         store.lock_token(&before).await?.remove()?;
@@ -88,7 +88,7 @@ pub(super) async fn refresh(
 /// The refresh token will never work again, or not for this client.
 fn is_dead(error: &ClientError) -> bool {
     match error {
-        ClientError::Token(error) => {
+        ClientError::TokenRequest(error) => {
             matches!(error.error.as_str(), "invalid_grant" | "invalid_client" | "unauthorized_client")
         }
         ClientError::NoRegistration { .. } => true,

@@ -10,7 +10,7 @@ use crate::testing::METADATA_URL;
 #[tokio::test]
 async fn a_sign_out_revokes() {
     const REVOKE: &str = "https://auth.example.com/revoke";
-    for (endpoint, outcome) in [(true, SignedOut::Revoked), (false, SignedOut::Forgotten)] {
+    for (endpoint, outcome) in [(true, SignOut::Revoked), (false, SignOut::ForgottenLocally)] {
         let mut scene = Scene::new();
         let server = scene.server.clone();
         scene.network = ScriptedNetwork::new(move |request| match request.url.as_str() {
@@ -24,11 +24,11 @@ async fn a_sign_out_revokes() {
             _ => well_behaved(request),
         });
         let store = CredentialStore::in_memory();
-        let keeper = scene.keeper(store.clone());
-        assert_eq!(keeper.sign_out().await.unwrap(), SignedOut::WasNot);
-        keeper.sign_in().await.unwrap();
-        assert_eq!(keeper.sign_out().await.unwrap(), outcome);
-        assert!(text(&keeper).await.is_none() && store.tokens(keeper.start()).unwrap().is_empty());
+        let token_manager = scene.token_manager(store.clone());
+        assert_eq!(token_manager.sign_out().await.unwrap(), SignOut::NotSignedIn);
+        token_manager.sign_in().await.unwrap();
+        assert_eq!(token_manager.sign_out().await.unwrap(), outcome);
+        assert!(text(&token_manager).await.is_none() && store.tokens(token_manager.start_url()).unwrap().is_empty());
         assert!(store.knows(&Issuer::parse("https://auth.example.com").unwrap()));
         let revoked: Vec<_> = scene.network.to(REVOKE).iter().map(|request| form(request)["token"].clone()).collect();
         assert_eq!(revoked, if endpoint { vec!["r1", "t1"] } else { vec![] });
@@ -41,10 +41,10 @@ async fn a_sign_out_revokes() {
 async fn a_sign_out_tells_what_was_revoked() {
     const REVOKE: &str = "https://auth.example.com/revoke";
     for (error, kinds, outcome) in [
-        ("unsupported_token_type", "access_token", Ok(SignedOut::RefreshTokenRevoked)),
-        ("unsupported_token_type", "access_token refresh_token", Ok(SignedOut::Forgotten)),
+        ("unsupported_token_type", "access_token", Ok(SignOut::RefreshTokenRevoked)),
+        ("unsupported_token_type", "access_token refresh_token", Ok(SignOut::ForgottenLocally)),
         ("invalid_client", "access_token", Err("client.token")),
-        ("unsupported_token_type", "", Ok(SignedOut::Revoked)),
+        ("unsupported_token_type", "", Ok(SignOut::Revoked)),
     ] {
         let mut scene = Scene::new();
         let server = scene.server.clone();
@@ -61,10 +61,10 @@ async fn a_sign_out_tells_what_was_revoked() {
             TOKEN_URL => Some(server.token(request)),
             _ => well_behaved(request),
         });
-        let keeper = scene.keeper(CredentialStore::in_memory());
-        keeper.sign_in().await.unwrap();
-        assert_eq!(keeper.sign_out().await.map_err(|error| error.code()), outcome);
-        assert!(text(&keeper).await.is_none());
+        let token_manager = scene.token_manager(CredentialStore::in_memory());
+        token_manager.sign_in().await.unwrap();
+        assert_eq!(token_manager.sign_out().await.map_err(|error| error.code()), outcome);
+        assert!(text(&token_manager).await.is_none());
     }
 }
 
@@ -74,13 +74,13 @@ async fn a_sign_out_tells_what_was_revoked() {
 async fn a_sign_out_by_another_program_is_not_undone() {
     let scene = Scene::new();
     let store = CredentialStore::in_memory();
-    let (bridge, other) = (scene.keeper(store.clone()), scene.keeper(store.clone()));
+    let (bridge, other) = (scene.token_manager(store.clone()), scene.token_manager(store.clone()));
     bridge.sign_in().await.unwrap();
-    assert_eq!(other.sign_out().await.unwrap(), SignedOut::Forgotten);
+    assert_eq!(other.sign_out().await.unwrap(), SignOut::ForgottenLocally);
     for now in [1_250, 9_000] {
         scene.clock.set_unix(UnixTime::from_secs(now));
         let _ = text(&bridge).await;
         assert_eq!(scene.server.counts(), (1, 0), "{now}");
-        assert!(store.tokens(bridge.start()).unwrap().is_empty(), "{now}");
+        assert!(store.tokens(bridge.start_url()).unwrap().is_empty(), "{now}");
     }
 }

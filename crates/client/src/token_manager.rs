@@ -7,13 +7,13 @@ use portcullis_metadata::{AccessToken, Clock, Scopes, SystemClock};
 use tokio::sync::Mutex;
 
 use crate::{
-    Authorizer, ClientError, ResourceToken, Revoked, StartUrl, resource_challenge::ResourceChallenge, store::noticed,
+    Authorizer, ClientError, ResourceToken, Revocation, StartUrl, resource_challenge::ResourceChallenge, store::noticed,
 };
 
-mod operation;
 mod renewal;
+mod request_authorization;
 
-pub use operation::Operation;
+pub use request_authorization::RequestAuthorization;
 
 use renewal::{Refreshed, obtain, refresh, stored};
 
@@ -22,7 +22,7 @@ use renewal::{Refreshed, obtain, refresh, stored};
 ///
 /// Of the requests that find at the same time that there is no token, one gets it and the others wait for it; so do
 /// other processes on the same store. A refreshed token never takes the place of a newer one.
-pub struct TokenKeeper {
+pub struct TokenManager {
     start: StartUrl,
     source: Source,
     held: RwLock<Held>,
@@ -46,42 +46,42 @@ struct Held {
 
 /// What became of a sign-out: of several tokens, of the one that the authorization server did least for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SignedOut {
+pub enum SignOut {
     /// There was no token.
-    WasNot,
+    NotSignedIn,
     /// The token is forgotten, and the authorization server revoked it.
     Revoked,
     /// The token is forgotten, and the authorization server revoked the refresh token. Access tokens of this kind it
     /// revokes none, so that this one lives until its end.
     RefreshTokenRevoked,
     /// The token is forgotten here. The authorization server revokes none, so that it lives until its end.
-    Forgotten,
+    ForgottenLocally,
 }
 
-impl From<Revoked> for SignedOut {
-    fn from(revoked: Revoked) -> Self {
-        match revoked {
-            Revoked::Whole => Self::Revoked,
-            Revoked::RefreshToken => Self::RefreshTokenRevoked,
-            Revoked::Nothing => Self::Forgotten,
+impl From<Revocation> for SignOut {
+    fn from(revocation: Revocation) -> Self {
+        match revocation {
+            Revocation::Complete => Self::Revoked,
+            Revocation::RefreshTokenOnly => Self::RefreshTokenRevoked,
+            Revocation::NotSupported => Self::ForgottenLocally,
         }
     }
 }
 
-impl TokenKeeper {
-    /// A keeper that looks into the authorizer's store first.
+impl TokenManager {
+    /// A token_manager that looks into the authorizer's store first.
     pub fn new(start: StartUrl, authorizer: Arc<Authorizer>) -> Self {
         Self::from(start, Source::Authorizer(authorizer))
     }
 
-    /// A keeper of a token that the caller got elsewhere, from the environment for instance. It is sent to the origin
+    /// A token_manager of a token that the caller got elsewhere, from the environment for instance. It is sent to the origin
     /// of `start` alone, as a bearer token, and is never refreshed: when the resource refuses it, that stands.
-    pub fn given(start: StartUrl, token: AccessToken) -> Self {
+    pub fn with_access_token(start: StartUrl, token: AccessToken) -> Self {
         Self::from(start, Source::Given(token))
     }
 
-    /// A keeper without a token and without a way to get one, for resources that want none, or other credentials.
-    pub fn without(start: StartUrl) -> Self {
+    /// A token_manager without a token and without a way to get one, for resources that want none, or other credentials.
+    pub fn unauthenticated(start: StartUrl) -> Self {
         Self::from(start, Source::Nothing)
     }
 
@@ -90,7 +90,7 @@ impl TokenKeeper {
     }
 
     /// The URL that it keeps the token for.
-    pub fn start(&self) -> &StartUrl {
+    pub fn start_url(&self) -> &StartUrl {
         &self.start
     }
 
@@ -118,7 +118,7 @@ impl TokenKeeper {
         if !token.is_due(authorizer.clock().unix()) {
             return Ok(Some(token));
         }
-        let is_over = token.is_over(authorizer.clock().unix());
+        let is_over = token.is_expired(authorizer.clock().unix());
         let _one_at_a_time = match self.renewing.try_lock() {
             Ok(turn) => turn,
             // Somebody is at it, and may have to wait for a person.
@@ -144,7 +144,7 @@ impl TokenKeeper {
     /// Gets a new token, whatever there is: asks the resource for its challenge and the person for consent.
     ///
     /// # Errors
-    /// As [`Authorizer::authorize`]; [`ClientError::NotChallenged`] also where this keeper cannot get tokens.
+    /// As [`Authorizer::authorize`]; [`ClientError::NotChallenged`] also where this token_manager cannot get tokens.
     pub async fn sign_in(&self) -> Result<Arc<ResourceToken>, ClientError> {
         let Source::Authorizer(authorizer) = &self.source else {
             return Err(ClientError::NotChallenged { status: http::StatusCode::OK });
@@ -161,8 +161,8 @@ impl TokenKeeper {
     ///
     /// # Errors
     /// When the store cannot be used, and when a revocation fails: the tokens are forgotten then too.
-    pub async fn sign_out(&self) -> Result<SignedOut, ClientError> {
-        let Source::Authorizer(authorizer) = &self.source else { return Ok(SignedOut::WasNot) };
+    pub async fn sign_out(&self) -> Result<SignOut, ClientError> {
+        let Source::Authorizer(authorizer) = &self.source else { return Ok(SignOut::NotSignedIn) };
         let _one_at_a_time = self.renewing.lock().await;
         let mut forgotten = Vec::new();
         while let Some(token) = self.look(authorizer)? {
@@ -172,9 +172,9 @@ impl TokenKeeper {
             *self.held.write().unwrap_or_else(PoisonError::into_inner) = Held::default();
             forgotten.push(latest);
         }
-        let mut outcome = Ok(SignedOut::WasNot);
+        let mut outcome = Ok(SignOut::NotSignedIn);
         for token in forgotten {
-            let revoked = authorizer.revoke(&self.start, &token).await.map(SignedOut::from);
+            let revoked = authorizer.revoke(&self.start, &token).await.map(SignOut::from);
             outcome = match (outcome, revoked) {
                 (Err(error), _) | (_, Err(error)) => Err(error),
                 (Ok(one), Ok(other)) => Ok(one.max(other)),
@@ -184,8 +184,8 @@ impl TokenKeeper {
     }
 
     /// One request, and what to do when the resource refuses it.
-    pub fn operation(self: &Arc<Self>) -> Operation {
-        Operation::new(self.clone())
+    pub fn request_authorization(self: &Arc<Self>) -> RequestAuthorization {
+        RequestAuthorization::new(self.clone())
     }
 
     /// The token in use, else the store's first.
@@ -219,7 +219,7 @@ impl TokenKeeper {
         }
         let (now, refused) = (authorizer.clock().unix(), used.cloned());
         let is_newer = move |token: &ResourceToken| {
-            !token.is_over(now) && !refused.as_ref().is_some_and(|used| token.is_same(used))
+            !token.is_expired(now) && !refused.as_ref().is_some_and(|used| token.is_same(used))
         };
         self.obtain(authorizer, challenge, used.cloned(), is_newer).await?;
         Ok(true)
@@ -247,7 +247,7 @@ impl TokenKeeper {
             return Ok(false);
         }
         let (now, before, serves) = (authorizer.clock().unix(), self.current(), covers.clone());
-        let serves = move |token: &ResourceToken| !token.is_over(now) && serves(token);
+        let serves = move |token: &ResourceToken| !token.is_expired(now) && serves(token);
         match self.obtain(authorizer, &challenge.with_scopes(missing), before.clone(), serves).await {
             Ok(token) if covers(&token) => Ok(true),
             Ok(token) => {
@@ -276,7 +276,7 @@ impl TokenKeeper {
         let asked = before.as_ref().map_or_else(Scopes::empty, |before| without(before.asked(), Some(&refused)));
         // A person who is at it is not stopped because a request's time is over: the next one finds the token.
         let under_way = obtain(authorizer.clone(), self.start.clone(), challenge.with_scopes(&asked), before, will_do);
-        let token = tokio::spawn(under_way).await.map_err(|_| ClientError::Interrupted)??;
+        let token = tokio::spawn(under_way).await.map_err(|_| ClientError::TaskEnded)??;
         self.set_current(token.clone());
         Ok(token)
     }
@@ -293,7 +293,7 @@ impl TokenKeeper {
         }
         // Whoever waits for it may give up. What the server rotates has to be written down all the same.
         let under_way = tokio::spawn(refresh(authorizer.clone(), self.start.clone(), token.clone()));
-        match under_way.await.map_err(|_| ClientError::Interrupted)?? {
+        match under_way.await.map_err(|_| ClientError::TaskEnded)?? {
             Refreshed::Newer(newer) => {
                 self.set_current(newer.clone());
                 Ok(Some(newer))
@@ -309,7 +309,7 @@ impl TokenKeeper {
     fn is_replaced(&self, authorizer: &Arc<Authorizer>, used: Option<&Arc<ResourceToken>>) -> bool {
         let now = authorizer.clock().unix();
         self.current()
-            .is_some_and(|current| !current.is_over(now) && !used.is_some_and(|used| Arc::ptr_eq(&current, used)))
+            .is_some_and(|current| !current.is_expired(now) && !used.is_some_and(|used| Arc::ptr_eq(&current, used)))
     }
 
     /// Takes a token out of use that the resource refuses although it is new.
@@ -340,7 +340,7 @@ impl TokenKeeper {
 /// The person or the server does not want to grant the scopes.
 fn is_refusal(error: &ClientError) -> bool {
     let error = match error {
-        ClientError::Token(error) | ClientError::Redirect(crate::RedirectError::Denied(error)) => error,
+        ClientError::TokenRequest(error) | ClientError::Redirect(crate::RedirectError::Denied(error)) => error,
         _ => return false,
     };
     matches!(error.error.as_str(), "access_denied" | "invalid_scope")
@@ -352,9 +352,9 @@ fn without(scopes: &Scopes, taken: Option<&Scopes>) -> Scopes {
     Scopes::from_names(left).unwrap_or_default()
 }
 
-impl fmt::Debug for TokenKeeper {
+impl fmt::Debug for TokenManager {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TokenKeeper").field("token", &self.current()).finish_non_exhaustive()
+        f.debug_struct("TokenManager").field("token", &self.current()).finish_non_exhaustive()
     }
 }
 

@@ -90,20 +90,20 @@ impl Scene {
         Self { server, network, person: ScriptedUser::consents(), clock: clock() }
     }
 
-    fn keeper(&self, store: CredentialStore) -> Arc<TokenKeeper> {
+    fn token_manager(&self, store: CredentialStore) -> Arc<TokenManager> {
         let settings = AuthorizerSettings { store, ..AuthorizerSettings::default() };
         let authorizer = Authorizer::new(self.network.clone(), self.person.clone(), self.clock.clone(), settings);
-        Arc::new(TokenKeeper::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)))
+        Arc::new(TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)))
     }
 }
 
-async fn text(keeper: &TokenKeeper) -> Option<String> {
-    keeper.token().await.unwrap().map(|token| token.access_token().secret().to_owned())
+async fn text(token_manager: &TokenManager) -> Option<String> {
+    token_manager.token().await.unwrap().map(|token| token.access_token().secret().to_owned())
 }
 
-async fn send(operation: &mut Operation) -> Option<String> {
+async fn send(authorization: &mut RequestAuthorization) -> Option<String> {
     let mut headers = HeaderMap::from_iter([(header::AUTHORIZATION, HeaderValue::from_static("Basic other"))]);
-    operation.authorize(&Method::GET, &Url::parse(RESOURCE).unwrap(), &mut headers).await.unwrap();
+    authorization.authorize(&Method::GET, &Url::parse(RESOURCE).unwrap(), &mut headers).await.unwrap();
     headers.get(header::AUTHORIZATION).map(|value| value.to_str().unwrap().to_owned())
 }
 
@@ -121,16 +121,16 @@ fn few(scopes: &str) -> HeaderMap {
 #[tokio::test]
 async fn a_401_is_helped_once() {
     let scene = Scene::new();
-    let keeper = scene.keeper(CredentialStore::in_memory());
-    keeper.sign_in().await.unwrap();
-    let mut operation = keeper.operation();
-    assert_eq!(send(&mut operation).await.as_deref(), Some("Bearer t1"));
-    assert!(operation.again(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
-    assert_eq!(send(&mut operation).await.as_deref(), Some("Bearer t2"));
-    assert!(!operation.again(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
+    let token_manager = scene.token_manager(CredentialStore::in_memory());
+    token_manager.sign_in().await.unwrap();
+    let mut authorization = token_manager.request_authorization();
+    assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer t1"));
+    assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
+    assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer t2"));
+    assert!(!authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
     assert_eq!((scene.server.counts(), scene.person.visits()), ((2, 1), 1));
     for status in [StatusCode::OK, StatusCode::FORBIDDEN, StatusCode::NOT_FOUND] {
-        assert!(!operation.again(status, &refusal("")).await.unwrap());
+        assert!(!authorization.should_retry(status, &refusal("")).await.unwrap());
     }
 }
 
@@ -138,19 +138,22 @@ async fn a_401_is_helped_once() {
 #[tokio::test]
 async fn a_replaced_token_is_not_replaced_again() {
     let (scene, scratch) = (Scene::new(), ScratchDirectory::new());
-    let (first, second) =
-        (scene.keeper(CredentialStore::at(scratch.path())), scene.keeper(CredentialStore::at(scratch.path())));
+    let (first, second) = (
+        scene.token_manager(CredentialStore::in_directory(scratch.path())),
+        scene.token_manager(CredentialStore::in_directory(scratch.path())),
+    );
     first.sign_in().await.unwrap();
-    let (mut one, mut same, mut other) = (first.operation(), first.operation(), second.operation());
-    for operation in [&mut one, &mut same, &mut other] {
-        assert_eq!(send(operation).await.as_deref(), Some("Bearer t1"));
+    let (mut one, mut same, mut other) =
+        (first.request_authorization(), first.request_authorization(), second.request_authorization());
+    for authorization in [&mut one, &mut same, &mut other] {
+        assert_eq!(send(authorization).await.as_deref(), Some("Bearer t1"));
     }
-    for operation in [&mut one, &mut same, &mut other] {
-        assert!(operation.again(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
-        assert_eq!(send(operation).await.as_deref(), Some("Bearer t2"));
+    for authorization in [&mut one, &mut same, &mut other] {
+        assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
+        assert_eq!(send(authorization).await.as_deref(), Some("Bearer t2"));
     }
     assert_eq!(scene.server.counts(), (2, 1));
-    // For the sign-in, for the one that refreshed, and for the other process. Who shares the keeper asked nobody.
+    // For the sign-in, for the one that refreshed, and for the other process. Who shares the token_manager asked nobody.
     assert_eq!(scene.network.to(PRM_URL).len(), 3);
 }
 
@@ -158,13 +161,13 @@ async fn a_replaced_token_is_not_replaced_again() {
 #[tokio::test]
 async fn one_asks_for_all_processes() {
     let (scene, scratch) = (Scene::new(), ScratchDirectory::new());
-    let keepers: Vec<_> = (0..3).map(|_| scene.keeper(CredentialStore::at(scratch.path()))).collect();
-    let all = keepers.into_iter().map(|keeper| {
+    let keepers: Vec<_> = (0..3).map(|_| scene.token_manager(CredentialStore::in_directory(scratch.path()))).collect();
+    let all = keepers.into_iter().map(|token_manager| {
         tokio::spawn(async move {
-            let mut operation = keeper.operation();
-            assert_eq!(send(&mut operation).await, None);
-            assert!(operation.again(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
-            send(&mut operation).await
+            let mut authorization = token_manager.request_authorization();
+            assert_eq!(send(&mut authorization).await, None);
+            assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
+            send(&mut authorization).await
         })
     });
     for one in all.collect::<Vec<_>>() {
@@ -177,20 +180,20 @@ async fn one_asks_for_all_processes() {
 #[tokio::test]
 async fn a_sign_in_outlives_its_waiter() {
     let scene = Scene::new();
-    let keeper = scene.keeper(CredentialStore::in_memory());
+    let token_manager = scene.token_manager(CredentialStore::in_memory());
     {
-        let mut operation = keeper.operation();
+        let mut authorization = token_manager.request_authorization();
         let headers = refusal("");
-        let given_up = operation.again(StatusCode::UNAUTHORIZED, &headers);
+        let given_up = authorization.should_retry(StatusCode::UNAUTHORIZED, &headers);
         tokio::pin!(given_up);
         assert!(
             std::future::poll_fn(|context| std::task::Poll::Ready(given_up.as_mut().poll(context))).await.is_pending()
         );
     }
-    let mut operation = keeper.operation();
-    assert_eq!(send(&mut operation).await, None);
-    assert!(operation.again(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
-    assert_eq!(send(&mut operation).await.as_deref(), Some("Bearer t1"));
+    let mut authorization = token_manager.request_authorization();
+    assert_eq!(send(&mut authorization).await, None);
+    assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
+    assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer t1"));
     assert_eq!((scene.server.counts(), scene.person.visits()), ((1, 0), 1));
 }
 
@@ -198,18 +201,18 @@ async fn a_sign_in_outlives_its_waiter() {
 #[tokio::test]
 async fn a_given_token_takes_the_place_of_a_flow() {
     let start = StartUrl::parse(RESOURCE).unwrap();
-    let keeper = Arc::new(TokenKeeper::given(start, AccessToken::new("given")));
-    let mut operation = keeper.operation();
-    assert_eq!(send(&mut operation).await.as_deref(), Some("Bearer given"));
-    assert!(!operation.again(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
-    assert!(!operation.again(StatusCode::FORBIDDEN, &few("a")).await.unwrap());
+    let token_manager = Arc::new(TokenManager::with_access_token(start, AccessToken::new("given")));
+    let mut authorization = token_manager.request_authorization();
+    assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer given"));
+    assert!(!authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
+    assert!(!authorization.should_retry(StatusCode::FORBIDDEN, &few("a")).await.unwrap());
     for elsewhere in ["https://evil.example/mcp", "http://mcp.example.com/mcp"] {
         let mut headers = HeaderMap::new();
-        operation.authorize(&Method::GET, &Url::parse(elsewhere).unwrap(), &mut headers).await.unwrap();
+        authorization.authorize(&Method::GET, &Url::parse(elsewhere).unwrap(), &mut headers).await.unwrap();
         assert!(headers.is_empty(), "{elsewhere}");
     }
-    assert!(keeper.current().is_none() && keeper.token().await.unwrap().is_none());
-    assert_eq!(format!("{keeper:?}"), "TokenKeeper { token: None, .. }");
+    assert!(token_manager.current().is_none() && token_manager.token().await.unwrap().is_none());
+    assert_eq!(format!("{token_manager:?}"), "TokenManager { token: None, .. }");
 }
 
 /// H3: when the resource names another authorization server, the client registers there, shows it nothing of the first,
@@ -243,16 +246,16 @@ async fn another_server_means_another_registration() {
         let issuer = if has_moved.load(Ordering::Relaxed) { OTHER } else { "https://auth.example.com" };
         format!("code=the-code&state={state}&iss={issuer}")
     });
-    let keeper = scene.keeper(CredentialStore::at(scratch.path()));
-    keeper.sign_in().await.unwrap();
+    let token_manager = scene.token_manager(CredentialStore::in_directory(scratch.path()));
+    token_manager.sign_in().await.unwrap();
     moved.store(true, Ordering::Relaxed);
-    let mut operation = keeper.operation();
-    send(&mut operation).await;
-    assert!(operation.again(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
-    assert_eq!(send(&mut operation).await.as_deref(), Some("Bearer other"));
+    let mut authorization = token_manager.request_authorization();
+    send(&mut authorization).await;
+    assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
+    assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer other"));
     // The first server's refresh token went nowhere.
     assert_eq!(scene.server.counts(), (1, 0));
-    let left = CredentialStore::at(scratch.path()).tokens(keeper.start()).unwrap();
+    let left = CredentialStore::in_directory(scratch.path()).tokens(token_manager.start_url()).unwrap();
     assert_eq!(left.iter().map(|token| token.issuer().as_str()).collect::<Vec<_>>(), [OTHER]);
 }
 
@@ -271,8 +274,8 @@ async fn a_forgotten_client_is_registered_again() {
             TOKEN_URL => Some(Reply::json(401, r#"{"error":"invalid_client"}"#)),
             _ => well_behaved(request),
         });
-        let keeper = scene.keeper(CredentialStore::in_memory());
-        assert_eq!(keeper.sign_in().await.map(|_| ()).map_err(|error| error.code()), outcome);
+        let token_manager = scene.token_manager(CredentialStore::in_memory());
+        assert_eq!(token_manager.sign_in().await.map(|_| ()).map_err(|error| error.code()), outcome);
         assert_eq!(scene.network.to(REGISTRATION_URL).len(), registrations);
     }
 }
@@ -281,14 +284,14 @@ async fn a_forgotten_client_is_registered_again() {
 #[tokio::test]
 async fn a_damaged_entry_is_no_token() {
     let (scene, scratch) = (Scene::new(), ScratchDirectory::new());
-    scene.keeper(CredentialStore::at(scratch.path())).sign_in().await.unwrap();
+    scene.token_manager(CredentialStore::in_directory(scratch.path())).sign_in().await.unwrap();
     for entry in std::fs::read_dir(scratch.path()).unwrap() {
         std::fs::write(entry.unwrap().path(), "{").unwrap();
     }
-    let keeper = scene.keeper(CredentialStore::at(scratch.path()));
-    assert_eq!(text(&keeper).await, None);
-    keeper.sign_in().await.unwrap();
-    assert_eq!(text(&scene.keeper(CredentialStore::at(scratch.path()))).await.as_deref(), Some("t2"));
+    let token_manager = scene.token_manager(CredentialStore::in_directory(scratch.path()));
+    assert_eq!(text(&token_manager).await, None);
+    token_manager.sign_in().await.unwrap();
+    assert_eq!(text(&scene.token_manager(CredentialStore::in_directory(scratch.path()))).await.as_deref(), Some("t2"));
     let kept = std::fs::read_dir(scratch.path()).unwrap();
     let kept = kept.filter(|entry| entry.as_ref().unwrap().path().display().to_string().contains("corrupted"));
     assert_eq!(kept.count(), 2);
