@@ -59,7 +59,7 @@ impl Scripted {
 struct HandClock(AtomicU64);
 
 impl Clock for HandClock {
-    fn unix(&self) -> UnixTime {
+    fn now(&self) -> UnixTime {
         UnixTime::from_secs(1_800_000_000 + self.0.load(Ordering::SeqCst))
     }
 
@@ -95,7 +95,7 @@ impl Bench {
         let request_id = RequestId::generate();
         self.audit.decided(&Decision {
             request_id: &request_id,
-            time: self.clock.unix(),
+            time: self.clock.now(),
             method: &Method::POST,
             path,
             status: StatusCode::OK,
