@@ -127,7 +127,7 @@ impl Report {
     pub(crate) fn start<B>(resource: Arc<ProtectedResource>, request: &Request<B>) -> Self {
         Self {
             request_id: RequestId::generate(),
-            time: resource.clock.unix(),
+            time: resource.clock.now(),
             started: resource.clock.monotonic(),
             method: request.method().clone(),
             path: request.uri().path_and_query().cloned(),

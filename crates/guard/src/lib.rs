@@ -31,14 +31,14 @@
 //! use http::{Request, Response, StatusCode};
 //! use portcullis_guard::{Authentication, Caller, GuardLayer, GuardSettings, ProtectedResource};
 //! use portcullis_metadata::{ProtectedResourceMetadata, ResourceUri, Scopes};
-//! use portcullis_testkit::{FakeIssuer, Forge, ManualClock};
+//! use portcullis_testkit::{ScriptedFetch, TestIssuer, ManualClock};
 //! use portcullis_verifier::{IssuerSettings, TrustedIssuer, Verifier, VerifierSettings};
 //! use tower::{Layer, ServiceExt, service_fn};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let forge = Forge::new("https://auth.example.com").with_resource("https://api.example.com/");
-//! let (fetch, clock) = (FakeIssuer::new(), Arc::new(ManualClock::new()));
+//! let forge = TestIssuer::new("https://auth.example.com").with_resource("https://api.example.com/");
+//! let (fetch, clock) = (ScriptedFetch::new(), Arc::new(ManualClock::new()));
 //! fetch.publish(&forge);
 //!
 //! let resource = ResourceUri::parse("https://api.example.com/")?;

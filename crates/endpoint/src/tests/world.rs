@@ -19,7 +19,7 @@ use portcullis_jose::{Algorithm, AlgorithmSet};
 use portcullis_mcp::Era;
 use portcullis_metadata::{JwkSet, ProtectedResourceMetadata, ResourceUri, Scopes};
 use portcullis_session::{EndReason, Session, SessionKey, SessionObserver, SessionSettings, SessionStore};
-use portcullis_testkit::{FakeIssuer, Forge, ManualClock, TokenBuilder};
+use portcullis_testkit::{ManualClock, ScriptedFetch, TestIssuer, TokenBuilder};
 use portcullis_verifier::{IssuerSettings, KeySource, TrustedIssuer, Verifier, VerifierSettings};
 use serde_json::{Value, json};
 use tower::ServiceExt;
@@ -35,7 +35,7 @@ pub(super) const CHALLENGE_START: &str = "Bearer realm=\"mcp.example.com\"";
 
 /// A guarded endpoint with everything around it that a test may look at.
 pub(super) struct World {
-    pub(super) forge: Forge,
+    pub(super) forge: TestIssuer,
     pub(super) clock: ManualClock,
     pub(super) sessions: SessionStore,
     pub(super) settings: EndpointSettings,
@@ -102,8 +102,9 @@ impl World {
         change_guard: impl FnOnce(&mut GuardSettings),
     ) -> Self {
         let clock = ManualClock::new();
-        let forge = Forge::new("https://issuer.example").with_algorithm(Algorithm::Es256).with_clock(clock.clone());
-        let resource = ResourceUri::parse(Forge::RESOURCE).unwrap();
+        let forge =
+            TestIssuer::new("https://issuer.example").with_algorithm(Algorithm::Es256).with_clock(clock.clone());
+        let resource = ResourceUri::parse(TestIssuer::RESOURCE).unwrap();
         let log = Arc::new(Log::default());
         let authentication = match required_scopes {
             Some(_) => Authentication::Required(verifier(&forge, &resource, &clock, change)),
@@ -222,7 +223,7 @@ impl World {
 }
 
 fn verifier(
-    forge: &Forge,
+    forge: &TestIssuer,
     resource: &ResourceUri,
     clock: &ManualClock,
     change: impl FnOnce(&mut IssuerSettings),
@@ -232,7 +233,7 @@ fn verifier(
     issuer.keys = KeySource::Fixed(JwkSet::parse(forge.jwks_json().as_bytes()).unwrap());
     change(&mut issuer);
     let control = tokio::runtime::Handle::current();
-    let issuer = TrustedIssuer::new(issuer, Arc::new(FakeIssuer::new()), Arc::new(clock.clone()), control).unwrap();
+    let issuer = TrustedIssuer::new(issuer, Arc::new(ScriptedFetch::new()), Arc::new(clock.clone()), control).unwrap();
     Verifier::new(VerifierSettings::new(resource.clone()), vec![issuer], Arc::new(clock.clone())).unwrap()
 }
 

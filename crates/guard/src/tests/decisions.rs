@@ -5,7 +5,7 @@ use std::{
 };
 
 use http::{Method, Request, Response, StatusCode};
-use portcullis_testkit::FakeIssuer;
+use portcullis_testkit::ScriptedFetch;
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -112,7 +112,7 @@ impl Service<Request<()>> for Never {
 /// J1: a request whose client went away is told once, whether it waited for the issuer or the service.
 #[tokio::test]
 async fn a_client_that_goes_away_is_told() {
-    let issuer = FakeIssuer::new();
+    let issuer = ScriptedFetch::new();
     let waiting = Setup::fetching(&issuer);
     issuer.publish(&waiting.forge);
     let gate = issuer.hang(waiting.forge.metadata_url());

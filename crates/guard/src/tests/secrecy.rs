@@ -5,7 +5,7 @@ use std::{
 };
 
 use http::Method;
-use portcullis_testkit::{FakeIssuer, ManualClock};
+use portcullis_testkit::{ManualClock, ScriptedFetch};
 use tower_layer::Layer;
 
 use super::support::{Inner, Setup, With, request};
@@ -36,7 +36,7 @@ async fn the_log_tells_the_reason_and_no_secret() {
         .with_writer(move || writer.clone())
         .finish();
     let _default = tracing::subscriber::set_default(subscriber);
-    let issuer = FakeIssuer::new();
+    let issuer = ScriptedFetch::new();
     let mut setup = Setup::fetching(&issuer).require("read");
     issuer.publish(&setup.forge);
     setup.settings.sink = Arc::new(TracingSink);

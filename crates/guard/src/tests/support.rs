@@ -10,7 +10,7 @@ use std::{
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header::WWW_AUTHENTICATE};
 use http_body_util::BodyExt;
 use portcullis_metadata::{Challenge, JwkSet, ProtectedResourceMetadata, ResourceUri, Scopes, parse_challenges};
-use portcullis_testkit::{FakeIssuer, Forge, ManualClock};
+use portcullis_testkit::{ManualClock, ScriptedFetch, TestIssuer};
 use portcullis_verifier::{
     IntrospectionSettings, IssuerSettings, KeySource, TrustedIssuer, Validation, Verifier, VerifierSettings,
 };
@@ -30,7 +30,7 @@ pub(super) const METADATA_PATH: &str = "/.well-known/oauth-protected-resource/mc
 pub(super) const ROOT_PATH: &str = "/.well-known/oauth-protected-resource";
 
 pub(super) struct Setup {
-    pub(super) forge: Forge,
+    pub(super) forge: TestIssuer,
     pub(super) clock: ManualClock,
     pub(super) sink: Arc<Recorder>,
     pub(super) inner: Inner,
@@ -166,25 +166,30 @@ impl Setup {
     }
 
     pub(super) fn at(resource: &str) -> Self {
-        let forge = Forge::new("https://issuer.example").with_resource(resource);
+        let forge = TestIssuer::new("https://issuer.example").with_resource(resource);
         let jwks = JwkSet::parse(forge.jwks_json().as_bytes()).unwrap();
-        Self::with_issuer(resource, forge, FakeIssuer::new(), |issuer| issuer.keys = KeySource::Fixed(jwks))
+        Self::with_issuer(resource, forge, ScriptedFetch::new(), |issuer| issuer.keys = KeySource::Fixed(jwks))
     }
 
     /// With an issuer whose keys have to be fetched.
-    pub(super) fn fetching(issuer: &FakeIssuer) -> Self {
-        let forge = Forge::new("https://issuer.example").with_resource(RESOURCE);
+    pub(super) fn fetching(issuer: &ScriptedFetch) -> Self {
+        let forge = TestIssuer::new("https://issuer.example").with_resource(RESOURCE);
         Self::with_issuer(RESOURCE, forge, issuer.clone(), |_| {})
     }
 
     /// With an issuer that is asked about every token.
-    pub(super) fn introspecting(issuer: &FakeIssuer) -> Self {
-        let forge = Forge::new("https://issuer.example").with_resource(RESOURCE);
+    pub(super) fn introspecting(issuer: &ScriptedFetch) -> Self {
+        let forge = TestIssuer::new("https://issuer.example").with_resource(RESOURCE);
         let validation = Validation::Introspection(IntrospectionSettings::new("portcullis"));
         Self::with_issuer(RESOURCE, forge, issuer.clone(), |issuer| issuer.validation = validation)
     }
 
-    fn with_issuer(resource: &str, forge: Forge, issuer: FakeIssuer, change: impl FnOnce(&mut IssuerSettings)) -> Self {
+    fn with_issuer(
+        resource: &str,
+        forge: TestIssuer,
+        issuer: ScriptedFetch,
+        change: impl FnOnce(&mut IssuerSettings),
+    ) -> Self {
         let clock = ManualClock::new();
         let shared = Arc::new(clock.clone());
         let resource = ResourceUri::parse(resource).unwrap();

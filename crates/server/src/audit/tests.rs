@@ -59,7 +59,7 @@ impl Scripted {
 struct HandClock(AtomicU64);
 
 impl Clock for HandClock {
-    fn unix(&self) -> UnixTime {
+    fn now(&self) -> UnixTime {
         UnixTime::from_secs(1_800_000_000 + self.0.load(Ordering::SeqCst))
     }
 
@@ -93,7 +93,7 @@ impl Bench {
 
     fn decide_about(&self, path: &str, code: Option<&'static str>, operation: Option<&Operation>) {
         let request_id = RequestId::generate();
-        let (time, target) = (self.clock.unix(), (&Method::POST, path));
+        let (time, target) = (self.clock.now(), (&Method::POST, path));
         let mut decision = Decision::new(&request_id, time, target, StatusCode::OK, &self.resource);
         decision.code = code;
         decision.operation = operation;
