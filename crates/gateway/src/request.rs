@@ -92,7 +92,7 @@ impl RequestRules {
         if let Some(public) = &self.public {
             public.add(&mut head, client_address);
         }
-        head.finish(body).with_room(headers)
+        head.finish(body)
     }
 
     /// Repeats the headers that the upstream gets as they came.

@@ -16,6 +16,7 @@
 //! | authorization | [`PkceVerifier`], [`PkceChallenge`], [`check_response_issuer`] | RFC 7636, 9207 |
 //! | media types | [`is_event_stream`], [`has_media_type`] | RFC 9110 |
 //! | patterns and time | [`wildcard_matches`], [`Clock`], [`UnixTime`] | |
+//! | access tokens in queries | [`has_access_token_parameter`], [`query_parameter_name`] | RFC 6750 |
 //!
 //! # Example
 //!
@@ -63,6 +64,7 @@ mod discovery;
 mod identifier;
 mod json;
 mod media_type;
+mod query;
 mod secret;
 mod time;
 mod untrusted_text;
@@ -89,6 +91,7 @@ pub use identifier::{
 };
 pub use json::DocumentError;
 pub use media_type::{has_media_type, is_event_stream};
+pub use query::{QUERY_SEPARATORS, has_access_token_parameter, is_access_token_parameter, query_parameter_name};
 pub use secret::{AccessToken, Secret};
 pub use time::{Clock, SystemClock, UnixTime};
 pub use untrusted_text::EscapedText;
