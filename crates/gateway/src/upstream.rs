@@ -44,7 +44,7 @@ use crate::{
 ///   passed on. A redirect becomes 502, and headers with addresses of the upstream (`Location`, `Content-Location`,
 ///   `Refresh`, `Alt-Svc`) stay behind;
 /// - an upstream that cannot be reached, shows a wrong certificate or does not answer is a 502, one that is too slow a 504, with a generic
-///   text and a [`RefusalCode`](portcullis_guard::RefusalCode) in the answer's extensions. One that has as many connections
+///   text and a [`RejectionCode`](portcullis_guard::RejectionCode) in the answer's extensions. One that has as many connections
 ///   as it may have is a 503 with `Retry-After`;
 /// - a request is sent again only when not a byte of it was written, because the kept connection that it was meant
 ///   for had been closed.

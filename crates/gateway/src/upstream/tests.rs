@@ -7,7 +7,7 @@ use std::{future::Future, net::SocketAddr};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version, uri::PathAndQuery};
 use http_body_util::BodyExt;
-use portcullis_guard::RefusalCode;
+use portcullis_guard::RejectionCode;
 use portcullis_testkit::ManualClock;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
@@ -163,7 +163,7 @@ async fn event(response: &mut Response<UpstreamBody>) -> Bytes {
 
 /// The answer's status, reason code, content type and body.
 async fn refused(response: Response<UpstreamBody>) -> (u16, &'static str, String, String) {
-    let code = response.extensions().get::<RefusalCode>().unwrap().0;
+    let code = response.extensions().get::<RejectionCode>().unwrap().0;
     let content_type = response.headers()["content-type"].to_str().unwrap().to_owned();
     (response.status().as_u16(), code, content_type, text(response).await)
 }

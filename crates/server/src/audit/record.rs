@@ -60,7 +60,7 @@ impl<'a> DecisionRecord<'a> {
         }
         if let Some(operation) = decision.operation.filter(|operation| operation.target_count() > 1) {
             push(out, r#","mcp.further_targets":["#);
-            for (position, target) in operation.further_targets().enumerate() {
+            for (position, target) in operation.additional_targets().enumerate() {
                 text(out, if position > 0 { "," } else { "" }, target, MAX_TEXT);
             }
             number(out, r#"],"mcp.target_count":"#, operation.target_count() as u64);
@@ -76,8 +76,8 @@ impl<'a> DecisionRecord<'a> {
         };
         push(out, decided);
         optional(out, code, decision.code, MAX_TEXT);
-        optional(out, r#","spared.code":"#, decision.spared, MAX_TEXT);
-        if let Some(peer) = decision.peer {
+        optional(out, r#","spared.code":"#, decision.report_only_denial, MAX_TEXT);
+        if let Some(peer) = decision.client_address {
             push(out, r#","client.address":"#);
             address(out, peer);
         }

@@ -19,7 +19,7 @@ use josekit::{
 };
 use portcullis_endpoint::{Admitted, Endpoint, EndpointLayer, EndpointSettings, NameGlob, Rule};
 use portcullis_guard::{
-    Authentication, Decision, DecisionSink, Guard, GuardLayer, GuardSettings, ProtectedResource, ScopeJudge,
+    Authentication, Decision, DecisionSink, Guard, GuardLayer, GuardSettings, ProtectedResource, ScopeEnforcer,
 };
 use portcullis_metadata::{AccessToken, JwkSet, ProtectedResourceMetadata, ResourceUri, Scopes, SystemClock};
 use portcullis_session::{InUse, Owner, Session, SessionKey, SessionSettings, SessionStore};
@@ -116,7 +116,7 @@ impl Stage {
         let authentication = Authentication::Required(Arc::clone(verifier));
         let mut settings = GuardSettings::new(metadata, authentication).expect("settings");
         settings.required_scopes = self.required.clone();
-        settings.scopes_judged_by = ScopeJudge::Inner;
+        settings.scopes_enforced_by = ScopeEnforcer::Inner;
         settings.sink = Arc::new(NoSink);
         let resource = ProtectedResource::new(settings).expect("a resource");
         let mut settings = EndpointSettings::new(Arc::clone(&resource), self.store.clone());
