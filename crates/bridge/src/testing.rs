@@ -8,7 +8,7 @@ use std::sync::{
 use portcullis_discovery::{BoxFuture, FetchRequest};
 use portcullis_metadata::UnixTime;
 pub(crate) use portcullis_testkit::{
-    ManualClock, Reply, ScratchDirectory, ScriptedNetwork,
+    FetchFn, ManualClock, Reply, ScratchDirectory,
     protected_resource::{REGISTRATION_URL, RESOURCE, TOKEN_URL, prm, well_behaved},
 };
 use url::Url;

@@ -8,7 +8,7 @@ use std::sync::{
 use portcullis_discovery::{BoxFuture, FetchRequest};
 use portcullis_metadata::UnixTime;
 pub(crate) use portcullis_testkit::{
-    ManualClock, Reply, ScratchDirectory, ScriptedNetwork,
+    FetchFn, ManualClock, Reply, ScratchDirectory,
     protected_resource::{
         ISSUER, METADATA_URL, PRM_URL, REGISTRATION_URL, RESOURCE, TOKEN_URL, metadata, prm, well_behaved,
     },

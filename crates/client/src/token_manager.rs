@@ -115,10 +115,10 @@ impl TokenManager {
     pub async fn token(&self) -> Result<Option<Arc<ResourceToken>>, ClientError> {
         let Source::Authorizer(authorizer) = &self.source else { return Ok(self.current()) };
         let Some(token) = self.look(authorizer)? else { return Ok(None) };
-        if !token.is_due(authorizer.clock().unix()) {
+        if !token.is_due(authorizer.clock().now()) {
             return Ok(Some(token));
         }
-        let is_over = token.is_expired(authorizer.clock().unix());
+        let is_over = token.is_expired(authorizer.clock().now());
         let _one_at_a_time = match self.renewing.try_lock() {
             Ok(turn) => turn,
             // Somebody is at it, and may have to wait for a person.
@@ -217,7 +217,7 @@ impl TokenManager {
         {
             return Ok(true);
         }
-        let (now, refused) = (authorizer.clock().unix(), used.cloned());
+        let (now, refused) = (authorizer.clock().now(), used.cloned());
         let is_newer = move |token: &ResourceToken| {
             !token.is_expired(now) && !refused.as_ref().is_some_and(|used| token.is_same(used))
         };
@@ -246,7 +246,7 @@ impl TokenManager {
         if !self.refused().intersection(missing).is_empty() {
             return Ok(false);
         }
-        let (now, before, serves) = (authorizer.clock().unix(), self.current(), covers.clone());
+        let (now, before, serves) = (authorizer.clock().now(), self.current(), covers.clone());
         let serves = move |token: &ResourceToken| !token.is_expired(now) && serves(token);
         match self.obtain(authorizer, &challenge.with_scopes(missing), before.clone(), serves).await {
             Ok(token) if covers(&token) => Ok(true),
@@ -307,7 +307,7 @@ impl TokenManager {
 
     /// Whether there is another token by now, one that has not ended.
     fn is_replaced(&self, authorizer: &Arc<Authorizer>, used: Option<&Arc<ResourceToken>>) -> bool {
-        let now = authorizer.clock().unix();
+        let now = authorizer.clock().now();
         self.current()
             .is_some_and(|current| !current.is_expired(now) && !used.is_some_and(|used| Arc::ptr_eq(&current, used)))
     }

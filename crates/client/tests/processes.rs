@@ -25,8 +25,8 @@ const PROCESSES: usize = 4;
 struct Ahead(SystemClock, Duration);
 
 impl Clock for Ahead {
-    fn unix(&self) -> UnixTime {
-        self.0.unix().plus(self.1)
+    fn now(&self) -> UnixTime {
+        self.0.now().saturating_add(self.1)
     }
 
     fn monotonic(&self) -> Duration {
@@ -69,7 +69,7 @@ async fn processes_refresh_one_at_a_time() {
     let issuer = server.issuer().to_string();
     tokio::spawn(server.serve(std::future::pending()));
     let first = token_manager(&store, &issuer, 0);
-    assert!(first.operation().again(StatusCode::UNAUTHORIZED, &HeaderMap::new()).await.unwrap());
+    assert!(first.request_authorization().should_retry(StatusCode::UNAUTHORIZED, &HeaderMap::new()).await.unwrap());
     let before = text(&first).await;
 
     let children: Vec<_> = (0..PROCESSES)

@@ -1,9 +1,9 @@
-//! A protected resource and its authorization server for a [`ScriptedNetwork`](crate::ScriptedNetwork).
+//! A protected resource and its authorization server for a [`FetchFn`](crate::FetchFn).
 
 use http::header;
 use portcullis_discovery::FetchRequest;
 
-use crate::scripted_network::Reply;
+use crate::fetch_fn::Reply;
 
 /// The resource.
 pub const RESOURCE: &str = "https://mcp.example.com/mcp";

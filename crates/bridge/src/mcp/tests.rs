@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::testing::{RESOURCE, Reply, ScriptedNetwork, ScriptedUser, clock, well_behaved};
+use crate::testing::{FetchFn, RESOURCE, Reply, ScriptedUser, clock, well_behaved};
 use portcullis_client::AuthorizerSettings;
 
 mod refusals;
@@ -9,7 +9,7 @@ mod server_requests;
 
 const SESSION: HeaderName = names::SESSION;
 
-fn client(network: &Arc<ScriptedNetwork>, person: &Arc<ScriptedUser>, revision: Revision) -> McpClient {
+fn client(network: &Arc<FetchFn>, person: &Arc<ScriptedUser>, revision: Revision) -> McpClient {
     let authorizer = Authorizer::new(network.clone(), person.clone(), clock(), AuthorizerSettings::default());
     let settings = McpSettings { revision, ..McpSettings::default() };
     let start = StartUrl::parse(RESOURCE).unwrap();
@@ -17,8 +17,8 @@ fn client(network: &Arc<ScriptedNetwork>, person: &Arc<ScriptedUser>, revision: 
 }
 
 /// The protected endpoint, answered by `answer`, with all that surrounds it well-behaved.
-fn endpoint(answer: impl Fn(&Value, &FetchRequest) -> Reply + Send + Sync + 'static) -> Arc<ScriptedNetwork> {
-    ScriptedNetwork::new(move |request| {
+fn endpoint(answer: impl Fn(&Value, &FetchRequest) -> Reply + Send + Sync + 'static) -> Arc<FetchFn> {
+    FetchFn::new(move |request| {
         well_behaved(request).or_else(|| {
             let message = serde_json::from_slice(&request.body).unwrap_or(Value::Null);
             (request.url.as_str() == RESOURCE).then(|| answer(&message, request))

@@ -10,9 +10,7 @@ use crate::{
     AssertionError, AssertionSource, ClientAuthentication, ClientInformation, ClientKey, EnterpriseIdentity,
     client_key::tests::PEM,
     dpop,
-    testing::{
-        METADATA_URL, RESOURCE, Reply, ScriptedNetwork, ScriptedUser, TOKEN_URL, clock, form, metadata, well_behaved,
-    },
+    testing::{FetchFn, METADATA_URL, RESOURCE, Reply, ScriptedUser, TOKEN_URL, clock, form, metadata, well_behaved},
 };
 
 const PROVIDER: &str = "https://idp.example.com/token";
@@ -24,7 +22,7 @@ fn settings(authentication: ClientAuthentication) -> AuthorizerSettings {
 }
 
 async fn run(
-    network: &Arc<ScriptedNetwork>,
+    network: &Arc<FetchFn>,
     grant: NonInteractiveGrant,
     settings: AuthorizerSettings,
 ) -> Result<ResourceToken, ClientError> {
@@ -33,8 +31,8 @@ async fn run(
 }
 
 /// A server without an authorization endpoint, which no machine needs.
-fn machines_only() -> Arc<ScriptedNetwork> {
-    ScriptedNetwork::new(|request| match request.url.as_str() {
+fn machines_only() -> Arc<FetchFn> {
+    FetchFn::new(|request| match request.url.as_str() {
         METADATA_URL => {
             let mut document = metadata();
             let members = document.as_object_mut().unwrap();
@@ -118,7 +116,7 @@ async fn another_kind_of_token_is_not_presented() {
         json!({ "access_token": "a", "token_type": "Bearer", "issued_token_type": "urn:ietf:params:oauth:token-type:id-jag" }),
         json!({ "access_token": "a", "token_type": "N_A", "issued_token_type": "urn:ietf:params:oauth:token-type:access_token" }),
     ] {
-        let network = ScriptedNetwork::new(move |request| match request.url.as_str() {
+        let network = FetchFn::new(move |request| match request.url.as_str() {
             PROVIDER => Some(Reply::json(200, answer.clone())),
             _ => well_behaved(request),
         });
@@ -156,7 +154,7 @@ async fn a_workload_asks_once() {
     assert!(!form(&network.to(TOKEN_URL)[1]).contains_key("client_id"));
 
     for refusal in ["invalid_grant", "invalid_scope", "unauthorized_client", "invalid_client"] {
-        let network = ScriptedNetwork::new(move |request| match request.url.as_str() {
+        let network = FetchFn::new(move |request| match request.url.as_str() {
             TOKEN_URL => Some(Reply::json(400, json!({ "error": refusal }))),
             _ => well_behaved(request),
         });
@@ -182,9 +180,9 @@ async fn an_unbound_client_is_offered_to_one_server() {
     assert!(authorizer.brought(&first).unwrap().is_some());
 }
 
-fn bound(token: &str, nonce: Option<&'static str>, tries: Arc<AtomicU32>) -> Arc<ScriptedNetwork> {
+fn bound(token: &str, nonce: Option<&'static str>, tries: Arc<AtomicU32>) -> Arc<FetchFn> {
     let token = token.to_owned();
-    ScriptedNetwork::new(move |request| match request.url.as_str() {
+    FetchFn::new(move |request| match request.url.as_str() {
         RESOURCE if !request.headers.contains_key(header::AUTHORIZATION) => {
             let challenge = format!(r#"DPoP algs="ES256", resource_metadata="{}""#, crate::testing::PRM_URL);
             Some(Reply::status(401).header(header::WWW_AUTHENTICATE, &challenge))
@@ -207,7 +205,7 @@ fn bound(token: &str, nonce: Option<&'static str>, tries: Arc<AtomicU32>) -> Arc
     })
 }
 
-async fn run_bound(network: &Arc<ScriptedNetwork>) -> Result<ResourceToken, ClientError> {
+async fn run_bound(network: &Arc<FetchFn>) -> Result<ResourceToken, ClientError> {
     let start = StartUrl::parse(RESOURCE).unwrap();
     let settings = AuthorizerSettings::default();
     Authorizer::new(network.clone(), ScriptedUser::consents(), clock(), settings).authorize(&start).await
@@ -229,13 +227,13 @@ async fn a_token_is_bound_where_the_resource_wants_it() {
         assert!(said.len() == 1 || said[0]["jti"] != said[1]["jti"]);
 
         let (mut headers, url) = (http::HeaderMap::new(), Url::parse(RESOURCE).unwrap());
-        token.authorize(&Method::POST, &url, clock().unix(), &mut headers).unwrap();
+        token.authorize(&Method::POST, &url, clock().now(), &mut headers).unwrap();
         assert_eq!(headers[header::AUTHORIZATION], "DPoP hush");
         let proof = dpop::tests::claims(&headers[dpop::PROOF]);
         assert_eq!((&proof["htu"], &proof["htm"]), (&json!(RESOURCE), &json!("POST")));
         assert!(proof["ath"].is_string());
         let elsewhere = Url::parse("https://evil.example/").unwrap();
-        token.authorize(&Method::POST, &elsewhere, clock().unix(), &mut headers).unwrap();
+        token.authorize(&Method::POST, &elsewhere, clock().now(), &mut headers).unwrap();
         assert!(headers.is_empty());
     }
 }
@@ -245,13 +243,13 @@ async fn a_token_is_bound_where_the_resource_wants_it() {
 async fn an_unbound_token_is_refused() {
     let tries = Arc::new(AtomicU32::new(0));
     assert_eq!(run_bound(&bound("Bearer", None, tries.clone())).await.unwrap_err().code(), "client.token_type");
-    let network = ScriptedNetwork::new(|request| match request.url.as_str() {
+    let network = FetchFn::new(|request| match request.url.as_str() {
         RESOURCE => Some(Reply::status(401).header(header::WWW_AUTHENTICATE, "DPoP algs=\"ES256\"")),
         _ => well_behaved(request),
     });
     assert_eq!(run_bound(&network).await.unwrap_err().code(), "client.no_binding");
 
-    let network = ScriptedNetwork::new(move |request| match request.url.as_str() {
+    let network = FetchFn::new(move |request| match request.url.as_str() {
         TOKEN_URL => {
             let number = tries.fetch_add(1, Ordering::Relaxed);
             let reply = Reply::json(400, r#"{"error":"use_dpop_nonce"}"#);

@@ -5,29 +5,29 @@ use url::Url;
 
 use super::*;
 use crate::testing::{
-    ISSUER, METADATA_URL, PRM_URL, REGISTRATION_URL, RESOURCE, Reply, ScriptedNetwork, ScriptedUser, TOKEN_URL, clock,
-    form, metadata, prm, well_behaved,
+    FetchFn, ISSUER, METADATA_URL, PRM_URL, REGISTRATION_URL, RESOURCE, Reply, ScriptedUser, TOKEN_URL, clock, form,
+    metadata, prm, well_behaved,
 };
 
 mod binding;
 mod broader_resource;
 mod registration;
 
-fn authorizer(network: &Arc<ScriptedNetwork>, person: &Arc<ScriptedUser>, settings: AuthorizerSettings) -> Authorizer {
+fn authorizer(network: &Arc<FetchFn>, person: &Arc<ScriptedUser>, settings: AuthorizerSettings) -> Authorizer {
     Authorizer::new(network.clone(), person.clone(), clock(), settings)
 }
 
-async fn run(network: &Arc<ScriptedNetwork>, person: &Arc<ScriptedUser>) -> Result<ResourceToken, ClientError> {
+async fn run(network: &Arc<FetchFn>, person: &Arc<ScriptedUser>) -> Result<ResourceToken, ClientError> {
     let start = StartUrl::parse(RESOURCE).unwrap();
     authorizer(network, person, AuthorizerSettings::default()).authorize(&start).await
 }
 
 /// A network that is well-behaved but for what `other` answers.
-fn but(other: impl Fn(&FetchRequest) -> Option<Reply> + Send + Sync + 'static) -> Arc<ScriptedNetwork> {
-    ScriptedNetwork::new(move |request| other(request).or_else(|| well_behaved(request)))
+fn but(other: impl Fn(&FetchRequest) -> Option<Reply> + Send + Sync + 'static) -> Arc<FetchFn> {
+    FetchFn::new(move |request| other(request).or_else(|| well_behaved(request)))
 }
 
-fn but_metadata(change: impl Fn(&mut serde_json::Value) + Send + Sync + 'static) -> Arc<ScriptedNetwork> {
+fn but_metadata(change: impl Fn(&mut serde_json::Value) + Send + Sync + 'static) -> Arc<FetchFn> {
     but(move |request| {
         (request.url.as_str() == METADATA_URL).then(|| {
             let mut document = metadata();
@@ -44,7 +44,7 @@ fn query(url: &Url) -> HashMap<String, String> {
 /// I1: from a challenge to a token: both requests name the PRM_URL's resource, and the verifier fits the challenge.
 #[tokio::test]
 async fn a_challenge_leads_to_a_token() {
-    let (network, person) = (ScriptedNetwork::new(well_behaved), ScriptedUser::consents());
+    let (network, person) = (FetchFn::new(well_behaved), ScriptedUser::consents());
     let token = run(&network, &person).await.unwrap();
     assert_eq!(token.access_token().secret(), "hush");
     assert_eq!(token.issuer().as_str(), ISSUER);
@@ -71,7 +71,7 @@ async fn a_challenge_leads_to_a_token() {
 /// one.
 #[tokio::test]
 async fn a_challenge_that_is_brought_is_answered() {
-    let (network, person) = (ScriptedNetwork::new(well_behaved), ScriptedUser::consents());
+    let (network, person) = (FetchFn::new(well_behaved), ScriptedUser::consents());
     let elsewhere = format!(r#"Bearer resource_metadata="{PRM_URL}", scope="brought""#);
     let challenges = portcullis_metadata::parse_challenges([elsewhere.as_bytes()]).unwrap();
     let challenge = BearerChallenge::from_challenges(&challenges).unwrap();
@@ -119,7 +119,7 @@ async fn a_bad_answer_sends_the_code_nowhere() {
         (|state| format!("state={state}&iss=https://auth.example.com"), "redirect.no_code"),
     ];
     for (answer, code) in answers {
-        let (network, person) = (ScriptedNetwork::new(well_behaved), ScriptedUser::answers(answer));
+        let (network, person) = (FetchFn::new(well_behaved), ScriptedUser::answers(answer));
         assert_eq!(run(&network, &person).await.unwrap_err().code(), code);
         assert!(network.to(TOKEN_URL).is_empty());
     }
@@ -146,7 +146,7 @@ async fn a_bad_token_response_is_refused() {
 /// G6: all that the resource names is fetched as a peer's, and only what the person typed as the operator's.
 #[tokio::test]
 async fn what_the_resource_names_is_a_peers() {
-    let network = ScriptedNetwork::new(well_behaved);
+    let network = FetchFn::new(well_behaved);
     run(&network, &ScriptedUser::consents()).await.unwrap();
     for request in network.requests() {
         let expected = match request.url.as_str() {
@@ -163,7 +163,7 @@ async fn a_resource_on_this_machine_may_name_others_there() {
     for (start, private_addresses, loopback_http) in
         [(RESOURCE, true, false), ("http://127.0.0.1:3000/mcp", false, true), ("http://localhost:3000/mcp", true, true)]
     {
-        let network = ScriptedNetwork::new(|_| Some(Reply::status(401)));
+        let network = FetchFn::new(|_| Some(Reply::status(401)));
         let settings = AuthorizerSettings { private_addresses, ..AuthorizerSettings::default() };
         let start = StartUrl::parse(start).unwrap();
         let refused = authorizer(&network, &ScriptedUser::consents(), settings).authorize(&start).await;
@@ -186,11 +186,11 @@ async fn a_resource_that_judges_the_method_first_is_asked_by_post() {
 #[tokio::test]
 async fn a_resource_without_a_challenge_is_told_apart() {
     for (status, requests) in [(200, 1), (302, 1), (500, 1), (404, 2)] {
-        let network = ScriptedNetwork::new(move |_| Some(Reply::status(status)));
+        let network = FetchFn::new(move |_| Some(Reply::status(status)));
         assert_eq!(run(&network, &ScriptedUser::consents()).await.unwrap_err().code(), "client.not_challenged");
         assert_eq!(network.requests().len(), requests);
     }
-    let down = ScriptedNetwork::new(|_| None);
+    let down = FetchFn::new(|_| None);
     assert_eq!(run(&down, &ScriptedUser::consents()).await.unwrap_err().code(), "fetch.connect");
 }
 
@@ -208,7 +208,7 @@ async fn an_unreadable_challenge_counts_as_none() {
 /// The scopes of the settings take the place of those that the challenge names.
 #[tokio::test]
 async fn the_caller_may_name_the_scopes() {
-    let (network, person) = (ScriptedNetwork::new(well_behaved), ScriptedUser::consents());
+    let (network, person) = (FetchFn::new(well_behaved), ScriptedUser::consents());
     let scopes = Some(Scopes::parse("mine only").unwrap());
     let settings = AuthorizerSettings { scopes, ..AuthorizerSettings::default() };
     authorizer(&network, &person, settings).authorize(&StartUrl::parse(RESOURCE).unwrap()).await.unwrap();
@@ -222,7 +222,7 @@ async fn the_oldest_revision_is_an_option() {
     const OWN: &str = "https://mcp.example.com";
     let start = StartUrl::parse(RESOURCE).unwrap();
     for publishes in [true, false] {
-        let network = ScriptedNetwork::new(move |request| match request.url.as_str() {
+        let network = FetchFn::new(move |request| match request.url.as_str() {
             RESOURCE => Some(Reply::status(401)),
             "https://mcp.example.com/.well-known/oauth-authorization-server" if publishes => {
                 Some(Reply::json(200, metadata().to_string().replace("https://auth.example.com", OWN)))
@@ -255,7 +255,7 @@ async fn only_the_resources_own_server_needs_no_metadata() {
         (ISSUER, true, Err("discovery.not_found")),
         (ISSUER, false, Err("discovery.not_found")),
     ] {
-        let network = ScriptedNetwork::new(move |request| match (request.url.path(), request.url.as_str()) {
+        let network = FetchFn::new(move |request| match (request.url.path(), request.url.as_str()) {
             (_, RESOURCE) => Some(Reply::challenge()),
             (_, PRM_URL) => {
                 let mut document = prm(RESOURCE);

@@ -6,7 +6,7 @@ use portcullis_metadata::AccessToken;
 use super::*;
 use crate::{
     Authorizer, AuthorizerSettings, StartUrl,
-    testing::{RESOURCE, ScriptedNetwork, ScriptedUser, clock, well_behaved},
+    testing::{FetchFn, RESOURCE, ScriptedUser, clock, well_behaved},
 };
 
 /// An HTTP client that answers by script and keeps the `Authorization` headers it saw.
@@ -56,7 +56,7 @@ impl Service<Request<&'static str>> for Client {
 }
 
 fn token_manager(person: &Arc<ScriptedUser>) -> Arc<TokenManager> {
-    let network = ScriptedNetwork::new(well_behaved);
+    let network = FetchFn::new(well_behaved);
     let authorizer = Authorizer::new(network, person.clone(), clock(), AuthorizerSettings::default());
     Arc::new(TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)))
 }

@@ -70,7 +70,7 @@ impl RequestAuthorization {
         }
         self.used = self.token_manager.token().await?;
         match &self.used {
-            Some(token) => token.authorize(method, url, self.token_manager.clock().unix(), headers),
+            Some(token) => token.authorize(method, url, self.token_manager.clock().now(), headers),
             None => Ok(()),
         }
     }

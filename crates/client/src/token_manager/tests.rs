@@ -11,8 +11,8 @@ use super::*;
 use crate::{
     AuthorizerSettings, CredentialStore,
     testing::{
-        ManualClock, PRM_URL, REGISTRATION_URL, RESOURCE, Reply, ScratchDirectory, ScriptedNetwork, ScriptedUser,
-        TOKEN_URL, clock, form, metadata, prm, well_behaved,
+        FetchFn, ManualClock, PRM_URL, REGISTRATION_URL, RESOURCE, Reply, ScratchDirectory, ScriptedUser, TOKEN_URL,
+        clock, form, metadata, prm, well_behaved,
     },
 };
 
@@ -38,9 +38,9 @@ impl Issuing {
         Arc::default()
     }
 
-    fn network(self: &Arc<Self>) -> Arc<ScriptedNetwork> {
+    fn network(self: &Arc<Self>) -> Arc<FetchFn> {
         let server = self.clone();
-        ScriptedNetwork::new(move |request| match request.url.as_str() {
+        FetchFn::new(move |request| match request.url.as_str() {
             TOKEN_URL => Some(server.token(request)),
             _ => well_behaved(request),
         })
@@ -78,7 +78,7 @@ impl Issuing {
 
 struct Scene {
     server: Arc<Issuing>,
-    network: Arc<ScriptedNetwork>,
+    network: Arc<FetchFn>,
     person: Arc<ScriptedUser>,
     clock: Arc<ManualClock>,
 }
@@ -223,7 +223,7 @@ async fn another_server_means_another_registration() {
     let (scratch, moved) = (ScratchDirectory::new(), Arc::new(AtomicBool::new(false)));
     let mut scene = Scene::new();
     let (server, has_moved) = (scene.server.clone(), moved.clone());
-    scene.network = ScriptedNetwork::new(move |request| match request.url.as_str() {
+    scene.network = FetchFn::new(move |request| match request.url.as_str() {
         PRM_URL if has_moved.load(Ordering::Relaxed) => {
             let mut document = prm(RESOURCE);
             document["authorization_servers"] = serde_json::json!([OTHER]);
@@ -265,7 +265,7 @@ async fn a_forgotten_client_is_registered_again() {
     for (knows_second, outcome, registrations) in [(true, Ok(()), 2), (false, Err("client.token"), 2)] {
         let registered = Arc::new(AtomicU32::new(0));
         let mut scene = Scene::new();
-        scene.network = ScriptedNetwork::new(move |request| match request.url.as_str() {
+        scene.network = FetchFn::new(move |request| match request.url.as_str() {
             REGISTRATION_URL => {
                 let number = registered.fetch_add(1, Ordering::Relaxed) + 1;
                 Some(Reply::json(201, format!(r#"{{"client_id":"c{number}"}}"#)))

@@ -14,7 +14,7 @@ use super::server::{Client, settle};
 use crate::{
     BridgeSettings,
     testing::{
-        REGISTRATION_URL, RESOURCE, Reply, ScratchDirectory, ScriptedNetwork, ScriptedUser, TOKEN_URL, clock, form,
+        FetchFn, REGISTRATION_URL, RESOURCE, Reply, ScratchDirectory, ScriptedUser, TOKEN_URL, clock, form,
         well_behaved,
     },
 };
@@ -24,9 +24,9 @@ use portcullis_client::{
 };
 
 /// A resource that lets requests through whose token the rule accepts, and a server that numbers its tokens.
-fn network(accepts: impl Fn(&str, &Value) -> Option<Reply> + Send + Sync + 'static) -> Arc<ScriptedNetwork> {
+fn network(accepts: impl Fn(&str, &Value) -> Option<Reply> + Send + Sync + 'static) -> Arc<FetchFn> {
     let tokens = AtomicUsize::new(0);
-    ScriptedNetwork::new(move |request| match request.url.as_str() {
+    FetchFn::new(move |request| match request.url.as_str() {
         TOKEN_URL => {
             let number = tokens.fetch_add(1, Ordering::Relaxed) + 1;
             Some(Reply::json(
@@ -61,18 +61,18 @@ fn served(request: &FetchRequest, body: &Value) -> Reply {
     Reply::json(200, json!({ "jsonrpc": "2.0", "id": body["id"], "result": result }))
 }
 
-fn client(network: &Arc<ScriptedNetwork>, person: &Arc<impl Interaction + 'static>, store: CredentialStore) -> Client {
+fn client(network: &Arc<FetchFn>, person: &Arc<impl Interaction + 'static>, store: CredentialStore) -> Client {
     let settings = AuthorizerSettings { store, ..AuthorizerSettings::default() };
     let authorizer = Authorizer::new(network.clone(), person.clone(), clock(), settings);
     let token_manager = TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer));
     Client::keeping(Arc::new(token_manager), network.clone(), BridgeSettings::default())
 }
 
-fn in_memory(network: &Arc<ScriptedNetwork>, person: &Arc<impl Interaction + 'static>) -> Client {
+fn in_memory(network: &Arc<FetchFn>, person: &Arc<impl Interaction + 'static>) -> Client {
     client(network, person, CredentialStore::in_memory())
 }
 
-fn grants(network: &ScriptedNetwork) -> Vec<String> {
+fn grants(network: &FetchFn) -> Vec<String> {
     network.to(TOKEN_URL).iter().map(|request| form(request)["grant_type"].clone()).collect()
 }
 
@@ -198,7 +198,7 @@ async fn a_sign_in_that_fails_is_told() {
 /// Nobody is asked for the sake of a stream that the client does not wait for.
 #[tokio::test(start_paused = true)]
 async fn the_stream_of_its_own_accord_asks_nobody() {
-    let network = ScriptedNetwork::new(|request| match (request.url.as_str(), request.method.as_str()) {
+    let network = FetchFn::new(|request| match (request.url.as_str(), request.method.as_str()) {
         (RESOURCE, "GET") => Some(Reply::challenge()),
         (RESOURCE, _) if token(request).is_some() => {
             Some(served(request, &serde_json::from_slice(&request.body).unwrap_or_default()))
@@ -222,7 +222,7 @@ async fn a_loop_of_401_ends() {
     let person = ScriptedUser::consents();
     let mut client = in_memory(&network, &person);
     client.initialize().await;
-    let calls = |network: &ScriptedNetwork| {
+    let calls = |network: &FetchFn| {
         let is_call = |request: &&FetchRequest| String::from_utf8_lossy(&request.body).contains("tools/call");
         network.to(RESOURCE).iter().filter(is_call).count()
     };
@@ -298,7 +298,7 @@ async fn the_end_of_the_input_does_not_wait_for_a_person() {
 #[tokio::test(start_paused = true)]
 async fn strange_challenges_end() {
     for challenge in ["Basic realm=\"x\"".to_owned(), "Bearer ".to_owned() + &"a=b, ".repeat(5_000), "\t,".to_owned()] {
-        let network = ScriptedNetwork::new(move |request| match request.url.as_str() {
+        let network = FetchFn::new(move |request| match request.url.as_str() {
             RESOURCE => Some(Reply::status(401).header(header::WWW_AUTHENTICATE, &challenge)),
             _ => Some(Reply::status(404)),
         });
@@ -318,7 +318,7 @@ async fn a_step_up_to_another_client_opens_the_session_once_more() {
     for (status, body) in [(404, ""), (400, r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"m"},"id":null}"#)] {
         let (clients, forgotten) = (AtomicUsize::new(0), Arc::new(Mutex::new(false)));
         let is_forgotten = forgotten.clone();
-        let network = ScriptedNetwork::new(move |request| match request.url.as_str() {
+        let network = FetchFn::new(move |request| match request.url.as_str() {
             REGISTRATION_URL => {
                 let number = clients.fetch_add(1, Ordering::Relaxed) + 1;
                 Some(Reply::json(201, json!({ "client_id": format!("c{number}") })))

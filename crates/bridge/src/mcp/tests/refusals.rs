@@ -6,7 +6,7 @@ use crate::testing::{TOKEN_URL, prm};
 /// I9: a refused token is forgotten, and authorization happens once more, and not twice, for one request.
 #[tokio::test]
 async fn a_refused_token_leads_to_one_new_authorization() {
-    let network = ScriptedNetwork::new(|request| {
+    let network = FetchFn::new(|request| {
         let sent = request.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
         match request.url.as_str() {
             RESOURCE if sent == Some(b"Bearer old") => Some(Reply::challenge()),
@@ -24,7 +24,7 @@ async fn a_refused_token_leads_to_one_new_authorization() {
     assert_eq!((person.visits(), client.token().unwrap().access_token().secret()), (1, "hush"));
     assert_eq!(network.to(RESOURCE)[0].headers[header::AUTHORIZATION], "Bearer old");
 
-    let never = ScriptedNetwork::new(|request| match request.url.as_str() {
+    let never = FetchFn::new(|request| match request.url.as_str() {
         RESOURCE => Some(Reply::challenge()),
         _ => well_behaved(request),
     });
@@ -59,7 +59,7 @@ async fn a_redirect_is_an_error() {
 /// I9, H4: a token of another origin or of another path is not sent.
 #[tokio::test]
 async fn a_token_of_another_resource_is_not_sent() {
-    let network = ScriptedNetwork::new(|_| Some(Reply::status(500)));
+    let network = FetchFn::new(|_| Some(Reply::status(500)));
     let client = client(&network, &ScriptedUser::consents(), Revision::V2026_07_28);
     for other in ["https://other.example/mcp", "https://mcp.example.com/", "https://mcp.example.com/mcp/below"] {
         client.set_token(token(other, "foreign").await);
@@ -112,7 +112,7 @@ async fn refusals_are_told_apart() {
 
 #[tokio::test]
 async fn without_an_authorizer_a_challenge_is_an_error() {
-    let network = ScriptedNetwork::new(well_behaved);
+    let network = FetchFn::new(well_behaved);
     let start = StartUrl::parse(RESOURCE).unwrap();
     let client = McpClient::new(start, network.clone(), None, McpSettings::default());
     assert_eq!(client.initialize().await.unwrap_err().code(), "mcp.unauthorized");
@@ -167,7 +167,7 @@ async fn a_batch_of_the_server_is_read() {
 
 /// Obtains a token with this text for this resource.
 async fn token(resource: &'static str, text: &'static str) -> Arc<ResourceToken> {
-    let network = ScriptedNetwork::new(move |request| match request.url.as_str() {
+    let network = FetchFn::new(move |request| match request.url.as_str() {
         TOKEN_URL => Some(Reply::json(200, json!({ "access_token": text, "token_type": "Bearer" }))),
         url if url == resource => Some(Reply::status(401).header(header::WWW_AUTHENTICATE, "Bearer")),
         url if url.contains("/.well-known/oauth-protected-resource") => Some(Reply::json(200, prm(resource))),

@@ -15,7 +15,7 @@ impl ServerRequestHandler for Agreeable {
     }
 }
 
-pub(super) fn sent(network: &ScriptedNetwork, method: &str) -> Vec<Value> {
+pub(super) fn sent(network: &FetchFn, method: &str) -> Vec<Value> {
     let messages = network.to(RESOURCE).into_iter().map(|request| serde_json::from_slice(&request.body).unwrap());
     messages.filter(|message: &Value| message["method"] == method).collect()
 }
@@ -45,7 +45,7 @@ async fn a_server_that_asks_for_input_gets_it() {
     };
     let params = || Some(json!({ "name": "t", "arguments": {} }));
     let (asking, person) = (network(), ScriptedUser::consents());
-    let client_of = |network: &Arc<ScriptedNetwork>| client(network, &person, Revision::V2026_07_28);
+    let client_of = |network: &Arc<FetchFn>| client(network, &person, Revision::V2026_07_28);
     let answered =
         client_of(&asking).with_request_handler(Arc::new(Agreeable)).call("tools/call", params()).await.unwrap();
     assert_eq!(answered["resultType"], "complete");

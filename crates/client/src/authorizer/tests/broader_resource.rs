@@ -53,7 +53,7 @@ impl Interaction for Asked {
 }
 
 /// A resource whose metadata names the root of its origin.
-fn broader() -> Arc<ScriptedNetwork> {
+fn broader() -> Arc<FetchFn> {
     but(|request| (request.url.as_str() == PRM_URL).then(|| Reply::json(200, prm(ROOT))))
 }
 

@@ -9,7 +9,7 @@ use crate::{ClientAuthentication, ClientCredentials, client_key::tests::PEM};
 /// H2: what a registration says about the client.
 #[tokio::test]
 async fn a_registration_says_what_it_must() {
-    let network = ScriptedNetwork::new(well_behaved);
+    let network = FetchFn::new(well_behaved);
     run(&network, &ScriptedUser::consents()).await.unwrap();
     let sent: serde_json::Value = serde_json::from_slice(&network.to(REGISTRATION_URL)[0].body).unwrap();
     assert_eq!(
@@ -81,7 +81,7 @@ async fn brought_credentials_are_used_with_their_issuer_alone() {
         ClientAuthentication::Secret(secret()),
         ClientAuthentication::PrivateKey(crate::ClientKey::from_pem("ES256", PEM, None).unwrap()),
     ] {
-        let (network, person) = (ScriptedNetwork::new(well_behaved), ScriptedUser::consents());
+        let (network, person) = (FetchFn::new(well_behaved), ScriptedUser::consents());
         let authorizer = authorizer(&network, &person, held(ISSUER, authentication.clone()));
         authorizer.authorize(&start).await.unwrap();
         let shown = format!("{authorizer:?}");
@@ -107,7 +107,7 @@ async fn brought_credentials_are_used_with_their_issuer_alone() {
             }
         }
     }
-    let (network, person) = (ScriptedNetwork::new(well_behaved), ScriptedUser::consents());
+    let (network, person) = (FetchFn::new(well_behaved), ScriptedUser::consents());
     let authorizer = authorizer(&network, &person, held("https://other.example", ClientAuthentication::None));
     assert_eq!(authorizer.authorize(&start).await.unwrap_err().code(), "client.server_not_listed");
     assert_eq!(network.to(METADATA_URL).len(), 0);
@@ -133,7 +133,7 @@ async fn a_registration_is_used_again() {
 #[tokio::test]
 async fn more_scopes_need_a_new_registration() {
     let start = StartUrl::parse(RESOURCE).unwrap();
-    let network = ScriptedNetwork::new(well_behaved);
+    let network = FetchFn::new(well_behaved);
     let settings = AuthorizerSettings::default();
     for (scope, registrations) in [("a", 1), ("b", 2), ("a", 2), ("b a", 2)] {
         let scopes = Some(Scopes::parse(scope).unwrap());
@@ -165,7 +165,7 @@ async fn registration_goes_by_priority() {
         (takes(), both(), "mine", 0),
         (takes(), unbound(), "mine", 0),
         (takes(), with_document(), DOCUMENT, 0),
-        (ScriptedNetwork::new(well_behaved), with_document(), "registered", 1),
+        (FetchFn::new(well_behaved), with_document(), "registered", 1),
         (takes(), AuthorizerSettings::default(), "registered", 1),
     ] {
         let person = ScriptedUser::consents();
@@ -183,7 +183,7 @@ async fn registration_goes_by_priority() {
 #[tokio::test]
 async fn a_token_belongs_to_its_client() {
     let issuer = Issuer::parse(ISSUER).unwrap();
-    let (network, person) = (ScriptedNetwork::new(well_behaved), ScriptedUser::consents());
+    let (network, person) = (FetchFn::new(well_behaved), ScriptedUser::consents());
     for (settings, named) in [(with_document(), DOCUMENT), (held(ISSUER, ClientAuthentication::None), "mine")] {
         let authorizer = authorizer(&network, &person, settings);
         assert_eq!(authorizer.client_named(&issuer, named).unwrap().client_id, named);

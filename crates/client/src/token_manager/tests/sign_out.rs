@@ -13,7 +13,7 @@ async fn a_sign_out_revokes() {
     for (endpoint, outcome) in [(true, SignOut::Revoked), (false, SignOut::ForgottenLocally)] {
         let mut scene = Scene::new();
         let server = scene.server.clone();
-        scene.network = ScriptedNetwork::new(move |request| match request.url.as_str() {
+        scene.network = FetchFn::new(move |request| match request.url.as_str() {
             METADATA_URL if endpoint => {
                 let mut document = metadata();
                 document["revocation_endpoint"] = REVOKE.into();
@@ -48,7 +48,7 @@ async fn a_sign_out_tells_what_was_revoked() {
     ] {
         let mut scene = Scene::new();
         let server = scene.server.clone();
-        scene.network = ScriptedNetwork::new(move |request| match request.url.as_str() {
+        scene.network = FetchFn::new(move |request| match request.url.as_str() {
             METADATA_URL => {
                 let mut document = metadata();
                 document["revocation_endpoint"] = REVOKE.into();

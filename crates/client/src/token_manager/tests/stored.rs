@@ -10,7 +10,7 @@ const EVIL: &str = "https://mcp.example.com/evil/mcp";
 fn shared_origin() -> Scene {
     let mut scene = Scene::new();
     let issued = AtomicU32::new(0);
-    scene.network = ScriptedNetwork::new(move |request| match request.url.as_str() {
+    scene.network = FetchFn::new(move |request| match request.url.as_str() {
         ROOT | EVIL => Some(Reply::challenge()),
         TOKEN_URL => {
             assert_eq!(form(request)["resource"], ROOT);

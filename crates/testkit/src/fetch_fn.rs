@@ -1,4 +1,4 @@
-//! [`ScriptedNetwork`]: a [`Fetch`] that answers by a function.
+//! [`FetchFn`]: a [`Fetch`] that answers by a function.
 
 use std::{
     fmt,
@@ -13,7 +13,7 @@ use portcullis_discovery::{
 
 use crate::protected_resource::PRM_URL;
 
-/// A response of a [`ScriptedNetwork`].
+/// A response of a [`FetchFn`].
 #[derive(Debug)]
 pub struct Reply {
     status: u16,
@@ -61,12 +61,12 @@ type Answers = dyn Fn(&FetchRequest) -> Option<Reply> + Send + Sync;
 
 /// A [`Fetch`] that answers by a function and records the requests. When the function returns `None`, the connection is
 /// refused.
-pub struct ScriptedNetwork {
+pub struct FetchFn {
     answers: Box<Answers>,
     requests: Mutex<Vec<FetchRequest>>,
 }
 
-impl ScriptedNetwork {
+impl FetchFn {
     /// Creates a network that answers by `answers`.
     pub fn new(answers: impl Fn(&FetchRequest) -> Option<Reply> + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Self { answers: Box::new(answers), requests: Mutex::default() })
@@ -89,7 +89,7 @@ impl ScriptedNetwork {
     }
 }
 
-impl Fetch for ScriptedNetwork {
+impl Fetch for FetchFn {
     fn fetch(&self, request: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
         Box::pin(async move {
             let reply = self.answer(request)?;
@@ -108,9 +108,9 @@ impl Fetch for ScriptedNetwork {
     }
 }
 
-impl fmt::Debug for ScriptedNetwork {
+impl fmt::Debug for FetchFn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ScriptedNetwork").field("requests", &self.requests()).finish_non_exhaustive()
+        f.debug_struct("FetchFn").field("requests", &self.requests()).finish_non_exhaustive()
     }
 }
 
