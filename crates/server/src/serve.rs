@@ -21,7 +21,6 @@ mod site;
 mod streams;
 mod tls;
 mod turn;
-mod wakeups;
 mod worker;
 
 use std::{
