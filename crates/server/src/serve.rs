@@ -20,7 +20,6 @@ mod sinks;
 mod site;
 mod streams;
 mod tls;
-mod turn;
 mod worker;
 
 use std::{

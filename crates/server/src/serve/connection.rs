@@ -28,7 +28,6 @@ use super::{
     activity::{Activity, CountedAnswer, RestLimits},
     linger::{Linger, Unread},
     request_body::{BodyTimes, RequestBody},
-    turn,
 };
 
 /// What answers the requests of a connection.
@@ -134,7 +133,7 @@ pub(super) async fn serve<S, A>(
     let mut woken: Option<Waker> = None;
     loop {
         let event = poll_fn(|cx| {
-            if let Poll::Ready(result) = turn::take(|| connection.as_mut().poll(cx)) {
+            if let Poll::Ready(result) = connection.as_mut().poll(cx) {
                 return Poll::Ready(Event::Ended(result));
             }
             // Once they wake this task, it costs less to see whether they have than to poll them in each turn.
