@@ -4,12 +4,11 @@ use std::sync::OnceLock;
 
 use portcullis_verifier::Principal;
 
-use crate::{audit::AuditedUser, telemetry::LoggedPrincipal};
+use crate::audit::AuditedUser;
 
 /// What lines say of a principal, each put together by the first request with its token.
 #[derive(Default)]
 pub(crate) struct Recorded {
-    pub(crate) access: OnceLock<LoggedPrincipal>,
     pub(crate) audit: OnceLock<AuditedUser>,
 }
 

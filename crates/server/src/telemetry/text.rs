@@ -2,16 +2,16 @@
 
 use std::{cell::Cell, io::Write as _};
 
-use portcullis_metadata::{EscapedText, UnixTime};
+use portcullis_metadata::UnixTime;
 
-use super::timestamp;
+use super::{json::write_escaped, timestamp};
 
 /// A text as it is.
 pub(crate) fn push(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// A JSON string, quotes included. The characters of [`EscapedText`] are written as `\uXXXX`, which JSON does not ask of all
+/// A JSON string, quotes included. The characters of `EscapedText` are written as `\uXXXX`, which JSON does not ask of all
 /// of them.
 pub(crate) fn push_quoted(out: &mut Vec<u8>, text: &str) {
     push(out, "\"");
@@ -22,42 +22,14 @@ pub(crate) fn push_quoted(out: &mut Vec<u8>, text: &str) {
         while let Some(position) = rest.find(['"', '\\']) {
             let (before, from) = rest.split_at(position);
             let (special, behind) = from.split_at(1);
-            push_escaped(out, before);
+            let _ = write_escaped(out, before);
             push(out, "\\");
             push(out, special);
             rest = behind;
         }
-        push_escaped(out, rest);
+        let _ = write_escaped(out, rest);
     }
     push(out, "\"");
-}
-
-/// Part of a JSON string with the characters of [`EscapedText`] as `\uXXXX`; quotes and backslashes as they are.
-pub(super) fn push_escaped(out: &mut Vec<u8>, text: &str) {
-    let mut rest = text;
-    while let Some(position) = rest.find(EscapedText::escapes) {
-        let (before, from) = rest.split_at(position);
-        push(out, before);
-        let mut characters = from.chars();
-        if let Some(character) = characters.next() {
-            for unit in character.encode_utf16(&mut [0; 2]) {
-                // Writing to a vector cannot fail.
-                let _ = write!(out, "\\u{unit:04x}");
-            }
-        }
-        rest = characters.as_str();
-    }
-    push(out, rest);
-}
-
-/// Text from another party in a line for people, without quotes.
-pub(super) fn push_for_people(out: &mut Vec<u8>, text: &str) {
-    if text.bytes().all(is_plain) {
-        push(out, text);
-    } else {
-        // Writing to a vector cannot fail.
-        let _ = write!(out, "{}", EscapedText(text));
-    }
 }
 
 /// Whether a byte is a visible ASCII character or a space.
@@ -95,6 +67,7 @@ pub(crate) fn push_timestamp(out: &mut Vec<u8>, time: UnixTime) {
 
 #[cfg(test)]
 mod tests {
+    use portcullis_metadata::EscapedText;
     use proptest::prelude::*;
 
     use super::*;
@@ -133,9 +106,6 @@ mod tests {
             let mut out = Vec::new();
             push_quoted(&mut out, &text);
             prop_assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), text.as_str());
-            prop_assert!(!String::from_utf8(out).unwrap().contains(EscapedText::escapes));
-            let mut out = Vec::new();
-            push_for_people(&mut out, &text);
             prop_assert!(!String::from_utf8(out).unwrap().contains(EscapedText::escapes));
         }
     }
