@@ -5,7 +5,6 @@ mod escape;
 pub(crate) mod json;
 #[cfg(test)]
 mod tests;
-pub(crate) mod text;
 
 use std::{
     fmt::{self, Display},

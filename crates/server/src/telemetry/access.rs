@@ -149,8 +149,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        recorded::testing::{Bench, any_text},
         telemetry::json::write_json,
+        testing::{Bench, any_text},
     };
 
     fn written(format: LogFormat, path: &str) -> String {
