@@ -64,7 +64,7 @@ pub(crate) fn judge_stream(shared: &Shared, parts: &Parts, caller: &Caller) -> R
 pub(crate) fn judge_post(shared: &Shared, parts: &Parts, caller: &Caller, body: &[u8]) -> Result<Admission, Refused> {
     let message = Message::read(body, &parts.headers, shared.limits, shared.revisions);
     if let Some(operation) = message.envelope.as_ref().ok().and_then(operation) {
-        caller.report_operation(operation);
+        caller.record_operation(operation);
     }
     let admission = if message.is_legacy() {
         judge_legacy(shared, parts, caller, &message)

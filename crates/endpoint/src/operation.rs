@@ -10,7 +10,7 @@ pub(crate) fn operation(envelope: &Envelope<'_>) -> Option<Operation> {
     let method = envelope.method()?;
     let mut targets = envelope.names().map(target);
     let operation = Operation::new(method, targets.next().as_deref());
-    Some(operation.with_further(targets))
+    Some(operation.with_additional_targets(targets))
 }
 
 fn target<'e>(name: &'e Name<'_>) -> Cow<'e, str> {
@@ -67,7 +67,7 @@ mod tests {
         let envelope = Envelope::parse(message.as_bytes(), Limits::default()).unwrap();
         let operation = operation(&envelope).unwrap();
         assert_eq!((operation.target(), operation.target_count()), (Some("file:///a"), 3));
-        assert_eq!(operation.further_targets().collect::<Vec<_>>(), ["https://b/", "note:c"]);
+        assert_eq!(operation.additional_targets().collect::<Vec<_>>(), ["https://b/", "note:c"]);
     }
 
     /// J2: what of a resource's URI can be a secret is not told, whatever the letter case of the method.

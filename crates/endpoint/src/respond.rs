@@ -5,7 +5,7 @@ use http::{
     HeaderValue, Response, StatusCode,
     header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE},
 };
-use portcullis_guard::{Challenges, RefusalCode};
+use portcullis_guard::{Challenges, RejectionCode};
 use portcullis_mcp::{EnvelopeError, EraError, ErrorCode, error_body};
 use portcullis_session::StoreFull;
 use serde_json::{Value, value::RawValue};
@@ -106,7 +106,7 @@ impl Refused {
     pub(crate) fn response<B>(&self, challenges: &Challenges) -> Response<EndpointBody<B>> {
         let mut response = self.answer(challenges).map(EndpointBody::own);
         response.headers_mut().insert(CACHE_CONTROL, NO_STORE);
-        response.extensions_mut().insert(RefusalCode(self.refusal.code()));
+        response.extensions_mut().insert(RejectionCode(self.refusal.code()));
         response
     }
 

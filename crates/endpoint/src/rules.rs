@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use portcullis_guard::{Caller, ClaimRule, ClaimUnmet, ClaimsJudged, Limited, Limiter, ScopeImplications};
+use portcullis_guard::{Caller, ClaimDenial, ClaimDenials, ClaimRule, LimitExceeded, RateLimiter, ScopeImplications};
 use portcullis_mcp::Envelope;
 use portcullis_metadata::Scopes;
 use portcullis_verifier::Principal;
@@ -20,7 +20,7 @@ pub struct Rule {
     /// What the token's claims have to say for them, all of it.
     pub claims: Vec<ClaimRule>,
     /// How many of them may come of each principal, once nothing else speaks against them. `None`: any number.
-    pub limit: Option<Arc<Limiter>>,
+    pub limit: Option<Arc<RateLimiter>>,
 }
 
 /// What requests need, by what they are about.
@@ -36,11 +36,11 @@ pub(crate) struct Rules {
 #[derive(Debug)]
 pub(crate) enum NotAllowed {
     /// Its claims are not what they have to be.
-    Claims(ClaimUnmet),
+    Claims(ClaimDenial),
     /// It lacks scopes.
     Scopes(Missing),
     /// It asks too often.
-    Limited(Limited),
+    Limited(LimitExceeded),
 }
 
 /// Scopes are missing.
@@ -87,12 +87,12 @@ impl Rules {
     fn judge_principal(&self, subject: &Subject<'_>, principal: &Principal, caller: &Caller) -> Result<(), NotAllowed> {
         let granted = principal.scopes();
         let covers = |needed| self.implications.covers(granted, needed);
-        let (mut enough, mut claims) = (covers(&self.required), ClaimsJudged::default());
+        let (mut enough, mut claims) = (covers(&self.required), ClaimDenials::default());
         for rule in self.matching(subject) {
             enough &= covers(&rule.scopes);
-            claims.judge(&rule.claims, principal);
+            claims.evaluate(&rule.claims, principal);
         }
-        if let Some(unmet) = claims.refused {
+        if let Some(unmet) = claims.enforced {
             return Err(NotAllowed::Claims(unmet));
         }
         if !enough {
@@ -100,8 +100,8 @@ impl Rules {
             let needed = needed.union(&granted.intersection(&self.named));
             return Err(NotAllowed::Scopes(Missing { needed, granted: granted.clone() }));
         }
-        if let Some(unmet) = claims.spared {
-            caller.report_spared(unmet.code());
+        if let Some(unmet) = claims.report_only {
+            caller.record_report_only_denial(unmet.code());
         }
         Ok(())
     }

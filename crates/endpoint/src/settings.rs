@@ -17,8 +17,8 @@ pub struct EndpointSettings {
     /// The resource that the guard in front of the endpoint protects.
     pub resource: Arc<ProtectedResource>,
     /// The scopes that every request needs. Default: none. Set the guard's to the same, and its
-    /// [`scopes_judged_by`](portcullis_guard::GuardSettings::scopes_judged_by) to
-    /// [`Inner`](portcullis_guard::ScopeJudge::Inner), so that one answer names these and what the rules add.
+    /// [`scopes_enforced_by`](portcullis_guard::GuardSettings::scopes_enforced_by) to
+    /// [`Inner`](portcullis_guard::ScopeEnforcer::Inner), so that one answer names these and what the rules add.
     pub required_scopes: Scopes,
     /// The scopes that some messages need beside them. Default: none.
     pub rules: Vec<Rule>,
@@ -64,10 +64,8 @@ impl EndpointSettings {
     /// What the guard has to allow and expose to pages of other origins, so that browsers can use the endpoint:
     /// the three methods, the session header and `MCP-Protocol-Version`.
     pub fn cors(session_header: &HeaderName) -> CorsSettings {
-        CorsSettings {
-            methods: vec![Method::GET, Method::POST, Method::DELETE],
-            exposed_headers: vec![session_header.clone(), header::PROTOCOL_VERSION],
-        }
+        let methods = [Method::GET, Method::POST, Method::DELETE];
+        CorsSettings::new(methods, [session_header.clone(), header::PROTOCOL_VERSION])
     }
 
     pub(crate) fn check(&self) -> Result<(), SettingsError> {

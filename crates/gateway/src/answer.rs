@@ -119,7 +119,7 @@ mod tests {
 
     fn checked(status: u16, location: Option<&'static str>) -> Result<(), Failure> {
         let url = url::Url::parse("http://10.0.0.1:8000/mcp?key=secret").unwrap();
-        let target = Target::new(crate::Address::Tcp(url), None).unwrap();
+        let target = Target::new(crate::UpstreamAddress::Tcp(url), None).unwrap();
         let headers = location.map(|location| (LOCATION, HeaderValue::from_static(location)));
         check(StatusCode::from_u16(status).unwrap(), &headers.into_iter().collect(), &target)
     }

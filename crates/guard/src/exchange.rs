@@ -8,7 +8,7 @@ use http::{
 use portcullis_verifier::{HeldToken, VerifiedToken};
 
 use crate::{
-    Authentication, Caller, ClaimUnmet, GuardBody, ProtectedResource, RefusalCode, RequestId,
+    Authentication, Caller, ClaimDenial, GuardBody, ProtectedResource, RejectionCode, RequestId,
     bearer::Presented,
     cors::{self, Reader},
     decision::Report,
@@ -44,7 +44,7 @@ impl Exchange {
 
     /// What the guard reads of a request.
     pub(crate) fn head<'a, B>(&self, request: &'a Request<B>) -> Head<'a> {
-        Head::new(request, self.report.peer())
+        Head::new(request, self.report.client_address())
     }
 
     /// Makes a request ready for the inner service.
@@ -52,7 +52,7 @@ impl Exchange {
         &mut self,
         request: &mut Request<B>,
         verified: Option<VerifiedToken>,
-        spared: Option<ClaimUnmet>,
+        report_only_denial: Option<ClaimDenial>,
         permit: Option<Permit>,
     ) {
         self.permit = permit;
@@ -62,9 +62,9 @@ impl Exchange {
         headers.remove(AUTHORIZATION);
         headers.remove(DPOP);
         headers.insert(X_REQUEST_ID, request_id.to_header_value());
-        let caller = Caller::new(verified, held_token, request_id, self.report.peer());
-        if let Some(unmet) = spared {
-            caller.report_spared(unmet.code());
+        let caller = Caller::new(verified, held_token, request_id, self.report.client_address());
+        if let Some(unmet) = report_only_denial {
+            caller.record_report_only_denial(unmet.code());
         }
         request.extensions_mut().insert(caller.clone());
         self.report.admitted(caller);
@@ -111,12 +111,14 @@ impl Exchange {
             Some(permit) if is_event_stream(response.headers()) => match permit.into_stream() {
                 Ok(permit) => Some(permit),
                 Err((permit, _)) if self.report.method() == Method::POST => Some(permit),
-                Err((_, limited)) => return self.refuse(&Refusal::Limited { code: "limit.streams", limited }, None),
+                Err((_, limited)) => {
+                    return self.refuse(&Refusal::LimitExceeded { code: "limit.streams", limited }, None);
+                }
             },
             permit => permit,
         };
         let mut response = response.map(|body| GuardBody::inner(body, permit));
-        let code = response.extensions_mut().remove::<RefusalCode>();
+        let code = response.extensions_mut().remove::<RejectionCode>();
         cors::strip(response.headers_mut());
         self.decorate(response.headers_mut());
         self.report.tell(response.status(), code.map(|code| code.0));

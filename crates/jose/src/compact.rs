@@ -13,7 +13,7 @@ const STACK_HEADER_SIZE: usize = 1024;
 ///
 /// A value has exactly three segments of unpadded base64url, without whitespace and with zero unused bits, and a valid
 /// [`Header`]. It proves nothing about the issuer: verify it with [`KeySet::verify`](crate::KeySet::verify).
-pub struct Compact<'a> {
+pub struct CompactJws<'a> {
     header: Cow<'a, Header>,
     header_segment: &'a [u8],
     payload: Vec<u8>,
@@ -21,7 +21,7 @@ pub struct Compact<'a> {
     signature: &'a [u8],
 }
 
-impl<'a> Compact<'a> {
+impl<'a> CompactJws<'a> {
     /// Parses a token of at most `max_len` bytes.
     ///
     /// # Errors
@@ -90,7 +90,7 @@ impl<'a> Compact<'a> {
 /// A parsed header together with its encoded segment.
 ///
 /// An issuer sends the same header in all tokens that it signs with one key. The parsed header depends only on the
-/// segment, so [`Compact::parse_knowing`] can reuse it.
+/// segment, so [`CompactJws::parse_knowing`] can reuse it.
 pub struct KnownHeader {
     segment: Box<[u8]>,
     header: Header,
@@ -98,7 +98,7 @@ pub struct KnownHeader {
 
 impl KnownHeader {
     /// Copies the header of a token.
-    pub fn of(token: &Compact<'_>) -> Self {
+    pub fn of(token: &CompactJws<'_>) -> Self {
         Self { segment: token.header_segment.into(), header: token.header().clone() }
     }
 
@@ -126,8 +126,8 @@ fn parse_header(segment: &[u8]) -> Result<Header, JoseError> {
 }
 
 /// Prints only the header.
-impl fmt::Debug for Compact<'_> {
+impl fmt::Debug for CompactJws<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Compact").field("header", &self.header).finish_non_exhaustive()
+        f.debug_struct("CompactJws").field("header", &self.header).finish_non_exhaustive()
     }
 }

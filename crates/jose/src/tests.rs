@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use portcullis_metadata::{JwkSet, UnixTime};
 
 use crate::{
-    Algorithm, AlgorithmSet, Compact, DpopKey, DpopProof, JoseError, KeyError, KeySet, KnownHeader, ProofError,
+    Algorithm, AlgorithmSet, CompactJws, DpopKey, DpopProof, JoseError, KeyError, KeySet, KnownHeader, ProofError,
     ReceivedProof, SigningError, SigningKey,
 };
 
@@ -57,7 +57,7 @@ fn algorithms_display_their_names() {
 fn debug_prints_no_tokens_and_keys() {
     let key = SigningKey::generate(Algorithm::Es256, "2026-01").unwrap();
     let token = key.sign("at+jwt", br#"{"sub":"canary"}"#).unwrap();
-    let parsed = Compact::parse(&token, 1024).unwrap();
+    let parsed = CompactJws::parse(&token, 1024).unwrap();
     let published = serde_json::json!({ "keys": [key.public_jwk()] }).to_string();
     let allowed = AlgorithmSet::EMPTY.with(Algorithm::Es256);
     let (keys, _) = KeySet::from_jwks(&JwkSet::parse(published.as_bytes()).unwrap(), allowed).unwrap();
@@ -73,7 +73,7 @@ fn debug_prints_no_tokens_and_keys() {
     assert_eq!(key.kid(), "2026-01");
     let outputs = [
         (format!("{:?}", ReceivedProof::verify(&proof, 4096, allowed).unwrap()), "ReceivedProof { thumbprint: "),
-        (format!("{parsed:?}"), "Compact { header: Header {"),
+        (format!("{parsed:?}"), "CompactJws { header: Header {"),
         (format!("{:?}", KnownHeader::of(&parsed)), "KnownHeader(Header {"),
         (format!("{keys:?}"), r#"[(Some("2026-01"), Es256)]"#),
         (format!("{:?}", keys.verify(&parsed).unwrap()), "VerifiedPayload([16 bytes])"),
@@ -91,16 +91,16 @@ fn debug_prints_no_tokens_and_keys() {
 fn a_known_header_is_not_parsed_again() {
     let sign = |kid| SigningKey::generate(Algorithm::Es256, kid).unwrap().sign("at+jwt", b"{}").unwrap();
     let (one, other) = (sign("one"), sign("other"));
-    let known = KnownHeader::of(&Compact::parse(&one, 1024).unwrap());
-    let first = Compact::parse_knowing(&one, 1024, Some(&known)).unwrap();
-    let second = Compact::parse_knowing(&one, 1024, Some(&known)).unwrap();
+    let known = KnownHeader::of(&CompactJws::parse(&one, 1024).unwrap());
+    let first = CompactJws::parse_knowing(&one, 1024, Some(&known)).unwrap();
+    let second = CompactJws::parse_knowing(&one, 1024, Some(&known)).unwrap();
     assert!(std::ptr::eq(first.header(), second.header()));
-    assert_eq!(Compact::parse_knowing(&other, 1024, Some(&known)).unwrap().header().kid(), Some("other"));
+    assert_eq!(CompactJws::parse_knowing(&other, 1024, Some(&known)).unwrap().header().kid(), Some("other"));
 }
 
 /// `into_unverified_payload` returns the decoded payload.
 #[test]
 fn the_payload_is_returned() {
     let token = SigningKey::generate(Algorithm::Es256, "one").unwrap().sign("at+jwt", br#"{"sub":"alice"}"#).unwrap();
-    assert_eq!(Compact::parse(&token, 1024).unwrap().into_unverified_payload(), br#"{"sub":"alice"}"#);
+    assert_eq!(CompactJws::parse(&token, 1024).unwrap().into_unverified_payload(), br#"{"sub":"alice"}"#);
 }

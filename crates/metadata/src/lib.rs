@@ -14,6 +14,7 @@
 //! | token responses and secrets | [`TokenResponse`], [`OAuthError`], [`AccessToken`], [`Secret`] | RFC 6749 |
 //! | registration | [`ClientRegistrationRequest`], [`ClientRegistrationResponse`], [`ClientIdMetadataDocument`] | RFC 7591 |
 //! | authorization | [`PkceVerifier`], [`PkceChallenge`], [`check_response_issuer`] | RFC 7636, 9207 |
+//! | access tokens in queries | [`has_access_token_parameter`], [`query_parameter_name`] | RFC 6750 |
 //! | time | [`Clock`], [`UnixTime`] | |
 //!
 //! # Example
@@ -61,6 +62,7 @@ mod client;
 mod discovery;
 mod identifier;
 mod json;
+mod query;
 mod secret;
 mod time;
 mod untrusted_text;
@@ -85,6 +87,7 @@ pub use identifier::{
     is_loopback,
 };
 pub use json::DocumentError;
+pub use query::{QUERY_SEPARATORS, has_access_token_parameter, is_access_token_parameter, query_parameter_name};
 pub use secret::{AccessToken, Secret};
 pub use time::{Clock, SystemClock, UnixTime};
 pub use untrusted_text::EscapedText;

@@ -154,12 +154,12 @@ impl Audit {
 
     /// A session began.
     pub(crate) fn session_opened(&self, session: &Session) {
-        self.0.queue.put(|out| record::session_opened(out, self.0.clock.unix(), session));
+        self.0.queue.put(|out| record::session_opened(out, self.0.clock.now(), session));
     }
 
     /// A session is over.
     pub(crate) fn session_ended(&self, session: &Session, reason: EndReason) {
-        self.0.queue.put(|out| record::session_ended(out, self.0.clock.unix(), session, reason));
+        self.0.queue.put(|out| record::session_ended(out, self.0.clock.now(), session, reason));
     }
 
     /// The authorization of an event stream has ended.

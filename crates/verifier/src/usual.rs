@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use arc_swap::ArcSwapOption;
-use portcullis_jose::{Compact, KnownHeader};
+use portcullis_jose::{CompactJws, KnownHeader};
 use portcullis_metadata::{ClaimsError, Scopes, UnverifiedClaims};
 
 /// Of so many tokens that look different, one is learnt: an issuer with many kinds of token causes few changes.
@@ -34,7 +34,7 @@ impl Usual {
     }
 
     /// Takes note of the header of a verified token that has another one than the usual.
-    pub(crate) fn learn_header(&self, token: &Compact<'_>) {
+    pub(crate) fn learn_header(&self, token: &CompactJws<'_>) {
         self.header.learn(|| KnownHeader::of(token));
     }
 
@@ -43,7 +43,7 @@ impl Usual {
     /// # Errors
     /// Those of [`UnverifiedClaims::scopes`].
     pub(crate) fn scopes_of(&self, claims: &UnverifiedClaims<'_>) -> Result<Scopes, ClaimsError> {
-        let Some(text) = claims.scope_text() else { return claims.scopes() };
+        let Some(text) = claims.scope_str() else { return claims.scopes() };
         if let Some(known) = self.scopes.held.load().as_ref().filter(|known| *known.text == *text) {
             return Ok(known.scopes.clone());
         }

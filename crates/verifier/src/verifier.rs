@@ -1,6 +1,6 @@
 use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
-use portcullis_jose::{Compact, JoseError};
+use portcullis_jose::{CompactJws, JoseError};
 use portcullis_metadata::{
     AccessToken, ClaimsError, Clock, IntrospectionResponse, ResourceUri, UnixTime, UnverifiedClaims, unverified_issuer,
 };
@@ -174,7 +174,7 @@ impl Verifier {
         now: Now,
     ) -> Result<VerifiedToken, VerifyError> {
         let known = self.issuers.iter().find_map(|issuer| issuer.usual().header_of(token.secret()));
-        let parsed = Compact::parse_knowing(token.secret(), self.settings.max_token_bytes, known.as_deref());
+        let parsed = CompactJws::parse_knowing(token.secret(), self.settings.max_token_bytes, known.as_deref());
         let (principal, keys) = match parsed {
             Ok(jws) => self.judge_jws(token, jws, known.is_some(), now).await?,
             Err(error) => self.judge_opaque(token, error, now).await?,
@@ -204,7 +204,7 @@ impl Verifier {
 
     /// A JWS goes to the issuer that it names, and to no other. Nothing of the claim is believed: it says whose keys to
     /// try.
-    async fn judge_jws(&self, token: &AccessToken, jws: Compact<'_>, is_known: bool, now: Now) -> Judged {
+    async fn judge_jws(&self, token: &AccessToken, jws: CompactJws<'_>, is_known: bool, now: Now) -> Judged {
         let claims = UnverifiedClaims::parse(jws.unverified_payload());
         let (position, issuer) = self.pick(&jws, &claims)?;
         let routed = Routed { token, issuer, now };
@@ -226,7 +226,7 @@ impl Verifier {
     /// The one issuer that a JWS claims to be from, also where its other claims are malformed.
     fn pick(
         &self,
-        jws: &Compact<'_>,
+        jws: &CompactJws<'_>,
         claims: &Result<UnverifiedClaims<'_>, ClaimsError>,
     ) -> Result<(usize, &Arc<TrustedIssuer>), VerifyError> {
         let claimed = match claims {
@@ -253,14 +253,14 @@ impl Verifier {
     async fn judge_signed(
         &self,
         routed: &Routed<'_>,
-        jws: &Compact<'_>,
+        jws: &CompactJws<'_>,
         claims: &UnverifiedClaims<'_>,
         deadline: &mut Deadline,
     ) -> Result<(Principal, u64), VerifyError> {
         let (issuer, settings) = (routed.issuer, routed.issuer.settings());
         let signed = issuer.verify_signature(jws, routed.now.monotonic, deadline).await?;
         kind::judge_type(jws.header().typ(), settings.require_at_jwt)?;
-        let now = if deadline.is_set() { self.clock.unix() } else { routed.now.unix };
+        let now = if deadline.is_set() { self.clock.now() } else { routed.now.unix };
         let principal = claims::judge_token(claims, settings, issuer.usual(), &self.settings.resource, now)?;
         signed.turn.accept();
         Ok((principal, signed.generation))
@@ -269,7 +269,7 @@ impl Verifier {
     async fn judge_signed_and_ask(
         &self,
         routed: &Routed<'_>,
-        jws: &Compact<'_>,
+        jws: &CompactJws<'_>,
         claims: &UnverifiedClaims<'_>,
     ) -> Result<(Principal, u64), VerifyError> {
         let mut deadline = Deadline::default();
@@ -278,7 +278,7 @@ impl Verifier {
         Ok((signed.narrowed_to(answer.scope.as_ref(), &answered), generation))
     }
 
-    async fn ask_about_jws(&self, routed: &Routed<'_>, jws: &Compact<'_>) -> Result<(Principal, u64), VerifyError> {
+    async fn ask_about_jws(&self, routed: &Routed<'_>, jws: &CompactJws<'_>) -> Result<(Principal, u64), VerifyError> {
         kind::judge_type(jws.header().typ(), routed.issuer.settings().require_at_jwt)?;
         self.ask_alone(routed).await
     }
@@ -290,7 +290,7 @@ impl Verifier {
 
     async fn ask_alone(&self, routed: &Routed<'_>) -> Result<(Principal, u64), VerifyError> {
         let generation = routed.issuer.generation();
-        let unsaid_end = |now: UnixTime| now.plus(UNSAID_LIFETIME);
+        let unsaid_end = |now: UnixTime| now.saturating_add(UNSAID_LIFETIME);
         let (_, principal) = self.ask(routed, &mut Deadline::default(), unsaid_end).await?;
         Ok((principal, generation))
     }
@@ -302,7 +302,7 @@ impl Verifier {
         unsaid_end: impl FnOnce(UnixTime) -> UnixTime,
     ) -> Result<(Arc<IntrospectionResponse>, Principal), VerifyError> {
         let answer = routed.issuer.introspect(routed.token, deadline).await?;
-        let now = self.clock.unix();
+        let now = self.clock.now();
         let mut principal =
             introspection::judge(&answer, routed.issuer.settings(), &self.settings.resource, now, unsaid_end(now))?;
         principal.introspected_at = Some(self.clock.monotonic());
@@ -310,7 +310,7 @@ impl Verifier {
     }
 
     fn now(&self) -> Now {
-        Now { unix: self.clock.unix(), monotonic: self.clock.monotonic() }
+        Now { unix: self.clock.now(), monotonic: self.clock.monotonic() }
     }
 
     /// Reads the present key generation of an issuer, by its place in the list.

@@ -65,7 +65,7 @@ impl StreamRegistry {
     /// second, after [`TrustedIssuer::recheck_due`](portcullis_verifier::TrustedIssuer::recheck_due); without it no stream
     /// ends here.
     pub fn sweep(&self) -> usize {
-        let now = Now { unix: self.0.clock.unix(), monotonic: self.0.clock.monotonic() };
+        let now = Now { unix: self.0.clock.now(), monotonic: self.0.clock.monotonic() };
         let (mut ended, mut waiting) = (Vec::new(), Vec::new());
         for shard in &self.0.shards {
             for stream in lock(shard).slots.iter().flatten() {

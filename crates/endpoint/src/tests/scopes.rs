@@ -3,7 +3,7 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
-use portcullis_guard::{Caller, ClaimRule, ClaimTest, GuardLayer, Limiter, Operation, Rate, ScopeImplications};
+use portcullis_guard::{Caller, ClaimRule, ClaimTest, GuardLayer, Operation, Rate, RateLimiter, ScopeImplications};
 use portcullis_metadata::{BearerChallenge, Scopes, parse_challenges};
 use serde_json::json;
 use tower::{ServiceExt, service_fn};
@@ -281,7 +281,7 @@ async fn claims_are_wanted_by_rules() {
 async fn tools_are_limited() {
     let mut world = World::guarded("base");
     let rate = Rate::new(2, Duration::from_secs(60)).unwrap();
-    let limit = Some(Limiter::new(rate, 100, Arc::new(world.clock.clone())));
+    let limit = Some(RateLimiter::new(rate, 100, Arc::new(world.clock.clone())));
     world.settings.rules = vec![Rule { limit, ..rule(Some("tools/call"), Some("slow_*"), "") }];
     let identifier = world.initialize().await;
     let call = |name: &str| request("tools/call", json!({"name": name}));
@@ -314,7 +314,7 @@ async fn tools_are_limited() {
 async fn tools_are_limited_without_principals() {
     let mut world = World::open();
     let rate = Rate::new(1, Duration::from_secs(60)).unwrap();
-    let limit = Some(Limiter::new(rate, 100, Arc::new(world.clock.clone())));
+    let limit = Some(RateLimiter::new(rate, 100, Arc::new(world.clock.clone())));
     world.settings.rules = vec![Rule { limit, ..rule(Some("ping"), None, "unheard") }];
     let sessions = [world.initialize().await, world.initialize().await];
     for (identifier, status) in sessions.iter().zip([200, 429]) {

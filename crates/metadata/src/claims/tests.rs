@@ -119,15 +119,15 @@ fn scopes_come_from_scope_or_scp() {
     assert_eq!(scopes(json!({"scope": "a", "scp": ["admin"]})).unwrap(), "a");
 }
 
-/// C8: `scope_text` returns the string of `scope` or, if it is missing, of `scp`.
+/// C8: `scope_str` returns the string of `scope` or, if it is missing, of `scp`.
 #[test]
 fn the_payload_and_the_scope_string_are_returned() {
     for payload in [r#"{"sub":"alice","scope":"b a"}"#, r#" {"sub":"alice","scp":"b a"}"#] {
         let claims = UnverifiedClaims::parse(payload.as_bytes()).unwrap();
-        assert_eq!((claims.payload(), claims.scope_text()), (payload.as_bytes(), Some("b a")));
+        assert_eq!((claims.payload(), claims.scope_str()), (payload.as_bytes(), Some("b a")));
     }
     for payload in ["{}", r#"{"scope":["a"]}"#, r#"{"scope":["a"],"scp":"b"}"#, r#"{"scope":7}"#] {
-        assert_eq!(UnverifiedClaims::parse(payload.as_bytes()).unwrap().scope_text(), None, "{payload}");
+        assert_eq!(UnverifiedClaims::parse(payload.as_bytes()).unwrap().scope_str(), None, "{payload}");
     }
 }
 
@@ -237,7 +237,7 @@ proptest! {
         let (Ok(claims), Some(value)) = (claims, value) else { return Ok(()) };
         prop_assert_eq!(claims.sub(), value.get("sub").and_then(Value::as_str));
         prop_assert_eq!(claims.has_cnf(), value.contains_key("cnf"));
-        prop_assert_eq!(claims.has_other("a"), value.contains_key("a"));
+        prop_assert_eq!(claims.contains_unknown_claim("a"), value.contains_key("a"));
         let owned = parse(&payload);
         prop_assert_eq!(owned.clone().map(|owned| owned.scope), claims.scopes());
         if let Ok(owned) = owned {

@@ -92,7 +92,7 @@ impl<'p> UnverifiedClaims<'p> {
     }
 
     /// Returns whether the payload has a claim with this name that has no method here.
-    pub fn has_other(&self, name: &str) -> bool {
+    pub fn contains_unknown_claim(&self, name: &str) -> bool {
         self.parsed.others.iter().any(|other| other == name)
     }
 
@@ -103,7 +103,7 @@ impl<'p> UnverifiedClaims<'p> {
 
     /// Returns the string value of `scope` or, if it is missing, of `scp`. Returns `None` if the claim is an array or both
     /// are missing.
-    pub fn scope_text(&self) -> Option<&str> {
+    pub fn scope_str(&self) -> Option<&str> {
         self.scope_claim().1.as_str()
     }
 

@@ -81,8 +81,8 @@ pub(super) fn decision(out: &mut Vec<u8>, decision: &Decision<'_>, key: &UsageKe
         decision: effect,
         deny_code: decision.code.filter(|_| effect == Effect::Deny),
         fail_code: decision.code.filter(|_| effect == Effect::Fail),
-        spared_code: decision.spared,
-        client_address: decision.peer,
+        spared_code: decision.report_only_denial,
+        client_address: decision.client_address,
         latency_us: u64::try_from(decision.latency.as_micros()).unwrap_or(u64::MAX),
     };
     write_line(out, decision.time, "decision", &members);
@@ -91,7 +91,7 @@ pub(super) fn decision(out: &mut Vec<u8>, decision: &Decision<'_>, key: &UsageKe
 impl<'a> OperationMembers<'a> {
     fn new(operation: &'a Operation, key: &UsageKey<'_>) -> Self {
         let target_count = Some(operation.target_count()).filter(|count| *count > 1);
-        let further = || operation.further_targets().map(|target| cut(target, MAX_TEXT)).collect();
+        let further = || operation.additional_targets().map(|target| cut(target, MAX_TEXT)).collect();
         Self {
             method: cut(operation.name(), MAX_TEXT),
             target: operation.target().filter(|_| key.tool.is_none()).map(|target| cut(target, MAX_TEXT)),

@@ -206,11 +206,9 @@ fn scopes(names: &[String]) -> anyhow::Result<Scopes> {
 }
 
 fn route(route: &config::Route) -> anyhow::Result<RouteRule> {
-    Ok(RouteRule {
-        methods: route.methods.iter().map(|method| method.parse::<Method>()).collect::<Result<_, _>>()?,
-        path: PathGlob::parse(&route.path).with_context(|| format!("route.path = {:?}", route.path))?,
-        scopes: scopes(&route.scopes).context("route.scopes")?,
-    })
+    let methods = route.methods.iter().map(|method| method.parse::<Method>()).collect::<Result<Vec<_>, _>>()?;
+    let path = PathGlob::parse(&route.path).with_context(|| format!("route.path = {:?}", route.path))?;
+    Ok(RouteRule::new(path, scopes(&route.scopes).context("route.scopes")?).methods(methods))
 }
 
 fn rule(rule: &config::Rule) -> anyhow::Result<Rule> {

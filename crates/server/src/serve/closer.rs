@@ -176,7 +176,7 @@ mod tests {
     struct Later;
 
     impl Clock for Later {
-        fn unix(&self) -> UnixTime {
+        fn now(&self) -> UnixTime {
             UnixTime::from_secs(0)
         }
 

@@ -39,7 +39,7 @@ impl HandClock {
 }
 
 impl Clock for HandClock {
-    fn unix(&self) -> UnixTime {
+    fn now(&self) -> UnixTime {
         UnixTime::from_millis(self.0.load(Ordering::SeqCst))
     }
 
