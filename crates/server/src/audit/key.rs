@@ -115,7 +115,7 @@ pub(super) fn cut(text: &str, max: usize) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use portcullis_testkit::TokenForge;
+    use portcullis_testkit::TestIssuer;
     use proptest::prelude::*;
 
     use super::*;
@@ -132,20 +132,20 @@ mod tests {
             let bench = Bench::new();
             let (one, again) = (bench.verified(&subject, &client), bench.verified(&subject, &client));
             let tool = tool.as_deref();
-            let key = UsageKey::new(TokenForge::RESOURCE, Some(one.principal()), tool);
-            prop_assert_eq!(&UsageKey::new(TokenForge::RESOURCE, Some(again.principal()), tool), &key);
+            let key = UsageKey::new(TestIssuer::RESOURCE, Some(one.principal()), tool);
+            prop_assert_eq!(&UsageKey::new(TestIssuer::RESOURCE, Some(again.principal()), tool), &key);
             prop_assert_eq!(&key.clone().into_owned(), &key);
-            let other_tool = UsageKey::new(TokenForge::RESOURCE, Some(one.principal()), Some("another tool altogether"));
+            let other_tool = UsageKey::new(TestIssuer::RESOURCE, Some(one.principal()), Some("another tool altogether"));
             let other_resource = UsageKey::new("https://mcp.example.com/other", Some(one.principal()), tool);
             prop_assert!(other_tool != key && other_resource != key);
-            prop_assert_ne!(&UsageKey::new(TokenForge::RESOURCE, None, tool), &key);
+            prop_assert_ne!(&UsageKey::new(TestIssuer::RESOURCE, None, tool), &key);
         }
     }
 
     /// J4: requests without a token have the members resource and tool.
     #[test]
     fn requests_without_a_token_have_a_key() {
-        let json = |tool| serde_json::to_string(&UsageKey::new(TokenForge::RESOURCE, None, tool)).unwrap();
+        let json = |tool| serde_json::to_string(&UsageKey::new(TestIssuer::RESOURCE, None, tool)).unwrap();
         assert_eq!(json(Some("add")), r#"{"resource":"https://mcp.example.com/mcp","mcp.tool":"add"}"#);
         assert_eq!(json(None), r#"{"resource":"https://mcp.example.com/mcp"}"#);
     }

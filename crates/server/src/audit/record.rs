@@ -122,10 +122,10 @@ pub(super) fn session_ended(out: &mut Vec<u8>, time: UnixTime, session: &Session
 
 impl<'a> SessionMembers<'a> {
     fn new(session: &'a Session, reason: Option<EndReason>) -> Self {
-        let principal = match session.owned_by() {
+        let principal = match session.owner() {
             Owner::Subject { issuer, subject, client } => Some(PrincipalMembers::new(issuer, Some(subject), client)),
             Owner::Client { issuer, client } => Some(PrincipalMembers::new(issuer, None, Some(client))),
-            Owner::Nobody => None,
+            Owner::Anonymous => None,
         };
         Self {
             session: session.log_hash().to_string(),
