@@ -6,7 +6,6 @@ use crate::{
     IssuerSettings, Principal, VerifyError, kind,
     principal::Derived,
     said::{Said, Text},
-    usual::Usual,
 };
 
 /// Judges the claims of a token whose signature is that of `settings.issuer`. The principal's payload is still to be
@@ -14,7 +13,6 @@ use crate::{
 pub(crate) fn judge_token(
     claims: &UnverifiedClaims<'_>,
     settings: &IssuerSettings,
-    usual: &Usual,
     resource: &ResourceUri,
     now: UnixTime,
 ) -> Result<Principal, VerifyError> {
@@ -24,7 +22,7 @@ pub(crate) fn judge_token(
         issuer: settings.issuer.clone(),
         subject: claims.sub().map(text),
         client: claims.client_id().or(claims.azp()).map(text),
-        scopes: usual.scopes_of(claims)?,
+        scopes: claims.scopes()?,
         expires,
         valid_until: Some(expires.plus(settings.leeway)),
         introspected_at: None,

@@ -101,12 +101,6 @@ impl<'p> UnverifiedClaims<'p> {
         self.payload
     }
 
-    /// Returns the string value of `scope` or, if it is missing, of `scp`. Returns `None` if the claim is an array or both
-    /// are missing.
-    pub fn scope_text(&self) -> Option<&str> {
-        self.scope_claim().1.as_str()
-    }
-
     /// Returns the granted scopes, parsed like [`AccessTokenClaims::scope`](crate::AccessTokenClaims::scope).
     ///
     /// # Errors
