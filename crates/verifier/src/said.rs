@@ -1,4 +1,4 @@
-use std::{borrow::Cow, fmt, ops::Range, sync::OnceLock};
+use std::{borrow::Cow, fmt, sync::OnceLock};
 
 use serde_json::{Map, Value};
 
@@ -44,33 +44,6 @@ impl Said {
             claims.iter().find_map(|(held, value)| is_it(held).then_some(value))
         } else {
             claims.get(name)
-        }
-    }
-}
-
-/// One text of a payload. Nearly all stand there as they are read, and take no memory of their own: a verification then
-/// asks for less of it, and the end of a remembered token gives less back.
-pub(crate) enum Text {
-    Within(Range<u32>),
-    Apart(Box<str>),
-}
-
-impl Text {
-    /// A text that was read from the payload of the principal that it is for, or from elsewhere.
-    pub(crate) fn new(text: &str, payload: &[u8]) -> Self {
-        let start = text.as_ptr().addr().wrapping_sub(payload.as_ptr().addr());
-        let place = start..start.wrapping_add(text.len());
-        match (u32::try_from(place.start), u32::try_from(place.end)) {
-            (Ok(start), Ok(end)) if payload.get(place) == Some(text.as_bytes()) => Self::Within(start..end),
-            _ => Self::Apart(text.into()),
-        }
-    }
-
-    /// The text, unless it is for another payload.
-    pub(crate) fn read<'s>(&'s self, said: &'s Said) -> Option<&'s str> {
-        match self {
-            Self::Within(place) => said.payload.get(place.start as usize..place.end as usize),
-            Self::Apart(text) => Some(text),
         }
     }
 }
@@ -143,21 +116,7 @@ mod tests {
         assert_eq!(format!("{:?}", said()), "Said { .. }");
     }
 
-    /// C14: what is no object has no claims, so that no rule is met by it.
-    #[test]
-    fn texts_take_no_memory_of_their_own() {
-        let payload = br#"{"sub":"alice","name":"\u0061lice"}"#;
-        let alice = str::from_utf8(&payload[8..13]).unwrap();
-        let text = Text::new(alice, payload);
-        assert!(matches!(text, Text::Within(Range { start: 8, end: 13 })));
-        assert_eq!(text.read(&Said::in_object(payload.to_vec())), Some("alice"));
-        assert_eq!(text.read(&Said::default()), None);
-        for text in ["alice", "a longer text than that of the payload", "\u{fc}", ""] {
-            let text_elsewhere = text.to_owned();
-            assert_eq!(Text::new(&text_elsewhere, payload).read(&Said::in_object(payload.to_vec())), Some(text));
-        }
-    }
-
+    /// C14: a payload that is not an object has no claims, so that no rule is met by it.
     #[test]
     fn rubbish_has_no_claims() {
         for payload in [b"".as_slice(), b"[]", b"{", b"7", b"{\"sub\":\"\xff\"}"] {

@@ -119,13 +119,6 @@ fn scopes_come_from_scope_or_scp() {
     assert_eq!(scopes(json!({"scope": "a", "scp": ["admin"]})).unwrap(), "a");
 }
 
-/// `payload` returns the parsed bytes.
-#[test]
-fn the_payload_is_returned() {
-    let payload = br#" {"sub":"alice"}"#;
-    assert_eq!(UnverifiedClaims::parse(payload).unwrap().payload(), payload);
-}
-
 /// C8: an entry of an array is a single name.
 #[test]
 fn malformed_scopes_are_rejected() {

@@ -14,7 +14,6 @@ use parsed::{ClaimValue, ParsedClaims};
 /// have written the payload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnverifiedClaims<'p> {
-    payload: &'p [u8],
     parsed: ParsedClaims<'p>,
 }
 
@@ -27,7 +26,7 @@ impl<'p> UnverifiedClaims<'p> {
     pub fn parse(payload: &'p [u8]) -> Result<Self, ClaimsError> {
         let json = str::from_utf8(payload).map_err(|_| ClaimsError::NotAnObject)?;
         // The claims are parsed in place to avoid moving a large struct.
-        let mut claims = Self { payload, parsed: ParsedClaims::default() };
+        let mut claims = Self { parsed: ParsedClaims::default() };
         if fast_path::parse_into(&mut claims.parsed, json).is_none() {
             claims.parsed = json_parser::parse(json)?;
         }
@@ -94,11 +93,6 @@ impl<'p> UnverifiedClaims<'p> {
     /// Returns whether the payload has a claim with this name that has no method here.
     pub fn has_other(&self, name: &str) -> bool {
         self.parsed.others.iter().any(|other| other == name)
-    }
-
-    /// Returns the payload from which the claims were parsed. Strings without escapes borrow from it.
-    pub fn payload(&self) -> &'p [u8] {
-        self.payload
     }
 
     /// Returns the granted scopes, parsed like [`AccessTokenClaims::scope`](crate::AccessTokenClaims::scope).
