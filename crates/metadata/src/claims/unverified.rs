@@ -1,6 +1,5 @@
 //! [`UnverifiedClaims`]: claims borrowed from a payload whose signature may not be verified.
 
-mod fast_path;
 mod json_parser;
 mod parsed;
 
@@ -25,13 +24,9 @@ impl<'p> UnverifiedClaims<'p> {
     /// type or is not a valid date.
     pub fn parse(payload: &'p [u8]) -> Result<Self, ClaimsError> {
         let json = str::from_utf8(payload).map_err(|_| ClaimsError::NotAnObject)?;
-        // The claims are parsed in place to avoid moving a large struct.
-        let mut claims = Self { parsed: ParsedClaims::default() };
-        if fast_path::parse_into(&mut claims.parsed, json).is_none() {
-            claims.parsed = json_parser::parse(json)?;
-        }
-        claims.parsed.check_types()?;
-        Ok(claims)
+        let parsed = json_parser::parse(json)?;
+        parsed.check_types()?;
+        Ok(Self { parsed })
     }
 
     /// Returns the issuer.

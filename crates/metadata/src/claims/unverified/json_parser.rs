@@ -1,4 +1,4 @@
-//! Parses any payload that is a JSON object.
+//! Parses a payload into [`ParsedClaims`].
 
 use std::{borrow::Cow, fmt, mem};
 
@@ -49,9 +49,9 @@ impl<'p> Visitor<'p> for &mut ParsedClaims<'p> {
 
 /// Deserializes a JSON value. A value that is not kept is checked as strictly as one that is kept: its escapes, numbers
 /// and depth.
-pub(super) struct ValueSeed<'f, 'p> {
+struct ValueSeed<'f, 'p> {
     /// Where to store the value, or `None` to discard it.
-    pub(super) target: Option<&'f mut ClaimValue<'p>>,
+    target: Option<&'f mut ClaimValue<'p>>,
 }
 
 impl<'p> ValueSeed<'_, 'p> {

@@ -1,4 +1,4 @@
-//! [`ParsedClaims`]: the result of both claim parsers.
+//! [`ParsedClaims`]: the claims of a parsed payload.
 
 use std::{borrow::Cow, slice};
 
