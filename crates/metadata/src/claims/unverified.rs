@@ -87,7 +87,7 @@ impl<'p> UnverifiedClaims<'p> {
 
     /// Returns whether the payload has a claim with this name that has no method here.
     pub fn has_other(&self, name: &str) -> bool {
-        self.parsed.others.iter().any(|other| other == name)
+        self.parsed.others.contains(name)
     }
 
     /// Returns the granted scopes, parsed like [`AccessTokenClaims::scope`](crate::AccessTokenClaims::scope).

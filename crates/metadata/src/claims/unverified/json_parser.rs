@@ -7,7 +7,7 @@ use serde::{
     de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor},
 };
 
-use super::parsed::{ClaimValue, ParsedClaims, has_duplicate};
+use super::parsed::{ClaimValue, ParsedClaims};
 use crate::claims::error::ClaimsError;
 
 /// Parses the claims.
@@ -40,10 +40,12 @@ impl<'p> Visitor<'p> for &mut ParsedClaims<'p> {
                 map.next_value_seed(ValueSeed { target: Some(field) })?;
             } else {
                 map.next_value_seed(ValueSeed { target: None })?;
-                self.others.push(mem::take(name));
+                if !self.others.insert(mem::take(name)) {
+                    return Err(A::Error::custom("duplicate claim"));
+                }
             }
         }
-        if has_duplicate(&mut self.others) { Err(A::Error::custom("duplicate claim")) } else { Ok(()) }
+        Ok(())
     }
 }
 
