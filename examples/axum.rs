@@ -31,7 +31,7 @@ pub(crate) fn app(resource: &str, issuer: &str) -> Result<Router, Box<dyn Error>
     let mut settings = GuardSettings::new(metadata, Authentication::Required(verifier))?;
     settings.required_scopes = Scopes::parse("reports:read")?;
     let (path, scopes) = ("/reports/**".parse()?, Scopes::parse("reports:write")?);
-    settings.routes = vec![RouteRule { methods: vec![Method::POST], path, scopes }];
+    settings.routes = vec![RouteRule::new(path, scopes).methods([Method::POST])];
     let guard = GuardLayer::new(ProtectedResource::new(settings)?);
     Ok(Router::new().route("/reports", get(whoami).post(whoami)).layer(guard))
 }

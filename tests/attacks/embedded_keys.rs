@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use portcullis_scenarios::{Site, Upstream};
-use portcullis_testkit::Forge;
+use portcullis_testkit::TestIssuer;
 use serde_json::json;
 
 /// C2: `jwk`, `jku`, `x5u` and `x5c` are no source of keys, and nothing is fetched from where they point.
@@ -23,7 +23,7 @@ async fn keys_in_the_header() {
     })
     .await;
     let url = lure.setting().split('"').nth(1).unwrap().to_owned();
-    let attacker = Forge::new("https://attacker.example");
+    let attacker = TestIssuer::new("https://attacker.example");
     let forged = site.token().signed_by(attacker.key());
     let certificate = json!(["MIIBszCCAVmgAwIBAgIUAAAA"]);
 
@@ -57,7 +57,7 @@ async fn keys_in_the_header() {
 #[tokio::test]
 async fn embedded_keys_are_ignored() {
     let site = Site::start().await;
-    let attacker = Forge::new("https://attacker.example");
+    let attacker = TestIssuer::new("https://attacker.example");
     site.assert_accepted("a foreign jwk", &site.token().header("jwk", attacker.key().public_jwk()).sign()).await;
     site.assert_accepted("an odd jku", &site.token().header("jku", json!([1, {}])).sign()).await;
     site.assert_accepted("an unknown member", &site.token().header("whatever", json!({ "a": [null] })).sign()).await;

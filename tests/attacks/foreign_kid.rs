@@ -2,18 +2,18 @@
 
 use portcullis_metadata::SystemClock;
 use portcullis_scenarios::{Scratch, Site};
-use portcullis_testkit::Forge;
+use portcullis_testkit::TestIssuer;
 
 const OTHER: &str = "https://other.example";
 
 struct Two {
     site: Site,
-    other: Forge,
+    other: TestIssuer,
     _keys: Scratch,
 }
 
 async fn two_issuers() -> Two {
-    let other = Forge::new(OTHER).with_resource(Site::RESOURCE).with_clock(SystemClock::new());
+    let other = TestIssuer::new(OTHER).with_resource(Site::RESOURCE).with_clock(SystemClock::new());
     let keys = Scratch::file("other.json", &other.jwks_json());
     let table = format!("[[issuer]]\nissuer = \"{OTHER}\"\njwks_file = \"{}\"", keys.as_str());
     let site = Site::builder().tables(table).start().await;
@@ -76,10 +76,10 @@ async fn no_key_identifier() {
     let site = Site::start().await;
     site.assert_accepted("one key", &site.token().without_header("kid").sign()).await;
 
-    let two = Forge::new(OTHER).with_resource(Site::RESOURCE).with_clock(SystemClock::new());
+    let two = TestIssuer::new(OTHER).with_resource(Site::RESOURCE).with_clock(SystemClock::new());
     let first = two.key();
     two.rotate();
-    let keys = Scratch::file("two.json", &Forge::jwks_of(&[&first, &two.key()]));
+    let keys = Scratch::file("two.json", &TestIssuer::jwks_of(&[&first, &two.key()]));
     let table = format!("[[issuer]]\nissuer = \"{OTHER}\"\njwks_file = \"{}\"", keys.as_str());
     let site = Site::builder().tables(table).start().await;
     let token = two.token().scope("mcp:tools");

@@ -2,7 +2,7 @@
 
 use portcullis_metadata::SystemClock;
 use portcullis_scenarios::{Answer, Request, Scratch, Site, call};
-use portcullis_testkit::Forge;
+use portcullis_testkit::TestIssuer;
 use serde_json::json;
 
 const OTHER: &str = "https://other.example";
@@ -24,7 +24,7 @@ fn comparable(answer: &Answer) -> (u16, Vec<(String, String)>, String) {
 /// the session.
 #[tokio::test]
 async fn answered_as_an_unknown_one() {
-    let other = Forge::new(OTHER).with_resource(Site::RESOURCE).with_clock(SystemClock::new());
+    let other = TestIssuer::new(OTHER).with_resource(Site::RESOURCE).with_clock(SystemClock::new());
     let keys = Scratch::file("other.json", &other.jwks_json());
     let table = format!("[[issuer]]\nissuer = \"{OTHER}\"\njwks_file = \"{}\"", keys.as_str());
     let site = Site::builder().tables(table).start().await;

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::Response;
 use portcullis_metadata::SystemClock;
 use portcullis_scenarios::{INITIALIZE, Recorded, Reply, Request, Site, Trickle, Upstream};
-use portcullis_testkit::Forge;
+use portcullis_testkit::TestIssuer;
 use tokio::{sync::mpsc::UnboundedSender, task::JoinSet, time::timeout};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
@@ -37,7 +37,7 @@ enum Keys {
 
 /// An issuer whose keys are published as a scenario says.
 struct Publisher {
-    forge: Arc<Forge>,
+    forge: Arc<TestIssuer>,
     keys: Arc<Mutex<Keys>>,
     hits: Arc<AtomicUsize>,
     _server: Upstream,
@@ -45,7 +45,7 @@ struct Publisher {
 
 impl Publisher {
     async fn start(keys: Keys) -> Self {
-        let (forge, keys) = (Arc::new(OnceLock::<Arc<Forge>>::new()), Arc::new(Mutex::new(keys)));
+        let (forge, keys) = (Arc::new(OnceLock::<Arc<TestIssuer>>::new()), Arc::new(Mutex::new(keys)));
         let (hits, held) = (Arc::new(AtomicUsize::new(0)), Mutex::new(Vec::new()));
         let (known, published, counted) = (Arc::clone(&forge), Arc::clone(&keys), Arc::clone(&hits));
         let script = move |request: &Recorded| {
@@ -64,7 +64,7 @@ impl Publisher {
             Some(publish(forge, *published.lock().unwrap(), &held))
         };
         let server = Upstream::scripted(script).await;
-        let made = Forge::new(&server.origin()).with_resource(Site::RESOURCE).with_clock(SystemClock::new());
+        let made = TestIssuer::new(&server.origin()).with_resource(Site::RESOURCE).with_clock(SystemClock::new());
         let forge = Arc::clone(forge.get_or_init(|| Arc::new(made)));
         Self { forge, keys, hits, _server: server }
     }
@@ -84,7 +84,7 @@ impl Publisher {
     }
 }
 
-fn publish(forge: &Forge, keys: Keys, held: &Mutex<Vec<UnboundedSender<Bytes>>>) -> Response<Reply> {
+fn publish(forge: &TestIssuer, keys: Keys, held: &Mutex<Vec<UnboundedSender<Bytes>>>) -> Response<Reply> {
     match keys {
         Keys::Good => Upstream::answer(200, &[JSON], forge.jwks_json()),
         Keys::AsText => Upstream::answer(200, &[("content-type", "text/plain")], forge.jwks_json()),

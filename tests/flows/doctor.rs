@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 
 use portcullis_scenarios::Portcullis;
-use portcullis_testkit::Forge;
+use portcullis_testkit::TestIssuer;
 use serde_json::Value;
 
 /// A demonstration on free ports, and the address of its endpoint.
@@ -64,7 +64,7 @@ async fn a_token_is_explained() {
     assert!(opaque.stdout.contains("error=\"invalid_token\""), "{opaque:?}");
 
     // Signed by somebody else, for somebody else, and long expired.
-    let forge = Forge::new("https://issuer.example");
+    let forge = TestIssuer::new("https://issuer.example");
     let token = forge.token().sign();
     for arguments in [&["explain-token", &url][..], &["doctor", "--token", &url]] {
         let finished = Portcullis::run_fed(arguments, &token).await;

@@ -13,13 +13,13 @@ use http_body_util::Full;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use portcullis_metadata::SystemClock;
-use portcullis_testkit::Forge;
+use portcullis_testkit::TestIssuer;
 use tokio::net::TcpSocket;
 
 /// An authorization server that publishes a forge's metadata and keys over a socket. Until it is opened, connections to
 /// it are refused.
 pub struct AuthorizationServer {
-    forge: Arc<Forge>,
+    forge: Arc<TestIssuer>,
     socket: Option<TcpSocket>,
     hits: Arc<AtomicUsize>,
 }
@@ -33,7 +33,8 @@ impl AuthorizationServer {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
         let address = socket.local_addr().expect("an address");
-        let forge = Forge::new(&format!("http://{address}")).with_resource(resource).with_clock(SystemClock::new());
+        let forge =
+            TestIssuer::new(&format!("http://{address}")).with_resource(resource).with_clock(SystemClock::new());
         Self { forge: Arc::new(forge), socket: Some(socket), hits: Arc::default() }
     }
 
@@ -64,7 +65,7 @@ impl AuthorizationServer {
     }
 
     /// The issuer, whose tokens a scenario makes and whose keys it rotates.
-    pub fn forge(&self) -> &Forge {
+    pub fn forge(&self) -> &TestIssuer {
         &self.forge
     }
 
@@ -74,7 +75,7 @@ impl AuthorizationServer {
     }
 }
 
-fn answer(forge: &Forge, hits: &AtomicUsize, path: &str) -> Response<Full<Bytes>> {
+fn answer(forge: &TestIssuer, hits: &AtomicUsize, path: &str) -> Response<Full<Bytes>> {
     let body = if path == forge.metadata_url().path() {
         forge.metadata_json()
     } else if path == forge.endpoint("jwks").path() {

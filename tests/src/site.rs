@@ -1,5 +1,5 @@
 use portcullis_metadata::SystemClock;
-use portcullis_testkit::{Forge, TokenBuilder};
+use portcullis_testkit::{TestIssuer, TokenBuilder};
 
 use crate::{Answer, INITIALIZE, Portcullis, Request, Scratch, Upstream};
 
@@ -12,7 +12,7 @@ pub struct Site {
     /// The program.
     pub portcullis: Portcullis,
     /// The issuer whose tokens it accepts.
-    pub forge: Forge,
+    pub forge: TestIssuer,
     /// What is behind it.
     pub upstream: Upstream,
     _keys: Scratch,
@@ -97,7 +97,7 @@ impl SiteBuilder {
             Some(upstream) => upstream,
             None => Upstream::start().await,
         };
-        let forge = Forge::new(ISSUER).with_resource(Site::RESOURCE).with_clock(SystemClock::new());
+        let forge = TestIssuer::new(ISSUER).with_resource(Site::RESOURCE).with_clock(SystemClock::new());
         let keys = Scratch::file("jwks.json", &forge.jwks_json());
         let configuration = format!(
             r#"

@@ -113,10 +113,10 @@ impl TokenKeeper {
     pub async fn token(&self) -> Result<Option<Arc<ResourceToken>>, ClientError> {
         let Source::Authorizer(authorizer) = &self.source else { return Ok(self.current()) };
         let Some(token) = self.look(authorizer)? else { return Ok(None) };
-        if !token.is_due(authorizer.clock().unix()) {
+        if !token.is_due(authorizer.clock().now()) {
             return Ok(Some(token));
         }
-        let is_over = token.is_over(authorizer.clock().unix());
+        let is_over = token.is_over(authorizer.clock().now());
         let _one_at_a_time = match self.renewing.try_lock() {
             Ok(turn) => turn,
             // Somebody is at it, and may have to wait for a person.
@@ -211,7 +211,7 @@ impl TokenKeeper {
         {
             return Ok(true);
         }
-        let (now, refused) = (authorizer.clock().unix(), used.cloned());
+        let (now, refused) = (authorizer.clock().now(), used.cloned());
         let is_newer = move |token: &ResourceToken| {
             !token.is_over(now) && !refused.as_ref().is_some_and(|used| token.is_same(used))
         };
@@ -240,7 +240,7 @@ impl TokenKeeper {
         if !self.refused().intersection(missing).is_empty() {
             return Ok(false);
         }
-        let (now, before, serves) = (authorizer.clock().unix(), self.current(), covers.clone());
+        let (now, before, serves) = (authorizer.clock().now(), self.current(), covers.clone());
         let serves = move |token: &ResourceToken| !token.is_over(now) && serves(token);
         match self.obtain(authorizer, &demand.and(missing), before.clone(), serves).await {
             Ok(token) if covers(&token) => Ok(true),
@@ -301,7 +301,7 @@ impl TokenKeeper {
 
     /// Whether there is another token by now, one that has not ended.
     fn is_replaced(&self, authorizer: &Arc<Authorizer>, used: Option<&Arc<ResourceToken>>) -> bool {
-        let now = authorizer.clock().unix();
+        let now = authorizer.clock().now();
         self.current()
             .is_some_and(|current| !current.is_over(now) && !used.is_some_and(|used| Arc::ptr_eq(&current, used)))
     }

@@ -210,7 +210,7 @@ impl ByHand {
 }
 
 impl Clock for ByHand {
-    fn unix(&self) -> UnixTime {
+    fn now(&self) -> UnixTime {
         UnixTime::from_secs(self.0.load(Ordering::Relaxed))
     }
 
@@ -252,7 +252,7 @@ pub(crate) fn form(request: &FetchRequest) -> std::collections::HashMap<String, 
 pub(crate) struct Still;
 
 impl Clock for Still {
-    fn unix(&self) -> UnixTime {
+    fn now(&self) -> UnixTime {
         UnixTime::from_secs(1_000)
     }
 

@@ -208,7 +208,9 @@ impl ResourceToken {
 
     /// Whether it should be refreshed before it is used again. Without a known end it never is.
     pub(crate) fn is_due(&self, now: UnixTime) -> bool {
-        self.0.expires.is_some_and(|end| now >= end.minus(AHEAD.min(end.since(self.0.obtained) / 5)))
+        self.0
+            .expires
+            .is_some_and(|end| now >= end.saturating_sub(AHEAD.min(end.saturating_duration_since(self.0.obtained) / 5)))
     }
 
     pub(crate) fn is_same(&self, other: &Self) -> bool {
@@ -250,7 +252,7 @@ fn scheme(response: &TokenResponse, binding: Option<Arc<DpopBinding>>) -> Result
 }
 
 fn end(expires_in: Option<u64>, now: UnixTime) -> Option<UnixTime> {
-    expires_in.map(|lifetime| now.plus(Duration::from_secs(lifetime)))
+    expires_in.map(|lifetime| now.saturating_add(Duration::from_secs(lifetime)))
 }
 
 impl fmt::Debug for ResourceToken {

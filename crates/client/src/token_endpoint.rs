@@ -90,7 +90,7 @@ impl<'a> TokenEndpoint<'a> {
         binding: Option<&DpopBinding>,
     ) -> Result<FetchRequest, ClientError> {
         let proof =
-            binding.map(|binding| binding.proof(&Method::POST, self.url, None, self.clock.unix())).transpose()?;
+            binding.map(|binding| binding.proof(&Method::POST, self.url, None, self.clock.now())).transpose()?;
         let (proven, basic) = match client {
             Some(client) => self.authenticate(client)?,
             None => (Vec::new(), None),
@@ -117,7 +117,7 @@ impl<'a> TokenEndpoint<'a> {
         match authentication {
             ClientAuthentication::SecretPost(secret) => fields.push(("client_secret", secret)),
             ClientAuthentication::PrivateKey(key) => {
-                let assertion = key.assertion(&client.client_id, self.issuer, self.clock.unix())?;
+                let assertion = key.assertion(&client.client_id, self.issuer, self.clock.now())?;
                 fields.push(("client_assertion_type", Secret::new(ASSERTION_TYPE)));
                 fields.push(("client_assertion", assertion));
             }

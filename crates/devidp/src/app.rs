@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use portcullis_discovery::{Fetch, FetchSettings, HttpFetch, UrlPolicy};
-use portcullis_jose::{Compact, KeySet};
+use portcullis_jose::{CompactJws, KeySet};
 use portcullis_metadata::{ClientIdUrl, Issuer, unverified_issuer};
 use tokio::sync::watch;
 
@@ -118,7 +118,7 @@ impl App {
     }
 
     /// Returns the keys of the issuer of a token that is not verified yet, if the issuer is trusted.
-    pub(crate) fn trusted_keys(&self, token: &Compact<'_>) -> Option<&KeySet> {
+    pub(crate) fn trusted_keys(&self, token: &CompactJws<'_>) -> Option<&KeySet> {
         let issuer = unverified_issuer(token.unverified_payload()).ok()??;
         self.trusted.get(&*issuer)
     }

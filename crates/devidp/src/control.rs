@@ -7,7 +7,7 @@ use std::{fmt, sync::Arc};
 
 use crate::{
     app::App,
-    control::faults::{Fault, FaultProblem},
+    control::faults::{Fault, FaultError},
     error::DevIdpError,
     keys::{KeyPair, KeysError},
 };
@@ -32,7 +32,7 @@ impl Control {
     ///
     /// # Errors
     /// Fails if the fault is invalid or 100 faults are pending.
-    pub fn inject(&self, fault: Fault) -> Result<(), FaultProblem> {
+    pub fn inject(&self, fault: Fault) -> Result<(), FaultError> {
         self.0.faults.inject(fault)
     }
 

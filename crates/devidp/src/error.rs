@@ -2,7 +2,7 @@
 
 use std::{io, net::SocketAddr};
 
-use crate::{clients::settings::ClientProblem, control::faults::FaultProblem};
+use crate::{clients::settings::ClientSettingsError, control::faults::FaultError};
 
 /// Why a development authorization server cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -64,7 +64,7 @@ pub enum DevIdpError {
     },
     /// The maximum number of registered clients is 0.
     #[error("the maximum number of clients is 0: set it to 1 or more")]
-    NoRoomForClients,
+    MaxClientsZero,
     /// The refresh token lifetime is out of range.
     #[error("the refresh token lifetime must be from 1 s to 30 days, not {seconds} s")]
     RefreshTokenLifetime {
@@ -80,7 +80,7 @@ pub enum DevIdpError {
         /// The client identifier.
         id: String,
         /// The cause.
-        problem: ClientProblem,
+        problem: ClientSettingsError,
     },
     /// A trusted issuer has no usable key or is configured twice.
     #[error("the trusted issuer {issuer:?} has no usable public key or is configured twice")]
@@ -93,7 +93,7 @@ pub enum DevIdpError {
     Fetch(#[source] portcullis_discovery::FetchError),
     /// A fault in the settings is invalid.
     #[error("a scripted fault is invalid: {0}")]
-    Fault(FaultProblem),
+    Fault(FaultError),
     /// The signing keys cannot be generated.
     #[error("cannot generate the signing keys")]
     Keys(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -111,7 +111,7 @@ impl DevIdpError {
             Self::NoScopes => "devidp.no_scopes",
             Self::User { .. } => "devidp.user",
             Self::TokenLifetime { .. } => "devidp.token_lifetime",
-            Self::NoRoomForClients => "devidp.no_room_for_clients",
+            Self::MaxClientsZero => "devidp.no_room_for_clients",
             Self::RefreshTokenLifetime { .. } => "devidp.refresh_token_lifetime",
             Self::InitialAccessToken => "devidp.initial_access_token",
             Self::Client { .. } => "devidp.client",

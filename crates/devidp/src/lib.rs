@@ -106,11 +106,11 @@ mod token;
 
 pub use clients::{
     grant_type::GrantType,
-    settings::{ClientAuthentication, ClientProblem, ClientSettings},
+    settings::{ClientAuthentication, ClientSettings, ClientSettingsError},
 };
 pub use control::{
     Control, OldKeys,
-    faults::{Fault, FaultKind, FaultPoint, FaultProblem},
+    faults::{Fault, FaultError, FaultKind, FaultPoint},
 };
 pub use error::DevIdpError;
 pub use server::DevIdp;

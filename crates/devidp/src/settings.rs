@@ -130,7 +130,7 @@ impl DevIdpSettings {
             return Err(DevIdpError::TokenLifetime { seconds });
         }
         if self.max_clients == 0 {
-            return Err(DevIdpError::NoRoomForClients);
+            return Err(DevIdpError::MaxClientsZero);
         }
         let seconds = self.refresh_token_lifetime.as_secs();
         if !(1..=MAX_REFRESH_SECONDS).contains(&seconds) {

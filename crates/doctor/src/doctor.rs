@@ -128,7 +128,7 @@ impl Examination<'_> {
             return None;
         };
         let challenge = challenge::judge(&response, &mut step.findings);
-        step.findings.extend(time::judge(&response.headers, self.doctor.clock.unix()));
+        step.findings.extend(time::judge(&response.headers, self.doctor.clock.now()));
         self.close(step);
         Some(challenge)
     }

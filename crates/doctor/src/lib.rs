@@ -15,12 +15,12 @@
 //!
 //! use portcullis_doctor::{Doctor, Verdict};
 //! use portcullis_metadata::SystemClock;
-//! # use portcullis_testkit::FakeIssuer;
+//! # use portcullis_testkit::ScriptedFetch;
 //! use url::Url;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let fetch = FakeIssuer::new();
+//! # let fetch = ScriptedFetch::new();
 //! // `fetch` is any `portcullis_discovery::Fetch`, such as its `HttpFetch`.
 //! let doctor = Doctor::new(Arc::new(fetch), Arc::new(SystemClock::new()));
 //! let resource = Url::parse("https://mcp.example.com/mcp")?;

@@ -17,7 +17,11 @@ pub(crate) fn judge(headers: &HeaderMap, now: UnixTime) -> Option<Finding> {
     let date = headers.get(DATE)?.to_str().ok()?;
     let date = httpdate::parse_http_date(date).ok()?;
     let theirs = UnixTime::from_secs(date.duration_since(UNIX_EPOCH).ok()?.as_secs());
-    let (difference, side) = if theirs > now { (theirs.since(now), "ahead of") } else { (now.since(theirs), "behind") };
+    let (difference, side) = if theirs > now {
+        (theirs.saturating_duration_since(now), "ahead of")
+    } else {
+        (now.saturating_duration_since(theirs), "behind")
+    };
     let seconds = difference.as_secs();
     Some(if difference <= USUAL_LEEWAY {
         Finding::met(CLOCK, format!("the clocks differ by {seconds} s at most"))

@@ -8,7 +8,7 @@ use http::{
 };
 use portcullis_discovery::Fetch;
 use portcullis_guard::{Authentication, GuardLayer, GuardSettings, ProtectedResource};
-use portcullis_jose::{Algorithm, Compact};
+use portcullis_jose::{Algorithm, CompactJws};
 use portcullis_metadata::{
     AccessToken, AccessTokenClaims, Clock, Issuer, JwkSet, ProtectedResourceMetadata, Scopes, UnixTime,
 };
@@ -48,7 +48,7 @@ impl Chain {
         let mut answer = Step::of_token("what a guard of this resource would answer");
         match self.verifier(fetch, clock) {
             Ok(verifier) => {
-                rules.findings = self.judge(token, &verifier, clock.unix()).await;
+                rules.findings = self.judge(token, &verifier, clock.now()).await;
                 self.ask_guard(token, verifier, &mut answer).await;
             }
             Err(finding) => rules.findings.push(finding),
@@ -150,7 +150,7 @@ struct Shown {
 
 impl Shown {
     fn of(token: &AccessToken) -> Option<Self> {
-        let jws = Compact::parse(token.secret(), MAX_TOKEN).ok()?;
+        let jws = CompactJws::parse(token.secret(), MAX_TOKEN).ok()?;
         let header = jws.header();
         let (kid, typ) = (header.kid().unwrap_or("none"), header.typ().unwrap_or("none"));
         let header = format!("alg {}, kid {}, typ {}", header.alg(), text::quoted(kid), text::quoted(typ));
@@ -177,9 +177,9 @@ impl Shown {
 
 fn distance(exp: UnixTime, now: UnixTime) -> String {
     if exp > now {
-        format!("{} ({} s from now)", exp.as_secs(), exp.since(now).as_secs())
+        format!("{} ({} s from now)", exp.as_secs(), exp.saturating_duration_since(now).as_secs())
     } else {
-        format!("{} ({} s ago)", exp.as_secs(), now.since(exp).as_secs())
+        format!("{} ({} s ago)", exp.as_secs(), now.saturating_duration_since(exp).as_secs())
     }
 }
 

@@ -81,8 +81,8 @@ impl Link {
     }
 
     /// Sends a request and waits for the head of its answer.
-    pub(crate) fn send(mut self: Box<Self>, mut request: Outbound) -> Sending {
-        let reader = HeadReader::with_room(request.take_room());
+    pub(crate) fn send(mut self: Box<Self>, request: Outbound) -> Sending {
+        let reader = HeadReader::default();
         let awaited = Awaited { reader, to_head: request.is_head(), interim: 0, interim_keeps: true };
         self.outbound = Some(request);
         Sending { link: Some(self), awaited }

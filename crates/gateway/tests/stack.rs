@@ -8,13 +8,15 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use portcullis_endpoint::{Endpoint, EndpointBody, EndpointLayer, EndpointSettings};
-use portcullis_gateway::{Address, HttpUpstream, HttpUpstreamSettings, IdentityHeader, IdentitySource, UpstreamBody};
+use portcullis_gateway::{
+    HttpUpstream, HttpUpstreamSettings, IdentityHeader, IdentitySource, UpstreamAddress, UpstreamBody,
+};
 use portcullis_guard::{
     Authentication, Decision, DecisionSink, Guard, GuardBody, GuardLayer, GuardSettings, Peer, ProtectedResource,
 };
 use portcullis_metadata::{JwkSet, ProtectedResourceMetadata, ResourceUri};
 use portcullis_session::{SessionKey, SessionSettings, SessionStore};
-use portcullis_testkit::{FakeIssuer, Forge, ManualClock};
+use portcullis_testkit::{ManualClock, ScriptedFetch, TestIssuer};
 use portcullis_verifier::{IssuerSettings, KeySource, TrustedIssuer, Verifier, VerifierSettings};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -42,7 +44,7 @@ impl DecisionSink for Decided {
 
 struct Bench {
     listener: TcpListener,
-    forge: Forge,
+    forge: TestIssuer,
     decided: Arc<Decided>,
     stack: Stack,
 }
@@ -50,13 +52,13 @@ struct Bench {
 async fn bench() -> Bench {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (clock, forge, decided) =
-        (Arc::new(ManualClock::new()), Forge::new("https://auth.example.com"), Arc::default());
+        (Arc::new(ManualClock::new()), TestIssuer::new("https://auth.example.com"), Arc::default());
 
     let mut issuer = IssuerSettings::new(forge.issuer().clone());
     issuer.keys = KeySource::Fixed(JwkSet::parse(forge.jwks_json().as_bytes()).unwrap());
     let control = tokio::runtime::Handle::current();
-    let issuer = TrustedIssuer::new(issuer, Arc::new(FakeIssuer::new()), clock.clone(), control).unwrap();
-    let resource = ResourceUri::parse(Forge::RESOURCE).unwrap();
+    let issuer = TrustedIssuer::new(issuer, Arc::new(ScriptedFetch::new()), clock.clone(), control).unwrap();
+    let resource = ResourceUri::parse(TestIssuer::RESOURCE).unwrap();
     let verifier = Verifier::new(VerifierSettings::new(resource.clone()), vec![issuer], clock.clone()).unwrap();
 
     let metadata = ProtectedResourceMetadata::new(resource, vec![forge.issuer().clone()]);
@@ -70,10 +72,10 @@ async fn bench() -> Bench {
     let endpoint = EndpointLayer::new(EndpointSettings::new(resource.clone(), sessions)).unwrap();
 
     let url = Url::parse(&format!("http://{}/mcp", listener.local_addr().unwrap())).unwrap();
-    let mut settings = HttpUpstreamSettings::new(Address::Tcp(url));
+    let mut settings = HttpUpstreamSettings::new(UpstreamAddress::Tcp(url));
     let email = IdentitySource::Claim("email".into());
-    settings.identity.push(IdentityHeader::new("x-email".parse().unwrap(), email));
-    settings.public_url = Some(Url::parse(Forge::RESOURCE).unwrap());
+    settings.identity_headers.push(IdentityHeader::new("x-email".parse().unwrap(), email));
+    settings.public_url = Some(Url::parse(TestIssuer::RESOURCE).unwrap());
     let upstream = HttpUpstream::new(settings, clock).unwrap();
 
     let stack = GuardLayer::new(resource).layer(endpoint.layer(upstream));

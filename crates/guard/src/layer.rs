@@ -62,8 +62,8 @@ where
                 exchange.admit(&mut request, None, None, None);
                 GuardFuture::inner(exchange, self.inner.call(request))
             }
-            Judgement::Judged(Admission::Admit { verified, spared, permit }) => {
-                exchange.admit(&mut request, Some(verified), spared, permit);
+            Judgement::Judged(Admission::Admit { verified, report_only_denial, permit }) => {
+                exchange.admit(&mut request, Some(verified), report_only_denial, permit);
                 GuardFuture::inner(exchange, self.inner.call(request))
             }
             Judgement::Judged(Admission::Refuse(refusal, verified)) => {

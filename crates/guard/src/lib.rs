@@ -31,14 +31,14 @@
 //! use http::{Request, Response, StatusCode};
 //! use portcullis_guard::{Authentication, Caller, GuardLayer, GuardSettings, ProtectedResource};
 //! use portcullis_metadata::{ProtectedResourceMetadata, ResourceUri, Scopes};
-//! use portcullis_testkit::{FakeIssuer, Forge, ManualClock};
+//! use portcullis_testkit::{ScriptedFetch, TestIssuer, ManualClock};
 //! use portcullis_verifier::{IssuerSettings, TrustedIssuer, Verifier, VerifierSettings};
 //! use tower::{Layer, ServiceExt, service_fn};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let forge = Forge::new("https://auth.example.com").with_resource("https://api.example.com/");
-//! let (fetch, clock) = (FakeIssuer::new(), Arc::new(ManualClock::new()));
+//! let forge = TestIssuer::new("https://auth.example.com").with_resource("https://api.example.com/");
+//! let (fetch, clock) = (ScriptedFetch::new(), Arc::new(ManualClock::new()));
 //! fetch.publish(&forge);
 //!
 //! let resource = ResourceUri::parse("https://api.example.com/")?;
@@ -92,7 +92,6 @@ mod metadata;
 mod operation;
 mod origin;
 mod path_glob;
-mod query;
 mod request_id;
 mod resource;
 mod respond;
@@ -100,22 +99,21 @@ mod scope_implications;
 mod settings;
 
 pub use body::GuardBody;
-pub use caller::{Caller, Peer, RefusalCode};
+pub use caller::{Caller, Peer, RejectionCode};
 pub use challenges::Challenges;
-pub use claim_rule::{ClaimRule, ClaimRuleError, ClaimTest, ClaimUnmet, ClaimsJudged};
-pub use client_address::{NetworkError, ProxyHeader, TrustedProxies};
+pub use claim_rule::{ClaimDenial, ClaimDenials, ClaimRule, ClaimRuleError, ClaimTest};
+pub use client_address::{ProxyHeader, TrustedProxies, TrustedProxyError};
 pub use decision::{Decision, DecisionSink, TracingSink};
 pub use future::GuardFuture;
 pub use layer::{Guard, GuardLayer};
-pub use limit::{ConcurrencyLimiter, GuardLimits, Limited, Limiter, Rate, RateError};
+pub use limit::{ConcurrencyLimiter, GuardLimits, LimitExceeded, Rate, RateError, RateLimiter};
 pub use operation::Operation;
-pub use origin::{OriginPolicy, OriginPolicyError, OriginRefused};
+pub use origin::{OriginPolicy, OriginPolicyError, OriginRejection};
 pub use path_glob::{PathGlob, PathGlobError};
-pub use query::{PARAMETER_SEPARATORS, is_access_token, parameter_name};
 pub use request_id::RequestId;
 pub use resource::ProtectedResource;
 pub use scope_implications::ScopeImplications;
-pub use settings::{Authentication, CorsSettings, GuardSettings, RouteRule, ScopeJudge, SettingsError};
+pub use settings::{Authentication, CorsSettings, GuardSettings, GuardSettingsError, RouteRule, ScopeEnforcer};
 
 #[cfg(test)]
 mod tests;

@@ -13,14 +13,14 @@ const STACK_HEADER_SIZE: usize = 1024;
 ///
 /// A value has exactly three segments of unpadded base64url, without whitespace and with zero unused bits, and a valid
 /// [`Header`]. It proves nothing about the issuer: verify it with [`KeySet::verify`](crate::KeySet::verify).
-pub struct Compact<'a> {
+pub struct CompactJws<'a> {
     header: Header,
     payload: Vec<u8>,
     signing_input: &'a [u8],
     signature: &'a [u8],
 }
 
-impl<'a> Compact<'a> {
+impl<'a> CompactJws<'a> {
     /// Parses a token of at most `max_len` bytes.
     ///
     /// # Errors
@@ -85,8 +85,8 @@ fn parse_header(segment: &[u8]) -> Result<Header, JoseError> {
 }
 
 /// Prints only the header.
-impl fmt::Debug for Compact<'_> {
+impl fmt::Debug for CompactJws<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Compact").field("header", &self.header).finish_non_exhaustive()
+        f.debug_struct("CompactJws").field("header", &self.header).finish_non_exhaustive()
     }
 }

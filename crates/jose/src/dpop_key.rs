@@ -127,7 +127,7 @@ mod tests {
     use super::*;
     use crate::{
         algorithm::{Algorithm, AlgorithmSet},
-        compact::Compact,
+        compact::CompactJws,
         key_set::KeySet,
     };
 
@@ -164,7 +164,7 @@ mod tests {
         let published = json!({ "keys": [header["jwk"]] }).to_string();
         let allowed = AlgorithmSet::EMPTY.with(Algorithm::Es256);
         let (keys, _) = KeySet::from_jwks(&JwkSet::parse(published.as_bytes()).unwrap(), allowed).unwrap();
-        keys.verify(&Compact::parse(&proof, 4096).unwrap()).unwrap();
+        keys.verify(&CompactJws::parse(&proof, 4096).unwrap()).unwrap();
         assert_eq!(segment(&key.proof(&PROOF).unwrap(), 1).as_object().unwrap().len(), 4);
     }
 

@@ -21,13 +21,13 @@ pub enum JoseError {
     Encrypted,
     /// The header is not a JSON object of at most 64 members, has no `alg`, or `alg`, `kid` or `typ` is not a string.
     #[error("the token's header is malformed")]
-    Header,
+    MalformedHeader,
     /// The header has a duplicate member (RFC 7515 section 4).
     #[error("the token's header has a duplicate member")]
     DuplicateMember,
     /// The header requires an extension with `crit` or `b64` (RFC 7515 section 4.1.11, RFC 7797). None is supported.
     #[error("the token's header requires an extension")]
-    Extension,
+    UnsupportedExtension,
     /// The `alg` is `none`, HMAC or unknown.
     #[error("the signature algorithm is not supported")]
     UnsupportedAlgorithm,
@@ -52,9 +52,9 @@ impl JoseError {
             Self::TooLarge { .. } => "token.too_large",
             Self::Malformed => "token.malformed",
             Self::Encrypted => "token.encrypted",
-            Self::Header => "token.header_malformed",
+            Self::MalformedHeader => "token.header_malformed",
             Self::DuplicateMember => "token.header_duplicate",
-            Self::Extension => "token.header_extension",
+            Self::UnsupportedExtension => "token.header_extension",
             Self::UnsupportedAlgorithm => "token.algorithm_unsupported",
             Self::AlgorithmNotAllowed(_) => "token.algorithm_not_allowed",
             Self::UnknownKey => "token.key_unknown",

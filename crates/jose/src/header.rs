@@ -26,11 +26,11 @@ pub struct Header {
 impl Header {
     /// Parses a decoded header.
     pub(crate) fn parse(json: &[u8]) -> Result<Self, JoseError> {
-        let json = str::from_utf8(json).map_err(|_| JoseError::Header)?;
+        let json = str::from_utf8(json).map_err(|_| JoseError::MalformedHeader)?;
         let mut deserializer = serde_json::Deserializer::from_str(json);
         let mut members = Members::default();
-        deserializer.deserialize_map(&mut members).map_err(|_| JoseError::Header)?;
-        deserializer.end().map_err(|_| JoseError::Header)?;
+        deserializer.deserialize_map(&mut members).map_err(|_| JoseError::MalformedHeader)?;
+        deserializer.end().map_err(|_| JoseError::MalformedHeader)?;
         members.validate()
     }
 
@@ -70,9 +70,9 @@ impl Members<'_> {
             return Err(JoseError::Encrypted);
         }
         if self.has_extension {
-            return Err(JoseError::Extension);
+            return Err(JoseError::UnsupportedExtension);
         }
-        let alg = self.alg.ok_or(JoseError::Header)?.parse()?;
+        let alg = self.alg.ok_or(JoseError::MalformedHeader)?.parse()?;
         Ok(Header { alg, kid: self.kid, typ: self.typ })
     }
 }

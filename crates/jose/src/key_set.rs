@@ -6,7 +6,7 @@ use portcullis_metadata::JwkSet;
 
 use crate::{
     algorithm::{Algorithm, AlgorithmSet},
-    compact::Compact,
+    compact::CompactJws,
     error::{JoseError, KeyError},
     key::VerifyingKey,
     limits::MAX_KEYS,
@@ -86,7 +86,7 @@ impl KeySet {
     }
 
     /// Returns whether exactly one key matches the token. Does not verify the signature.
-    pub fn holds_key_of(&self, token: &Compact<'_>) -> bool {
+    pub fn has_key_for(&self, token: &CompactJws<'_>) -> bool {
         self.find(token.header().kid(), token.header().alg()).is_ok()
     }
 
@@ -98,7 +98,7 @@ impl KeySet {
     /// # Errors
     /// Fails with [`JoseError::AlgorithmNotAllowed`], [`JoseError::UnknownKey`], [`JoseError::AmbiguousKey`] or
     /// [`JoseError::Signature`].
-    pub fn verify<'t>(&self, token: &'t Compact<'_>) -> Result<VerifiedPayload<'t>, JoseError> {
+    pub fn verify<'t>(&self, token: &'t CompactJws<'_>) -> Result<VerifiedPayload<'t>, JoseError> {
         let header = token.header();
         let key = self.find(header.kid(), header.alg())?;
         if key.verifies(token.signing_input(), token.signature()) {

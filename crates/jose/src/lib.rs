@@ -2,7 +2,7 @@
 //!
 //! Verification has three steps. Each step returns a type that only this step can create:
 //!
-//! 1. [`Compact::parse`] splits the token. It rejects a token that is too long or encrypted, that is not three segments
+//! 1. [`CompactJws::parse`] splits the token. It rejects a token that is too long or encrypted, that is not three segments
 //!    of canonical base64url, whose header has a duplicate member, `crit`, `b64` or `enc`, or whose `alg` is `none`,
 //!    HMAC or unknown.
 //! 2. [`KeySet::from_jwks`] imports the published keys of an issuer once. A key is bound to its identifier and algorithm.
@@ -17,7 +17,7 @@
 //! tests. [`DpopKey`] creates DPoP proofs (RFC 9449), and [`ReceivedProof`] verifies them.
 //!
 //! ```
-//! use portcullis_jose::{Algorithm, AlgorithmSet, Compact, JoseError, KeySet, SigningKey};
+//! use portcullis_jose::{Algorithm, AlgorithmSet, CompactJws, JoseError, KeySet, SigningKey};
 //! use portcullis_metadata::JwkSet;
 //!
 //! // An issuer signs a token and publishes its public key.
@@ -29,12 +29,12 @@
 //! let allowed = AlgorithmSet::default().with(Algorithm::Es256);
 //! let (keys, rejected) = KeySet::from_jwks(&JwkSet::parse(published.as_bytes())?, allowed)?;
 //! assert!(rejected.is_empty());
-//! let payload = keys.verify(&Compact::parse(&token, 16 * 1024)?)?.bytes().to_vec();
+//! let payload = keys.verify(&CompactJws::parse(&token, 16 * 1024)?)?.bytes().to_vec();
 //! assert_eq!(payload, br#"{"sub":"alice"}"#);
 //!
 //! // A signature by another key with the same identifier is rejected.
 //! let forged = SigningKey::generate(Algorithm::Es256, "2026-01")?.sign("at+jwt", b"{}")?;
-//! let error = keys.verify(&Compact::parse(&forged, 16 * 1024)?).unwrap_err();
+//! let error = keys.verify(&CompactJws::parse(&forged, 16 * 1024)?).unwrap_err();
 //! assert_eq!(error, JoseError::Signature);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -55,7 +55,7 @@ mod received_proof;
 mod signing_key;
 
 pub use algorithm::{Algorithm, AlgorithmSet};
-pub use compact::Compact;
+pub use compact::CompactJws;
 pub use dpop_key::{DpopKey, DpopProof};
 pub use error::{JoseError, KeyError, SigningError};
 pub use header::Header;

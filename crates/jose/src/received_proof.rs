@@ -5,7 +5,7 @@ use std::fmt;
 use portcullis_metadata::{AccessTokenClaims, Jwk, JwkSet, UnixTime};
 use serde_json::{Value, json};
 
-use crate::{algorithm::AlgorithmSet, compact::Compact, encoding, error::JoseError, key_set::KeySet};
+use crate::{algorithm::AlgorithmSet, compact::CompactJws, encoding, error::JoseError, key_set::KeySet};
 
 /// A DPoP proof from a request, signed with the key that it contains (RFC 9449 section 4.3).
 ///
@@ -25,7 +25,7 @@ pub struct ReceivedProof {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProofError {
-    /// The proof is not a valid [`Compact`] token, or is not signed with the key that it contains.
+    /// The proof is not a valid [`CompactJws`] token, or is not signed with the key that it contains.
     #[error("the proof is invalid: {0}")]
     Jose(JoseError),
     /// The proof's `typ` is not `dpop+jwt`.
@@ -61,7 +61,7 @@ impl ReceivedProof {
     /// Fails if the proof is malformed, its `alg` is not among the `allowed` algorithms, its key is unusable, or the
     /// signature is invalid.
     pub fn verify(proof: &str, max_len: usize, allowed: AlgorithmSet) -> Result<Self, ProofError> {
-        let compact = Compact::parse(proof, max_len).map_err(ProofError::Jose)?;
+        let compact = CompactJws::parse(proof, max_len).map_err(ProofError::Jose)?;
         if compact.header().typ() != Some("dpop+jwt") {
             return Err(ProofError::Type);
         }

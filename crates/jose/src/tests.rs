@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use portcullis_metadata::{JwkSet, UnixTime};
 
 use crate::{
-    Algorithm, AlgorithmSet, Compact, DpopKey, DpopProof, JoseError, KeyError, KeySet, ProofError, ReceivedProof,
+    Algorithm, AlgorithmSet, CompactJws, DpopKey, DpopProof, JoseError, KeyError, KeySet, ProofError, ReceivedProof,
     SigningError, SigningKey,
 };
 
@@ -57,7 +57,7 @@ fn algorithms_display_their_names() {
 fn debug_prints_no_tokens_and_keys() {
     let key = SigningKey::generate(Algorithm::Es256, "2026-01").unwrap();
     let token = key.sign("at+jwt", br#"{"sub":"canary"}"#).unwrap();
-    let parsed = Compact::parse(&token, 1024).unwrap();
+    let parsed = CompactJws::parse(&token, 1024).unwrap();
     let published = serde_json::json!({ "keys": [key.public_jwk()] }).to_string();
     let allowed = AlgorithmSet::EMPTY.with(Algorithm::Es256);
     let (keys, _) = KeySet::from_jwks(&JwkSet::parse(published.as_bytes()).unwrap(), allowed).unwrap();
@@ -73,7 +73,7 @@ fn debug_prints_no_tokens_and_keys() {
     assert_eq!(key.kid(), "2026-01");
     let outputs = [
         (format!("{:?}", ReceivedProof::verify(&proof, 4096, allowed).unwrap()), "ReceivedProof { thumbprint: "),
-        (format!("{parsed:?}"), "Compact { header: Header {"),
+        (format!("{parsed:?}"), "CompactJws { header: Header {"),
         (format!("{keys:?}"), r#"[(Some("2026-01"), Es256)]"#),
         (format!("{:?}", keys.verify(&parsed).unwrap()), "VerifiedPayload([16 bytes])"),
         (format!("{:?}", DpopKey::generate().unwrap()), "DpopKey { thumbprint: "),
@@ -89,5 +89,5 @@ fn debug_prints_no_tokens_and_keys() {
 #[test]
 fn the_payload_is_returned() {
     let token = SigningKey::generate(Algorithm::Es256, "one").unwrap().sign("at+jwt", br#"{"sub":"alice"}"#).unwrap();
-    assert_eq!(Compact::parse(&token, 1024).unwrap().into_unverified_payload(), br#"{"sub":"alice"}"#);
+    assert_eq!(CompactJws::parse(&token, 1024).unwrap().into_unverified_payload(), br#"{"sub":"alice"}"#);
 }

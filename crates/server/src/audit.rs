@@ -170,7 +170,7 @@ impl Audit {
     }
 
     fn session(&self, session: &Session, ended: Option<EndReason>) {
-        let record = SessionRecord { time: self.0.clock.unix(), session, ended };
+        let record = SessionRecord { time: self.0.clock.now(), session, ended };
         self.0.queue.put(|out| record.write(out));
     }
 

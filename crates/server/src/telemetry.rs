@@ -79,7 +79,7 @@ struct Timestamp(SystemClock);
 
 impl FormatTime for Timestamp {
     fn format_time(&self, out: &mut Writer<'_>) -> fmt::Result {
-        write!(out, "{}", timestamp(self.0.unix()))
+        write!(out, "{}", timestamp(self.0.now()))
     }
 }
 

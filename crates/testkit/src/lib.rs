@@ -1,19 +1,19 @@
-//! Test utilities of this workspace: a [`ManualClock`], a [`Forge`] for valid and malicious tokens, a [`FakeIssuer`] that
+//! Test utilities of this workspace: a [`ManualClock`], a [`TestIssuer`] for valid and malicious tokens, a [`ScriptedFetch`] that
 //! answers fetches from a script, and [`Canaries`] that detect leaked secrets. Use it only as a dev-dependency.
 //!
 //! All functions panic on misuse.
 //!
 //! ```
-//! use portcullis_jose::{AlgorithmSet, Compact, KeySet};
+//! use portcullis_jose::{AlgorithmSet, CompactJws, KeySet};
 //! use portcullis_metadata::JwkSet;
-//! use portcullis_testkit::Forge;
+//! use portcullis_testkit::TestIssuer;
 //!
-//! let forge = Forge::new("https://issuer.example");
+//! let forge = TestIssuer::new("https://issuer.example");
 //! let token = forge.token().scope("mcp:tools").sign();
 //!
 //! let jwks = JwkSet::parse(forge.jwks_json().as_bytes())?;
 //! let (keys, _) = KeySet::from_jwks(&jwks, AlgorithmSet::default())?;
-//! assert!(keys.verify(&Compact::parse(&token, 16_384)?).is_ok());
+//! assert!(keys.verify(&CompactJws::parse(&token, 16_384)?).is_ok());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -21,15 +21,15 @@
 
 mod canary;
 mod clock;
-mod fake_issuer;
-mod forge;
 mod hostile;
 mod keys;
+mod scripted_fetch;
+mod test_issuer;
 mod token;
 
 pub use canary::{Canaries, Leak};
 pub use clock::ManualClock;
-pub use fake_issuer::{FakeIssuer, Gate};
-pub use forge::Forge;
 pub use hostile::{flip_payload, flip_signature, hmac_token, public_key_forms};
+pub use scripted_fetch::{Gate, ScriptedFetch};
+pub use test_issuer::TestIssuer;
 pub use token::TokenBuilder;

@@ -19,7 +19,7 @@ pub(crate) fn judge_token(
         client: claims.client_id().or(claims.azp()).map(Into::into),
         scopes: claims.scopes()?,
         expires,
-        valid_until: Some(expires.plus(settings.leeway)),
+        valid_until: Some(expires.saturating_add(settings.leeway)),
         introspected_at: None,
         said: Said::default(),
         subjectless_client: settings.subjectless_client,
@@ -52,7 +52,7 @@ impl<'a> Statement<'a> {
         Self {
             iss: claims.iss(),
             typ: claims.typ(),
-            tells_another_kind: kind::TELLING_CLAIMS.iter().any(|name| claims.has_other(name)),
+            tells_another_kind: kind::TELLING_CLAIMS.iter().any(|name| claims.contains_unknown_claim(name)),
             has_cnf: claims.has_cnf(),
             is_for_us: claims.audience().map(|mut entries| entries.any(|entry| names(entry, settings, resource))),
             exp: claims.exp(),
@@ -123,18 +123,18 @@ pub(crate) fn judge_times(
 ) -> Result<UnixTime, VerifyError> {
     let leeway = settings.leeway;
     let expires = said.exp.ok_or(VerifyError::ExpiryMissing)?;
-    if now >= expires.plus(leeway) {
+    if now >= expires.saturating_add(leeway) {
         return Err(VerifyError::Expired);
     }
-    if said.nbf.is_some_and(|not_before| not_before > now.plus(leeway)) {
+    if said.nbf.is_some_and(|not_before| not_before > now.saturating_add(leeway)) {
         return Err(VerifyError::NotYetValid);
     }
-    if said.iat.is_some_and(|issued| issued > now.plus(leeway)) {
+    if said.iat.is_some_and(|issued| issued > now.saturating_add(leeway)) {
         return Err(VerifyError::IssuedInFuture);
     }
     if let Some(longest) = settings.max_lifetime {
         let issued = said.iat.ok_or(VerifyError::IssuedAtMissing)?;
-        if expires.since(issued) > longest {
+        if expires.saturating_duration_since(issued) > longest {
             return Err(VerifyError::LifetimeTooLong);
         }
     }

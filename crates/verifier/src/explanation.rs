@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portcullis_jose::Compact;
+use portcullis_jose::CompactJws;
 use portcullis_metadata::{AccessToken, UnverifiedClaims};
 
 use crate::{
@@ -65,7 +65,7 @@ impl Verifier {
     pub async fn explain(&self, token: &AccessToken) -> Vec<Judgement> {
         let mut judgements = Vec::new();
         let mut judge = |rule, outcome: Result<(), VerifyError>| judgements.push(Judgement { rule, outcome });
-        let jws = match Compact::parse(token.secret(), self.max_token_bytes()) {
+        let jws = match CompactJws::parse(token.secret(), self.max_token_bytes()) {
             Ok(jws) => jws,
             Err(error) => {
                 judge(TokenRule::Form, Err(error.into()));
@@ -94,7 +94,7 @@ impl Verifier {
         judge(TokenRule::Type, kind::judge_type(jws.header().typ(), settings.require_at_jwt));
         judge(TokenRule::Kind, kind::judge_claims(&statement));
         judge(TokenRule::Audience, claims::judge_audience(&statement));
-        judge(TokenRule::Times, claims::judge_times(&statement, settings, clock.unix()).map(drop));
+        judge(TokenRule::Times, claims::judge_times(&statement, settings, clock.now()).map(drop));
         judgements
     }
 

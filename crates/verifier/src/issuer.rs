@@ -5,7 +5,7 @@ use std::{
 };
 
 use portcullis_discovery::Fetch;
-use portcullis_jose::{Compact, JoseError};
+use portcullis_jose::{CompactJws, JoseError};
 use portcullis_metadata::{AccessToken, Clock, IntrospectionResponse, Issuer, JwkSet};
 use tokio::{runtime::Handle, task::AbortHandle, time::timeout_at};
 
@@ -200,7 +200,7 @@ impl TrustedIssuer {
     /// asked for, once, until the deadline. `now` is the clock's monotonic reading.
     pub(crate) async fn verify_signature(
         self: &Arc<Self>,
-        token: &Compact<'_>,
+        token: &CompactJws<'_>,
         now: Duration,
         deadline: &mut Deadline,
     ) -> Result<Signed<'_>, VerifyError> {
@@ -223,14 +223,14 @@ impl TrustedIssuer {
     /// nobody.
     async fn verify_in_turn(
         self: &Arc<Self>,
-        token: &Compact<'_>,
+        token: &CompactJws<'_>,
         now: Duration,
         deadline: &mut Deadline,
     ) -> Result<Option<Signed<'_>>, VerifyError> {
         let lane = Lane::of_this_thread();
         let turn = match lane.turn_at_once(&*self.clock, now) {
             Some(turn) => turn,
-            None if !self.holds_key_of(token) => return Ok(None),
+            None if !self.has_key_for(token) => return Ok(None),
             None => lane.turn_in_order(&*self.clock, deadline.get()).await?,
         };
         match self.verify_with_held(token, turn.started())? {
@@ -242,13 +242,13 @@ impl TrustedIssuer {
         }
     }
 
-    fn holds_key_of(&self, token: &Compact<'_>) -> bool {
-        self.keys.held().as_ref().is_some_and(|held| held.set().holds_key_of(token))
+    fn has_key_for(&self, token: &CompactJws<'_>) -> bool {
+        self.keys.held().as_ref().is_some_and(|held| held.set().has_key_for(token))
     }
 
     /// With which state of the keys the signature verifies. None when no key that is held and still usable has the
     /// token's (kid, alg).
-    fn verify_with_held(self: &Arc<Self>, token: &Compact<'_>, now: Duration) -> Result<Option<u64>, VerifyError> {
+    fn verify_with_held(self: &Arc<Self>, token: &CompactJws<'_>, now: Duration) -> Result<Option<u64>, VerifyError> {
         let generation = self.keys.generation();
         let held = self.keys.held();
         let Some(held) = held.as_ref().filter(|held| held.is_usable(now, self.settings.max_stale)) else {

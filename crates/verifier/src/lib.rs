@@ -19,12 +19,12 @@
 //!
 //! use portcullis_metadata::{AccessToken, Issuer, ResourceUri, SystemClock};
 //! use portcullis_verifier::{IssuerSettings, TrustedIssuer, Verifier, VerifierSettings};
-//! # use portcullis_testkit::{FakeIssuer, Forge};
+//! # use portcullis_testkit::{ScriptedFetch, TestIssuer};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let forge = Forge::new("https://auth.example.com").with_clock(SystemClock::new());
-//! # let fetch = FakeIssuer::new();
+//! # let forge = TestIssuer::new("https://auth.example.com").with_clock(SystemClock::new());
+//! # let fetch = ScriptedFetch::new();
 //! # fetch.publish(&forge);
 //! # let (token, expired) = (forge.token().sign(), forge.token().expires_in(-60).sign());
 //! // `fetch` is any `portcullis_discovery::Fetch`, such as its `HttpFetch`.

@@ -9,7 +9,7 @@ use std::{
 
 use portcullis_discovery::Fetch;
 use portcullis_metadata::{AccessToken, ResourceUri};
-use portcullis_testkit::{FakeIssuer, Forge, ManualClock};
+use portcullis_testkit::{ManualClock, ScriptedFetch, TestIssuer};
 use tokio::{runtime::Handle, task::yield_now};
 use tracing::{Event, Metadata, Subscriber, field::Field, span, subscriber};
 
@@ -19,8 +19,8 @@ pub(crate) const ISSUER: &str = "https://issuer.example";
 
 pub(crate) struct Bench {
     pub(crate) clock: ManualClock,
-    pub(crate) forge: Forge,
-    pub(crate) fake: FakeIssuer,
+    pub(crate) forge: TestIssuer,
+    pub(crate) fake: ScriptedFetch,
     pub(crate) issuer: Arc<TrustedIssuer>,
     pub(crate) verifier: Arc<Verifier>,
 }
@@ -37,13 +37,13 @@ impl Bench {
 
     pub(crate) fn on(control: Handle, change: impl FnOnce(&mut IssuerSettings)) -> Self {
         let clock = ManualClock::new();
-        let forge = Forge::new(ISSUER).with_clock(clock.clone());
-        let fake = FakeIssuer::new();
+        let forge = TestIssuer::new(ISSUER).with_clock(clock.clone());
+        let fake = ScriptedFetch::new();
         fake.publish(&forge);
         let mut settings = IssuerSettings::new(forge.issuer().clone());
         change(&mut settings);
         let issuer = trusted(settings, &fake, &clock, control);
-        let verifier = verifier_of(Forge::RESOURCE, vec![Arc::clone(&issuer)], &clock);
+        let verifier = verifier_of(TestIssuer::RESOURCE, vec![Arc::clone(&issuer)], &clock);
         Self { clock, forge, fake, issuer, verifier }
     }
 

@@ -1,6 +1,6 @@
 use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
-use portcullis_jose::{Compact, JoseError};
+use portcullis_jose::{CompactJws, JoseError};
 use portcullis_metadata::{
     AccessToken, ClaimsError, Clock, IntrospectionResponse, ResourceUri, UnixTime, UnverifiedClaims, unverified_issuer,
 };
@@ -173,7 +173,7 @@ impl Verifier {
         fingerprint: Fingerprint,
         now: Now,
     ) -> Result<VerifiedToken, VerifyError> {
-        let (principal, keys) = match Compact::parse(token.secret(), self.settings.max_token_bytes) {
+        let (principal, keys) = match CompactJws::parse(token.secret(), self.settings.max_token_bytes) {
             Ok(jws) => self.judge_jws(token, jws, now).await?,
             Err(error) => self.judge_opaque(token, error, now).await?,
         };
@@ -202,7 +202,7 @@ impl Verifier {
 
     /// A JWS goes to the issuer that it names, and to no other. Nothing of the claim is believed: it says whose keys to
     /// try.
-    async fn judge_jws(&self, token: &AccessToken, jws: Compact<'_>, now: Now) -> Judged {
+    async fn judge_jws(&self, token: &AccessToken, jws: CompactJws<'_>, now: Now) -> Judged {
         let claims = UnverifiedClaims::parse(jws.unverified_payload());
         let (position, issuer) = self.pick(&jws, &claims)?;
         let routed = Routed { token, issuer, now };
@@ -221,7 +221,7 @@ impl Verifier {
     /// The one issuer that a JWS claims to be from, also where its other claims are malformed.
     fn pick(
         &self,
-        jws: &Compact<'_>,
+        jws: &CompactJws<'_>,
         claims: &Result<UnverifiedClaims<'_>, ClaimsError>,
     ) -> Result<(usize, &Arc<TrustedIssuer>), VerifyError> {
         let claimed = match claims {
@@ -248,14 +248,14 @@ impl Verifier {
     async fn judge_signed(
         &self,
         routed: &Routed<'_>,
-        jws: &Compact<'_>,
+        jws: &CompactJws<'_>,
         claims: &UnverifiedClaims<'_>,
         deadline: &mut Deadline,
     ) -> Result<(Principal, u64), VerifyError> {
         let (issuer, settings) = (routed.issuer, routed.issuer.settings());
         let signed = issuer.verify_signature(jws, routed.now.monotonic, deadline).await?;
         kind::judge_type(jws.header().typ(), settings.require_at_jwt)?;
-        let now = if deadline.is_set() { self.clock.unix() } else { routed.now.unix };
+        let now = if deadline.is_set() { self.clock.now() } else { routed.now.unix };
         let principal = claims::judge_token(claims, settings, &self.settings.resource, now)?;
         signed.turn.accept();
         Ok((principal, signed.generation))
@@ -264,7 +264,7 @@ impl Verifier {
     async fn judge_signed_and_ask(
         &self,
         routed: &Routed<'_>,
-        jws: &Compact<'_>,
+        jws: &CompactJws<'_>,
         claims: &UnverifiedClaims<'_>,
     ) -> Result<(Principal, u64), VerifyError> {
         let mut deadline = Deadline::default();
@@ -273,7 +273,7 @@ impl Verifier {
         Ok((signed.narrowed_to(answer.scope.as_ref(), &answered), generation))
     }
 
-    async fn ask_about_jws(&self, routed: &Routed<'_>, jws: &Compact<'_>) -> Result<(Principal, u64), VerifyError> {
+    async fn ask_about_jws(&self, routed: &Routed<'_>, jws: &CompactJws<'_>) -> Result<(Principal, u64), VerifyError> {
         kind::judge_type(jws.header().typ(), routed.issuer.settings().require_at_jwt)?;
         self.ask_alone(routed).await
     }
@@ -285,7 +285,7 @@ impl Verifier {
 
     async fn ask_alone(&self, routed: &Routed<'_>) -> Result<(Principal, u64), VerifyError> {
         let generation = routed.issuer.generation();
-        let unsaid_end = |now: UnixTime| now.plus(UNSAID_LIFETIME);
+        let unsaid_end = |now: UnixTime| now.saturating_add(UNSAID_LIFETIME);
         let (_, principal) = self.ask(routed, &mut Deadline::default(), unsaid_end).await?;
         Ok((principal, generation))
     }
@@ -297,7 +297,7 @@ impl Verifier {
         unsaid_end: impl FnOnce(UnixTime) -> UnixTime,
     ) -> Result<(Arc<IntrospectionResponse>, Principal), VerifyError> {
         let answer = routed.issuer.introspect(routed.token, deadline).await?;
-        let now = self.clock.unix();
+        let now = self.clock.now();
         let mut principal =
             introspection::judge(&answer, routed.issuer.settings(), &self.settings.resource, now, unsaid_end(now))?;
         principal.introspected_at = Some(self.clock.monotonic());
@@ -305,7 +305,7 @@ impl Verifier {
     }
 
     fn now(&self) -> Now {
-        Now { unix: self.clock.unix(), monotonic: self.clock.monotonic() }
+        Now { unix: self.clock.now(), monotonic: self.clock.monotonic() }
     }
 
     /// Reads the present key generation of an issuer, by its place in the list.

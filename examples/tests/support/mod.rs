@@ -5,7 +5,7 @@
 use axum::{Router, routing::get};
 use portcullis_discovery::{Fetch, FetchRequest, FetchResponse, HttpFetch};
 use portcullis_metadata::SystemClock;
-use portcullis_testkit::Forge;
+use portcullis_testkit::TestIssuer;
 use tokio::net::TcpListener;
 
 /// A free loopback port, listened on, and its base URL.
@@ -20,9 +20,9 @@ pub(crate) fn serve(listener: TcpListener, app: Router) {
 }
 
 /// An issuer that publishes its metadata and keys, and makes tokens for `resource`.
-pub(crate) async fn issuer(resource: &str) -> Forge {
+pub(crate) async fn issuer(resource: &str) -> TestIssuer {
     let (listener, base) = listener().await;
-    let forge = Forge::new(&base).with_resource(resource).with_clock(SystemClock::new());
+    let forge = TestIssuer::new(&base).with_resource(resource).with_clock(SystemClock::new());
     let (metadata, keys) = (forge.metadata_json(), forge.jwks_json());
     let json = |text: String| get(async move || ([("content-type", "application/json")], text));
     let app = Router::new().route(forge.metadata_url().path(), json(metadata));

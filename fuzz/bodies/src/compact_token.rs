@@ -1,4 +1,4 @@
-use portcullis_jose::{AlgorithmSet, Compact, KeySet};
+use portcullis_jose::{AlgorithmSet, CompactJws, KeySet};
 use portcullis_metadata::{AccessTokenClaims, JwkSet, unverified_issuer};
 
 const MAX_TOKEN: usize = 16 * 1024;
@@ -6,14 +6,14 @@ const MAX_TOKEN: usize = 16 * 1024;
 /// The input is a token. What is accepted has exactly one spelling, and no key set without keys vouches for it.
 pub fn compact_token(data: &[u8]) {
     let Ok(token) = std::str::from_utf8(data) else { return };
-    let Ok(compact) = Compact::parse(token, MAX_TOKEN) else { return };
+    let Ok(compact) = CompactJws::parse(token, MAX_TOKEN) else { return };
     assert!(token.len() <= MAX_TOKEN);
     assert_eq!(token.matches('.').count(), 2);
-    assert!(Compact::parse(token, token.len() - 1).is_err());
+    assert!(CompactJws::parse(token, token.len() - 1).is_err());
     for altered in
         [format!("{token}."), format!(" {token}"), token.replacen('.', "=.", 1), token.replacen('.', " .", 1)]
     {
-        assert!(Compact::parse(&altered, MAX_TOKEN).is_err(), "{altered:?}");
+        assert!(CompactJws::parse(&altered, MAX_TOKEN).is_err(), "{altered:?}");
     }
     if let Ok((keys, _)) = KeySet::from_jwks(&JwkSet::default(), AlgorithmSet::default()) {
         assert!(keys.verify(&compact).is_err());

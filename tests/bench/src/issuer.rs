@@ -3,11 +3,11 @@
 use std::{fs, path::Path};
 
 use portcullis_metadata::SystemClock;
-use portcullis_testkit::Forge;
+use portcullis_testkit::TestIssuer;
 
 /// Writes `jwks.json` into the folder, and returns a token for this resource that is valid for an hour.
 pub(super) fn sign_token(issuer: &str, resource: &str, folder: &Path) -> anyhow::Result<String> {
-    let forge = Forge::new(issuer).with_resource(resource).with_clock(SystemClock::new());
+    let forge = TestIssuer::new(issuer).with_resource(resource).with_clock(SystemClock::new());
     fs::write(folder.join("jwks.json"), forge.jwks_json())?;
     let token = forge
         .token()

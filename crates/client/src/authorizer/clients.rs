@@ -48,7 +48,7 @@ impl Authorizer {
         let redirect_uri = registration.redirect_uri;
         let entry = self.store().lock_client(&server.issuer, redirect_uri).await?;
         let known = noticed(entry.read(&server.issuer))?;
-        let known = known.filter(|known| known.serves(redirect_uri.as_str(), self.clock.unix()));
+        let known = known.filter(|known| known.serves(redirect_uri.as_str(), self.clock.now()));
         if let Some(known) = known.as_ref().filter(|known| known.may_ask_for(registration.needed)) {
             return Ok(Client { credentials: known.credentials()?, kept: Some(Kept::Registered) });
         }
@@ -73,7 +73,7 @@ impl Authorizer {
         if let Some(document) = self.settings.client_document.as_ref().filter(|it| it.as_str() == client_id) {
             return Ok(documented(issuer, document));
         }
-        match self.store().client(issuer, client_id)?.filter(|known| known.lives(self.clock.unix())) {
+        match self.store().client(issuer, client_id)?.filter(|known| known.lives(self.clock.now())) {
             Some(known) => known.credentials(),
             None => Err(ClientError::NoRegistration { issuer: issuer.clone() }),
         }

@@ -71,6 +71,6 @@ impl Authorizer {
             asked: &found.scopes,
             binding: found.binding.clone(),
         };
-        ResourceToken::new(response, purpose, self.clock.unix())
+        ResourceToken::new(response, purpose, self.clock.now())
     }
 }

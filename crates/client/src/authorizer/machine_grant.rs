@@ -52,7 +52,7 @@ impl Authorizer {
             asked: &found.scopes,
             binding: found.binding.clone(),
         };
-        ResourceToken::new(response, purpose, self.clock.unix())
+        ResourceToken::new(response, purpose, self.clock.now())
     }
 
     async fn machine_token(

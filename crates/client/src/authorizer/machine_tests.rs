@@ -226,13 +226,13 @@ async fn a_token_is_bound_where_the_resource_wants_it() {
         assert!(said.len() == 1 || said[0]["jti"] != said[1]["jti"]);
 
         let (mut headers, url) = (http::HeaderMap::new(), Url::parse(RESOURCE).unwrap());
-        token.authorize(&Method::POST, &url, Still.unix(), &mut headers).unwrap();
+        token.authorize(&Method::POST, &url, Still.now(), &mut headers).unwrap();
         assert_eq!(headers[header::AUTHORIZATION], "DPoP hush");
         let proof = dpop::tests::claims(&headers[dpop::PROOF]);
         assert_eq!((&proof["htu"], &proof["htm"]), (&json!(RESOURCE), &json!("POST")));
         assert!(proof["ath"].is_string());
         let elsewhere = Url::parse("https://evil.example/").unwrap();
-        token.authorize(&Method::POST, &elsewhere, Still.unix(), &mut headers).unwrap();
+        token.authorize(&Method::POST, &elsewhere, Still.now(), &mut headers).unwrap();
         assert!(headers.is_empty());
     }
 }

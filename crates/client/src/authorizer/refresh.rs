@@ -31,7 +31,7 @@ impl Authorizer {
         ];
         let endpoint = TokenEndpoint::of(&*self.fetch, &*self.clock, &server);
         let response = endpoint.token(Some(&client), &fields, token.binding().as_deref()).await?;
-        token.refreshed(response, self.clock.unix())
+        token.refreshed(response, self.clock.now())
     }
 
     /// Has the authorization server revoke a token, its refresh token first (RFC 7009), and says what it revoked.

@@ -70,7 +70,7 @@ impl Operation {
         }
         self.used = self.keeper.token().await?;
         match &self.used {
-            Some(token) => token.authorize(method, url, self.keeper.clock().unix(), headers),
+            Some(token) => token.authorize(method, url, self.keeper.clock().now(), headers),
             None => Ok(()),
         }
     }

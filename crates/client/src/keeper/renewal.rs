@@ -64,7 +64,7 @@ pub(super) async fn refresh(
     };
     let stored = Some(Arc::new(stored)).filter(|stored| !stored.is_same(&token));
     if let Some(stored) = &stored
-        && !stored.is_due(authorizer.clock().unix())
+        && !stored.is_due(authorizer.clock().now())
     {
         return Ok(Refreshed::Newer(stored.clone()));
     }

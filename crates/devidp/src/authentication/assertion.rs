@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portcullis_jose::{Compact, KeySet};
+use portcullis_jose::{CompactJws, KeySet};
 use portcullis_metadata::AccessTokenClaims;
 
 use crate::app::App;
@@ -23,7 +23,7 @@ const MAX_JTI: usize = 256;
 pub(crate) fn verify(
     app: &App,
     keys: &KeySet,
-    assertion: &Compact<'_>,
+    assertion: &CompactJws<'_>,
     expected: &str,
 ) -> Result<AccessTokenClaims, &'static str> {
     let payload = keys.verify(assertion).map_err(|_| "the assertion is not signed with a known key of its issuer")?;
@@ -32,15 +32,15 @@ pub(crate) fn verify(
     if audience != [expected] {
         return Err("the assertion's aud must be exactly the expected audience");
     }
-    let now = app.settings.clock.unix();
+    let now = app.settings.clock.now();
     let end = claims.exp.ok_or("the assertion has no exp")?;
     if end <= now {
         return Err("the assertion has expired");
     }
-    if end > now.plus(MAX_LIFETIME) {
+    if end > now.saturating_add(MAX_LIFETIME) {
         return Err("the assertion is valid for more than an hour");
     }
-    let latest = now.plus(LEEWAY);
+    let latest = now.saturating_add(LEEWAY);
     if claims.nbf.is_some_and(|begin| begin > latest) || claims.iat.is_some_and(|made| made > latest) {
         return Err("the assertion is not valid yet");
     }

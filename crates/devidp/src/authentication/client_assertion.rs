@@ -1,6 +1,6 @@
 //! Client assertions: the `private_key_jwt` authentication method.
 
-use portcullis_jose::{Compact, KeySet};
+use portcullis_jose::{CompactJws, KeySet};
 use portcullis_metadata::AccessTokenClaims;
 
 use crate::{
@@ -14,7 +14,7 @@ pub(crate) const TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-b
 
 /// A client assertion that is not verified yet (RFC 7523 section 2.2, `private_key_jwt`).
 pub(crate) struct ClientAssertion<'a> {
-    compact: Compact<'a>,
+    compact: CompactJws<'a>,
     client_id: Box<str>,
 }
 
@@ -22,7 +22,7 @@ impl<'a> ClientAssertion<'a> {
     /// Parses an assertion. Its issuer and its subject must both be the client.
     pub(crate) fn parse(assertion: &'a str) -> Result<Self, ErrorResponse> {
         let compact =
-            Compact::parse(assertion, MAX_ASSERTION).map_err(|_| failed("client_assertion is not a signed JWT"))?;
+            CompactJws::parse(assertion, MAX_ASSERTION).map_err(|_| failed("client_assertion is not a signed JWT"))?;
         let types = ["JWT", "client-authentication+jwt"];
         if compact.header().typ().is_some_and(|typ| !types.iter().any(|expected| expected.eq_ignore_ascii_case(typ))) {
             return Err(failed("client_assertion is a JWT of the wrong type"));

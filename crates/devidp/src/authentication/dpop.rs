@@ -51,8 +51,8 @@ pub(crate) fn verify_proof(app: &App, headers: &HeaderMap) -> Result<Option<Thum
     if proof.method() != Method::POST.as_str() || !is_token_endpoint(app, proof.url()) {
         return Err(invalid("htm and htu of the DPoP proof must be POST and the token endpoint"));
     }
-    let now = app.settings.clock.unix();
-    if proof.issued_at() < now.minus(MAX_PROOF_AGE) || proof.issued_at() > now.plus(MAX_PROOF_AGE) {
+    let now = app.settings.clock.now();
+    if proof.issued_at() < now.saturating_sub(MAX_PROOF_AGE) || proof.issued_at() > now.saturating_add(MAX_PROOF_AGE) {
         return Err(invalid("the DPoP proof was not created within the last minute"));
     }
     if app.settings.dpop_nonces && !proof.nonce().is_some_and(|nonce| app.nonces.accepts(nonce)) {

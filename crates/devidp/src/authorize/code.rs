@@ -49,7 +49,7 @@ pub(crate) fn issue(app: &App, request: AuthorizationRequest, subject: Box<str>)
     let approval = Arc::new(Approval {
         request,
         subject,
-        auth_time: app.settings.clock.unix(),
+        auth_time: app.settings.clock.now(),
         session_id: random_text(16)?.as_str().into(),
     });
     let id = handle.id().to_owned();

@@ -74,7 +74,7 @@ fn register_client(app: &App, body: &[u8]) -> Result<Reply, ErrorResponse> {
     let response = ClientRegistrationResponse {
         client_id: id.to_string(),
         client_secret: secret,
-        client_id_issued_at: Some(UnixTime::from_secs(app.settings.clock.unix().as_secs())),
+        client_id_issued_at: Some(UnixTime::from_secs(app.settings.clock.now().as_secs())),
         client_secret_expires_at: None,
         registration_access_token: None,
         registration_client_uri: None,

@@ -56,7 +56,7 @@ pub enum ClientAuthentication {
 /// Why a configured client is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ClientProblem {
+pub enum ClientSettingsError {
     /// The client has no identifier.
     #[error("it has no identifier: name one")]
     NoId,
@@ -115,29 +115,29 @@ impl ClientSettings {
         Self { authentication: ClientAuthentication::SecretBasic(secret), ..Self::public(id) }
     }
 
-    fn to_client(&self, supported: &Scopes) -> Result<Client, ClientProblem> {
+    fn to_client(&self, supported: &Scopes) -> Result<Client, ClientSettingsError> {
         let credential = match &self.authentication {
             ClientAuthentication::None => Credential::None,
             ClientAuthentication::SecretBasic(secret) | ClientAuthentication::SecretPost(secret)
                 if secret.secret().is_empty() =>
             {
-                return Err(ClientProblem::EmptySecret);
+                return Err(ClientSettingsError::EmptySecret);
             }
             ClientAuthentication::SecretBasic(secret) => Credential::SecretBasic(secret.clone()),
             ClientAuthentication::SecretPost(secret) => Credential::SecretPost(secret.clone()),
-            ClientAuthentication::PrivateKeyJwt(keys) => Credential::keys(keys).ok_or(ClientProblem::NoKey)?,
+            ClientAuthentication::PrivateKeyJwt(keys) => Credential::keys(keys).ok_or(ClientSettingsError::NoKey)?,
         };
         let redirect_uris: Result<Vec<_>, _> = self
             .redirect_uris
             .iter()
             .map(|uri| {
                 RedirectUri::parse(uri)
-                    .map_err(|error| ClientProblem::RedirectUri { uri: uri.clone(), reason: error.description() })
+                    .map_err(|error| ClientSettingsError::RedirectUri { uri: uri.clone(), reason: error.description() })
             })
             .collect();
         let mut scopes = self.scopes.iter().flat_map(Scopes::iter);
         if let Some(scope) = scopes.find(|scope| !supported.contains(scope)) {
-            return Err(ClientProblem::Scope { scope: scope.to_owned() });
+            return Err(ClientSettingsError::Scope { scope: scope.to_owned() });
         }
         let client = Client {
             name: self.name.as_deref().map(Box::from),
@@ -149,14 +149,14 @@ impl ClientSettings {
             is_document: false,
         };
         match () {
-            () if self.id.is_empty() => Err(ClientProblem::NoId),
+            () if self.id.is_empty() => Err(ClientSettingsError::NoId),
             () if client.may_use(GrantType::AuthorizationCode) && client.redirect_uris.is_empty() => {
-                Err(ClientProblem::NoRedirectUri)
+                Err(ClientSettingsError::NoRedirectUri)
             }
             () if client.may_use(GrantType::ClientCredentials) && client.credential.is_public() => {
-                Err(ClientProblem::PublicMachine)
+                Err(ClientSettingsError::PublicMachine)
             }
-            () if self.may_introspect && client.credential.is_public() => Err(ClientProblem::PublicResource),
+            () if self.may_introspect && client.credential.is_public() => Err(ClientSettingsError::PublicResource),
             () => Ok(client),
         }
     }
@@ -172,7 +172,7 @@ pub(crate) fn configured_clients(
         let invalid = |problem| DevIdpError::Client { id: settings.id.clone(), problem };
         let client = settings.to_client(supported).map_err(invalid)?;
         if clients.insert(settings.id.as_str().into(), Arc::new(client)).is_some() {
-            return Err(invalid(ClientProblem::Twice));
+            return Err(invalid(ClientSettingsError::Twice));
         }
     }
     Ok(clients)

@@ -81,7 +81,7 @@ pub enum FaultKind {
 /// Why a fault is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum FaultProblem {
+pub enum FaultError {
     /// The status is not an error status.
     #[error("a fault's status must be from 400 to 599")]
     Status,
@@ -145,20 +145,20 @@ pub(crate) const WRONG_ISSUER: &str = "https://wrong-issuer.example";
 pub(crate) struct Faults(Mutex<Vec<Fault>>);
 
 impl Faults {
-    pub(crate) fn inject(&self, fault: Fault) -> Result<(), FaultProblem> {
+    pub(crate) fn inject(&self, fault: Fault) -> Result<(), FaultError> {
         match fault.kind {
             FaultKind::Status(status) if !(status.is_client_error() || status.is_server_error()) => {
-                return Err(FaultProblem::Status);
+                return Err(FaultError::Status);
             }
-            FaultKind::Delay(delay) if delay > MAX_DELAY => return Err(FaultProblem::Delay),
+            FaultKind::Delay(delay) if delay > MAX_DELAY => return Err(FaultError::Delay),
             FaultKind::WrongIssuer if !matches!(fault.at, FaultPoint::Metadata | FaultPoint::Authorize) => {
-                return Err(FaultProblem::NoIssuer);
+                return Err(FaultError::NoIssuer);
             }
             _ => {}
         }
         let mut faults = self.faults();
         if faults.len() >= MAX_FAULTS {
-            return Err(FaultProblem::TooMany);
+            return Err(FaultError::TooMany);
         }
         faults.push(fault);
         Ok(())

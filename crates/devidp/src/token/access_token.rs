@@ -43,9 +43,9 @@ pub(super) fn sign(
     key: Option<&str>,
 ) -> Result<AccessToken, ErrorResponse> {
     let settings = &app.settings;
-    let now = settings.clock.unix();
+    let now = settings.clock.now();
     let claims = Claims {
-        exp: now.plus(settings.access_token_lifetime).as_secs(),
+        exp: now.saturating_add(settings.access_token_lifetime).as_secs(),
         iat: now.as_secs(),
         auth_time: session.auth_time.as_secs(),
         jti: &random_text(16)?,

@@ -16,7 +16,7 @@ pub(super) fn grant(app: &App, request: &TokenRequest<'_>) -> Result<Issued, Err
         id: random_text(16)?.as_str().into(),
         client_id: caller.id.clone(),
         subject: caller.id.clone(),
-        auth_time: app.settings.clock.unix(),
+        auth_time: app.settings.clock.now(),
         scopes: grant_scopes(app, &caller.client, form)?,
         resource: parse_resource(form, app.settings.default_resource.as_ref())?,
         key: None,

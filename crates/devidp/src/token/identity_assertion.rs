@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::StatusCode;
-use portcullis_jose::Compact;
+use portcullis_jose::CompactJws;
 use serde_json::json;
 
 use crate::{
@@ -39,11 +39,11 @@ pub(super) fn exchange(app: &App, request: &TokenRequest<'_>) -> Result<Reply, E
 
     let invalid = |description| ErrorResponse::new(ErrorCode::InvalidGrant, description);
     let compact =
-        Compact::parse(subject_token, MAX_ASSERTION).map_err(|_| invalid("the ID token is not a signed JWT"))?;
+        CompactJws::parse(subject_token, MAX_ASSERTION).map_err(|_| invalid("the ID token is not a signed JWT"))?;
     let keys = app.trusted_keys(&compact).ok_or(invalid("the ID token's issuer is not trusted here"))?;
     // The audience of an ID token is the client.
     let claims = assertion::verify(app, keys, &compact, &caller.id).map_err(invalid)?;
-    let now = app.settings.clock.unix();
+    let now = app.settings.clock.now();
     let assertion = json!({
         "iss": app.issuer.as_str(),
         "sub": claims.sub.ok_or(invalid("the ID token has no sub"))?,
@@ -53,7 +53,7 @@ pub(super) fn exchange(app: &App, request: &TokenRequest<'_>) -> Result<Reply, E
         "scope": form.get("scope")?.unwrap_or_default(),
         "jti": &*random_text(16)?,
         "iat": now.as_secs(),
-        "exp": now.plus(LIFETIME).as_secs(),
+        "exp": now.saturating_add(LIFETIME).as_secs(),
     });
     let ring = app.keys.current();
     let signed = ring.signing_key(app.settings.signing_algorithm).sign(ID_JAG, assertion.to_string().as_bytes());

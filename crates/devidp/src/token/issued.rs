@@ -1,6 +1,6 @@
 //! Verifies access tokens of this server.
 
-use portcullis_jose::Compact;
+use portcullis_jose::CompactJws;
 use portcullis_metadata::AccessTokenClaims;
 
 use crate::{app::App, tables::RowAction, token::session};
@@ -10,11 +10,11 @@ const MAX_TOKEN: usize = 16 * 1024;
 /// Verifies an access token of this server and returns its claims. Returns `None` if it was not issued by this process or
 /// has expired. Does not check whether it is revoked.
 pub(crate) fn verify(app: &App, token: &str) -> Option<AccessTokenClaims> {
-    let token = Compact::parse(token, MAX_TOKEN).ok()?;
+    let token = CompactJws::parse(token, MAX_TOKEN).ok()?;
     let keys = app.keys.current();
     let payload = keys.verifying.verify(&token).ok()?;
     let claims = AccessTokenClaims::parse(payload.bytes()).ok()?;
-    let is_valid = claims.exp.is_some_and(|end| app.settings.clock.unix() < end);
+    let is_valid = claims.exp.is_some_and(|end| app.settings.clock.now() < end);
     is_valid.then_some(claims)
 }
 

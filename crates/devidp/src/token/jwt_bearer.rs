@@ -1,6 +1,6 @@
 //! The JWT bearer grant (RFC 7523).
 
-use portcullis_jose::Compact;
+use portcullis_jose::CompactJws;
 use portcullis_metadata::Scopes;
 use serde_json::Value;
 
@@ -23,7 +23,8 @@ pub(super) fn grant(app: &App, request: &TokenRequest<'_>) -> Result<Issued, Err
     let TokenRequest { caller, form, key } = request;
     let missing = ErrorResponse::new(ErrorCode::InvalidRequest, "assertion is missing");
     let assertion = form.get("assertion")?.ok_or(missing)?;
-    let compact = Compact::parse(assertion, MAX_ASSERTION).map_err(|_| invalid("the assertion is not a signed JWT"))?;
+    let compact =
+        CompactJws::parse(assertion, MAX_ASSERTION).map_err(|_| invalid("the assertion is not a signed JWT"))?;
     let keys = app.trusted_keys(&compact).ok_or(invalid("the assertion's issuer is not trusted here"))?;
     let claims = assertion::verify(app, keys, &compact, app.issuer.as_str()).map_err(invalid)?;
     let subject = claims.sub.as_deref().filter(|subject| !subject.is_empty());
@@ -63,7 +64,7 @@ pub(super) fn grant(app: &App, request: &TokenRequest<'_>) -> Result<Issued, Err
         id: random_text(16)?.as_str().into(),
         client_id: caller.id.clone(),
         subject: subject.into(),
-        auth_time: app.settings.clock.unix(),
+        auth_time: app.settings.clock.now(),
         scopes,
         resource,
         key: None,

@@ -3,7 +3,7 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{Method, StatusCode};
 use portcullis_devidp::{
-    ClientAuthentication, ClientProblem, ClientSettings, DevIdp, DevIdpError, DevIdpSettings, GrantType,
+    ClientAuthentication, ClientSettings, ClientSettingsError, DevIdp, DevIdpError, DevIdpSettings, GrantType,
 };
 use portcullis_metadata::{JwkSet, Scopes, Secret};
 
@@ -85,23 +85,27 @@ async fn invalid_clients_are_rejected_at_start() {
     let base = || ClientSettings::public("a");
     let keyless = ClientAuthentication::PrivateKeyJwt(JwkSet::default());
     for (client, problem, message) in [
-        (ClientSettings { id: String::new(), ..base() }, ClientProblem::NoId, "name one"),
-        (ClientSettings::with_secret("a", Secret::new("")), ClientProblem::EmptySecret, "empty"),
-        (ClientSettings { authentication: keyless, ..base() }, ClientProblem::NoKey, "public key"),
+        (ClientSettings { id: String::new(), ..base() }, ClientSettingsError::NoId, "name one"),
+        (ClientSettings::with_secret("a", Secret::new("")), ClientSettingsError::EmptySecret, "empty"),
+        (ClientSettings { authentication: keyless, ..base() }, ClientSettingsError::NoKey, "public key"),
         (
             ClientSettings { grant_types: vec![GrantType::AuthorizationCode], ..base() },
-            ClientProblem::NoRedirectUri,
+            ClientSettingsError::NoRedirectUri,
             "http://127.0.0.1/callback",
         ),
         (
             ClientSettings { grant_types: vec![GrantType::ClientCredentials], ..base() },
-            ClientProblem::PublicMachine,
+            ClientSettingsError::PublicMachine,
             "give it a secret or keys",
         ),
-        (ClientSettings { may_introspect: true, ..base() }, ClientProblem::PublicResource, "give it a secret or keys"),
+        (
+            ClientSettings { may_introspect: true, ..base() },
+            ClientSettingsError::PublicResource,
+            "give it a secret or keys",
+        ),
         (
             ClientSettings { scopes: Some(Scopes::parse("mcp:admin").unwrap()), ..base() },
-            ClientProblem::Scope { scope: "mcp:admin".to_owned() },
+            ClientSettingsError::Scope { scope: "mcp:admin".to_owned() },
             "add it there or remove it here",
         ),
     ] {

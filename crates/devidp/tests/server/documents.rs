@@ -11,7 +11,7 @@ use portcullis_devidp::DocumentFetch;
 use portcullis_discovery::{FetchResponse, UrlPolicy};
 use portcullis_jose::{Algorithm, SigningKey};
 use portcullis_metadata::Clock;
-use portcullis_testkit::FakeIssuer;
+use portcullis_testkit::ScriptedFetch;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -27,8 +27,8 @@ fn document(url: &str) -> Value {
 }
 
 /// A server with automatic consent, and the fetcher of its client documents.
-async fn server() -> (Server, FakeIssuer) {
-    let web = FakeIssuer::new();
+async fn server() -> (Server, ScriptedFetch) {
+    let web = ScriptedFetch::new();
     let fetch = Arc::new(web.clone());
     let server = Server::start(|settings| {
         settings.auto_consent = true;
@@ -208,7 +208,7 @@ async fn a_document_can_contain_keys() {
     let verifier = verifier();
     let code = server.code(URL, &verifier).await;
     assert_eq!(server.token(&token_request(URL, &code, &verifier)).await.error(), "invalid_client");
-    let now = server.clock.unix().as_secs();
+    let now = server.clock.now().as_secs();
     let claims = json!({ "iss": URL, "sub": URL, "aud": server.issuer, "exp": now + 60, "jti": "1" });
     let assertion = key.sign("JWT", claims.to_string().as_bytes()).unwrap();
     let kind = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
@@ -220,7 +220,7 @@ async fn a_document_can_contain_keys() {
 /// The consent page displays the URL of the document next to the name.
 #[tokio::test]
 async fn the_consent_page_names_the_document() {
-    let web = FakeIssuer::new();
+    let web = ScriptedFetch::new();
     web.serve(URL, 200, document(URL).to_string());
     let server = Server::start(|settings| settings.client_documents = DocumentFetch::With(Arc::new(web))).await;
     let page = request_code(&server, URL).await;

@@ -9,7 +9,7 @@ use http::{Method, StatusCode};
 use http_body_util::Empty;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use portcullis_devidp::{DevIdp, DevIdpSettings, Fault, FaultKind, FaultPoint, FaultProblem};
+use portcullis_devidp::{DevIdp, DevIdpSettings, Fault, FaultError, FaultKind, FaultPoint};
 use tokio::net::TcpStream;
 
 use crate::support::*;
@@ -114,9 +114,9 @@ async fn the_issuer_can_be_replaced() {
 async fn invalid_faults_are_rejected() {
     let server = Server::start(|_| {}).await;
     for (fault, problem) in [
-        (fault(FaultPoint::Jwks, FaultKind::Status(StatusCode::OK), 1), FaultProblem::Status),
-        (fault(FaultPoint::Jwks, FaultKind::Delay(Duration::from_secs(61)), 1), FaultProblem::Delay),
-        (fault(FaultPoint::Token, FaultKind::WrongIssuer, 1), FaultProblem::NoIssuer),
+        (fault(FaultPoint::Jwks, FaultKind::Status(StatusCode::OK), 1), FaultError::Status),
+        (fault(FaultPoint::Jwks, FaultKind::Delay(Duration::from_secs(61)), 1), FaultError::Delay),
+        (fault(FaultPoint::Token, FaultKind::WrongIssuer, 1), FaultError::NoIssuer),
     ] {
         assert_eq!(server.control.inject(fault.clone()), Err(problem));
         let settings = DevIdpSettings { faults: vec![fault], ..DevIdpSettings::default() };
@@ -126,7 +126,7 @@ async fn invalid_faults_are_rejected() {
     for _ in 0..100 {
         server.control.inject(good.clone()).unwrap();
     }
-    assert_eq!(server.control.inject(good), Err(FaultProblem::TooMany));
+    assert_eq!(server.control.inject(good), Err(FaultError::TooMany));
 }
 
 async fn admin(server: &Server, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Response {

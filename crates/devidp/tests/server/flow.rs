@@ -2,7 +2,7 @@
 
 use http::{Method, StatusCode};
 use portcullis_devidp::{SigningAlgorithm, TokenHeaderType};
-use portcullis_jose::{Algorithm, AlgorithmSet, Compact, KeySet};
+use portcullis_jose::{Algorithm, AlgorithmSet, CompactJws, KeySet};
 use portcullis_metadata::JwkSet;
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ async fn verified(server: &Server, token: &str) -> (Algorithm, String, Value) {
     let (keys, rejected) =
         KeySet::from_jwks(&jwks, AlgorithmSet::from_iter([Algorithm::Rs256, Algorithm::Es256])).unwrap();
     assert!(rejected.is_empty());
-    let compact = Compact::parse(token, 16 * 1024).unwrap();
+    let compact = CompactJws::parse(token, 16 * 1024).unwrap();
     let claims = serde_json::from_slice(keys.verify(&compact).unwrap().bytes()).unwrap();
     let header = compact.header();
     (header.alg(), header.typ().unwrap().to_owned(), claims)

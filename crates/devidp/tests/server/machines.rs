@@ -32,7 +32,7 @@ async fn server(trusted: TrustedIssuer) -> Server {
 async fn a_workload_exchanges_the_token_of_its_platform() {
     let key = SigningKey::generate(Algorithm::Es256, "one").unwrap();
     let server = server(trusted(PLATFORM, &json!({ "keys": [key.public_jwk()] }))).await;
-    let now = server.clock.unix().as_secs();
+    let now = server.clock.now().as_secs();
     let claims = json!({ "iss": PLATFORM, "sub": "job-7", "aud": server.issuer, "exp": now + 3600 });
     let with = |name: &str, value: Value| {
         let mut claims = claims.clone();
@@ -96,7 +96,7 @@ async fn an_id_token_is_exchanged_for_a_token_of_another_server() {
         settings.clients = vec![client("desktop", GrantType::JwtBearer), client("other", GrantType::JwtBearer)];
     })
     .await;
-    let now = enterprise.clock.unix().as_secs();
+    let now = enterprise.clock.now().as_secs();
     let id_token = |audience: &str| {
         let claims =
             json!({ "iss": PLATFORM, "sub": "zoe@example.com", "aud": audience, "exp": now + 600, "iat": now });

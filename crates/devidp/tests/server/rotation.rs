@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use portcullis_devidp::{ClientSettings, OldKeys};
-use portcullis_jose::{Algorithm, AlgorithmSet, Compact, KeySet};
+use portcullis_jose::{Algorithm, AlgorithmSet, CompactJws, KeySet};
 use portcullis_metadata::{JwkSet, Secret};
 
 use crate::support::*;
@@ -14,7 +14,7 @@ async fn published(server: &Server) -> KeySet {
 }
 
 async fn verifies(server: &Server, token: &str) -> bool {
-    published(server).await.verify(&Compact::parse(token, 16 * 1024).unwrap()).is_ok()
+    published(server).await.verify(&CompactJws::parse(token, 16 * 1024).unwrap()).is_ok()
 }
 
 async fn token(server: &Server) -> String {
@@ -37,7 +37,7 @@ async fn old_keys_stay_published_until_their_tokens_expire() {
     let new = token(&server).await;
     assert_eq!(published(&server).await.len(), 4);
     assert!(verifies(&server, &old).await && verifies(&server, &new).await);
-    let kid = |token: &str| Compact::parse(token, 16 * 1024).unwrap().header().kid().unwrap().to_owned();
+    let kid = |token: &str| CompactJws::parse(token, 16 * 1024).unwrap().header().kid().unwrap().to_owned();
     assert_ne!(kid(&old), kid(&new));
     server.clock.advance(Duration::from_secs(299));
     assert!(verifies(&server, &old).await);

@@ -1,6 +1,6 @@
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use portcullis_discovery::FetchResponse;
-use portcullis_testkit::{FakeIssuer, Forge, ManualClock};
+use portcullis_testkit::{ManualClock, ScriptedFetch, TestIssuer};
 use serde_json::{Value, json};
 
 use super::*;
@@ -12,14 +12,14 @@ const ROOT: &str = "https://mcp.example.com/.well-known/oauth-protected-resource
 const ISSUER: &str = "https://auth.example.com";
 
 struct World {
-    fetch: FakeIssuer,
-    forge: Forge,
+    fetch: ScriptedFetch,
+    forge: TestIssuer,
 }
 
 impl World {
     /// A chain without a fault.
     fn new() -> Self {
-        let world = Self { fetch: FakeIssuer::new(), forge: Forge::new(ISSUER) };
+        let world = Self { fetch: ScriptedFetch::new(), forge: TestIssuer::new(ISSUER) };
         world.fetch.publish(&world.forge);
         world.challenge(401, &format!(r#"Bearer resource_metadata="{NAMED}", scope="mcp:tools""#));
         let document = json!({

@@ -13,13 +13,13 @@ use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt, Full};
 use portcullis_guard::{
-    Authentication, Decision, DecisionSink, GuardLayer, GuardSettings, Operation, ProtectedResource, ScopeJudge,
+    Authentication, Decision, DecisionSink, GuardLayer, GuardSettings, Operation, ProtectedResource, ScopeEnforcer,
 };
 use portcullis_jose::{Algorithm, AlgorithmSet};
 use portcullis_mcp::Era;
 use portcullis_metadata::{JwkSet, ProtectedResourceMetadata, ResourceUri, Scopes};
 use portcullis_session::{EndReason, Session, SessionKey, SessionObserver, SessionSettings, SessionStore};
-use portcullis_testkit::{FakeIssuer, Forge, ManualClock, TokenBuilder};
+use portcullis_testkit::{ManualClock, ScriptedFetch, TestIssuer, TokenBuilder};
 use portcullis_verifier::{IssuerSettings, KeySource, TrustedIssuer, Verifier, VerifierSettings};
 use serde_json::{Value, json};
 use tower::ServiceExt;
@@ -35,7 +35,7 @@ pub(super) const CHALLENGE_START: &str = "Bearer realm=\"mcp.example.com\"";
 
 /// A guarded endpoint with everything around it that a test may look at.
 pub(super) struct World {
-    pub(super) forge: Forge,
+    pub(super) forge: TestIssuer,
     pub(super) clock: ManualClock,
     pub(super) sessions: SessionStore,
     pub(super) settings: EndpointSettings,
@@ -70,7 +70,7 @@ struct Sink(Arc<Log>);
 impl DecisionSink for Sink {
     fn decided(&self, decision: &Decision<'_>) {
         self.0.decided.lock().unwrap().push((decision.status.as_u16(), decision.code));
-        let (operation, spared) = (decision.operation.cloned(), decision.spared);
+        let (operation, spared) = (decision.operation.cloned(), decision.report_only_denial);
         self.0.told.lock().unwrap().push(Told { operation, spared });
     }
 }
@@ -102,8 +102,9 @@ impl World {
         change_guard: impl FnOnce(&mut GuardSettings),
     ) -> Self {
         let clock = ManualClock::new();
-        let forge = Forge::new("https://issuer.example").with_algorithm(Algorithm::Es256).with_clock(clock.clone());
-        let resource = ResourceUri::parse(Forge::RESOURCE).unwrap();
+        let forge =
+            TestIssuer::new("https://issuer.example").with_algorithm(Algorithm::Es256).with_clock(clock.clone());
+        let resource = ResourceUri::parse(TestIssuer::RESOURCE).unwrap();
         let log = Arc::new(Log::default());
         let authentication = match required_scopes {
             Some(_) => Authentication::Required(verifier(&forge, &resource, &clock, change)),
@@ -113,16 +114,15 @@ impl World {
         let metadata = ProtectedResourceMetadata::new(resource, vec![forge.issuer().clone()]);
         let mut guard = GuardSettings::new(metadata, authentication).unwrap();
         guard.required_scopes = required.clone();
-        guard.scopes_judged_by = ScopeJudge::Inner;
+        guard.scopes_enforced_by = ScopeEnforcer::Inner;
         guard.cors = EndpointSettings::cors(&portcullis_mcp::header::SESSION);
         guard.clock = Arc::new(clock.clone());
         guard.sink = Arc::new(Sink(Arc::clone(&log)));
         change_guard(&mut guard);
-        let sessions = SessionStore::new(
-            SessionSettings { max_per_owner: 2, ..SessionSettings::new(SessionKey::new(0, [7; 16])) },
-            Arc::new(clock.clone()),
-            Arc::clone(&log) as Arc<dyn SessionObserver>,
-        );
+        let mut session_settings = SessionSettings::new(SessionKey::new(0, [7; 16]));
+        session_settings.max_per_owner = 2;
+        let sessions =
+            SessionStore::new(session_settings, Arc::new(clock.clone()), Arc::clone(&log) as Arc<dyn SessionObserver>);
         let mut settings = EndpointSettings::new(ProtectedResource::new(guard).unwrap(), sessions.clone());
         settings.required_scopes = required;
         let token = required_scopes.map(|scopes| forge.token().scope(scopes).sign());
@@ -222,7 +222,7 @@ impl World {
 }
 
 fn verifier(
-    forge: &Forge,
+    forge: &TestIssuer,
     resource: &ResourceUri,
     clock: &ManualClock,
     change: impl FnOnce(&mut IssuerSettings),
@@ -232,7 +232,7 @@ fn verifier(
     issuer.keys = KeySource::Fixed(JwkSet::parse(forge.jwks_json().as_bytes()).unwrap());
     change(&mut issuer);
     let control = tokio::runtime::Handle::current();
-    let issuer = TrustedIssuer::new(issuer, Arc::new(FakeIssuer::new()), Arc::new(clock.clone()), control).unwrap();
+    let issuer = TrustedIssuer::new(issuer, Arc::new(ScriptedFetch::new()), Arc::new(clock.clone()), control).unwrap();
     Verifier::new(VerifierSettings::new(resource.clone()), vec![issuer], Arc::new(clock.clone())).unwrap()
 }
 

@@ -38,16 +38,9 @@ pub(crate) struct HeadReader {
     searched: usize,
     /// Whether a line ended without its CR.
     has_bare_lf: bool,
-    /// An empty map for its headers.
-    room: HeaderMap,
 }
 
 impl HeadReader {
-    /// A reader that puts the headers into this map, which is empty.
-    pub(super) fn with_room(room: HeaderMap) -> Self {
-        Self { room, ..Self::default() }
-    }
-
     /// Takes a head from the front of what came, once it is there whole. `to_head` says that the request was a HEAD.
     pub(crate) fn take(&mut self, inbox: &mut BytesMut, to_head: bool) -> Result<Option<Head>, Malformed> {
         let beginning = BEGINNING.len().min(inbox.len());
@@ -57,8 +50,8 @@ impl HeadReader {
         let Some(end) = self.end(inbox) else {
             return if inbox.len() < MAX_HEAD { Ok(None) } else { Err(Malformed::HeadTooLong) };
         };
-        let Self { room, has_bare_lf, .. } = std::mem::take(self);
-        let mut head = parse(&inbox.split_to(end).freeze(), room, to_head)?;
+        let Self { has_bare_lf, .. } = std::mem::take(self);
+        let mut head = parse(&inbox.split_to(end).freeze(), to_head)?;
         // A reader that wants the CR would look for the end elsewhere.
         head.keeps &= !has_bare_lf;
         Ok(Some(head))
@@ -84,7 +77,7 @@ impl HeadReader {
     }
 }
 
-fn parse(head: &Bytes, mut headers: HeaderMap, to_head: bool) -> Result<Head, Malformed> {
+fn parse(head: &Bytes, to_head: bool) -> Result<Head, Malformed> {
     let mut room = [const { MaybeUninit::uninit() }; MAX_HEADERS];
     let mut parsed = Response::new(&mut []);
     match ParserConfig::default().parse_response_with_uninit_headers(&mut parsed, head, &mut room) {
@@ -94,7 +87,7 @@ fn parse(head: &Bytes, mut headers: HeaderMap, to_head: bool) -> Result<Head, Ma
     let status = parsed.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(Malformed::Head)?;
     let is_http_11 = parsed.version == Some(1);
 
-    headers.reserve(parsed.headers.len());
+    let mut headers = HeaderMap::with_capacity(parsed.headers.len());
     let mut framed = Framed::default();
     let mut connection = Connection::default();
     for httparse::Header { name, value } in parsed.headers.iter() {

@@ -5,15 +5,13 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, uri::PathAndQuery};
+use http::{HeaderName, HeaderValue, Method, uri::PathAndQuery};
 use tokio::io::AsyncWrite;
 
 /// A body up to this size is copied behind its head: that costs less than a second piece to write.
 const COPIED: usize = 4096;
 /// Room for a common request: the largest piece of memory that the allocator has at hand.
 const ROOM: usize = 1024;
-/// A map of headers with more room than this is not used again: the connection to the client keeps the last one.
-const MAX_HEADERS_ROOM: usize = 24;
 
 /// A request in the bytes that go over the wire, and how far they went.
 pub(crate) struct Outbound {
@@ -24,8 +22,6 @@ pub(crate) struct Outbound {
     sent: usize,
     flushed: bool,
     is_head: bool,
-    /// An empty map for the headers of the answer.
-    headers_room: HeaderMap,
 }
 
 /// The head of a request in the making (RFC 9112 section 3).
@@ -74,7 +70,7 @@ impl OutboundHead {
         } else {
             body
         };
-        Outbound { head, body, sent: 0, flushed: false, is_head, headers_room: HeaderMap::new() }
+        Outbound { head, body, sent: 0, flushed: false, is_head }
     }
 }
 
@@ -95,20 +91,6 @@ fn write_line(lines: &mut Vec<u8>, name: &HeaderName, value: &HeaderValue) {
 }
 
 impl Outbound {
-    /// Lets the answer have the memory of a map that is needed no longer, as large as its own will be.
-    pub(crate) fn with_room(mut self, mut headers: HeaderMap) -> Self {
-        if headers.capacity() <= MAX_HEADERS_ROOM {
-            headers.clear();
-            self.headers_room = headers;
-        }
-        self
-    }
-
-    /// Room for the headers of the answer.
-    pub(super) fn take_room(&mut self) -> HeaderMap {
-        std::mem::take(&mut self.headers_room)
-    }
-
     /// Whether any of it may have reached the upstream.
     pub(crate) fn has_begun(&self) -> bool {
         self.sent > 0
@@ -154,6 +136,8 @@ impl Outbound {
 mod tests {
     use std::task::Waker;
 
+    use http::HeaderMap;
+
     use super::*;
 
     /// A request read back.
@@ -195,18 +179,6 @@ mod tests {
         assert_eq!(length(Method::DELETE, "{}").as_deref(), Some("2"));
         for method in [Method::GET, Method::HEAD, Method::DELETE] {
             assert_eq!(length(method, ""), None);
-        }
-    }
-
-    /// What a request's map held does not come back, and memory that is larger than usual is given up.
-    #[test]
-    fn room_is_empty_and_small() {
-        let headers = |count: usize| -> HeaderMap {
-            (0..count).map(|number| (format!("x-{number}").parse().unwrap(), HeaderValue::from(number))).collect()
-        };
-        for (count, is_kept) in [(1, true), (12, true), (100, false)] {
-            let room = outbound(Method::GET, &Bytes::new()).with_room(headers(count)).take_room();
-            assert_eq!((room.is_empty(), room.capacity() > 0), (true, is_kept), "{count}");
         }
     }
 

@@ -1,5 +1,5 @@
 use http::{Method, Request, StatusCode};
-use portcullis_testkit::FakeIssuer;
+use portcullis_testkit::ScriptedFetch;
 
 use super::support::{METADATA_URL, Setup, With, caller, pairs, request};
 
@@ -91,7 +91,7 @@ async fn malformed_bearers_are_invalid_requests() {
 /// B2: while the issuer cannot be asked, clients keep their tokens and come again.
 #[tokio::test]
 async fn an_unreachable_issuer_is_no_error_of_the_token() {
-    let issuer = FakeIssuer::new();
+    let issuer = ScriptedFetch::new();
     let setup = Setup::fetching(&issuer);
     issuer.fail(setup.forge.metadata_url());
     let answer = setup.send(post().bearer(&setup.token(""))).await;

@@ -1,5 +1,5 @@
 use http::Method;
-use portcullis_testkit::FakeIssuer;
+use portcullis_testkit::ScriptedFetch;
 use serde_json::json;
 
 use super::support::{Setup, With, caller, request};
@@ -9,7 +9,7 @@ const TOKEN: &str = "opaque-canary";
 /// L3, J3: the caller has the introspected token, also when it is remembered, and does not show it.
 #[tokio::test]
 async fn an_introspected_token_is_held() {
-    let issuer = FakeIssuer::new();
+    let issuer = ScriptedFetch::new();
     let setup = Setup::introspecting(&issuer);
     issuer.publish(&setup.forge);
     let resource = setup.settings.resource.as_str();

@@ -10,7 +10,7 @@ use std::{
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header::WWW_AUTHENTICATE};
 use http_body_util::BodyExt;
 use portcullis_metadata::{Challenge, JwkSet, ProtectedResourceMetadata, ResourceUri, Scopes, parse_challenges};
-use portcullis_testkit::{FakeIssuer, Forge, ManualClock};
+use portcullis_testkit::{ManualClock, ScriptedFetch, TestIssuer};
 use portcullis_verifier::{
     IntrospectionSettings, IssuerSettings, KeySource, TrustedIssuer, Validation, Verifier, VerifierSettings,
 };
@@ -20,8 +20,8 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::{
-    Authentication, Caller, Decision, DecisionSink, Guard, GuardLayer, GuardSettings, Operation, PathGlob,
-    ProtectedResource, RouteRule, SettingsError,
+    Authentication, Caller, Decision, DecisionSink, Guard, GuardLayer, GuardSettings, GuardSettingsError, Operation,
+    PathGlob, ProtectedResource, RouteRule,
 };
 
 pub(super) const RESOURCE: &str = "https://api.example.com/mcp";
@@ -30,7 +30,7 @@ pub(super) const METADATA_PATH: &str = "/.well-known/oauth-protected-resource/mc
 pub(super) const ROOT_PATH: &str = "/.well-known/oauth-protected-resource";
 
 pub(super) struct Setup {
-    pub(super) forge: Forge,
+    pub(super) forge: TestIssuer,
     pub(super) clock: ManualClock,
     pub(super) sink: Arc<Recorder>,
     pub(super) inner: Inner,
@@ -46,9 +46,9 @@ pub(super) struct Told {
     pub(super) status: u16,
     pub(super) code: Option<&'static str>,
     pub(super) subject: Option<String>,
-    pub(super) peer: Option<String>,
+    pub(super) client_address: Option<String>,
     pub(super) operation: Option<Operation>,
-    pub(super) spared: Option<&'static str>,
+    pub(super) report_only_denial: Option<&'static str>,
 }
 
 #[derive(Default)]
@@ -63,9 +63,9 @@ impl DecisionSink for Recorder {
             status: decision.status.as_u16(),
             code: decision.code,
             subject: decision.principal.and_then(|principal| principal.subject()).map(str::to_owned),
-            peer: decision.peer.map(|peer| peer.to_string()),
+            client_address: decision.client_address.map(|peer| peer.to_string()),
             operation: decision.operation.cloned(),
-            spared: decision.spared,
+            report_only_denial: decision.report_only_denial,
         });
     }
 }
@@ -166,25 +166,30 @@ impl Setup {
     }
 
     pub(super) fn at(resource: &str) -> Self {
-        let forge = Forge::new("https://issuer.example").with_resource(resource);
+        let forge = TestIssuer::new("https://issuer.example").with_resource(resource);
         let jwks = JwkSet::parse(forge.jwks_json().as_bytes()).unwrap();
-        Self::with_issuer(resource, forge, FakeIssuer::new(), |issuer| issuer.keys = KeySource::Fixed(jwks))
+        Self::with_issuer(resource, forge, ScriptedFetch::new(), |issuer| issuer.keys = KeySource::Fixed(jwks))
     }
 
     /// With an issuer whose keys have to be fetched.
-    pub(super) fn fetching(issuer: &FakeIssuer) -> Self {
-        let forge = Forge::new("https://issuer.example").with_resource(RESOURCE);
+    pub(super) fn fetching(issuer: &ScriptedFetch) -> Self {
+        let forge = TestIssuer::new("https://issuer.example").with_resource(RESOURCE);
         Self::with_issuer(RESOURCE, forge, issuer.clone(), |_| {})
     }
 
     /// With an issuer that is asked about every token.
-    pub(super) fn introspecting(issuer: &FakeIssuer) -> Self {
-        let forge = Forge::new("https://issuer.example").with_resource(RESOURCE);
+    pub(super) fn introspecting(issuer: &ScriptedFetch) -> Self {
+        let forge = TestIssuer::new("https://issuer.example").with_resource(RESOURCE);
         let validation = Validation::Introspection(IntrospectionSettings::new("portcullis"));
         Self::with_issuer(RESOURCE, forge, issuer.clone(), |issuer| issuer.validation = validation)
     }
 
-    fn with_issuer(resource: &str, forge: Forge, issuer: FakeIssuer, change: impl FnOnce(&mut IssuerSettings)) -> Self {
+    fn with_issuer(
+        resource: &str,
+        forge: TestIssuer,
+        issuer: ScriptedFetch,
+        change: impl FnOnce(&mut IssuerSettings),
+    ) -> Self {
         let clock = ManualClock::new();
         let shared = Arc::new(clock.clone());
         let resource = ResourceUri::parse(resource).unwrap();
@@ -216,7 +221,7 @@ impl Setup {
         ProtectedResource::new(self.settings.clone()).unwrap()
     }
 
-    pub(super) fn refused(&self) -> SettingsError {
+    pub(super) fn refused(&self) -> GuardSettingsError {
         ProtectedResource::new(self.settings.clone()).unwrap_err()
     }
 

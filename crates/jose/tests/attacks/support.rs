@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use portcullis_jose::{Algorithm, AlgorithmSet, Compact, JoseError, KeySet, RejectedKey, SigningKey};
+use portcullis_jose::{Algorithm, AlgorithmSet, CompactJws, JoseError, KeySet, RejectedKey, SigningKey};
 use portcullis_metadata::JwkSet;
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ pub(crate) fn published(keys: &[&SigningKey]) -> KeySet {
 }
 
 pub(crate) fn verify(keys: &KeySet, token: &str) -> Result<Vec<u8>, JoseError> {
-    let compact = Compact::parse(token, MAX_TOKEN)?;
+    let compact = CompactJws::parse(token, MAX_TOKEN)?;
     keys.verify(&compact).map(|payload| payload.bytes().to_vec())
 }
 

@@ -86,7 +86,7 @@ impl<'p> UnverifiedClaims<'p> {
     }
 
     /// Returns whether the payload has a claim with this name that has no method here.
-    pub fn has_other(&self, name: &str) -> bool {
+    pub fn contains_unknown_claim(&self, name: &str) -> bool {
         self.parsed.others.contains(name)
     }
 

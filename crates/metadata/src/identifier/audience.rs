@@ -22,7 +22,7 @@ impl Audience {
     }
 
     /// Returns whether an entry matches `resource` according to [`ResourceUri::matches_audience`].
-    pub fn names(&self, resource: &ResourceUri) -> bool {
+    pub fn matches(&self, resource: &ResourceUri) -> bool {
         self.iter().any(|entry| resource.matches_audience(entry))
     }
 
@@ -50,17 +50,17 @@ mod tests {
 
     use super::*;
 
-    fn names(audience: &Value, resource: &str) -> bool {
-        Audience::from_value(audience).is_some_and(|audience| audience.names(&ResourceUri::parse(resource).unwrap()))
+    fn matches(audience: &Value, resource: &str) -> bool {
+        Audience::from_value(audience).is_some_and(|audience| audience.matches(&ResourceUri::parse(resource).unwrap()))
     }
 
     /// C6: a string or any array entry matches; letter case and one trailing slash are ignored.
     #[test]
     fn one_matching_entry_is_enough() {
         let resource = "https://mcp.example.com/mcp";
-        assert!(names(&json!("https://mcp.example.com/mcp"), resource));
-        assert!(names(&json!("https://MCP.example.com/Mcp/"), resource));
-        assert!(names(&json!(["api", 7, "https://mcp.example.com/mcp"]), resource));
+        assert!(matches(&json!("https://mcp.example.com/mcp"), resource));
+        assert!(matches(&json!("https://MCP.example.com/Mcp/"), resource));
+        assert!(matches(&json!(["api", 7, "https://mcp.example.com/mcp"]), resource));
     }
 
     /// C6: values that only resemble the resource's URL do not match.
@@ -87,7 +87,7 @@ mod tests {
             json!(null),
             json!(true),
         ] {
-            assert!(!names(&audience, "https://mcp.example.com/mcp"), "{audience}");
+            assert!(!matches(&audience, "https://mcp.example.com/mcp"), "{audience}");
         }
     }
 }

@@ -30,17 +30,17 @@ impl UnixTime {
     }
 
     /// Returns the time that is `duration` later.
-    pub fn plus(self, duration: Duration) -> Self {
+    pub fn saturating_add(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(millis(duration)))
     }
 
     /// Returns the time that is `duration` earlier, at the earliest the epoch.
-    pub fn minus(self, duration: Duration) -> Self {
+    pub fn saturating_sub(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(millis(duration)))
     }
 
     /// Returns the duration since `earlier`, or zero if `earlier` is not earlier.
-    pub fn since(self, earlier: Self) -> Duration {
+    pub fn saturating_duration_since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
 }
@@ -52,7 +52,7 @@ fn millis(duration: Duration) -> u64 {
 /// The source of time for all crates of this workspace. Tests use a clock that they set.
 pub trait Clock: Send + Sync + 'static {
     /// Returns the wall-clock time, used for token lifetimes.
-    fn unix(&self) -> UnixTime;
+    fn now(&self) -> UnixTime;
 
     /// Returns the time since an arbitrary fixed moment. It never decreases. Used for timeouts and ages.
     fn monotonic(&self) -> Duration;
@@ -78,7 +78,7 @@ impl Default for SystemClock {
 }
 
 impl Clock for SystemClock {
-    fn unix(&self) -> UnixTime {
+    fn now(&self) -> UnixTime {
         #[expect(clippy::disallowed_methods, reason = "this is the only place that reads the system time")]
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         UnixTime(millis(since_epoch))
@@ -98,17 +98,20 @@ mod tests {
     fn arithmetic_saturates() {
         let last = UnixTime::from_secs(u64::MAX);
         assert_eq!(last, UnixTime::from_millis(u64::MAX));
-        assert_eq!(last.plus(Duration::MAX), last);
-        assert_eq!(UnixTime::from_secs(5).minus(Duration::from_secs(6)), UnixTime::default());
-        assert_eq!(UnixTime::from_secs(5).minus(Duration::MAX), UnixTime::default());
-        assert_eq!(UnixTime::from_secs(5).since(UnixTime::from_secs(6)), Duration::ZERO);
-        assert_eq!(UnixTime::from_secs(6).since(UnixTime::from_millis(5_999)), Duration::from_millis(1));
+        assert_eq!(last.saturating_add(Duration::MAX), last);
+        assert_eq!(UnixTime::from_secs(5).saturating_sub(Duration::from_secs(6)), UnixTime::default());
+        assert_eq!(UnixTime::from_secs(5).saturating_sub(Duration::MAX), UnixTime::default());
+        assert_eq!(UnixTime::from_secs(5).saturating_duration_since(UnixTime::from_secs(6)), Duration::ZERO);
+        assert_eq!(
+            UnixTime::from_secs(6).saturating_duration_since(UnixTime::from_millis(5_999)),
+            Duration::from_millis(1)
+        );
     }
 
     #[test]
     fn the_system_clock_is_past_2025_and_monotonic() {
         let clock = SystemClock::new();
-        assert!(clock.unix() > UnixTime::from_secs(1_735_689_600));
+        assert!(clock.now() > UnixTime::from_secs(1_735_689_600));
         let earlier = clock.monotonic();
         assert!(clock.monotonic() >= earlier);
     }

@@ -60,7 +60,7 @@ impl<'a> DecisionRecord<'a> {
         }
         if let Some(operation) = decision.operation.filter(|operation| operation.target_count() > 1) {
             push(out, r#","mcp.further_targets":["#);
-            for (position, target) in operation.further_targets().enumerate() {
+            for (position, target) in operation.additional_targets().enumerate() {
                 text(out, if position > 0 { "," } else { "" }, target, MAX_TEXT);
             }
             number(out, r#"],"mcp.target_count":"#, operation.target_count() as u64);
@@ -76,8 +76,8 @@ impl<'a> DecisionRecord<'a> {
         };
         push(out, decided);
         optional(out, code, decision.code, MAX_TEXT);
-        optional(out, r#","spared.code":"#, decision.spared, MAX_TEXT);
-        if let Some(peer) = decision.peer {
+        optional(out, r#","spared.code":"#, decision.report_only_denial, MAX_TEXT);
+        if let Some(peer) = decision.client_address {
             push(out, r#","client.address":"#);
             address(out, peer);
         }
@@ -107,12 +107,12 @@ impl SessionRecord<'_> {
         begin(out, self.time, event);
         written(out, format_args!(r#"{}","#, self.session.log_hash()));
         resource(out, self.session.resource().as_str());
-        match self.session.owned_by() {
+        match self.session.owner() {
             Owner::Subject { issuer, subject, client } => {
                 principal(out, issuer, Some(subject), client);
             }
             Owner::Client { issuer, client } => principal(out, issuer, None, Some(client)),
-            Owner::Nobody => {}
+            Owner::Anonymous => {}
         }
         optional(out, r#","session.reason":"#, self.ended.map(EndReason::as_str), MAX_TEXT);
         end(out);

@@ -87,7 +87,7 @@ fn hash(members: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use portcullis_testkit::Forge;
+    use portcullis_testkit::TestIssuer;
     use portcullis_verifier::VerifiedToken;
     use proptest::prelude::*;
 
@@ -119,7 +119,7 @@ mod tests {
             subject in any_text(), client in any_text(), tool in proptest::option::of(any_text())
         ) {
             let bench = Bench::new();
-            let (here, there) = (resource(Forge::RESOURCE), resource("https://mcp.example.com/other"));
+            let (here, there) = (resource(TestIssuer::RESOURCE), resource("https://mcp.example.com/other"));
             let (one, again) = (bench.verified(&subject, &client), bench.verified(&subject, &client));
             let (mut who, tool) = (Who::default(), tool.as_deref());
             let first = set(&mut who, &here, &one, tool);
@@ -137,13 +137,13 @@ mod tests {
     #[test]
     fn nobody_is_told_too() {
         let mut who = Who::default();
-        who.set(&resource(Forge::RESOURCE), None, Some("add"));
+        who.set(&resource(TestIssuer::RESOURCE), None, Some("add"));
         let (members, hash) = (who.members().to_vec(), who.hash());
         assert_eq!(members, br#""resource":"https://mcp.example.com/mcp","mcp.tool":"add""#);
-        who.set(&resource(Forge::RESOURCE), None, None);
+        who.set(&resource(TestIssuer::RESOURCE), None, None);
         assert_eq!(who.members(), br#""resource":"https://mcp.example.com/mcp""#);
         assert_ne!(who.hash(), hash);
-        who.set(&resource(Forge::RESOURCE), None, Some("add"));
+        who.set(&resource(TestIssuer::RESOURCE), None, Some("add"));
         assert_eq!((who.members(), who.hash()), (&*members, hash));
     }
 }

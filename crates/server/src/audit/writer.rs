@@ -44,7 +44,7 @@ pub(super) enum Turn {
 
 impl<S: Sink> Writer<S> {
     pub(super) fn new(shared: Arc<Shared>, sink: S, usage_interval: Duration) -> Self {
-        let (usage_from, now) = (shared.clock.unix(), shared.clock.monotonic());
+        let (usage_from, now) = (shared.clock.now(), shared.clock.monotonic());
         let mut batch = Batch::default();
         record::started(&mut batch.lines, usage_from);
         Self {
@@ -108,7 +108,7 @@ impl<S: Sink> Writer<S> {
         if finishing {
             let (written, lost) =
                 (self.shared.written.load(Ordering::Acquire), self.shared.lost.load(Ordering::Acquire));
-            record::stopped(&mut self.batch.lines, self.shared.clock.unix(), written, lost);
+            record::stopped(&mut self.batch.lines, self.shared.clock.now(), written, lost);
             self.has_stopped = true;
         }
         !self.batch.lines.is_empty()
@@ -116,13 +116,13 @@ impl<S: Sink> Writer<S> {
 
     fn tell_of_lost(&mut self) {
         let lost = std::mem::take(&mut self.batch.lost);
-        record::lost(&mut self.batch.lines, self.shared.clock.unix(), lost);
+        record::lost(&mut self.batch.lines, self.shared.clock.now(), lost);
         self.shared.lost.fetch_add(lost, Ordering::AcqRel);
         tracing::warn!(audit.lost = lost, "audit records were lost: the sink was too slow, and the queue full");
     }
 
     fn tell_usage(&mut self) {
-        let now = self.shared.clock.unix();
+        let now = self.shared.clock.now();
         let mut usage = Usage::new(self.shared.queue.usage_rows());
         self.shared.queue.collect_usage(&mut usage);
         for (who, counts) in usage.rows() {

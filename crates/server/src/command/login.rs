@@ -64,7 +64,7 @@ async fn prepare(arguments: &cli::SignIn) -> anyhow::Result<SignIn> {
 fn granted(token: &ResourceToken) -> String {
     let scopes = token.scopes().map(|scopes| scopes.iter().collect::<Vec<_>>().join(" "));
     let life = match token.expires() {
-        Some(expires) => format!("{} s", expires.since(SystemClock::new().unix()).as_secs()),
+        Some(expires) => format!("{} s", expires.saturating_duration_since(SystemClock::new().now()).as_secs()),
         None => "a time that it does not tell".to_owned(),
     };
     let renewal =

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use portcullis_metadata::{AccessToken, JwkSet, ResourceUri};
-use portcullis_testkit::{FakeIssuer, Forge, ManualClock};
+use portcullis_testkit::{ManualClock, ScriptedFetch, TestIssuer};
 use portcullis_verifier::{IssuerSettings, KeySource, TrustedIssuer, VerifiedToken, Verifier, VerifierSettings};
 use proptest::prelude::*;
 use tokio::runtime::{Builder, Runtime};
@@ -11,24 +11,24 @@ use tokio::runtime::{Builder, Runtime};
 /// An issuer, and who takes its tokens.
 pub(crate) struct Bench {
     runtime: Runtime,
-    forge: Forge,
+    forge: TestIssuer,
     trusted: Arc<TrustedIssuer>,
 }
 
 impl Bench {
     pub(crate) fn new() -> Self {
         let runtime = Builder::new_current_thread().build().unwrap();
-        let forge = Forge::new("https://issuer.example");
+        let forge = TestIssuer::new("https://issuer.example");
         let mut settings = IssuerSettings::new(forge.issuer().clone());
         settings.keys = KeySource::Fixed(JwkSet::parse(forge.jwks_json().as_bytes()).unwrap());
-        let (fetch, clock) = (Arc::new(FakeIssuer::new()), Arc::new(ManualClock::new()));
+        let (fetch, clock) = (Arc::new(ScriptedFetch::new()), Arc::new(ManualClock::new()));
         let trusted = TrustedIssuer::new(settings, fetch, clock, runtime.handle().clone()).unwrap();
         Self { runtime, forge, trusted }
     }
 
     /// The same person at each call, with nothing kept beside it.
     pub(crate) fn verified(&self, subject: &str, client: &str) -> VerifiedToken {
-        let settings = VerifierSettings::new(resource(Forge::RESOURCE));
+        let settings = VerifierSettings::new(resource(TestIssuer::RESOURCE));
         let verifier = Verifier::new(settings, vec![Arc::clone(&self.trusted)], Arc::new(ManualClock::new()));
         let token = self.forge.token().subject(subject).client_id(client).sign();
         self.runtime.block_on(verifier.unwrap().verify(&AccessToken::new(token))).unwrap()

@@ -117,7 +117,7 @@ fn finish<B>(site: &Site, request: &Request<B>, answer: OwnAnswer, started: Inst
     let request_id = RequestId::generate();
     site.access().write(&Line {
         request_id: request_id.as_str(),
-        time: site.clock().unix(),
+        time: site.clock().now(),
         method: request.method(),
         path: request.uri().path(),
         status,

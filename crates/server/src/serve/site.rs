@@ -5,12 +5,12 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use portcullis_discovery::HttpFetch;
 use portcullis_endpoint::{
-    BodyBudget, EndedStatus, Endpoint, EndpointBody, EndpointLayer, EndpointSettings, Plain, StreamRegistry,
+    BodyBudget, EndedSessionStatus, Endpoint, EndpointBody, EndpointLayer, EndpointSettings, Plain, StreamRegistry,
 };
 use portcullis_gateway::{HttpUpstream, HttpUpstreamSettings};
 use portcullis_guard::{
-    Authentication, ConcurrencyLimiter, Guard, GuardBody, GuardLayer, GuardLimits, GuardSettings, Limiter,
-    OriginPolicy, ProtectedResource, Rate, ScopeJudge,
+    Authentication, ConcurrencyLimiter, Guard, GuardBody, GuardLayer, GuardLimits, GuardSettings, OriginPolicy,
+    ProtectedResource, Rate, RateLimiter, ScopeEnforcer,
 };
 use portcullis_metadata::Clock;
 use portcullis_session::SessionStore;
@@ -146,7 +146,7 @@ impl Site {
 
     /// Says that requests still under way are given up.
     pub(super) fn cut_off(&self) {
-        self.mounts.iter().for_each(|mount| mount.resource.cut_off());
+        self.mounts.iter().for_each(|mount| mount.resource.mark_shutting_down());
     }
 
     /// The policy for paths that belong to no endpoint.
@@ -184,14 +184,14 @@ fn trusted_issuers(plan: &Plan, clock: &Arc<dyn Clock>) -> anyhow::Result<Vec<Ar
 /// One limit for all resources, so that nobody gets more by going to several.
 fn guard_limits(plan: &Plan, clock: &Arc<dyn Clock>) -> GuardLimits {
     let rates = &plan.rates;
-    let limiter = |rate: Option<Rate>| rate.map(|rate| Limiter::new(rate, rates.entries, Arc::clone(clock)));
+    let limiter = |rate: Option<Rate>| rate.map(|rate| RateLimiter::new(rate, rates.entries, Arc::clone(clock)));
     // A session has one stream that its client listens on, so streams have the limit of sessions.
     let in_progress = ConcurrencyLimiter::new(plan.limits.in_flight_per_principal, plan.session.settings.max_per_owner);
-    GuardLimits {
-        address: limiter(rates.per_address),
-        principal: limiter(rates.per_principal),
-        in_progress: Some(in_progress),
-    }
+    let mut limits = GuardLimits::default();
+    limits.per_address = limiter(rates.per_address);
+    limits.per_principal = limiter(rates.per_principal);
+    limits.in_flight = Some(in_progress);
+    limits
 }
 
 /// What all endpoints share.
@@ -203,7 +203,7 @@ struct Shared<'a> {
     budget: Arc<BodyBudget>,
     sessions: SessionStore,
     streams: StreamRegistry,
-    ended_status: EndedStatus,
+    ended_status: EndedSessionStatus,
     leftovers: Leftovers,
     clocks: &'a Clocks,
     sinks: Arc<Sinks>,
@@ -271,7 +271,7 @@ impl Shared<'_> {
         settings.realm.clone_from(&plan.realm);
         settings.root_metadata = plan.root_metadata;
         settings.required_scopes = plan.required_scopes.clone();
-        settings.scopes_judged_by = ScopeJudge::Inner;
+        settings.scopes_enforced_by = ScopeEnforcer::Inner;
         settings.scope_implications = plan.scope_implications.clone();
         settings.claims.clone_from(&plan.claims);
         settings.routes.clone_from(&plan.routes);
@@ -290,7 +290,7 @@ impl Shared<'_> {
         settings.required_scopes = plan.required_scopes.clone();
         settings.rules.clone_from(&plan.rules);
         for (rule, rate) in settings.rules.iter_mut().zip(&plan.rates) {
-            rule.limit = rate.map(|rate| Limiter::new(rate, self.rates.entries, Arc::clone(&self.clocks.turn)));
+            rule.limit = rate.map(|rate| RateLimiter::new(rate, self.rates.entries, Arc::clone(&self.clocks.turn)));
         }
         settings.revisions = plan.revisions;
         settings.session_header = plan.session_header.clone();

@@ -52,8 +52,8 @@ struct Exact(Arc<dyn Clock>);
 struct Latest(Arc<Exact>);
 
 impl Clock for Exact {
-    fn unix(&self) -> UnixTime {
-        let now = self.0.unix();
+    fn now(&self) -> UnixTime {
+        let now = self.0.now();
         TURN.set(TURN.get().map(|readings| Readings { unix: Some(now), ..readings }));
         now
     }
@@ -66,8 +66,8 @@ impl Clock for Exact {
 }
 
 impl Clock for Latest {
-    fn unix(&self) -> UnixTime {
-        TURN.get().and_then(|readings| readings.unix).unwrap_or_else(|| self.0.unix())
+    fn now(&self) -> UnixTime {
+        TURN.get().and_then(|readings| readings.unix).unwrap_or_else(|| self.0.now())
     }
 
     fn monotonic(&self) -> Duration {
@@ -86,7 +86,7 @@ mod tests {
     struct Counting(AtomicU64);
 
     impl Clock for Counting {
-        fn unix(&self) -> UnixTime {
+        fn now(&self) -> UnixTime {
             UnixTime::from_secs(self.0.fetch_add(1, Ordering::Relaxed))
         }
 
@@ -99,16 +99,16 @@ mod tests {
     fn a_reading_serves_its_turn_and_no_longer() {
         let Clocks { exact, turn } = Clocks::new(Arc::new(Counting::default()));
         let first = take(|| {
-            let first = (turn.monotonic(), turn.unix());
-            assert_eq!((turn.monotonic(), turn.unix()), first);
-            let newer = (exact.monotonic(), exact.unix());
+            let first = (turn.monotonic(), turn.now());
+            assert_eq!((turn.monotonic(), turn.now()), first);
+            let newer = (exact.monotonic(), exact.now());
             assert!(newer.0 > first.0 && newer.1 > first.1);
-            assert_eq!((turn.monotonic(), turn.unix()), newer);
+            assert_eq!((turn.monotonic(), turn.now()), newer);
             newer
         });
         let outside = turn.monotonic();
         assert!(outside > first.0);
-        assert!(turn.monotonic() > outside && turn.unix() > first.1);
+        assert!(turn.monotonic() > outside && turn.now() > first.1);
         take(|| assert!(turn.monotonic() > outside));
     }
 

@@ -34,7 +34,7 @@ pub(crate) fn judge(
         client: answer.client_id.as_deref().or(answer.azp.as_deref()).map(Into::into),
         scopes: answer.scope.clone().unwrap_or_else(Scopes::empty),
         expires,
-        valid_until: answer.exp.map(|exp| exp.plus(settings.leeway)),
+        valid_until: answer.exp.map(|exp| exp.saturating_add(settings.leeway)),
         introspected_at: None,
         said: Said::in_object(answer.to_json()),
         subjectless_client: settings.subjectless_client,

@@ -1,6 +1,6 @@
 use http::header;
 use portcullis_metadata::Secret;
-use portcullis_testkit::Forge;
+use portcullis_testkit::TestIssuer;
 use serde_json::{Value, json};
 use url::form_urlencoded;
 
@@ -47,7 +47,7 @@ fn both() -> Bench {
 fn active() -> Value {
     json!({
         "active": true,
-        "aud": Forge::RESOURCE,
+        "aud": TestIssuer::RESOURCE,
         "client_id": "test-client",
         "scope": "mcp:tools mcp:admin",
         "exp": portcullis_testkit::ManualClock::START.as_secs() + 300,

@@ -1,6 +1,6 @@
 use portcullis_jose::Algorithm;
 use portcullis_metadata::AccessToken;
-use portcullis_testkit::Forge;
+use portcullis_testkit::TestIssuer;
 use tokio::time::Instant;
 
 use super::*;
@@ -207,7 +207,7 @@ async fn withdrawn_keys_empty_the_memory() {
         settings.algorithms = [Algorithm::Rs256, Algorithm::Es256].into_iter().collect();
     });
     let (rsa, ec) = (bench.forge.key(), bench.forge.key_for(Algorithm::Es256));
-    let publish = |keys: &[&_]| bench.fake.serve(bench.forge.endpoint("jwks"), 200, Forge::jwks_of(keys));
+    let publish = |keys: &[&_]| bench.fake.serve(bench.forge.endpoint("jwks"), 200, TestIssuer::jwks_of(keys));
     publish(&[&rsa, &ec]);
     let token = bench.forge.token().sign();
     bench.verify(&token).await.unwrap();
@@ -231,7 +231,7 @@ async fn changed_material_empties_the_memory() {
     let bench = Bench::new();
     let token = bench.forge.token().sign();
     bench.verify(&token).await.unwrap();
-    let impostor = Forge::new("https://other.example");
+    let impostor = TestIssuer::new("https://other.example");
     assert_eq!(impostor.key().kid(), bench.forge.key().kid());
     bench.fake.serve(bench.forge.endpoint("jwks"), 200, impostor.jwks_json());
     bench.issuer.refresh_now().await.unwrap();
@@ -325,7 +325,7 @@ async fn the_log_tells_of_keys_that_are_not_taken() {
     let bench = Bench::new();
     let (log, _guard) = Logged::here();
     let ec = bench.forge.key_for(Algorithm::Es256);
-    let mut jwks: serde_json::Value = serde_json::from_str(&Forge::jwks_of(&[&bench.forge.key(), &ec])).unwrap();
+    let mut jwks: serde_json::Value = serde_json::from_str(&TestIssuer::jwks_of(&[&bench.forge.key(), &ec])).unwrap();
     jwks["keys"]
         .as_array_mut()
         .unwrap()

@@ -1,5 +1,5 @@
 use portcullis_metadata::{Issuer, ResourceUri, Secret};
-use portcullis_testkit::{Forge, ManualClock};
+use portcullis_testkit::{ManualClock, TestIssuer};
 use serde_json::{Value, json};
 
 use super::*;
@@ -34,7 +34,7 @@ async fn bench() -> Bench {
 }
 
 fn active() -> Value {
-    json!({ "active": true, "aud": Forge::RESOURCE, "client_id": "editor", "sub": "alice", "scope": "a b" })
+    json!({ "active": true, "aud": TestIssuer::RESOURCE, "client_id": "editor", "sub": "alice", "scope": "a b" })
 }
 
 fn with(member: &str, value: impl Into<Value>) -> Value {
@@ -281,13 +281,13 @@ async fn a_busy_issuer_is_asked_again_soon() {
 async fn resources_watch_apart() {
     let bench = bench().await;
     let other = verifier_of("https://mcp.example.com/other", vec![Arc::clone(&bench.issuer)], &bench.clock);
-    let both = json!([Forge::RESOURCE, "https://mcp.example.com/other"]);
+    let both = json!([TestIssuer::RESOURCE, "https://mcp.example.com/other"]);
     says(&bench, &with("aud", both));
     let one = watch(&bench, TOKEN).await;
     let verified = other.verify(&AccessToken::new(TOKEN)).await.unwrap();
     let two = other.hold(&verified, TOKEN).unwrap().watch().unwrap();
     assert_eq!(bench.issuer.rechecks().len(), 2);
-    says(&bench, &with("aud", ResourceUri::parse(Forge::RESOURCE).unwrap().as_str()));
+    says(&bench, &with("aud", ResourceUri::parse(TestIssuer::RESOURCE).unwrap().as_str()));
     pass(&bench, INTERVAL).await;
     assert!(one.latest().is_ok());
     assert_eq!(two.latest().unwrap_err(), TokenLost::Inactive);
@@ -320,7 +320,7 @@ async fn a_token_without_introspection_is_not_held() {
     assert!(bench.verifier.hold(&verified, &token).is_none());
     let principal = verified.principal();
     assert!(!principal.is_introspected());
-    assert_eq!(principal.valid_until(), Some(principal.expires().plus(Duration::from_secs(10))));
+    assert_eq!(principal.valid_until(), Some(principal.expires().saturating_add(Duration::from_secs(10))));
 }
 
 /// J3, L3: nothing that holds a token shows it.

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use portcullis_jose::{Algorithm, SigningKey};
 use portcullis_metadata::JwkSet;
-use portcullis_testkit::{FakeIssuer, Forge, ManualClock, flip_payload, flip_signature};
+use portcullis_testkit::{ManualClock, ScriptedFetch, TestIssuer, flip_payload, flip_signature};
 use serde_json::json;
 use tokio::runtime::Handle;
 
@@ -31,14 +31,15 @@ fn allowing(algorithms: impl IntoIterator<Item = Algorithm>) -> impl FnOnce(&mut
 }
 
 /// A bench that also takes tokens of another issuer, whose key has the same identifier.
-async fn with_other_issuer() -> (Bench, Forge, Arc<TrustedIssuer>) {
+async fn with_other_issuer() -> (Bench, TestIssuer, Arc<TrustedIssuer>) {
     let mut bench = ready().await;
-    let other = Forge::new(OTHER).with_clock(bench.clock.clone());
+    let other = TestIssuer::new(OTHER).with_clock(bench.clock.clone());
     assert_eq!(other.key().kid(), bench.forge.key().kid());
     bench.fake.publish(&other);
     let issuer = trusted(IssuerSettings::new(other.issuer().clone()), &bench.fake, &bench.clock, Handle::current());
     issuer.refresh_now().await.unwrap();
-    bench.verifier = verifier_of(Forge::RESOURCE, vec![Arc::clone(&bench.issuer), Arc::clone(&issuer)], &bench.clock);
+    bench.verifier =
+        verifier_of(TestIssuer::RESOURCE, vec![Arc::clone(&bench.issuer), Arc::clone(&issuer)], &bench.clock);
     (bench, other, issuer)
 }
 
@@ -69,12 +70,12 @@ async fn a_key_counts_for_its_own_issuer() {
 #[tokio::test(start_paused = true)]
 async fn algorithms_are_each_issuers_own() {
     let (bench, other, _) = with_other_issuer().await;
-    let ec = Forge::new("https://ec.example").with_algorithm(Algorithm::Es256).with_clock(bench.clock.clone());
+    let ec = TestIssuer::new("https://ec.example").with_algorithm(Algorithm::Es256).with_clock(bench.clock.clone());
     bench.fake.publish(&ec);
     let mut settings = IssuerSettings::new(ec.issuer().clone());
     settings.algorithms = [Algorithm::Es256].into_iter().collect();
     let issuer = trusted(settings, &bench.fake, &bench.clock, Handle::current());
-    let verifier = verifier_of(Forge::RESOURCE, vec![Arc::clone(&bench.issuer), issuer], &bench.clock);
+    let verifier = verifier_of(TestIssuer::RESOURCE, vec![Arc::clone(&bench.issuer), issuer], &bench.clock);
     let code = async |token: String| verifier.verify(&AccessToken::new(token)).await.err().map(|error| error.code());
     assert_eq!(code(ec.token().sign()).await, None);
     assert_eq!(code(bench.forge.token().sign()).await, None);
@@ -88,7 +89,7 @@ async fn algorithms_are_each_issuers_own() {
 async fn issuers_are_named_once() {
     let bench = Bench::new();
     let refusal = |issuers| {
-        let settings = VerifierSettings::new(ResourceUri::parse(Forge::RESOURCE).unwrap());
+        let settings = VerifierSettings::new(ResourceUri::parse(TestIssuer::RESOURCE).unwrap());
         Verifier::new(settings, issuers, Arc::new(bench.clock.clone())).unwrap_err().code()
     };
     assert_eq!(refusal(vec![]), "settings.no_issuer");
@@ -119,13 +120,13 @@ async fn algorithms_are_configured() {
     for algorithm in Algorithm::ALL {
         let bench = Bench::with(allowing([algorithm]));
         let key = bench.forge.key_for(algorithm);
-        bench.fake.serve(bench.forge.endpoint("jwks"), 200, Forge::jwks_of(&[&key]));
+        bench.fake.serve(bench.forge.endpoint("jwks"), 200, TestIssuer::jwks_of(&[&key]));
         let token = bench.forge.token().signed_by(Arc::clone(&key)).sign();
         assert_eq!(bench.refusal(&token).await, None, "{algorithm}");
 
         let others = Algorithm::ALL.into_iter().filter(|other| *other != algorithm);
         let bench = Bench::with(allowing(others));
-        bench.fake.serve(bench.forge.endpoint("jwks"), 200, Forge::jwks_of(&[&key]));
+        bench.fake.serve(bench.forge.endpoint("jwks"), 200, TestIssuer::jwks_of(&[&key]));
         assert_eq!(bench.refusal(&token).await, Some("token.algorithm_not_allowed"), "{algorithm}");
         assert!(bench.fake.urls().is_empty());
     }
@@ -251,13 +252,13 @@ async fn a_token_without_kid_needs_exactly_one_key() {
     assert_eq!(bench.refusal(&token.sign()).await, None);
 
     let second = SigningKey::generate(Algorithm::Rs256, "second").unwrap();
-    bench.fake.serve(bench.forge.endpoint("jwks"), 200, Forge::jwks_of(&[&bench.forge.key(), &second]));
+    bench.fake.serve(bench.forge.endpoint("jwks"), 200, TestIssuer::jwks_of(&[&bench.forge.key(), &second]));
     bench.issuer.refresh_now().await.unwrap();
     assert_eq!(bench.refusal(&token.sign()).await, Some("token.key_ambiguous"));
     assert_eq!(bench.refusal(&bench.forge.token().sign()).await, None);
 
     let ec = SigningKey::generate(Algorithm::Es256, "ec").unwrap();
-    bench.fake.serve(bench.forge.endpoint("jwks"), 200, Forge::jwks_of(&[&ec]));
+    bench.fake.serve(bench.forge.endpoint("jwks"), 200, TestIssuer::jwks_of(&[&ec]));
     bench.issuer.refresh_now().await.unwrap();
     assert_eq!(bench.refusal(&token.sign()).await, Some("token.key_unknown"));
 }
@@ -301,8 +302,9 @@ async fn claims_are_judged() {
 async fn repeated_claims_are_refused() {
     let bench = ready().await;
     let exp = ManualClock::START.as_secs() + 300;
-    let payload =
-        |more: &str| format!(r#"{{"iss":"https://issuer.example","aud":"{}","exp":{exp}{more}}}"#, Forge::RESOURCE);
+    let payload = |more: &str| {
+        format!(r#"{{"iss":"https://issuer.example","aud":"{}","exp":{exp}{more}}}"#, TestIssuer::RESOURCE)
+    };
     let code = async |more| bench.refusal(&bench.forge.token().raw_payload(payload(more)).sign()).await;
     assert_eq!(code("").await, None);
     for more in [r#","aud":"x""#, r#","exp":1"#, r#","x":1,"x":2"#, r#","\u0061ud":"x""#] {
@@ -319,7 +321,7 @@ async fn size_is_judged_first() {
 
     let token = bench.forge.token().sign();
     for (limit, expected) in [(token.len(), None), (token.len() - 1, Some("token.too_large"))] {
-        let mut settings = VerifierSettings::new(ResourceUri::parse(Forge::RESOURCE).unwrap());
+        let mut settings = VerifierSettings::new(ResourceUri::parse(TestIssuer::RESOURCE).unwrap());
         settings.max_token_bytes = limit;
         let verifier = Verifier::new(settings, vec![Arc::clone(&bench.issuer)], Arc::new(bench.clock.clone())).unwrap();
         let result = verifier.verify(&AccessToken::new(token.as_str())).await;
@@ -340,12 +342,12 @@ async fn the_future_can_be_sent() {
 /// C10: keys that are given for good verify without any issuer to ask.
 #[tokio::test(start_paused = true)]
 async fn given_keys_need_no_issuer() {
-    let forge = Forge::new(OTHER);
+    let forge = TestIssuer::new(OTHER);
     let clock = ManualClock::new();
     let mut settings = IssuerSettings::new(forge.issuer().clone());
     settings.keys = crate::KeySource::Fixed(JwkSet::parse(forge.jwks_json().as_bytes()).unwrap());
-    let issuer = trusted(settings, &FakeIssuer::new(), &clock, Handle::current());
-    let verifier = verifier_of(Forge::RESOURCE, vec![issuer], &clock);
+    let issuer = trusted(settings, &ScriptedFetch::new(), &clock, Handle::current());
+    let verifier = verifier_of(TestIssuer::RESOURCE, vec![issuer], &clock);
     let verified = verifier.verify(&AccessToken::new(forge.token().sign())).await.unwrap();
     assert_eq!(verified.principal().issuer(), forge.issuer());
 }

@@ -17,13 +17,13 @@ use josekit::{
     jwk::Jwk,
     jws::{JwsVerifier, RS256},
 };
-use portcullis_endpoint::{Admitted, Endpoint, EndpointLayer, EndpointSettings, NameGlob, Rule};
+use portcullis_endpoint::{Admitted, Endpoint, EndpointLayer, EndpointSettings, MessageRule, NameGlob};
 use portcullis_guard::{
-    Authentication, Decision, DecisionSink, Guard, GuardLayer, GuardSettings, ProtectedResource, ScopeJudge,
+    Authentication, Decision, DecisionSink, Guard, GuardLayer, GuardSettings, ProtectedResource, ScopeEnforcer,
 };
 use portcullis_metadata::{AccessToken, JwkSet, ProtectedResourceMetadata, ResourceUri, Scopes, SystemClock};
 use portcullis_session::{InUse, Owner, Session, SessionKey, SessionSettings, SessionStore};
-use portcullis_testkit::{FakeIssuer, Forge, TokenBuilder};
+use portcullis_testkit::{ScriptedFetch, TestIssuer, TokenBuilder};
 use portcullis_verifier::{IssuerSettings, KeySource, Principal, TrustedIssuer, Verifier, VerifierSettings};
 use tower_layer::Layer as _;
 use tower_service::Service;
@@ -36,11 +36,11 @@ const MESSAGE: &str =
 
 /// What all steps share.
 pub(crate) struct Stage {
-    forge: Forge,
+    forge: TestIssuer,
     resource: ResourceUri,
     store: SessionStore,
     required: Scopes,
-    rule: Rule,
+    rule: MessageRule,
     runtime: tokio::runtime::Runtime,
     pub(crate) callers: Vec<Caller>,
 }
@@ -55,23 +55,23 @@ pub(crate) struct Caller {
 impl Stage {
     pub(crate) fn new() -> Self {
         let clock = Arc::new(SystemClock::new());
-        let forge =
-            Forge::new("https://auth.example.com/realms/prod").with_resource(RESOURCE).with_clock(SystemClock::new());
+        let forge = TestIssuer::new("https://auth.example.com/realms/prod")
+            .with_resource(RESOURCE)
+            .with_clock(SystemClock::new());
         let resource = ResourceUri::parse(RESOURCE).expect("a resource");
         let settings = SessionSettings::new(SessionKey::random().expect("random bytes"));
         let store = SessionStore::new(settings, clock, Arc::new(()));
         let callers = (0..CALLERS).map(|number| Caller::new(number, &forge, &store, &resource)).collect();
+        let mut rule = MessageRule::default();
+        rule.method = Some(NameGlob::parse("tools/call").expect("a pattern"));
+        rule.name = Some(NameGlob::parse("admin_*").expect("a pattern"));
+        rule.scopes = Scopes::parse("mcp:admin").expect("scopes");
         Self {
             forge,
             resource,
             store,
             required: Scopes::parse("mcp:tools").expect("scopes"),
-            rule: Rule {
-                method: Some(NameGlob::parse("tools/call").expect("a pattern")),
-                name: Some(NameGlob::parse("admin_*").expect("a pattern")),
-                scopes: Scopes::parse("mcp:admin").expect("scopes"),
-                ..Rule::default()
-            },
+            rule,
             runtime: tokio::runtime::Builder::new_current_thread().build().expect("a runtime"),
             callers,
         }
@@ -82,7 +82,7 @@ impl Stage {
         let clock = Arc::new(SystemClock::new());
         let mut settings = IssuerSettings::new(self.forge.issuer().clone());
         settings.keys = KeySource::Fixed(JwkSet::parse(self.forge.jwks_json().as_bytes()).expect("a key set"));
-        let (fetch, control) = (Arc::new(FakeIssuer::new()), self.runtime.handle().clone());
+        let (fetch, control) = (Arc::new(ScriptedFetch::new()), self.runtime.handle().clone());
         let issuer = TrustedIssuer::new(settings, fetch, clock.clone(), control).expect("an issuer");
         let mut settings = VerifierSettings::new(self.resource.clone());
         settings.cache_entries = remembered;
@@ -115,7 +115,7 @@ impl Stage {
         let authentication = Authentication::Required(Arc::clone(verifier));
         let mut settings = GuardSettings::new(metadata, authentication).expect("settings");
         settings.required_scopes = self.required.clone();
-        settings.scopes_judged_by = ScopeJudge::Inner;
+        settings.scopes_enforced_by = ScopeEnforcer::Inner;
         settings.sink = Arc::new(NoSink);
         let resource = ProtectedResource::new(settings).expect("a resource");
         let mut settings = EndpointSettings::new(Arc::clone(&resource), self.store.clone());
@@ -149,7 +149,7 @@ impl Stage {
 }
 
 /// About as large as what Keycloak issues.
-fn usual_token(forge: &Forge, number: usize) -> TokenBuilder {
+fn usual_token(forge: &TestIssuer, number: usize) -> TokenBuilder {
     forge
         .token()
         .expires_in(3_600)
@@ -161,7 +161,7 @@ fn usual_token(forge: &Forge, number: usize) -> TokenBuilder {
 }
 
 impl Caller {
-    fn new(number: usize, forge: &Forge, store: &SessionStore, resource: &ResourceUri) -> Self {
+    fn new(number: usize, forge: &TestIssuer, store: &SessionStore, resource: &ResourceUri) -> Self {
         let token = usual_token(forge, number).sign();
         let subject = format!("5f0d3b1c-7a52-4d0e-9c58-{number:012}");
         let owner = Owner::Subject { issuer: forge.issuer().as_str(), subject: &subject, client: Some("test-client") };

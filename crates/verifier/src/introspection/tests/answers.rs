@@ -162,12 +162,12 @@ async fn the_audience_is_judged() {
         json!("https://mcp.example.com/mcp//"),
         json!([]),
         json!(["account", "https://other.example/mcp"]),
-        json!([7, null, {"aud": Forge::RESOURCE}]),
+        json!([7, null, {"aud": TestIssuer::RESOURCE}]),
     ] {
         assert_eq!(refusal(active_with("aud", aud.clone())).await, Some("token.audience_mismatch"), "{aud}");
     }
     assert_eq!(refusal(active_with("aud", Value::Null)).await, Some("token.audience_missing"));
-    for aud in [json!("HTTPS://MCP.example.com/MCP/"), json!(["account", Forge::RESOURCE])] {
+    for aud in [json!("HTTPS://MCP.example.com/MCP/"), json!(["account", TestIssuer::RESOURCE])] {
         assert_eq!(refusal(active_with("aud", aud.clone())).await, None, "{aud}");
     }
 

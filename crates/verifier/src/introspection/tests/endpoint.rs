@@ -1,7 +1,7 @@
 //! Where the issuer is asked.
 
 use portcullis_metadata::{Issuer, SystemClock};
-use portcullis_testkit::FakeIssuer;
+use portcullis_testkit::ScriptedFetch;
 
 use super::*;
 use crate::TrustedIssuer;
@@ -90,7 +90,7 @@ async fn unusable_settings_are_refused() {
         let mut refusals = [Validation::Introspection, Validation::JwtAndIntrospection].map(|validation| {
             let mut settings = IssuerSettings::new(Issuer::parse(ISSUER).unwrap());
             settings.validation = validation(introspection.clone());
-            let (fetch, clock) = (Arc::new(FakeIssuer::new()), Arc::new(SystemClock::new()));
+            let (fetch, clock) = (Arc::new(ScriptedFetch::new()), Arc::new(SystemClock::new()));
             let error = TrustedIssuer::new(settings, fetch, clock, Handle::current()).unwrap_err();
             assert!(error.to_string().contains(ISSUER) && !error.to_string().contains("hush"), "{error}");
             error.code()

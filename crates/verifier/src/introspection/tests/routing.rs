@@ -11,15 +11,15 @@ use crate::{
 const OTHER: &str = "https://other.example";
 
 /// A bench with an issuer that is asked, and beside it one that is not.
-fn with_jwt_issuer() -> (Bench, Forge) {
+fn with_jwt_issuer() -> (Bench, TestIssuer) {
     let mut bench = bench();
     let (forge, other) = other_issuer(&bench, Validation::Jwt);
-    bench.verifier = verifier_of(Forge::RESOURCE, vec![other, Arc::clone(&bench.issuer)], &bench.clock);
+    bench.verifier = verifier_of(TestIssuer::RESOURCE, vec![other, Arc::clone(&bench.issuer)], &bench.clock);
     (bench, forge)
 }
 
-fn other_issuer(bench: &Bench, validation: Validation) -> (Forge, Arc<TrustedIssuer>) {
-    let forge = Forge::new(OTHER).with_clock(bench.clock.clone());
+fn other_issuer(bench: &Bench, validation: Validation) -> (TestIssuer, Arc<TrustedIssuer>) {
+    let forge = TestIssuer::new(OTHER).with_clock(bench.clock.clone());
     bench.fake.publish(&forge);
     let mut settings = IssuerSettings::new(forge.issuer().clone());
     settings.validation = validation;
@@ -126,13 +126,13 @@ async fn an_opaque_token_needs_an_issuer_to_ask() {
 async fn one_issuer_takes_opaque_tokens() {
     let bench = bench();
     let make = |other: Arc<TrustedIssuer>| {
-        let settings = VerifierSettings::new(ResourceUri::parse(Forge::RESOURCE).unwrap());
+        let settings = VerifierSettings::new(ResourceUri::parse(TestIssuer::RESOURCE).unwrap());
         Verifier::new(settings, vec![Arc::clone(&bench.issuer), other], Arc::new(bench.clock.clone()))
     };
     let error = make(other_issuer(&bench, Validation::Introspection(client())).1).unwrap_err();
     assert_eq!(error.code(), "settings.ambiguous_introspection");
     let text = error.to_string();
-    assert!(text.contains(ISSUER) && text.contains(OTHER) && text.contains(Forge::RESOURCE), "{text}");
+    assert!(text.contains(ISSUER) && text.contains(OTHER) && text.contains(TestIssuer::RESOURCE), "{text}");
     assert!(make(other_issuer(&bench, Validation::JwtAndIntrospection(client())).1).is_ok());
 }
 

@@ -2,7 +2,7 @@
 
 use portcullis_discovery::FetchResponse;
 use portcullis_metadata::Secret;
-use portcullis_testkit::{FakeIssuer, ManualClock};
+use portcullis_testkit::{ManualClock, ScriptedFetch};
 use serde_json::json;
 use url::Url;
 
@@ -196,7 +196,7 @@ async fn unusable_settings_are_refused() {
         let mut settings = IssuerSettings::new(Issuer::parse(ISSUER).unwrap());
         change(&mut settings);
         let clock = Arc::new(ManualClock::new());
-        let error = TrustedIssuer::new(settings, Arc::new(FakeIssuer::new()), clock, Handle::current()).unwrap_err();
+        let error = TrustedIssuer::new(settings, Arc::new(ScriptedFetch::new()), clock, Handle::current()).unwrap_err();
         assert!(error.to_string().contains(ISSUER), "{error}");
         error.code()
     };

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use portcullis_discovery::{BoxFuture, FetchError, FetchRequest, FetchResponse};
 use portcullis_metadata::UnixTime;
-use portcullis_testkit::{FakeIssuer, ManualClock};
+use portcullis_testkit::{ManualClock, ScriptedFetch};
 
 use super::*;
 use crate::{
@@ -46,7 +46,7 @@ async fn a_refresh_outlives_who_started_it() {
 
 /// Notes on which runtime it is asked.
 #[derive(Clone)]
-struct Whereabouts(FakeIssuer, Arc<Mutex<Vec<tokio::runtime::Id>>>);
+struct Whereabouts(ScriptedFetch, Arc<Mutex<Vec<tokio::runtime::Id>>>);
 
 impl Fetch for Whereabouts {
     fn fetch(&self, request: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
@@ -63,12 +63,12 @@ fn runtime() -> tokio::runtime::Runtime {
 #[test]
 fn fetches_run_on_the_control_runtime() {
     let (control, worker) = (runtime(), runtime());
-    let forge = Forge::new(ISSUER);
-    let whereabouts = Whereabouts(FakeIssuer::new(), Arc::default());
+    let forge = TestIssuer::new(ISSUER);
+    let whereabouts = Whereabouts(ScriptedFetch::new(), Arc::default());
     whereabouts.0.publish(&forge);
     let clock = ManualClock::new();
     let issuer = trusted(IssuerSettings::new(forge.issuer().clone()), &whereabouts, &clock, control.handle().clone());
-    let verifier = verifier_of(Forge::RESOURCE, vec![issuer], &clock);
+    let verifier = verifier_of(TestIssuer::RESOURCE, vec![issuer], &clock);
     worker.block_on(verifier.verify(&AccessToken::new(forge.token().sign()))).unwrap();
     assert_eq!(*whereabouts.1.lock().unwrap(), [control.handle().id(), control.handle().id()]);
 }
@@ -111,9 +111,9 @@ impl MeddlingClock {
 }
 
 impl Clock for MeddlingClock {
-    fn unix(&self) -> UnixTime {
+    fn now(&self) -> UnixTime {
         self.read();
-        self.0.unix()
+        self.0.now()
     }
 
     fn monotonic(&self) -> Duration {
@@ -123,7 +123,7 @@ impl Clock for MeddlingClock {
 }
 
 /// Lets the issuer go over to the forge's next key, as a refresh does that lands just now.
-fn rotation(issuer: &Arc<TrustedIssuer>, forge: &Forge) -> impl FnOnce() + Send + 'static {
+fn rotation(issuer: &Arc<TrustedIssuer>, forge: &TestIssuer) -> impl FnOnce() + Send + 'static {
     forge.rotate();
     let published = JwkSet::parse(forge.jwks_json().as_bytes()).unwrap();
     let issuer = Arc::clone(issuer);
@@ -196,7 +196,7 @@ async fn keys_that_land_meanwhile_are_used() {
     let fetch = Arc::new(bench.fake.clone());
     let settings = IssuerSettings::new(bench.forge.issuer().clone());
     let issuer = TrustedIssuer::new(settings, fetch, clock.clone(), Handle::current()).unwrap();
-    let verifier = verifier_of(Forge::RESOURCE, vec![Arc::clone(&issuer)], &bench.clock);
+    let verifier = verifier_of(TestIssuer::RESOURCE, vec![Arc::clone(&issuer)], &bench.clock);
     verifier.verify(&AccessToken::new(bench.forge.token().sign())).await.unwrap();
     let rotation = rotation(&issuer, &bench.forge);
     // One reading for the look at the keys, the second for the cooldown.

@@ -111,7 +111,7 @@ async fn what_records_say_is_kept_apart() {
 #[tokio::test(start_paused = true)]
 async fn requests_count_by_subject_or_else_by_client() {
     let (bench, other, _) = with_other_issuer().await;
-    let of = |forge: &Forge| forge.token().subject("alice").client_id("one");
+    let of = |forge: &TestIssuer| forge.token().subject("alice").client_id("one");
     let tokens = [
         of(&bench.forge),
         of(&bench.forge).client_id("two").expires_in(60),

@@ -26,7 +26,7 @@ async fn nothing_repeats_the_token() {
 #[tokio::test]
 async fn a_verifier_shows_its_settings() {
     let shown = format!("{:?}", Bench::new().verifier);
-    assert!(shown.starts_with("Verifier { settings: ") && shown.contains(Forge::RESOURCE), "{shown}");
+    assert!(shown.starts_with("Verifier { settings: ") && shown.contains(TestIssuer::RESOURCE), "{shown}");
 }
 
 /// J2: whom a token speaks for is shown by issuer, scopes and expiry, not by name.

@@ -14,8 +14,8 @@ use super::*;
 struct SlowClock(ManualClock);
 
 impl Clock for SlowClock {
-    fn unix(&self) -> UnixTime {
-        self.0.unix()
+    fn now(&self) -> UnixTime {
+        self.0.now()
     }
 
     fn monotonic(&self) -> Duration {
@@ -26,7 +26,7 @@ impl Clock for SlowClock {
 
 /// A verifier that has the keys, and known tokens to serve.
 struct Served {
-    forge: Forge,
+    forge: TestIssuer,
     verifier: Arc<Verifier>,
     known: String,
 }
@@ -34,12 +34,12 @@ struct Served {
 impl Served {
     async fn new() -> Self {
         let clock = SlowClock(ManualClock::new());
-        let (forge, fake) = (Forge::new(crate::testing::ISSUER).with_clock(clock.0.clone()), FakeIssuer::new());
+        let (forge, fake) = (TestIssuer::new(crate::testing::ISSUER).with_clock(clock.0.clone()), ScriptedFetch::new());
         fake.publish(&forge);
         let settings = IssuerSettings::new(forge.issuer().clone());
         let issuer = TrustedIssuer::new(settings, Arc::new(fake), Arc::new(clock.clone()), Handle::current()).unwrap();
         issuer.refresh_now().await.unwrap();
-        let settings = VerifierSettings::new(ResourceUri::parse(Forge::RESOURCE).unwrap());
+        let settings = VerifierSettings::new(ResourceUri::parse(TestIssuer::RESOURCE).unwrap());
         let verifier = Verifier::new(settings, vec![issuer], Arc::new(clock)).unwrap();
         let known = forge.token().sign();
         verifier.verify(&AccessToken::new(known.as_str())).await.unwrap();

@@ -3,7 +3,7 @@
 use std::{fs, net::SocketAddr, path::Path};
 
 use portcullis_metadata::SystemClock;
-use portcullis_testkit::Forge;
+use portcullis_testkit::TestIssuer;
 
 use crate::walks::server::{self, Server};
 
@@ -19,7 +19,7 @@ pub(super) struct Gateway {
 impl Gateway {
     /// Starts it in front of a server. Ended sessions are answered 404, as `server-session-lifecycle` expects.
     pub(super) async fn start(program: &Path, folder: &Path, upstream: &str) -> anyhow::Result<Self> {
-        let forge = Forge::new(ISSUER).with_resource(&format!("{BASE_URL}/mcp")).with_clock(SystemClock::new());
+        let forge = TestIssuer::new(ISSUER).with_resource(&format!("{BASE_URL}/mcp")).with_clock(SystemClock::new());
         let (keys, configuration) = (folder.join("jwks.json"), folder.join("portcullis.toml"));
         fs::write(&keys, forge.jwks_json())?;
         let text = format!(

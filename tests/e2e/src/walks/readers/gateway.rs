@@ -9,7 +9,7 @@ use std::{
 };
 
 use portcullis_metadata::SystemClock;
-use portcullis_testkit::Forge;
+use portcullis_testkit::TestIssuer;
 
 use super::{
     audit::{self, Decision},
@@ -28,14 +28,14 @@ pub(super) const PRIVILEGED: &str = "privileged";
 /// A running gateway and the issuer that it trusts.
 pub(super) struct Gateway {
     server: Server,
-    forge: Forge,
+    forge: TestIssuer,
     trail: PathBuf,
 }
 
 impl Gateway {
     /// Starts it with a rule for everything that is protected, and an audit trail in the folder.
     pub(super) async fn start(program: &Path, folder: &Path, readers: &[Reader]) -> anyhow::Result<Self> {
-        let forge = Forge::new(ISSUER).with_clock(SystemClock::new());
+        let forge = TestIssuer::new(ISSUER).with_clock(SystemClock::new());
         let (keys, trail) = (folder.join("jwks.json"), folder.join("audit.jsonl"));
         fs::write(&keys, forge.jwks_json())?;
         let configuration = folder.join("readers.toml");

@@ -1,4 +1,4 @@
-//! [`FakeIssuer`]: a scripted [`Fetch`].
+//! [`ScriptedFetch`]: a scripted [`Fetch`].
 
 use std::{
     collections::HashMap,
@@ -12,14 +12,14 @@ use portcullis_discovery::{BoxFuture, Fetch, FetchError, FetchRequest, FetchResp
 use tokio::sync::Semaphore;
 use url::Url;
 
-use crate::forge::Forge;
+use crate::test_issuer::TestIssuer;
 
 /// A [`Fetch`] that answers by URL from a script and records the requests. Clones share the script.
 ///
 /// The query is part of the URL. URLs without a script answer 404. A request's policy and `max_body` are enforced as by the
 /// real fetcher; its timeout is ignored.
 #[derive(Clone, Default)]
-pub struct FakeIssuer(Arc<Mutex<Script>>);
+pub struct ScriptedFetch(Arc<Mutex<Script>>);
 
 #[derive(Default)]
 struct Script {
@@ -30,14 +30,14 @@ struct Script {
 
 type Answer = Arc<dyn Fn(&FetchRequest) -> Result<FetchResponse, FetchError> + Send + Sync>;
 
-impl FakeIssuer {
+impl ScriptedFetch {
     /// Creates an issuer that answers 404 to all requests.
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Serves a forge's metadata and current keys.
-    pub fn publish(&self, forge: &Forge) {
+    pub fn publish(&self, forge: &TestIssuer) {
         self.serve(forge.metadata_url(), 200, forge.metadata_json());
         self.serve(forge.endpoint("jwks"), 200, forge.jwks_json());
     }
@@ -96,7 +96,7 @@ impl FakeIssuer {
     }
 }
 
-impl Fetch for FakeIssuer {
+impl Fetch for ScriptedFetch {
     fn fetch(&self, request: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
         Box::pin(async move {
             request.policy.check(&request.url).map_err(FetchError::Refused)?;
@@ -121,9 +121,9 @@ impl Fetch for FakeIssuer {
     }
 }
 
-impl fmt::Debug for FakeIssuer {
+impl fmt::Debug for ScriptedFetch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FakeIssuer").field("urls", &self.urls().len()).finish_non_exhaustive()
+        f.debug_struct("ScriptedFetch").field("urls", &self.urls().len()).finish_non_exhaustive()
     }
 }
 
@@ -177,7 +177,7 @@ mod tests {
 
     #[tokio::test]
     async fn requests_are_answered_by_url_and_counted() {
-        let issuer = FakeIssuer::new();
+        let issuer = ScriptedFetch::new();
         issuer.serve(URL, 200, "{}");
         let response = issuer.fetch(get(URL)).await.unwrap();
         assert_eq!((response.status, &*response.body), (StatusCode::OK, &b"{}"[..]));
@@ -191,7 +191,7 @@ mod tests {
 
     #[tokio::test]
     async fn policy_and_size_are_enforced() {
-        let issuer = FakeIssuer::new();
+        let issuer = ScriptedFetch::new();
         issuer.serve(URL, 200, "12345");
         let mut request = get(URL);
         request.max_body = 4;
@@ -202,7 +202,7 @@ mod tests {
 
     #[tokio::test]
     async fn requests_wait_until_the_gate_is_released() {
-        let issuer = FakeIssuer::new();
+        let issuer = ScriptedFetch::new();
         let gate = issuer.hang(URL);
         let waiting = tokio::spawn({
             let issuer = issuer.clone();
@@ -218,7 +218,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_forge_is_published() {
-        let (issuer, forge) = (FakeIssuer::new(), Forge::new("https://issuer.example"));
+        let (issuer, forge) = (ScriptedFetch::new(), TestIssuer::new("https://issuer.example"));
         issuer.publish(&forge);
         let metadata = issuer.fetch(get(forge.metadata_url().as_str())).await.unwrap();
         assert_eq!(metadata.body, forge.metadata_json());

@@ -1,4 +1,4 @@
-//! [`Forge`]: an issuer that signs any token.
+//! [`TestIssuer`]: an issuer that signs any token.
 
 use std::{
     fmt,
@@ -19,7 +19,7 @@ use crate::{clock::ManualClock, keys::signing_key, token::TokenBuilder};
 ///
 /// Forges of different issuers have different keys with the same `kid` (`rs256-0`, after a rotation `rs256-1`). Forges of
 /// the same issuer share their keys within a process.
-pub struct Forge {
+pub struct TestIssuer {
     issuer: Issuer,
     algorithm: Algorithm,
     generation: AtomicUsize,
@@ -27,7 +27,7 @@ pub struct Forge {
     clock: Arc<dyn Clock>,
 }
 
-impl Forge {
+impl TestIssuer {
     /// The default audience of tokens. See [`with_resource`](Self::with_resource).
     pub const RESOURCE: &'static str = "https://mcp.example.com/mcp";
 
@@ -87,7 +87,7 @@ impl Forge {
     /// Starts a valid token: this issuer, the resource as audience, subject `alice`, client `test-client`, issued now and
     /// valid for 300 s.
     pub fn token(&self) -> TokenBuilder {
-        TokenBuilder::new(self.issuer.as_str(), &self.resource, self.clock.unix().as_secs(), self.key())
+        TokenBuilder::new(self.issuer.as_str(), &self.resource, self.clock.now().as_secs(), self.key())
     }
 
     /// Returns the published JWK set. It contains only the current key.
@@ -135,9 +135,9 @@ impl Forge {
     }
 }
 
-impl fmt::Debug for Forge {
+impl fmt::Debug for TestIssuer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Forge")
+        f.debug_struct("TestIssuer")
             .field("issuer", &self.issuer)
             .field("algorithm", &self.algorithm)
             .finish_non_exhaustive()
