@@ -69,7 +69,6 @@ mod settings;
 mod shape;
 mod source;
 mod token;
-mod usual;
 mod verifier;
 
 pub use error::VerifyError;

@@ -1,4 +1,4 @@
-//! Principals to write of.
+//! Verified tokens for tests.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use portcullis_verifier::{IssuerSettings, KeySource, TrustedIssuer, VerifiedToke
 use proptest::prelude::*;
 use tokio::runtime::{Builder, Runtime};
 
-/// An issuer, and who takes its tokens.
+/// An issuer and a verifier of its tokens.
 pub(crate) struct Bench {
     runtime: Runtime,
     forge: TestIssuer,
@@ -26,7 +26,7 @@ impl Bench {
         Self { runtime, forge, trusted }
     }
 
-    /// The same person at each call, with nothing kept beside it.
+    /// A token of this subject and client, verified.
     pub(crate) fn verified(&self, subject: &str, client: &str) -> VerifiedToken {
         let settings = VerifierSettings::new(resource(TestIssuer::RESOURCE));
         let verifier = Verifier::new(settings, vec![Arc::clone(&self.trusted)], Arc::new(ManualClock::new()));
@@ -35,11 +35,11 @@ impl Bench {
     }
 }
 
-pub(crate) fn resource(text: &str) -> ResourceUri {
+fn resource(text: &str) -> ResourceUri {
     ResourceUri::parse(text).unwrap()
 }
 
-/// Short ones and long ones, plain ones and such as JSON escapes.
+/// Short and long texts, with and without characters that JSON escapes.
 pub(crate) fn any_text() -> impl Strategy<Value = String> {
     prop_oneof!["[a-c]", "[ -~]{1,12}", "\\PC{1,6}", "(é){120,140}", "a(é){510,515}"]
 }
