@@ -64,8 +64,8 @@ async fn a_token_is_explained() {
     assert!(opaque.stdout.contains("error=\"invalid_token\""), "{opaque:?}");
 
     // Signed by somebody else, for somebody else, and long expired.
-    let forge = TestIssuer::new("https://issuer.example");
-    let token = forge.token().sign();
+    let test_issuer = TestIssuer::new("https://issuer.example");
+    let token = test_issuer.token().sign();
     for arguments in [&["explain-token", &url][..], &["doctor", "--token", &url]] {
         let finished = Portcullis::run_fed(arguments, &token).await;
         assert_eq!(finished.code, Some(1), "{finished:?}");

@@ -28,23 +28,23 @@ pub(super) const PRIVILEGED: &str = "privileged";
 /// A running gateway and the issuer that it trusts.
 pub(super) struct Gateway {
     server: Server,
-    forge: TestIssuer,
+    test_issuer: TestIssuer,
     trail: PathBuf,
 }
 
 impl Gateway {
     /// Starts it with a rule for everything that is protected, and an audit trail in the folder.
     pub(super) async fn start(program: &Path, folder: &Path, readers: &[Reader]) -> anyhow::Result<Self> {
-        let forge = TestIssuer::new(ISSUER).with_clock(SystemClock::new());
+        let test_issuer = TestIssuer::new(ISSUER).with_clock(SystemClock::new());
         let (keys, trail) = (folder.join("jwks.json"), folder.join("audit.jsonl"));
-        fs::write(&keys, forge.jwks_json())?;
+        fs::write(&keys, test_issuer.jwks_json())?;
         let configuration = folder.join("readers.toml");
         fs::write(&configuration, configured(readers, &keys, &trail)?)?;
         let mut command = server::command(program);
         command.arg("serve").arg("--config").arg(configuration).env("PORTCULLIS_LOG", "info");
         let server = Server::start("portcullis", &mut command, folder).await?;
         server.ready().await?;
-        Ok(Self { server, forge, trail })
+        Ok(Self { server, test_issuer, trail })
     }
 
     /// Where it listens.
@@ -54,7 +54,7 @@ impl Gateway {
 
     /// A token for a reader; the privileged one has all scopes.
     pub(super) fn token(&self, reader: &Reader, is_privileged: bool) -> String {
-        let token = self.forge.token().audience(format!("{BASE_URL}/{}", reader.name)).expires_in(3600);
+        let token = self.test_issuer.token().audience(format!("{BASE_URL}/{}", reader.name)).expires_in(3600);
         if is_privileged {
             token.subject(PRIVILEGED).scope(&format!("{SCOPE} {ADMIN}")).sign()
         } else {
