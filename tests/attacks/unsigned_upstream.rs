@@ -2,7 +2,7 @@
 
 use portcullis_scenarios::{Deployment, INITIALIZE, Request, Upstream};
 
-async fn site_answering(status: u16, headers: &'static [(&'static str, &'static str)]) -> Deployment {
+async fn deployment_answering(status: u16, headers: &'static [(&'static str, &'static str)]) -> Deployment {
     let upstream = Upstream::scripted(move |_| Some(Upstream::answer(status, headers, "upstream's own text"))).await;
     Deployment::builder().upstream(upstream).start().await
 }
@@ -24,7 +24,7 @@ async fn refusals_of_the_upstream() {
         (403, 403, None),
         (200, 200, None),
     ] {
-        let deployment = site_answering(theirs, CHALLENGES).await;
+        let deployment = deployment_answering(theirs, CHALLENGES).await;
         let answer = deployment.try_token(&deployment.good_token()).await;
         assert_eq!(answer.status, ours, "{theirs}: {answer:?}");
         for name in ["www-authenticate", "proxy-authenticate", "authentication-info"] {
@@ -45,7 +45,7 @@ async fn refusals_of_the_upstream() {
 /// L1, F2: an upstream sets no cookie, no correlation id and no CORS header of its own, and no session where none is.
 #[tokio::test]
 async fn headers_of_the_upstream() {
-    let deployment = site_answering(
+    let deployment = deployment_answering(
         200,
         &[
             ("set-cookie", "session=evil"),

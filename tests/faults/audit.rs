@@ -8,7 +8,7 @@ use std::{
     process::Command,
 };
 
-use portcullis_scenarios::{Deployment, INITIALIZE, Request, Scratch, audit_records};
+use portcullis_scenarios::{Deployment, INITIALIZE, Request, Scratch, Signal, audit_records};
 use serde_json::Value;
 
 async fn deployment(file: &str) -> Deployment {
@@ -92,7 +92,7 @@ async fn rotation() {
     assert_eq!(fs::metadata(file.path()).unwrap().permissions().mode() & 0o777, 0o600);
 
     fs::rename(file.path(), rotated.path()).unwrap();
-    first.portcullis.signal("HUP").await;
+    first.portcullis.signal(Signal::HUP);
     first.portcullis.logged("opened anew", |line| line["level"] == "INFO").await;
     first.send(unauthorized()).await;
     let after = told(file.path()).await;
@@ -120,7 +120,7 @@ async fn a_folder_that_is_gone() {
     let file = folder.path().join("audit.jsonl");
     let deployment = deployment(file.to_str().unwrap()).await;
     fs::remove_dir_all(folder.path()).unwrap();
-    deployment.portcullis.signal("HUP").await;
+    deployment.portcullis.signal(Signal::HUP);
     deployment.portcullis.logged("cannot be opened anew", |line| line["level"] == "ERROR").await;
     deployment.send(unauthorized()).await.assert_unauthorized();
     let finished = deployment.portcullis.stop().await;

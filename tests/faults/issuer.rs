@@ -3,7 +3,7 @@
 use portcullis_scenarios::{AuthorizationServer, Deployment, Portcullis, Request};
 
 /// A deployment whose only issuer publishes its keys over a socket.
-async fn site_of(issuer: &AuthorizationServer) -> Deployment {
+async fn deployment_with(issuer: &AuthorizationServer) -> Deployment {
     let name = issuer.test_issuer().issuer().as_str();
     let table = format!("[[issuer]]\nissuer = \"{name}\"\njwks = {{ cooldown = \"1s\" }}");
     Deployment::builder().tables(table).resource(format!("issuers = [\"{name}\"]")).start().await
@@ -18,7 +18,7 @@ async fn keys_changed(portcullis: &Portcullis) {
 #[tokio::test]
 async fn an_issuer_that_comes_later() {
     let mut issuer = AuthorizationServer::closed(Deployment::RESOURCE);
-    let deployment = site_of(&issuer).await;
+    let deployment = deployment_with(&issuer).await;
     let name = issuer.test_issuer().issuer().as_str().to_owned();
     let healthy = deployment.send(Request::new("GET", "/healthz")).await;
     assert_eq!((healthy.status, healthy.text().as_str()), (200, "ok\n"), "{healthy:?}");
@@ -52,7 +52,7 @@ async fn an_issuer_that_comes_later() {
 #[tokio::test]
 async fn rotated_keys() {
     let issuer = AuthorizationServer::start(Deployment::RESOURCE);
-    let deployment = site_of(&issuer).await;
+    let deployment = deployment_with(&issuer).await;
     keys_changed(&deployment.portcullis).await;
     assert_eq!(issuer.key_requests(), 1);
     let old = issuer.test_issuer().token().sign();

@@ -1,6 +1,6 @@
 //! The end: what is under way ends well, and nothing new begins.
 
-use portcullis_scenarios::{Connection, Deployment, Http2, INITIALIZE, Recorded, Request, Trickle, Upstream};
+use portcullis_scenarios::{Connection, Deployment, Http2, INITIALIZE, Recorded, Request, Signal, Trickle, Upstream};
 use serde_json::Value;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -8,7 +8,7 @@ use tokio::{
     sync::mpsc::UnboundedSender,
 };
 
-async fn slow_site() -> (UnboundedSender<bytes::Bytes>, Deployment) {
+async fn slow_deployment() -> (UnboundedSender<bytes::Bytes>, Deployment) {
     let (sender, body) = Trickle::new();
     let body = std::sync::Mutex::new(Some(body));
     let script = move |_: &Recorded| {
@@ -22,8 +22,8 @@ async fn slow_site() -> (UnboundedSender<bytes::Bytes>, Deployment) {
 /// is 0.
 #[tokio::test]
 async fn requests_under_way_finish() {
-    for signal in ["TERM", "INT"] {
-        let (answering, deployment) = slow_site().await;
+    for signal in [Signal::TERM, Signal::INT] {
+        let (answering, deployment) = slow_deployment().await;
         let address = deployment.portcullis.address();
         let mut idle = Connection::open(address).await;
         assert_eq!(idle.send(&Request::new("GET", "/healthz")).await.status, 200);
@@ -33,7 +33,7 @@ async fn requests_under_way_finish() {
         busy.write(&Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&deployment.good_token()).to_bytes()).await;
         deployment.upstream.reached(1).await;
 
-        deployment.portcullis.signal(signal).await;
+        deployment.portcullis.signal(signal);
         deployment.portcullis.logged("shutting down", |_| true).await;
         idle.assert_closed().await;
         // The listener may close a moment after it is said.
@@ -44,11 +44,11 @@ async fn requests_under_way_finish() {
         answering.send("true}".into()).unwrap();
         drop(answering);
         let answer = busy.answer().await.unwrap();
-        assert_eq!((answer.status, answer.text().as_str()), (200, "{\"late\":true}"), "{signal}: {answer:?}");
+        assert_eq!((answer.status, answer.text().as_str()), (200, "{\"late\":true}"), "{signal:?}: {answer:?}");
         assert_eq!(answer.count("mcp-session-id"), 1, "{answer:?}");
 
         let finished = deployment.portcullis.ended().await;
-        assert_eq!(finished.code, Some(0), "{signal}: {}", finished.stderr);
+        assert_eq!(finished.code, Some(0), "{signal:?}: {}", finished.stderr);
         let id = answer.header("x-request-id").unwrap();
         assert!(
             finished.stderr.lines().any(|line| line.contains(id) && line.contains("\"request\"")),
@@ -86,7 +86,7 @@ async fn a_hangup() {
     let deployment = Deployment::start().await;
     let mut kept = Connection::open(deployment.portcullis.address()).await;
     for _ in 0..2 {
-        deployment.portcullis.signal("HUP").await;
+        deployment.portcullis.signal(Signal::HUP);
         assert_eq!(kept.send(&Request::new("GET", "/healthz")).await.status, 200);
     }
     assert_eq!(deployment.portcullis.stop().await.code, Some(0));

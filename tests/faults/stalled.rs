@@ -105,7 +105,7 @@ async fn an_event_stream_without_a_window() {
 #[tokio::test]
 async fn a_slow_client_is_served() {
     const LENGTH: usize = 256 << 10;
-    let (_site, _client, response, events) = listening("[limits]\nbody_pause = \"1s\"", 16 << 10, 300).await;
+    let (_deployment, _client, response, events) = listening("[limits]\nbody_pause = \"1s\"", 16 << 10, 300).await;
     sleep(Duration::from_millis(2500)).await;
     let mut event = vec![b'x'; LENGTH];
     event[..6].copy_from_slice(b"data: ");

@@ -63,7 +63,7 @@ async fn each_decision() {
             "{record}"
         );
         assert_eq!(record["principal.subject"].as_str(), subject, "{record}");
-        let issuer = subject.map(|_| site_issuer());
+        let issuer = subject.map(|_| issuer_name());
         assert_eq!(record["principal.issuer"].as_str(), issuer, "{record}");
         assert_eq!(record["principal.client"].as_str().is_some(), subject.is_some(), "{record}");
         assert!(subject != Some("alice") || record["principal.client"] == "editor", "{record}");
@@ -75,7 +75,7 @@ async fn each_decision() {
     }
 }
 
-fn site_issuer() -> &'static str {
+fn issuer_name() -> &'static str {
     "https://issuer.example"
 }
 
@@ -95,7 +95,7 @@ async fn sessions() {
         assert_eq!((&record["principal.subject"], &record["principal.client"]), (&"alice".into(), &"editor".into()));
         assert_eq!(
             (&record["principal.issuer"], &record["resource"]),
-            (&site_issuer().into(), &Deployment::RESOURCE.into())
+            (&issuer_name().into(), &Deployment::RESOURCE.into())
         );
         assert_eq!(record["session"].as_str().unwrap().len(), 16, "{record}");
     }

@@ -18,14 +18,6 @@ use serde_json::{Value, json};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
-fn canaries<'a>(secrets: impl IntoIterator<Item = (&'a str, &'a str)>) -> Canaries {
-    let mut canaries = Canaries::default();
-    for (what, secret) in secrets {
-        canaries.add(what, secret);
-    }
-    canaries
-}
-
 /// J1, J2, E3: every refusal and every accepted request, in both forms of the log and in the audit trail.
 #[tokio::test]
 async fn guard_and_endpoint() {
@@ -91,7 +83,8 @@ async fn guard_and_endpoint() {
         let planted = planted.iter().map(|(what, canary)| (*what, canary.as_str()));
         let more =
             ["canary one two", "canary-bad-token", "canary-token", "canary-session", "canary-body", "canary-claim"];
-        let canaries = canaries(secrets.into_iter().chain(planted).chain(more.map(|canary| (canary, canary))));
+        let canaries =
+            Canaries::from_iter(secrets.into_iter().chain(planted).chain(more.map(|canary| (canary, canary))));
         let trail = fs::read_to_string(audit.path()).unwrap();
         assert!(trail.lines().count() > 20 && finished.stderr.lines().count() > 20, "there is something to search");
         canaries.assert_absent(&format!("the {format} log"), &finished.stderr);
@@ -124,7 +117,7 @@ async fn a_planted_leak_is_found() {
         assert_eq!(answer.status, 404, "{answer:?}");
     }
     let log = deployment.portcullis.stop().await.stderr;
-    let leaks = canaries([("a token", &*token)]).leaks(&log);
+    let leaks = Canaries::from_iter([("a token", &*token)]).leaks(&log);
     for (form, _) in &forms {
         assert!(leaks.iter().any(|leak| leak.form == *form && leak.what == "a token"), "{form}: {leaks:?}");
     }
@@ -168,7 +161,7 @@ async fn issuers() {
     deployment.portcullis.assert_denied(&deployment.try_token(&unknown).await, "token.key_unknown").await;
 
     let basic = asked.last().header("authorization").expect("basic").trim_start_matches("Basic ").to_owned();
-    let canaries = canaries([
+    let canaries = Canaries::from_iter([
         ("an opaque token", opaque),
         ("a token", &signed),
         ("a token of an unknown key", &unknown),
@@ -200,7 +193,7 @@ async fn client() {
         let arguments = ["call", "--auto-consent", "--log-format", format, &endpoint, "tools/list"];
         let finished = Portcullis::run_with(&arguments, &[("PORTCULLIS_LOG", "trace")]).await;
         assert_eq!(finished.code, Some(0), "{finished:?}");
-        let mut canaries = canaries([
+        let mut canaries = Canaries::from_iter([
             ("the code", "canary-of-the-code"),
             ("the access token", "canary-of-the-access-token"),
             ("the refresh token", "canary-of-the-refresh-token"),
@@ -329,7 +322,7 @@ async fn development_server() {
     for texts in [&["issued a code", &*client][..], &["issued an access token", &client], &["session opened"]] {
         demo.logged_line(texts).await;
     }
-    let mut canaries = canaries([
+    let mut canaries = Canaries::from_iter([
         ("the code", &*code),
         ("the client's secret", &secret),
         ("the verifier", verifier.secret()),

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Empty};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use portcullis_scenarios::{Deployment, Portcullis, Scratch, Upstream};
+use portcullis_scenarios::{Deployment, Portcullis, Scratch, Signal, Upstream};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::{
     ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion,
@@ -103,7 +103,7 @@ impl Listener {
     async fn replace(&self, certificate: &str, key: &str) {
         std::fs::write(self.certificates.path(), certificate).unwrap();
         std::fs::write(self.key.path(), key).unwrap();
-        self.portcullis.signal("HUP").await;
+        self.portcullis.signal(Signal::HUP);
     }
 }
 

@@ -35,7 +35,7 @@ fn assert_full(answer: &Answer) {
 }
 
 /// A deployment whose upstream leaves each GET stream open until its sender is dropped.
-async fn streaming_site(max_per_owner: usize) -> (Arc<Mutex<Vec<UnboundedSender<Bytes>>>>, Deployment) {
+async fn streaming_deployment(max_per_owner: usize) -> (Arc<Mutex<Vec<UnboundedSender<Bytes>>>>, Deployment) {
     let streams = Arc::new(Mutex::new(Vec::new()));
     let opened = Arc::clone(&streams);
     let script = move |request: &Recorded| {
@@ -98,7 +98,7 @@ async fn a_session_for_each_task() {
 /// before the upstream is asked; other owners are not concerned.
 #[tokio::test]
 async fn sessions_in_use() {
-    let (streams, deployment) = streaming_site(2).await;
+    let (streams, deployment) = streaming_deployment(2).await;
     let (alice, bob) = (deployment.token().subject("alice").sign(), deployment.token().subject("bob").sign());
     let bobs = [deployment.open_session(&bob).await, deployment.open_session(&bob).await];
     let sessions = [deployment.open_session(&alice).await, deployment.open_session(&alice).await];

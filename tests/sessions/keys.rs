@@ -1,6 +1,6 @@
 //! Keys that outlive the process, and what the owner of an ended session hears.
 
-use portcullis_scenarios::{Answer, Deployment, Portcullis, Request, Scratch, call};
+use portcullis_scenarios::{Answer, Deployment, Portcullis, Request, Scratch, Signal, call};
 use serde_json::json;
 
 const OLD: &str = "the-old-key-0123456789abcdef0123456789";
@@ -63,7 +63,7 @@ async fn a_rotation() {
     assert_eq!(deployment.send(delete).await.status, 200);
     let rewrite = async |text: &str, told: &str| {
         std::fs::write(keys.path(), text).unwrap();
-        deployment.portcullis.signal("HUP").await;
+        deployment.portcullis.signal(Signal::HUP);
         deployment.portcullis.logged(told, |_| true).await;
     };
 

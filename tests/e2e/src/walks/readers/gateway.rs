@@ -16,7 +16,7 @@ use super::{
     names::{ADMIN, RULES},
     reader::Reader,
 };
-use crate::walks::server::{self, Server};
+use crate::walks::server::{Server, serve};
 
 const BASE_URL: &str = "http://127.0.0.1:3000";
 const ISSUER: &str = "https://issuer.example";
@@ -38,10 +38,8 @@ impl Gateway {
         let test_issuer = TestIssuer::new(ISSUER).with_clock(SystemClock::new());
         let (keys, trail) = (folder.join("jwks.json"), folder.join("audit.jsonl"));
         fs::write(&keys, test_issuer.jwks_json())?;
-        let configuration = folder.join("readers.toml");
-        fs::write(&configuration, configured(readers, &keys, &trail)?)?;
-        let mut command = server::command(program);
-        command.arg("serve").arg("--config").arg(configuration).env("PORTCULLIS_LOG", "info");
+        let mut command = serve(program, folder, "portcullis", &configuration(readers, &keys, &trail)?)?;
+        command.env("PORTCULLIS_LOG", "info");
         let server = Server::start("portcullis", &mut command, folder).await?;
         server.ready().await?;
         Ok(Self { server, test_issuer, trail })
@@ -69,7 +67,7 @@ impl Gateway {
     }
 }
 
-fn configured(readers: &[Reader], keys: &Path, trail: &Path) -> anyhow::Result<String> {
+fn configuration(readers: &[Reader], keys: &Path, trail: &Path) -> anyhow::Result<String> {
     let mut text = format!(
         "listen = \"127.0.0.1:0\"\nbase_url = \"{BASE_URL}\"\n\n\
          [audit]\ntarget = {{ file = {trail:?} }}\n\n\
