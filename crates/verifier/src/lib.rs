@@ -47,6 +47,7 @@
 //! # }
 //! ```
 
+mod builder;
 mod cache;
 mod claims;
 mod deadline;
@@ -72,6 +73,7 @@ mod token;
 mod usual;
 mod verifier;
 
+pub use builder::{VerifierBuilder, VerifierBuilderError};
 pub use error::VerifyError;
 pub use explanation::{Judgement, TokenRule};
 pub use health::IssuerHealth;
