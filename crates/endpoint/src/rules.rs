@@ -1,3 +1,7 @@
+//! The requirements for messages: scopes, claims and rate limits by method and name.
+
+mod name_glob;
+
 use std::sync::Arc;
 
 use portcullis_guard::{Caller, ClaimDenial, ClaimDenials, ClaimRule, LimitExceeded, RateLimiter, ScopeImplications};
@@ -5,11 +9,13 @@ use portcullis_mcp::Envelope;
 use portcullis_metadata::Scopes;
 use portcullis_verifier::Principal;
 
-use crate::{NameGlob, aliases::UriError, subject::Subject};
+pub use self::name_glob::{NameGlob, NameGlobError};
+use crate::{aliases::UriError, subject::Subject};
 
 /// What some messages need beside what every request needs. All rules that match count together.
 #[derive(Clone, Debug, Default)]
-pub struct Rule {
+#[non_exhaustive]
+pub struct MessageRule {
     /// The methods it counts for, such as `tools/*`; `None` means every request, streams and responses too.
     pub method: Option<NameGlob>,
     /// The names it counts for: of a tool, prompt or task, or the URI of a resource, under any spelling of it. A message
@@ -27,7 +33,7 @@ pub struct Rule {
 pub(crate) struct Rules {
     required: Scopes,
     implications: ScopeImplications,
-    rules: Vec<Rule>,
+    rules: Vec<MessageRule>,
     /// All scopes that the endpoint speaks of.
     named: Scopes,
 }
@@ -53,7 +59,7 @@ pub(crate) struct Missing {
 }
 
 impl Rules {
-    pub(crate) fn new(required: Scopes, implications: ScopeImplications, rules: Vec<Rule>) -> Self {
+    pub(crate) fn new(required: Scopes, implications: ScopeImplications, rules: Vec<MessageRule>) -> Self {
         let named = rules.iter().fold(required.clone(), |named, rule| named.union(&rule.scopes));
         Self { required, implications, rules, named }
     }
@@ -106,7 +112,7 @@ impl Rules {
         Ok(())
     }
 
-    fn matching<'a>(&'a self, subject: &'a Subject<'_>) -> impl Iterator<Item = &'a Rule> {
+    fn matching<'a>(&'a self, subject: &'a Subject<'_>) -> impl Iterator<Item = &'a MessageRule> {
         self.rules.iter().filter(move |rule| subject.is_subject_to(rule))
     }
 }

@@ -6,7 +6,7 @@ use portcullis_mcp::{Revisions, header};
 use portcullis_metadata::{Scopes, SystemClock};
 use portcullis_session::SessionStore;
 
-use crate::{BodyBudget, EndedStatus, Rule, StreamRegistry};
+use crate::{BodyBudget, EndedSessionStatus, MessageRule, StreamRegistry};
 
 /// What an [`EndpointLayer`](crate::EndpointLayer) is made of.
 ///
@@ -21,7 +21,7 @@ pub struct EndpointSettings {
     /// [`Inner`](portcullis_guard::ScopeEnforcer::Inner), so that one answer names these and what the rules add.
     pub required_scopes: Scopes,
     /// The scopes that some messages need beside them. Default: none.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<MessageRule>,
     /// Which revisions are served. Default: all.
     pub revisions: Revisions,
     /// The header that carries the session identifier, to the client and to the inner service. Default:
@@ -40,7 +40,7 @@ pub struct EndpointSettings {
     /// Where sessions are kept.
     pub sessions: SessionStore,
     /// What the owner of an ended session is answered. Default: 400.
-    pub ended_status: EndedStatus,
+    pub ended_status: EndedSessionStatus,
 }
 
 impl EndpointSettings {
@@ -57,7 +57,7 @@ impl EndpointSettings {
             budget: BodyBudget::new(256 * 1024 * 1024),
             streams: StreamRegistry::new(Arc::new(SystemClock::new()), Arc::new(())),
             sessions,
-            ended_status: EndedStatus::default(),
+            ended_status: EndedSessionStatus::default(),
         }
     }
 
@@ -68,13 +68,13 @@ impl EndpointSettings {
         CorsSettings::new(methods, [session_header.clone(), header::PROTOCOL_VERSION])
     }
 
-    pub(crate) fn check(&self) -> Result<(), SettingsError> {
+    pub(crate) fn check(&self) -> Result<(), EndpointSettingsError> {
         if self.revisions.is_empty() {
-            return Err(SettingsError::NoRevision);
+            return Err(EndpointSettingsError::NoRevision);
         }
         let scopes = self.rules.iter().map(|rule| &rule.scopes).chain([&self.required_scopes]);
         if scopes.into_iter().any(|scopes| scopes.contains("offline_access")) {
-            return Err(SettingsError::OfflineAccess);
+            return Err(EndpointSettingsError::OfflineAccess);
         }
         Ok(())
     }
@@ -83,7 +83,7 @@ impl EndpointSettings {
 /// Why settings make no endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum SettingsError {
+pub enum EndpointSettingsError {
     /// No revision is served.
     #[error("an endpoint serves at least one revision of the protocol; name one in `revisions`")]
     NoRevision,
@@ -93,7 +93,7 @@ pub enum SettingsError {
     OfflineAccess,
 }
 
-impl SettingsError {
+impl EndpointSettingsError {
     /// The stable code.
     pub const fn code(self) -> &'static str {
         match self {

@@ -1,10 +1,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode,
-    header::{AUTHORIZATION, CONTENT_TYPE},
-};
+use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode, header::AUTHORIZATION};
+use portcullis_metadata::is_event_stream;
 use portcullis_verifier::{HeldToken, VerifiedToken};
 
 use crate::{
@@ -134,13 +132,4 @@ impl Exchange {
         self.resource().cors.decorate(&self.reader, headers);
         headers.insert(X_REQUEST_ID, self.request_id().to_header_value());
     }
-}
-
-/// Whether a response's body is an event stream (WHATWG HTML section 9.2), which may stay open for long.
-fn is_event_stream(headers: &HeaderMap) -> bool {
-    let essence = |value: &HeaderValue| {
-        let end = value.as_bytes().iter().position(|byte| *byte == b';').unwrap_or(value.len());
-        value.as_bytes()[..end].trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
-    };
-    headers.get_all(CONTENT_TYPE).iter().any(essence)
 }

@@ -2,7 +2,7 @@ use std::fmt;
 
 use http::StatusCode;
 use portcullis_discovery::FetchError;
-use portcullis_mcp::sse::StreamError;
+use portcullis_mcp::sse::DecodeError;
 use portcullis_metadata::{EscapedText, Scopes};
 use serde_json::Value;
 
@@ -50,7 +50,7 @@ pub enum McpError {
     TooLarge,
     /// A stream cannot be read on.
     #[error(transparent)]
-    Stream(StreamError),
+    Stream(DecodeError),
     /// The stream ended before the response came.
     #[error("the stream ended before the response came")]
     Ended,

@@ -95,7 +95,7 @@ fn body(id: Option<u64>, method: &str, params: Option<Value>) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use portcullis_mcp::{Envelope, Era, Limits, Revisions, classify};
+    use portcullis_mcp::{Envelope, EnvelopeLimits, Era, Revisions, classify};
 
     use super::*;
 
@@ -121,7 +121,7 @@ mod tests {
             ("subscriptions/listen", Some(json!({ "_meta": { "progressToken": 1 } }))),
         ] {
             let message = modern(method, params).unwrap();
-            let envelope = Envelope::parse(&message.body, Limits::default()).unwrap();
+            let envelope = Envelope::parse(&message.body, EnvelopeLimits::default()).unwrap();
             let era = classify(Ok(&envelope), &message.headers, Revisions::ALL);
             assert_eq!(era, Ok(Era::Modern(Revision::V2026_07_28)), "{method}");
         }

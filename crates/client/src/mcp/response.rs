@@ -66,7 +66,7 @@ pub(crate) fn too_few_scopes(status: StatusCode, headers: &HeaderMap) -> Option<
 pub(crate) fn is_of_unknown_session(status: StatusCode, code: Option<i64>) -> bool {
     match status {
         StatusCode::NOT_FOUND => code != Some(ErrorCode::MethodNotFound.value()),
-        StatusCode::BAD_REQUEST => code == Some(ErrorCode::Legacy.value()),
+        StatusCode::BAD_REQUEST => code == Some(ErrorCode::ServerError.value()),
         _ => false,
     }
 }

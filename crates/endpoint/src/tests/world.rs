@@ -119,11 +119,10 @@ impl World {
         guard.clock = Arc::new(clock.clone());
         guard.sink = Arc::new(Sink(Arc::clone(&log)));
         change_guard(&mut guard);
-        let sessions = SessionStore::new(
-            SessionSettings { max_per_owner: 2, ..SessionSettings::new(SessionKey::new(0, [7; 16])) },
-            Arc::new(clock.clone()),
-            Arc::clone(&log) as Arc<dyn SessionObserver>,
-        );
+        let mut session_settings = SessionSettings::new(SessionKey::new(0, [7; 16]));
+        session_settings.max_per_owner = 2;
+        let sessions =
+            SessionStore::new(session_settings, Arc::new(clock.clone()), Arc::clone(&log) as Arc<dyn SessionObserver>);
         let mut settings = EndpointSettings::new(ProtectedResource::new(guard).unwrap(), sessions.clone());
         settings.required_scopes = required;
         let token = required_scopes.map(|scopes| forge.token().scope(scopes).sign());

@@ -17,7 +17,7 @@ use url::Url;
 
 use super::*;
 use crate::{
-    Address,
+    UpstreamAddress,
     link::{OutboundHead, SendError},
 };
 
@@ -123,7 +123,7 @@ impl Bench {
 
 fn upstream(address: SocketAddr, clock: &ManualClock, change: impl FnOnce(&mut HttpUpstreamSettings)) -> HttpUpstream {
     let url = Url::parse(&format!("http://{address}/mcp")).unwrap();
-    let mut settings = HttpUpstreamSettings::new(Address::Tcp(url));
+    let mut settings = HttpUpstreamSettings::new(UpstreamAddress::Tcp(url));
     change(&mut settings);
     HttpUpstream::new(settings, Arc::new(clock.clone())).unwrap()
 }

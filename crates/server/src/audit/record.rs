@@ -107,12 +107,12 @@ impl SessionRecord<'_> {
         begin(out, self.time, event);
         written(out, format_args!(r#"{}","#, self.session.log_hash()));
         resource(out, self.session.resource().as_str());
-        match self.session.owned_by() {
+        match self.session.owner() {
             Owner::Subject { issuer, subject, client } => {
                 principal(out, issuer, Some(subject), client);
             }
             Owner::Client { issuer, client } => principal(out, issuer, None, Some(client)),
-            Owner::Nobody => {}
+            Owner::Anonymous => {}
         }
         optional(out, r#","session.reason":"#, self.ended.map(EndReason::as_str), MAX_TEXT);
         end(out);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use portcullis_discovery::HttpFetch;
 use portcullis_endpoint::{
-    BodyBudget, EndedStatus, Endpoint, EndpointBody, EndpointLayer, EndpointSettings, Plain, StreamRegistry,
+    BodyBudget, EndedSessionStatus, Endpoint, EndpointBody, EndpointLayer, EndpointSettings, Plain, StreamRegistry,
 };
 use portcullis_gateway::{HttpUpstream, HttpUpstreamSettings};
 use portcullis_guard::{
@@ -203,7 +203,7 @@ struct Shared<'a> {
     budget: Arc<BodyBudget>,
     sessions: SessionStore,
     streams: StreamRegistry,
-    ended_status: EndedStatus,
+    ended_status: EndedSessionStatus,
     leftovers: Leftovers,
     clocks: &'a Clocks,
     sinks: Arc<Sinks>,

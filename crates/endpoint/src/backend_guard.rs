@@ -13,21 +13,21 @@ use std::{
 /// An inner service whose sessions somebody must end puts it into the extensions of its answer to `initialize`. The endpoint holds that
 /// answer back until it knows the negotiated revision; the client can go away meanwhile, and the revision can be one that is not served.
 #[derive(Clone)]
-pub struct Unrecorded(Arc<Guard>);
+pub struct BackendSessionGuard(Arc<Guard>);
 
 struct Guard {
     is_recorded: AtomicBool,
     end: Box<dyn Fn() + Send + Sync>,
 }
 
-impl Unrecorded {
+impl BackendSessionGuard {
     /// Calls `end` once if the session is not recorded. It must not block.
     pub fn new(end: impl Fn() + Send + Sync + 'static) -> Self {
         Self(Arc::new(Guard { is_recorded: AtomicBool::new(false), end: Box::new(end) }))
     }
 
     /// The session is recorded: from now on the store ends it.
-    pub(crate) fn record(self) {
+    pub(crate) fn disarm(self) {
         self.0.is_recorded.store(true, Ordering::Relaxed);
     }
 }
@@ -40,9 +40,9 @@ impl Drop for Guard {
     }
 }
 
-impl fmt::Debug for Unrecorded {
+impl fmt::Debug for BackendSessionGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Unrecorded").finish_non_exhaustive()
+        f.debug_struct("BackendSessionGuard").finish_non_exhaustive()
     }
 }
 
@@ -58,7 +58,7 @@ mod tests {
         let ended = Arc::new(AtomicUsize::new(0));
         let guard = || {
             let ended = Arc::clone(&ended);
-            Unrecorded::new(move || {
+            BackendSessionGuard::new(move || {
                 ended.fetch_add(1, Ordering::Relaxed);
             })
         };
@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(ended.load(Ordering::Relaxed), 0);
         drop(clone);
         assert_eq!(ended.load(Ordering::Relaxed), 1);
-        other.clone().record();
+        other.clone().disarm();
         drop(other);
         assert_eq!(ended.load(Ordering::Relaxed), 1);
     }
