@@ -70,7 +70,6 @@ mod settings;
 mod shape;
 mod source;
 mod token;
-mod usual;
 mod verifier;
 
 pub use builder::{VerifierBuilder, VerifierBuilderError};
