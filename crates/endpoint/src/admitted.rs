@@ -50,7 +50,7 @@ impl Admitted {
     }
 
     /// What servers and outer layers attached, such as [`Peer`](portcullis_guard::Peer). A request that opens a session
-    /// has the [`HeldRoom`](portcullis_session::HeldRoom) for it: whoever goes on with it when the client has gone keeps
+    /// has the [`CapacityPermit`](portcullis_session::CapacityPermit) for it: whoever goes on with it when the client has gone keeps
     /// that, so that the inner service's sessions stay as few as the limits allow.
     pub fn extensions(&self) -> &Extensions {
         &self.parts.extensions

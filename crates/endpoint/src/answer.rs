@@ -2,8 +2,9 @@
 
 use http::HeaderMap;
 use portcullis_mcp::sse;
+use portcullis_metadata::{has_media_type, is_event_stream};
 
-use crate::{budget::Share, media_type};
+use crate::{budget::Share, content_coding};
 
 /// How many bytes of an answer are kept. The answers that are read have a few kilobytes.
 const MAX_KEPT: usize = 256 << 10;
@@ -34,12 +35,12 @@ pub(crate) enum Progress<T> {
 impl AnswerReader {
     /// A reader for an answer with these headers; `None` for one that is neither JSON nor an event stream, or has a content coding.
     pub(crate) fn new(headers: &HeaderMap, share: Share) -> Option<Self> {
-        let form = if media_type::is_encoded(headers) {
+        let form = if content_coding::is_encoded(headers) {
             return None;
-        } else if media_type::is(media_type::JSON, headers) {
-            Form::Json
-        } else if media_type::is(media_type::EVENT_STREAM, headers) {
+        } else if is_event_stream(headers) {
             Form::Events(sse::Decoder::new(MAX_KEPT))
+        } else if has_media_type(headers, "application/json") {
+            Form::Json
         } else {
             return None;
         };

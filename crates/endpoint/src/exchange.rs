@@ -88,11 +88,11 @@ impl Exchange {
                 return response.map(|body| EndpointBody::read_along(body, learning, stream));
             }
             Self::In(session) => {
-                let is_ours = named.is_some_and(|value| value.as_bytes() == session.backend());
-                if status == StatusCode::NOT_FOUND && !session.backend().is_empty() {
+                let is_ours = named.is_some_and(|value| value.as_bytes() == session.backend_id());
+                if status == StatusCode::NOT_FOUND && !session.backend_id().is_empty() {
                     let _span = span(request_id);
                     sessions.store.end(&session, EndReason::TransportClosed);
-                } else if let Some(newer) = session.renewed() {
+                } else if let Some(newer) = session.rotated_identifier() {
                     sessions.name_to_client(&newer, response.headers_mut());
                 } else if is_ours {
                     sessions.name_to_client(&session.identifier(), response.headers_mut());
@@ -104,7 +104,7 @@ impl Exchange {
                 let _span = span(request_id);
                 let gone = status.is_success()
                     || matches!(status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED)
-                    || closing.session.backend().is_empty();
+                    || closing.session.backend_id().is_empty();
                 if gone {
                     sessions.store.end(&closing.session, EndReason::Deleted);
                 }
@@ -121,20 +121,21 @@ impl Exchange {
 
 /// Records the session that an answer opens, and puts its identifier in the place of the backend's.
 pub(crate) fn record<B>(accepted: Accepted<B>, shared: &Shared, caller: &Caller) -> Response<EndpointBody<B>> {
-    let Accepted { room, version, id, unrecorded, mut response } = accepted;
+    let Accepted { room, version, id, backend_guard, mut response } = accepted;
     let sessions = &shared.sessions;
     let named = sessions.take(response.headers_mut());
     let backend = named.map(|value| value.as_bytes().into()).unwrap_or_default();
     let _span = span(caller.request_id());
     let opened = room.open(backend, version.map(Revision::as_str));
-    // From now on the store reports the end of the inner service's session, also where it could not record one.
-    if let Some(unrecorded) = unrecorded {
-        unrecorded.record();
-    }
     let session = match opened {
         Ok(session) => session,
-        Err(full) => return shared.refuse(&Refused { refusal: Refusal::StoreFull(full), id }),
+        // The dropped guard ends the inner service's session.
+        Err(full) => return shared.refuse(&Refused { refusal: Refusal::SessionLimit(full), id }),
     };
+    // From now on the store reports the end of the session.
+    if let Some(guard) = backend_guard {
+        guard.disarm();
+    }
     tracing::debug!(session = %session.log_hash(), "session opened");
     sessions.name_to_client(&session.identifier(), response.headers_mut());
     let stream = open_stream(shared, caller, Some(&session), response.headers());

@@ -117,7 +117,7 @@ where
         exchange.note_token(&caller);
         exchange.prepare(&shared.sessions, &mut parts.headers);
         if let Exchange::Opening(opening) = &exchange {
-            parts.extensions.insert(opening.room.held_room());
+            parts.extensions.insert(opening.room.capacity_permit());
             // The response has to be readable for the revision that it names.
             parts.headers.remove(ACCEPT_ENCODING);
         }

@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, Method, request::Parts};
 use portcullis_guard::Caller;
-use portcullis_mcp::{Envelope, Era, EraError, Revision, header, legacy_version, mirrors_name};
+use portcullis_mcp::{Envelope, Era, EraError, Revision, checks_name_header, header, legacy_version};
 use portcullis_session::Session;
 
 use crate::{
@@ -64,7 +64,7 @@ pub(crate) fn judge_stream(shared: &Shared, parts: &Parts, caller: &Caller) -> R
 pub(crate) fn judge_post(shared: &Shared, parts: &Parts, caller: &Caller, body: &[u8]) -> Result<Admission, Refused> {
     let message = Message::read(body, &parts.headers, shared.limits, shared.revisions);
     if let Some(operation) = message.envelope.as_ref().ok().and_then(operation) {
-        caller.report_operation(operation);
+        caller.record_operation(operation);
     }
     let admission = if message.is_legacy() {
         judge_legacy(shared, parts, caller, &message)
@@ -79,12 +79,12 @@ pub(crate) fn judge_post(shared: &Shared, parts: &Parts, caller: &Caller, body: 
 
 fn judge_modern(shared: &Shared, parts: &Parts, caller: &Caller, message: &Message<'_>) -> Result<Admission, Refusal> {
     check_content_type(&parts.headers)?;
-    let narrow = |error: EraError| error.narrowed(|supported| shared.upstream_revisions.among(supported));
+    let narrow = |error: EraError| error.map_supported(|supported| shared.upstream_revisions.among(supported));
     let era = message.era.clone().map_err(|error| Refusal::Era(narrow(error)))?;
     let envelope = message.envelope.as_ref().map_err(|error| Refusal::Message(*error))?;
     check_rules(shared, caller, envelope)?;
     let discovers = envelope.method() == Some("server/discover");
-    let mirrored = if mirrors_name(envelope) { Mirrored::MethodAndName } else { Mirrored::Method };
+    let mirrored = if checks_name_header(envelope) { Mirrored::MethodAndName } else { Mirrored::Method };
     Ok(Admission { era, exchange: Exchange::Without { discovers }, mirrored })
 }
 
@@ -107,7 +107,7 @@ fn judge_legacy(shared: &Shared, parts: &Parts, caller: &Caller, message: &Messa
         None => {
             let owner = owner.ok_or(Refusal::NoOwner)?;
             let sessions = &shared.sessions;
-            let room = sessions.store.reserve(&sessions.resource, owner, scopes).map_err(Refusal::StoreFull)?;
+            let room = sessions.store.reserve(&sessions.resource, owner, scopes).map_err(Refusal::SessionLimit)?;
             let requested = envelope.initialize_version().map(Into::into);
             Exchange::Opening(Opening { room, requested, id: envelope.id().map(ToOwned::to_owned) })
         }

@@ -2,11 +2,11 @@ use std::sync::Arc;
 
 use http::Response;
 use portcullis_guard::ProtectedResource;
-use portcullis_mcp::{Limits, Revisions};
+use portcullis_mcp::{EnvelopeLimits, Revisions};
 use tower_layer::Layer;
 
 use crate::{
-    BodyBudget, Endpoint, EndpointBody, EndpointSettings, SettingsError, StreamRegistry, respond::Refused,
+    BodyBudget, Endpoint, EndpointBody, EndpointSettings, EndpointSettingsError, StreamRegistry, respond::Refused,
     rules::Rules, session::Sessions, upstream_revisions::UpstreamRevisions,
 };
 
@@ -26,7 +26,7 @@ pub(crate) struct Shared {
     pub(crate) revisions: Revisions,
     pub(crate) upstream_revisions: Arc<UpstreamRevisions>,
     pub(crate) sessions: Sessions,
-    pub(crate) limits: Limits,
+    pub(crate) limits: EnvelopeLimits,
     pub(crate) max_body: usize,
     pub(crate) budget: Arc<BodyBudget>,
     pub(crate) streams: StreamRegistry,
@@ -44,7 +44,7 @@ impl EndpointLayer {
     ///
     /// # Errors
     /// When no revision is served, or `offline_access` is among the scopes.
-    pub fn new(settings: EndpointSettings) -> Result<Self, SettingsError> {
+    pub fn new(settings: EndpointSettings) -> Result<Self, EndpointSettingsError> {
         settings.check()?;
         let sessions = Sessions {
             store: settings.sessions,
@@ -58,7 +58,7 @@ impl EndpointLayer {
             revisions: settings.revisions,
             upstream_revisions: Arc::default(),
             sessions,
-            limits: Limits { max_depth: settings.max_depth },
+            limits: EnvelopeLimits::default().with_max_depth(settings.max_depth),
             max_body: settings.max_body,
             budget: settings.budget,
             streams: settings.streams,

@@ -71,15 +71,16 @@
 mod admitted;
 mod aliases;
 mod answer;
+mod backend_guard;
 mod body;
 mod budget;
+mod builder;
 mod collect;
+mod content_coding;
 mod exchange;
 mod future;
-mod glob;
 mod judge;
 mod layer;
-mod media_type;
 mod message;
 mod negotiated;
 mod operation;
@@ -91,22 +92,21 @@ mod session;
 mod settings;
 mod stream;
 mod subject;
-mod unrecorded;
 mod upstream_revisions;
 
 pub use admitted::Admitted;
+pub use backend_guard::BackendSessionGuard;
 pub use body::{AdmittedBody, EndpointBody, EndpointBodyError};
 pub use budget::BodyBudget;
+pub use builder::{EndpointBuilder, EndpointBuilderError};
 pub use future::EndpointFuture;
-pub use glob::{NameGlob, NameGlobError};
 pub use layer::EndpointLayer;
 pub use plain::Plain;
-pub use rules::Rule;
+pub use rules::{MessageRule, NameGlob, NameGlobError};
 pub use service::Endpoint;
-pub use session::EndedStatus;
-pub use settings::{EndpointSettings, SettingsError};
-pub use stream::{EndedStream, StreamEnd, StreamObserver, StreamRegistry};
-pub use unrecorded::Unrecorded;
+pub use session::EndedSessionStatus;
+pub use settings::{EndpointSettings, EndpointSettingsError};
+pub use stream::{EndedStream, StreamEndReason, StreamObserver, StreamRegistry};
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ use http::{
     HeaderMap,
     header::{CONTENT_ENCODING, CONTENT_TYPE},
 };
-use portcullis_mcp::{Envelope, EnvelopeError, Era, EraError, Limits, Revisions, classify, header};
+use portcullis_mcp::{Envelope, EnvelopeError, EnvelopeLimits, Era, EraError, Revisions, classify, header};
 
 use crate::respond::Refusal;
 
@@ -15,7 +15,7 @@ pub(crate) struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    pub(crate) fn read(body: &'a [u8], headers: &HeaderMap, limits: Limits, served: Revisions) -> Self {
+    pub(crate) fn read(body: &'a [u8], headers: &HeaderMap, limits: EnvelopeLimits, served: Revisions) -> Self {
         let envelope = Envelope::parse(body, limits);
         let era = classify(envelope.as_ref(), headers, served);
         Self { envelope, era }
@@ -37,7 +37,7 @@ impl<'a> Message<'a> {
 /// Whether the body is said to be JSON in UTF-8, without a further coding: an inner service that honours another
 /// charset or coding would read other text than was judged.
 pub(crate) fn check_content_type(headers: &HeaderMap) -> Result<(), Refusal> {
-    let single = |name| header::single(headers, name).map_err(|header::Repeated| Refusal::ContentType);
+    let single = |name| header::single(headers, name).map_err(|header::RepeatedHeader| Refusal::ContentType);
     let json =
         single(&CONTENT_TYPE)?.is_some_and(|value| value == "application/json" || value.to_str().is_ok_and(is_json));
     let plain = single(&CONTENT_ENCODING)?

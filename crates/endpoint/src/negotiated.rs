@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::{
-    EndpointBody, Unrecorded,
+    BackendSessionGuard, EndpointBody,
     answer::{AnswerReader, Progress},
     budget::Share,
     respond::{Refusal, Refused},
@@ -31,7 +31,7 @@ pub(crate) struct Negotiation<B> {
     opening: Opening,
     head: Parts,
     body: Pin<Box<B>>,
-    unrecorded: Option<Unrecorded>,
+    backend_guard: Option<BackendSessionGuard>,
     reader: AnswerReader,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Accepted<B> {
     pub(crate) version: Option<Revision>,
     /// The id of the `initialize` message.
     pub(crate) id: Option<Box<RawValue>>,
-    pub(crate) unrecorded: Option<Unrecorded>,
+    pub(crate) backend_guard: Option<BackendSessionGuard>,
     pub(crate) response: Response<EndpointBody<B>>,
 }
 
@@ -73,14 +73,14 @@ impl<B: Body<Data = Bytes>> Negotiation<B> {
         share: Share,
     ) -> Result<Box<Self>, Box<Accepted<B>>> {
         let (mut head, body) = response.into_parts();
-        let unrecorded = head.extensions.remove::<Unrecorded>();
+        let backend_guard = head.extensions.remove::<BackendSessionGuard>();
         match AnswerReader::new(&head.headers, share) {
-            Some(reader) => Ok(Box::new(Self { opening, head, body: Box::pin(body), unrecorded, reader })),
+            Some(reader) => Ok(Box::new(Self { opening, head, body: Box::pin(body), backend_guard, reader })),
             None => {
                 let version = opening.requested(served);
                 let Opening { room, id, .. } = opening;
                 let response = Response::from_parts(head, EndpointBody::inner(body, None, None));
-                Err(Box::new(Accepted { room, version, id, unrecorded, response }))
+                Err(Box::new(Accepted { room, version, id, backend_guard, response }))
             }
         }
     }
@@ -110,21 +110,21 @@ impl<B: Body<Data = Bytes>> Negotiation<B> {
     }
 
     fn settle(self: Box<Self>, negotiated: Option<String>, ended: bool, served: Revisions) -> Negotiated<B> {
-        let Self { opening, head, body, unrecorded, reader } = *self;
+        let Self { opening, head, body, backend_guard, reader } = *self;
         let version = match negotiated {
             None => opening.requested(served),
             Some(negotiated) => {
                 let is_served = |revision: &Revision| has_sessions(*revision, served);
                 let Some(revision) = Revision::parse(&negotiated).filter(is_served) else {
                     let requested = opening.requested.as_deref().unwrap_or_default();
-                    let refusal = Refusal::Era(EraError::negotiated(&negotiated, requested, served));
+                    let refusal = Refusal::Era(EraError::unsupported_negotiated(&negotiated, requested, served));
                     return Negotiated::Refused(Refused { refusal, id: opening.id });
                 };
                 Some(revision)
             }
         };
         let response = Response::from_parts(head, EndpointBody::held_back(reader.into_kept().into(), body, ended));
-        Negotiated::Session(Box::new(Accepted { room: opening.room, version, id: opening.id, unrecorded, response }))
+        Negotiated::Session(Box::new(Accepted { room: opening.room, version, id: opening.id, backend_guard, response }))
     }
 }
 

@@ -3,18 +3,22 @@
 use std::borrow::Cow;
 
 use portcullis_guard::Operation;
-use portcullis_mcp::{Envelope, Name, NameOf};
+use portcullis_mcp::{Envelope, Name, TargetType};
 
 /// What a message is about, for the decision that is told of it; `None` for a response.
 pub(crate) fn operation(envelope: &Envelope<'_>) -> Option<Operation> {
     let method = envelope.method()?;
     let mut targets = envelope.names().map(target);
     let operation = Operation::new(method, targets.next().as_deref());
-    Some(operation.with_further(targets))
+    Some(operation.with_additional_targets(targets))
 }
 
 fn target<'e>(name: &'e Name<'_>) -> Cow<'e, str> {
-    if name.of() == NameOf::Resource { without_secrets(name.text()) } else { Cow::Borrowed(name.text()) }
+    if name.target_type() == TargetType::Resource {
+        without_secrets(name.as_str())
+    } else {
+        Cow::Borrowed(name.as_str())
+    }
 }
 
 /// A URI without its query, fragment and user information, which can hold secrets.
@@ -30,14 +34,14 @@ fn without_secrets(uri: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use portcullis_mcp::Limits;
+    use portcullis_mcp::EnvelopeLimits;
     use serde_json::json;
 
     use super::*;
 
     fn told(method: &str, params: serde_json::Value) -> (String, Option<String>) {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
-        let envelope = Envelope::parse(message.as_bytes(), Limits::default()).unwrap();
+        let envelope = Envelope::parse(message.as_bytes(), EnvelopeLimits::default()).unwrap();
         let operation = operation(&envelope).unwrap();
         (operation.name().to_owned(), operation.target().map(str::to_owned))
     }
@@ -52,7 +56,7 @@ mod tests {
         ] {
             assert_eq!(told(method, params), (method.to_owned(), target.map(str::to_owned)));
         }
-        let response = Envelope::parse(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#, Limits::default()).unwrap();
+        let response = Envelope::parse(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#, EnvelopeLimits::default()).unwrap();
         assert_eq!(operation(&response), None);
     }
 
@@ -64,10 +68,10 @@ mod tests {
             "params": {"notifications": {"resourceSubscriptions": ["file:///a", "https://u:p@b/?key=secret", "note:c"]}},
         })
         .to_string();
-        let envelope = Envelope::parse(message.as_bytes(), Limits::default()).unwrap();
+        let envelope = Envelope::parse(message.as_bytes(), EnvelopeLimits::default()).unwrap();
         let operation = operation(&envelope).unwrap();
         assert_eq!((operation.target(), operation.target_count()), (Some("file:///a"), 3));
-        assert_eq!(operation.further_targets().collect::<Vec<_>>(), ["https://b/", "note:c"]);
+        assert_eq!(operation.additional_targets().collect::<Vec<_>>(), ["https://b/", "note:c"]);
     }
 
     /// J2: what of a resource's URI can be a secret is not told, whatever the letter case of the method.

@@ -5,9 +5,9 @@ use http::{
     HeaderValue, Response, StatusCode,
     header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE},
 };
-use portcullis_guard::{Challenges, RefusalCode};
+use portcullis_guard::{Challenges, RejectionCode};
 use portcullis_mcp::{EnvelopeError, EraError, ErrorCode, error_body};
-use portcullis_session::StoreFull;
+use portcullis_session::ReservationError;
 use serde_json::{Value, value::RawValue};
 
 use crate::{
@@ -59,7 +59,7 @@ pub(crate) enum Refusal {
     /// The token is good, and has nobody in it who could own a session.
     NoOwner,
     /// There is no room for another session.
-    StoreFull(StoreFull),
+    SessionLimit(ReservationError),
     /// The inner service's answer to `initialize` broke off before it told the negotiated version.
     AnswerBroken,
 }
@@ -95,7 +95,7 @@ impl Refusal {
             Self::NotAllowed(NotAllowed::Scopes(_)) => "scope.insufficient",
             Self::NotAllowed(NotAllowed::Limited(_)) => "limit.tool",
             Self::NoOwner => "session.no_owner",
-            Self::StoreFull(reason) => reason.code(),
+            Self::SessionLimit(reason) => reason.code(),
             Self::AnswerBroken => "upstream.body_broken",
         }
     }
@@ -106,7 +106,7 @@ impl Refused {
     pub(crate) fn response<B>(&self, challenges: &Challenges) -> Response<EndpointBody<B>> {
         let mut response = self.answer(challenges).map(EndpointBody::own);
         response.headers_mut().insert(CACHE_CONTROL, NO_STORE);
-        response.extensions_mut().insert(RefusalCode(self.refusal.code()));
+        response.extensions_mut().insert(RejectionCode(self.refusal.code()));
         response
     }
 
@@ -127,11 +127,11 @@ impl Refused {
                 with(busy, RETRY_AFTER, BUDGET_RETRY)
             }
             Refusal::NoSession(NoSession::Gone) => {
-                rpc(StatusCode::NOT_FOUND, ErrorCode::Legacy, "Session not found", None)
+                rpc(StatusCode::NOT_FOUND, ErrorCode::ServerError, "Session not found", None)
             }
             Refusal::NoStream(NoSession::Gone) => text(StatusCode::NOT_FOUND, "Session not found"),
             Refusal::NoSession(_) => {
-                rpc(StatusCode::BAD_REQUEST, ErrorCode::Legacy, "Bad Request: No valid session ID provided", None)
+                rpc(StatusCode::BAD_REQUEST, ErrorCode::ServerError, "Bad Request: No valid session ID provided", None)
             }
             Refusal::NoStream(_) => text(StatusCode::BAD_REQUEST, "Invalid or missing session ID"),
             Refusal::StreamVersion(_) => text(StatusCode::BAD_REQUEST, "Invalid or unsupported protocol version"),
@@ -167,7 +167,7 @@ impl Refused {
             Refusal::NoOwner => {
                 rpc(StatusCode::FORBIDDEN, ErrorCode::InvalidRequest, "This token cannot open a session", id)
             }
-            Refusal::StoreFull(_) => {
+            Refusal::SessionLimit(_) => {
                 let full = rpc(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::InternalError, "Try again later", id);
                 with(full, RETRY_AFTER, STORE_RETRY)
             }

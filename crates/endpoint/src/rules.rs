@@ -1,15 +1,21 @@
+//! The requirements for messages: scopes, claims and rate limits by method and name.
+
+mod name_glob;
+
 use std::sync::Arc;
 
-use portcullis_guard::{Caller, ClaimRule, ClaimUnmet, ClaimsJudged, Limited, Limiter, ScopeImplications};
+use portcullis_guard::{Caller, ClaimDenial, ClaimDenials, ClaimRule, LimitExceeded, RateLimiter, ScopeImplications};
 use portcullis_mcp::Envelope;
 use portcullis_metadata::Scopes;
 use portcullis_verifier::Principal;
 
-use crate::{NameGlob, aliases::UriError, subject::Subject};
+pub use self::name_glob::{NameGlob, NameGlobError};
+use crate::{aliases::UriError, subject::Subject};
 
 /// What some messages need beside what every request needs. All rules that match count together.
 #[derive(Clone, Debug, Default)]
-pub struct Rule {
+#[non_exhaustive]
+pub struct MessageRule {
     /// The methods it counts for, such as `tools/*`; `None` means every request, streams and responses too.
     pub method: Option<NameGlob>,
     /// The names it counts for: of a tool, prompt or task, or the URI of a resource, under any spelling of it. A message
@@ -20,14 +26,14 @@ pub struct Rule {
     /// What the token's claims have to say for them, all of it.
     pub claims: Vec<ClaimRule>,
     /// How many of them may come of each principal, once nothing else speaks against them. `None`: any number.
-    pub limit: Option<Arc<Limiter>>,
+    pub limit: Option<Arc<RateLimiter>>,
 }
 
 /// What requests need, by what they are about.
 pub(crate) struct Rules {
     required: Scopes,
     implications: ScopeImplications,
-    rules: Vec<Rule>,
+    rules: Vec<MessageRule>,
     /// All scopes that the endpoint speaks of.
     named: Scopes,
 }
@@ -36,11 +42,11 @@ pub(crate) struct Rules {
 #[derive(Debug)]
 pub(crate) enum NotAllowed {
     /// Its claims are not what they have to be.
-    Claims(ClaimUnmet),
+    Claims(ClaimDenial),
     /// It lacks scopes.
     Scopes(Missing),
     /// It asks too often.
-    Limited(Limited),
+    Limited(LimitExceeded),
 }
 
 /// Scopes are missing.
@@ -53,7 +59,7 @@ pub(crate) struct Missing {
 }
 
 impl Rules {
-    pub(crate) fn new(required: Scopes, implications: ScopeImplications, rules: Vec<Rule>) -> Self {
+    pub(crate) fn new(required: Scopes, implications: ScopeImplications, rules: Vec<MessageRule>) -> Self {
         let named = rules.iter().fold(required.clone(), |named, rule| named.union(&rule.scopes));
         Self { required, implications, rules, named }
     }
@@ -87,12 +93,12 @@ impl Rules {
     fn judge_principal(&self, subject: &Subject<'_>, principal: &Principal, caller: &Caller) -> Result<(), NotAllowed> {
         let granted = principal.scopes();
         let covers = |needed| self.implications.covers(granted, needed);
-        let (mut enough, mut claims) = (covers(&self.required), ClaimsJudged::default());
+        let (mut enough, mut claims) = (covers(&self.required), ClaimDenials::default());
         for rule in self.matching(subject) {
             enough &= covers(&rule.scopes);
-            claims.judge(&rule.claims, principal);
+            claims.evaluate(&rule.claims, principal);
         }
-        if let Some(unmet) = claims.refused {
+        if let Some(unmet) = claims.enforced {
             return Err(NotAllowed::Claims(unmet));
         }
         if !enough {
@@ -100,13 +106,13 @@ impl Rules {
             let needed = needed.union(&granted.intersection(&self.named));
             return Err(NotAllowed::Scopes(Missing { needed, granted: granted.clone() }));
         }
-        if let Some(unmet) = claims.spared {
-            caller.report_spared(unmet.code());
+        if let Some(unmet) = claims.report_only {
+            caller.record_report_only_denial(unmet.code());
         }
         Ok(())
     }
 
-    fn matching<'a>(&'a self, subject: &'a Subject<'_>) -> impl Iterator<Item = &'a Rule> {
+    fn matching<'a>(&'a self, subject: &'a Subject<'_>) -> impl Iterator<Item = &'a MessageRule> {
         self.rules.iter().filter(move |rule| subject.is_subject_to(rule))
     }
 }

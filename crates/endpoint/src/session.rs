@@ -1,7 +1,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 use portcullis_mcp::header;
 use portcullis_metadata::{ResourceUri, Scopes};
-use portcullis_session::{Identifier, InUse, Owner, Session, SessionStore, Unresolved};
+use portcullis_session::{Identifier, InUse, Owner, ResolveError, Session, SessionStore};
 use portcullis_verifier::Principal;
 
 /// Sessions as the endpoint deals with them: one store, one resource, one header.
@@ -9,7 +9,7 @@ pub(crate) struct Sessions {
     pub(crate) store: SessionStore,
     pub(crate) resource: ResourceUri,
     pub(crate) header: HeaderName,
-    pub(crate) ended_status: EndedStatus,
+    pub(crate) ended_status: EndedSessionStatus,
 }
 
 /// What the owner of a session is answered that this deployment issued and that has ended.
@@ -17,7 +17,7 @@ pub(crate) struct Sessions {
 /// Anybody else's identifiers, ended or not, are unknown ones under either.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum EndedStatus {
+pub enum EndedSessionStatus {
     /// 400, as for an unknown identifier.
     #[default]
     BadRequest,
@@ -35,7 +35,7 @@ pub(crate) enum NoSession {
     /// The caller's token has no subject, so that no session can be its own.
     NoOwner,
     /// It names none of the caller's.
-    Unresolved(Unresolved),
+    NotResolved(ResolveError),
     /// It names one that was the caller's and has ended, and the caller is to know that.
     Gone,
 }
@@ -46,8 +46,8 @@ impl NoSession {
             Self::Missing => "session.missing",
             Self::Repeated => "session.repeated",
             Self::NoOwner => "session.no_owner",
-            Self::Unresolved(reason) => reason.code(),
-            Self::Gone => Unresolved::Ended.code(),
+            Self::NotResolved(reason) => reason.code(),
+            Self::Gone => ResolveError::Ended.code(),
         }
     }
 }
@@ -55,7 +55,7 @@ impl NoSession {
 /// Whose sessions this principal's are. Without a principal authentication is off, and sessions are nobody's.
 /// `None` for a token without subject whose issuer is not set to let clients own sessions.
 pub(crate) fn owner(principal: Option<&Principal>) -> Option<Owner<'_>> {
-    let Some(principal) = principal else { return Some(Owner::Nobody) };
+    let Some(principal) = principal else { return Some(Owner::Anonymous) };
     let issuer = principal.issuer().as_str();
     match principal.subject() {
         Some(subject) => Some(Owner::Subject { issuer, subject, client: principal.client() }),
@@ -82,13 +82,13 @@ impl Sessions {
     ) -> Result<InUse, NoSession> {
         let identifier = match header::single(headers, &self.header) {
             Ok(identifier) => identifier.ok_or(NoSession::Missing)?,
-            Err(header::Repeated) => return Err(NoSession::Repeated),
+            Err(header::RepeatedHeader) => return Err(NoSession::Repeated),
         };
         let owner = owner.ok_or(NoSession::NoOwner)?;
-        let tells_ended = self.ended_status == EndedStatus::NotFound;
+        let tells_ended = self.ended_status == EndedSessionStatus::NotFound;
         self.store.resolve(&self.resource, owner, scopes, identifier.as_bytes()).map_err(|reason| match reason {
-            Unresolved::Ended if tells_ended => NoSession::Gone,
-            reason => NoSession::Unresolved(reason),
+            ResolveError::Ended if tells_ended => NoSession::Gone,
+            reason => NoSession::NotResolved(reason),
         })
     }
 
@@ -100,11 +100,11 @@ impl Sessions {
 
     /// Puts the identifier that the backend knows the session by, where it gave one, in the place of the client's.
     pub(crate) fn name_to_backend(&self, session: &Session, headers: &mut HeaderMap) {
-        if session.backend().is_empty() {
+        if session.backend_id().is_empty() {
             self.take(headers);
         } else {
             self.drop_usual_name(headers);
-            self.write(session.backend(), headers);
+            self.write(session.backend_id(), headers);
         }
     }
 

@@ -6,7 +6,7 @@ use portcullis_mcp::{Revisions, header};
 use portcullis_metadata::{Scopes, SystemClock};
 use portcullis_session::SessionStore;
 
-use crate::{BodyBudget, EndedStatus, Rule, StreamRegistry};
+use crate::{BodyBudget, EndedSessionStatus, MessageRule, StreamRegistry};
 
 /// What an [`EndpointLayer`](crate::EndpointLayer) is made of.
 ///
@@ -17,11 +17,11 @@ pub struct EndpointSettings {
     /// The resource that the guard in front of the endpoint protects.
     pub resource: Arc<ProtectedResource>,
     /// The scopes that every request needs. Default: none. Set the guard's to the same, and its
-    /// [`scopes_judged_by`](portcullis_guard::GuardSettings::scopes_judged_by) to
-    /// [`Inner`](portcullis_guard::ScopeJudge::Inner), so that one answer names these and what the rules add.
+    /// [`scopes_enforced_by`](portcullis_guard::GuardSettings::scopes_enforced_by) to
+    /// [`Inner`](portcullis_guard::ScopeEnforcer::Inner), so that one answer names these and what the rules add.
     pub required_scopes: Scopes,
     /// The scopes that some messages need beside them. Default: none.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<MessageRule>,
     /// Which revisions are served. Default: all.
     pub revisions: Revisions,
     /// The header that carries the session identifier, to the client and to the inner service. Default:
@@ -40,7 +40,7 @@ pub struct EndpointSettings {
     /// Where sessions are kept.
     pub sessions: SessionStore,
     /// What the owner of an ended session is answered. Default: 400.
-    pub ended_status: EndedStatus,
+    pub ended_status: EndedSessionStatus,
 }
 
 impl EndpointSettings {
@@ -57,26 +57,27 @@ impl EndpointSettings {
             budget: BodyBudget::new(256 * 1024 * 1024),
             streams: StreamRegistry::new(Arc::new(SystemClock::new()), Arc::new(())),
             sessions,
-            ended_status: EndedStatus::default(),
+            ended_status: EndedSessionStatus::default(),
         }
     }
 
     /// What the guard has to allow and expose to pages of other origins, so that browsers can use the endpoint:
     /// the three methods, the session header and `MCP-Protocol-Version`.
     pub fn cors(session_header: &HeaderName) -> CorsSettings {
-        CorsSettings {
-            methods: vec![Method::GET, Method::POST, Method::DELETE],
-            exposed_headers: vec![session_header.clone(), header::PROTOCOL_VERSION],
-        }
+        let methods = [Method::GET, Method::POST, Method::DELETE];
+        CorsSettings::new(methods, [session_header.clone(), header::PROTOCOL_VERSION])
     }
 
-    pub(crate) fn check(&self) -> Result<(), SettingsError> {
+    pub(crate) fn check(&self) -> Result<(), EndpointSettingsError> {
         if self.revisions.is_empty() {
-            return Err(SettingsError::NoRevision);
+            return Err(EndpointSettingsError::NoRevision);
+        }
+        if self.resource.is_public(self.resource.resource().url().path()) {
+            return Err(EndpointSettingsError::PublicEndpoint);
         }
         let scopes = self.rules.iter().map(|rule| &rule.scopes).chain([&self.required_scopes]);
         if scopes.into_iter().any(|scopes| scopes.contains("offline_access")) {
-            return Err(SettingsError::OfflineAccess);
+            return Err(EndpointSettingsError::OfflineAccess);
         }
         Ok(())
     }
@@ -85,21 +86,26 @@ impl EndpointSettings {
 /// Why settings make no endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum SettingsError {
+pub enum EndpointSettingsError {
     /// No revision is served.
     #[error("an endpoint serves at least one revision of the protocol; name one in `revisions`")]
     NoRevision,
+    /// The endpoint's own path is one of the guard's
+    /// [public paths](portcullis_guard::GuardSettings::public_paths).
+    #[error("the path of the endpoint is a public path; remove it from the guard's public paths")]
+    PublicEndpoint,
     /// `offline_access` is among the scopes (MCP 2026-07-28 forbids it): it asks for a refresh token and is no
     /// permission at a resource.
     #[error("`offline_access` is no scope of a resource; remove it from required scopes and rules")]
     OfflineAccess,
 }
 
-impl SettingsError {
+impl EndpointSettingsError {
     /// The stable code.
     pub const fn code(self) -> &'static str {
         match self {
             Self::NoRevision => "settings.no_revision",
+            Self::PublicEndpoint => "settings.public_endpoint",
             Self::OfflineAccess => "settings.offline_access",
         }
     }

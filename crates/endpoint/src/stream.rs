@@ -47,13 +47,13 @@ pub struct EndedStream<'a> {
     /// The principal of the token that opened the stream.
     pub principal: &'a Principal,
     /// Why it ends.
-    pub reason: StreamEnd,
+    pub reason: StreamEndReason,
 }
 
 /// Why the authorization of an event stream has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum StreamEnd {
+pub enum StreamEndReason {
     /// The token has expired, and the owner has used the session with no newer one that has at least its scopes.
     TokenExpired,
     /// The issuer calls the token inactive, or says something of it for which it would be refused now.
@@ -64,7 +64,7 @@ pub enum StreamEnd {
     IntrospectionFailed,
 }
 
-impl StreamEnd {
+impl StreamEndReason {
     /// The stable reason code.
     pub const fn code(self) -> &'static str {
         match self {
@@ -76,7 +76,7 @@ impl StreamEnd {
     }
 }
 
-impl From<TokenLost> for StreamEnd {
+impl From<TokenLost> for StreamEndReason {
     fn from(lost: TokenLost) -> Self {
         match lost {
             TokenLost::Expired => Self::TokenExpired,

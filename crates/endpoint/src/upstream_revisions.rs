@@ -109,7 +109,7 @@ fn supported<'de, D: Deserializer<'de>>(data: D) -> Result<Option<Supported>, D:
 /// The revisions that a message lists. Dates that are not known here are left out.
 fn listed(message: &[u8], discovers: bool) -> Option<Revisions> {
     /// What servers with sessions answer to a method that they do not know, or without a session.
-    const OF_LEGACY: [ErrorCode; 3] = [ErrorCode::MethodNotFound, ErrorCode::InvalidRequest, ErrorCode::Legacy];
+    const OF_LEGACY: [ErrorCode; 3] = [ErrorCode::MethodNotFound, ErrorCode::InvalidRequest, ErrorCode::ServerError];
     let answer: Answer = serde_json::from_slice(message).ok()?;
     let dates = match (answer.result, answer.error) {
         (Some(discovered), None) => discovered.supported_versions,

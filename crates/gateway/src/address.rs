@@ -5,12 +5,12 @@ use rustls::pki_types::ServerName;
 use tokio_rustls::TlsConnector;
 use url::{Host, Url};
 
-use crate::{SettingsError, UpstreamTrust, query};
+use crate::{UpstreamSettingsError, UpstreamTrust, query};
 
 /// Where an HTTP upstream listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Address {
+pub enum UpstreamAddress {
     /// An `http` or `https` URL: host and port are connected to, path and query are asked for. A name is resolved anew for
     /// each connection.
     Tcp(Url),
@@ -43,27 +43,27 @@ pub(crate) enum Endpoint {
 
 impl Target {
     /// `trust` is for `https` addresses alone.
-    pub(crate) fn new(address: Address, trust: Option<UpstreamTrust>) -> Result<Self, SettingsError> {
+    pub(crate) fn new(address: UpstreamAddress, trust: Option<UpstreamTrust>) -> Result<Self, UpstreamSettingsError> {
         let (url, socket) = match address {
-            Address::Tcp(url) => (url, None),
-            Address::Unix { .. } if cfg!(not(unix)) => return Err(SettingsError::NoUnixSockets),
-            Address::Unix { path, uri } => (uri, Some(path)),
+            UpstreamAddress::Tcp(url) => (url, None),
+            UpstreamAddress::Unix { .. } if cfg!(not(unix)) => return Err(UpstreamSettingsError::NoUnixSockets),
+            UpstreamAddress::Unix { path, uri } => (uri, Some(path)),
         };
         let host = check(&url)?.to_owned();
-        let port = url.port_or_known_default().ok_or(SettingsError::AddressScheme)?;
+        let port = url.port_or_known_default().ok_or(UpstreamSettingsError::AddressScheme)?;
         let endpoint = match (socket, url.scheme()) {
             (None, "http") => Endpoint::Tcp(host, port),
             (None, "https") => {
-                let UpstreamTrust(config) = trust.ok_or(SettingsError::AddressTls)?;
+                let UpstreamTrust(config) = trust.ok_or(UpstreamSettingsError::TrustMissing)?;
                 Endpoint::Tls { name: server_name(&host)?, host, port, connector: TlsConnector::from(config) }
             }
             (Some(path), "http") => Endpoint::Unix(path),
-            _ => return Err(SettingsError::AddressScheme),
+            _ => return Err(UpstreamSettingsError::AddressScheme),
         };
         let authority = url.authority();
-        let host = HeaderValue::from_str(authority).map_err(|_| SettingsError::AddressWithoutHost)?;
+        let host = HeaderValue::from_str(authority).map_err(|_| UpstreamSettingsError::AddressWithoutHost)?;
         let (path, query) = (url.path().into(), url.query().map(Box::from));
-        let asked = origin_form(url.path(), url.query()).ok_or(SettingsError::AddressPath)?;
+        let asked = origin_form(url.path(), url.query()).ok_or(UpstreamSettingsError::AddressPath)?;
         Ok(Self { endpoint, host, path, query, asked, url })
     }
 
@@ -94,20 +94,20 @@ impl Target {
     }
 }
 
-fn check(url: &Url) -> Result<Host<&str>, SettingsError> {
+fn check(url: &Url) -> Result<Host<&str>, UpstreamSettingsError> {
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(SettingsError::AddressUserInformation);
+        return Err(UpstreamSettingsError::AddressUserInformation);
     }
     if url.fragment().is_some() {
-        return Err(SettingsError::AddressFragment);
+        return Err(UpstreamSettingsError::AddressFragment);
     }
-    url.host().ok_or(SettingsError::AddressWithoutHost)
+    url.host().ok_or(UpstreamSettingsError::AddressWithoutHost)
 }
 
 /// Whom the upstream's certificate has to name.
-fn server_name(host: &Host<String>) -> Result<ServerName<'static>, SettingsError> {
+fn server_name(host: &Host<String>) -> Result<ServerName<'static>, UpstreamSettingsError> {
     match host {
-        Host::Domain(name) => ServerName::try_from(name.clone()).map_err(|_| SettingsError::AddressWithoutHost),
+        Host::Domain(name) => ServerName::try_from(name.clone()).map_err(|_| UpstreamSettingsError::AddressWithoutHost),
         Host::Ipv4(address) => Ok(ServerName::IpAddress((*address).into())),
         Host::Ipv6(address) => Ok(ServerName::IpAddress((*address).into())),
     }
@@ -124,11 +124,11 @@ fn origin_form(path: &str, query: Option<&str>) -> Option<PathAndQuery> {
 mod tests {
     use super::*;
 
-    fn target(url: &str) -> Result<Target, SettingsError> {
-        Target::new(Address::Tcp(Url::parse(url).unwrap()), None)
+    fn target(url: &str) -> Result<Target, UpstreamSettingsError> {
+        Target::new(UpstreamAddress::Tcp(Url::parse(url).unwrap()), None)
     }
 
-    fn refused(url: &str) -> SettingsError {
+    fn refused(url: &str) -> UpstreamSettingsError {
         target(url).err().unwrap()
     }
 
@@ -160,12 +160,12 @@ mod tests {
     /// L1: an https upstream is never used without certificates to judge it by.
     #[test]
     fn addresses_that_cannot_be_used_are_refused() {
-        assert_eq!(refused("https://upstream.example/mcp"), SettingsError::AddressTls);
+        assert_eq!(refused("https://upstream.example/mcp"), UpstreamSettingsError::TrustMissing);
         let uri = Url::parse("https://localhost/mcp").unwrap();
-        let socket = Address::Unix { path: "/run/mcp.sock".into(), uri };
-        assert_eq!(Target::new(socket, None).err(), Some(SettingsError::AddressScheme));
-        assert_eq!(refused("ftp://upstream.example/"), SettingsError::AddressScheme);
-        assert_eq!(refused("http://user:secret@upstream.example/"), SettingsError::AddressUserInformation);
-        assert_eq!(refused("http://upstream.example/#x"), SettingsError::AddressFragment);
+        let socket = UpstreamAddress::Unix { path: "/run/mcp.sock".into(), uri };
+        assert_eq!(Target::new(socket, None).err(), Some(UpstreamSettingsError::AddressScheme));
+        assert_eq!(refused("ftp://upstream.example/"), UpstreamSettingsError::AddressScheme);
+        assert_eq!(refused("http://user:secret@upstream.example/"), UpstreamSettingsError::AddressUserInformation);
+        assert_eq!(refused("http://upstream.example/#x"), UpstreamSettingsError::AddressFragment);
     }
 }

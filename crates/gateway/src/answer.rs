@@ -1,7 +1,8 @@
 use http::{
     HeaderMap, HeaderName, HeaderValue, StatusCode,
-    header::{CONTENT_TYPE, LOCATION, SET_COOKIE},
+    header::{LOCATION, SET_COOKIE},
 };
+use portcullis_metadata::is_event_stream;
 
 use crate::{address::Target, failure::Failure};
 
@@ -45,14 +46,6 @@ fn is_challenge(name: &str) -> bool {
 /// Whether a header of this name gives an address. The upstream knows its own, which clients must neither see nor use.
 fn is_address(name: &str) -> bool {
     matches!(name, "location" | "content-location" | "refresh" | "alt-svc")
-}
-
-fn is_event_stream(headers: &HeaderMap) -> bool {
-    const EVENT_STREAM: &[u8] = b"text/event-stream";
-    headers.get(CONTENT_TYPE).is_some_and(|value| {
-        let media_type = value.as_bytes().split(|&b| b == b';').next().unwrap_or_default();
-        media_type.trim_ascii().eq_ignore_ascii_case(EVENT_STREAM)
-    })
 }
 
 #[cfg(test)]
@@ -119,7 +112,7 @@ mod tests {
 
     fn checked(status: u16, location: Option<&'static str>) -> Result<(), Failure> {
         let url = url::Url::parse("http://10.0.0.1:8000/mcp?key=secret").unwrap();
-        let target = Target::new(crate::Address::Tcp(url), None).unwrap();
+        let target = Target::new(crate::UpstreamAddress::Tcp(url), None).unwrap();
         let headers = location.map(|location| (LOCATION, HeaderValue::from_static(location)));
         check(StatusCode::from_u16(status).unwrap(), &headers.into_iter().collect(), &target)
     }

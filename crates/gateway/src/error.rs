@@ -3,10 +3,10 @@ use http::HeaderName;
 /// Why an upstream's settings are not usable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum SettingsError {
+pub enum UpstreamSettingsError {
     /// The address is `https`, and nothing says which certificates are trusted.
     #[error("an https upstream needs certificates that it is judged by")]
-    AddressTls,
+    TrustMissing,
     /// The address is neither `http` nor `https`, or an `https` one for a unix socket.
     #[error("an upstream's address is an http or https URL, that of a unix socket an http URL")]
     AddressScheme,
@@ -33,7 +33,7 @@ pub enum SettingsError {
     TrustInvalid,
     /// The certificates that this machine trusts cannot be had.
     #[error("this machine's trusted certificates cannot be used; install them (Debian: ca-certificates)")]
-    TrustOfMachine,
+    TrustPlatform,
     /// The public URL has no host, or is neither `http` nor `https`.
     #[error("the public URL is an http or https URL with a host")]
     PublicUrl,
@@ -42,17 +42,17 @@ pub enum SettingsError {
     IdentityHeader(HeaderName),
     /// Two identity headers have one name.
     #[error("the identity header `{0}` is named twice")]
-    IdentityHeaderTwice(HeaderName),
+    IdentityHeaderDuplicate(HeaderName),
     /// A header that cannot be forwarded from clients, and why.
     #[error("forward_headers lists `{0}`, which cannot be forwarded: {1}; remove it")]
     ForwardHeader(HeaderName, &'static str),
 }
 
-impl SettingsError {
+impl UpstreamSettingsError {
     /// The stable reason code.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::AddressTls => "upstream.address_tls",
+            Self::TrustMissing => "upstream.address_tls",
             Self::AddressScheme => "upstream.address_scheme",
             Self::AddressWithoutHost => "upstream.address_without_host",
             Self::AddressUserInformation => "upstream.address_user_information",
@@ -61,10 +61,10 @@ impl SettingsError {
             Self::NoUnixSockets => "upstream.no_unix_sockets",
             Self::TrustEmpty => "upstream.trust_empty",
             Self::TrustInvalid => "upstream.trust_invalid",
-            Self::TrustOfMachine => "upstream.trust_of_machine",
+            Self::TrustPlatform => "upstream.trust_of_machine",
             Self::PublicUrl => "upstream.public_url",
             Self::IdentityHeader(_) => "upstream.identity_header",
-            Self::IdentityHeaderTwice(_) => "upstream.identity_header_twice",
+            Self::IdentityHeaderDuplicate(_) => "upstream.identity_header_twice",
             Self::ForwardHeader(..) => "upstream.forward_header",
         }
     }

@@ -5,7 +5,7 @@ use http::{
     HeaderValue, Response, StatusCode,
     header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER},
 };
-use portcullis_guard::RefusalCode;
+use portcullis_guard::RejectionCode;
 use url::Url;
 
 use crate::UpstreamBody;
@@ -91,7 +91,7 @@ impl Failure {
         if matches!(self, Self::TooManyConnections) {
             response.headers_mut().insert(RETRY_AFTER, BUSY_RETRY);
         }
-        response.extensions_mut().insert(RefusalCode(self.code()));
+        response.extensions_mut().insert(RejectionCode(self.code()));
         response
     }
 }

@@ -3,7 +3,7 @@
 use http::HeaderName;
 
 use crate::{
-    IdentityHeader, SettingsError,
+    IdentityHeader, UpstreamSettingsError,
     hop_by_hop::is_hop_by_hop,
     request::{OWN_PREFIX, is_override, is_plain},
 };
@@ -12,12 +12,12 @@ use crate::{
 ///
 /// # Errors
 /// For the first name that must not be forwarded, with the reason.
-pub(crate) fn check(names: &[HeaderName], identity: &[IdentityHeader]) -> Result<(), SettingsError> {
+pub(crate) fn check(names: &[HeaderName], identity: &[IdentityHeader]) -> Result<(), UpstreamSettingsError> {
     for name in names {
         let is_identity = name.as_str().starts_with(OWN_PREFIX) || identity.iter().any(|header| header.name == *name);
         let reason = if is_identity { Some("it is one of `identity_headers`") } else { reason(name.as_str()) };
         if let Some(reason) = reason {
-            return Err(SettingsError::ForwardHeader(name.clone(), reason));
+            return Err(UpstreamSettingsError::ForwardHeader(name.clone(), reason));
         }
     }
     Ok(())
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
     use crate::IdentitySource;
 
-    fn checked(name: &str) -> Result<(), SettingsError> {
+    fn checked(name: &str) -> Result<(), UpstreamSettingsError> {
         let identity = [IdentityHeader::new(HeaderName::from_static("x-team"), IdentitySource::Subject)];
         check(&[HeaderName::from_static("x-real-ip"), name.parse().unwrap()], &identity)
     }

@@ -7,7 +7,7 @@ use http::{HeaderName, HeaderValue, header::FORWARDED};
 use url::Url;
 
 use crate::{
-    SettingsError,
+    UpstreamSettingsError,
     link::{HeaderLines, OutboundHead},
 };
 
@@ -41,14 +41,14 @@ struct Said {
 }
 
 impl PublicAddress {
-    pub(crate) fn new(url: &Url) -> Result<Self, SettingsError> {
+    pub(crate) fn new(url: &Url) -> Result<Self, UpstreamSettingsError> {
         let (scheme, host) = (url.scheme(), &url[url::Position::BeforeHost..url::Position::AfterPort]);
         if !matches!(scheme, "http" | "https") || host.is_empty() {
-            return Err(SettingsError::PublicUrl);
+            return Err(UpstreamSettingsError::PublicUrl);
         }
         Ok(Self {
-            proto: HeaderValue::from_str(scheme).map_err(|_| SettingsError::PublicUrl)?,
-            host: HeaderValue::from_str(host).map_err(|_| SettingsError::PublicUrl)?,
+            proto: HeaderValue::from_str(scheme).map_err(|_| UpstreamSettingsError::PublicUrl)?,
+            host: HeaderValue::from_str(host).map_err(|_| UpstreamSettingsError::PublicUrl)?,
             rest: format!(";host=\"{host}\";proto={scheme}").into(),
             said: Mutex::default(),
         })
@@ -147,6 +147,9 @@ mod tests {
 
     #[test]
     fn public_urls_have_a_host() {
-        assert_eq!(PublicAddress::new(&Url::parse("mailto:x@y").unwrap()).err(), Some(SettingsError::PublicUrl));
+        assert_eq!(
+            PublicAddress::new(&Url::parse("mailto:x@y").unwrap()).err(),
+            Some(UpstreamSettingsError::PublicUrl)
+        );
     }
 }

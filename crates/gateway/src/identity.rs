@@ -12,6 +12,7 @@ use crate::link::{HeaderLines, OutboundHead};
 ///
 /// It is sent only when there is something to say: a caller without a subject sends no subject header.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct IdentityHeader {
     /// The header's name.
     pub name: HeaderName,

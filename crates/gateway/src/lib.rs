@@ -12,14 +12,14 @@
 //! use std::sync::Arc;
 //!
 //! use portcullis_endpoint::Admitted;
-//! use portcullis_gateway::{Address, HttpUpstream, HttpUpstreamSettings, IdentityHeader, IdentitySource, SettingsError};
+//! use portcullis_gateway::{UpstreamAddress, HttpUpstream, HttpUpstreamSettings, IdentityHeader, IdentitySource, UpstreamSettingsError};
 //! use portcullis_metadata::SystemClock;
 //! use tower_service::Service;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let clock = Arc::new(SystemClock::new());
-//! let mut settings = HttpUpstreamSettings::new(Address::Tcp("http://127.0.0.1:8000/mcp".parse()?));
-//! settings.identity.push(IdentityHeader::new("x-user-email".parse()?, IdentitySource::Claim("email".into())));
+//! let mut settings = HttpUpstreamSettings::new(UpstreamAddress::Tcp("http://127.0.0.1:8000/mcp".parse()?));
+//! settings.identity_headers.push(IdentityHeader::new("x-user-email".parse()?, IdentitySource::Claim("email".into())));
 //! settings.public_url = Some("https://mcp.example.com/mcp".parse()?);
 //!
 //! // One for each worker: the service that `EndpointLayer` is given.
@@ -28,8 +28,8 @@
 //! is_for_admitted_requests(upstream);
 //!
 //! // An https upstream is judged by certificates that are named.
-//! let tls = HttpUpstreamSettings::new(Address::Tcp("https://upstream.example/mcp".parse()?));
-//! assert_eq!(HttpUpstream::new(tls, clock).unwrap_err(), SettingsError::AddressTls);
+//! let tls = HttpUpstreamSettings::new(UpstreamAddress::Tcp("https://upstream.example/mcp".parse()?));
+//! assert_eq!(HttpUpstream::new(tls, clock).unwrap_err(), UpstreamSettingsError::TrustMissing);
 //! # Ok(())
 //! # }
 //! ```
@@ -57,10 +57,10 @@ mod trace_context;
 mod trust;
 mod upstream;
 
-pub use address::Address;
+pub use address::UpstreamAddress;
 pub use body::UpstreamBody;
 pub use connection_limit::ConnectionLimit;
-pub use error::{SettingsError, UpstreamBodyError};
+pub use error::{UpstreamBodyError, UpstreamSettingsError};
 pub use identity::{IdentityHeader, IdentitySource};
 pub use settings::HttpUpstreamSettings;
 pub use trust::UpstreamTrust;

@@ -1,19 +1,19 @@
 use std::borrow::Cow;
 
-use portcullis_guard::{PARAMETER_SEPARATORS, is_access_token, parameter_name};
+use portcullis_metadata::{QUERY_SEPARATORS, is_access_token_parameter, query_parameter_name};
 
 /// A query without its `access_token` parameters, however they are spelled; all else stays as it is.
 pub(crate) fn without_token(query: &str) -> Cow<'_, str> {
-    without(query, is_access_token)
+    without(query, is_access_token_parameter)
 }
 
 /// A query without the parameters that some server could read as one of another query: by any spelling of its name, as
 /// an element or a member of it (`k[]`, `k[0]`, `k[a][b]`, `k.a`), or as a whole of which it is a part.
 pub(crate) fn without_those_of<'a>(query: &'a str, other: &str) -> Cow<'a, str> {
-    let fixed = |parameter| ParameterNames::read(&parameter_name(parameter));
-    let fixed: Vec<_> = other.split(PARAMETER_SEPARATORS).map(fixed).collect();
+    let fixed = |parameter| ParameterNames::read(&query_parameter_name(parameter));
+    let fixed: Vec<_> = other.split(QUERY_SEPARATORS).map(fixed).collect();
     without(query, |parameter| {
-        let names = ParameterNames::read(&parameter_name(parameter));
+        let names = ParameterNames::read(&query_parameter_name(parameter));
         fixed.iter().any(|fixed| names.root == fixed.root || names.php == fixed.php)
     })
 }
@@ -46,19 +46,19 @@ impl ParameterNames {
 }
 
 fn without(query: &str, is_dropped: impl Fn(&str) -> bool) -> Cow<'_, str> {
-    if !query.split(PARAMETER_SEPARATORS).any(&is_dropped) {
+    if !query.split(QUERY_SEPARATORS).any(&is_dropped) {
         return query.into();
     }
     let mut kept = String::with_capacity(query.len());
     let mut ends_in_separator = false;
-    for piece in query.split_inclusive(PARAMETER_SEPARATORS) {
-        let parameter = piece.strip_suffix(PARAMETER_SEPARATORS).unwrap_or(piece);
+    for piece in query.split_inclusive(QUERY_SEPARATORS) {
+        let parameter = piece.strip_suffix(QUERY_SEPARATORS).unwrap_or(piece);
         if !is_dropped(parameter) {
             kept.push_str(piece);
             ends_in_separator = parameter.len() < piece.len();
         }
     }
-    if ends_in_separator && !query.ends_with(PARAMETER_SEPARATORS) {
+    if ends_in_separator && !query.ends_with(QUERY_SEPARATORS) {
         kept.pop();
     }
     kept.into()

@@ -9,7 +9,7 @@ use portcullis_mcp::header;
 use url::Url;
 
 use crate::{
-    IdentityHeader, SettingsError,
+    IdentityHeader, UpstreamSettingsError,
     address::Target,
     client_assertions::speaks_for_client,
     forward_headers,
@@ -57,13 +57,13 @@ impl RequestRules {
         forward: Vec<HeaderName>,
         public_url: Option<&Url>,
         cookies: bool,
-    ) -> Result<Self, SettingsError> {
+    ) -> Result<Self, UpstreamSettingsError> {
         for (position, IdentityHeader { name, .. }) in identity.iter().enumerate() {
             if !may_carry_identity(name.as_str()) {
-                return Err(SettingsError::IdentityHeader(name.clone()));
+                return Err(UpstreamSettingsError::IdentityHeader(name.clone()));
             }
             if identity[..position].iter().any(|earlier| earlier.name == *name) {
-                return Err(SettingsError::IdentityHeaderTwice(name.clone()));
+                return Err(UpstreamSettingsError::IdentityHeaderDuplicate(name.clone()));
             }
         }
         forward_headers::check(&forward, &identity)?;

@@ -1,61 +1,67 @@
+//! Settings of an HTTP upstream.
+
 use std::time::Duration;
 
 use http::HeaderName;
 use url::Url;
 
-use crate::{Address, ConnectionLimit, IdentityHeader, UpstreamTrust};
+use crate::{ConnectionLimit, IdentityHeader, UpstreamAddress, UpstreamTrust};
 
-/// How an [`HttpUpstream`](crate::HttpUpstream) behaves.
+/// Settings of an [`HttpUpstream`](crate::HttpUpstream). [`new`](Self::new) sets the defaults; change the fields that
+/// should differ.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct HttpUpstreamSettings {
-    /// Where the upstream listens.
-    pub address: Address,
-    /// The certificates that the upstream is judged by; an `https` address needs them. None by default.
+    /// The address that the upstream listens on.
+    pub address: UpstreamAddress,
+    /// The trusted certificate authorities. Required for an `https` address, unused otherwise. Default: none.
     pub trust: Option<UpstreamTrust>,
-    /// The headers that tell the upstream who calls; [`IdentityHeader::defaults`] by default. Inbound headers of
-    /// these names, and all that begin with `X-Portcullis-`, never reach the upstream.
-    pub identity: Vec<IdentityHeader>,
-    /// Headers that speak for the client, such as `X-Real-IP` or `X-User`, and go from client to upstream all the same:
-    /// for a proxy in front that writes them and removes the client's own. None by default: none of them passes. Headers
-    /// that carry credentials, identity, the session or the framing are refused.
-    pub forward: Vec<HeaderName>,
-    /// The address that clients know this service by: its scheme and host go into `Forwarded` and
-    /// `X-Forwarded-Proto`, `-Host`, and the client's address into `Forwarded` and `X-Forwarded-For`. Nothing by
-    /// default: then none of them is sent. Inbound ones are removed either way.
+    /// The headers that identify the caller to the upstream. Default: [`IdentityHeader::defaults`]. Client headers with
+    /// these names, and all client headers whose names begin with `X-Portcullis-`, are removed.
+    pub identity_headers: Vec<IdentityHeader>,
+    /// Client headers that assert the client's address or identity, such as `X-Real-IP` or `X-User`, and that are
+    /// forwarded nevertheless. Use it when a proxy in front sets these headers and removes the client's own. Default: none.
+    /// Names of headers that carry credentials, identity, the session or the framing are rejected.
+    pub forward_headers: Vec<HeaderName>,
+    /// The URL under which clients reach this service. Its scheme and host are sent in `Forwarded`,
+    /// `X-Forwarded-Proto` and `X-Forwarded-Host`, the client's address in `Forwarded` and `X-Forwarded-For`. Default: none;
+    /// these headers are not sent. The client's own copies are always removed.
     pub public_url: Option<Url>,
-    /// Whether `Cookie` goes to the upstream and `Set-Cookie` comes back from it; not by default.
-    pub cookies: bool,
-    /// How long connecting may take; 5 s by default.
+    /// Whether `Cookie` is forwarded to the upstream and `Set-Cookie` to the client. Default: `false`.
+    pub forward_cookies: bool,
+    /// The time limit for connecting, including the TLS handshake. Default: 5 s.
     pub connect_timeout: Duration,
-    /// How long the upstream may take from the request to the head of its response, connecting included; 5 min by
-    /// default. Then the client gets 504 and the connection to the upstream is closed. A response whose head has arrived
-    /// may take any time. The limit is checked once a second: it is met up to a second late.
+    /// The time limit from the request to the head of the response, connecting included. Default: 5 min.
+    ///
+    /// At the limit the client gets 504 and the connection to the upstream is closed. The limit does not apply to the
+    /// response body. It is checked once a second, so that it takes effect up to one second late.
     pub head_timeout: Duration,
-    /// How many connections the upstream may have; 10,000 by default. At the limit, requests get 503 with `Retry-After`.
-    /// A clone of the settings shares it, and so do all instances that are made of the same settings.
-    pub connections: ConnectionLimit,
-    /// How many unused connections are kept; 64 by default. Beyond that the longest unused one is closed.
-    pub max_idle: usize,
-    /// How long an unused connection stays usable; 4 s by default, less than the 5 s after which common servers
-    /// close it, so that a request seldom meets a connection that is just being closed.
-    pub max_idle_age: Duration,
+    /// The maximum number of open connections. Default: 10,000. At the limit, requests get 503 with `Retry-After`. Clones
+    /// of these settings share the limit, and so do all upstreams that are made from them.
+    pub connection_limit: ConnectionLimit,
+    /// The maximum number of idle connections of one [`HttpUpstream`](crate::HttpUpstream). Default: 64. At the limit, the
+    /// connection that has been idle longest is closed.
+    pub max_idle_connections: usize,
+    /// The time after which an idle connection is no longer used. Default: 4 s, less than the 5 s after which common
+    /// servers close idle connections.
+    pub idle_timeout: Duration,
 }
 
 impl HttpUpstreamSettings {
-    /// The defaults, for an upstream at this address.
-    pub fn new(address: Address) -> Self {
+    /// The default settings for the upstream at `address`.
+    pub fn new(address: UpstreamAddress) -> Self {
         Self {
             address,
             trust: None,
-            identity: IdentityHeader::defaults(),
-            forward: Vec::new(),
+            identity_headers: IdentityHeader::defaults(),
+            forward_headers: Vec::new(),
             public_url: None,
-            cookies: false,
+            forward_cookies: false,
             connect_timeout: Duration::from_secs(5),
             head_timeout: Duration::from_secs(300),
-            connections: ConnectionLimit::new(10_000),
-            max_idle: 64,
-            max_idle_age: Duration::from_secs(4),
+            connection_limit: ConnectionLimit::new(10_000),
+            max_idle_connections: 64,
+            idle_timeout: Duration::from_secs(4),
         }
     }
 }

@@ -8,7 +8,7 @@ use rustls::{
 };
 use rustls_platform_verifier::BuilderVerifierExt as _;
 
-use crate::SettingsError;
+use crate::UpstreamSettingsError;
 
 /// The certificates that an `https` upstream is judged by. Clones share them: make it once, for all workers.
 ///
@@ -22,22 +22,22 @@ impl UpstreamTrust {
     ///
     /// # Errors
     /// When it trusts none, or they cannot be read.
-    pub fn of_machine() -> Result<Self, SettingsError> {
-        Self::new(|builder| builder.with_platform_verifier().map_err(|_| SettingsError::TrustOfMachine))
+    pub fn platform() -> Result<Self, UpstreamSettingsError> {
+        Self::new(|builder| builder.with_platform_verifier().map_err(|_| UpstreamSettingsError::TrustPlatform))
     }
 
     /// Those in a PEM text, and no others: the text of a CA file.
     ///
     /// # Errors
     /// When there is none in it, or one that is not usable.
-    pub fn of_certificates(pem: &[u8]) -> Result<Self, SettingsError> {
+    pub fn from_pem(pem: &[u8]) -> Result<Self, UpstreamSettingsError> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(pem) {
             let added = certificate.ok().and_then(|certificate| roots.add(certificate).ok());
-            added.ok_or(SettingsError::TrustInvalid)?;
+            added.ok_or(UpstreamSettingsError::TrustInvalid)?;
         }
         if roots.is_empty() {
-            return Err(SettingsError::TrustEmpty);
+            return Err(UpstreamSettingsError::TrustEmpty);
         }
         Self::new(|builder| Ok(builder.with_root_certificates(roots)))
     }
@@ -45,11 +45,11 @@ impl UpstreamTrust {
     fn new(
         with_verifier: impl FnOnce(
             ConfigBuilder<ClientConfig, rustls::WantsVerifier>,
-        ) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, SettingsError>,
-    ) -> Result<Self, SettingsError> {
+        ) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, UpstreamSettingsError>,
+    ) -> Result<Self, UpstreamSettingsError> {
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
-            .map_err(|_| SettingsError::TrustOfMachine)?;
+            .map_err(|_| UpstreamSettingsError::TrustPlatform)?;
         let mut config = with_verifier(builder)?.with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self(Arc::new(config)))
@@ -70,10 +70,10 @@ mod tests {
     #[test]
     fn a_text_without_certificates_is_refused() {
         let certificate = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap().cert.pem();
-        assert!(UpstreamTrust::of_certificates(certificate.as_bytes()).is_ok());
-        assert_eq!(UpstreamTrust::of_certificates(b"").err(), Some(SettingsError::TrustEmpty));
-        assert_eq!(UpstreamTrust::of_certificates(b"no PEM").err(), Some(SettingsError::TrustEmpty));
+        assert!(UpstreamTrust::from_pem(certificate.as_bytes()).is_ok());
+        assert_eq!(UpstreamTrust::from_pem(b"").err(), Some(UpstreamSettingsError::TrustEmpty));
+        assert_eq!(UpstreamTrust::from_pem(b"no PEM").err(), Some(UpstreamSettingsError::TrustEmpty));
         let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-        assert_eq!(UpstreamTrust::of_certificates(broken.as_bytes()).err(), Some(SettingsError::TrustInvalid));
+        assert_eq!(UpstreamTrust::from_pem(broken.as_bytes()).err(), Some(UpstreamSettingsError::TrustInvalid));
     }
 }

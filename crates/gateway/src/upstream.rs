@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use tower_service::Service;
 
 use crate::{
-    HttpUpstreamSettings, SettingsError, UpstreamBody,
+    HttpUpstreamSettings, UpstreamBody, UpstreamSettingsError,
     address::Target,
     answer,
     connection_limit::ConnectionLimit,
@@ -35,7 +35,7 @@ use crate::{
 /// What goes over, and what comes back:
 /// - `Authorization`, `Proxy-Authorization`, `DPoP`, hop-by-hop headers (RFC 9110 section 7.6.1), `Expect`, inbound
 ///   copies of the identity headers, headers that speak for the client (`Forwarded`, `X-Real-IP`, `Remote-User` and
-///   those of other proxies, unless [`forward`](HttpUpstreamSettings::forward) lists them), headers that name another
+///   those of other proxies, unless [`forward`](HttpUpstreamSettings::forward_headers) lists them), headers that name another
 ///   path or method (`X-Original-URL`, `X-HTTP-Method-Override` and theirs), and headers with other signs than hyphens in
 ///   their name (`Mcp-Param-*` apart) stay behind, and so do cookies unless allowed;
 /// - the identity headers, `X-Request-Id`, `Via`, and (when set) `Forwarded` and `X-Forwarded-*` are added; a valid
@@ -44,7 +44,7 @@ use crate::{
 ///   passed on. A redirect becomes 502, and headers with addresses of the upstream (`Location`, `Content-Location`,
 ///   `Refresh`, `Alt-Svc`) stay behind;
 /// - an upstream that cannot be reached, shows a wrong certificate or does not answer is a 502, one that is too slow a 504, with a generic
-///   text and a [`RefusalCode`](portcullis_guard::RefusalCode) in the answer's extensions. One that has as many connections
+///   text and a [`RejectionCode`](portcullis_guard::RejectionCode) in the answer's extensions. One that has as many connections
 ///   as it may have is a 503 with `Retry-After`;
 /// - a request is sent again only when not a byte of it was written, because the kept connection that it was meant
 ///   for had been closed.
@@ -54,10 +54,10 @@ pub struct HttpUpstream(Arc<Shared>);
 struct Shared {
     target: Target,
     rules: RequestRules,
-    cookies: bool,
+    forward_cookies: bool,
     connect_timeout: Duration,
     deadlines: Deadlines,
-    connections: ConnectionLimit,
+    connection_limit: ConnectionLimit,
     pool: Arc<Pool>,
 }
 
@@ -91,29 +91,29 @@ impl HttpUpstream {
     /// # Errors
     /// When the address is not usable, it is `https` and there are no certificates to judge it by, or a header may not
     /// carry identity.
-    pub fn new(settings: HttpUpstreamSettings, clock: Arc<dyn Clock>) -> Result<Self, SettingsError> {
+    pub fn new(settings: HttpUpstreamSettings, clock: Arc<dyn Clock>) -> Result<Self, UpstreamSettingsError> {
         let HttpUpstreamSettings {
             address,
             trust,
-            identity,
-            forward,
+            identity_headers,
+            forward_headers,
             public_url,
-            cookies,
+            forward_cookies,
             connect_timeout,
             head_timeout,
-            connections,
-            max_idle,
-            max_idle_age,
+            connection_limit,
+            max_idle_connections,
+            idle_timeout,
         } = settings;
-        let pool = Arc::new(Pool::new(max_idle, max_idle_age, clock));
-        connections.register(&pool);
+        let pool = Arc::new(Pool::new(max_idle_connections, idle_timeout, clock));
+        connection_limit.register(&pool);
         Ok(Self(Arc::new(Shared {
             target: Target::new(address, trust)?,
-            rules: RequestRules::new(identity, forward, public_url.as_ref(), cookies)?,
-            cookies,
+            rules: RequestRules::new(identity_headers, forward_headers, public_url.as_ref(), forward_cookies)?,
+            forward_cookies,
             connect_timeout,
             deadlines: Deadlines::new(head_timeout),
-            connections,
+            connection_limit,
             pool,
         })))
     }
@@ -151,7 +151,7 @@ impl Shared {
         let Head { status, mut headers, .. } = head;
         let body = UpstreamBody::over(link, &self.pool);
         answer::check(status, &headers, &self.target)?;
-        answer::clean(&mut headers, self.cookies);
+        answer::clean(&mut headers, self.forward_cookies);
         let mut response = Response::new(body);
         *response.status_mut() = status;
         *response.headers_mut() = headers;
@@ -159,7 +159,7 @@ impl Shared {
     }
 
     async fn connect(&self) -> Result<Box<Link>, Failure> {
-        let permit = self.connections.acquire().ok_or(Failure::TooManyConnections)?;
+        let permit = self.connection_limit.acquire().ok_or(Failure::TooManyConnections)?;
         let connecting = timeout(self.connect_timeout, stream::connect(&self.target.endpoint));
         let stream = connecting.await.map_err(|_| Failure::ConnectTimeout)??;
         Ok(Box::new(Link::new(stream, permit)))

@@ -8,7 +8,9 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use portcullis_endpoint::{Endpoint, EndpointBody, EndpointLayer, EndpointSettings};
-use portcullis_gateway::{Address, HttpUpstream, HttpUpstreamSettings, IdentityHeader, IdentitySource, UpstreamBody};
+use portcullis_gateway::{
+    HttpUpstream, HttpUpstreamSettings, IdentityHeader, IdentitySource, UpstreamAddress, UpstreamBody,
+};
 use portcullis_guard::{
     Authentication, Decision, DecisionSink, Guard, GuardBody, GuardLayer, GuardSettings, Peer, ProtectedResource,
 };
@@ -70,9 +72,9 @@ async fn bench() -> Bench {
     let endpoint = EndpointLayer::new(EndpointSettings::new(resource.clone(), sessions)).unwrap();
 
     let url = Url::parse(&format!("http://{}/mcp", listener.local_addr().unwrap())).unwrap();
-    let mut settings = HttpUpstreamSettings::new(Address::Tcp(url));
+    let mut settings = HttpUpstreamSettings::new(UpstreamAddress::Tcp(url));
     let email = IdentitySource::Claim("email".into());
-    settings.identity.push(IdentityHeader::new("x-email".parse().unwrap(), email));
+    settings.identity_headers.push(IdentityHeader::new("x-email".parse().unwrap(), email));
     settings.public_url = Some(Url::parse(TestIssuer::RESOURCE).unwrap());
     let upstream = HttpUpstream::new(settings, clock).unwrap();
 

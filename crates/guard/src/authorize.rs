@@ -3,14 +3,14 @@ use portcullis_metadata::Scopes;
 use portcullis_verifier::Principal;
 
 use crate::{
-    ClaimRule, ClaimUnmet, ClaimsJudged, RouteRule, ScopeImplications, ScopeJudge,
+    ClaimDenial, ClaimDenials, ClaimRule, RouteRule, ScopeEnforcer, ScopeImplications,
     path_glob::{AmbiguousPath, PlainPath},
 };
 
 /// What requests need: claims, and scopes by route.
 pub(crate) struct Rules {
     pub(crate) required: Scopes,
-    pub(crate) judged_by: ScopeJudge,
+    pub(crate) judged_by: ScopeEnforcer,
     pub(crate) implications: ScopeImplications,
     pub(crate) claims: Vec<ClaimRule>,
     pub(crate) routes: Vec<RouteRule>,
@@ -19,7 +19,7 @@ pub(crate) struct Rules {
 /// A principal may do what it asks for.
 pub(crate) struct Authorized {
     /// Why a rule would have refused it that only reports.
-    pub(crate) spared: Option<ClaimUnmet>,
+    pub(crate) report_only_denial: Option<ClaimDenial>,
 }
 
 /// Why a principal may not do what it asks for.
@@ -28,7 +28,7 @@ pub(crate) enum NotAuthorized {
     /// No rule can judge the path.
     AmbiguousPath,
     /// Its claims are not what they have to be.
-    Claims(ClaimUnmet),
+    Claims(ClaimDenial),
     /// Scopes are missing; `needed` is all that the request needs.
     Scopes { needed: Scopes },
 }
@@ -42,17 +42,19 @@ impl Rules {
         path: &str,
         principal: &Principal,
     ) -> Result<Authorized, NotAuthorized> {
-        let mut claims = ClaimsJudged::default();
-        claims.judge(&self.claims, principal);
-        match claims.refused {
+        let mut claims = ClaimDenials::default();
+        claims.evaluate(&self.claims, principal);
+        match claims.enforced {
             Some(unmet) => Err(NotAuthorized::Claims(unmet)),
-            None => self.judge_scopes(method, path, principal.scopes()).map(|()| Authorized { spared: claims.spared }),
+            None => self
+                .judge_scopes(method, path, principal.scopes())
+                .map(|()| Authorized { report_only_denial: claims.report_only }),
         }
     }
 
     fn judge_scopes(&self, method: &Method, path: &str, granted: &Scopes) -> Result<(), NotAuthorized> {
         let covers = |needed| self.implications.covers(granted, needed);
-        let enough = self.judged_by == ScopeJudge::Inner || covers(&self.required);
+        let enough = self.judged_by == ScopeEnforcer::Inner || covers(&self.required);
         if self.routes.is_empty() {
             return if enough { Ok(()) } else { Err(NotAuthorized::Scopes { needed: self.required.clone() }) };
         }

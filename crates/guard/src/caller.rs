@@ -10,7 +10,7 @@ use crate::{Operation, RequestId};
 /// Who calls: the one thing that the guard puts into the extensions of a request that it hands on.
 ///
 /// Only the guard makes it, so that whoever finds one knows that the request was judged. The token cannot be read from
-/// it. Clones share what is [reported](Self::report_operation) through them.
+/// it. Clones share what is [reported](Self::record_operation) through them.
 #[derive(Clone, Debug)]
 pub struct Caller(Arc<Shared>);
 
@@ -21,7 +21,7 @@ struct Shared {
     request_id: RequestId,
     client_address: Option<IpAddr>,
     operation: OnceLock<Operation>,
-    spared: OnceLock<&'static str>,
+    report_only_denial: OnceLock<&'static str>,
 }
 
 impl Caller {
@@ -31,16 +31,17 @@ impl Caller {
         request_id: RequestId,
         client_address: Option<IpAddr>,
     ) -> Self {
-        let (operation, spared) = (OnceLock::new(), OnceLock::new());
-        Self(Arc::new(Shared { verified, held_token, request_id, client_address, operation, spared }))
+        let (operation, report_only_denial) = (OnceLock::new(), OnceLock::new());
+        Self(Arc::new(Shared { verified, held_token, request_id, client_address, operation, report_only_denial }))
     }
 
-    /// Whom the token speaks for; `None` only where authentication is [off](crate::Authentication::Off).
+    /// Whom the token speaks for; `None` only where authentication is [off](crate::Authentication::Off) or the path is
+    /// [public](crate::GuardSettings::public_paths).
     pub fn principal(&self) -> Option<&Principal> {
         self.verified().map(VerifiedToken::principal)
     }
 
-    /// The evidence that the token was verified; `None` only where authentication is off.
+    /// The evidence that the token was verified; `None` where there is no [principal](Self::principal).
     pub fn verified(&self) -> Option<&VerifiedToken> {
         self.0.verified.as_ref()
     }
@@ -56,7 +57,7 @@ impl Caller {
         &self.0.request_id
     }
 
-    /// The client's address, as in [`Decision::peer`](crate::Decision::peer): behind a
+    /// The client's address, as in [`Decision::client_address`](crate::Decision::client_address): behind a
     /// [trusted proxy](crate::TrustedProxies), the address that the proxy was called from. `None` where the server set no
     /// [`Peer`].
     pub fn client_address(&self) -> Option<IpAddr> {
@@ -65,22 +66,22 @@ impl Caller {
 
     /// Tells the guard's [`Decision`](crate::Decision) what the request is about, once whoever stands behind the guard
     /// knows. The first report counts.
-    pub fn report_operation(&self, operation: Operation) {
+    pub fn record_operation(&self, operation: Operation) {
         self.0.operation.get_or_init(|| operation);
     }
 
     /// Tells the guard's [`Decision`](crate::Decision) that a rule that only reports would have refused the request, and
     /// the code that it would have had. The first report counts.
-    pub fn report_spared(&self, code: &'static str) {
-        self.0.spared.get_or_init(|| code);
+    pub fn record_report_only_denial(&self, code: &'static str) {
+        self.0.report_only_denial.get_or_init(|| code);
     }
 
     pub(crate) fn operation(&self) -> Option<&Operation> {
         self.0.operation.get()
     }
 
-    pub(crate) fn spared(&self) -> Option<&'static str> {
-        self.0.spared.get().copied()
+    pub(crate) fn report_only_denial(&self) -> Option<&'static str> {
+        self.0.report_only_denial.get().copied()
     }
 }
 
@@ -92,4 +93,4 @@ pub struct Peer(pub SocketAddr);
 /// The reason code of a refusal that an inner service made: a response extension that the guard takes off and
 /// reports in its [`Decision`](crate::Decision). It never reaches the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RefusalCode(pub &'static str);
+pub struct RejectionCode(pub &'static str);

@@ -55,14 +55,14 @@ impl ClaimRuleError {
 /// How claims fall short of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ClaimUnmet {
+pub enum ClaimDenial {
     /// The claim is not there, or `null`.
     Missing,
     /// The claim is not as wanted.
     Mismatch,
 }
 
-impl ClaimUnmet {
+impl ClaimDenial {
     /// The stable reason code.
     pub const fn code(self) -> &'static str {
         match self {
@@ -72,13 +72,14 @@ impl ClaimUnmet {
     }
 }
 
-/// What rules say of a principal: the first that refuses it, and the first that only reports that it would.
+/// The result of evaluating claim rules: the first denial by an enforced rule, and the first by a report-only rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ClaimsJudged {
-    /// Why the request is refused.
-    pub refused: Option<ClaimUnmet>,
-    /// Why it would be, if that rule did not only report.
-    pub spared: Option<ClaimUnmet>,
+#[non_exhaustive]
+pub struct ClaimDenials {
+    /// The first denial by an enforced rule. The request must be rejected.
+    pub enforced: Option<ClaimDenial>,
+    /// The first denial by a report-only rule. The request is not rejected for it.
+    pub report_only: Option<ClaimDenial>,
 }
 
 impl ClaimRule {
@@ -118,24 +119,24 @@ impl ClaimRule {
     ///
     /// # Errors
     /// When they are not.
-    pub fn judge(&self, principal: &Principal) -> Result<(), ClaimUnmet> {
-        let value = principal.claim(&self.claim).filter(|value| !value.is_null()).ok_or(ClaimUnmet::Missing)?;
+    pub fn check(&self, principal: &Principal) -> Result<(), ClaimDenial> {
+        let value = principal.claim(&self.claim).filter(|value| !value.is_null()).ok_or(ClaimDenial::Missing)?;
         let is_met = match value {
             Value::Array(values) => values.iter().any(|value| self.test.is_met_by(value)),
             value => self.test.is_met_by(value),
         };
-        if is_met { Ok(()) } else { Err(ClaimUnmet::Mismatch) }
+        if is_met { Ok(()) } else { Err(ClaimDenial::Mismatch) }
     }
 }
 
-impl ClaimsJudged {
-    /// Judges more rules: each has to be met.
-    pub fn judge(&mut self, rules: &[ClaimRule], principal: &Principal) {
+impl ClaimDenials {
+    /// Evaluates more rules. Each rule must be met.
+    pub fn evaluate(&mut self, rules: &[ClaimRule], principal: &Principal) {
         for rule in rules {
-            let Err(unmet) = rule.judge(principal) else { continue };
+            let Err(unmet) = rule.check(principal) else { continue };
             let report_only = rule.report_only;
             tracing::debug!(claim = &*rule.claim, deny.code = unmet.code(), report_only, "claim rule");
-            let first = if report_only { &mut self.spared } else { &mut self.refused };
+            let first = if report_only { &mut self.report_only } else { &mut self.enforced };
             first.get_or_insert(unmet);
         }
     }

@@ -30,9 +30,9 @@ pub enum ProxyHeader {
 /// A text is no address and no network such as `10.0.0.0/8`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no address and no network such as `10.0.0.0/8`")]
-pub struct NetworkError(String);
+pub struct TrustedProxyError(String);
 
-impl NetworkError {
+impl TrustedProxyError {
     /// The stable code.
     pub const fn code(&self) -> &'static str {
         "settings.network"
@@ -44,9 +44,12 @@ impl TrustedProxies {
     ///
     /// # Errors
     /// When a text is neither.
-    pub fn new<'a>(networks: impl IntoIterator<Item = &'a str>, header: ProxyHeader) -> Result<Self, NetworkError> {
+    pub fn new<'a>(
+        networks: impl IntoIterator<Item = &'a str>,
+        header: ProxyHeader,
+    ) -> Result<Self, TrustedProxyError> {
         let parse = |text: &str| text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
-        let networks = networks.into_iter().map(|text| parse(text).map_err(|_| NetworkError(text.to_owned())));
+        let networks = networks.into_iter().map(|text| parse(text).map_err(|_| TrustedProxyError(text.to_owned())));
         Ok(Self { networks: networks.collect::<Result<_, _>>()?, header })
     }
 
@@ -191,11 +194,11 @@ mod tests {
         for good in ["10.0.0.0/8", "10.1.2.3", "::1", "2001:db8::/32"] {
             assert!(TrustedProxies::new([good], ProxyHeader::default()).is_ok(), "{good}");
         }
-        assert_eq!(NetworkError(String::new()).code(), "settings.network");
+        assert_eq!(TrustedProxyError(String::new()).code(), "settings.network");
         for bad in ["", "10.0.0.0/33", "example.com", "10.0.0"] {
             assert_eq!(
                 TrustedProxies::new([bad], ProxyHeader::default()).unwrap_err(),
-                NetworkError(bad.to_owned()),
+                TrustedProxyError(bad.to_owned()),
                 "{bad}"
             );
         }

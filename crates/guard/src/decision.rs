@@ -10,6 +10,7 @@ use crate::{Caller, Operation, Peer, ProtectedResource, RequestId};
 ///
 /// It holds neither the query nor any header nor the token.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Decision<'a> {
     /// The correlation id, the same that the client got in `X-Request-Id`.
     pub request_id: &'a RequestId,
@@ -25,18 +26,45 @@ pub struct Decision<'a> {
     /// Why the request was refused, as a stable code; `None` when it was not.
     pub code: Option<&'static str>,
     /// The code of a rule that only reports, and would have refused the request.
-    pub spared: Option<&'static str>,
+    pub report_only_denial: Option<&'static str>,
     /// What the request is about, where the service behind the guard read its body and said.
     pub operation: Option<&'a Operation>,
     /// Whom the token speaks for, where one was verified; also when the request was then refused.
     pub principal: Option<&'a Principal>,
     /// The client's address, where the server set [`Peer`]: the connection's other end or, where that is one of the
     /// [trusted proxies](crate::TrustedProxies), whom it was called by.
-    pub peer: Option<IpAddr>,
+    pub client_address: Option<IpAddr>,
     /// The resource that was asked for.
     pub resource: &'a ResourceUri,
     /// From the request's arrival at the guard to the head of the answer.
     pub latency: Duration,
+}
+
+impl<'a> Decision<'a> {
+    /// A decision about a request that was admitted and answered with `status`, for tests of a [`DecisionSink`]. All
+    /// optional fields are `None` and the latency is zero.
+    pub fn new(
+        request_id: &'a RequestId,
+        time: UnixTime,
+        (method, path): (&'a Method, &'a str),
+        status: StatusCode,
+        resource: &'a ResourceUri,
+    ) -> Self {
+        Self {
+            request_id,
+            time,
+            method,
+            path,
+            status,
+            code: None,
+            report_only_denial: None,
+            operation: None,
+            principal: None,
+            client_address: None,
+            resource,
+            latency: Duration::ZERO,
+        }
+    }
 }
 
 /// Takes each [`Decision`]: an access log, an audit trail, metrics.
@@ -60,7 +88,7 @@ impl DecisionSink for TracingSink {
             resource = decision.resource.as_str(),
             status = decision.status.as_u16(),
             deny.code = decision.code,
-            spared.code = decision.spared,
+            spared.code = decision.report_only_denial,
             operation = decision.operation.map(Operation::name).map(EscapedText).map(display),
             operation.target = decision.operation.and_then(Operation::target).map(EscapedText).map(display),
             token.issuer = decision.principal.map(|principal| principal.issuer().as_str()),
@@ -81,7 +109,7 @@ pub(crate) struct Report {
     started: Duration,
     method: Method,
     path: Option<PathAndQuery>,
-    peer: Option<IpAddr>,
+    client_address: Option<IpAddr>,
     who: Who,
     told: bool,
 }
@@ -103,7 +131,7 @@ impl Report {
             started: resource.clock.monotonic(),
             method: request.method().clone(),
             path: request.uri().path_and_query().cloned(),
-            peer: request
+            client_address: request
                 .extensions()
                 .get()
                 .map(|Peer(peer)| resource.trusted_proxies.client(*peer, request.headers())),
@@ -125,8 +153,8 @@ impl Report {
         &self.request_id
     }
 
-    pub(crate) fn peer(&self) -> Option<IpAddr> {
-        self.peer
+    pub(crate) fn client_address(&self) -> Option<IpAddr> {
+        self.client_address
     }
 
     pub(crate) fn refused(&mut self, verified: VerifiedToken) {
@@ -153,10 +181,10 @@ impl Report {
             path: self.path.as_ref().map_or("", PathAndQuery::path),
             status,
             code,
-            spared: caller.and_then(Caller::spared),
+            report_only_denial: caller.and_then(Caller::report_only_denial),
             operation: caller.and_then(Caller::operation),
             principal,
-            peer: self.peer,
+            client_address: self.client_address,
             resource: self.resource.resource(),
             latency: self.resource.clock.monotonic().saturating_sub(self.started),
         });
@@ -167,7 +195,7 @@ impl Drop for Report {
     fn drop(&mut self) {
         let (status, code) = if std::thread::panicking() {
             (StatusCode::INTERNAL_SERVER_ERROR, "inner.panicked")
-        } else if self.resource.is_cut_off() {
+        } else if self.resource.is_shutting_down() {
             (StatusCode::SERVICE_UNAVAILABLE, "server.shutdown")
         } else {
             (StatusCode::from_u16(CLIENT_GONE).unwrap_or(StatusCode::REQUEST_TIMEOUT), "client.gone")

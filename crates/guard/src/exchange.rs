@@ -1,14 +1,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode,
-    header::{AUTHORIZATION, CONTENT_TYPE},
-};
+use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode, header::AUTHORIZATION};
+use portcullis_metadata::is_event_stream;
 use portcullis_verifier::{HeldToken, VerifiedToken};
 
 use crate::{
-    Authentication, Caller, ClaimUnmet, GuardBody, ProtectedResource, RefusalCode, RequestId,
+    Authentication, Caller, ClaimDenial, GuardBody, ProtectedResource, RejectionCode, RequestId,
     bearer::Presented,
     cors::{self, Reader},
     decision::Report,
@@ -44,7 +42,7 @@ impl Exchange {
 
     /// What the guard reads of a request.
     pub(crate) fn head<'a, B>(&self, request: &'a Request<B>) -> Head<'a> {
-        Head::new(request, self.report.peer())
+        Head::new(request, self.report.client_address())
     }
 
     /// Makes a request ready for the inner service.
@@ -52,7 +50,7 @@ impl Exchange {
         &mut self,
         request: &mut Request<B>,
         verified: Option<VerifiedToken>,
-        spared: Option<ClaimUnmet>,
+        report_only_denial: Option<ClaimDenial>,
         permit: Option<Permit>,
     ) {
         self.permit = permit;
@@ -62,9 +60,9 @@ impl Exchange {
         headers.remove(AUTHORIZATION);
         headers.remove(DPOP);
         headers.insert(X_REQUEST_ID, request_id.to_header_value());
-        let caller = Caller::new(verified, held_token, request_id, self.report.peer());
-        if let Some(unmet) = spared {
-            caller.report_spared(unmet.code());
+        let caller = Caller::new(verified, held_token, request_id, self.report.client_address());
+        if let Some(unmet) = report_only_denial {
+            caller.record_report_only_denial(unmet.code());
         }
         request.extensions_mut().insert(caller.clone());
         self.report.admitted(caller);
@@ -111,12 +109,14 @@ impl Exchange {
             Some(permit) if is_event_stream(response.headers()) => match permit.into_stream() {
                 Ok(permit) => Some(permit),
                 Err((permit, _)) if self.report.method() == Method::POST => Some(permit),
-                Err((_, limited)) => return self.refuse(&Refusal::Limited { code: "limit.streams", limited }, None),
+                Err((_, limited)) => {
+                    return self.refuse(&Refusal::LimitExceeded { code: "limit.streams", limited }, None);
+                }
             },
             permit => permit,
         };
         let mut response = response.map(|body| GuardBody::inner(body, permit));
-        let code = response.extensions_mut().remove::<RefusalCode>();
+        let code = response.extensions_mut().remove::<RejectionCode>();
         cors::strip(response.headers_mut());
         self.decorate(response.headers_mut());
         self.report.tell(response.status(), code.map(|code| code.0));
@@ -132,13 +132,4 @@ impl Exchange {
         self.resource().cors.decorate(&self.reader, headers);
         headers.insert(X_REQUEST_ID, self.request_id().to_header_value());
     }
-}
-
-/// Whether a response's body is an event stream (WHATWG HTML section 9.2), which may stay open for long.
-fn is_event_stream(headers: &HeaderMap) -> bool {
-    let essence = |value: &HeaderValue| {
-        let end = value.as_bytes().iter().position(|byte| *byte == b';').unwrap_or(value.len());
-        value.as_bytes()[..end].trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
-    };
-    headers.get_all(CONTENT_TYPE).iter().any(essence)
 }

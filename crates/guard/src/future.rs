@@ -19,7 +19,7 @@ pin_project! {
     /// The answer of a [`Guard`](crate::Guard) to come.
     ///
     /// Dropped early, it reports the request as `client.gone`, or as `server.shutdown` where the resource was
-    /// [cut off](crate::ProtectedResource::cut_off).
+    /// [cut off](crate::ProtectedResource::mark_shutting_down).
     pub struct GuardFuture<S, B, RB>
     where
         S: Service<Request<B>>,
@@ -112,8 +112,8 @@ where
 {
     let Held { mut service, mut request } = held;
     match judge_verified(exchange.resource(), exchange.head(&request), verified) {
-        Admission::Admit { verified, spared, permit } => {
-            exchange.admit(&mut request, Some(verified), spared, permit);
+        Admission::Admit { verified, report_only_denial, permit } => {
+            exchange.admit(&mut request, Some(verified), report_only_denial, permit);
             State::Inner { future: service.call(request) }
         }
         Admission::Refuse(refusal, verified) => State::Answer { response: Some(exchange.refuse(&refusal, verified)) },

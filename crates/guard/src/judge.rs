@@ -2,17 +2,16 @@ use std::{net::IpAddr, sync::Arc};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, Uri, Version};
-use portcullis_metadata::AccessToken;
+use portcullis_metadata::{AccessToken, has_access_token_parameter};
 use portcullis_verifier::{VerifiedToken, Verifier, VerifyError};
 
 use crate::{
-    Authentication, ClaimUnmet, Limited, ProtectedResource,
+    Authentication, ClaimDenial, LimitExceeded, ProtectedResource,
     authorize::{Authorized, NotAuthorized},
     bearer::Presented,
     cors,
+    document::Outcome,
     limit::Permit,
-    metadata::Outcome,
-    query,
     respond::Refusal,
 };
 
@@ -40,7 +39,7 @@ impl<'a> Head<'a> {
 
 /// What to do with a request.
 pub(crate) enum Judgement {
-    /// Hand it on without a token: authentication is off.
+    /// Hand it on without a token: authentication is off, or the path is public.
     AdmitAnyone,
     /// Its token is known.
     Judged(Admission),
@@ -54,9 +53,9 @@ pub(crate) enum Judgement {
 
 /// What to do with a request whose token was judged.
 pub(crate) enum Admission {
-    /// Hand it on; `spared` says why a rule would have refused it that only reports, and `permit` counts it while it is in
+    /// Hand it on; `report_only_denial` says why a rule would have refused it that only reports, and `permit` counts it while it is in
     /// progress, where that is limited.
-    Admit { verified: VerifiedToken, spared: Option<ClaimUnmet>, permit: Option<Permit> },
+    Admit { verified: VerifiedToken, report_only_denial: Option<ClaimDenial>, permit: Option<Permit> },
     /// Refuse it, although the token may be good.
     Refuse(Refusal, Option<VerifiedToken>),
 }
@@ -72,14 +71,16 @@ pub(crate) fn judge(resource: &ProtectedResource, head: Head<'_>) -> Judgement {
     if cors::is_preflight(head.method, head.headers) {
         return Judgement::Answer(resource.cors.preflight(head.headers));
     }
-    if let Some(limiter) = &resource.limits.address
+    if let Some(limiter) = &resource.limits.per_address
         && let Err(limited) = limiter.check_address(head.client)
     {
-        return Judgement::Refuse(Refusal::Limited { code: "limit.address", limited });
+        return Judgement::Refuse(Refusal::LimitExceeded { code: "limit.address", limited });
     }
-    let token_in_query = query::has_access_token(head.uri.query());
-    let Authentication::Required(verifier) = &resource.authentication else {
-        return if token_in_query { Judgement::Refuse(Refusal::QueryTokenBeside) } else { Judgement::AdmitAnyone };
+    let token_in_query = has_token_in_query(head.uri);
+    let verifier = match &resource.authentication {
+        Authentication::Required(verifier) if !resource.is_public(head.uri.path()) => verifier,
+        _ if token_in_query => return Judgement::Refuse(Refusal::QueryTokenBeside),
+        _ => return Judgement::AdmitAnyone,
     };
     let presented = Presented::read(head.headers);
     // A token that was accepted before needs no second look at its form.
@@ -101,7 +102,7 @@ pub(crate) fn judge_verified(
 ) -> Admission {
     let refusal = match verified {
         Ok(verified) => return authorize(resource, head, verified),
-        Err(_) if query::has_access_token(head.uri.query()) => Refusal::QueryToken,
+        Err(_) if has_token_in_query(head.uri) => Refusal::QueryToken,
         Err(error) if error.is_unavailable() => {
             Refusal::Unavailable { code: error.code(), retry_after: error.retry_after() }
         }
@@ -121,18 +122,18 @@ fn judge_metadata(resource: &ProtectedResource, head: Head<'_>) -> Judgement {
 }
 
 fn authorize(resource: &ProtectedResource, head: Head<'_>, verified: VerifiedToken) -> Admission {
-    if query::has_access_token(head.uri.query()) {
+    if has_token_in_query(head.uri) {
         return Admission::Refuse(Refusal::QueryTokenBeside, Some(verified));
     }
-    if let Some(limiter) = &resource.limits.principal
+    if let Some(limiter) = &resource.limits.per_principal
         && let Err(limited) = limiter.check_principal(Some(verified.principal()))
     {
-        return Admission::Refuse(Refusal::Limited { code: "limit.principal", limited }, Some(verified));
+        return Admission::Refuse(Refusal::LimitExceeded { code: "limit.principal", limited }, Some(verified));
     }
     let refusal = match resource.rules.judge(head.method, head.uri.path(), verified.principal()) {
-        Ok(Authorized { spared }) => match start(resource, &verified) {
-            Ok(permit) => return Admission::Admit { verified, spared, permit },
-            Err(limited) => Refusal::Limited { code: "limit.in_flight", limited },
+        Ok(Authorized { report_only_denial }) => match start(resource, &verified) {
+            Ok(permit) => return Admission::Admit { verified, report_only_denial, permit },
+            Err(limited) => Refusal::LimitExceeded { code: "limit.in_flight", limited },
         },
         Err(NotAuthorized::Claims(unmet)) => Refusal::Claims(unmet),
         Err(NotAuthorized::AmbiguousPath) => Refusal::AmbiguousPath,
@@ -144,7 +145,11 @@ fn authorize(resource: &ProtectedResource, head: Head<'_>, verified: VerifiedTok
 }
 
 /// Counts a request as in progress, where that is limited.
-fn start(resource: &ProtectedResource, verified: &VerifiedToken) -> Result<Option<Permit>, Limited> {
-    let limiter = resource.limits.in_progress.as_ref();
+fn start(resource: &ProtectedResource, verified: &VerifiedToken) -> Result<Option<Permit>, LimitExceeded> {
+    let limiter = resource.limits.in_flight.as_ref();
     limiter.map(|limiter| limiter.start_request(verified.principal())).transpose()
+}
+
+fn has_token_in_query(uri: &Uri) -> bool {
+    uri.query().is_some_and(has_access_token_parameter)
 }

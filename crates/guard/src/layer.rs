@@ -25,6 +25,11 @@ impl GuardLayer {
     pub fn new(resource: Arc<ProtectedResource>) -> Self {
         Self { resource }
     }
+
+    /// The protected resource.
+    pub fn resource(&self) -> &Arc<ProtectedResource> {
+        &self.resource
+    }
 }
 
 impl<S> Layer<S> for GuardLayer {
@@ -62,8 +67,8 @@ where
                 exchange.admit(&mut request, None, None, None);
                 GuardFuture::inner(exchange, self.inner.call(request))
             }
-            Judgement::Judged(Admission::Admit { verified, spared, permit }) => {
-                exchange.admit(&mut request, Some(verified), spared, permit);
+            Judgement::Judged(Admission::Admit { verified, report_only_denial, permit }) => {
+                exchange.admit(&mut request, Some(verified), report_only_denial, permit);
                 GuardFuture::inner(exchange, self.inner.call(request))
             }
             Judgement::Judged(Admission::Refuse(refusal, verified)) => {

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use governor::{Quota, RateLimiter, clock::Clock as _, middleware::NoOpMiddleware};
+use governor::{Quota, clock::Clock as _, middleware::NoOpMiddleware};
 use portcullis_metadata::Clock;
 use portcullis_verifier::Principal;
 
@@ -79,8 +79,8 @@ impl Rate {
 /// Newcomers that even so find no room share a few common counts: many addresses neither push out what others have used
 /// up, nor make the table grow, and the limit holds. A check allocates nothing but for newcomers, and waits for nothing
 /// but the lock of a part of the table.
-pub struct Limiter {
-    counts: RateLimiter<Key, Table, Time, NoOpMiddleware<Duration>>,
+pub struct RateLimiter {
+    counts: governor::RateLimiter<Key, Table, Time, NoOpMiddleware<Duration>>,
     /// Of addresses. Its key is this limiter's own, so that nobody can choose whose count is theirs.
     hasher: RandomState,
 }
@@ -90,19 +90,22 @@ const EVERYBODY: Key = 0;
 
 /// A request came before its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limited {
+pub struct LimitExceeded {
     /// When the next one may come.
     pub retry_after: Duration,
 }
 
-impl Limiter {
+impl RateLimiter {
     /// How many are counted apart by default.
     pub const DEFAULT_CAPACITY: usize = 100_000;
 
     /// A limiter that counts so many apart, about 40 bytes each.
     pub fn new(rate: Rate, capacity: usize, clock: Arc<dyn Clock>) -> Arc<Self> {
         let table = Table::new(capacity, Arc::clone(&clock));
-        Arc::new(Self { counts: RateLimiter::new(rate.quota(), table, Time(clock)), hasher: RandomState::new() })
+        Arc::new(Self {
+            counts: governor::RateLimiter::new(rate.quota(), table, Time(clock)),
+            hasher: RandomState::new(),
+        })
     }
 
     /// Counts a request from this address. Of an IPv6 address the first 64 bits count, since a client may have all of
@@ -110,7 +113,7 @@ impl Limiter {
     ///
     /// # Errors
     /// When it has to wait.
-    pub fn check_address(&self, address: Option<IpAddr>) -> Result<(), Limited> {
+    pub fn check_address(&self, address: Option<IpAddr>) -> Result<(), LimitExceeded> {
         // IPv4 addresses are those IPv6 ones that they are written as, which end in more than zeros.
         let network = match address.map(|address| address.to_canonical()) {
             Some(IpAddr::V4(address)) => u128::from(address.to_ipv6_mapped()),
@@ -125,27 +128,27 @@ impl Limiter {
     ///
     /// # Errors
     /// When it has to wait.
-    pub fn check_principal(&self, principal: Option<&Principal>) -> Result<(), Limited> {
+    pub fn check_principal(&self, principal: Option<&Principal>) -> Result<(), LimitExceeded> {
         self.check(principal.map_or(EVERYBODY, Principal::counts_as))
     }
 
-    fn check(&self, whose: Key) -> Result<(), Limited> {
+    fn check(&self, whose: Key) -> Result<(), LimitExceeded> {
         self.counts
             .check_key(&whose)
-            .map_err(|until| Limited { retry_after: until.wait_time_from(self.counts.clock().now()) })
+            .map_err(|until| LimitExceeded { retry_after: until.wait_time_from(self.counts.clock().now()) })
     }
 }
 
-impl Limited {
+impl LimitExceeded {
     /// The wait as `Retry-After` tells it: whole seconds, rounded up, at least one.
     pub fn retry_after_secs(self) -> u64 {
         whole_seconds(self.retry_after)
     }
 }
 
-impl fmt::Debug for Limiter {
+impl fmt::Debug for RateLimiter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Limiter").finish_non_exhaustive()
+        f.debug_struct("RateLimiter").finish_non_exhaustive()
     }
 }
 
@@ -159,13 +162,15 @@ impl governor::clock::Clock for Time {
     }
 }
 
-/// The limits of a resource that the guard keeps.
+/// The limits that the guard enforces for a resource. Default: none.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct GuardLimits {
-    /// By the client's address, before its token is looked at. Documents and preflights do not count. Default: none.
-    pub address: Option<Arc<Limiter>>,
-    /// By principal, once its token is verified, whether it may do what it asks for or not. Default: none.
-    pub principal: Option<Arc<Limiter>>,
-    /// By principal, how many requests and event streams are in progress at once. Default: none.
-    pub in_progress: Option<Arc<ConcurrencyLimiter>>,
+    /// The rate per client address, checked before the token is read. Metadata requests and preflights do not count.
+    /// Default: none.
+    pub per_address: Option<Arc<RateLimiter>>,
+    /// The rate per principal, checked after the token is verified. Rejected requests count too. Default: none.
+    pub per_principal: Option<Arc<RateLimiter>>,
+    /// The number of requests and event streams that one principal has in progress. Default: none.
+    pub in_flight: Option<Arc<ConcurrencyLimiter>>,
 }

@@ -4,7 +4,7 @@
 /// tool, prompt or resource that it names.
 ///
 /// It is for logs and counters: texts from a client, each cut at [`MAX_BYTES`](Self::MAX_BYTES), at most
-/// [`MAX_FURTHER`](Self::MAX_FURTHER) of them beside the first.
+/// [`MAX_ADDITIONAL_TARGETS`](Self::MAX_ADDITIONAL_TARGETS) of them beside the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation {
     /// Both texts, so that a request costs one allocation.
@@ -12,12 +12,12 @@ pub struct Operation {
     /// Where the target begins.
     split: Option<usize>,
     /// Nearly always absent.
-    further: Option<Box<Further>>,
+    additional: Option<Box<AdditionalTargets>>,
 }
 
 /// What an operation acts on beside its target.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Further {
+struct AdditionalTargets {
     targets: Vec<Box<str>>,
     count: usize,
 }
@@ -26,7 +26,7 @@ impl Operation {
     /// How much of each text is kept, in bytes.
     pub const MAX_BYTES: usize = 1024;
     /// How many targets are kept beside the first; the others are counted.
-    pub const MAX_FURTHER: usize = 15;
+    pub const MAX_ADDITIONAL_TARGETS: usize = 15;
 
     /// An operation, and what it acts on, where it names something.
     pub fn new(name: &str, target: Option<&str>) -> Self {
@@ -34,20 +34,20 @@ impl Operation {
         let mut text = String::with_capacity(name.len() + target.map_or(0, str::len));
         text.push_str(name);
         text.push_str(target.unwrap_or_default());
-        Self { text: text.into(), split: target.map(|_| name.len()), further: None }
+        Self { text: text.into(), split: target.map(|_| name.len()), additional: None }
     }
 
     /// The same, with what it acts on beside its target.
     #[must_use]
-    pub fn with_further<T: AsRef<str>>(mut self, targets: impl Iterator<Item = T>) -> Self {
-        let mut further = Further { targets: Vec::new(), count: 0 };
+    pub fn with_additional_targets<T: AsRef<str>>(mut self, targets: impl Iterator<Item = T>) -> Self {
+        let mut additional = AdditionalTargets { targets: Vec::new(), count: 0 };
         for target in targets {
-            if further.targets.len() < Self::MAX_FURTHER {
-                further.targets.push(cut(target.as_ref()).into());
+            if additional.targets.len() < Self::MAX_ADDITIONAL_TARGETS {
+                additional.targets.push(cut(target.as_ref()).into());
             }
-            further.count += 1;
+            additional.count += 1;
         }
-        self.further = (further.count > 0).then(|| Box::new(further));
+        self.additional = (additional.count > 0).then(|| Box::new(additional));
         self
     }
 
@@ -62,13 +62,13 @@ impl Operation {
     }
 
     /// What it acts on beside its [target](Self::target), as far as it is kept.
-    pub fn further_targets(&self) -> impl Iterator<Item = &str> {
-        self.further.iter().flat_map(|further| &further.targets).map(|target| &**target)
+    pub fn additional_targets(&self) -> impl Iterator<Item = &str> {
+        self.additional.iter().flat_map(|additional| &additional.targets).map(|target| &**target)
     }
 
     /// How many things it acts on.
     pub fn target_count(&self) -> usize {
-        usize::from(self.split.is_some()) + self.further.as_ref().map_or(0, |further| further.count)
+        usize::from(self.split.is_some()) + self.additional.as_ref().map_or(0, |additional| additional.count)
     }
 }
 
@@ -97,16 +97,16 @@ mod tests {
 
     /// J4: what an operation acts on beside its target is kept up to a bound, and counted beyond it.
     #[test]
-    fn further_targets_are_kept_and_counted() {
+    fn additional_targets_are_kept_and_counted() {
         let plain = Operation::new("tools/call", Some("add"));
-        assert_eq!((plain.further_targets().count(), plain.target_count()), (0, 1));
-        assert_eq!(plain.clone().with_further(std::iter::empty::<&str>()), plain);
+        assert_eq!((plain.additional_targets().count(), plain.target_count()), (0, 1));
+        assert_eq!(plain.clone().with_additional_targets(std::iter::empty::<&str>()), plain);
         assert_eq!(Operation::new("ping", None).target_count(), 0);
-        let several = plain.with_further(["a", "b"].iter());
-        assert_eq!((several.further_targets().collect::<Vec<_>>(), several.target_count()), (vec!["a", "b"], 3));
+        let several = plain.with_additional_targets(["a", "b"].iter());
+        assert_eq!((several.additional_targets().collect::<Vec<_>>(), several.target_count()), (vec!["a", "b"], 3));
         let long = "a".repeat(Operation::MAX_BYTES + 1);
-        let many = Operation::new("subscriptions/listen", Some("a")).with_further((0..999).map(|_| &long));
-        assert_eq!((many.further_targets().count(), many.target_count()), (Operation::MAX_FURTHER, 1000));
-        assert!(many.further_targets().all(|target| target.len() == Operation::MAX_BYTES));
+        let many = Operation::new("subscriptions/listen", Some("a")).with_additional_targets((0..999).map(|_| &long));
+        assert_eq!((many.additional_targets().count(), many.target_count()), (Operation::MAX_ADDITIONAL_TARGETS, 1000));
+        assert!(many.additional_targets().all(|target| target.len() == Operation::MAX_BYTES));
     }
 }

@@ -48,7 +48,7 @@ struct OriginRule {
 /// Why a request's host or origin is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum OriginRefused {
+pub enum OriginRejection {
     /// There is neither a `Host` header nor an authority in the request target.
     #[error("the request names no host")]
     HostMissing,
@@ -72,7 +72,7 @@ pub enum OriginRefused {
     OriginNotAllowed,
 }
 
-impl OriginRefused {
+impl OriginRejection {
     /// The stable reason code.
     pub fn code(self) -> &'static str {
         match self {
@@ -182,7 +182,7 @@ impl OriginPolicy {
     /// # Errors
     /// When the host is missing, repeated, malformed, contradicted or not admitted, or the origin is
     /// repeated or not admitted.
-    pub fn check(&self, version: Version, uri: &Uri, headers: &HeaderMap) -> Result<(), OriginRefused> {
+    pub fn check(&self, version: Version, uri: &Uri, headers: &HeaderMap) -> Result<(), OriginRejection> {
         self.check_host(version, uri, headers)?;
         self.check_origin(headers)
     }
@@ -192,23 +192,23 @@ impl OriginPolicy {
         !self.loopback && !self.origins_listed
     }
 
-    fn check_host(&self, version: Version, uri: &Uri, headers: &HeaderMap) -> Result<(), OriginRefused> {
+    fn check_host(&self, version: Version, uri: &Uri, headers: &HeaderMap) -> Result<(), OriginRejection> {
         let mut values = headers.get_all(HOST).iter();
-        let header = values.next().map(|value| Authority::parse_header(value).ok_or(OriginRefused::HostMalformed));
+        let header = values.next().map(|value| Authority::parse_header(value).ok_or(OriginRejection::HostMalformed));
         if values.next().is_some() {
-            return Err(OriginRefused::HostRepeated);
+            return Err(OriginRejection::HostRepeated);
         }
         let header = header.transpose()?;
         let target = uri.authority().map(|authority| Authority::parse(authority.as_str()));
-        let target = target.map(|parsed| parsed.ok_or(OriginRefused::HostMalformed)).transpose()?;
+        let target = target.map(|parsed| parsed.ok_or(OriginRejection::HostMalformed)).transpose()?;
         let host = match (header, target) {
             (Some(header), Some(target)) if !header.agrees(&target, uri.scheme_str().and_then(default_port)) => {
-                return Err(OriginRefused::HostDisagrees);
+                return Err(OriginRejection::HostDisagrees);
             }
             (Some(host), _) => host,
             // Only HTTP/1.1 demands the header beside a target that names the host (RFC 9112 section 3.2).
             (None, Some(target)) if version != Version::HTTP_11 => target,
-            _ => return Err(OriginRefused::HostMissing),
+            _ => return Err(OriginRejection::HostMissing),
         };
         let listed = || self.hosts.iter().any(|rule| rule.admits(&host, self.default_port));
         let admitted = if self.loopback {
@@ -216,16 +216,16 @@ impl OriginPolicy {
         } else {
             self.hosts.is_empty() || self.own.admits(&host, self.default_port) || listed()
         };
-        if admitted { Ok(()) } else { Err(OriginRefused::HostNotAllowed) }
+        if admitted { Ok(()) } else { Err(OriginRejection::HostNotAllowed) }
     }
 
-    fn check_origin(&self, headers: &HeaderMap) -> Result<(), OriginRefused> {
+    fn check_origin(&self, headers: &HeaderMap) -> Result<(), OriginRejection> {
         let mut values = headers.get_all(ORIGIN).iter();
         let Some(origin) = values.next() else {
             return Ok(());
         };
         if values.next().is_some() {
-            return Err(OriginRefused::OriginRepeated);
+            return Err(OriginRejection::OriginRepeated);
         }
         if self.admits_any_origin() {
             return Ok(());
@@ -235,7 +235,7 @@ impl OriginPolicy {
             let page_on_loopback = matches!(scheme, "http" | "https") && authority.is_loopback();
             (self.loopback && page_on_loopback) || self.origins.iter().any(|rule| rule.admits(scheme, &authority))
         });
-        if admitted { Ok(()) } else { Err(OriginRefused::OriginNotAllowed) }
+        if admitted { Ok(()) } else { Err(OriginRejection::OriginNotAllowed) }
     }
 }
 

@@ -1,6 +1,7 @@
 use std::{borrow::Cow, str::FromStr};
 
 use percent_encoding::percent_decode_str;
+use portcullis_metadata::wildcard_matches;
 
 /// A pattern for request paths, matched segment by segment.
 ///
@@ -63,7 +64,7 @@ impl PathGlob {
                     retry = Some((pattern.clone(), path.clone()));
                     continue;
                 }
-                (Some(wanted), Some(given)) if segment_matches(wanted.as_bytes(), given.as_bytes()) => {
+                (Some(wanted), Some(given)) if wildcard_matches(wanted, given) => {
                     pattern.next();
                     path.next();
                     continue;
@@ -121,34 +122,6 @@ fn is_ambiguous(path: &str) -> bool {
 fn segments(path: &str) -> std::str::Split<'_, char> {
     let inner = path.strip_prefix('/').unwrap_or(path);
     inner.strip_suffix('/').unwrap_or(inner).split('/')
-}
-
-/// `*` stands for any run of bytes. One place to go back to is enough: the last star can take all that an
-/// earlier one could have taken.
-fn segment_matches(pattern: &[u8], text: &[u8]) -> bool {
-    let (mut p, mut t) = (0, 0);
-    let mut retry = None;
-    while t < text.len() {
-        match pattern.get(p) {
-            Some(b'*') => {
-                p += 1;
-                retry = Some((p, t));
-            }
-            Some(byte) if byte.eq_ignore_ascii_case(&text[t]) => {
-                p += 1;
-                t += 1;
-            }
-            _ => {
-                let Some((after, taken)) = retry else {
-                    return false;
-                };
-                p = after;
-                t = taken + 1;
-                retry = Some((after, t));
-            }
-        }
-    }
-    pattern[p..].iter().all(|byte| *byte == b'*')
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use http::{
 };
 use portcullis_metadata::Scopes;
 
-use crate::{Challenges, ClaimUnmet, Limited, OriginRefused, bearer::NoBearer};
+use crate::{Challenges, ClaimDenial, LimitExceeded, OriginRejection, bearer::NoBearer};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
@@ -17,7 +17,7 @@ const DEFAULT_RETRY_AFTER: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// By its host or origin.
-    Origin(OriginRefused),
+    Origin(OriginRejection),
     /// The metadata document is read only.
     MetadataMethod { allow: HeaderValue },
     /// There is no metadata where authentication is off.
@@ -33,11 +33,11 @@ pub(crate) enum Refusal {
     /// The token could not be judged now.
     Unavailable { code: &'static str, retry_after: Option<Duration> },
     /// Too many requests came.
-    Limited { code: &'static str, limited: Limited },
+    LimitExceeded { code: &'static str, limited: LimitExceeded },
     /// No rule can judge the path.
     AmbiguousPath,
     /// The token is good, and its claims are not what they have to be.
-    Claims(ClaimUnmet),
+    Claims(ClaimDenial),
     /// The token is good and lacks scopes.
     InsufficientScope { needed: Scopes, granted: Scopes },
 }
@@ -51,7 +51,7 @@ impl Refusal {
             Self::NoMetadata => "metadata.none",
             Self::NoBearer(reason) => reason.code(),
             Self::QueryToken | Self::QueryTokenBeside => "bearer.in_query",
-            Self::TokenRejected { code } | Self::Unavailable { code, .. } | Self::Limited { code, .. } => code,
+            Self::TokenRejected { code } | Self::Unavailable { code, .. } | Self::LimitExceeded { code, .. } => code,
             Self::AmbiguousPath => "path.ambiguous",
             Self::Claims(unmet) => unmet.code(),
             Self::InsufficientScope { .. } => "scope.insufficient",
@@ -88,7 +88,7 @@ impl Refusal {
                 response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(whole_seconds(wait)));
                 response
             }
-            Self::Limited { limited, .. } => {
+            Self::LimitExceeded { limited, .. } => {
                 let mut response = plain(
                     StatusCode::TOO_MANY_REQUESTS,
                     r#"{"error":"too_many_requests","error_description":"Try again later"}"#,

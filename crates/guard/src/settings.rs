@@ -29,13 +29,20 @@ pub struct GuardSettings {
     /// The scopes that every request needs; every 401 names them. Default: none.
     pub required_scopes: Scopes,
     /// Who judges `required_scopes`. Default: the guard.
-    pub scopes_judged_by: ScopeJudge,
+    pub scopes_enforced_by: ScopeEnforcer,
     /// Which scopes stand for others, wherever scopes are judged. Default: none.
     pub scope_implications: ScopeImplications,
     /// What a token's claims have to say, all of it. Default: nothing.
     pub claims: Vec<ClaimRule>,
     /// Scopes that single routes need beside them. Default: none.
     pub routes: Vec<RouteRule>,
+    /// Paths that need no token, such as `/healthz`. Default: none.
+    ///
+    /// The path of a request is compared with each byte for byte: there are no patterns, and letter case, a trailing
+    /// slash and percent-encoding all count. All methods of the path are open. A public path takes precedence over scopes,
+    /// routes and claims; its requests still have their `Authorization` removed, and their [`Caller`](crate::Caller) has no
+    /// principal.
+    pub public_paths: Vec<String>,
     /// How many requests may come. Default: any number.
     pub limits: GuardLimits,
     /// Whose word on the client's address is taken. Default: nobody's, so that it is the [`Peer`](crate::Peer)'s.
@@ -55,7 +62,10 @@ impl GuardSettings {
     ///
     /// # Errors
     /// When the resource's URL has no host.
-    pub fn new(metadata: ProtectedResourceMetadata, authentication: Authentication) -> Result<Self, SettingsError> {
+    pub fn new(
+        metadata: ProtectedResourceMetadata,
+        authentication: Authentication,
+    ) -> Result<Self, GuardSettingsError> {
         let resource = metadata.resource.clone();
         Ok(Self {
             realm: resource.url().host_str().unwrap_or_default().to_owned(),
@@ -65,10 +75,11 @@ impl GuardSettings {
             root_metadata: true,
             authentication,
             required_scopes: Scopes::empty(),
-            scopes_judged_by: ScopeJudge::Guard,
+            scopes_enforced_by: ScopeEnforcer::Guard,
             scope_implications: ScopeImplications::default(),
             claims: Vec::new(),
             routes: Vec::new(),
+            public_paths: Vec::new(),
             limits: GuardLimits::default(),
             trusted_proxies: TrustedProxies::default(),
             cors: CorsSettings::default(),
@@ -80,6 +91,7 @@ impl GuardSettings {
 
 /// Whether requests need a token.
 #[derive(Clone)]
+#[non_exhaustive]
 pub enum Authentication {
     /// Every request but preflights and metadata needs a token that this verifier accepts.
     Required(Arc<Verifier>),
@@ -90,7 +102,8 @@ pub enum Authentication {
 
 /// Who judges [`GuardSettings::required_scopes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScopeJudge {
+#[non_exhaustive]
+pub enum ScopeEnforcer {
     /// The guard.
     Guard,
     /// The service behind it, which knows more about what the request needs and so can name all of it in one
@@ -104,6 +117,7 @@ pub enum ScopeJudge {
 /// different ways is refused with 400: with dot segments, empty segments, `;`, backslashes, control characters, encoded
 /// slashes, double encoding or broken UTF-8. Headers that override the method are not looked at.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct RouteRule {
     /// The methods it counts for, in any letter case; none means all. `HEAD` is judged by the rules for `GET`, too.
     pub methods: Vec<Method>,
@@ -113,15 +127,40 @@ pub struct RouteRule {
     pub scopes: Scopes,
 }
 
+impl RouteRule {
+    /// A rule for all methods on these paths.
+    pub fn new(path: PathGlob, scopes: Scopes) -> Self {
+        Self { methods: Vec::new(), path, scopes }
+    }
+
+    /// The same rule for these methods only.
+    #[must_use]
+    pub fn methods(mut self, methods: impl IntoIterator<Item = Method>) -> Self {
+        self.methods = methods.into_iter().collect();
+        self
+    }
+}
+
 /// Cross-origin access (the CORS protocol of the Fetch standard). Credentials are never allowed: tokens
 /// travel in a header that the page sets itself.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct CorsSettings {
     /// The methods a preflight allows. Default: GET, HEAD, POST, PUT, PATCH, DELETE.
     pub methods: Vec<Method>,
     /// Response headers that pages may read, beside `WWW-Authenticate` and `X-Request-Id`, which they always
     /// may. Default: none.
     pub exposed_headers: Vec<HeaderName>,
+}
+
+impl CorsSettings {
+    /// Allows these methods and exposes these response headers.
+    pub fn new(
+        methods: impl IntoIterator<Item = Method>,
+        exposed_headers: impl IntoIterator<Item = HeaderName>,
+    ) -> Self {
+        Self { methods: methods.into_iter().collect(), exposed_headers: exposed_headers.into_iter().collect() }
+    }
 }
 
 impl Default for CorsSettings {
@@ -136,7 +175,7 @@ impl Default for CorsSettings {
 /// Why settings make no protected resource.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum SettingsError {
+pub enum GuardSettingsError {
     /// The resource is neither `https` nor `http` on loopback (RFC 9728 section 1.2).
     #[error("the resource `{0}` is neither https nor http on a loopback host")]
     InsecureResource(ResourceUri),
@@ -166,12 +205,15 @@ pub enum SettingsError {
     /// The realm cannot stand in a header.
     #[error("the realm is not 1 to 256 printable ASCII characters")]
     Realm,
+    /// A public path is not the path of a request.
+    #[error("the public path `{0}` must start with `/` and have no `*`, `?`, `#` or space; list each path by itself")]
+    PublicPath(String),
     /// A host or origin setting is malformed.
     #[error(transparent)]
     Origin(#[from] OriginPolicyError),
 }
 
-impl SettingsError {
+impl GuardSettingsError {
     /// The stable code.
     pub fn code(&self) -> &'static str {
         match self {
@@ -182,6 +224,7 @@ impl SettingsError {
             Self::ScopeName(_) => "settings.scope_name",
             Self::NotEnforced(_) => "settings.not_enforced",
             Self::Realm => "settings.realm",
+            Self::PublicPath(_) => "settings.public_path",
             Self::Origin(error) => error.code(),
         }
     }

@@ -55,7 +55,7 @@ mod received_proof;
 mod signing_key;
 
 pub use algorithm::{Algorithm, AlgorithmSet};
-pub use compact::{CompactJws, KnownHeader};
+pub use compact::CompactJws;
 pub use dpop_key::{DpopKey, DpopProof};
 pub use error::{JoseError, KeyError, SigningError};
 pub use header::Header;

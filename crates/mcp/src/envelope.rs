@@ -11,17 +11,27 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 use self::names::Names;
-pub use self::names::{Name, NameOf};
+pub use self::names::{Name, TargetType};
 use crate::{ErrorCode, Revision};
 
-/// How large a message may be in ways that its length does not say.
+/// The limits of [`Envelope::parse`]. The caller limits the length of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// How deep arrays and objects may nest, the message itself counted. Default 64.
+#[non_exhaustive]
+pub struct EnvelopeLimits {
+    /// The maximum nesting depth of arrays and objects. The message itself has depth 1. Default: 64.
     pub max_depth: usize,
 }
 
-impl Default for Limits {
+impl EnvelopeLimits {
+    /// Sets [`max_depth`](Self::max_depth).
+    #[must_use]
+    pub const fn with_max_depth(mut self, max_depth: usize) -> Self {
+        self.max_depth = max_depth;
+        self
+    }
+}
+
+impl Default for EnvelopeLimits {
     fn default() -> Self {
         Self { max_depth: 64 }
     }
@@ -29,7 +39,7 @@ impl Default for Limits {
 
 /// What sort of JSON-RPC message it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum MessageType {
     /// A method with an `id`: an answer is expected.
     Request,
     /// A method without an `id`.
@@ -48,7 +58,7 @@ pub enum Kind {
 /// NUL; and it carries at most 1,000 names. It says nothing of the members that are not read.
 #[derive(Clone, Debug)]
 pub struct Envelope<'a> {
-    kind: Kind,
+    message_type: MessageType,
     method: Option<Cow<'a, str>>,
     /// As it was written.
     id: Option<&'a str>,
@@ -68,7 +78,7 @@ pub enum EnvelopeError {
     /// The text is not one JSON value.
     #[error("the message is not JSON")]
     NotJson,
-    /// Arrays and objects nest deeper than [`Limits::max_depth`].
+    /// Arrays and objects nest deeper than [`EnvelopeLimits::max_depth`].
     #[error("the message nests too deep")]
     TooDeep,
     /// The message is an array: JSON-RPC batches are not part of these revisions.
@@ -125,7 +135,7 @@ impl<'a> Envelope<'a> {
     ///
     /// # Errors
     /// When the bytes are no message as [described](Envelope).
-    pub fn parse(body: &'a [u8], limits: Limits) -> Result<Self, EnvelopeError> {
+    pub fn parse(body: &'a [u8], limits: EnvelopeLimits) -> Result<Self, EnvelopeError> {
         let text = std::str::from_utf8(body).map_err(|_| EnvelopeError::NotUtf8)?;
         let members = members::read(text, limits.max_depth)?;
         if members.jsonrpc.and_then(members::text).as_deref() != Some("2.0") {
@@ -144,7 +154,11 @@ impl<'a> Envelope<'a> {
         serde_json::from_str(id).ok()
     }
 
-    fn call(method: Cow<'a, str>, members: members::Message<'a>, limits: Limits) -> Result<Self, EnvelopeError> {
+    fn call(
+        method: Cow<'a, str>,
+        members: members::Message<'a>,
+        limits: EnvelopeLimits,
+    ) -> Result<Self, EnvelopeError> {
         if members.result.is_some() || members.error.is_some() || members.id.is_some_and(|id| !is_identifier(id)) {
             return Err(EnvelopeError::NotJsonRpc);
         }
@@ -162,7 +176,7 @@ impl<'a> Envelope<'a> {
         };
         let is_modern = protocol_version.as_deref().and_then(Revision::parse).is_some_and(Revision::is_modern);
         Ok(Self {
-            kind: if members.id.is_some() { Kind::Request } else { Kind::Notification },
+            message_type: if members.id.is_some() { MessageType::Request } else { MessageType::Notification },
             names: Names::read(&method, &params, meta, is_modern, limits.max_depth)?,
             method: Some(method),
             id: members.id,
@@ -172,7 +186,7 @@ impl<'a> Envelope<'a> {
         })
     }
 
-    fn response(members: members::Message<'a>, limits: Limits) -> Result<Self, EnvelopeError> {
+    fn response(members: members::Message<'a>, limits: EnvelopeLimits) -> Result<Self, EnvelopeError> {
         let id = members.id.filter(|id| is_identifier(id));
         let answers = match (&members.result, members.error) {
             (Some(_), None) => id.is_some(),
@@ -189,7 +203,7 @@ impl<'a> Envelope<'a> {
             names.read_related(&meta, limits.max_depth)?;
         }
         Ok(Self {
-            kind: Kind::Response,
+            message_type: MessageType::Response,
             method: None,
             id,
             names,
@@ -200,8 +214,8 @@ impl<'a> Envelope<'a> {
     }
 
     /// What sort of message it is.
-    pub fn kind(&self) -> Kind {
-        self.kind
+    pub fn message_type(&self) -> MessageType {
+        self.message_type
     }
 
     /// The method, with its escapes decoded; `None` for a response. It can hold any character.
@@ -216,7 +230,7 @@ impl<'a> Envelope<'a> {
 
     /// The first of its [names](Self::names): what the method acts on, where it acts on one thing.
     pub fn name(&self) -> Option<&str> {
-        self.names.first().map(Name::text)
+        self.names.first().map(Name::as_str)
     }
 
     /// Every name of a tool, prompt, resource or task that the message carries, at most 1,000:
@@ -243,7 +257,7 @@ impl<'a> Envelope<'a> {
 
     /// Whether it is the request that opens a legacy session.
     pub fn is_initialize(&self) -> bool {
-        self.kind == Kind::Request && self.method() == Some("initialize")
+        self.message_type == MessageType::Request && self.method() == Some("initialize")
     }
 
     /// The version that an `initialize` message asks for.

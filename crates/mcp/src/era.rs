@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use self::version_header::VersionHeader;
 use crate::{
-    Envelope, EnvelopeError, ErrorCode, Kind, Revision, Revisions, decode_mirrored, header, meta, mirrored_member,
+    Envelope, EnvelopeError, ErrorCode, MessageType, Revision, Revisions, decode_mirrored, header, meta,
+    mirrored_member,
 };
 
 /// Which family of rules a message follows.
@@ -121,14 +122,14 @@ impl EraError {
     }
 
     /// The error for an `initialize` that settled on a revision that is not served.
-    pub fn negotiated(negotiated: &str, requested: &str, served: Revisions) -> Self {
+    pub fn unsupported_negotiated(negotiated: &str, requested: &str, served: Revisions) -> Self {
         let supported = served.iter().filter(|revision| !revision.is_modern()).collect();
         Self::NegotiatedVersion { negotiated: cut(negotiated), requested: cut(requested), supported }
     }
 
     /// The same error, with fewer revisions in `supported` of an unsupported version.
     #[must_use]
-    pub fn narrowed(self, narrow: impl FnOnce(Revisions) -> Revisions) -> Self {
+    pub fn map_supported(self, narrow: impl FnOnce(Revisions) -> Revisions) -> Self {
         match self {
             Self::UnsupportedVersion { requested, supported } => {
                 Self::UnsupportedVersion { requested, supported: narrow(supported) }
@@ -215,7 +216,7 @@ fn modern(
     if envelope.is_initialize() {
         return Err(EraError::ModernInitialize);
     }
-    if envelope.kind() == Kind::Request && !envelope.has_client_capabilities() {
+    if envelope.message_type() == MessageType::Request && !envelope.has_client_capabilities() {
         return Err(EraError::MissingMeta { key: meta::CLIENT_CAPABILITIES });
     }
     Ok(Era::Modern(revision))
@@ -224,7 +225,7 @@ fn modern(
 /// A modern header over a body without a version. A request that is modern in all its headers lacks a required
 /// member of `_meta`; anything else is a legacy message under a header that is not its own.
 fn claimed_by_header_alone(envelope: &Envelope<'_>, headers: &HeaderMap) -> EraError {
-    if envelope.kind() != Kind::Request || envelope.is_initialize() {
+    if envelope.message_type() != MessageType::Request || envelope.is_initialize() {
         return EraError::mismatch(header::PROTOCOL_VERSION);
     }
     mirrored(envelope, headers).err().unwrap_or(EraError::MissingMeta { key: meta::PROTOCOL_VERSION })
@@ -252,12 +253,12 @@ fn legacy(version: &VersionHeader<'_>, served: Revisions) -> Result<Era, EraErro
 /// Holds `Mcp-Method` and `Mcp-Name` against the message. The specification demands neither of notifications;
 /// where they are, they must be right.
 fn mirrored(envelope: &Envelope<'_>, headers: &HeaderMap) -> Result<(), EraError> {
-    let required = envelope.kind() == Kind::Request;
+    let required = envelope.message_type() == MessageType::Request;
     let method = envelope.method().unwrap_or_default();
     let agrees = match header::single(headers, &header::METHOD) {
         Ok(Some(value)) => value.as_bytes() == method.as_bytes(),
         Ok(None) => !required,
-        Err(header::Repeated) => false,
+        Err(header::RepeatedHeader) => false,
     };
     if !agrees {
         return Err(EraError::mismatch(header::METHOD));
@@ -267,14 +268,14 @@ fn mirrored(envelope: &Envelope<'_>, headers: &HeaderMap) -> Result<(), EraError
     let agrees = match header::single(headers, &header::NAME) {
         Ok(Some(value)) => decode_mirrored(value).is_ok_and(|mirrored| mirrored == name),
         Ok(None) => !required,
-        Err(header::Repeated) => false,
+        Err(header::RepeatedHeader) => false,
     };
     if agrees { Ok(()) } else { Err(EraError::mismatch(header::NAME)) }
 }
 
 /// Whether [`classify`] compares `Mcp-Name` with the body of this modern message. In any other message the header proves
 /// nothing.
-pub fn mirrors_name(envelope: &Envelope<'_>) -> bool {
+pub fn checks_name_header(envelope: &Envelope<'_>) -> bool {
     envelope.name().is_some() && envelope.method().is_some_and(may_be_mirrored)
 }
 

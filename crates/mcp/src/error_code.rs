@@ -17,7 +17,7 @@ pub enum ErrorCode {
     InternalError,
     /// -32000: the code that legacy implementations use for anything of their own, among it "no usable session".
     /// Never sent to a modern request.
-    Legacy,
+    ServerError,
     /// -32020 (2026-07-28): headers and body disagree, or a required header is missing or malformed.
     HeaderMismatch,
     /// -32021 (2026-07-28): the request needs a capability that the client did not declare. Nothing here sends it, and
@@ -36,7 +36,7 @@ impl ErrorCode {
             Self::MethodNotFound => -32601,
             Self::InvalidParams => -32602,
             Self::InternalError => -32603,
-            Self::Legacy => -32000,
+            Self::ServerError => -32000,
             Self::HeaderMismatch => -32020,
             Self::MissingRequiredClientCapability => -32021,
             Self::UnsupportedProtocolVersion => -32022,
@@ -83,7 +83,7 @@ mod tests {
             (ErrorCode::MethodNotFound, -32601),
             (ErrorCode::InvalidParams, -32602),
             (ErrorCode::InternalError, -32603),
-            (ErrorCode::Legacy, -32000),
+            (ErrorCode::ServerError, -32000),
             (ErrorCode::HeaderMismatch, -32020),
             (ErrorCode::MissingRequiredClientCapability, -32021),
             (ErrorCode::UnsupportedProtocolVersion, -32022),
@@ -95,7 +95,7 @@ mod tests {
     /// E5: version, error object with code and message, and a null id.
     #[test]
     fn an_error_without_a_request_has_a_null_id() {
-        let body = error_body(ErrorCode::Legacy, "No valid session", None, None);
+        let body = error_body(ErrorCode::ServerError, "No valid session", None, None);
         assert_eq!(
             serde_json::from_slice::<Value>(&body).unwrap(),
             json!({"jsonrpc": "2.0", "error": {"code": -32000, "message": "No valid session"}, "id": null})

@@ -32,17 +32,17 @@ pub fn session(proto: &str) -> Result<HeaderName, InvalidHeaderName> {
 /// A header came more than once where one value is wanted: two readers could pick different ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the header came more than once")]
-pub struct Repeated;
+pub struct RepeatedHeader;
 
 /// The one value of a header.
 ///
 /// # Errors
 /// When the header came more than once.
-pub fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h HeaderValue>, Repeated> {
+pub fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h HeaderValue>, RepeatedHeader> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
         (value, None) => Ok(value),
-        (_, Some(_)) => Err(Repeated),
+        (_, Some(_)) => Err(RepeatedHeader),
     }
 }
 
@@ -109,6 +109,6 @@ mod tests {
         headers.append(NAME, HeaderValue::from_static("a"));
         assert_eq!(single(&headers, &NAME).unwrap().unwrap(), "a");
         headers.append(NAME, HeaderValue::from_static("a"));
-        assert_eq!(single(&headers, &NAME), Err(Repeated));
+        assert_eq!(single(&headers, &NAME), Err(RepeatedHeader));
     }
 }

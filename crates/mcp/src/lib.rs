@@ -14,7 +14,7 @@
 //!
 //! ```
 //! use http::{HeaderMap, HeaderValue};
-//! use portcullis_mcp::{Envelope, Era, Limits, Revision, Revisions, classify, encode_mirrored, header};
+//! use portcullis_mcp::{Envelope, Era, EnvelopeLimits, Revision, Revisions, classify, encode_mirrored, header};
 //!
 //! let body = br#"{
 //!     "jsonrpc": "2.0", "id": 1, "method": "tools/call",
@@ -26,7 +26,7 @@
 //!         }
 //!     }
 //! }"#;
-//! let envelope = Envelope::parse(body, Limits::default())?;
+//! let envelope = Envelope::parse(body, EnvelopeLimits::default())?;
 //! assert_eq!((envelope.method(), envelope.name()), (Some("tools/call"), Some("währung")));
 //!
 //! let mut headers = HeaderMap::new();
@@ -51,8 +51,8 @@ mod mirror;
 mod revision;
 pub mod sse;
 
-pub use envelope::{Envelope, EnvelopeError, Kind, Limits, Name, NameOf};
-pub use era::{Era, EraError, classify, legacy_version, mirrors_name};
+pub use envelope::{Envelope, EnvelopeError, EnvelopeLimits, MessageType, Name, TargetType};
+pub use era::{Era, EraError, checks_name_header, classify, legacy_version};
 pub use error_code::{ErrorCode, error_body};
 pub use methods::client_methods;
 pub use mirror::{MirrorError, decode_mirrored, encode_mirrored, mirrored_member};

@@ -3,8 +3,8 @@
 mod decoder;
 mod encoder;
 
-pub use decoder::{Decoder, StreamError};
-pub use encoder::FieldError;
+pub use decoder::{DecodeError, Decoder};
+pub use encoder::EncodeError;
 
 /// One event of a stream.
 ///

@@ -14,7 +14,9 @@
 //! | token responses and secrets | [`TokenResponse`], [`OAuthError`], [`AccessToken`], [`Secret`] | RFC 6749 |
 //! | registration | [`ClientRegistrationRequest`], [`ClientRegistrationResponse`], [`ClientIdMetadataDocument`] | RFC 7591 |
 //! | authorization | [`PkceVerifier`], [`PkceChallenge`], [`check_response_issuer`] | RFC 7636, 9207 |
-//! | time | [`Clock`], [`UnixTime`] | |
+//! | media types | [`is_event_stream`], [`has_media_type`] | RFC 9110 |
+//! | patterns and time | [`wildcard_matches`], [`Clock`], [`UnixTime`] | |
+//! | access tokens in queries | [`has_access_token_parameter`], [`query_parameter_name`] | RFC 6750 |
 //!
 //! # Example
 //!
@@ -61,9 +63,12 @@ mod client;
 mod discovery;
 mod identifier;
 mod json;
+mod media_type;
+mod query;
 mod secret;
 mod time;
 mod untrusted_text;
+mod wildcard;
 
 pub use authorization::{
     OAuthError, PkceChallenge, PkceError, PkceVerifier, ResponseIssuerError, TokenResponse, check_response_issuer,
@@ -85,6 +90,9 @@ pub use identifier::{
     is_loopback,
 };
 pub use json::DocumentError;
+pub use media_type::{has_media_type, is_event_stream};
+pub use query::{QUERY_SEPARATORS, has_access_token_parameter, is_access_token_parameter, query_parameter_name};
 pub use secret::{AccessToken, Secret};
 pub use time::{Clock, SystemClock, UnixTime};
 pub use untrusted_text::EscapedText;
+pub use wildcard::wildcard_matches;

@@ -11,7 +11,7 @@ use std::{
 use dashmap::{DashMap, Entry};
 
 use crate::{
-    Owner, Session, StoreFull,
+    Owner, ReservationError, Session,
     by_last_use::{ByLastUse, Evicted},
 };
 
@@ -20,7 +20,7 @@ use crate::{
 /// A session is reserved first and recorded when it exists. An owner never has more than `max_per_owner` sessions, and
 /// never more than as many reservations. A reservation at that limit requires one session that is not in use for each
 /// reservation that could exceed it; which session is evicted, if any, is decided when the new one is recorded.
-/// An owner without sessions and reservations has no entry. [`Owner::Nobody`] has none ever, and no limit of its own.
+/// An owner without sessions and reservations has no entry. [`Owner::Anonymous`] has none ever, and no limit of its own.
 pub(crate) struct Capacity {
     max_total: usize,
     max_per_owner: usize,
@@ -46,8 +46,8 @@ impl Capacity {
     }
 
     /// Reserves a session for `owner`, without ending one. Returns the owner's encoding, shared by all its sessions;
-    /// `None` for [`Owner::Nobody`].
-    pub(crate) fn reserve(&self, owner: Owner<'_>) -> Result<Option<Arc<[u8]>>, StoreFull> {
+    /// `None` for [`Owner::Anonymous`].
+    pub(crate) fn reserve(&self, owner: Owner<'_>) -> Result<Option<Arc<[u8]>>, ReservationError> {
         // The owner's limit first, so that an owner at its own limit cannot take a place from others even for a moment.
         let owner = self.reserve_of_owner(owner)?;
         let reserved = self
@@ -55,7 +55,7 @@ impl Capacity {
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |taken| (taken < self.max_total).then_some(taken + 1));
         if reserved.is_err() {
             self.cancel_of_owner(owner.as_ref());
-            return Err(StoreFull::Total);
+            return Err(ReservationError::TotalLimit);
         }
         Ok(owner)
     }
@@ -71,13 +71,13 @@ impl Capacity {
     /// itself must be in use.
     ///
     /// # Errors
-    /// [`StoreFull::Owner`] when all sessions of the owner have been taken into use since the reservation, which stays.
-    pub(crate) fn record(&self, session: &Arc<Session>) -> Result<Option<Evicted>, StoreFull> {
-        let Some(owner) = session.owner() else { return Ok(None) };
+    /// [`ReservationError::OwnerLimit`] when all sessions of the owner have been taken into use since the reservation, which stays.
+    pub(crate) fn record(&self, session: &Arc<Session>) -> Result<Option<Evicted>, ReservationError> {
+        let Some(owner) = session.encoded_owner() else { return Ok(None) };
         let mut owned = self.owners.entry(Arc::clone(owner)).or_default();
         owned.change(|any| {
             let evicted = if any.sessions.len() >= self.max_per_owner {
-                Some(any.sessions.evict().ok_or(StoreFull::Owner)?)
+                Some(any.sessions.evict().ok_or(ReservationError::OwnerLimit)?)
             } else {
                 None
             };
@@ -90,13 +90,13 @@ impl Capacity {
     /// Gives back the place of a session that has ended.
     pub(crate) fn remove(&self, session: &Session) {
         self.total.fetch_sub(1, Ordering::AcqRel);
-        if let Some(owner) = session.owner() {
+        if let Some(owner) = session.encoded_owner() {
             self.change_or_remove(owner, |any| any.sessions.remove(session));
         }
     }
 
-    fn reserve_of_owner(&self, owner: Owner<'_>) -> Result<Option<Arc<[u8]>>, StoreFull> {
-        if owner == Owner::Nobody {
+    fn reserve_of_owner(&self, owner: Owner<'_>) -> Result<Option<Arc<[u8]>>, ReservationError> {
+        if owner == Owner::Anonymous {
             return Ok(None);
         }
         match self.owners.entry(owner.encode().parts().concat().into()) {
@@ -135,10 +135,10 @@ impl Capacity {
 
 impl Any {
     /// Counts one more reservation, if enough sessions could be evicted for those that could exceed the limit.
-    fn reserve(&mut self, max: usize) -> Result<(), StoreFull> {
+    fn reserve(&mut self, max: usize) -> Result<(), ReservationError> {
         let exceeding = (self.reserved + self.sessions.len() + 1).saturating_sub(max);
         if !self.sessions.has_unused(exceeding) {
-            return Err(StoreFull::Owner);
+            return Err(ReservationError::OwnerLimit);
         }
         self.reserved += 1;
         Ok(())

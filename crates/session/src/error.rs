@@ -1,25 +1,25 @@
 /// Why no room for a new session was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum StoreFull {
+pub enum ReservationError {
     /// [`SessionSettings::max_total`](crate::SessionSettings::max_total) is reached.
     #[error("the store holds as many sessions as it may")]
-    Total,
+    TotalLimit,
     /// [`SessionSettings::max_per_owner`](crate::SessionSettings::max_per_owner) is reached, and all sessions of the owner
     /// are in use.
     #[error("the owner holds as many sessions as it may, and all are in use")]
-    Owner,
+    OwnerLimit,
     /// The operating system gave no random bytes, so that no identifier can be made.
     #[error("the operating system gave no random bytes")]
     NoRandomness,
 }
 
-impl StoreFull {
+impl ReservationError {
     /// The stable reason code.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Total => "session.store_full",
-            Self::Owner => "session.owner_full",
+            Self::TotalLimit => "session.store_full",
+            Self::OwnerLimit => "session.owner_full",
             Self::NoRandomness => "session.no_randomness",
         }
     }
@@ -28,7 +28,7 @@ impl StoreFull {
 /// Why an identifier names no session that the caller may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Unresolved {
+pub enum ResolveError {
     /// Never issued to this owner for this resource: malformed, made up, or somebody else's.
     #[error("the session identifier is unknown")]
     Unknown,
@@ -37,7 +37,7 @@ pub enum Unresolved {
     Ended,
 }
 
-impl Unresolved {
+impl ResolveError {
     /// The stable reason code.
     pub fn code(&self) -> &'static str {
         match self {
@@ -89,11 +89,11 @@ mod tests {
     #[test]
     fn codes_are_stable() {
         let codes = [
-            StoreFull::Total.code(),
-            StoreFull::Owner.code(),
-            StoreFull::NoRandomness.code(),
-            Unresolved::Unknown.code(),
-            Unresolved::Ended.code(),
+            ReservationError::TotalLimit.code(),
+            ReservationError::OwnerLimit.code(),
+            ReservationError::NoRandomness.code(),
+            ResolveError::Unknown.code(),
+            ResolveError::Ended.code(),
             KeyError::NoRandomness.code(),
             KeyError::TooShort.code(),
             KeyError::None.code(),

@@ -178,7 +178,7 @@ mod tests {
 
         let elsewhere = resource("https://r.example/mcp2");
         assert_eq!(open(&key(), &elsewhere, ALICE, identifier), None);
-        assert_eq!(open(&key(), &here, Owner::Nobody, identifier), None);
+        assert_eq!(open(&key(), &here, Owner::Anonymous, identifier), None);
         let other_client = Owner::Subject { issuer: "https://a.example", subject: "alice", client: Some("other") };
         assert_eq!(open(&key(), &here, other_client, identifier), None);
         assert_eq!(open(&SessionKey::new(3, [0; 16]), &here, ALICE, identifier), None);

@@ -34,7 +34,7 @@ impl InUse {
     /// A new one is made when this use has other scopes than the newest identifier was made for, at most once a minute,
     /// and not before the newest has been used. The older one goes on resolving until 5 min after the new one's first
     /// use, so that a client that does not learn the new one is not cut off.
-    pub fn renewed(&self) -> Option<Identifier> {
+    pub fn rotated_identifier(&self) -> Option<Identifier> {
         self.store.renewed(&self.session, self.number, self.authorization)
     }
 }

@@ -7,11 +7,11 @@
 //! - **Identifiers** are 44 characters of base64url: 16 random bytes of the operating system's generator, the
 //!   epoch of the key, and a 16-byte tag keyed over resource, owner and random bytes. A wrong tag is refused
 //!   without a look into the table; a right tag that is not in the table names a session that has ended
-//!   ([`Unresolved::Ended`]).
+//!   ([`ResolveError::Ended`]).
 //! - **Keys** ([`SessionKeys`]) can be rotated while sessions live, and shared by replicas and restarts, so that they
 //!   tell each other's ended identifiers from unknown ones.
 //! - **New identifiers**: when the owner comes with other scopes, the session gets another identifier
-//!   ([`InUse::renewed`]). The old one goes on resolving until 5 min after the new one's first use.
+//!   ([`InUse::rotated_identifier`]). The old one goes on resolving until 5 min after the new one's first use.
 //! - **Capacity** is reserved before a session exists ([`SessionStore::reserve`]), so that no more sessions are
 //!   opened than the limits allow, however many callers ask at once. At an owner's limit a new session takes the place of
 //!   that owner's least recently used session that is not in use ([`EndReason::Evicted`]); when all are in use, and at the total
@@ -29,7 +29,7 @@
 //! use std::sync::Arc;
 //!
 //! use portcullis_metadata::{ResourceUri, Scopes, SystemClock};
-//! use portcullis_session::{EndReason, Owner, SessionKey, SessionSettings, SessionStore, Unresolved};
+//! use portcullis_session::{EndReason, Owner, SessionKey, SessionSettings, SessionStore, ResolveError};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let settings = SessionSettings::new(SessionKey::random()?);
@@ -44,11 +44,11 @@
 //! let identifier = session.identifier();
 //! let identifier = identifier.as_bytes();
 //!
-//! assert_eq!(store.resolve(&resource, alice, &scopes, identifier)?.backend(), b"the backend's own id");
-//! assert_eq!(store.resolve(&resource, mallory, &scopes, identifier).unwrap_err(), Unresolved::Unknown);
+//! assert_eq!(store.resolve(&resource, alice, &scopes, identifier)?.backend_id(), b"the backend's own id");
+//! assert_eq!(store.resolve(&resource, mallory, &scopes, identifier).unwrap_err(), ResolveError::Unknown);
 //!
 //! store.end(&session, EndReason::Deleted);
-//! assert_eq!(store.resolve(&resource, alice, &scopes, identifier).unwrap_err(), Unresolved::Ended);
+//! assert_eq!(store.resolve(&resource, alice, &scopes, identifier).unwrap_err(), ResolveError::Ended);
 //! # Ok(())
 //! # }
 //! ```
@@ -68,7 +68,7 @@ mod settings;
 mod store;
 mod use_state;
 
-pub use error::{KeyError, StoreFull, Unresolved};
+pub use error::{KeyError, ReservationError, ResolveError};
 pub use identifier::Identifier;
 pub use in_use::InUse;
 pub use key::SessionKey;
@@ -77,4 +77,4 @@ pub use observer::{EndReason, SessionObserver};
 pub use owner::Owner;
 pub use session::{LogHash, Session};
 pub use settings::SessionSettings;
-pub use store::{HeldRoom, Reservation, SessionStore};
+pub use store::{CapacityPermit, Reservation, SessionStore};

@@ -1,5 +1,3 @@
-use portcullis_metadata::ResourceUri;
-
 use crate::Session;
 
 /// What hears of ended sessions, so that transports and streams end with them.
@@ -8,12 +6,6 @@ pub trait SessionObserver: Send + Sync + 'static {
     /// and with no lock of the store held. Keep it short. Does nothing by default.
     fn opened(&self, session: &Session) {
         let _ = session;
-    }
-
-    /// A session that the backend has opened is refused, as its owner is at the limit by now: called in the place of
-    /// [`opened`](Self::opened), with what the backend knows the session by. Does nothing by default.
-    fn refused(&self, resource: &ResourceUri, backend: &[u8]) {
-        let _ = (resource, backend);
     }
 
     /// A session has ended: called exactly once for each, on the thread that ended it, when it no longer

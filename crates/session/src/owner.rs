@@ -21,7 +21,7 @@ pub enum Owner<'a> {
     },
     /// Nobody: sessions of a resource without authorization, kept by identifier alone. No limit per owner
     /// applies to them.
-    Nobody,
+    Anonymous,
 }
 
 /// The one encoding of an owner: its kind and the lengths of its texts, then the texts. No two owners have the
@@ -34,7 +34,7 @@ pub(crate) struct Encoded<'a> {
 impl<'a> Owner<'a> {
     pub(crate) fn encode(self) -> Encoded<'a> {
         let (kind, texts) = match self {
-            Self::Nobody => (0, [""; 3]),
+            Self::Anonymous => (0, [""; 3]),
             Self::Client { issuer, client } => (1, [issuer, "", client]),
             Self::Subject { issuer, subject, client: None } => (2, [issuer, subject, ""]),
             Self::Subject { issuer, subject, client: Some(client) } => (3, [issuer, subject, client]),
@@ -48,7 +48,7 @@ impl<'a> Owner<'a> {
 
     /// The owner that has this encoding; nobody where it is none.
     pub(crate) fn decode(encoded: &'a [u8]) -> Self {
-        Self::decoded(encoded).unwrap_or(Self::Nobody)
+        Self::decoded(encoded).unwrap_or(Self::Anonymous)
     }
 
     fn decoded(encoded: &'a [u8]) -> Option<Self> {
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn kinds_never_meet() {
         let owners = [
-            Owner::Nobody,
+            Owner::Anonymous,
             Owner::Client { issuer: "i", client: "x" },
             Owner::Subject { issuer: "i", subject: "x", client: None },
             Owner::Subject { issuer: "i", subject: "x", client: Some("") },
@@ -116,7 +116,7 @@ mod tests {
 
     fn build((kind, issuer, subject, client): &(u8, String, String, String)) -> Owner<'_> {
         match kind {
-            0 => Owner::Nobody,
+            0 => Owner::Anonymous,
             1 => Owner::Client { issuer, client },
             2 => Owner::Subject { issuer, subject, client: None },
             _ => Owner::Subject { issuer, subject, client: Some(client) },

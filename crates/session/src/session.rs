@@ -27,7 +27,7 @@ pub struct Session {
     authorization: u64,
     log_hash: u64,
     resource: ResourceUri,
-    /// The owner's encoding; nothing for [`Owner::Nobody`].
+    /// The owner's encoding; nothing for [`Owner::Anonymous`].
     owner: Option<Arc<[u8]>>,
     backend: Box<[u8]>,
     protocol_version: OnceLock<&'static str>,
@@ -117,7 +117,7 @@ impl Session {
     }
 
     /// What the backend knows the session by, as given when it was opened.
-    pub fn backend(&self) -> &[u8] {
+    pub fn backend_id(&self) -> &[u8] {
         &self.backend
     }
 
@@ -137,8 +137,8 @@ impl Session {
     }
 
     /// Whose the session is, for logs and audits.
-    pub fn owned_by(&self) -> Owner<'_> {
-        self.owner.as_deref().map_or(Owner::Nobody, Owner::decode)
+    pub fn owner(&self) -> Owner<'_> {
+        self.owner.as_deref().map_or(Owner::Anonymous, Owner::decode)
     }
 
     /// What logs name the session by: a short keyed hash, from which the identifier cannot be computed.
@@ -207,7 +207,7 @@ impl Session {
         }
     }
 
-    pub(crate) fn owner(&self) -> Option<&Arc<[u8]>> {
+    pub(crate) fn encoded_owner(&self) -> Option<&Arc<[u8]>> {
         self.owner.as_ref()
     }
 
@@ -228,7 +228,7 @@ impl Session {
         self.resource == *resource
             && match &self.owner {
                 Some(encoded) => owner.is_encoded_as(encoded),
-                None => owner == Owner::Nobody,
+                None => owner == Owner::Anonymous,
             }
     }
 
@@ -359,7 +359,7 @@ mod tests {
 
     fn opened_at(now: Duration) -> Session {
         let resource = ResourceUri::parse("https://r.example/mcp").unwrap();
-        let name = Name::build(&SessionKey::new(1, [5; 16]), &resource, Owner::Nobody, &[7; 16]);
+        let name = Name::build(&SessionKey::new(1, [5; 16]), &resource, Owner::Anonymous, &[7; 16]);
         let record = Record {
             name,
             authorization: 0,

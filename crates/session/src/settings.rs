@@ -4,6 +4,7 @@ use crate::SessionKeys;
 
 /// How a [`SessionStore`](crate::SessionStore) behaves.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct SessionSettings {
     /// How long a session may go unused; 30 min by default. Zero ends each session at once.
     pub idle_timeout: Duration,
@@ -13,7 +14,7 @@ pub struct SessionSettings {
     pub max_total: usize,
     /// How many sessions one owner may have, over all resources; 100 by default. At it, a new session takes the place of
     /// the owner's least recently used one that is not in use. It does not apply to
-    /// [`Owner::Nobody`](crate::Owner::Nobody).
+    /// [`Owner::Anonymous`](crate::Owner::Anonymous).
     pub max_per_owner: usize,
     /// What identifiers are tagged with. Identifiers of any other key are unknown.
     pub keys: SessionKeys,

@@ -12,8 +12,8 @@ use dashmap::DashMap;
 use portcullis_metadata::{Clock, ResourceUri, Scopes};
 
 use crate::{
-    EndReason, Identifier, InUse, Owner, Session, SessionKey, SessionKeys, SessionObserver, SessionSettings, StoreFull,
-    Unresolved,
+    EndReason, Identifier, InUse, Owner, ReservationError, ResolveError, Session, SessionKey, SessionKeys,
+    SessionObserver, SessionSettings,
     by_last_use::Evicted,
     capacity::Capacity,
     identifier::{self, Name, Random},
@@ -88,21 +88,26 @@ impl SessionStore {
     ///
     /// # Errors
     /// At a limit, or when the operating system gives no random bytes.
-    pub fn reserve(&self, resource: &ResourceUri, owner: Owner<'_>, scopes: &Scopes) -> Result<Reservation, StoreFull> {
+    pub fn reserve(
+        &self,
+        resource: &ResourceUri,
+        owner: Owner<'_>,
+        scopes: &Scopes,
+    ) -> Result<Reservation, ReservationError> {
         let place = Place::reserve(&self.0, owner)?;
-        let name = Name::new(self.0.keys.load().current(), resource, owner).ok_or(StoreFull::NoRandomness)?;
+        let name = Name::new(self.0.keys.load().current(), resource, owner).ok_or(ReservationError::NoRandomness)?;
         let authorization = identifier::authorization(&self.0.marks, scopes);
         Ok(Reservation { place, resource: resource.clone(), name, authorization })
     }
 
     /// Takes the active session of this identifier, resource and owner into use, until the returned value is dropped.
-    /// `scopes` are what the caller's token allows; see [`InUse::renewed`]. Allocates nothing.
+    /// `scopes` are what the caller's token allows; see [`InUse::rotated_identifier`]. Allocates nothing.
     ///
     /// The caller has to have authenticated the owner: the identifier proves nothing.
     ///
     /// # Errors
-    /// [`Unresolved::Unknown`] for everything that was not issued to this owner for this resource, without any
-    /// effect on whosever it is; [`Unresolved::Ended`] for the owner's own identifier when its session has ended, and when
+    /// [`ResolveError::Unknown`] for everything that was not issued to this owner for this resource, without any
+    /// effect on whosever it is; [`ResolveError::Ended`] for the owner's own identifier when its session has ended, and when
     /// it has 16,777,215 uses already.
     pub fn resolve(
         &self,
@@ -110,17 +115,17 @@ impl SessionStore {
         owner: Owner<'_>,
         scopes: &Scopes,
         identifier: &[u8],
-    ) -> Result<InUse, Unresolved> {
-        let name = Name::parse(identifier).ok_or(Unresolved::Unknown)?;
+    ) -> Result<InUse, ResolveError> {
+        let name = Name::parse(identifier).ok_or(ResolveError::Unknown)?;
         let keys_number = self.0.keys_number.load(Ordering::Acquire);
         let found = self.0.find(&name.random());
         let is_proved = found.as_ref().is_some_and(|found| found.session.is_proved(&name, keys_number));
         if !is_proved && !identifier::is_issued(&self.0.keys.load(), resource, owner, &name) {
-            return Err(Unresolved::Unknown);
+            return Err(ResolveError::Unknown);
         }
-        let Found { session, number } = found.ok_or(Unresolved::Ended)?;
+        let Found { session, number } = found.ok_or(ResolveError::Ended)?;
         if !session.belongs_to(resource, owner) {
-            return Err(Unresolved::Unknown);
+            return Err(ResolveError::Unknown);
         }
         if !is_proved {
             session.prove(&name, keys_number);
@@ -130,7 +135,7 @@ impl SessionStore {
             let authorization = identifier::authorization(&self.0.marks, scopes);
             Ok(InUse::new(self.clone(), session, number, authorization))
         } else {
-            Err(Unresolved::Ended)
+            Err(ResolveError::Ended)
         }
     }
 
@@ -139,7 +144,7 @@ impl SessionStore {
         self.0.is_active(session, session.leave_use(self.0.clock.monotonic(), self.0.timeouts));
     }
 
-    /// See [`InUse::renewed`]. `number` is that of the identifier which the use came with.
+    /// See [`InUse::rotated_identifier`]. `number` is that of the identifier which the use came with.
     pub(crate) fn renewed(&self, session: &Arc<Session>, number: u32, authorization: u64) -> Option<Identifier> {
         let newest = session.successor();
         if newest.map_or(0, |newest| newest.number) == number {
@@ -218,7 +223,7 @@ impl Shared {
     /// Gives a session its next identifier, unless somebody else just did, or it has ended. Nothing when the operating
     /// system has no random bytes.
     fn renew(&self, session: &Arc<Session>, number: u32, authorization: u64, now: u64) -> Option<()> {
-        let name = Name::new(self.keys.load().current(), session.resource(), session.owned_by())?;
+        let name = Name::new(self.keys.load().current(), session.resource(), session.owner())?;
         // It resolves before anybody can be told of it, and no lock of the table is taken under the session's.
         self.renewed.insert(name.random(), Found { session: Arc::clone(session), number });
         let successor = Successor::new(name, number, authorization, now);
@@ -252,7 +257,7 @@ impl Shared {
     }
 
     /// Makes a session known that is in use by its opening. At the owner's limit another one ends.
-    fn record(&self, session: &Arc<Session>) -> Result<(), StoreFull> {
+    fn record(&self, session: &Arc<Session>) -> Result<(), ReservationError> {
         // No eviction can choose the new session before it is in the table, as it is in use.
         let evicted = self.capacity.record(session)?;
         self.table.insert(session.random(), Arc::clone(session));
@@ -295,8 +300,8 @@ pub struct Reservation {
 impl Reservation {
     /// Keeps the capacity reserved beyond the reservation: for whoever goes on with the opening when nobody waits for it any
     /// more.
-    pub fn held_room(&self) -> HeldRoom {
-        HeldRoom { _place: Arc::clone(&self.place) }
+    pub fn capacity_permit(&self) -> CapacityPermit {
+        CapacityPermit { _place: Arc::clone(&self.place) }
     }
 
     /// Records the session, active and in use from this moment. `backend` is whatever the backend knows it by, opaque here;
@@ -305,19 +310,16 @@ impl Reservation {
     /// At the owner's limit, the owner's least recently used session that is not in use ends with [`EndReason::Evicted`].
     ///
     /// # Errors
-    /// [`StoreFull::Owner`] when the owner is at the limit and has taken all sessions into use since the reservation. The
-    /// observer is told ([`SessionObserver::refused`]), so that the backend's session can be ended.
-    pub fn open(self, backend: Box<[u8]>, protocol_version: Option<&'static str>) -> Result<InUse, StoreFull> {
+    /// [`ReservationError::OwnerLimit`] when the owner is at the limit and has taken all sessions into use since the reservation. The
+    /// caller then ends the backend's session.
+    pub fn open(self, backend: Box<[u8]>, protocol_version: Option<&'static str>) -> Result<InUse, ReservationError> {
         let Self { place, resource, name, authorization } = self;
         let store = &place.store;
         let log_hash = identifier::log_hash(&store.marks, &name.random());
         let owner = place.owner.clone();
         let record = Record { name, authorization, log_hash, resource, owner, backend, protocol_version };
         let session = Arc::new(Session::new(record, store.clock.monotonic()));
-        if let Err(full) = store.record(&session) {
-            store.observer.refused(session.resource(), session.backend());
-            return Err(full);
-        }
+        store.record(&session)?;
         place.is_recorded.store(true, Ordering::Release);
         Ok(InUse::new(SessionStore(Arc::clone(store)), session, 0, authorization))
     }
@@ -330,15 +332,15 @@ impl fmt::Debug for Reservation {
 }
 
 /// Keeps a reservation's capacity reserved while it lives, unless a session was opened in it. Made by
-/// [`Reservation::held_room`].
+/// [`Reservation::capacity_permit`].
 #[derive(Clone)]
-pub struct HeldRoom {
+pub struct CapacityPermit {
     _place: Arc<Place>,
 }
 
-impl fmt::Debug for HeldRoom {
+impl fmt::Debug for CapacityPermit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HeldRoom").finish_non_exhaustive()
+        f.debug_struct("CapacityPermit").finish_non_exhaustive()
     }
 }
 
@@ -351,7 +353,7 @@ struct Place {
 }
 
 impl Place {
-    fn reserve(store: &Arc<Shared>, owner: Owner<'_>) -> Result<Arc<Self>, StoreFull> {
+    fn reserve(store: &Arc<Shared>, owner: Owner<'_>) -> Result<Arc<Self>, ReservationError> {
         let owner = store.capacity.reserve(owner)?;
         Ok(Arc::new(Self { store: Arc::clone(store), owner, is_recorded: AtomicBool::new(false) }))
     }

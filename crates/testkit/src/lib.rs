@@ -1,6 +1,6 @@
 //! Test utilities of this workspace: a [`ManualClock`], a [`TestIssuer`] for valid and malicious tokens, a
-//! [`ScriptedFetch`] that answers fetches from a script, and [`Canaries`] that detect leaked secrets. Use it only as a
-//! dev-dependency.
+//! [`ScriptedFetch`] that answers fetches from a script, a [`FetchFn`] that answers them by a function, and [`Canaries`]
+//! that detect leaked secrets. Use it only as a dev-dependency.
 //!
 //! All functions panic on misuse.
 //!
@@ -22,15 +22,20 @@
 
 mod canary;
 mod clock;
+mod fetch_fn;
 mod hostile;
 mod keys;
+pub mod protected_resource;
+mod scratch_directory;
 mod scripted_fetch;
 mod test_issuer;
 mod token;
 
 pub use canary::{Canaries, Leak};
 pub use clock::ManualClock;
+pub use fetch_fn::{FetchFn, Reply};
 pub use hostile::{flip_payload, flip_signature, hmac_token, public_key_forms};
+pub use scratch_directory::ScratchDirectory;
 pub use scripted_fetch::{Gate, ScriptedFetch};
 pub use test_issuer::TestIssuer;
 pub use token::TokenBuilder;

@@ -2,29 +2,22 @@
 
 use portcullis_metadata::{IntrospectionResponse, ResourceUri, UnixTime, UnverifiedClaims};
 
-use crate::{
-    IssuerSettings, Principal, VerifyError, kind,
-    principal::Derived,
-    said::{Said, Text},
-    usual::Usual,
-};
+use crate::{IssuerSettings, Principal, VerifyError, kind, principal::Derived, said::Said};
 
 /// Judges the claims of a token whose signature is that of `settings.issuer`. The principal's payload is still to be
-/// given to it: until then it has neither claims nor texts.
+/// given to it: until then it has no claims.
 pub(crate) fn judge_token(
     claims: &UnverifiedClaims<'_>,
     settings: &IssuerSettings,
-    usual: &Usual,
     resource: &ResourceUri,
     now: UnixTime,
 ) -> Result<Principal, VerifyError> {
     let expires = judge(&Statement::of_token(claims, settings, resource), settings, now)?;
-    let text = |text: &str| Text::new(text, claims.payload());
     Ok(Principal {
         issuer: settings.issuer.clone(),
-        subject: claims.sub().map(text),
-        client: claims.client_id().or(claims.azp()).map(text),
-        scopes: usual.scopes_of(claims)?,
+        subject: claims.sub().map(Into::into),
+        client: claims.client_id().or(claims.azp()).map(Into::into),
+        scopes: claims.scopes()?,
         expires,
         valid_until: Some(expires.saturating_add(settings.leeway)),
         introspected_at: None,

@@ -9,7 +9,7 @@ use std::{
 use portcullis_metadata::{Issuer, Scopes, UnixTime};
 use serde_json::{Map, Value};
 
-use crate::said::{Said, Text};
+use crate::said::Said;
 
 /// Whom a verified token speaks for, and what it allows.
 ///
@@ -17,8 +17,8 @@ use crate::said::{Said, Text};
 /// never the token. `Debug` shows neither the subject nor the other claims.
 pub struct Principal {
     pub(crate) issuer: Issuer,
-    pub(crate) subject: Option<Text>,
-    pub(crate) client: Option<Text>,
+    pub(crate) subject: Option<Box<str>>,
+    pub(crate) client: Option<Box<str>>,
     pub(crate) scopes: Scopes,
     pub(crate) expires: UnixTime,
     /// `exp` and the leeway; none where the issuer was asked and named no expiry.
@@ -53,12 +53,12 @@ impl Principal {
 
     /// The `sub` claim, unique within the issuer. Tokens of machine clients may have none.
     pub fn subject(&self) -> Option<&str> {
-        self.subject.as_ref()?.read(&self.said)
+        self.subject.as_deref()
     }
 
     /// The client that the token was issued to: the `client_id` claim, in its absence `azp`.
     pub fn client(&self) -> Option<&str> {
-        self.client.as_ref()?.read(&self.said)
+        self.client.as_deref()
     }
 
     /// The granted scopes, as the token names them.

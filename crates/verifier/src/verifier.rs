@@ -173,10 +173,8 @@ impl Verifier {
         fingerprint: Fingerprint,
         now: Now,
     ) -> Result<VerifiedToken, VerifyError> {
-        let known = self.issuers.iter().find_map(|issuer| issuer.usual().header_of(token.secret()));
-        let parsed = CompactJws::parse_knowing(token.secret(), self.settings.max_token_bytes, known.as_deref());
-        let (principal, keys) = match parsed {
-            Ok(jws) => self.judge_jws(token, jws, known.is_some(), now).await?,
+        let (principal, keys) = match CompactJws::parse(token.secret(), self.settings.max_token_bytes) {
+            Ok(jws) => self.judge_jws(token, jws, now).await?,
             Err(error) => self.judge_opaque(token, error, now).await?,
         };
         let verified = VerifiedToken::new(principal);
@@ -204,7 +202,7 @@ impl Verifier {
 
     /// A JWS goes to the issuer that it names, and to no other. Nothing of the claim is believed: it says whose keys to
     /// try.
-    async fn judge_jws(&self, token: &AccessToken, jws: CompactJws<'_>, is_known: bool, now: Now) -> Judged {
+    async fn judge_jws(&self, token: &AccessToken, jws: CompactJws<'_>, now: Now) -> Judged {
         let claims = UnverifiedClaims::parse(jws.unverified_payload());
         let (position, issuer) = self.pick(&jws, &claims)?;
         let routed = Routed { token, issuer, now };
@@ -215,9 +213,6 @@ impl Verifier {
         };
         let (mut principal, generation) = judged.inspect_err(|error| refused(issuer, error))?;
         if issuer.settings().validation.has_signature() {
-            if !is_known {
-                issuer.usual().learn_header(&jws);
-            }
             principal.said = Said::in_object(jws.into_unverified_payload());
         }
         Ok((principal, KeyState { issuer: position, generation }))
@@ -261,7 +256,7 @@ impl Verifier {
         let signed = issuer.verify_signature(jws, routed.now.monotonic, deadline).await?;
         kind::judge_type(jws.header().typ(), settings.require_at_jwt)?;
         let now = if deadline.is_set() { self.clock.now() } else { routed.now.unix };
-        let principal = claims::judge_token(claims, settings, issuer.usual(), &self.settings.resource, now)?;
+        let principal = claims::judge_token(claims, settings, &self.settings.resource, now)?;
         signed.turn.accept();
         Ok((principal, signed.generation))
     }

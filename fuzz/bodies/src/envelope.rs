@@ -1,12 +1,12 @@
 use http::{HeaderMap, HeaderValue};
-use portcullis_mcp::{Envelope, Limits, Revisions, classify, decode_mirrored, encode_mirrored, header};
+use portcullis_mcp::{Envelope, EnvelopeLimits, Revisions, classify, decode_mirrored, encode_mirrored, header};
 use serde_json::Value;
 
 /// The input is a message. Another JSON reader finds the method and the names that the envelope found, whichever of
 /// two members with one name it takes, and the id that answers a refused message; under any headers the message belongs to an
 /// era or to none.
 pub fn envelope(data: &[u8]) {
-    let parsed = Envelope::parse(data, Limits::default());
+    let parsed = Envelope::parse(data, EnvelopeLimits::default());
     if let (Ok(envelope), Ok(message)) = (&parsed, serde_json::from_slice::<Value>(data)) {
         agree(envelope, &message);
     }
@@ -24,8 +24,8 @@ pub fn envelope(data: &[u8]) {
 fn agree(envelope: &Envelope<'_>, message: &Value) {
     assert_eq!(envelope.method(), message.get("method").and_then(Value::as_str));
     for name in envelope.names() {
-        assert!(holds(message, name.text()), "{name:?}");
-        assert_eq!(decode_mirrored(&encode_mirrored(name.text())).as_deref(), Ok(name.text()));
+        assert!(holds(message, name.as_str()), "{name:?}");
+        assert_eq!(decode_mirrored(&encode_mirrored(name.as_str())).as_deref(), Ok(name.as_str()));
     }
 }
 

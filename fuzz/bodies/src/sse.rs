@@ -1,4 +1,4 @@
-use portcullis_mcp::sse::{Decoder, Event, StreamError};
+use portcullis_mcp::sse::{DecodeError, Decoder, Event};
 
 const MAX_EVENT: usize = 64 * 1024;
 
@@ -24,7 +24,7 @@ pub fn sse(data: &[u8]) {
     }
 }
 
-fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Vec<Event>, StreamError> {
+fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Vec<Event>, DecodeError> {
     let mut decoder = Decoder::new(MAX_EVENT);
     let mut events = Vec::new();
     for piece in pieces {

@@ -14,7 +14,7 @@ use portcullis_metadata::{Scopes, UnixTime};
 use portcullis_session::LogHash;
 use portcullis_verifier::{HeldToken, VerifiedToken, WatchedToken};
 
-use super::{EndedStream, SessionStreams, StreamEnd};
+use super::{EndedStream, SessionStreams, StreamEndReason};
 
 /// How long a stream whose authorization has ended may take to complete the event that it is in.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -61,7 +61,7 @@ pub(super) struct Now {
 pub(super) enum Found {
     Open,
     /// Its authorization has just ended.
-    Ended(StreamEnd),
+    Ended(StreamEndReason),
     /// Its authorization has ended, and its body has not.
     Waiting,
 }
@@ -165,23 +165,23 @@ impl OpenStream {
     }
 
     /// Why the stream's authorization has ended, if it has.
-    fn end(&self, now: UnixTime) -> Option<StreamEnd> {
+    fn end(&self, now: UnixTime) -> Option<StreamEndReason> {
         if self.verified.principal().is_introspected()
             && let Err(end) = self.take_latest()
         {
             return Some(end);
         }
-        (now.as_millis() >= self.valid_until()).then_some(StreamEnd::TokenExpired)
+        (now.as_millis() >= self.valid_until()).then_some(StreamEndReason::TokenExpired)
     }
 
     /// Takes the scopes and the expiry from the last check of an introspected token.
-    fn take_latest(&self) -> Result<(), StreamEnd> {
+    fn take_latest(&self) -> Result<(), StreamEndReason> {
         // Held until the validity is stored: another token may take this one's place.
         let watched = lock(&self.watched);
         let Some(latest) = watched.as_ref().map(|watched| watched.latest()) else { return Ok(()) };
         let latest = latest?;
         if !latest.principal().scopes().covers(self.scopes()) {
-            return Err(StreamEnd::ScopesReduced);
+            return Err(StreamEndReason::ScopesReduced);
         }
         let valid_until = validity(&latest, true);
         let former = self.valid_until.swap(valid_until, Ordering::Relaxed);
@@ -195,7 +195,7 @@ impl OpenStream {
         Ok(())
     }
 
-    pub(super) fn ended(&self, time: UnixTime, reason: StreamEnd) -> EndedStream<'_> {
+    pub(super) fn ended(&self, time: UnixTime, reason: StreamEndReason) -> EndedStream<'_> {
         EndedStream {
             time,
             request_id: &self.request_id,

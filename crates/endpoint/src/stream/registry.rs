@@ -7,7 +7,7 @@ use std::{
 
 use http::HeaderMap;
 use portcullis_guard::{Caller, ProtectedResource};
-use portcullis_metadata::Clock;
+use portcullis_metadata::{Clock, is_event_stream};
 use portcullis_session::Session;
 
 use super::{
@@ -15,7 +15,7 @@ use super::{
     boundary::Boundary,
     entry::{Found, Now, OpenStream},
 };
-use crate::media_type;
+use crate::content_coding;
 
 /// More than workers, so that two rarely meet at a lock.
 const SHARDS: usize = 16;
@@ -100,7 +100,7 @@ impl StreamRegistry {
     pub(crate) fn open(&self, opening: &Opening<'_>, headers: &HeaderMap) -> Option<StreamGuard> {
         let Opening { caller, resource, session } = opening;
         let verified = caller.verified()?;
-        if !media_type::is(media_type::EVENT_STREAM, headers) {
+        if !is_event_stream(headers) {
             return None;
         }
         let session = session.and_then(|session| Some((session.log_hash(), SessionStreams::of(session)?)));
@@ -112,7 +112,7 @@ impl StreamRegistry {
         }
         let place = self.add(&stream);
         // Where events end in encoded bytes is not known: such a stream ends at once.
-        let boundary = (!media_type::is_encoded(headers)).then(Boundary::at_start);
+        let boundary = (!content_coding::is_encoded(headers)).then(Boundary::at_start);
         Some(StreamGuard::new(self.clone(), place, stream, boundary))
     }
 

@@ -1,4 +1,4 @@
-//! Limits of sessions.
+//! EnvelopeLimits of sessions.
 
 use http_body_util::{BodyExt as _, Full};
 use portcullis_session::EndReason;

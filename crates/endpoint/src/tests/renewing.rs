@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::world::*;
-use crate::EndedStatus;
+use crate::EndedSessionStatus;
 
 async fn ping(world: &World, identifier: &str) -> Answer {
     world.post(&[(SESSION, identifier)], request("ping", json!({}))).await
@@ -116,7 +116,7 @@ async fn an_ended_session_is_not_renewed() {
 #[tokio::test]
 async fn the_owner_may_hear_that_a_session_has_ended() {
     let (mut world, identifier) = opened("a").await;
-    world.settings.ended_status = EndedStatus::NotFound;
+    world.settings.ended_status = EndedSessionStatus::NotFound;
     assert_eq!(world.send("DELETE", &[(SESSION, &identifier)], "").await.status, 200);
     for body in ["", "no json", "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"ping\"}"] {
         let answer = world.post(&[(SESSION, &identifier)], body).await;

@@ -3,21 +3,26 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
-use portcullis_guard::{Caller, ClaimRule, ClaimTest, GuardLayer, Limiter, Operation, Rate, ScopeImplications};
+use portcullis_guard::{Caller, ClaimRule, ClaimTest, GuardLayer, Operation, Rate, RateLimiter, ScopeImplications};
 use portcullis_metadata::{BearerChallenge, Scopes, parse_challenges};
 use serde_json::json;
 use tower::{ServiceExt, service_fn};
 use tower_layer::Layer;
 
 use super::world::*;
-use crate::{AdmittedBody, EndpointLayer, EndpointSettings, NameGlob, Plain, Rule, SettingsError};
+use crate::{AdmittedBody, EndpointLayer, EndpointSettings, EndpointSettingsError, MessageRule, NameGlob, Plain};
 
-fn rule(method: Option<&str>, name: Option<&str>, scopes: &str) -> Rule {
+fn rule(method: Option<&str>, name: Option<&str>, scopes: &str) -> MessageRule {
     let glob = |pattern: &str| NameGlob::parse(pattern).unwrap();
-    Rule { method: method.map(glob), name: name.map(glob), scopes: Scopes::parse(scopes).unwrap(), ..Rule::default() }
+    MessageRule {
+        method: method.map(glob),
+        name: name.map(glob),
+        scopes: Scopes::parse(scopes).unwrap(),
+        ..MessageRule::default()
+    }
 }
 
-fn rules() -> Vec<Rule> {
+fn rules() -> Vec<MessageRule> {
     vec![
         rule(Some("tools/call"), Some("admin_*"), "admin"),
         rule(Some("tools/*"), None, "tools"),
@@ -177,17 +182,18 @@ async fn offline_access_is_refused_at_start() {
     assert_eq!(refused(|_| {}), None);
     assert_eq!(
         refused(|settings| settings.required_scopes = Scopes::parse("offline_access").unwrap()),
-        Some(SettingsError::OfflineAccess)
+        Some(EndpointSettingsError::OfflineAccess)
     );
     assert_eq!(
         refused(|settings| settings.rules = vec![rule(None, None, "a offline_access")]),
-        Some(SettingsError::OfflineAccess)
+        Some(EndpointSettingsError::OfflineAccess)
     );
     assert_eq!(
         refused(|settings| settings.revisions = portcullis_mcp::Revisions::from_iter([])),
-        Some(SettingsError::NoRevision)
+        Some(EndpointSettingsError::NoRevision)
     );
-    let codes = [SettingsError::OfflineAccess, SettingsError::NoRevision].map(SettingsError::code);
+    let codes =
+        [EndpointSettingsError::OfflineAccess, EndpointSettingsError::NoRevision].map(EndpointSettingsError::code);
     assert_eq!(codes, ["settings.offline_access", "settings.no_revision"]);
 }
 
@@ -250,8 +256,8 @@ async fn claims_are_wanted_by_rules() {
     let team = ClaimRule::new("team", ClaimTest::OneOf(vec!["blue".to_owned()])).unwrap();
     let org = ClaimRule::new("org", ClaimTest::Present).unwrap().report_only();
     world.settings.rules = vec![
-        Rule { claims: vec![team], ..rule(Some("tools/call"), Some("admin_*"), "admin") },
-        Rule { claims: vec![org], ..rule(Some("tools/*"), None, "") },
+        MessageRule { claims: vec![team], ..rule(Some("tools/call"), Some("admin_*"), "admin") },
+        MessageRule { claims: vec![org], ..rule(Some("tools/*"), None, "") },
     ];
     let token = |scopes: &str, team: &str| world.forge.token().scope(scopes).claim("team", team);
     let (blue, red, poor) = (token("base admin", "blue"), token("base admin", "red"), token("base", "red"));
@@ -281,8 +287,8 @@ async fn claims_are_wanted_by_rules() {
 async fn tools_are_limited() {
     let mut world = World::guarded("base");
     let rate = Rate::new(2, Duration::from_secs(60)).unwrap();
-    let limit = Some(Limiter::new(rate, 100, Arc::new(world.clock.clone())));
-    world.settings.rules = vec![Rule { limit, ..rule(Some("tools/call"), Some("slow_*"), "") }];
+    let limit = Some(RateLimiter::new(rate, 100, Arc::new(world.clock.clone())));
+    world.settings.rules = vec![MessageRule { limit, ..rule(Some("tools/call"), Some("slow_*"), "") }];
     let identifier = world.initialize().await;
     let call = |name: &str| request("tools/call", json!({"name": name}));
     for (name, expected) in [
@@ -314,8 +320,8 @@ async fn tools_are_limited() {
 async fn tools_are_limited_without_principals() {
     let mut world = World::open();
     let rate = Rate::new(1, Duration::from_secs(60)).unwrap();
-    let limit = Some(Limiter::new(rate, 100, Arc::new(world.clock.clone())));
-    world.settings.rules = vec![Rule { limit, ..rule(Some("ping"), None, "unheard") }];
+    let limit = Some(RateLimiter::new(rate, 100, Arc::new(world.clock.clone())));
+    world.settings.rules = vec![MessageRule { limit, ..rule(Some("ping"), None, "unheard") }];
     let sessions = [world.initialize().await, world.initialize().await];
     for (identifier, status) in sessions.iter().zip([200, 429]) {
         assert_eq!(world.post(&[(SESSION, identifier)], &request("ping", json!({}))).await.status, status);

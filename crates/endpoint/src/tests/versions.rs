@@ -9,7 +9,7 @@ use portcullis_mcp::{Era, Revision, Revisions};
 use serde_json::json;
 
 use super::world::*;
-use crate::{BodyBudget, Unrecorded};
+use crate::{BackendSessionGuard, BodyBudget};
 
 /// F6: a version header must be a served legacy one; without it the session's own counts.
 #[tokio::test]
@@ -80,7 +80,7 @@ async fn a_negotiated_version_that_is_not_served_fails_at_once() {
         let mut world = World::open();
         world.settings.revisions = Revisions::from_iter([Revision::V2025_11_25, Revision::V2026_07_28]);
         let ended = Arc::new(AtomicUsize::new(0));
-        let guard = Unrecorded::new({
+        let guard = BackendSessionGuard::new({
             let ended = Arc::clone(&ended);
             move || {
                 ended.fetch_add(1, Ordering::Relaxed);
@@ -108,7 +108,7 @@ async fn a_session_is_recorded_or_ends() {
         let ended = Arc::new(AtomicUsize::new(0));
         let end = Arc::clone(&ended);
         world.inner.answers(200, &[("content-type", content_type), (SESSION, BACKEND)], body);
-        world.inner.with_extension(Unrecorded::new(move || {
+        world.inner.with_extension(BackendSessionGuard::new(move || {
             end.fetch_add(1, Ordering::Relaxed);
         }));
         assert_eq!(world.post(&[], initialize()).await.status, 200);

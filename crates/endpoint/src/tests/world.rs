@@ -13,7 +13,7 @@ use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt, Full};
 use portcullis_guard::{
-    Authentication, Decision, DecisionSink, GuardLayer, GuardSettings, Operation, ProtectedResource, ScopeJudge,
+    Authentication, Decision, DecisionSink, GuardLayer, GuardSettings, Operation, ProtectedResource, ScopeEnforcer,
 };
 use portcullis_jose::{Algorithm, AlgorithmSet};
 use portcullis_mcp::Era;
@@ -70,7 +70,7 @@ struct Sink(Arc<Log>);
 impl DecisionSink for Sink {
     fn decided(&self, decision: &Decision<'_>) {
         self.0.decided.lock().unwrap().push((decision.status.as_u16(), decision.code));
-        let (operation, spared) = (decision.operation.cloned(), decision.spared);
+        let (operation, spared) = (decision.operation.cloned(), decision.report_only_denial);
         self.0.told.lock().unwrap().push(Told { operation, spared });
     }
 }
@@ -114,16 +114,15 @@ impl World {
         let metadata = ProtectedResourceMetadata::new(resource, vec![forge.issuer().clone()]);
         let mut guard = GuardSettings::new(metadata, authentication).unwrap();
         guard.required_scopes = required.clone();
-        guard.scopes_judged_by = ScopeJudge::Inner;
+        guard.scopes_enforced_by = ScopeEnforcer::Inner;
         guard.cors = EndpointSettings::cors(&portcullis_mcp::header::SESSION);
         guard.clock = Arc::new(clock.clone());
         guard.sink = Arc::new(Sink(Arc::clone(&log)));
         change_guard(&mut guard);
-        let sessions = SessionStore::new(
-            SessionSettings { max_per_owner: 2, ..SessionSettings::new(SessionKey::new(0, [7; 16])) },
-            Arc::new(clock.clone()),
-            Arc::clone(&log) as Arc<dyn SessionObserver>,
-        );
+        let mut session_settings = SessionSettings::new(SessionKey::new(0, [7; 16]));
+        session_settings.max_per_owner = 2;
+        let sessions =
+            SessionStore::new(session_settings, Arc::new(clock.clone()), Arc::clone(&log) as Arc<dyn SessionObserver>);
         let mut settings = EndpointSettings::new(ProtectedResource::new(guard).unwrap(), sessions.clone());
         settings.required_scopes = required;
         let token = required_scopes.map(|scopes| forge.token().scope(scopes).sign());

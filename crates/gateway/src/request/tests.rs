@@ -3,10 +3,10 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::{Address, IdentitySource};
+use crate::{IdentitySource, UpstreamAddress};
 
 fn target() -> Target {
-    Target::new(Address::Tcp(Url::parse("http://upstream.internal:8000/mcp").unwrap()), None).unwrap()
+    Target::new(UpstreamAddress::Tcp(Url::parse("http://upstream.internal:8000/mcp").unwrap()), None).unwrap()
 }
 
 fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
@@ -230,11 +230,11 @@ fn identity_headers_are_judged() {
         let name = HeaderName::from_static(name);
         let header = IdentityHeader::new(name.clone(), IdentitySource::Subject);
         let refused = RequestRules::new(vec![header], Vec::new(), None, false).err();
-        assert_eq!(refused, Some(SettingsError::IdentityHeader(name)));
+        assert_eq!(refused, Some(UpstreamSettingsError::IdentityHeader(name)));
     }
     let header = IdentityHeader::new(HeaderName::from_static("x-user"), IdentitySource::Subject);
     let refused = RequestRules::new(vec![header.clone(), header.clone()], Vec::new(), None, false).err();
-    assert_eq!(refused, Some(SettingsError::IdentityHeaderTwice(header.name)));
+    assert_eq!(refused, Some(UpstreamSettingsError::IdentityHeaderDuplicate(header.name)));
 }
 
 /// Names that are told at once, others like them, and others.

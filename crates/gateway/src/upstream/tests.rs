@@ -7,7 +7,7 @@ use std::{future::Future, net::SocketAddr};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version, uri::PathAndQuery};
 use http_body_util::BodyExt;
-use portcullis_guard::RefusalCode;
+use portcullis_guard::RejectionCode;
 use portcullis_testkit::ManualClock;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
@@ -17,7 +17,7 @@ use url::Url;
 
 use super::*;
 use crate::{
-    Address,
+    UpstreamAddress,
     link::{OutboundHead, SendError},
 };
 
@@ -123,7 +123,7 @@ impl Bench {
 
 fn upstream(address: SocketAddr, clock: &ManualClock, change: impl FnOnce(&mut HttpUpstreamSettings)) -> HttpUpstream {
     let url = Url::parse(&format!("http://{address}/mcp")).unwrap();
-    let mut settings = HttpUpstreamSettings::new(Address::Tcp(url));
+    let mut settings = HttpUpstreamSettings::new(UpstreamAddress::Tcp(url));
     change(&mut settings);
     HttpUpstream::new(settings, Arc::new(clock.clone())).unwrap()
 }
@@ -163,7 +163,7 @@ async fn event(response: &mut Response<UpstreamBody>) -> Bytes {
 
 /// The answer's status, reason code, content type and body.
 async fn refused(response: Response<UpstreamBody>) -> (u16, &'static str, String, String) {
-    let code = response.extensions().get::<RefusalCode>().unwrap().0;
+    let code = response.extensions().get::<RejectionCode>().unwrap().0;
     let content_type = response.headers()["content-type"].to_str().unwrap().to_owned();
     (response.status().as_u16(), code, content_type, text(response).await)
 }

@@ -12,7 +12,7 @@ use std::{
 use portcullis_verifier::Principal;
 
 use super::{
-    Limited,
+    LimitExceeded,
     table::{Hashed, Key, PARTS, part_of},
 };
 
@@ -26,7 +26,7 @@ const RETRY_AFTER_STREAMS: Duration = Duration::from_secs(5);
 ///
 /// A request is in progress from its authorization to the end of its response's body. A response that is an event
 /// stream (`text/event-stream`) counts as a stream from its head on, and no longer as a request. Principals are told
-/// apart as by [`Limiter::check_principal`](crate::Limiter::check_principal).
+/// apart as by [`RateLimiter::check_principal`](crate::RateLimiter::check_principal).
 ///
 /// The table has one entry for each principal with something in progress and no others, so it is bounded by the
 /// connections and their streams. A request takes the lock of one part of it twice, each time for a table probe.
@@ -62,6 +62,8 @@ enum CountsAs {
 impl ConcurrencyLimiter {
     /// How many requests of one principal are in progress at once by default.
     pub const DEFAULT_REQUESTS: usize = 100;
+    /// How many event streams of one principal are open at once by default.
+    pub const DEFAULT_STREAMS: usize = 100;
 
     /// A limiter that lets each principal have this many requests in progress, and this many event streams open.
     pub fn new(max_requests: usize, max_streams: usize) -> Arc<Self> {
@@ -72,19 +74,19 @@ impl ConcurrencyLimiter {
     ///
     /// # Errors
     /// When as many as may be are in progress.
-    pub(crate) fn start_request(self: &Arc<Self>, principal: &Principal) -> Result<Permit, Limited> {
+    pub(crate) fn start_request(self: &Arc<Self>, principal: &Principal) -> Result<Permit, LimitExceeded> {
         self.start(principal.counts_as())
     }
 
-    fn start(self: &Arc<Self>, key: Key) -> Result<Permit, Limited> {
+    fn start(self: &Arc<Self>, key: Key) -> Result<Permit, LimitExceeded> {
         if self.max_requests == 0 {
-            return Err(Limited { retry_after: RETRY_AFTER_REQUESTS });
+            return Err(LimitExceeded { retry_after: RETRY_AFTER_REQUESTS });
         }
         let mut part = self.part(key);
         let in_progress = part.entry(key).or_default();
         // An entry that was just made is below the limit, so that none is left behind empty.
         if in_progress.requests >= self.max_requests {
-            return Err(Limited { retry_after: RETRY_AFTER_REQUESTS });
+            return Err(LimitExceeded { retry_after: RETRY_AFTER_REQUESTS });
         }
         in_progress.requests += 1;
         drop(part);
@@ -101,12 +103,12 @@ impl Permit {
     ///
     /// # Errors
     /// When as many streams as may be are open. The permit then comes back and counts as a request.
-    pub(crate) fn into_stream(mut self) -> Result<Self, (Self, Limited)> {
+    pub(crate) fn into_stream(mut self) -> Result<Self, (Self, LimitExceeded)> {
         let mut part = self.limiter.part(self.key);
         if let Some(in_progress) = part.get_mut(&self.key) {
             if in_progress.streams >= self.limiter.max_streams {
                 drop(part);
-                return Err((self, Limited { retry_after: RETRY_AFTER_STREAMS }));
+                return Err((self, LimitExceeded { retry_after: RETRY_AFTER_STREAMS }));
             }
             in_progress.requests = in_progress.requests.saturating_sub(1);
             in_progress.streams += 1;

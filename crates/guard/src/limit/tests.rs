@@ -8,9 +8,9 @@ fn rate(requests: u32, secs: u64) -> Rate {
     Rate::new(requests, Duration::from_secs(secs)).unwrap()
 }
 
-fn limiter(rate: Rate, capacity: usize) -> (ManualClock, Arc<Limiter>) {
+fn limiter(rate: Rate, capacity: usize) -> (ManualClock, Arc<RateLimiter>) {
     let clock = ManualClock::new();
-    (clock.clone(), Limiter::new(rate, capacity, Arc::new(clock)))
+    (clock.clone(), RateLimiter::new(rate, capacity, Arc::new(clock)))
 }
 
 fn address(text: &str) -> Option<IpAddr> {
@@ -18,7 +18,7 @@ fn address(text: &str) -> Option<IpAddr> {
 }
 
 /// How many of these requests come through.
-fn passing(limiter: &Limiter, address: Option<IpAddr>, requests: usize) -> usize {
+fn passing(limiter: &RateLimiter, address: Option<IpAddr>, requests: usize) -> usize {
     (0..requests).filter(|_| limiter.check_address(address).is_ok()).count()
 }
 
@@ -28,9 +28,9 @@ fn a_rate_is_used_up_and_comes_back() {
     let (clock, limiter) = limiter(rate(6, 60), 100);
     let one = address("192.0.2.1");
     assert_eq!(passing(&limiter, one, 10), 6);
-    assert_eq!(limiter.check_address(one), Err(Limited { retry_after: Duration::from_secs(10) }));
+    assert_eq!(limiter.check_address(one), Err(LimitExceeded { retry_after: Duration::from_secs(10) }));
     clock.advance(Duration::from_secs(4));
-    assert_eq!(limiter.check_address(one), Err(Limited { retry_after: Duration::from_secs(6) }));
+    assert_eq!(limiter.check_address(one), Err(LimitExceeded { retry_after: Duration::from_secs(6) }));
     clock.advance(Duration::from_secs(6));
     assert_eq!(passing(&limiter, one, 10), 1);
     clock.advance(Duration::from_secs(20));
@@ -71,7 +71,7 @@ fn address_families_count_apart() {
 #[test]
 fn a_flood_of_addresses_is_bounded() {
     let (clock, limiter) = limiter(rate(2, 3600), 64);
-    let flood = |limiter: &Limiter, network: u8| {
+    let flood = |limiter: &RateLimiter, network: u8| {
         let addresses = (0..5000_u32).map(|number| IpAddr::from([10, network, (number >> 8) as u8, number as u8]));
         addresses.filter(|address| limiter.check_address(Some(*address)).is_ok()).count()
     };
@@ -123,6 +123,6 @@ fn rates_have_a_range() {
 #[test]
 fn waits_are_rounded_up() {
     for (millis, secs) in [(0, 1), (1, 1), (999, 1), (1000, 1), (1001, 2), (59_500, 60), (60_000, 60)] {
-        assert_eq!(Limited { retry_after: Duration::from_millis(millis) }.retry_after_secs(), secs, "{millis}");
+        assert_eq!(LimitExceeded { retry_after: Duration::from_millis(millis) }.retry_after_secs(), secs, "{millis}");
     }
 }

@@ -2,7 +2,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Version};
 use proptest::prelude::*;
 use url::Url;
 
-use super::{OriginPolicy, OriginPolicyError, OriginRefused};
+use super::{OriginPolicy, OriginPolicyError, OriginRejection};
 
 fn policy(base: &str) -> OriginPolicy {
     OriginPolicy::for_base_url(&Url::parse(base).unwrap()).unwrap()
@@ -14,11 +14,11 @@ fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
     pairs.iter().map(pair).collect()
 }
 
-fn http1(policy: &OriginPolicy, pairs: &[(&'static str, &str)]) -> Result<(), OriginRefused> {
+fn http1(policy: &OriginPolicy, pairs: &[(&'static str, &str)]) -> Result<(), OriginRejection> {
     policy.check(Version::HTTP_11, &"/mcp".parse().unwrap(), &headers(pairs))
 }
 
-fn http2(policy: &OriginPolicy, uri: &str, pairs: &[(&'static str, &str)]) -> Result<(), OriginRefused> {
+fn http2(policy: &OriginPolicy, uri: &str, pairs: &[(&'static str, &str)]) -> Result<(), OriginRejection> {
     policy.check(Version::HTTP_2, &uri.parse().unwrap(), &headers(pairs))
 }
 
@@ -41,7 +41,7 @@ fn loopback_admits_loopback_hosts_only() {
         "[::ffff:127.0.0.1]",
         "localhost.",
     ] {
-        assert_eq!(http1(&policy, &[("host", host)]), Err(OriginRefused::HostNotAllowed), "{host}");
+        assert_eq!(http1(&policy, &[("host", host)]), Err(OriginRejection::HostNotAllowed), "{host}");
     }
 }
 
@@ -67,7 +67,7 @@ fn loopback_admits_loopback_origins_only() {
         "http://",
         "localhost",
     ] {
-        assert_eq!(check(origin), Err(OriginRefused::OriginNotAllowed), "{origin}");
+        assert_eq!(check(origin), Err(OriginRejection::OriginNotAllowed), "{origin}");
     }
 }
 
@@ -78,7 +78,7 @@ fn settings_add_to_loopback() {
     let policy = policy.allow_host("dev.example:3000").unwrap().allow_origin("https://app.example").unwrap();
     assert_eq!(http1(&policy, &[("host", "Dev.example:3000"), ("origin", "https://app.example")]), Ok(()));
     assert_eq!(http1(&policy, &[("host", "localhost"), ("origin", "https://app.example:443")]), Ok(()));
-    assert_eq!(http1(&policy, &[("host", "dev.example:3001")]), Err(OriginRefused::HostNotAllowed));
+    assert_eq!(http1(&policy, &[("host", "dev.example:3001")]), Err(OriginRejection::HostNotAllowed));
     for origin in [
         "http://app.example",
         "http://app.example:443",
@@ -88,7 +88,7 @@ fn settings_add_to_loopback() {
         "null",
     ] {
         let refused = http1(&policy, &[("host", "localhost"), ("origin", origin)]);
-        assert_eq!(refused, Err(OriginRefused::OriginNotAllowed), "{origin}");
+        assert_eq!(refused, Err(OriginRejection::OriginNotAllowed), "{origin}");
     }
 }
 
@@ -104,10 +104,10 @@ fn elsewhere_anything_until_narrowed() {
         assert_eq!(http1(&narrowed, &[("host", host), ("origin", "https://APP.example")]), Ok(()), "{host}");
         assert_eq!(http1(&narrowed, &[("host", host)]), Ok(()), "{host}");
     }
-    assert_eq!(http1(&narrowed, &[("host", "whatever")]), Err(OriginRefused::HostNotAllowed));
+    assert_eq!(http1(&narrowed, &[("host", "whatever")]), Err(OriginRejection::HostNotAllowed));
     for origin in ["https://evil.example", "null", "http://localhost", "https://api.example.com"] {
         let refused = http1(&narrowed, &[("host", "alias.example"), ("origin", origin)]);
-        assert_eq!(refused, Err(OriginRefused::OriginNotAllowed), "{origin}");
+        assert_eq!(refused, Err(OriginRejection::OriginNotAllowed), "{origin}");
     }
 }
 
@@ -118,7 +118,7 @@ fn an_empty_list_of_origins_admits_no_page() {
     assert!(!closed.admits_any_origin());
     for origin in ["https://app.example", "https://api.example.com", "null"] {
         let refused = http1(&closed, &[("host", "api.example.com"), ("origin", origin)]);
-        assert_eq!(refused, Err(OriginRefused::OriginNotAllowed), "{origin}");
+        assert_eq!(refused, Err(OriginRejection::OriginNotAllowed), "{origin}");
     }
     assert_eq!(http1(&closed, &[("host", "api.example.com")]), Ok(()));
     let local = policy("http://localhost:3000").only_listed_origins();
@@ -134,7 +134,7 @@ fn a_listed_default_port_may_be_left_out() {
             assert_eq!(http1(&listed, &[("host", &host)]), Ok(()), "{base} {host}");
         }
         let refused = http1(&listed, &[("host", &format!("alias.example:{other}"))]);
-        assert_eq!(refused, Err(OriginRefused::HostNotAllowed), "{base}");
+        assert_eq!(refused, Err(OriginRejection::HostNotAllowed), "{base}");
     }
 }
 
@@ -142,17 +142,17 @@ fn a_listed_default_port_may_be_left_out() {
 #[test]
 fn one_well_formed_host() {
     let open = policy("https://api.example.com");
-    assert_eq!(http1(&open, &[]), Err(OriginRefused::HostMissing));
-    assert_eq!(http1(&open, &[("host", "a"), ("host", "a")]), Err(OriginRefused::HostRepeated));
+    assert_eq!(http1(&open, &[]), Err(OriginRejection::HostMissing));
+    assert_eq!(http1(&open, &[("host", "a"), ("host", "a")]), Err(OriginRejection::HostRepeated));
     for host in
         ["", "a b", "a,b", "u@a", "a:b", "a:70000", "a:+80", "a:1:2", "[::1", "[zz]", "[::1]x", "a/b", "a?b", ":80"]
     {
-        assert_eq!(http1(&open, &[("host", host)]), Err(OriginRefused::HostMalformed), "{host}");
+        assert_eq!(http1(&open, &[("host", host)]), Err(OriginRejection::HostMalformed), "{host}");
     }
     let twice = [("host", "a"), ("origin", "https://x"), ("origin", "https://x")];
-    assert_eq!(http1(&open, &twice), Err(OriginRefused::OriginRepeated));
+    assert_eq!(http1(&open, &twice), Err(OriginRejection::OriginRepeated));
     let old = open.check(Version::HTTP_10, &"/".parse().unwrap(), &HeaderMap::new());
-    assert_eq!(old, Err(OriginRefused::HostMissing));
+    assert_eq!(old, Err(OriginRejection::HostMissing));
 }
 
 /// F3: on HTTP/2, `Host` and `:authority` agree or the request is refused.
@@ -163,13 +163,13 @@ fn host_and_authority_agree() {
     assert_eq!(http2(&open, "https://api.example.com/mcp", &[("host", "API.example.com:443")]), Ok(()));
     for host in ["evil.example", "api.example.com:444", "localhost"] {
         let refused = http2(&open, "https://api.example.com/mcp", &[("host", host)]);
-        assert_eq!(refused, Err(OriginRefused::HostDisagrees), "{host}");
+        assert_eq!(refused, Err(OriginRejection::HostDisagrees), "{host}");
     }
-    assert_eq!(http2(&open, "/mcp", &[]), Err(OriginRefused::HostMissing));
-    assert_eq!(http2(&open, "https://u@api.example.com/", &[]), Err(OriginRefused::HostMalformed));
+    assert_eq!(http2(&open, "/mcp", &[]), Err(OriginRejection::HostMissing));
+    assert_eq!(http2(&open, "https://u@api.example.com/", &[]), Err(OriginRejection::HostMalformed));
     let local = policy("http://localhost:3000");
     let rebound = http2(&local, "http://evil.example:3000/mcp", &[]);
-    assert_eq!(rebound, Err(OriginRefused::HostNotAllowed));
+    assert_eq!(rebound, Err(OriginRejection::HostNotAllowed));
 }
 
 /// F3: an absolute target on HTTP/1.1 cannot contradict its `Host` either.
@@ -178,11 +178,11 @@ fn absolute_target_agrees_with_host() {
     let local = policy("http://localhost:3000");
     let target = "http://evil.example/mcp".parse().unwrap();
     let check = |host| local.check(Version::HTTP_11, &target, &headers(&[("host", host)]));
-    assert_eq!(check("localhost:3000"), Err(OriginRefused::HostDisagrees));
-    assert_eq!(check("evil.example"), Err(OriginRefused::HostNotAllowed));
+    assert_eq!(check("localhost:3000"), Err(OriginRejection::HostDisagrees));
+    assert_eq!(check("evil.example"), Err(OriginRejection::HostNotAllowed));
     let own = "http://localhost:3000/mcp".parse().unwrap();
     let alone = |version| local.check(version, &own, &HeaderMap::new());
-    assert_eq!(alone(Version::HTTP_11), Err(OriginRefused::HostMissing));
+    assert_eq!(alone(Version::HTTP_11), Err(OriginRejection::HostMissing));
     assert_eq!((alone(Version::HTTP_10), alone(Version::HTTP_2)), (Ok(()), Ok(())));
 }
 

@@ -18,7 +18,7 @@ fn judged(setup: &Setup) -> Request<()> {
 async fn judging_a_cached_token_allocates_nothing() {
     let mut setup =
         Setup::new().require("read").route(&[Method::POST], "/mcp", "read").route(&[], "/admin/**", "admin");
-    setup.settings.limits.in_progress = Some(ConcurrencyLimiter::new(2, 1));
+    setup.settings.limits.in_flight = Some(ConcurrencyLimiter::new(2, 1));
     let resource = setup.resource();
     let request = judged(&setup);
     let first = GuardLayer::new(resource.clone()).layer(setup.inner.clone()).call(request.clone()).await.unwrap();

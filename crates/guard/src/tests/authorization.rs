@@ -2,7 +2,7 @@ use http::{Method, StatusCode};
 use portcullis_metadata::Scopes;
 
 use super::support::{METADATA_URL, Setup, With, pairs, request};
-use crate::{ScopeImplications, ScopeJudge, SettingsError};
+use crate::{GuardSettingsError, ScopeEnforcer, ScopeImplications};
 
 /// B3: too few scopes are a 403 that names all that is needed, joined with the granted ones that the resource names.
 #[tokio::test]
@@ -116,7 +116,7 @@ async fn ambiguous_paths_are_refused() {
 #[tokio::test]
 async fn the_inner_service_may_judge() {
     let mut setup = Setup::new().require("base").route(&[], "/admin", "admin");
-    setup.settings.scopes_judged_by = ScopeJudge::Inner;
+    setup.settings.scopes_enforced_by = ScopeEnforcer::Inner;
     let answer = setup.send(request(Method::POST, "/mcp").bearer(&setup.token(""))).await;
     assert_eq!(answer.status, StatusCode::OK);
     let answer = setup.send(request(Method::POST, "/mcp")).await;
@@ -151,5 +151,5 @@ async fn broader_scopes_are_enough() {
     let answer = setup.send(request(Method::GET, "/").bearer(&setup.token("admin"))).await;
     assert_eq!(answer.challenge().param("scope"), Some("admin other tools"));
     setup.settings.scope_implications = ScopeImplications::new([("offline_access", scopes("tools"))]).unwrap();
-    assert_eq!(setup.refused(), SettingsError::OfflineAccess("the implied scopes"));
+    assert_eq!(setup.refused(), GuardSettingsError::OfflineAccess("the implied scopes"));
 }

@@ -26,7 +26,7 @@ async fn judged(rules: &[ClaimRule], claims: &[(&str, Value)]) -> (u16, Option<&
     let answer = setup.send(request(Method::POST, "/mcp").bearer(&token.sign())).await;
     let told = setup.sink.only();
     assert_eq!(answer.status.as_u16(), told.status);
-    (told.status, told.code, told.spared)
+    (told.status, told.code, told.report_only_denial)
 }
 
 /// C14: groups, roles and client lists: one of the listed values, exactly, be the claim a value or a list, by name or

@@ -10,7 +10,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::support::{METADATA_PATH, Setup, Told, With, request};
-use crate::{Caller, GuardLayer, Operation, Peer, RefusalCode};
+use crate::{Caller, GuardLayer, Operation, Peer, RejectionCode};
 
 /// J1, J2: one decision for every request, with the reason code and without the query.
 #[tokio::test]
@@ -43,9 +43,9 @@ async fn every_request_is_told_once() {
             status,
             code,
             subject: subject.map(str::to_owned),
-            peer: Some("192.0.2.7".to_owned()),
+            client_address: Some("192.0.2.7".to_owned()),
             operation: None,
-            spared: None,
+            report_only_denial: None,
         };
         assert_eq!(told[position], expected);
         assert_eq!(answer.status.as_u16(), status);
@@ -59,13 +59,13 @@ async fn inner_refusals_are_told() {
     let inner = tower::service_fn(async |_: Request<()>| {
         let mut response = Response::new(String::new());
         *response.status_mut() = StatusCode::BAD_REQUEST;
-        response.extensions_mut().insert(RefusalCode("session.unknown"));
+        response.extensions_mut().insert(RejectionCode("session.unknown"));
         Ok::<_, std::convert::Infallible>(response)
     });
     let mut guard = GuardLayer::new(setup.resource()).layer(inner);
     let response = guard.call(request(Method::POST, "/mcp").bearer(&setup.token(""))).await.unwrap();
     assert_eq!((setup.sink.only().status, setup.sink.only().code), (400, Some("session.unknown")));
-    assert!(response.extensions().get::<RefusalCode>().is_none());
+    assert!(response.extensions().get::<RejectionCode>().is_none());
 }
 
 /// J4: what the inner service says of the request through its caller is told with the decision; the first word counts.
@@ -75,17 +75,20 @@ async fn what_the_inner_service_reports_is_told() {
     let inner = tower::service_fn(async |request: Request<()>| {
         let caller = request.extensions().get::<Caller>().unwrap().clone();
         for tool in ["add", "drop"] {
-            caller.report_operation(Operation::new("tools/call", Some(tool)));
+            caller.record_operation(Operation::new("tools/call", Some(tool)));
         }
         for code in ["claim.team", "claim.other"] {
-            caller.report_spared(code);
+            caller.record_report_only_denial(code);
         }
         Ok::<_, std::convert::Infallible>(Response::new(String::new()))
     });
     let mut guard = GuardLayer::new(setup.resource()).layer(inner);
     guard.call(request(Method::POST, "/mcp").bearer(&setup.token(""))).await.unwrap();
     let told = setup.sink.only();
-    assert_eq!((told.code, told.spared, told.subject.as_deref()), (None, Some("claim.team"), Some("alice")));
+    assert_eq!(
+        (told.code, told.report_only_denial, told.subject.as_deref()),
+        (None, Some("claim.team"), Some("alice"))
+    );
     assert_eq!(told.operation, Some(Operation::new("tools/call", Some("add"))));
 }
 
@@ -156,12 +159,12 @@ async fn readiness_is_that_of_the_service() {
 
 /// J1: a request that the server itself gives up is not put down to its client.
 #[tokio::test]
-async fn a_request_that_is_cut_off_is_told() {
+async fn a_request_that_is_shutting_down_is_told() {
     let setup = Setup::new();
     let resource = setup.resource();
     let future =
         GuardLayer::new(resource.clone()).layer(Never).call(request(Method::POST, "/mcp").bearer(&setup.token("")));
-    resource.cut_off();
+    resource.mark_shutting_down();
     drop(future);
     let told = setup.sink.only();
     assert_eq!((told.status, told.code), (503, Some("server.shutdown")));

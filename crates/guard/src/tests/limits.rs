@@ -8,11 +8,11 @@ use tower_service::Service as _;
 
 use super::support::{Inner, METADATA_PATH, Setup, With, request};
 use crate::{
-    Authentication, ConcurrencyLimiter, GuardBody, GuardLayer, Limiter, Peer, ProxyHeader, Rate, TrustedProxies,
+    Authentication, ConcurrencyLimiter, GuardBody, GuardLayer, Peer, ProxyHeader, Rate, RateLimiter, TrustedProxies,
 };
 
-fn limiter(setup: &Setup, requests: u32) -> Arc<Limiter> {
-    Limiter::new(Rate::new(requests, Duration::from_secs(60)).unwrap(), 100, Arc::new(setup.clock.clone()))
+fn limiter(setup: &Setup, requests: u32) -> Arc<RateLimiter> {
+    RateLimiter::new(Rate::new(requests, Duration::from_secs(60)).unwrap(), 100, Arc::new(setup.clock.clone()))
 }
 
 fn from(peer: &str, request: Request<()>) -> Request<()> {
@@ -29,7 +29,7 @@ fn post() -> Request<()> {
 #[tokio::test]
 async fn addresses_are_limited_first() {
     let mut setup = Setup::new();
-    setup.settings.limits.address = Some(limiter(&setup, 2));
+    setup.settings.limits.per_address = Some(limiter(&setup, 2));
     let good = setup.token("");
     for (peer, request, status, code) in [
         ("192.0.2.1", post(), 401, Some("bearer.missing")),
@@ -55,7 +55,7 @@ async fn addresses_are_limited_first() {
 #[tokio::test]
 async fn clients_behind_a_trusted_proxy_count_apart() {
     let mut setup = Setup::new();
-    setup.settings.limits.address = Some(limiter(&setup, 1));
+    setup.settings.limits.per_address = Some(limiter(&setup, 1));
     setup.settings.trusted_proxies = TrustedProxies::new(["10.0.0.0/8"], ProxyHeader::XForwardedFor).unwrap();
     for (peer, client, status, told) in [
         ("10.0.0.1", "198.51.100.1", 401, "198.51.100.1"),
@@ -67,7 +67,7 @@ async fn clients_behind_a_trusted_proxy_count_apart() {
     ] {
         let answer = setup.send(from(peer, post().with("x-forwarded-for", client))).await;
         assert_eq!(answer.status, status, "{peer} {client}");
-        assert_eq!(setup.sink.all().pop().unwrap().peer.as_deref(), Some(told));
+        assert_eq!(setup.sink.all().pop().unwrap().client_address.as_deref(), Some(told));
     }
 }
 
@@ -75,7 +75,7 @@ async fn clients_behind_a_trusted_proxy_count_apart() {
 #[tokio::test]
 async fn principals_are_limited() {
     let mut setup = Setup::new().require("read");
-    setup.settings.limits.principal = Some(limiter(&setup, 2));
+    setup.settings.limits.per_principal = Some(limiter(&setup, 2));
     let token = |subject: &str, client: &str, scope: &str| {
         setup.forge.token().subject(subject).claim("client_id", client).scope(scope).sign()
     };
@@ -100,7 +100,7 @@ async fn principals_are_limited() {
 #[tokio::test]
 async fn requests_in_progress_are_limited() {
     let mut setup = Setup::new().require("read");
-    setup.settings.limits.in_progress = Some(ConcurrencyLimiter::new(2, 1));
+    setup.settings.limits.in_flight = Some(ConcurrencyLimiter::new(2, 1));
     let (alice, bob) = (
         setup.forge.token().subject("alice").scope("read").sign(),
         setup.forge.token().subject("bob").scope("read").sign(),
@@ -129,7 +129,7 @@ async fn requests_in_progress_are_limited() {
 #[tokio::test]
 async fn streams_do_not_take_the_places_of_requests() {
     let mut setup = Setup::new();
-    setup.settings.limits.in_progress = Some(ConcurrencyLimiter::new(1, 2));
+    setup.settings.limits.in_flight = Some(ConcurrencyLimiter::new(1, 2));
     let token = setup.token("");
     let mut streaming = setup.inner.clone();
     streaming.headers.insert(CONTENT_TYPE, HeaderValue::from_static("Text/Event-Stream ; charset=utf-8"));
@@ -158,7 +158,7 @@ async fn streams_do_not_take_the_places_of_requests() {
 #[tokio::test]
 async fn abandoned_requests_count_no_longer() {
     let mut setup = Setup::new();
-    setup.settings.limits.in_progress = Some(ConcurrencyLimiter::new(1, 1));
+    setup.settings.limits.in_flight = Some(ConcurrencyLimiter::new(1, 1));
     let token = setup.token("");
     let guard = setup.guard();
     for _ in 0..3 {

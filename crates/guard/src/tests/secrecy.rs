@@ -9,7 +9,7 @@ use portcullis_testkit::{ManualClock, ScriptedFetch};
 use tower_layer::Layer;
 
 use super::support::{Inner, Setup, With, request};
-use crate::{Guard, GuardFuture, GuardLayer, Limiter, ProtectedResource, Rate, TracingSink};
+use crate::{Guard, GuardFuture, GuardLayer, ProtectedResource, Rate, RateLimiter, TracingSink};
 
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
@@ -82,9 +82,9 @@ async fn debug_names_the_resource() {
     let resource = Setup::new().resource();
     assert_eq!(format!("{resource:?}"), format!("ProtectedResource {{ resource: {:?}, .. }}", resource.resource()));
     let rate = Rate::new(1, Duration::from_secs(1)).unwrap();
-    let limiter = Limiter::new(rate, 16, Arc::new(ManualClock::new()));
+    let limiter = RateLimiter::new(rate, 16, Arc::new(ManualClock::new()));
     limiter.check_address(Some([192, 0, 2, 1].into())).unwrap();
-    assert_eq!(format!("{limiter:?}"), "Limiter { .. }");
+    assert_eq!(format!("{limiter:?}"), "RateLimiter { .. }");
 }
 
 fn sendable<T: Send>() {}

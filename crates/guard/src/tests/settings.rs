@@ -1,14 +1,14 @@
 use portcullis_metadata::ResourceUri;
 
 use super::support::Setup;
-use crate::SettingsError;
+use crate::GuardSettingsError;
 
 /// A1: a document without an authorization server is refused.
 #[tokio::test]
 async fn an_authorization_server_is_needed() {
     let mut setup = Setup::new();
     setup.settings.metadata.authorization_servers.clear();
-    assert_eq!(setup.refused(), SettingsError::NoAuthorizationServer);
+    assert_eq!(setup.refused(), GuardSettingsError::NoAuthorizationServer);
 }
 
 /// A5: `offline_access` is refused wherever it could be served or challenged.
@@ -16,11 +16,11 @@ async fn an_authorization_server_is_needed() {
 async fn offline_access_is_refused() {
     let mut supported = Setup::new();
     supported.settings.metadata.scopes_supported = vec!["read".to_owned(), "offline_access".to_owned()];
-    assert_eq!(supported.refused(), SettingsError::OfflineAccess("scopes_supported"));
+    assert_eq!(supported.refused(), GuardSettingsError::OfflineAccess("scopes_supported"));
     let required = Setup::new().require("offline_access");
-    assert_eq!(required.refused(), SettingsError::OfflineAccess("required_scopes"));
+    assert_eq!(required.refused(), GuardSettingsError::OfflineAccess("required_scopes"));
     let route = Setup::new().route(&[], "/x", "offline_access");
-    assert_eq!(route.refused(), SettingsError::OfflineAccess("a route"));
+    assert_eq!(route.refused(), GuardSettingsError::OfflineAccess("a route"));
 }
 
 /// A1: document and verifier have to be for the resource that the guard protects.
@@ -29,11 +29,11 @@ async fn parts_for_another_resource_are_refused() {
     let other = || ResourceUri::parse("https://api.example.com/other").unwrap();
     let mut document = Setup::new();
     document.settings.metadata.resource = other();
-    assert!(matches!(document.refused(), SettingsError::ResourceMismatch { part: "metadata", .. }));
+    assert!(matches!(document.refused(), GuardSettingsError::ResourceMismatch { part: "metadata", .. }));
     let mut verifier = Setup::new();
     verifier.settings.resource = other();
     verifier.settings.metadata.resource = other();
-    assert!(matches!(verifier.refused(), SettingsError::ResourceMismatch { part: "verifier", .. }));
+    assert!(matches!(verifier.refused(), GuardSettingsError::ResourceMismatch { part: "verifier", .. }));
 }
 
 /// A2: members by which tokens would be bound to their sender are not announced.
@@ -54,9 +54,9 @@ async fn other_settings_that_cannot_be_used() {
     for realm in ["", "line\nbreak", "\u{e9}", &"x".repeat(257)] {
         let mut setup = Setup::new();
         setup.settings.realm = realm.to_owned();
-        assert_eq!(setup.refused(), SettingsError::Realm, "{realm:?}");
+        assert_eq!(setup.refused(), GuardSettingsError::Realm, "{realm:?}");
     }
     let mut scope = Setup::new();
     scope.settings.metadata.scopes_supported = vec!["two words".to_owned()];
-    assert_eq!(scope.refused(), SettingsError::ScopeName("two words".to_owned()));
+    assert_eq!(scope.refused(), GuardSettingsError::ScopeName("two words".to_owned()));
 }

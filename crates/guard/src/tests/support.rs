@@ -20,8 +20,8 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::{
-    Authentication, Caller, Decision, DecisionSink, Guard, GuardLayer, GuardSettings, Operation, PathGlob,
-    ProtectedResource, RouteRule, SettingsError,
+    Authentication, Caller, Decision, DecisionSink, Guard, GuardLayer, GuardSettings, GuardSettingsError, Operation,
+    PathGlob, ProtectedResource, RouteRule,
 };
 
 pub(super) const RESOURCE: &str = "https://api.example.com/mcp";
@@ -46,9 +46,9 @@ pub(super) struct Told {
     pub(super) status: u16,
     pub(super) code: Option<&'static str>,
     pub(super) subject: Option<String>,
-    pub(super) peer: Option<String>,
+    pub(super) client_address: Option<String>,
     pub(super) operation: Option<Operation>,
-    pub(super) spared: Option<&'static str>,
+    pub(super) report_only_denial: Option<&'static str>,
 }
 
 #[derive(Default)]
@@ -63,9 +63,9 @@ impl DecisionSink for Recorder {
             status: decision.status.as_u16(),
             code: decision.code,
             subject: decision.principal.and_then(|principal| principal.subject()).map(str::to_owned),
-            peer: decision.peer.map(|peer| peer.to_string()),
+            client_address: decision.client_address.map(|peer| peer.to_string()),
             operation: decision.operation.cloned(),
-            spared: decision.spared,
+            report_only_denial: decision.report_only_denial,
         });
     }
 }
@@ -221,7 +221,7 @@ impl Setup {
         ProtectedResource::new(self.settings.clone()).unwrap()
     }
 
-    pub(super) fn refused(&self) -> SettingsError {
+    pub(super) fn refused(&self) -> GuardSettingsError {
         ProtectedResource::new(self.settings.clone()).unwrap_err()
     }
 

@@ -12,7 +12,7 @@ const MAX_NAMES: usize = 1000;
 
 /// What a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum NameOf {
+pub enum TargetType {
     /// A tool.
     Tool,
     /// A prompt.
@@ -26,18 +26,18 @@ pub enum NameOf {
 /// A name that a message carries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name<'a> {
-    of: NameOf,
+    target_type: TargetType,
     text: Cow<'a, str>,
 }
 
 impl Name<'_> {
     /// What it stands for.
-    pub fn of(&self) -> NameOf {
-        self.of
+    pub fn target_type(&self) -> TargetType {
+        self.target_type
     }
 
     /// The name, with its escapes decoded. It has no NUL.
-    pub fn text(&self) -> &str {
+    pub fn as_str(&self) -> &str {
         &self.text
     }
 }
@@ -81,20 +81,20 @@ enum Required {
 /// Sources: `schema.ts` of 2025-03-26, 2025-06-18, 2025-11-25 and 2026-07-28, and the tasks extension (SEP-2663). What a
 /// client sends as data is not listed: `arguments`, and the results of sampling, elicitation and `roots/list`, in a response or
 /// in `inputResponses`. They select nothing at the server.
-const TABLE: [(&str, Place, NameOf, Required); 13] = [
-    ("tools/call", Place::Name, NameOf::Tool, Required::Always),
-    ("prompts/get", Place::Name, NameOf::Prompt, Required::Always),
-    ("resources/read", Place::Uri, NameOf::Resource, Required::Always),
-    ("resources/subscribe", Place::Uri, NameOf::Resource, Required::InLegacy),
-    ("resources/unsubscribe", Place::Uri, NameOf::Resource, Required::InLegacy),
-    ("completion/complete", Place::RefName, NameOf::Prompt, Required::Never),
-    ("completion/complete", Place::RefUri, NameOf::Resource, Required::Never),
-    ("subscriptions/listen", Place::Subscriptions, NameOf::Resource, Required::Never),
-    ("tasks/get", Place::TaskId, NameOf::Task, Required::Never),
-    ("tasks/result", Place::TaskId, NameOf::Task, Required::Never),
-    ("tasks/cancel", Place::TaskId, NameOf::Task, Required::Never),
-    ("tasks/update", Place::TaskId, NameOf::Task, Required::Never),
-    ("notifications/tasks/status", Place::TaskId, NameOf::Task, Required::Never),
+const TABLE: [(&str, Place, TargetType, Required); 13] = [
+    ("tools/call", Place::Name, TargetType::Tool, Required::Always),
+    ("prompts/get", Place::Name, TargetType::Prompt, Required::Always),
+    ("resources/read", Place::Uri, TargetType::Resource, Required::Always),
+    ("resources/subscribe", Place::Uri, TargetType::Resource, Required::InLegacy),
+    ("resources/unsubscribe", Place::Uri, TargetType::Resource, Required::InLegacy),
+    ("completion/complete", Place::RefName, TargetType::Prompt, Required::Never),
+    ("completion/complete", Place::RefUri, TargetType::Resource, Required::Never),
+    ("subscriptions/listen", Place::Subscriptions, TargetType::Resource, Required::Never),
+    ("tasks/get", Place::TaskId, TargetType::Task, Required::Never),
+    ("tasks/result", Place::TaskId, TargetType::Task, Required::Never),
+    ("tasks/cancel", Place::TaskId, TargetType::Task, Required::Never),
+    ("tasks/update", Place::TaskId, TargetType::Task, Required::Never),
+    ("notifications/tasks/status", Place::TaskId, TargetType::Task, Required::Never),
 ];
 
 impl<'a> Names<'a> {
@@ -127,7 +127,7 @@ impl<'a> Names<'a> {
     pub(super) fn read_related(&mut self, meta: &Meta<'a>, max_depth: usize) -> Result<(), EnvelopeError> {
         let Some(related) = meta.related_task else { return Ok(()) };
         let related: members::RelatedTask<'_> = members::nested(related, max_depth)?;
-        self.push_text(NameOf::Task, related.task_id).map(drop)
+        self.push_text(TargetType::Task, related.task_id).map(drop)
     }
 
     pub(super) fn first(&self) -> Option<&Name<'a>> {
@@ -142,7 +142,7 @@ impl<'a> Names<'a> {
     fn read_place(
         &mut self,
         place: Place,
-        of: NameOf,
+        of: TargetType,
         params: &Params<'a>,
         max_depth: usize,
     ) -> Result<bool, EnvelopeError> {
@@ -176,10 +176,10 @@ impl<'a> Names<'a> {
     }
 
     /// Adds a member's value, if the member is there.
-    fn push_text(&mut self, of: NameOf, value: Option<&'a str>) -> Result<bool, EnvelopeError> {
+    fn push_text(&mut self, of: TargetType, value: Option<&'a str>) -> Result<bool, EnvelopeError> {
         let Some(value) = value else { return Ok(false) };
         let text = super::decisive(value).ok_or(EnvelopeError::InvalidParams)?;
-        let name = Name { of, text };
+        let name = Name { target_type: of, text };
         if self.first.is_none() {
             self.first = Some(name);
         } else if self.more.len() + 1 < MAX_NAMES {

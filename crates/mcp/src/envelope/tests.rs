@@ -8,7 +8,7 @@ use super::*;
 mod named;
 
 fn parse(text: &str) -> Result<Envelope<'_>, EnvelopeError> {
-    Envelope::parse(text.as_bytes(), Limits::default())
+    Envelope::parse(text.as_bytes(), EnvelopeLimits::default())
 }
 
 /// J4: the words that audit trails have for a message that cannot be judged.
@@ -33,7 +33,7 @@ fn errors_have_stable_codes() {
 fn a_request_is_read_without_copying() {
     let text = r#" {"jsonrpc":"2.0","id":"a-1","method":"tools/call","params":{"name":"add","arguments":{"name":"x","_meta":[1]}}} "#;
     let envelope = parse(text).unwrap();
-    assert_eq!(envelope.kind(), Kind::Request);
+    assert_eq!(envelope.message_type(), MessageType::Request);
     assert_eq!(envelope.method(), Some("tools/call"));
     assert_eq!(envelope.id().unwrap().get(), "\"a-1\"");
     assert_eq!(envelope.name(), Some("add"));
@@ -45,15 +45,15 @@ fn a_request_is_read_without_copying() {
 #[test]
 fn each_kind_is_told_by_its_members() {
     for (text, kind) in [
-        (r#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#, Kind::Request),
-        (r#"{"jsonrpc":"2.0","id":-7,"method":"ping","params":null}"#, Kind::Request),
-        (r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, Kind::Notification),
-        (r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, Kind::Response),
-        (r#"{"jsonrpc":"2.0","id":"1","error":{"code":-1,"message":"no"}}"#, Kind::Response),
-        (r#"{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"no"}}"#, Kind::Response),
-        (r#"{"jsonrpc":"2.0","error":{"code":-1,"message":"no"}}"#, Kind::Response),
+        (r#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#, MessageType::Request),
+        (r#"{"jsonrpc":"2.0","id":-7,"method":"ping","params":null}"#, MessageType::Request),
+        (r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, MessageType::Notification),
+        (r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, MessageType::Response),
+        (r#"{"jsonrpc":"2.0","id":"1","error":{"code":-1,"message":"no"}}"#, MessageType::Response),
+        (r#"{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"no"}}"#, MessageType::Response),
+        (r#"{"jsonrpc":"2.0","error":{"code":-1,"message":"no"}}"#, MessageType::Response),
     ] {
-        assert_eq!(parse(text).map(|envelope| envelope.kind()), Ok(kind), "{text}");
+        assert_eq!(parse(text).map(|envelope| envelope.message_type()), Ok(kind), "{text}");
     }
 }
 
@@ -98,7 +98,8 @@ fn what_is_not_json_is_a_parse_error() {
     for garbage in [ping, "x", "\0", "]", ","] {
         assert_eq!(parse(&format!("{ping}{garbage}")).err(), Some(EnvelopeError::NotJson), "{garbage}");
     }
-    let bad = Envelope::parse(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xFF\"}", Limits::default()).unwrap_err();
+    let bad =
+        Envelope::parse(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xFF\"}", EnvelopeLimits::default()).unwrap_err();
     assert_eq!((bad, bad.rpc_code()), (EnvelopeError::NotUtf8, ErrorCode::ParseError));
     assert_eq!(EnvelopeError::NotJson.rpc_code().value(), -32700);
 }
@@ -115,7 +116,7 @@ fn a_batch_is_refused_as_one() {
 /// F4: nesting is bounded wherever it is, and the bound itself is allowed.
 #[test]
 fn depth_is_bounded_everywhere() {
-    let limits = Limits { max_depth: 8 };
+    let limits = EnvelopeLimits::default().with_max_depth(8);
     let deep = |arrays: usize| format!("{}{}", "[".repeat(arrays), "]".repeat(arrays));
     for (prefix, suffix, depth) in [
         (r#"{"jsonrpc":"2.0","id":1,"method":"ping","other":"#, "}", 1),
@@ -130,8 +131,8 @@ fn depth_is_bounded_everywhere() {
         assert_eq!(Envelope::parse(over.as_bytes(), limits).err(), Some(EnvelopeError::TooDeep), "{over}");
     }
     let empty = r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{}}}"#.as_bytes();
-    assert!(Envelope::parse(empty, Limits { max_depth: 3 }).is_ok());
-    assert_eq!(Envelope::parse(empty, Limits { max_depth: 2 }).err(), Some(EnvelopeError::TooDeep));
+    assert!(Envelope::parse(empty, EnvelopeLimits::default().with_max_depth(3)).is_ok());
+    assert_eq!(Envelope::parse(empty, EnvelopeLimits::default().with_max_depth(2)).err(), Some(EnvelopeError::TooDeep));
     let brackets_in_text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":["{}\"[["]}}"#, "[".repeat(100));
     assert!(Envelope::parse(brackets_in_text.as_bytes(), limits).is_ok());
     let bomb = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{}}}"#, deep(200_000));
@@ -310,27 +311,27 @@ proptest! {
     fn depth_is_counted_as_the_tree_has_it(value in value()) {
         let message = json!({"jsonrpc": "2.0", "id": 1, "result": value}).to_string();
         let needed = 1 + depth(&value);
-        let fits = Limits { max_depth: needed };
+        let fits = EnvelopeLimits::default().with_max_depth(needed);
         prop_assert!(Envelope::parse(message.as_bytes(), fits).is_ok());
         prop_assert_eq!(
-            Envelope::parse(message.as_bytes(), Limits { max_depth: needed - 1 }).err(),
+            Envelope::parse(message.as_bytes(), EnvelopeLimits::default().with_max_depth(needed - 1)).err(),
             Some(EnvelopeError::TooDeep)
         );
     }
 
     #[test]
     fn no_bytes_panic(bytes in vec(any::<u8>(), 0..128)) {
-        let _ = Envelope::parse(&bytes, Limits::default());
+        let _ = Envelope::parse(&bytes, EnvelopeLimits::default());
     }
 
     #[test]
     fn no_cut_or_changed_message_panics_or_reads_as_another(at in 0_usize..120, byte in any::<u8>()) {
         let message = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","_meta":{"progressToken":"t"}}}"#;
         let at = at % message.len();
-        prop_assert!(Envelope::parse(&message[..at], Limits::default()).is_err());
+        prop_assert!(Envelope::parse(&message[..at], EnvelopeLimits::default()).is_err());
         let mut changed = message.to_vec();
         changed[at] = byte;
-        if let Ok(envelope) = Envelope::parse(&changed, Limits::default()) {
+        if let Ok(envelope) = Envelope::parse(&changed, EnvelopeLimits::default()) {
             let tree: Value = serde_json::from_slice(&changed).unwrap();
             prop_assert_eq!(envelope.method(), tree["method"].as_str());
             if envelope.name().is_some() {

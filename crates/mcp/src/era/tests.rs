@@ -2,7 +2,7 @@ use http::HeaderValue;
 use serde_json::json;
 
 use super::*;
-use crate::Limits;
+use crate::EnvelopeLimits;
 
 const MODERN: Revision = Revision::V2026_07_28;
 const LEGACY_ONLY: [Revision; 3] = [Revision::V2025_03_26, Revision::V2025_06_18, Revision::V2025_11_25];
@@ -12,7 +12,7 @@ fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
 }
 
 fn judge_by(body: &str, pairs: &[(&'static str, &str)], served: Revisions) -> Result<Era, EraError> {
-    let envelope = Envelope::parse(body.as_bytes(), Limits::default());
+    let envelope = Envelope::parse(body.as_bytes(), EnvelopeLimits::default());
     classify(envelope.as_ref(), &headers(pairs), served)
 }
 
@@ -152,7 +152,11 @@ fn an_unsupported_version_names_the_served_ones() {
 /// E11: an error of the negotiation names the served revisions that have `initialize`, in its text and its data.
 #[test]
 fn a_negotiated_version_that_is_not_served_names_the_served_ones() {
-    let error = EraError::negotiated("2024-11-05", "2024-10-07", Revisions::from_iter([MODERN, Revision::V2025_06_18]));
+    let error = EraError::unsupported_negotiated(
+        "2024-11-05",
+        "2024-10-07",
+        Revisions::from_iter([MODERN, Revision::V2025_06_18]),
+    );
     assert_eq!(error.to_string(), "Unsupported protocol version 2024-11-05; this endpoint serves 2025-06-18");
     assert_eq!(error.data().unwrap(), json!({"supported": ["2025-06-18"], "requested": "2024-10-07"}));
     assert_eq!((error.rpc_code().value(), error.status(), error.is_legacy()), (-32022, StatusCode::BAD_REQUEST, false));
@@ -291,7 +295,7 @@ fn errors_have_stable_codes() {
         (EraError::mismatch(header::METHOD), "era.header_mismatch"),
         (EraError::MissingMeta { key: meta::PROTOCOL_VERSION }, "era.meta_missing"),
         (EraError::unsupported("2099-01-01", Revisions::ALL), "era.version_unsupported"),
-        (EraError::negotiated("2024-11-05", "2025-11-25", Revisions::ALL), "era.version_negotiated"),
+        (EraError::unsupported_negotiated("2024-11-05", "2025-11-25", Revisions::ALL), "era.version_negotiated"),
         (EraError::ModernInitialize, "era.modern_initialize"),
         (EraError::LegacyVersion, "era.legacy_version"),
     ] {

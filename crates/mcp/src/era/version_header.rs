@@ -18,7 +18,7 @@ impl<'h> VersionHeader<'h> {
         let value = match header::single(headers, &header::PROTOCOL_VERSION) {
             Ok(None) => return Self::Absent,
             Ok(Some(value)) => value,
-            Err(header::Repeated) => {
+            Err(header::RepeatedHeader) => {
                 let mut values = headers.get_all(&header::PROTOCOL_VERSION).iter();
                 let claims_modern =
                     values.any(|value| value.to_str().ok().and_then(Revision::parse).is_some_and(Revision::is_modern));

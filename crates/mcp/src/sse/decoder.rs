@@ -22,13 +22,13 @@ pub struct Decoder {
 /// Why a stream cannot be read on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum StreamError {
+pub enum DecodeError {
     /// An event, or a line outside of one, is larger than the decoder's limit.
     #[error("an event of the stream is too large")]
     EventTooLarge,
 }
 
-impl StreamError {
+impl DecodeError {
     /// The stable reason code.
     pub const fn code(self) -> &'static str {
         match self {
@@ -57,7 +57,7 @@ impl Decoder {
     /// # Errors
     /// When an event outgrows the limit. The decoder is then of no more use: every further piece fails too, and
     /// events of the failing piece are lost.
-    pub fn push(&mut self, piece: &[u8]) -> Result<Vec<Event>, StreamError> {
+    pub fn push(&mut self, piece: &[u8]) -> Result<Vec<Event>, DecodeError> {
         let mut events = Vec::new();
         let mut rest = piece;
         while let Some(&first) = rest.first() {
@@ -78,10 +78,10 @@ impl Decoder {
         Ok(events)
     }
 
-    fn hold(&mut self, part: &[u8]) -> Result<(), StreamError> {
+    fn hold(&mut self, part: &[u8]) -> Result<(), DecodeError> {
         self.failed |= part.len() > self.max_event - self.held;
         if self.failed {
-            return Err(StreamError::EventTooLarge);
+            return Err(DecodeError::EventTooLarge);
         }
         self.held += part.len();
         self.line.extend_from_slice(part);
@@ -187,13 +187,13 @@ mod tests {
         let mut decoder = Decoder::new(16);
         assert_eq!(decoder.push(b"data: 1234567890\n\n").unwrap(), [Event::message("1234567890")]);
         assert_eq!(decoder.push(b"data: 12\ndata: 3"), Ok(vec![]));
-        assert_eq!(decoder.push(b"45"), Err(StreamError::EventTooLarge));
-        assert_eq!(decoder.push(b"\n\ndata: 1\n\n"), Err(StreamError::EventTooLarge));
+        assert_eq!(decoder.push(b"45"), Err(DecodeError::EventTooLarge));
+        assert_eq!(decoder.push(b"\n\ndata: 1\n\n"), Err(DecodeError::EventTooLarge));
     }
 
     #[test]
     fn the_error_has_a_stable_code() {
-        assert_eq!(StreamError::EventTooLarge.code(), "stream.event_too_large");
+        assert_eq!(DecodeError::EventTooLarge.code(), "stream.event_too_large");
     }
 
     #[test]
@@ -212,7 +212,7 @@ mod tests {
         for _ in 0..4 {
             outcome = outcome.and(decoder.push(b"data: 0123456789012345\n")).and(decoder.push(&comment));
         }
-        assert_eq!(outcome, Err(StreamError::EventTooLarge));
+        assert_eq!(outcome, Err(DecodeError::EventTooLarge));
     }
 
     prop_compose! {

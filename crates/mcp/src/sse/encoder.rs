@@ -5,7 +5,7 @@ use super::Event;
 /// Why an event cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum FieldError {
+pub enum EncodeError {
     /// The event's type has a line break, which would end its field.
     #[error("the type of an event has no line break")]
     LineBreakInType,
@@ -14,7 +14,7 @@ pub enum FieldError {
     UnsafeId,
 }
 
-impl FieldError {
+impl EncodeError {
     /// The stable reason code.
     pub const fn code(self) -> &'static str {
         match self {
@@ -31,17 +31,17 @@ impl Event {
     ///
     /// # Errors
     /// When type or id hold what would end the field or make readers ignore it.
-    pub fn encode(&self) -> Result<String, FieldError> {
+    pub fn encode(&self) -> Result<String, EncodeError> {
         let mut out = String::with_capacity(self.data.len() + 32);
         if let Some(event) = &self.event {
             if event.contains(['\r', '\n']) {
-                return Err(FieldError::LineBreakInType);
+                return Err(EncodeError::LineBreakInType);
             }
             push_field(&mut out, "event", event);
         }
         if let Some(id) = &self.id {
             if id.contains(['\r', '\n', '\0']) {
-                return Err(FieldError::UnsafeId);
+                return Err(EncodeError::UnsafeId);
             }
             push_field(&mut out, "id", id);
         }
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn errors_have_stable_codes() {
-        let codes = [FieldError::LineBreakInType, FieldError::UnsafeId].map(FieldError::code);
+        let codes = [EncodeError::LineBreakInType, EncodeError::UnsafeId].map(EncodeError::code);
         assert_eq!(codes, ["stream.type_line_break", "stream.unsafe_id"]);
     }
 
@@ -92,10 +92,10 @@ mod tests {
     fn nothing_in_type_or_id_can_begin_a_new_field() {
         for bad in ["a\nb", "a\rb", "\n\ndata: x"] {
             let by_type = Event { event: Some(bad.into()), ..Event::default() };
-            assert_eq!(by_type.encode(), Err(FieldError::LineBreakInType));
+            assert_eq!(by_type.encode(), Err(EncodeError::LineBreakInType));
             let by_id = Event { id: Some(bad.into()), ..Event::default() };
-            assert_eq!(by_id.encode(), Err(FieldError::UnsafeId));
+            assert_eq!(by_id.encode(), Err(EncodeError::UnsafeId));
         }
-        assert_eq!(Event { id: Some("a\0".into()), ..Event::default() }.encode(), Err(FieldError::UnsafeId));
+        assert_eq!(Event { id: Some("a\0".into()), ..Event::default() }.encode(), Err(EncodeError::UnsafeId));
     }
 }

@@ -93,20 +93,13 @@ impl Bench {
 
     fn decide_about(&self, path: &str, code: Option<&'static str>, operation: Option<&Operation>) {
         let request_id = RequestId::generate();
-        self.audit.decided(&Decision {
-            request_id: &request_id,
-            time: self.clock.now(),
-            method: &Method::POST,
-            path,
-            status: StatusCode::OK,
-            code,
-            spared: None,
-            operation,
-            principal: None,
-            peer: Some([192, 0, 2, 7].into()),
-            resource: &self.resource,
-            latency: Duration::from_micros(7),
-        });
+        let (time, target) = (self.clock.now(), (&Method::POST, path));
+        let mut decision = Decision::new(&request_id, time, target, StatusCode::OK, &self.resource);
+        decision.code = code;
+        decision.operation = operation;
+        decision.client_address = Some([192, 0, 2, 7].into());
+        decision.latency = Duration::from_micros(7);
+        self.audit.decided(&decision);
     }
 
     fn finish(&mut self) -> Turn {
@@ -178,11 +171,11 @@ fn a_line_is_these_bytes() {
 fn further_targets_are_told() {
     let mut bench = Bench::new(1 << 20);
     let operation = Operation::new("subscriptions/listen", Some("file:///a"));
-    bench.decide_about("/mcp", None, Some(&operation.clone().with_further(["note:\"b", "note:c"].iter())));
+    bench.decide_about("/mcp", None, Some(&operation.clone().with_additional_targets(["note:\"b", "note:c"].iter())));
     bench.decide_about(
         "/mcp",
         None,
-        Some(&operation.clone().with_further((1..1000).map(|number| format!("n:{number}")))),
+        Some(&operation.clone().with_additional_targets((1..1000).map(|number| format!("n:{number}")))),
     );
     bench.decide_about("/mcp", None, Some(&operation));
     assert_eq!(bench.writer.turn(), Turn::Pause);
@@ -192,7 +185,7 @@ fn further_targets_are_told() {
         (&records[1]["mcp.further_targets"], &records[1]["mcp.target_count"]),
         (&["note:\"b", "note:c"][..].into(), &3.into())
     );
-    assert_eq!(records[2]["mcp.further_targets"].as_array().unwrap().len(), Operation::MAX_FURTHER);
+    assert_eq!(records[2]["mcp.further_targets"].as_array().unwrap().len(), Operation::MAX_ADDITIONAL_TARGETS);
     assert_eq!(records[2]["mcp.target_count"], 1000);
     assert_eq!((records[3].get("mcp.further_targets"), records[3].get("mcp.target_count")), (None, None));
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, bail, ensure};
 use http::{HeaderName, Method};
-use portcullis_endpoint::{NameGlob, Rule};
+use portcullis_endpoint::{MessageRule, NameGlob};
 use portcullis_guard::{ClaimRule, ClaimTest, OriginPolicy, PathGlob, Rate, RouteRule, ScopeImplications};
 use portcullis_mcp::{Revision, Revisions};
 use portcullis_metadata::{ProtectedResourceMetadata, ResourceUri, Scopes};
@@ -28,7 +28,7 @@ pub(crate) struct ResourcePlan {
     pub(crate) scope_implications: ScopeImplications,
     pub(crate) claims: Vec<ClaimRule>,
     pub(crate) routes: Vec<RouteRule>,
-    pub(crate) rules: Vec<Rule>,
+    pub(crate) rules: Vec<MessageRule>,
     /// How often the messages of each rule may come.
     pub(crate) rates: Vec<Option<Rate>>,
     pub(crate) origins: OriginPolicy,
@@ -206,14 +206,12 @@ fn scopes(names: &[String]) -> anyhow::Result<Scopes> {
 }
 
 fn route(route: &config::Route) -> anyhow::Result<RouteRule> {
-    Ok(RouteRule {
-        methods: route.methods.iter().map(|method| method.parse::<Method>()).collect::<Result<_, _>>()?,
-        path: PathGlob::parse(&route.path).with_context(|| format!("route.path = {:?}", route.path))?,
-        scopes: scopes(&route.scopes).context("route.scopes")?,
-    })
+    let methods = route.methods.iter().map(|method| method.parse::<Method>()).collect::<Result<Vec<_>, _>>()?;
+    let path = PathGlob::parse(&route.path).with_context(|| format!("route.path = {:?}", route.path))?;
+    Ok(RouteRule::new(path, scopes(&route.scopes).context("route.scopes")?).methods(methods))
 }
 
-fn rule(rule: &config::Rule) -> anyhow::Result<Rule> {
+fn rule(rule: &config::Rule) -> anyhow::Result<MessageRule> {
     check_method_pattern(&rule.method)?;
     let glob = |text: &str| NameGlob::parse(text).with_context(|| format!("rule has the pattern {text:?}"));
     ensure!(
@@ -221,13 +219,12 @@ fn rule(rule: &config::Rule) -> anyhow::Result<Rule> {
         "the rule for {:?} asks for nothing; give it scopes, claims or a limit",
         rule.method
     );
-    Ok(Rule {
-        method: Some(glob(&rule.method)?),
-        name: rule.name.as_deref().map(glob).transpose()?,
-        scopes: scopes(&rule.scopes).context("rule.scopes")?,
-        claims: claims(&rule.claims).with_context(|| format!("the rule for {:?}", rule.method))?,
-        limit: None,
-    })
+    let mut message_rule = MessageRule::default();
+    message_rule.method = Some(glob(&rule.method)?);
+    message_rule.name = rule.name.as_deref().map(glob).transpose()?;
+    message_rule.scopes = scopes(&rule.scopes).context("rule.scopes")?;
+    message_rule.claims = claims(&rule.claims).with_context(|| format!("the rule for {:?}", rule.method))?;
+    Ok(message_rule)
 }
 
 /// Refuses a pattern with characters that other kinds of patterns give a meaning to, and that no method has.

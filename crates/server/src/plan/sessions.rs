@@ -3,7 +3,7 @@
 use std::{fs, time::SystemTime};
 
 use anyhow::{Context as _, bail, ensure};
-use portcullis_endpoint::EndedStatus;
+use portcullis_endpoint::EndedSessionStatus;
 use portcullis_session::{SessionKey, SessionKeys, SessionSettings};
 
 use crate::config::{SecretSource, Session, Span};
@@ -15,7 +15,7 @@ const LONGEST: Span = Span::secs(30 * 24 * 60 * 60);
 /// Sessions as configured.
 pub(crate) struct SessionPlan {
     pub(crate) settings: SessionSettings,
-    pub(crate) ended_status: EndedStatus,
+    pub(crate) ended_status: EndedSessionStatus,
     /// None where the key is made anew at each start.
     pub(crate) key_sources: Option<KeySources>,
 }
@@ -44,8 +44,8 @@ pub(super) fn plan(configured: &Session) -> anyhow::Result<SessionPlan> {
     settings.max_total = configured.max_total;
     settings.max_per_owner = configured.max_per_owner;
     let ended_status = match configured.ended_status {
-        400 => EndedStatus::BadRequest,
-        404 => EndedStatus::NotFound,
+        400 => EndedSessionStatus::BadRequest,
+        404 => EndedSessionStatus::NotFound,
         other => bail!("session.ended_status = {other} is neither 400 nor 404"),
     };
     Ok(SessionPlan { settings, ended_status, key_sources })

@@ -380,11 +380,11 @@ fn upstream_settings() {
         (**settings).clone()
     };
     let defaults = settings("");
-    assert_eq!((defaults.head_timeout.as_secs(), defaults.connections.max()), (300, 10_000));
-    assert!(defaults.forward.is_empty());
+    assert_eq!((defaults.head_timeout.as_secs(), defaults.connection_limit.max()), (300, 10_000));
+    assert!(defaults.forward_headers.is_empty());
     let chosen = settings("upstream_head_timeout = \"24h\"\nforward_headers = [\"X-User\", \"CF-Connecting-IP\"]");
     assert_eq!(chosen.head_timeout.as_secs(), 24 * 60 * 60);
-    assert_eq!(chosen.forward, ["x-user", "cf-connecting-ip"]);
+    assert_eq!(chosen.forward_headers, ["x-user", "cf-connecting-ip"]);
 
     for (line, key) in [
         ("upstream_head_timeout = \"999ms\"", "upstream_head_timeout"),
@@ -411,7 +411,7 @@ fn upstream_connections() {
     ] {
         let plan = judge(&with(&format!("[limits]\n{limits}"))).unwrap();
         let UpstreamPlan::Http(settings) = &plan.resources[0].upstream else { panic!("an HTTP upstream") };
-        assert_eq!(settings.connections.max(), expected, "{limits}");
+        assert_eq!(settings.connection_limit.max(), expected, "{limits}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::{fs, path::Path, sync::Arc};
 use anyhow::{Context as _, bail, ensure};
 use http::HeaderName;
 use portcullis_gateway::{
-    Address, ConnectionLimit, HttpUpstream, HttpUpstreamSettings, IdentityHeader, IdentitySource, UpstreamTrust,
+    ConnectionLimit, HttpUpstream, HttpUpstreamSettings, IdentityHeader, IdentitySource, UpstreamAddress, UpstreamTrust,
 };
 use portcullis_metadata::SystemClock;
 use url::Url;
@@ -31,7 +31,7 @@ pub(super) fn plan(resource: &Resource, base_url: &Url, limits: &Limits) -> anyh
     let address = match &resource.upstream {
         config::Upstream::Demo => return Ok(UpstreamPlan::Demo),
         config::Upstream::Http(url) => {
-            Address::Tcp(Url::parse(url).with_context(|| format!("upstream.http = {url:?} is no URL"))?)
+            UpstreamAddress::Tcp(Url::parse(url).with_context(|| format!("upstream.http = {url:?} is no URL"))?)
         }
         config::Upstream::Unix(socket) => {
             let (path, target) = match socket.split_once(":/") {
@@ -40,26 +40,30 @@ pub(super) fn plan(resource: &Resource, base_url: &Url, limits: &Limits) -> anyh
             };
             ensure!(path.starts_with('/'), "upstream.unix = {socket:?} is no absolute path of a socket");
             let uri = Url::parse("http://localhost").and_then(|url| url.join(&target));
-            Address::Unix { path: path.into(), uri: uri.with_context(|| format!("upstream.unix = {socket:?}"))? }
+            UpstreamAddress::Unix {
+                path: path.into(),
+                uri: uri.with_context(|| format!("upstream.unix = {socket:?}"))?,
+            }
         }
     };
-    let is_tls = matches!(&address, Address::Tcp(url) if url.scheme() == "https");
+    let is_tls = matches!(&address, UpstreamAddress::Tcp(url) if url.scheme() == "https");
     let mut settings = HttpUpstreamSettings::new(address);
     settings.trust = match (&resource.upstream_ca_file, is_tls) {
         (Some(file), true) => Some(own_trust(file)?),
         (Some(file), false) => {
             bail!("upstream_ca_file = {} is set, and the upstream is not https", file.display());
         }
-        (None, true) => Some(UpstreamTrust::of_machine().context("upstream")?),
+        (None, true) => Some(UpstreamTrust::platform().context("upstream")?),
         (None, false) => None,
     };
     settings.public_url = Some(base_url.clone());
-    settings.cookies = resource.forward_cookies;
-    settings.forward = resource.forward_headers.iter().map(|name| forwarded(name)).collect::<Result<_, _>>()?;
+    settings.forward_cookies = resource.forward_cookies;
+    settings.forward_headers = resource.forward_headers.iter().map(|name| forwarded(name)).collect::<Result<_, _>>()?;
     settings.head_timeout = head_timeout.0;
-    settings.connections = ConnectionLimit::new(limits.upstream_connections.unwrap_or(limits.max_connections));
+    settings.connection_limit = ConnectionLimit::new(limits.upstream_connections.unwrap_or(limits.max_connections));
     if let Some(headers) = &resource.identity_headers {
-        settings.identity = headers.iter().map(|(name, claim)| identity(name, claim)).collect::<Result<_, _>>()?;
+        settings.identity_headers =
+            headers.iter().map(|(name, claim)| identity(name, claim)).collect::<Result<_, _>>()?;
     }
     // Made once here for its judgement; each worker makes its own.
     HttpUpstream::new(settings.clone(), Arc::new(SystemClock::new())).context("upstream")?;
@@ -68,8 +72,7 @@ pub(super) fn plan(resource: &Resource, base_url: &Url, limits: &Limits) -> anyh
 
 fn own_trust(file: &Path) -> anyhow::Result<UpstreamTrust> {
     let pem = fs::read(file).with_context(|| format!("upstream_ca_file = {} cannot be read", file.display()))?;
-    UpstreamTrust::of_certificates(&pem)
-        .with_context(|| format!("upstream_ca_file = {} cannot be used", file.display()))
+    UpstreamTrust::from_pem(&pem).with_context(|| format!("upstream_ca_file = {} cannot be used", file.display()))
 }
 
 fn forwarded(name: &str) -> anyhow::Result<HeaderName> {

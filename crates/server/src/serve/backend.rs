@@ -13,7 +13,7 @@ use http_body_util::{Either, combinators::BoxBody};
 use pin_project_lite::pin_project;
 use portcullis_endpoint::{Admitted, Plain};
 use portcullis_gateway::{HttpUpstream, UpstreamBody};
-use portcullis_session::HeldRoom;
+use portcullis_session::CapacityPermit;
 use tower_service::Service;
 
 use super::opening::{Opening, Openings};
@@ -55,7 +55,7 @@ impl Service<Admitted> for Backend {
     }
 
     fn call(&mut self, admitted: Admitted) -> BackendFuture {
-        let room = admitted.extensions().get::<HeldRoom>().cloned();
+        let room = admitted.extensions().get::<CapacityPermit>().cloned();
         let call = match &mut self.kind {
             Kind::Demo(service) => BackendFuture::Demo { future: service.call(admitted) },
             Kind::Http(upstream) => BackendFuture::Http { future: upstream.call(admitted) },

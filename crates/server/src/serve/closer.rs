@@ -75,13 +75,6 @@ impl SessionObserver for Closer {
         }
     }
 
-    fn refused(&self, resource: &ResourceUri, backend: &[u8]) {
-        tracing::info!("a session that its upstream opened is refused: all sessions of its owner are in use");
-        if !backend.is_empty() {
-            self.leftovers.add(resource.clone(), backend.into());
-        }
-    }
-
     fn ended(&self, session: &Session, reason: EndReason) {
         if let Some(audit) = &self.audit {
             audit.session_ended(session, reason);
@@ -94,8 +87,8 @@ impl SessionObserver for Closer {
         tracing::info!(session = %session.log_hash(), session.reason = reason.as_str(), "session ended");
         // The upstream knows of the others: it was asked to delete them, or forgot them first.
         let by_itself = !matches!(reason, EndReason::Deleted | EndReason::TransportClosed);
-        if by_itself && !session.backend().is_empty() {
-            self.leftovers.add(session.resource().clone(), session.backend().into());
+        if by_itself && !session.backend_id().is_empty() {
+            self.leftovers.add(session.resource().clone(), session.backend_id().into());
         }
     }
 }
@@ -123,9 +116,9 @@ impl Closing {
             wait_for_turn(&mut told).await;
             self.tell(&mut told, over);
         }
-        for session in last.iter().filter(|session| !session.backend().is_empty()) {
+        for session in last.iter().filter(|session| !session.backend_id().is_empty()) {
             wait_for_turn(&mut told).await;
-            let over = Over { resource: session.resource().clone(), backend: session.backend().into() };
+            let over = Over { resource: session.resource().clone(), backend: session.backend_id().into() };
             self.tell(&mut told, over);
         }
         while told.join_next().await.is_some() {}
@@ -190,7 +183,7 @@ mod tests {
         let settings = SessionSettings::new(SessionKey::new(0, [7; 16]));
         let store = SessionStore::new(settings, Arc::new(Later), Arc::new(closer));
         let resource = ResourceUri::parse("http://127.0.0.1/mcp").unwrap();
-        let reservation = store.reserve(&resource, Owner::Nobody, &Scopes::empty()).unwrap();
+        let reservation = store.reserve(&resource, Owner::Anonymous, &Scopes::empty()).unwrap();
         store.end(&reservation.open(backend.into(), None).unwrap(), reason);
         over.try_recv().ok().map(|over| over.backend)
     }

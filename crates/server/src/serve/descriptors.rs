@@ -23,7 +23,7 @@ pub(super) fn fit(plan: &mut Plan) -> Option<Shortage> {
         UpstreamPlan::Http(settings) => Some(settings),
         UpstreamPlan::Demo => None,
     });
-    upstreams.zip(&fitted.upstreams).for_each(|(settings, max)| settings.connections = ConnectionLimit::new(*max));
+    upstreams.zip(&fitted.upstreams).for_each(|(settings, max)| settings.connection_limit = ConnectionLimit::new(*max));
     Some(Shortage { limit, wanted, fitted })
 }
 
@@ -70,7 +70,7 @@ impl Files {
         };
         let issuers: usize = plan.issuers.iter().map(|issuer| ISSUER_RESERVE + introspection(issuer)).sum();
         let upstreams = plan.resources.iter().filter_map(|resource| match &resource.upstream {
-            UpstreamPlan::Http(settings) => Some(settings.connections.max()),
+            UpstreamPlan::Http(settings) => Some(settings.connection_limit.max()),
             UpstreamPlan::Demo => None,
         });
         Self {

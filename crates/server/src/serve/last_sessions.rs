@@ -85,7 +85,7 @@ mod tests {
         let store = SessionStore::new(settings, Arc::new(SystemClock::new()), Arc::new(closer));
         let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
         for _ in 0..COUNT {
-            let reservation = store.reserve(&resource, Owner::Nobody, &Scopes::empty()).unwrap();
+            let reservation = store.reserve(&resource, Owner::Anonymous, &Scopes::empty()).unwrap();
             drop(reservation.open(Box::from(*b"backend"), None).unwrap());
         }
         store

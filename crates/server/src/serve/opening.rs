@@ -12,9 +12,9 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderName, Response, StatusCode};
 use http_body_util::{BodyExt as _, Either, Empty};
-use portcullis_endpoint::Unrecorded;
+use portcullis_endpoint::BackendSessionGuard;
 use portcullis_metadata::ResourceUri;
-use portcullis_session::HeldRoom;
+use portcullis_session::CapacityPermit;
 use tokio::{sync::oneshot, time::timeout};
 
 use super::{backend::BackendBody, closer::Leftovers};
@@ -34,7 +34,7 @@ pub(super) struct Opening(oneshot::Receiver<Response<BackendBody>>);
 
 impl Openings {
     /// Starts a call. The room that its session would have stays taken until the call has ended.
-    pub(super) fn start<F>(self: &Arc<Self>, call: F, room: HeldRoom) -> Opening
+    pub(super) fn start<F>(self: &Arc<Self>, call: F, room: CapacityPermit) -> Opening
     where
         F: Future<Output = Result<Response<BackendBody>, Infallible>> + Send + 'static,
     {
@@ -67,7 +67,7 @@ impl Openings {
         let opened = response.status().is_success().then(|| response.headers().get(&self.header)).flatten();
         let Some(backend) = opened.map(|backend| Box::<[u8]>::from(backend.as_bytes())) else { return };
         let openings = Arc::clone(self);
-        response.extensions_mut().insert(Unrecorded::new(move || {
+        response.extensions_mut().insert(BackendSessionGuard::new(move || {
             tracing::info!("an upstream session is over before it began");
             openings.leftovers.add(openings.resource.clone(), backend.clone());
         }));

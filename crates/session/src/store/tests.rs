@@ -83,7 +83,7 @@ fn bench() -> Bench {
 }
 
 impl Bench {
-    fn reserve(&self, owner: Owner<'_>) -> Result<Reservation, StoreFull> {
+    fn reserve(&self, owner: Owner<'_>) -> Result<Reservation, ReservationError> {
         self.store.reserve(&self.resource, owner, &Scopes::empty())
     }
 
@@ -91,19 +91,19 @@ impl Bench {
         Arc::clone(self.open_in_use(owner).unwrap().session())
     }
 
-    fn open_in_use(&self, owner: Owner<'_>) -> Result<InUse, StoreFull> {
+    fn open_in_use(&self, owner: Owner<'_>) -> Result<InUse, ReservationError> {
         self.reserve(owner)?.open(Box::from(*b"11111111-2222-3333-4444-555555555555"), Some("2025-11-25"))
     }
 
     fn hold(&self, session: &Session) -> InUse {
-        self.resolve(session.owned_by(), session).unwrap()
+        self.resolve(session.owner(), session).unwrap()
     }
 
-    fn resolve(&self, owner: Owner<'_>, session: &Session) -> Result<InUse, Unresolved> {
+    fn resolve(&self, owner: Owner<'_>, session: &Session) -> Result<InUse, ResolveError> {
         self.find(owner, session.identifier().as_bytes())
     }
 
-    fn find(&self, owner: Owner<'_>, identifier: &[u8]) -> Result<InUse, Unresolved> {
+    fn find(&self, owner: Owner<'_>, identifier: &[u8]) -> Result<InUse, ResolveError> {
         self.store.resolve(&self.resource, owner, &Scopes::empty(), identifier)
     }
 }

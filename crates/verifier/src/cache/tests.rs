@@ -14,7 +14,7 @@ fn now(seconds: u64) -> Now {
 fn token(subject: &str, expires: u64) -> VerifiedToken {
     VerifiedToken::new(Principal {
         issuer: Issuer::parse("https://issuer.example").unwrap(),
-        subject: Some(crate::said::Text::Apart(subject.into())),
+        subject: Some(subject.into()),
         client: None,
         scopes: Scopes::empty(),
         expires: UnixTime::from_secs(START + expires),

@@ -33,7 +33,7 @@ fn judged(changes: Value, settings: &IssuerSettings) -> Result<Principal, &'stat
 fn judged_payload(payload: Vec<u8>, settings: &IssuerSettings) -> Result<Principal, &'static str> {
     let claims = UnverifiedClaims::parse(&payload).map_err(|error| error.code())?;
     let resource = ResourceUri::parse(RESOURCE).unwrap();
-    let judged = judge_token(&claims, settings, &Usual::default(), &resource, UnixTime::from_secs(NOW));
+    let judged = judge_token(&claims, settings, &resource, UnixTime::from_secs(NOW));
     let mut principal = judged.map_err(|error| error.code())?;
     principal.said = Said::in_object(payload);
     Ok(principal)

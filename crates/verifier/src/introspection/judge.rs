@@ -5,7 +5,7 @@ use crate::{
     IssuerSettings, Principal, VerifyError,
     claims::{self, Statement},
     principal::Derived,
-    said::{Said, Text},
+    said::Said,
 };
 
 /// Judges what `settings.issuer` says about a token (RFC 7662 section 2.2), by the same rules as the claims of a signed
@@ -28,11 +28,10 @@ pub(crate) fn judge(
     said.iss.get_or_insert(settings.issuer.as_str());
     said.exp.get_or_insert(unsaid_end);
     let expires = claims::judge(&said, settings, now)?;
-    let apart = |text: &str| Text::Apart(text.into());
     Ok(Principal {
         issuer: settings.issuer.clone(),
-        subject: answer.sub.as_deref().map(apart),
-        client: answer.client_id.as_deref().or(answer.azp.as_deref()).map(apart),
+        subject: answer.sub.as_deref().map(Into::into),
+        client: answer.client_id.as_deref().or(answer.azp.as_deref()).map(Into::into),
         scopes: answer.scope.clone().unwrap_or_else(Scopes::empty),
         expires,
         valid_until: answer.exp.map(|exp| exp.saturating_add(settings.leeway)),

@@ -17,9 +17,9 @@ use josekit::{
     jwk::Jwk,
     jws::{JwsVerifier, RS256},
 };
-use portcullis_endpoint::{Admitted, Endpoint, EndpointLayer, EndpointSettings, NameGlob, Rule};
+use portcullis_endpoint::{Admitted, Endpoint, EndpointLayer, EndpointSettings, MessageRule, NameGlob};
 use portcullis_guard::{
-    Authentication, Decision, DecisionSink, Guard, GuardLayer, GuardSettings, ProtectedResource, ScopeJudge,
+    Authentication, Decision, DecisionSink, Guard, GuardLayer, GuardSettings, ProtectedResource, ScopeEnforcer,
 };
 use portcullis_metadata::{AccessToken, JwkSet, ProtectedResourceMetadata, ResourceUri, Scopes, SystemClock};
 use portcullis_session::{InUse, Owner, Session, SessionKey, SessionSettings, SessionStore};
@@ -40,7 +40,7 @@ pub(crate) struct Stage {
     resource: ResourceUri,
     store: SessionStore,
     required: Scopes,
-    rule: Rule,
+    rule: MessageRule,
     runtime: tokio::runtime::Runtime,
     pub(crate) callers: Vec<Caller>,
 }
@@ -62,17 +62,16 @@ impl Stage {
         let settings = SessionSettings::new(SessionKey::random().expect("random bytes"));
         let store = SessionStore::new(settings, clock, Arc::new(()));
         let callers = (0..CALLERS).map(|number| Caller::new(number, &test_issuer, &store, &resource)).collect();
+        let mut rule = MessageRule::default();
+        rule.method = Some(NameGlob::parse("tools/call").expect("a pattern"));
+        rule.name = Some(NameGlob::parse("admin_*").expect("a pattern"));
+        rule.scopes = Scopes::parse("mcp:admin").expect("scopes");
         Self {
             test_issuer,
             resource,
             store,
             required: Scopes::parse("mcp:tools").expect("scopes"),
-            rule: Rule {
-                method: Some(NameGlob::parse("tools/call").expect("a pattern")),
-                name: Some(NameGlob::parse("admin_*").expect("a pattern")),
-                scopes: Scopes::parse("mcp:admin").expect("scopes"),
-                ..Rule::default()
-            },
+            rule,
             runtime: tokio::runtime::Builder::new_current_thread().build().expect("a runtime"),
             callers,
         }
@@ -116,7 +115,7 @@ impl Stage {
         let authentication = Authentication::Required(Arc::clone(verifier));
         let mut settings = GuardSettings::new(metadata, authentication).expect("settings");
         settings.required_scopes = self.required.clone();
-        settings.scopes_judged_by = ScopeJudge::Inner;
+        settings.scopes_enforced_by = ScopeEnforcer::Inner;
         settings.sink = Arc::new(NoSink);
         let resource = ProtectedResource::new(settings).expect("a resource");
         let mut settings = EndpointSettings::new(Arc::clone(&resource), self.store.clone());

@@ -35,7 +35,7 @@ async fn a_complete_answer_frees_its_connection_at_once() {
 /// L1: requests at the same time go over connections of their own.
 #[tokio::test]
 async fn concurrent_requests_do_not_share() {
-    let bench = Bench::with(|settings| settings.max_idle = 1).await;
+    let bench = Bench::with(|settings| settings.max_idle_connections = 1).await;
     let serve = async {
         let (mut one, mut two) = (bench.accept().await, bench.accept().await);
         one.answer(OK).await;
@@ -67,7 +67,7 @@ async fn stale_connections_are_not_used() {
     bench.clock.advance(Duration::from_secs(4));
     assert!(!bench.is_reused(&mut served).await);
 
-    let bench = Bench::with(|settings| settings.max_idle = 0).await;
+    let bench = Bench::with(|settings| settings.max_idle_connections = 0).await;
     let (response, mut served) = bench.first(OK).await;
     drop(response);
     assert!(!bench.is_reused(&mut served).await);
@@ -175,7 +175,7 @@ async fn unix_sockets() {
     let _ = std::fs::remove_file(&path);
     let listener = UnixListener::bind(&path).unwrap();
     let uri = Url::parse("http://tools.internal/mcp").unwrap();
-    let settings = HttpUpstreamSettings::new(Address::Unix { path: path.clone(), uri });
+    let settings = HttpUpstreamSettings::new(UpstreamAddress::Unix { path: path.clone(), uri });
     let upstream = HttpUpstream::new(settings, Arc::new(ManualClock::new())).unwrap();
     let serve = async {
         let mut served = Served(listener.accept().await.unwrap().0);

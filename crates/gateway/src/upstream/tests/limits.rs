@@ -4,7 +4,7 @@ use super::*;
 use crate::ConnectionLimit;
 
 fn limited(max: usize) -> impl FnOnce(&mut HttpUpstreamSettings) {
-    move |settings| settings.connections = ConnectionLimit::new(max)
+    move |settings| settings.connection_limit = ConnectionLimit::new(max)
 }
 
 /// L9: a request that needs one connection too many is answered 503 at once, and nothing reaches the upstream.
@@ -35,7 +35,8 @@ async fn unused_connections_of_other_workers_give_way() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (limit, clock) = (ConnectionLimit::new(2), ManualClock::new());
-    let [one, other] = [(); 2].map(|()| upstream(address, &clock, |settings| settings.connections = limit.clone()));
+    let [one, other] =
+        [(); 2].map(|()| upstream(address, &clock, |settings| settings.connection_limit = limit.clone()));
     let answered = async |worker: &HttpUpstream| {
         let serve = async {
             let mut served = Served(listener.accept().await.unwrap().0);

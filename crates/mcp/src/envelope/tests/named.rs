@@ -6,43 +6,43 @@ use serde_json::Value;
 use super::*;
 use crate::meta;
 
-type Named = (&'static str, &'static str, &'static [(NameOf, &'static str)]);
+type Named = (&'static str, &'static str, &'static [(TargetType, &'static str)]);
 
 /// What the table of names lists, for one message each: method, params, and the names in their order.
 const NAMED: &[Named] = &[
-    ("tools/call", r#"{"name":"a","uri":"b","ref":{"name":"c"}}"#, &[(NameOf::Tool, "a")]),
-    ("prompts/get", r#"{"name":"a"}"#, &[(NameOf::Prompt, "a")]),
-    ("resources/read", r#"{"uri":"a:b","name":"x"}"#, &[(NameOf::Resource, "a:b")]),
-    ("resources/subscribe", r#"{"uri":"a:b"}"#, &[(NameOf::Resource, "a:b")]),
-    ("resources/unsubscribe", r#"{"uri":"a:b"}"#, &[(NameOf::Resource, "a:b")]),
-    ("completion/complete", r#"{"ref":{"type":"ref/prompt","name":"a"}}"#, &[(NameOf::Prompt, "a")]),
-    ("completion/complete", r#"{"ref":{"type":"ref/resource","uri":"a:b"}}"#, &[(NameOf::Resource, "a:b")]),
+    ("tools/call", r#"{"name":"a","uri":"b","ref":{"name":"c"}}"#, &[(TargetType::Tool, "a")]),
+    ("prompts/get", r#"{"name":"a"}"#, &[(TargetType::Prompt, "a")]),
+    ("resources/read", r#"{"uri":"a:b","name":"x"}"#, &[(TargetType::Resource, "a:b")]),
+    ("resources/subscribe", r#"{"uri":"a:b"}"#, &[(TargetType::Resource, "a:b")]),
+    ("resources/unsubscribe", r#"{"uri":"a:b"}"#, &[(TargetType::Resource, "a:b")]),
+    ("completion/complete", r#"{"ref":{"type":"ref/prompt","name":"a"}}"#, &[(TargetType::Prompt, "a")]),
+    ("completion/complete", r#"{"ref":{"type":"ref/resource","uri":"a:b"}}"#, &[(TargetType::Resource, "a:b")]),
     (
         "Completion/Complete",
         r#"{"ref":{"uri":"a:b","type":"ref/prompt","name":"\u0061"},"argument":{"name":"x","value":""}}"#,
-        &[(NameOf::Prompt, "a"), (NameOf::Resource, "a:b")],
+        &[(TargetType::Prompt, "a"), (TargetType::Resource, "a:b")],
     ),
     ("completion/complete", r#"{"ref":null}"#, &[]),
     ("completion/complete", "null", &[]),
     (
         "subscriptions/listen",
         r#"{"notifications":{"toolsListChanged":true,"resourceSubscriptions":[ "a:b" , "c:\u0064" ]}}"#,
-        &[(NameOf::Resource, "a:b"), (NameOf::Resource, "c:d")],
+        &[(TargetType::Resource, "a:b"), (TargetType::Resource, "c:d")],
     ),
     ("subscriptions/listen", r#"{"notifications":{"resourceSubscriptions":[]}}"#, &[]),
     ("subscriptions/listen", r#"{"notifications":{"resourceSubscriptions":null}}"#, &[]),
     ("subscriptions/listen", r#"{"notifications":{}}"#, &[]),
-    ("tasks/get", r#"{"taskId":"t"}"#, &[(NameOf::Task, "t")]),
-    ("tasks/result", r#"{"taskId":"t"}"#, &[(NameOf::Task, "t")]),
-    ("tasks/cancel", r#"{"taskId":"t"}"#, &[(NameOf::Task, "t")]),
-    ("tasks/update", r#"{"taskId":"t","inputResponses":{"taskId":{}}}"#, &[(NameOf::Task, "t")]),
-    ("notifications/tasks/status", r#"{"taskId":"t","status":"working"}"#, &[(NameOf::Task, "t")]),
+    ("tasks/get", r#"{"taskId":"t"}"#, &[(TargetType::Task, "t")]),
+    ("tasks/result", r#"{"taskId":"t"}"#, &[(TargetType::Task, "t")]),
+    ("tasks/cancel", r#"{"taskId":"t"}"#, &[(TargetType::Task, "t")]),
+    ("tasks/update", r#"{"taskId":"t","inputResponses":{"taskId":{}}}"#, &[(TargetType::Task, "t")]),
+    ("notifications/tasks/status", r#"{"taskId":"t","status":"working"}"#, &[(TargetType::Task, "t")]),
     (
         "tools/call",
         r#"{"name":"a","_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}"#,
-        &[(NameOf::Tool, "a"), (NameOf::Task, "t")],
+        &[(TargetType::Tool, "a"), (TargetType::Task, "t")],
     ),
-    ("acme/x", r#"{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}"#, &[(NameOf::Task, "t")]),
+    ("acme/x", r#"{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}"#, &[(TargetType::Task, "t")]),
     ("acme/x", r#"{"name":"a","uri":7,"taskId":[],"ref":"x","notifications":[{}]}"#, &[]),
 ];
 
@@ -52,7 +52,7 @@ fn every_listed_name_is_read() {
     for (method, params, names) in NAMED {
         let text = format!(r#"{{"params":{params},"method":"{method}","id":1,"jsonrpc":"2.0"}}"#);
         let envelope = parse(&text).unwrap();
-        let read: Vec<_> = envelope.names().map(|name| (name.of(), name.text())).collect();
+        let read: Vec<_> = envelope.names().map(|name| (name.target_type(), name.as_str())).collect();
         assert_eq!(read, *names, "{text}");
         assert_eq!(envelope.name(), names.first().map(|(_, text)| *text), "{text}");
     }
@@ -255,7 +255,7 @@ proptest! {
     fn names_are_those_of_a_plain_reader(message in message()) {
         if let Ok(envelope) = parse(&message) {
             let tree: Value = serde_json::from_str(&message).unwrap();
-            let mut names: Vec<_> = envelope.names().map(|name| name.text().to_owned()).collect();
+            let mut names: Vec<_> = envelope.names().map(|name| name.as_str().to_owned()).collect();
             names.sort_unstable();
             prop_assert_eq!(names, plainly_named(&tree));
         }

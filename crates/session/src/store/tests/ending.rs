@@ -14,9 +14,9 @@ fn idle_sessions_end_at_resolve() {
     bench.clock.advance(Duration::from_secs(30 * 60 - 1));
     drop(bench.hold(&session));
     bench.clock.advance(Duration::from_secs(30 * 60));
-    assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), Unresolved::Ended);
+    assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), ResolveError::Ended);
     assert_eq!(bench.heard.take(), [((*session.identifier()).into(), EndReason::Idle)]);
-    assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), Unresolved::Ended);
+    assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), ResolveError::Ended);
     assert_eq!((bench.store.len(), bench.store.0.capacity.counts()), (0, (0, 0)));
 }
 
@@ -27,10 +27,10 @@ fn an_ended_session_cannot_be_used_again() {
     let session = bench.open(ALICE);
     let held = bench.hold(&session);
     bench.store.end(&session, EndReason::Deleted);
-    assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), Unresolved::Ended);
+    assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), ResolveError::Ended);
     bench.clock.advance(Duration::from_secs(24 * 3600));
     drop(held);
-    assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), Unresolved::Ended);
+    assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), ResolveError::Ended);
     assert_eq!(bench.heard.take(), [((*session.identifier()).into(), EndReason::Deleted)]);
     assert_eq!((bench.store.len(), bench.store.0.capacity.counts()), (0, (0, 0)));
 }
@@ -85,7 +85,7 @@ fn lifetime_ends_at_resolve() {
         drop(bench.resolve(ALICE, &session).unwrap());
     }
     bench.clock.advance(Duration::from_secs(20 * 60));
-    assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), Unresolved::Ended);
+    assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), ResolveError::Ended);
     assert_eq!(bench.heard.take(), [((*session.identifier()).into(), EndReason::Lifetime)]);
 }
 
@@ -143,7 +143,7 @@ fn end_is_heard_once() {
     assert!(!bench.store.end(&session, EndReason::TransportClosed));
     bench.clock.advance(Duration::from_secs(48 * 3600));
     bench.store.sweep();
-    assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), Unresolved::Ended);
+    assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), ResolveError::Ended);
     assert_eq!(bench.heard.take(), [((*session.identifier()).into(), EndReason::Deleted)]);
     assert!(other.heard.take().is_empty());
 }

@@ -46,7 +46,7 @@ fn the_least_recently_used_session_ends() {
     bench.clock.advance(Duration::from_secs(1));
     let fourth = bench.open(ALICE);
     assert_eq!(bench.evicted(), [(*second.identifier()).into()]);
-    assert_eq!(bench.resolve(ALICE, &second).unwrap_err(), Unresolved::Ended);
+    assert_eq!(bench.resolve(ALICE, &second).unwrap_err(), ResolveError::Ended);
     bench.clock.advance(Duration::from_secs(1));
     bench.open(ALICE);
     assert_eq!(bench.evicted(), [(*third.identifier()).into()]);
@@ -82,7 +82,7 @@ fn sessions_in_use_are_not_evicted() {
     drop(one);
     let fourth = bench.open_in_use(ALICE).unwrap();
     assert_eq!(bench.evicted().len(), 1);
-    assert_eq!(bench.reserve(ALICE).unwrap_err(), StoreFull::Owner);
+    assert_eq!(bench.reserve(ALICE).unwrap_err(), ReservationError::OwnerLimit);
     bench.open(MALLORY);
     drop(other);
     bench.open(ALICE);
@@ -98,8 +98,12 @@ fn a_reservation_ends_nothing() {
     for _ in 0..3 {
         drop(bench.reserve(ALICE).unwrap());
     }
-    let held = bench.reserve(ALICE).unwrap().held_room();
-    assert_eq!(bench.reserve(ALICE).unwrap_err(), StoreFull::Owner, "its only session can make place for one");
+    let held = bench.reserve(ALICE).unwrap().capacity_permit();
+    assert_eq!(
+        bench.reserve(ALICE).unwrap_err(),
+        ReservationError::OwnerLimit,
+        "its only session can make place for one"
+    );
     drop(held);
     assert!(bench.heard.take().is_empty());
     drop(bench.resolve(ALICE, &session).unwrap());
@@ -112,11 +116,15 @@ fn reservations_require_a_session_each() {
     let [first, ..] = bench.open_in_turn::<3>();
     let held = bench.hold(&first);
     let reserved = [bench.reserve(ALICE).unwrap(), bench.reserve(ALICE).unwrap()];
-    assert_eq!(bench.reserve(ALICE).unwrap_err(), StoreFull::Owner);
+    assert_eq!(bench.reserve(ALICE).unwrap_err(), ReservationError::OwnerLimit);
     let opened = reserved.map(|reserved| reserved.open(Box::default(), None).unwrap());
     assert_eq!(bench.evicted().len(), 2);
     assert_eq!((bench.store.len(), bench.store.0.capacity.counts()), (3, (3, 1)));
-    assert_eq!(bench.reserve(ALICE).unwrap_err(), StoreFull::Owner, "the new ones are in use by their opening");
+    assert_eq!(
+        bench.reserve(ALICE).unwrap_err(),
+        ReservationError::OwnerLimit,
+        "the new ones are in use by their opening"
+    );
     drop((opened, held));
     drop(bench.reserve(ALICE).unwrap());
 }
@@ -125,15 +133,11 @@ fn reservations_require_a_session_each() {
 /// backend opened. The limit holds.
 #[test]
 fn a_session_is_refused_when_no_place_is_left() {
-    struct Refusals(Mutex<Vec<Box<[u8]>>>);
+    struct Opened;
 
-    impl SessionObserver for Refusals {
+    impl SessionObserver for Opened {
         fn opened(&self, session: &Session) {
-            assert_eq!(session.backend(), b"first");
-        }
-
-        fn refused(&self, _: &ResourceUri, backend: &[u8]) {
-            self.0.lock().unwrap().push(backend.into());
+            assert_eq!(session.backend_id(), b"first");
         }
 
         fn ended(&self, _: &Session, _: EndReason) {
@@ -141,17 +145,15 @@ fn a_session_is_refused_when_no_place_is_left() {
         }
     }
 
-    let observer = Arc::new(Refusals(Mutex::default()));
     let mut settings = SessionSettings::new(SessionKey::random().unwrap());
     settings.max_per_owner = 1;
-    let store = SessionStore::new(settings, Arc::new(HandClock::default()), observer.clone());
+    let store = SessionStore::new(settings, Arc::new(HandClock::default()), Arc::new(Opened));
     let (resource, scopes) = (ResourceUri::parse("https://mcp.example.com/mcp").unwrap(), Scopes::empty());
     let reserve = || store.reserve(&resource, ALICE, &scopes);
     let identifier = reserve().unwrap().open(Box::from(*b"first"), None).unwrap().identifier();
     let reserved = reserve().unwrap();
     let held = store.resolve(&resource, ALICE, &scopes, identifier.as_bytes()).unwrap();
-    assert_eq!(reserved.open(Box::from(*b"second"), None).unwrap_err(), StoreFull::Owner);
-    assert_eq!(*observer.0.lock().unwrap(), [Box::from(*b"second")]);
+    assert_eq!(reserved.open(Box::from(*b"second"), None).unwrap_err(), ReservationError::OwnerLimit);
     assert_eq!((store.len(), store.0.capacity.counts()), (1, (1, 1)));
     drop(held);
     drop(reserve().unwrap());
@@ -171,15 +173,15 @@ fn a_session_that_is_over_ends_by_its_time() {
 #[test]
 fn only_the_owner_at_the_limit_is_concerned() {
     let bench = bench_with(|settings| (settings.max_total, settings.max_per_owner) = (6, 2));
-    let kept = [bench.open(MALLORY), bench.open(Owner::Nobody), bench.open(Owner::Nobody)];
+    let kept = [bench.open(MALLORY), bench.open(Owner::Anonymous), bench.open(Owner::Anonymous)];
     for _ in 0..10 {
         bench.clock.advance(second());
         bench.open(ALICE);
     }
     assert_eq!((bench.store.len(), bench.evicted().len()), (5, 8));
-    bench.open(Owner::Nobody);
-    for owner in [ALICE, MALLORY, Owner::Nobody] {
-        assert_eq!(bench.reserve(owner).unwrap_err(), StoreFull::Total);
+    bench.open(Owner::Anonymous);
+    for owner in [ALICE, MALLORY, Owner::Anonymous] {
+        assert_eq!(bench.reserve(owner).unwrap_err(), ReservationError::TotalLimit);
     }
     for session in kept {
         drop(bench.hold(&session));
@@ -193,10 +195,10 @@ fn the_total_limit_holds_meanwhile() {
     let bench = bench_with(|settings| (settings.max_total, settings.max_per_owner) = (2, 1));
     bench.open(ALICE);
     let reserved = bench.reserve(ALICE).unwrap();
-    assert_eq!(bench.reserve(MALLORY).unwrap_err(), StoreFull::Total);
+    assert_eq!(bench.reserve(MALLORY).unwrap_err(), ReservationError::TotalLimit);
     drop(reserved.open(Box::default(), None));
     bench.open(MALLORY);
-    assert_eq!(bench.reserve(ALICE).unwrap_err(), StoreFull::Total);
+    assert_eq!(bench.reserve(ALICE).unwrap_err(), ReservationError::TotalLimit);
 }
 
 /// E8, E9: an evicted session takes all its identifiers with it.
@@ -206,10 +208,11 @@ fn all_identifiers_end() {
     let session = bench.open(ALICE);
     let scopes = Scopes::parse("other").unwrap();
     let first = session.identifier();
-    let renewed = bench.store.resolve(&bench.resource, ALICE, &scopes, first.as_bytes()).unwrap().renewed().unwrap();
+    let renewed =
+        bench.store.resolve(&bench.resource, ALICE, &scopes, first.as_bytes()).unwrap().rotated_identifier().unwrap();
     bench.open(ALICE);
     for identifier in [first, renewed] {
-        assert_eq!(bench.find(ALICE, identifier.as_bytes()).unwrap_err(), Unresolved::Ended);
+        assert_eq!(bench.find(ALICE, identifier.as_bytes()).unwrap_err(), ResolveError::Ended);
     }
     assert_eq!(bench.store.0.renewed.len(), 0);
 }

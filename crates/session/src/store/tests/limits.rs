@@ -11,11 +11,11 @@ fn limits_count_reservations() {
     let first = bench.open(ALICE);
     let in_use = bench.hold(&first);
     let held = bench.reserve(ALICE).unwrap();
-    assert_eq!(bench.reserve(ALICE).unwrap_err(), StoreFull::Owner);
+    assert_eq!(bench.reserve(ALICE).unwrap_err(), ReservationError::OwnerLimit);
     drop(in_use);
     let second = bench.open(MALLORY);
-    assert_eq!(bench.reserve(MALLORY).unwrap_err(), StoreFull::Total);
-    assert_eq!(bench.reserve(Owner::Nobody).unwrap_err(), StoreFull::Total);
+    assert_eq!(bench.reserve(MALLORY).unwrap_err(), ReservationError::TotalLimit);
+    assert_eq!(bench.reserve(Owner::Anonymous).unwrap_err(), ReservationError::TotalLimit);
     drop(held);
     let third = bench.open(ALICE);
     for (owner, session) in [(ALICE, &first), (MALLORY, &second), (ALICE, &third)] {
@@ -33,12 +33,12 @@ fn limits_count_reservations() {
 fn a_held_room_counts() {
     let bench = bench_with(|settings| settings.max_total = 1);
     let reservation = bench.reserve(ALICE).unwrap();
-    let held = reservation.held_room();
+    let held = reservation.capacity_permit();
     drop(reservation);
-    assert_eq!(bench.reserve(MALLORY).unwrap_err(), StoreFull::Total);
+    assert_eq!(bench.reserve(MALLORY).unwrap_err(), ReservationError::TotalLimit);
     drop(held);
     let reservation = bench.reserve(ALICE).unwrap();
-    let held = reservation.held_room();
+    let held = reservation.capacity_permit();
     let session = reservation.open(Box::default(), None).unwrap();
     drop(held);
     assert_eq!(bench.store.0.capacity.counts(), (1, 1));
@@ -50,10 +50,10 @@ fn a_held_room_counts() {
 #[test]
 fn limits_at_their_edges() {
     let bench = bench_with(|settings| (settings.max_total, settings.max_per_owner) = (5, 0));
-    assert_eq!(bench.reserve(ALICE).unwrap_err(), StoreFull::Owner);
-    let open: Vec<_> = (0..5).map(|_| bench.open(Owner::Nobody)).collect();
-    drop(bench.resolve(Owner::Nobody, &open[0]).unwrap());
-    assert_eq!(bench.reserve(Owner::Nobody).unwrap_err(), StoreFull::Total);
+    assert_eq!(bench.reserve(ALICE).unwrap_err(), ReservationError::OwnerLimit);
+    let open: Vec<_> = (0..5).map(|_| bench.open(Owner::Anonymous)).collect();
+    drop(bench.resolve(Owner::Anonymous, &open[0]).unwrap());
+    assert_eq!(bench.reserve(Owner::Anonymous).unwrap_err(), ReservationError::TotalLimit);
     assert_eq!(bench.store.0.capacity.counts(), (5, 0));
 }
 

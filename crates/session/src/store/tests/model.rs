@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const OWNERS: [Owner<'_>; 3] = [ALICE, MALLORY, Owner::Nobody];
+const OWNERS: [Owner<'_>; 3] = [ALICE, MALLORY, Owner::Anonymous];
 const SCOPES: [&str; 3] = ["", "a", "a b"];
 const IDLE: u64 = 30 * 60_000;
 const LIFETIME: u64 = 24 * 60 * 60_000;
@@ -236,10 +236,10 @@ impl History {
         let unused = self.of_owner(owner).filter(|(_, modelled)| modelled.held.is_empty()).count();
         let reserved = self.reserved.iter().filter(|reserved| reserved.owner == owner).count();
         let exceeding = (sessions + reserved + 1).saturating_sub(MAX_PER_OWNER);
-        let expected = if OWNERS[owner] != Owner::Nobody && unused < exceeding {
-            Some(StoreFull::Owner)
+        let expected = if OWNERS[owner] != Owner::Anonymous && unused < exceeding {
+            Some(ReservationError::OwnerLimit)
         } else {
-            (present + self.reserved.len() >= MAX_TOTAL).then_some(StoreFull::Total)
+            (present + self.reserved.len() >= MAX_TOTAL).then_some(ReservationError::TotalLimit)
         };
         let text = Scopes::parse(SCOPES[scopes]).unwrap();
         let real = self.bench.store.reserve(&self.bench.resource, OWNERS[owner], &text);
@@ -251,10 +251,10 @@ impl History {
     fn open(&mut self, reservation: usize) {
         let Reserved { real, owner, scopes, key } = self.reserved.remove(reservation);
         let opened = real.open(Box::default(), None);
-        if OWNERS[owner] != Owner::Nobody && self.of_owner(owner).count() == MAX_PER_OWNER {
+        if OWNERS[owner] != Owner::Anonymous && self.of_owner(owner).count() == MAX_PER_OWNER {
             let unused = || self.of_owner(owner).filter(|(_, modelled)| modelled.held.is_empty());
             let Some(oldest) = unused().map(|(_, modelled)| modelled.last_used).min() else {
-                assert_eq!(opened.map(drop).unwrap_err(), StoreFull::Owner);
+                assert_eq!(opened.map(drop).unwrap_err(), ReservationError::OwnerLimit);
                 return;
             };
             // Of those that were last used in the same millisecond, any one.
@@ -287,12 +287,12 @@ impl History {
         let (now, modelled) = (self.now, &mut self.sessions[at]);
         let name = &modelled.names[number];
         let expected = if !self.keys.contains(&name.key) || owner != modelled.owner {
-            Err(Unresolved::Unknown)
+            Err(ResolveError::Unknown)
         } else if !modelled.present || modelled.is_retired(number, now) {
-            Err(Unresolved::Ended)
+            Err(ResolveError::Ended)
         } else if let Some(reason) = modelled.over(now) {
             self.gone(at, reason);
-            Err(Unresolved::Ended)
+            Err(ResolveError::Ended)
         } else {
             Ok(())
         };
@@ -305,7 +305,7 @@ impl History {
         modelled.names[number].first_used.get_or_insert(now);
         modelled.last_used = now;
 
-        let told = found.renewed();
+        let told = found.rotated_identifier();
         let newest = modelled.names.last().unwrap();
         if number + 1 < modelled.names.len() {
             assert_eq!(told, Some(newest.text));
@@ -331,7 +331,7 @@ impl History {
         assert_eq!(self.bench.store.0.capacity.counts().0, present.len() + self.reserved.len());
         let mut owners: Vec<_> = present.iter().map(|modelled| modelled.owner).collect();
         owners.extend(self.reserved.iter().map(|reserved| reserved.owner));
-        owners.retain(|owner| OWNERS[*owner] != Owner::Nobody);
+        owners.retain(|owner| OWNERS[*owner] != Owner::Anonymous);
         owners.sort_unstable();
         owners.dedup();
         assert_eq!(self.bench.store.0.capacity.counts().1, owners.len());

@@ -9,7 +9,7 @@ fn openings_are_heard() {
 
     impl SessionObserver for Openings {
         fn opened(&self, session: &Session) {
-            self.0.lock().unwrap().push(((*session.identifier()).to_owned(), session.owned_by() == ALICE));
+            self.0.lock().unwrap().push(((*session.identifier()).to_owned(), session.owner() == ALICE));
         }
 
         fn ended(&self, _: &Session, _: EndReason) {}
@@ -21,8 +21,8 @@ fn openings_are_heard() {
     let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
     let hers = store.reserve(&resource, ALICE, &Scopes::empty()).unwrap().open(Box::default(), None).unwrap();
     let nobodys =
-        store.reserve(&resource, Owner::Nobody, &Scopes::empty()).unwrap().open(Box::default(), None).unwrap();
-    assert_eq!(nobodys.owned_by(), Owner::Nobody);
+        store.reserve(&resource, Owner::Anonymous, &Scopes::empty()).unwrap().open(Box::default(), None).unwrap();
+    assert_eq!(nobodys.owner(), Owner::Anonymous);
     let expected = [((*hers.identifier()).to_owned(), true), ((*nobodys.identifier()).to_owned(), false)];
     assert_eq!(*openings.0.lock().unwrap(), expected);
 }

@@ -16,13 +16,13 @@ impl Bench {
         Arc::clone(room.open(Box::from(*b"backend"), None).unwrap().session())
     }
 
-    fn find_with(&self, identifier: &str, text: &str) -> Result<InUse, Unresolved> {
+    fn find_with(&self, identifier: &str, text: &str) -> Result<InUse, ResolveError> {
         self.store.resolve(&self.resource, ALICE, &scopes(text), identifier.as_bytes())
     }
 
     /// One request of Alice's, and the identifier that its answer carries, if any.
     fn request(&self, identifier: &str, text: &str) -> Option<Identifier> {
-        self.find_with(identifier, text).unwrap().renewed()
+        self.find_with(identifier, text).unwrap().rotated_identifier()
     }
 }
 
@@ -71,7 +71,7 @@ fn the_old_identifier_resolves_for_a_grace() {
     drop(bench.find(ALICE, second.as_bytes()).unwrap());
     assert_eq!(bench.request(&first, "b"), Some(second));
     bench.clock.advance(Duration::from_millis(1));
-    assert_eq!(bench.find(ALICE, first.as_bytes()).unwrap_err(), Unresolved::Ended, "replayed after the grace");
+    assert_eq!(bench.find(ALICE, first.as_bytes()).unwrap_err(), ResolveError::Ended, "replayed after the grace");
     drop(bench.find(ALICE, second.as_bytes()).unwrap());
     assert!(bench.heard.take().is_empty(), "the session goes on");
 }
@@ -84,9 +84,9 @@ fn a_retired_identifier_does_not_touch() {
     let second = bench.request(&first, "b").unwrap();
     drop(bench.find(ALICE, second.as_bytes()).unwrap());
     bench.clock.advance(29 * MINUTE);
-    assert_eq!(bench.find(ALICE, first.as_bytes()).unwrap_err(), Unresolved::Ended);
+    assert_eq!(bench.find(ALICE, first.as_bytes()).unwrap_err(), ResolveError::Ended);
     bench.clock.advance(MINUTE);
-    assert_eq!(bench.find(ALICE, second.as_bytes()).unwrap_err(), Unresolved::Ended);
+    assert_eq!(bench.find(ALICE, second.as_bytes()).unwrap_err(), ResolveError::Ended);
 }
 
 /// E8: at most one new identifier a minute, counted from the last one.
@@ -136,9 +136,9 @@ fn a_successor_belongs_to_the_owner() {
     let first = session.identifier();
     let second = bench.request(&first, "b").unwrap();
     for identifier in [first, second] {
-        for stranger in [MALLORY, Owner::Nobody] {
+        for stranger in [MALLORY, Owner::Anonymous] {
             let refused = bench.find(stranger, identifier.as_bytes()).unwrap_err();
-            assert_eq!(refused, Unresolved::Unknown);
+            assert_eq!(refused, ResolveError::Unknown);
         }
     }
     for _ in 0..5 {
@@ -147,7 +147,7 @@ fn a_successor_belongs_to_the_owner() {
     }
     let forged = Name::build(&SessionKey::new(1, [5; 16]), &bench.resource, MALLORY, &open_random(&second));
     let refused = bench.find(MALLORY, forged.identifier().as_bytes()).unwrap_err();
-    assert_eq!(refused, Unresolved::Unknown, "a right tag does not help where the record names another owner");
+    assert_eq!(refused, ResolveError::Unknown, "a right tag does not help where the record names another owner");
 }
 
 fn open_random(identifier: &Identifier) -> Random {
@@ -165,9 +165,9 @@ fn all_identifiers_end_with_the_session() {
     let (held, other) = (bench.find_with(&first, "b").unwrap(), bench.find_with(&second, "c").unwrap());
     bench.clock.advance(MINUTE);
     bench.store.end(&session, EndReason::Deleted);
-    assert_eq!((held.renewed(), other.renewed()), (None, None));
+    assert_eq!((held.rotated_identifier(), other.rotated_identifier()), (None, None));
     for identifier in [first, second] {
-        assert_eq!(bench.find(ALICE, identifier.as_bytes()).unwrap_err(), Unresolved::Ended);
+        assert_eq!(bench.find(ALICE, identifier.as_bytes()).unwrap_err(), ResolveError::Ended);
     }
     assert_eq!((bench.store.len(), bench.store.0.renewed.len(), bench.store.0.capacity.counts()), (0, 0, (0, 0)));
 }
@@ -184,7 +184,7 @@ fn a_renewed_session_ends_by_time() {
     bench.clock.advance(24 * MINUTE);
     assert_eq!(bench.store.sweep(), 1);
     assert!(matches!(bench.heard.take().as_slice(), [(_, EndReason::Idle)]));
-    assert_eq!(bench.find(ALICE, second.as_bytes()).unwrap_err(), Unresolved::Ended);
+    assert_eq!(bench.find(ALICE, second.as_bytes()).unwrap_err(), ResolveError::Ended);
     assert_eq!(bench.store.0.renewed.len(), 0);
 }
 
@@ -203,7 +203,7 @@ fn concurrent_requests_get_the_same_successor() {
                         let text = if number % 2 == 0 { "b" } else { "c" };
                         let held = bench.find_with(&first, text).unwrap();
                         barrier.wait();
-                        let told = held.renewed().unwrap();
+                        let told = held.rotated_identifier().unwrap();
                         bench.find(MALLORY, told.as_bytes()).unwrap_err();
                         told
                     })
@@ -228,7 +228,7 @@ fn nothing_is_left_of_a_session_that_ends_while_it_is_renewed() {
         thread::scope(|scope| {
             scope.spawn(|| {
                 barrier.wait();
-                held.renewed();
+                held.rotated_identifier();
             });
             scope.spawn(|| {
                 barrier.wait();
@@ -251,15 +251,15 @@ fn rotation_keeps_sessions() {
     assert!(bench.resolve(ALICE, &session).is_ok());
     bench.store.set_keys(keys(&[&new, &old]));
     assert!(bench.resolve(ALICE, &session).is_ok());
-    assert_eq!(bench.resolve(ALICE, &ended).unwrap_err(), Unresolved::Ended, "known by its tag alone");
+    assert_eq!(bench.resolve(ALICE, &ended).unwrap_err(), ResolveError::Ended, "known by its tag alone");
     let younger = bench.open_with("a");
     let renewed = bench.request(&session.identifier(), "b").unwrap();
     bench.store.set_keys(new.into());
     assert!(bench.resolve(ALICE, &younger).is_ok());
     assert!(bench.find(ALICE, renewed.as_bytes()).is_ok(), "a new identifier is tagged with the key of its time");
-    assert_eq!(bench.resolve(ALICE, &ended).unwrap_err(), Unresolved::Unknown, "the key is gone");
+    assert_eq!(bench.resolve(ALICE, &ended).unwrap_err(), ResolveError::Unknown, "the key is gone");
     bench.store.set_keys(old.into());
-    assert_eq!(bench.find(ALICE, renewed.as_bytes()).unwrap_err(), Unresolved::Unknown);
+    assert_eq!(bench.find(ALICE, renewed.as_bytes()).unwrap_err(), ResolveError::Unknown);
 }
 
 /// E10: a store that shares the keys, as after a restart, knows what was issued and is gone, for its owner alone.
@@ -267,13 +267,13 @@ fn rotation_keeps_sessions() {
 fn another_store_with_the_keys_knows_ended_identifiers() {
     let identifier = bench().open_with("a").identifier();
     let restarted = bench();
-    assert_eq!(restarted.find(ALICE, identifier.as_bytes()).unwrap_err(), Unresolved::Ended);
+    assert_eq!(restarted.find(ALICE, identifier.as_bytes()).unwrap_err(), ResolveError::Ended);
     let foreign = restarted.find(MALLORY, identifier.as_bytes());
-    assert_eq!(foreign.unwrap_err(), Unresolved::Unknown);
+    assert_eq!(foreign.unwrap_err(), ResolveError::Unknown);
     let stranger = bench_with(|settings| settings.keys = SessionKey::new(1, [6; 16]).into());
     assert_eq!(
         stranger.find(ALICE, identifier.as_bytes()).unwrap_err(),
-        Unresolved::Unknown,
+        ResolveError::Unknown,
         "same epoch, another key"
     );
 }

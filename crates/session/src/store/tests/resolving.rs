@@ -8,7 +8,7 @@ fn a_session_resolves_to_what_was_opened() {
     let opened = bench.open(ALICE);
     let found = bench.resolve(ALICE, &opened).unwrap();
     assert!(Arc::ptr_eq(&opened, found.session()));
-    assert_eq!(found.backend(), b"11111111-2222-3333-4444-555555555555");
+    assert_eq!(found.backend_id(), b"11111111-2222-3333-4444-555555555555");
     assert_eq!(found.protocol_version(), Some("2025-11-25"));
     assert_eq!(found.resource(), &bench.resource);
     assert_eq!((bench.store.len(), bench.store.is_empty()), (1, false));
@@ -21,7 +21,7 @@ fn what_was_proved_once_counts_for_nothing_else() {
     let bench = bench();
     let session = bench.open(ALICE);
     let unknown = |owner, identifier: &[u8]| {
-        assert_eq!(bench.find(owner, identifier).unwrap_err(), Unresolved::Unknown);
+        assert_eq!(bench.find(owner, identifier).unwrap_err(), ResolveError::Unknown);
     };
     for _ in 0..3 {
         assert!(bench.resolve(ALICE, &session).is_ok());
@@ -37,7 +37,7 @@ fn what_was_proved_once_counts_for_nothing_else() {
     bench.store.set_keys(SessionKey::new(1, [5; 16]).into());
     assert!(bench.resolve(ALICE, &session).is_ok());
     bench.store.end(&session, EndReason::Deleted);
-    assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), Unresolved::Ended);
+    assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), ResolveError::Ended);
 }
 
 /// E3, E4: the tag of the identifier that a session was opened with is computed at its first use, and remembered for those
@@ -69,7 +69,7 @@ fn a_tag_is_computed_once() {
     drop(bench.resolve(ALICE, &session).unwrap());
     assert!(!proved(bytes.as_bytes()), "lists are no longer told apart");
     bench.store.set_keys(SessionKey::new(1, [6; 16]).into());
-    assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), Unresolved::Unknown);
+    assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), ResolveError::Unknown);
 }
 
 /// F6: a version that becomes known later counts once.
@@ -102,7 +102,7 @@ fn rubbish_is_unknown() {
     ];
     for case in cases {
         let refused = bench.find(ALICE, case).unwrap_err();
-        assert_eq!(refused, Unresolved::Unknown, "{case:?}");
+        assert_eq!(refused, ResolveError::Unknown, "{case:?}");
     }
 }
 
@@ -116,8 +116,11 @@ fn debug_shows_the_hash_only() {
         assert!(shown.contains(&session.log_hash().to_string()), "{shown}");
     }
     let (reserved, key) = (bench.reserve(ALICE).unwrap(), SessionKey::new(1, [5; 16]));
-    let shown = format!("{:?} {reserved:?} {:?} {key:?}", bench.store, reserved.held_room());
-    assert_eq!(shown, "SessionStore { len: 1, .. } Reservation { .. } HeldRoom { .. } SessionKey { epoch: 1, .. }");
+    let shown = format!("{:?} {reserved:?} {:?} {key:?}", bench.store, reserved.capacity_permit());
+    assert_eq!(
+        shown,
+        "SessionStore { len: 1, .. } Reservation { .. } CapacityPermit { .. } SessionKey { epoch: 1, .. }"
+    );
     let shown = format!("{session:?} {held:?}");
     assert_eq!(session.log_hash().to_string().len(), 16);
     assert!(!shown.contains(&*session.identifier()) && !shown.contains("11111111"));
@@ -132,7 +135,7 @@ fn foreign_use_is_unknown() {
     let Owner::Subject { issuer, subject, client } = ALICE else { unreachable!() };
     let strangers = [
         MALLORY,
-        Owner::Nobody,
+        Owner::Anonymous,
         Owner::Subject { issuer, subject, client: None },
         Owner::Subject { issuer, subject, client: Some("other") },
         Owner::Subject { issuer: "https://auth.example.com/realms/prod/", subject, client },
@@ -140,11 +143,11 @@ fn foreign_use_is_unknown() {
         Owner::Client { issuer, client: subject },
     ];
     for stranger in strangers {
-        assert_eq!(bench.resolve(stranger, &session).unwrap_err(), Unresolved::Unknown, "{stranger:?}");
+        assert_eq!(bench.resolve(stranger, &session).unwrap_err(), ResolveError::Unknown, "{stranger:?}");
     }
     bench.store.end(&session, EndReason::Deleted);
     for stranger in strangers {
-        assert_eq!(bench.resolve(stranger, &session).unwrap_err(), Unresolved::Unknown, "{stranger:?}");
+        assert_eq!(bench.resolve(stranger, &session).unwrap_err(), ResolveError::Unknown, "{stranger:?}");
     }
 }
 
@@ -155,7 +158,7 @@ fn other_resource_is_unknown() {
     let session = bench.open(ALICE);
     let other = ResourceUri::parse("https://mcp.example.com/mcp/").unwrap();
     let refused = bench.store.resolve(&other, ALICE, &Scopes::empty(), session.identifier().as_bytes()).unwrap_err();
-    assert_eq!(refused, Unresolved::Unknown);
+    assert_eq!(refused, ResolveError::Unknown);
 }
 
 /// E7: a right tag does not help where the record names another owner.
@@ -165,7 +168,7 @@ fn record_is_compared_beside_the_tag() {
     let session = bench.open(ALICE);
     let forged = Name::build(&SessionKey::new(1, [5; 16]), &bench.resource, MALLORY, &session.random()).identifier();
     let refused = bench.find(MALLORY, forged.as_bytes()).unwrap_err();
-    assert_eq!(refused, Unresolved::Unknown);
+    assert_eq!(refused, ResolveError::Unknown);
 }
 
 /// E7, E9: a stranger's use neither keeps a session alive nor ends it.
@@ -174,9 +177,9 @@ fn foreign_use_does_not_touch() {
     let bench = bench();
     let session = bench.open(ALICE);
     bench.clock.advance(Duration::from_secs(29 * 60));
-    assert_eq!(bench.resolve(MALLORY, &session).unwrap_err(), Unresolved::Unknown);
+    assert_eq!(bench.resolve(MALLORY, &session).unwrap_err(), ResolveError::Unknown);
     bench.clock.advance(Duration::from_secs(60));
-    assert_eq!(bench.resolve(MALLORY, &session).unwrap_err(), Unresolved::Unknown);
+    assert_eq!(bench.resolve(MALLORY, &session).unwrap_err(), ResolveError::Unknown);
     assert!(bench.heard.take().is_empty());
-    assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), Unresolved::Ended);
+    assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), ResolveError::Ended);
 }

@@ -81,21 +81,6 @@ async fn a_lookup_does_not_allocate() {
     assert_eq!(allocations.count_total, 0);
 }
 
-/// The header of a token that verified is known from then on; that of one that did not is not.
-#[tokio::test(start_paused = true)]
-async fn the_usual_header_is_learnt() {
-    let bench = ready().await;
-    let token = bench.forge.token().sign();
-    assert_eq!(bench.refusal(&flip_signature(&token)).await, Some("token.signature"));
-    assert!(bench.issuer.usual().header_of(&token).is_none());
-    assert_eq!(bench.refusal(&token).await, None);
-    assert!(bench.issuer.usual().header_of(&token).is_some());
-    let other = bench.forge.token().typ("application/at+jwt").sign();
-    assert_eq!(bench.refusal(&other).await, None);
-    assert!(bench.issuer.usual().header_of(&other).is_none());
-    assert!(bench.issuer.usual().header_of(&token).is_some());
-}
-
 /// What is made of a principal is made once, and kept for every request with the same token; there is room for one.
 #[tokio::test(start_paused = true)]
 async fn what_is_derived_is_kept() {
