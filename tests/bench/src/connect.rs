@@ -51,7 +51,7 @@ const MB: f64 = 1e6;
 pub(super) fn run(options: &Options) -> anyhow::Result<()> {
     let portcullis = match &options.program {
         Some(program) => program.clone(),
-        None => built::build(&["--release", "--package=portcullis", "--bin=portcullis"])?.program("portcullis")?,
+        None => built::build(&["--profile=dist", "--package=portcullis", "--bin=portcullis"])?.program("portcullis")?,
     };
     let packages = installed()?;
     let folder = Folder::create()?;
