@@ -4,7 +4,7 @@
 
 use axum::{Router, routing::get};
 use portcullis_discovery::{Fetch, FetchRequest, FetchResponse, HttpFetch};
-use portcullis_metadata::SystemClock;
+use portcullis_guard::metadata::SystemClock;
 use portcullis_testkit::TestIssuer;
 use tokio::net::TcpListener;
 
@@ -35,4 +35,11 @@ pub(crate) async fn send(mut request: FetchRequest, token: Option<&str>) -> Fetc
         request.headers.insert("authorization", format!("Bearer {token}").parse().unwrap());
     }
     HttpFetch::new(Default::default()).unwrap().fetch(request).await.unwrap()
+}
+
+/// Asserts that the function `app` of an example has at most 15 lines.
+pub(crate) fn assert_short(example: &str) {
+    let lines =
+        example.lines().skip_while(|line| !line.contains("fn app(")).take_while(|line| *line != "}").count() + 1;
+    assert!((2..=15).contains(&lines), "{lines} lines");
 }
