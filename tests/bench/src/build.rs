@@ -26,7 +26,11 @@ impl Programs {
                 &["--profile=dist", "--package=portcullis", "--bin=portcullis"],
                 "portcullis",
             )?,
-            steps: build(!options.only_macro, &["--profile=dist", "--package=portcullis-bench", "--bench=steps"], "steps")?,
+            steps: build(
+                !options.only_macro,
+                &["--profile=dist", "--package=portcullis-bench", "--bench=steps"],
+                "steps",
+            )?,
         })
     }
 }
