@@ -51,7 +51,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<()> {
 async fn compare(options: &Options) -> anyhow::Result<()> {
     let portcullis = match &options.program {
         Some(program) => program.clone(),
-        None => built::build(&["--release", "--package=portcullis", "--bin=portcullis"])?.program("portcullis")?,
+        None => built::build(&["--profile=dist", "--package=portcullis", "--bin=portcullis"])?.program("portcullis")?,
     };
     let packages = workspace::metadata()?.target_directory.join("bench-connect");
     npm_install(&packages, MANIFEST).await?;
