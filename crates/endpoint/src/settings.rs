@@ -72,6 +72,9 @@ impl EndpointSettings {
         if self.revisions.is_empty() {
             return Err(EndpointSettingsError::NoRevision);
         }
+        if self.resource.is_public(self.resource.resource().url().path()) {
+            return Err(EndpointSettingsError::PublicEndpoint);
+        }
         let scopes = self.rules.iter().map(|rule| &rule.scopes).chain([&self.required_scopes]);
         if scopes.into_iter().any(|scopes| scopes.contains("offline_access")) {
             return Err(EndpointSettingsError::OfflineAccess);
@@ -87,6 +90,10 @@ pub enum EndpointSettingsError {
     /// No revision is served.
     #[error("an endpoint serves at least one revision of the protocol; name one in `revisions`")]
     NoRevision,
+    /// The endpoint's own path is one of the guard's
+    /// [public paths](portcullis_guard::GuardSettings::public_paths).
+    #[error("the path of the endpoint is a public path; remove it from the guard's public paths")]
+    PublicEndpoint,
     /// `offline_access` is among the scopes (MCP 2026-07-28 forbids it): it asks for a refresh token and is no
     /// permission at a resource.
     #[error("`offline_access` is no scope of a resource; remove it from required scopes and rules")]
@@ -98,6 +105,7 @@ impl EndpointSettingsError {
     pub const fn code(self) -> &'static str {
         match self {
             Self::NoRevision => "settings.no_revision",
+            Self::PublicEndpoint => "settings.public_endpoint",
             Self::OfflineAccess => "settings.offline_access",
         }
     }
