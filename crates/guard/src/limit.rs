@@ -129,7 +129,7 @@ impl RateLimiter {
     /// # Errors
     /// When it has to wait.
     pub fn check_principal(&self, principal: Option<&Principal>) -> Result<(), LimitExceeded> {
-        self.check(principal.map_or(EVERYBODY, Principal::counts_as))
+        self.check(principal.map_or(EVERYBODY, Principal::limit_key))
     }
 
     fn check(&self, whose: Key) -> Result<(), LimitExceeded> {

@@ -62,7 +62,7 @@ impl StreamRegistry {
     /// Ends the streams whose authorization has ended, and says how many it found.
     ///
     /// Each ends behind the event that it is in; one that does not complete it within 10 s fails then. Call it about twice a
-    /// second, after [`TrustedIssuer::recheck_due`](portcullis_verifier::TrustedIssuer::recheck_due); without it no stream
+    /// second, after [`TrustedIssuer::start_due_rechecks`](portcullis_verifier::TrustedIssuer::start_due_rechecks); without it no stream
     /// ends here.
     pub fn sweep(&self) -> usize {
         let now = Now { unix: self.0.clock.now(), monotonic: self.0.clock.monotonic() };

@@ -75,7 +75,7 @@ impl ConcurrencyLimiter {
     /// # Errors
     /// When as many as may be are in progress.
     pub(crate) fn start_request(self: &Arc<Self>, principal: &Principal) -> Result<Permit, LimitExceeded> {
-        self.start(principal.counts_as())
+        self.start(principal.limit_key())
     }
 
     fn start(self: &Arc<Self>, key: Key) -> Result<Permit, LimitExceeded> {

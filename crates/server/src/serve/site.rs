@@ -137,7 +137,7 @@ impl Site {
 
     /// Ends event streams whose authorization has ended, and has introspected tokens checked again that streams depend on.
     pub(super) fn sweep_streams(&self) {
-        self.issuers.iter().for_each(|issuer| issuer.recheck_due());
+        self.issuers.iter().for_each(|issuer| issuer.start_due_rechecks());
         self.streams.sweep();
     }
 
