@@ -1,14 +1,6 @@
 //! One connection, from its first byte to its close.
 
-use std::{
-    error::Error,
-    future::poll_fn,
-    net::SocketAddr,
-    pin::pin,
-    sync::Arc,
-    task::{Poll, Waker},
-    time::Duration,
-};
+use std::{error::Error, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Request, Response, Version};
@@ -63,7 +55,7 @@ const HTTP2_UNREAD: usize = 64 << 10;
 const HEADERS_ON_STACK: usize = 100;
 
 /// How long an idle or blocked connection takes to close at most.
-const FAREWELL: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How often a silent HTTP/2 peer is asked whether it is still there.
 const HTTP2_PING: Duration = Duration::from_secs(60);
@@ -125,68 +117,36 @@ pub(super) async fn serve<S, A>(
 
     let mut connection = pin!(protocol.serve_connection(io, service));
     let rest = RestLimits { idle: limits.idle, blocked: limits.body.pause };
-    let mut idle = pin!(sleep_until(Instant::now() + rest.idle.min(rest.blocked)));
-    let shutdown_seen = shutdown.clone();
-    let mut shutdown = pin!(shutdown.wait_for(|shutdown| *shutdown));
-    let mut closing = false;
-    // Whom the timer and the shutdown wake.
-    let mut woken: Option<Waker> = None;
+    let mut timer = pin!(sleep_until(Instant::now() + rest.idle.min(rest.blocked)));
+    let mut is_closing = false;
     loop {
-        let event = poll_fn(|cx| {
-            if let Poll::Ready(result) = connection.as_mut().poll(cx) {
-                return Poll::Ready(Event::Ended(result));
-            }
-            // Once they wake this task, it costs less to see whether they have than to poll them in each turn.
-            if woken.as_ref().is_none_or(|woken| !woken.will_wake(cx.waker())) {
-                if !closing && shutdown.as_mut().poll(cx).is_ready() {
-                    return Poll::Ready(Event::Shutdown);
+        tokio::select! {
+            biased;
+            ended = connection.as_mut() => {
+                if let Err(error) = ended {
+                    tracing::debug!(error = %error, "connection ended");
                 }
-                woken = idle.as_mut().poll(cx).is_pending().then(|| cx.waker().clone());
-            }
-            if !closing && !matches!(shutdown_seen.has_changed(), Ok(false)) {
-                Poll::Ready(Event::Shutdown)
-            } else if idle.is_elapsed() {
-                Poll::Ready(Event::Silence)
-            } else {
-                Poll::Pending
-            }
-        });
-        match event.await {
-            Event::Ended(Ok(())) => return,
-            Event::Ended(Err(error)) => {
-                tracing::debug!(error = %error, "connection ended");
                 return;
             }
-            Event::Shutdown => {
-                closing = true;
+            _ = shutdown.wait_for(|shutdown| *shutdown), if !is_closing => {
+                is_closing = true;
                 connection.as_mut().graceful_shutdown();
             }
-            Event::Silence => {
+            () = timer.as_mut() => {
                 let deadline = match activity.deadline(rest) {
                     Some(deadline) => deadline,
-                    None if closing => return,
-                    // The peer is told, so that it sends nothing more; what it has begun may still come.
+                    None if is_closing => return,
+                    // Requests that the client has already begun are still answered.
                     None => {
-                        closing = true;
+                        is_closing = true;
                         connection.as_mut().graceful_shutdown();
-                        Instant::now() + FAREWELL
+                        Instant::now() + CLOSE_TIMEOUT
                     }
                 };
-                idle.as_mut().reset(deadline);
-                woken = None;
+                timer.as_mut().reset(deadline);
             }
         }
     }
-}
-
-/// What ends a wait.
-enum Event<R> {
-    /// The connection is over.
-    Ended(R),
-    /// The process is to end.
-    Shutdown,
-    /// Nothing has been under way for a while, perhaps.
-    Silence,
 }
 
 #[cfg(test)]
@@ -276,7 +236,7 @@ mod tests {
     async fn an_idle_connection_is_closed() {
         for sent in ["", "P", "PRI * HTTP/2.0\r\n", "GET / HTTP/1.1\r\nHost: a\r\nX-Slow: "] {
             let lasted = lifetime(sent.as_bytes()).await;
-            assert!(lasted >= LIMITS.idle && lasted <= LIMITS.idle + FAREWELL, "{sent:?}: {lasted:?}");
+            assert!(lasted >= LIMITS.idle && lasted <= LIMITS.idle + CLOSE_TIMEOUT, "{sent:?}: {lasted:?}");
         }
     }
 
@@ -314,7 +274,7 @@ mod tests {
             task.await.unwrap();
             let lasted = started.elapsed();
             // hyper may take one more piece into its buffer when the timer wakes it.
-            assert!(lasted >= LIMITS.body.pause && lasted <= LIMITS.body.pause * 2 + FAREWELL * 2, "{lasted:?}");
+            assert!(lasted >= LIMITS.body.pause && lasted <= LIMITS.body.pause * 2 + CLOSE_TIMEOUT * 2, "{lasted:?}");
         }
     }
 
