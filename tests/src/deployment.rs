@@ -8,19 +8,19 @@ const BASE_URL: &str = "http://127.0.0.1:3000";
 const ISSUER: &str = "https://issuer.example";
 
 /// The whole of a protected endpoint: the program with an issuer's keys from a file, and a recording upstream.
-pub struct Site {
+pub struct Deployment {
     /// The program.
     pub portcullis: Portcullis,
     /// The issuer whose tokens it accepts.
-    pub forge: TestIssuer,
+    pub test_issuer: TestIssuer,
     /// What is behind it.
     pub upstream: Upstream,
     _keys: Scratch,
 }
 
-/// A [`Site`] in the making.
+/// A [`Deployment`] in the making.
 #[derive(Default)]
-pub struct SiteBuilder {
+pub struct DeploymentBuilder {
     upstream: Option<Upstream>,
     upstream_setting: Option<String>,
     top: String,
@@ -31,7 +31,7 @@ pub struct SiteBuilder {
     files: Option<&'static str>,
 }
 
-impl SiteBuilder {
+impl DeploymentBuilder {
     /// What stands behind the endpoint; a plain [`Upstream`] by default.
     #[must_use]
     pub fn upstream(mut self, upstream: Upstream) -> Self {
@@ -92,13 +92,13 @@ impl SiteBuilder {
     ///
     /// # Panics
     /// When it does not start.
-    pub async fn start(self) -> Site {
+    pub async fn start(self) -> Deployment {
         let upstream = match self.upstream {
             Some(upstream) => upstream,
             None => Upstream::start().await,
         };
-        let forge = TestIssuer::new(ISSUER).with_resource(Site::RESOURCE).with_clock(SystemClock::new());
-        let keys = Scratch::file("jwks.json", &forge.jwks_json());
+        let test_issuer = TestIssuer::new(ISSUER).with_resource(Deployment::RESOURCE).with_clock(SystemClock::new());
+        let keys = Scratch::file("jwks.json", &test_issuer.jwks_json());
         let configuration = format!(
             r#"
             listen = "127.0.0.1:0"
@@ -121,17 +121,17 @@ impl SiteBuilder {
             top = self.top,
             keys = keys.as_str(),
             issuer = self.issuer,
-            endpoint = Site::ENDPOINT,
+            endpoint = Deployment::ENDPOINT,
             setting = self.upstream_setting.unwrap_or_else(|| upstream.setting()),
-            resource = self.resource.as_deref().unwrap_or(Site::SCOPED),
+            resource = self.resource.as_deref().unwrap_or(Deployment::SCOPED),
             tables = self.tables,
         );
         let portcullis = Portcullis::serve_logging(&configuration, self.log_format.unwrap_or("json"), self.files).await;
-        Site { portcullis, forge, upstream, _keys: keys }
+        Deployment { portcullis, test_issuer, upstream, _keys: keys }
     }
 }
 
-impl Site {
+impl Deployment {
     /// The endpoint's path.
     pub const ENDPOINT: &'static str = "/mcp";
     /// The endpoint's address as clients know it.
@@ -150,13 +150,13 @@ impl Site {
     }
 
     /// Begins one that is special.
-    pub fn builder() -> SiteBuilder {
-        SiteBuilder::default()
+    pub fn builder() -> DeploymentBuilder {
+        DeploymentBuilder::default()
     }
 
     /// A token in the making that would be accepted as it is.
     pub fn token(&self) -> TokenBuilder {
-        self.forge.token().scope("mcp:tools")
+        self.test_issuer.token().scope("mcp:tools")
     }
 
     /// A token that is accepted.
