@@ -69,7 +69,7 @@ impl Wire {
             let mut attempt = request.clone();
             attempt.timeout = self.settings.timeout;
             let FetchRequest { method, url, headers, .. } = &mut attempt;
-            authorization.authorize(method, url, headers).await.map_err(McpError::Authorization)?;
+            authorization.authorize_same_origin(method, url, headers).await.map_err(McpError::Authorization)?;
             for (name, value) in &self.settings.headers {
                 headers.insert(name, value.clone());
             }
