@@ -1,3 +1,5 @@
+//! Calls: sends a request, and sends it again where the protocol allows it.
+
 use std::time::Duration;
 
 use http::{HeaderValue, Method, header};
@@ -7,10 +9,13 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::{
-    McpClient, McpError, MessageStream, RpcError,
-    answer::{self, Answer, Step},
-    message::Outgoing,
-    response::is_of_unknown_session,
+    McpClient,
+    message_stream::{self, Answer, MessageStream, Step},
+    outgoing::Outgoing,
+};
+use crate::{
+    error::{McpError, RpcError},
+    response::is_unknown_session,
 };
 
 /// How often a server may ask for input in the course of one call.
@@ -104,7 +109,7 @@ impl McpClient {
             McpError::Rpc(error) => (error.status, Some(error.code)),
             _ => return false,
         };
-        is_of_unknown_session(status, code) && self.legacy_session().is_ok_and(|session| session.identifier.is_some())
+        is_unknown_session(status, code) && self.legacy_session().is_ok_and(|session| session.identifier.is_some())
     }
 
     /// Reads up to the response and returns its result.
@@ -146,14 +151,14 @@ impl McpClient {
             self.with_session(request, &session)
         };
         let answer = self.endpoint.send(request).await?;
-        answer::stream(answer, &self.limits()).await
+        message_stream::stream(answer, &self.limits()).await
     }
 
     /// Sends a message that has no answer.
     pub(super) async fn send(&self, message: &Outgoing) -> Result<(), McpError> {
         let answer = self.endpoint.send(|| self.post_request(message)).await?;
         self.keep_session(&answer);
-        answer::accepted(answer, &self.limits()).await
+        message_stream::accepted(answer, &self.limits()).await
     }
 
     /// Reads the definitions of tools up to the one that is called.

@@ -1,3 +1,5 @@
+//! [`Endpoint`]: HTTP requests to the MCP endpoint, with the token and with retries.
+
 use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, Method, StatusCode, header};
@@ -6,15 +8,16 @@ use portcullis_mcp::ErrorCode;
 use tokio::time::sleep;
 use url::Url;
 
-use super::BridgeSettings;
-use crate::{
-    McpError,
-    mcp::response::{Content, Limits, is_of_unknown_session, too_few_scopes, whole},
-};
 use portcullis_client::TokenManager;
 
+use crate::{
+    bridge::settings::BridgeSettings,
+    error::McpError,
+    response::{Content, Limits, insufficient_scope, is_unknown_session, read_body},
+};
+
 /// The way to the server: requests with the token, and again where that helps.
-pub(super) struct Wire {
+pub(crate) struct Endpoint {
     token_manager: Arc<TokenManager>,
     fetch: Arc<dyn Fetch>,
     settings: Arc<BridgeSettings>,
@@ -22,11 +25,11 @@ pub(super) struct Wire {
 
 /// What a refusal of the token leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(crate) enum TokenRenewal {
     /// A new one, which a person may be asked for.
-    Renew,
+    Allowed,
     /// Nothing: nobody is asked for the sake of this request.
-    Stands,
+    Disabled,
 }
 
 /// Waits before a connection is tried again that was refused: nothing was sent.
@@ -36,24 +39,24 @@ const CONNECT_AGAIN: [Duration; 3] =
 const MAX_WAITS: u32 = 2;
 const MAX_WAIT: u64 = 30;
 
-impl Wire {
-    pub(super) fn new(token_manager: Arc<TokenManager>, fetch: Arc<dyn Fetch>, settings: Arc<BridgeSettings>) -> Self {
+impl Endpoint {
+    pub(crate) fn new(token_manager: Arc<TokenManager>, fetch: Arc<dyn Fetch>, settings: Arc<BridgeSettings>) -> Self {
         Self { token_manager, fetch, settings }
     }
 
     /// The endpoint that a person named.
-    pub(super) fn url(&self) -> &Url {
+    pub(crate) fn url(&self) -> &Url {
         self.token_manager.start_url().url()
     }
 
-    pub(super) fn post(&self, url: &Url, body: bytes::Bytes, headers: HeaderMap) -> FetchRequest {
+    pub(crate) fn post(&self, url: &Url, body: bytes::Bytes, headers: HeaderMap) -> FetchRequest {
         let mut request = FetchRequest::post_json(url.clone(), body, UrlPolicy::Operator);
         request.headers.extend(headers);
         let accept = http::HeaderValue::from_static("application/json, text/event-stream");
         request.header(header::ACCEPT, accept)
     }
 
-    pub(super) fn get(&self, headers: HeaderMap) -> FetchRequest {
+    pub(crate) fn get(&self, headers: HeaderMap) -> FetchRequest {
         let mut request = FetchRequest::new(Method::GET, self.url().clone(), UrlPolicy::Operator);
         request.headers.extend(headers);
         request.header(header::ACCEPT, http::HeaderValue::from_static("text/event-stream"))
@@ -62,7 +65,11 @@ impl Wire {
     /// Sends a request. A refusal of its token is answered as [`RequestAuthorization`](portcullis_client::RequestAuthorization) says, where that is wanted,
     /// and may take as long as a person does then; a refused connection is tried again, and so is a server that is too
     /// busy and says when.
-    pub(super) async fn send(&self, request: FetchRequest, refused: Refused) -> Result<OpenResponse, McpError> {
+    pub(crate) async fn send(
+        &self,
+        request: FetchRequest,
+        token_renewal: TokenRenewal,
+    ) -> Result<OpenResponse, McpError> {
         let mut authorization = self.token_manager.request_authorization();
         let (mut connects, mut waits) = (0, 0);
         loop {
@@ -98,7 +105,7 @@ impl Wire {
             }
             // Asking a person may take minutes; the connection is not kept that long.
             let body = if status == StatusCode::UNAUTHORIZED { None } else { Some(body) };
-            let renews = refused == Refused::Renew && self.settings.authorization().is_none();
+            let renews = token_renewal == TokenRenewal::Allowed && self.settings.authorization().is_none();
             if renews && authorization.should_retry(status, &headers).await.map_err(McpError::Authorization)? {
                 continue;
             }
@@ -111,9 +118,9 @@ impl Wire {
     }
 
     /// The whole of a body.
-    pub(super) async fn read(&self, body: Box<dyn BodyStream>) -> Result<Vec<u8>, McpError> {
+    pub(crate) async fn read(&self, body: Box<dyn BodyStream>) -> Result<Vec<u8>, McpError> {
         let limits = Limits { timeout: self.settings.timeout, max_message: self.settings.max_message };
-        whole(body, &limits).await
+        read_body(body, &limits).await
     }
 }
 
@@ -127,17 +134,17 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 }
 
 /// An answer with a status that is no success.
-pub(super) struct Refusal {
-    pub(super) status: StatusCode,
+pub(crate) struct ErrorResponse {
+    pub(crate) status: StatusCode,
     /// What it says in JSON-RPC, where it does.
-    pub(super) error: Option<RefusalError>,
+    pub(crate) error: Option<RpcErrorBody>,
     error_to_tell: McpError,
 }
 
 /// The error of a refusal.
-pub(super) struct RefusalError {
-    pub(super) code: i64,
-    pub(super) raw: Box<serde_json::value::RawValue>,
+pub(crate) struct RpcErrorBody {
+    pub(crate) code: i64,
+    pub(crate) raw: Box<serde_json::value::RawValue>,
 }
 
 #[derive(serde::Deserialize)]
@@ -150,42 +157,42 @@ struct Code {
     code: i64,
 }
 
-impl Refusal {
-    pub(super) async fn read(wire: &Wire, response: OpenResponse) -> Self {
+impl ErrorResponse {
+    pub(crate) async fn read(endpoint: &Endpoint, response: OpenResponse) -> Self {
         let status = response.status;
-        let error_to_tell = too_few_scopes(status, &response.headers).unwrap_or(McpError::Status { status });
+        let error_to_tell = insufficient_scope(status, &response.headers).unwrap_or(McpError::Status { status });
         let body = match Content::of(&response.headers) {
-            Content::Json => wire.read(response.body).await.ok(),
+            Content::Json => endpoint.read(response.body).await.ok(),
             Content::Stream | Content::Other => None,
         };
         let error = body.and_then(|body| {
             let raw = serde_json::from_slice::<Body>(&body).ok()?.error;
             let Code { code } = serde_json::from_str(raw.get()).ok()?;
-            Some(RefusalError { code, raw })
+            Some(RpcErrorBody { code, raw })
         });
         Self { status, error, error_to_tell }
     }
 
     /// A server answers so that has no such session (any more).
-    pub(super) fn is_of_session(&self) -> bool {
-        is_of_unknown_session(self.status, self.error.as_ref().map(|error| error.code))
+    pub(crate) fn is_unknown_session(&self) -> bool {
+        is_unknown_session(self.status, self.error.as_ref().map(|error| error.code))
     }
 
     /// A server of 2024-11-05 refuses a POST to its stream's address so, and no server of today: that one says why, with
     /// a code that 2026-07-28 has for it.
-    pub(super) fn is_of_sse_server(&self) -> bool {
+    pub(crate) fn suggests_http_sse(&self) -> bool {
         const MODERN: [ErrorCode; 4] = [
             ErrorCode::MethodNotFound,
             ErrorCode::HeaderMismatch,
             ErrorCode::MissingRequiredClientCapability,
             ErrorCode::UnsupportedProtocolVersion,
         ];
-        let is_modern = |error: &RefusalError| MODERN.iter().any(|code| code.value() == error.code);
+        let is_modern = |error: &RpcErrorBody| MODERN.iter().any(|code| code.value() == error.code);
         matches!(self.status, StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED)
             && !self.error.as_ref().is_some_and(is_modern)
     }
 
-    pub(super) fn into_error(self) -> McpError {
+    pub(crate) fn into_error(self) -> McpError {
         self.error_to_tell
     }
 }

@@ -1,34 +1,36 @@
+//! [`Latch`]: makes tasks wait while a handshake is in progress.
+
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
 /// Holds requests back while a handshake is under way. It is open as long as nobody keeps it closed.
 #[derive(Clone)]
-pub(super) struct Gate(Arc<watch::Sender<usize>>);
+pub(crate) struct Latch(Arc<watch::Sender<usize>>);
 
-/// Keeps a gate closed.
-pub(super) struct Closed(Gate);
+/// Keeps a latch closed.
+pub(crate) struct LatchGuard(Latch);
 
-impl Default for Gate {
+impl Default for Latch {
     fn default() -> Self {
         Self(Arc::new(watch::channel(0).0))
     }
 }
 
-impl Gate {
-    pub(super) fn close(&self) -> Closed {
+impl Latch {
+    pub(crate) fn close(&self) -> LatchGuard {
         self.0.send_modify(|closed| *closed += 1);
-        Closed(self.clone())
+        LatchGuard(self.clone())
     }
 
     /// Waits until it is open.
-    pub(super) async fn pass(&self) {
+    pub(crate) async fn opened(&self) {
         // The sender lives as long as this value.
         let _ = self.0.subscribe().wait_for(|closed| *closed == 0).await;
     }
 }
 
-impl Drop for Closed {
+impl Drop for LatchGuard {
     fn drop(&mut self) {
         self.0.0.send_modify(|closed| *closed -= 1);
     }
@@ -47,19 +49,19 @@ mod tests {
             task::{Context, Poll, Waker},
         };
 
-        pub(super) fn is_ready(future: impl Future<Output = ()>) -> bool {
+        pub(crate) fn is_ready(future: impl Future<Output = ()>) -> bool {
             matches!(pin!(future).poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(()))
         }
     }
 
     #[test]
     fn it_opens_when_the_last_one_lets_go() {
-        let gate = Gate::default();
-        assert!(is_ready(gate.pass()));
-        let (first, second) = (gate.close(), gate.close());
+        let latch = Latch::default();
+        assert!(is_ready(latch.opened()));
+        let (first, second) = (latch.close(), latch.close());
         drop(first);
-        assert!(!is_ready(gate.pass()));
+        assert!(!is_ready(latch.opened()));
         drop(second);
-        assert!(is_ready(gate.pass()));
+        assert!(is_ready(latch.opened()));
     }
 }

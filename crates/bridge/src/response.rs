@@ -8,7 +8,7 @@ use portcullis_discovery::{BodyStream, FetchError};
 use portcullis_mcp::ErrorCode;
 use tokio::time::timeout;
 
-use super::McpError;
+use crate::error::McpError;
 
 /// What bounds the reading of an answer.
 pub(crate) struct Limits {
@@ -39,7 +39,7 @@ impl Content {
 }
 
 /// The whole of a body.
-pub(crate) async fn whole(mut body: Box<dyn BodyStream>, limits: &Limits) -> Result<Vec<u8>, McpError> {
+pub(crate) async fn read_body(mut body: Box<dyn BodyStream>, limits: &Limits) -> Result<Vec<u8>, McpError> {
     let read = async {
         let mut held = Vec::new();
         while let Some(piece) = body.next().await {
@@ -55,7 +55,7 @@ pub(crate) async fn whole(mut body: Box<dyn BodyStream>, limits: &Limits) -> Res
 }
 
 /// The error of a refusal whose challenge wants more scopes than the token has.
-pub(crate) fn too_few_scopes(status: StatusCode, headers: &HeaderMap) -> Option<McpError> {
+pub(crate) fn insufficient_scope(status: StatusCode, headers: &HeaderMap) -> Option<McpError> {
     if status != StatusCode::FORBIDDEN {
         return None;
     }
@@ -67,7 +67,7 @@ pub(crate) fn too_few_scopes(status: StatusCode, headers: &HeaderMap) -> Option<
 
 /// Whether a server refuses so that has no such session (any more), and has done nothing: 404 as the specification says,
 /// or 400 with the code that implementations use for it.
-pub(crate) fn is_of_unknown_session(status: StatusCode, code: Option<i64>) -> bool {
+pub(crate) fn is_unknown_session(status: StatusCode, code: Option<i64>) -> bool {
     match status {
         StatusCode::NOT_FOUND => code != Some(ErrorCode::MethodNotFound.value()),
         StatusCode::BAD_REQUEST => code == Some(ErrorCode::ServerError.value()),
@@ -96,7 +96,7 @@ mod tests {
         let limits = Limits { timeout: Duration::from_secs(1), max_message: 10 };
         for (pieces, read) in [(vec![10], true), (vec![11], false), (vec![5, 5], true), (vec![5, 6], false)] {
             let size: usize = pieces.iter().sum();
-            match whole(Box::new(Pieces(pieces)), &limits).await {
+            match read_body(Box::new(Pieces(pieces)), &limits).await {
                 Ok(body) => assert_eq!((body.len(), read), (size, true)),
                 Err(error) => assert_eq!((error.code(), read), ("mcp.too_large", false)),
             }

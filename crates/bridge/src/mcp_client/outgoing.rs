@@ -1,8 +1,10 @@
+//! [`Outgoing`]: a message to the server, with the headers that mirror it.
+
 use http::{HeaderMap, HeaderValue};
 use portcullis_mcp::{Revision, encode_mirrored, header, meta, mirrored_member};
 use serde_json::{Map, Value, json};
 
-use super::McpError;
+use crate::error::McpError;
 
 /// A message on its way to the server: its body, and the headers that mirror parts of it.
 pub(super) struct Outgoing {

@@ -1,13 +1,15 @@
+//! [`Subscriptions`]: the log level and the resource subscriptions of a session.
+
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::json;
 
-use super::message::Params;
+use crate::bridge::message::Params;
 
 /// What the client has asked its session to keep up, as far as the session did: subscriptions to resources, and the
 /// level of log messages. A session that takes the place of a lost one is asked for the same.
 #[derive(Default)]
-pub(super) struct Kept(Mutex<State>);
+pub(crate) struct Subscriptions(Mutex<State>);
 
 #[derive(Default)]
 struct State {
@@ -18,7 +20,7 @@ struct State {
 
 /// What a request of the client changes of it, once it has succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub(crate) enum SubscriptionChange {
     Level(String),
     Subscribe(String),
     Unsubscribe(String),
@@ -29,46 +31,48 @@ pub(super) enum Change {
 const MAX_SUBSCRIPTIONS: usize = 256;
 const MAX_LENGTH: usize = 4096;
 
-impl Kept {
+impl Subscriptions {
     /// Takes note of a change.
-    pub(super) fn change(&self, change: Change) {
+    pub(crate) fn change(&self, change: SubscriptionChange) {
         let mut state = self.state();
         match change {
-            Change::Level(level) => state.level = Some(level),
-            Change::Unsubscribe(uri) => state.uris.retain(|held| *held != uri),
-            Change::Subscribe(uri) if state.uris.contains(&uri) => {}
-            Change::Subscribe(uri) if state.uris.len() < MAX_SUBSCRIPTIONS && uri.len() <= MAX_LENGTH => {
+            SubscriptionChange::Level(level) => state.level = Some(level),
+            SubscriptionChange::Unsubscribe(uri) => state.uris.retain(|held| *held != uri),
+            SubscriptionChange::Subscribe(uri) if state.uris.contains(&uri) => {}
+            SubscriptionChange::Subscribe(uri) if state.uris.len() < MAX_SUBSCRIPTIONS && uri.len() <= MAX_LENGTH => {
                 state.uris.push(uri);
             }
-            Change::Subscribe(_) => {
+            SubscriptionChange::Subscribe(_) => {
                 tracing::warn!("a subscription is not remembered: it is one too many, or too long");
             }
         }
     }
 
     /// What a session has to be asked for that knows nothing of it yet.
-    pub(super) fn all(&self) -> Vec<Change> {
+    pub(crate) fn all(&self) -> Vec<SubscriptionChange> {
         let state = self.state();
-        let level = state.level.iter().cloned().map(Change::Level);
-        level.chain(state.uris.iter().cloned().map(Change::Subscribe)).collect()
+        let level = state.level.iter().cloned().map(SubscriptionChange::Level);
+        level.chain(state.uris.iter().cloned().map(SubscriptionChange::Subscribe)).collect()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         let state = self.state();
         state.level.is_none() && state.uris.is_empty()
     }
 
     /// A session refused what one before it took.
-    pub(super) fn forget(&self, change: &Change) {
+    pub(crate) fn forget(&self, change: &SubscriptionChange) {
         let mut state = self.state();
         match change {
-            Change::Level(_) => state.level = None,
-            Change::Subscribe(uri) | Change::Unsubscribe(uri) => state.uris.retain(|held| held != uri),
+            SubscriptionChange::Level(_) => state.level = None,
+            SubscriptionChange::Subscribe(uri) | SubscriptionChange::Unsubscribe(uri) => {
+                state.uris.retain(|held| held != uri)
+            }
         }
     }
 
     /// The client begins anew.
-    pub(super) fn clear(&self) {
+    pub(crate) fn clear(&self) {
         *self.state() = State::default();
     }
 
@@ -77,9 +81,9 @@ impl Kept {
     }
 }
 
-impl Change {
+impl SubscriptionChange {
     /// What a request of the revisions with sessions changes.
-    pub(super) fn of(method: &str, params: Params<'_>) -> Option<Self> {
+    pub(crate) fn of(method: &str, params: Params<'_>) -> Option<Self> {
         match method {
             "logging/setLevel" => params.level().filter(|level| level.len() <= MAX_LENGTH).map(Self::Level),
             "resources/subscribe" => params.mirrored("uri").map(Self::Subscribe),
@@ -88,7 +92,7 @@ impl Change {
         }
     }
 
-    pub(super) fn method(&self) -> &'static str {
+    pub(crate) fn method(&self) -> &'static str {
         match self {
             Self::Level(_) => "logging/setLevel",
             Self::Subscribe(_) => "resources/subscribe",
@@ -97,7 +101,7 @@ impl Change {
     }
 
     /// The parameters to ask for it with. Nobody waits for their progress, so that there is no `_meta`.
-    pub(super) fn params(&self) -> String {
+    pub(crate) fn params(&self) -> String {
         match self {
             Self::Level(level) => json!({ "level": level }),
             Self::Subscribe(uri) | Self::Unsubscribe(uri) => json!({ "uri": uri }),
@@ -110,27 +114,27 @@ impl Change {
 mod tests {
     use super::*;
 
-    fn subscribe(uri: &str) -> Change {
-        Change::Subscribe(uri.to_owned())
+    fn subscribe(uri: &str) -> SubscriptionChange {
+        SubscriptionChange::Subscribe(uri.to_owned())
     }
 
     #[test]
     fn the_latest_word_counts() {
-        let kept = Kept::default();
+        let kept = Subscriptions::default();
         assert!(kept.is_empty());
         for change in [
-            Change::Level("info".into()),
+            SubscriptionChange::Level("info".into()),
             subscribe("a:b"),
             subscribe("a:c"),
             subscribe("a:b"),
-            Change::Unsubscribe("a:c".into()),
-            Change::Unsubscribe("a:d".into()),
-            Change::Level("error".into()),
+            SubscriptionChange::Unsubscribe("a:c".into()),
+            SubscriptionChange::Unsubscribe("a:d".into()),
+            SubscriptionChange::Level("error".into()),
         ] {
             kept.change(change);
         }
-        assert_eq!(kept.all(), [Change::Level("error".into()), subscribe("a:b")]);
-        kept.forget(&Change::Level("error".into()));
+        assert_eq!(kept.all(), [SubscriptionChange::Level("error".into()), subscribe("a:b")]);
+        kept.forget(&SubscriptionChange::Level("error".into()));
         assert_eq!(kept.all(), [subscribe("a:b")]);
         kept.clear();
         assert!(kept.is_empty());
@@ -138,14 +142,14 @@ mod tests {
 
     #[test]
     fn so_many_are_remembered_and_no_more() {
-        let kept = Kept::default();
+        let kept = Subscriptions::default();
         kept.change(subscribe(&"x".repeat(MAX_LENGTH + 1)));
         assert!(kept.is_empty());
         for number in 0..2 * MAX_SUBSCRIPTIONS {
             kept.change(subscribe(&format!("a:{number}")));
         }
         assert_eq!((kept.all().len(), &kept.all()[0]), (MAX_SUBSCRIPTIONS, &subscribe("a:0")));
-        kept.change(Change::Unsubscribe("a:0".into()));
+        kept.change(SubscriptionChange::Unsubscribe("a:0".into()));
         kept.change(subscribe("a:new"));
         assert_eq!(kept.all().last(), Some(&subscribe("a:new")));
     }

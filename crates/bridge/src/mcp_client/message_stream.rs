@@ -1,3 +1,5 @@
+//! [`MessageStream`]: the messages of a response.
+
 use std::{collections::VecDeque, fmt};
 
 use http::StatusCode;
@@ -5,9 +7,9 @@ use portcullis_discovery::{BodyStream, OpenResponse};
 use portcullis_mcp::sse::Decoder;
 use serde_json::Value;
 
-use super::{
-    McpError, RpcError,
-    response::{Content, Limits, too_few_scopes, whole},
+use crate::{
+    error::{McpError, RpcError},
+    response::{Content, Limits, insufficient_scope, read_body},
 };
 
 /// The answer to a request, its status judged.
@@ -80,7 +82,7 @@ impl MessageStream {
     }
 
     /// What came as a whole.
-    fn whole(sent: Value) -> Self {
+    fn read_body(sent: Value) -> Self {
         let (decoder, ready) = (Decoder::new(0), messages(sent).into());
         Self { body: None, decoder, ready, last_event: None, retry: None }
     }
@@ -148,8 +150,8 @@ pub(super) async fn of(response: OpenResponse, id: Option<u64>, limits: &Limits)
     let messages = match Content::of(&response.headers) {
         Content::Stream => MessageStream::of(response.body, limits),
         Content::Json => {
-            let body = whole(response.body, limits).await?;
-            MessageStream::whole(serde_json::from_slice(&body).map_err(|_| McpError::InvalidResponse)?)
+            let body = read_body(response.body, limits).await?;
+            MessageStream::read_body(serde_json::from_slice(&body).map_err(|_| McpError::InvalidResponse)?)
         }
         Content::Other => return Err(McpError::InvalidResponse),
     };
@@ -174,11 +176,11 @@ pub(super) async fn accepted(response: OpenResponse, limits: &Limits) -> Result<
 
 async fn refusal(response: OpenResponse, limits: &Limits) -> McpError {
     let status = response.status;
-    if let Some(error) = too_few_scopes(status, &response.headers) {
+    if let Some(error) = insufficient_scope(status, &response.headers) {
         return error;
     }
     let reported = match Content::of(&response.headers) {
-        Content::Json => whole(response.body, limits).await.ok(),
+        Content::Json => read_body(response.body, limits).await.ok(),
         Content::Stream | Content::Other => None,
     };
     reported

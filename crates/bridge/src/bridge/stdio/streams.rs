@@ -1,16 +1,18 @@
+//! Opens files, pipes and sockets as asynchronous streams.
+
 use std::{fs::File, io};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Where the client's messages come from.
-pub(super) type Source = Box<dyn AsyncRead + Send + Unpin>;
+pub(crate) type Input = Box<dyn AsyncRead + Send + Unpin>;
 /// Where the server's go.
-pub(super) type Sink = Box<dyn AsyncWrite + Send + Unpin>;
+pub(crate) type Output = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// The two ends, for the runtime to wait for: sockets and pipes, which clients start programs with, by itself; a
 /// terminal or a file on a thread.
 #[cfg(unix)]
-pub(super) fn open(input: File, output: File) -> io::Result<(Source, Sink)> {
+pub(crate) fn open(input: File, output: File) -> io::Result<(Input, Output)> {
     use std::os::{
         fd::OwnedFd,
         unix::{fs::FileTypeExt as _, net::UnixStream as Socket},
@@ -25,14 +27,14 @@ pub(super) fn open(input: File, output: File) -> io::Result<(Source, Sink)> {
     }
 
     let (read, written) = (input.metadata()?.file_type(), output.metadata()?.file_type());
-    let input: Source = if read.is_socket() {
+    let input: Input = if read.is_socket() {
         Box::new(socket(input)?)
     } else if read.is_fifo() {
         Box::new(pipe::Receiver::from_owned_fd(input.into())?)
     } else {
         Box::new(tokio::fs::File::from_std(input))
     };
-    let output: Sink = if written.is_socket() {
+    let output: Output = if written.is_socket() {
         Box::new(socket(output)?)
     } else if written.is_fifo() {
         Box::new(pipe::Sender::from_owned_fd(output.into())?)
@@ -44,7 +46,7 @@ pub(super) fn open(input: File, output: File) -> io::Result<(Source, Sink)> {
 
 /// The two ends, waited for on threads.
 #[cfg(not(unix))]
-pub(super) fn open(input: File, output: File) -> io::Result<(Source, Sink)> {
+pub(crate) fn open(input: File, output: File) -> io::Result<(Input, Output)> {
     Ok((Box::new(tokio::fs::File::from_std(input)), Box::new(tokio::fs::File::from_std(output))))
 }
 

@@ -1,7 +1,10 @@
+//! [`ServerRequestHandler`]: answers the requests of a server.
+
 use portcullis_discovery::BoxFuture;
 use serde_json::{Map, Value, json};
 
-use super::{McpClient, McpError, MessageStream, message::Outgoing};
+use super::{McpClient, message_stream::MessageStream, outgoing::Outgoing};
+use crate::error::McpError;
 
 /// Answers what a server asks its client in the course of a call: for input of a person (`elicitation/create`), for a
 /// model's answer (`sampling/createMessage`), for its roots (`roots/list`).

@@ -1,3 +1,5 @@
+//! [`ToolHeaders`]: the tool arguments that are also sent as headers.
+
 use std::{
     collections::{HashMap, HashSet},
     sync::{PoisonError, RwLock},

@@ -1,3 +1,5 @@
+//! [`McpClient`]: MCP calls over Streamable HTTP.
+
 use std::{
     fmt,
     sync::{
@@ -14,23 +16,20 @@ use serde_json::{Value, json};
 
 use portcullis_client::{Authorizer, ResourceToken, StartUrl, TokenManager};
 
-mod answer;
+use crate::{error::McpError, tool_headers::ToolHeaders};
+
 mod call;
 mod endpoint;
-mod error;
-mod input;
-mod message;
-pub(crate) mod response;
-mod tool_headers;
+mod message_stream;
+mod outgoing;
+mod server_requests;
 
-pub use answer::MessageStream;
-pub use error::{McpError, RpcError};
-pub use input::ServerRequestHandler;
+pub use message_stream::MessageStream;
+pub use server_requests::ServerRequestHandler;
 
-use answer::Answer;
 use endpoint::ProtectedEndpoint;
-use message::Outgoing;
-pub(crate) use tool_headers::ToolHeaders;
+use message_stream::Answer;
+use outgoing::Outgoing;
 
 /// A client of one MCP endpoint over Streamable HTTP, which gets itself a token when the endpoint wants one.
 ///
@@ -176,7 +175,7 @@ impl McpClient {
             self.with_session(request, &session)
         };
         let answer = self.endpoint.send(request).await?;
-        answer::stream(answer, &self.limits()).await
+        message_stream::stream(answer, &self.limits()).await
     }
 
     /// Ends the legacy session, on both sides. A server that lets no client end its session (405) is no error; one that
@@ -199,7 +198,7 @@ impl McpClient {
         if answer.status == StatusCode::METHOD_NOT_ALLOWED {
             return Ok(());
         }
-        answer::accepted(answer, &self.limits()).await
+        message_stream::accepted(answer, &self.limits()).await
     }
 
     /// The token that is in use, where there is one.
@@ -231,7 +230,7 @@ impl McpClient {
         let answer = self.endpoint.send(|| self.post_request(message)).await?;
         let identifier = answer.headers.get(&self.settings.session_header).cloned();
         self.keep_session(&answer);
-        Ok((identifier, answer::of(answer, message.id(), &self.limits()).await?))
+        Ok((identifier, message_stream::of(answer, message.id(), &self.limits()).await?))
     }
 
     fn post_request(&self, message: &Outgoing) -> FetchRequest {
@@ -281,8 +280,8 @@ impl McpClient {
         self.requests.as_ref().map_or_else(|| json!({}), |requests| requests.capabilities())
     }
 
-    fn limits(&self) -> response::Limits {
-        response::Limits { timeout: self.settings.timeout, max_message: self.settings.max_message }
+    fn limits(&self) -> crate::response::Limits {
+        crate::response::Limits { timeout: self.settings.timeout, max_message: self.settings.max_message }
     }
 }
 

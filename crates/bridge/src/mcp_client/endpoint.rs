@@ -1,10 +1,12 @@
+//! [`ProtectedEndpoint`]: requests with the token.
+
 use std::{sync::Arc, time::Duration};
 
 use http::StatusCode;
 use portcullis_discovery::{Fetch, FetchRequest, OpenResponse};
 use url::Url;
 
-use super::McpError;
+use crate::error::McpError;
 use portcullis_client::TokenManager;
 
 /// An endpoint and the token for it.

@@ -1,3 +1,5 @@
+//! [`McpError`] and [`RpcError`].
+
 use std::fmt;
 
 use http::StatusCode;
@@ -118,7 +120,7 @@ pub struct RpcError {
 
 impl RpcError {
     /// Reads the `error` member of a message.
-    pub(super) fn of(message: &Value, status: StatusCode) -> Option<Self> {
+    pub(crate) fn of(message: &Value, status: StatusCode) -> Option<Self> {
         let error = message.get("error")?;
         Some(Self {
             status,

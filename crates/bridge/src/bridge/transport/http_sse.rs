@@ -4,18 +4,17 @@ use std::{sync::Arc, time::Duration};
 
 use portcullis_discovery::BodyStream;
 use portcullis_mcp::sse::{Decoder, Event};
-use tokio::{sync::watch, task::JoinHandle, time::timeout};
+use tokio::{sync::watch, time::timeout};
 use url::Url;
 
-use super::{hub::Hub, stream::Events, wire::Refused};
-use crate::{McpError, mcp::response::Content};
-
-/// A connection to a server of 2024-11-05: a stream on which everything comes, and an address where everything goes.
-pub(super) struct Link {
-    endpoint: Url,
-    lost: watch::Receiver<bool>,
-    reader: JoinHandle<()>,
-}
+use crate::{
+    bridge::{
+        context::Context, endpoint::TokenRenewal, state::sse_connection::SseConnection,
+        transport::event_stream::EventReader,
+    },
+    error::McpError,
+    response::Content,
+};
 
 /// How long the server may take to name its address.
 const ENDPOINT_WITHIN: Duration = Duration::from_secs(10);
@@ -24,45 +23,28 @@ const ENDPOINT_WITHIN: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// [`McpError::Status`] when the server fails for now, and [`McpError::NoSseEndpoint`] when the server does not speak this transport, or names an address of another origin.
-pub(super) async fn connect(hub: &Arc<Hub>, refused: Refused) -> Result<Arc<Link>, McpError> {
-    let response = hub.wire.send(hub.wire.get(http::HeaderMap::new()), refused).await?;
+pub(crate) async fn connect(
+    context: &Arc<Context>,
+    token_renewal: TokenRenewal,
+) -> Result<Arc<SseConnection>, McpError> {
+    let response = context.endpoint.send(context.endpoint.get(http::HeaderMap::new()), token_renewal).await?;
     if response.status.is_server_error() {
         return Err(McpError::Status { status: response.status });
     }
     if !response.status.is_success() || Content::of(&response.headers) != Content::Stream {
         return Err(McpError::NoSseEndpoint);
     }
-    let (mut body, mut decoder) = (response.body, Decoder::new(hub.settings.max_message));
+    let (mut body, mut decoder) = (response.body, Decoder::new(context.settings.max_message));
     let first = timeout(ENDPOINT_WITHIN, first_event(&mut *body, &mut decoder)).await.ok().flatten();
-    let Some((endpoint, after)) = first.and_then(|(event, after)| Some((endpoint(&event, hub.wire.url())?, after)))
+    let Some((endpoint, after)) =
+        first.and_then(|(event, after)| Some((endpoint(&event, context.endpoint.url())?, after)))
     else {
         return Err(McpError::NoSseEndpoint);
     };
     tracing::info!("the server speaks HTTP with SSE (2024-11-05)");
     let (sender, lost) = watch::channel(false);
-    let reader = tokio::spawn(read(Arc::clone(hub), Events::begun(body, decoder), after, sender));
-    Ok(Arc::new(Link { endpoint, lost, reader }))
-}
-
-impl Link {
-    pub(super) fn endpoint(&self) -> &Url {
-        &self.endpoint
-    }
-
-    pub(super) fn is_lost(&self) -> bool {
-        *self.lost.borrow()
-    }
-
-    /// Waits until the stream has ended.
-    pub(super) async fn lost(&self) {
-        let _ = self.lost.clone().wait_for(|lost| *lost).await;
-    }
-}
-
-impl Drop for Link {
-    fn drop(&mut self) {
-        self.reader.abort();
-    }
+    let reader = tokio::spawn(read(Arc::clone(context), EventReader::with_decoder(body, decoder), after, sender));
+    Ok(Arc::new(SseConnection::new(endpoint, lost, reader)))
 }
 
 /// The first event, and those that came with it.
@@ -97,15 +79,15 @@ fn endpoint(event: &Event, start: &Url) -> Option<Url> {
 }
 
 /// Passes on what comes until the stream ends.
-async fn read(hub: Arc<Hub>, mut events: Events, after: Vec<Event>, lost: watch::Sender<bool>) {
+async fn read(context: Arc<Context>, mut events: EventReader, after: Vec<Event>, lost: watch::Sender<bool>) {
     for event in after {
-        pass(&hub, event.data.into()).await;
+        forward(&context, event.data.into()).await;
     }
     loop {
         match events.next().await {
             Ok(Some(messages)) => {
                 for message in messages {
-                    pass(&hub, message).await;
+                    forward(&context, message).await;
                 }
             }
             Ok(None) => break,
@@ -119,9 +101,9 @@ async fn read(hub: Arc<Hub>, mut events: Events, after: Vec<Event>, lost: watch:
 }
 
 /// One bad message of a stream that all share ends only itself.
-async fn pass(hub: &Hub, data: bytes::Bytes) {
+async fn forward(context: &Context, data: bytes::Bytes) {
     if !data.is_empty()
-        && let Err(error) = hub.pass(data, None).await
+        && let Err(error) = context.forward(data, None).await
     {
         tracing::warn!(reason = error.code(), "the server sent what is no message");
     }

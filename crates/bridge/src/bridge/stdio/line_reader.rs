@@ -1,9 +1,11 @@
+//! [`LineReader`]: reads lines of bounded length.
+
 use bytes::{Buf as _, Bytes, BytesMut};
 use memchr::memchr;
 use tokio::io::{self, AsyncRead, AsyncReadExt as _};
 
-/// Lines of a stream, each held in memory only up to a limit.
-pub(super) struct Lines<R> {
+/// LineReader of a stream, each held in memory only up to a limit.
+pub(crate) struct LineReader<R> {
     input: R,
     buffer: BytesMut,
     /// How much of the buffer is known to have no line break.
@@ -16,7 +18,7 @@ pub(super) struct Lines<R> {
 
 /// What was read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(crate) enum Line {
     /// A line without its break, not empty.
     Text(Bytes),
     /// A line that is longer than the limit; it is gone.
@@ -26,14 +28,14 @@ pub(super) enum Line {
 /// How much is read at once.
 const PIECE: usize = 16 * 1024;
 
-impl<R: AsyncRead + Unpin> Lines<R> {
-    pub(super) fn new(input: R, max: usize) -> Self {
+impl<R: AsyncRead + Unpin> LineReader<R> {
+    pub(crate) fn new(input: R, max: usize) -> Self {
         Self { input, buffer: BytesMut::new(), searched: 0, max, skipping: false, ended: false }
     }
 
     /// The next line that is not blank, or none at the end. A last line needs no break. It may be dropped before it is
     /// ready and called again.
-    pub(super) async fn next(&mut self) -> io::Result<Option<Line>> {
+    pub(crate) async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
             if let Some(line) = self.take() {
                 return Ok(Some(line));
@@ -91,7 +93,7 @@ mod tests {
     use super::*;
 
     async fn lines(input: &[u8], max: usize) -> Vec<Line> {
-        let mut lines = Lines::new(input, max);
+        let mut lines = LineReader::new(input, max);
         let mut read = Vec::new();
         while let Some(line) = lines.next().await.unwrap() {
             read.push(line);
@@ -120,12 +122,12 @@ mod tests {
     /// A line of the greatest length may come in pieces, and one that is longer is not waited for to its end.
     #[tokio::test(start_paused = true)]
     async fn the_limit_holds_before_the_end_of_a_line() {
-        let mut whole = Lines::new(AsyncReadExt::chain(&b"1234567890"[..], &b"\nb\n"[..]), 10);
+        let mut whole = LineReader::new(AsyncReadExt::chain(&b"1234567890"[..], &b"\nb\n"[..]), 10);
         assert_eq!(whole.next().await.unwrap(), Some(text("1234567890")));
 
         let (mut near, far) = tokio::io::duplex(8 * PIECE);
         near.write_all(&vec![b'x'; 5 * PIECE]).await.unwrap();
-        let mut endless = Lines::new(far, 10);
+        let mut endless = LineReader::new(far, 10);
         let told = tokio::time::timeout(std::time::Duration::from_secs(1), endless.next()).await;
         assert_eq!(told.unwrap().unwrap(), Some(Line::TooLong));
     }
@@ -137,7 +139,7 @@ mod tests {
             let input: Vec<u8> = pieces.iter().flat_map(|(byte, times)| vec![*byte; *times]).collect();
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
             runtime.block_on(async {
-                let mut lines = Lines::new(&input[..], 64);
+                let mut lines = LineReader::new(&input[..], 64);
                 while lines.next().await.unwrap().is_some() {
                     assert!(lines.buffer.len() <= 64 + 2 * PIECE);
                 }

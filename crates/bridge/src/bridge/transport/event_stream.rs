@@ -1,3 +1,5 @@
+//! Responses that are event streams: reads them, and resumes them after a disconnection.
+
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
@@ -6,12 +8,15 @@ use portcullis_discovery::{BodyStream, OpenResponse};
 use portcullis_mcp::{header as names, sse::Decoder};
 use tokio::time::{sleep, timeout};
 
-use super::{
-    hub::{Hub, Request},
-    session::Session,
-    wire::Refusal,
+use crate::{
+    bridge::{
+        context::{Context, Request},
+        endpoint::ErrorResponse,
+        state::session::Session,
+    },
+    error::McpError,
+    response::Content,
 };
-use crate::{McpError, mcp::response::Content};
 
 /// How often a stream is resumed on which nothing came.
 const MAX_RESUMES: u32 = 8;
@@ -32,36 +37,36 @@ const DRAIN: Duration = Duration::from_secs(1);
 /// Passes on the answer to a request, and what comes before it.
 ///
 /// A stream that breaks off is resumed, where it is one of a legacy session and has an event to resume behind.
-pub(super) async fn follow(
-    hub: &Arc<Hub>,
+pub(crate) async fn forward_response(
+    context: &Arc<Context>,
     request: &Request,
     response: OpenResponse,
     session: Option<&Session>,
 ) -> Result<(), McpError> {
     match Content::of(&response.headers) {
         Content::Json => {
-            let body = hub.wire.read(response.body).await?;
-            if hub.pass(body.into(), Some(request)).await? { Ok(()) } else { Err(McpError::InvalidResponse) }
+            let body = context.endpoint.read(response.body).await?;
+            if context.forward(body.into(), Some(request)).await? { Ok(()) } else { Err(McpError::InvalidResponse) }
         }
-        Content::Stream => read(hub, request, response.body, session).await,
+        Content::Stream => read(context, request, response.body, session).await,
         Content::Other => Err(McpError::InvalidResponse),
     }
 }
 
 async fn read(
-    hub: &Arc<Hub>,
+    context: &Arc<Context>,
     request: &Request,
     body: Box<dyn BodyStream>,
     session: Option<&Session>,
 ) -> Result<(), McpError> {
-    let (mut events, mut tries) = (Events::new(body, hub.settings.max_message), Tries::default());
+    let (mut events, mut attempts) = (EventReader::new(body, context.settings.max_message), ResumeAttempts::default());
     loop {
         match events.next().await? {
             Some(batch) => {
-                tries.brought(&mut events, &batch);
+                attempts.record(&mut events, &batch);
                 let mut answered = false;
                 for data in batch {
-                    answered = answered || hub.pass(data, Some(request)).await?;
+                    answered = answered || context.forward(data, Some(request)).await?;
                 }
                 if answered {
                     events.drain().await;
@@ -70,8 +75,8 @@ async fn read(
             }
             None => {
                 let Some(session) = session else { return Err(McpError::StreamEnded) };
-                events.body = resume(hub, request, session, &events.position, &mut tries).await?;
-                events.decoder = Decoder::new(hub.settings.max_message);
+                events.body = resume(context, request, session, &events.position, &mut attempts).await?;
+                events.decoder = Decoder::new(context.settings.max_message);
             }
         }
     }
@@ -79,31 +84,31 @@ async fn read(
 
 /// The rest of a legacy stream, after the time that its server wants to pass.
 async fn resume(
-    hub: &Arc<Hub>,
+    context: &Arc<Context>,
     request: &Request,
     session: &Session,
-    position: &Position,
-    tries: &mut Tries,
+    position: &ResumePosition,
+    attempts: &mut ResumeAttempts,
 ) -> Result<Box<dyn BodyStream>, McpError> {
     let Some(last_event) = position.last_event() else { return Err(McpError::StreamEnded) };
     loop {
-        let wait = tries.again(position);
-        if tries.fruitless > MAX_RESUMES {
+        let wait = attempts.next_delay(position);
+        if attempts.without_event > MAX_RESUMES {
             return Err(McpError::StreamEnded);
         }
         sleep(wait).await;
-        let now = hub.sessions.current().filter(|now| now.generation == session.generation);
+        let now = context.sessions.current().filter(|now| now.generation == session.generation);
         let Some(now) = now else { return Err(McpError::SessionLost) };
-        let mut headers = hub.sessions.headers(Some(&now));
+        let mut headers = context.sessions.headers(Some(&now));
         headers.insert(names::LAST_EVENT_ID, last_event.clone());
-        match hub.wire.send(hub.wire.get(headers), request.refused).await {
+        match context.endpoint.send(context.endpoint.get(headers), request.token_renewal).await {
             Ok(answer) if answer.status.is_success() && Content::of(&answer.headers) == Content::Stream => {
                 return Ok(answer.body);
             }
             Ok(answer) if answer.status.is_server_error() => {}
             Ok(answer) => {
-                let refusal = Refusal::read(&hub.wire, answer).await;
-                return Err(if refusal.is_of_session() { McpError::SessionLost } else { McpError::StreamEnded });
+                let refusal = ErrorResponse::read(&context.endpoint, answer).await;
+                return Err(if refusal.is_unknown_session() { McpError::SessionLost } else { McpError::StreamEnded });
             }
             Err(McpError::Fetch(_)) => {}
             Err(error) => return Err(error),
@@ -113,66 +118,66 @@ async fn resume(
 
 /// How often a stream was asked for again.
 #[derive(Default)]
-pub(super) struct Tries {
+pub(crate) struct ResumeAttempts {
     /// Since an event came, one without a message included: a server may let its client come back for as long as it works.
-    fruitless: u32,
+    without_event: u32,
     /// Since a message came.
-    idle: u32,
+    without_message: u32,
 }
 
-impl Tries {
+impl ResumeAttempts {
     /// Takes note of what came.
-    pub(super) fn brought(&mut self, events: &mut Events, messages: &[Bytes]) {
-        if std::mem::take(&mut events.heard) {
-            self.fruitless = 0;
+    pub(crate) fn record(&mut self, events: &mut EventReader, messages: &[Bytes]) {
+        if std::mem::take(&mut events.received_event) {
+            self.without_event = 0;
         }
         if !messages.is_empty() {
-            self.idle = 0;
+            self.without_message = 0;
         }
     }
 
     /// Counts another try, and gives the time to wait before it.
-    pub(super) fn again(&mut self, position: &Position) -> Duration {
-        self.fruitless = self.fruitless.saturating_add(1);
-        let least = MIN_RETRY.saturating_mul(1 << self.idle.min(6)).min(MIN_RETRY_AT_LAST);
-        self.idle = self.idle.saturating_add(1);
-        position.wait(self.fruitless).max(least)
+    pub(crate) fn next_delay(&mut self, position: &ResumePosition) -> Duration {
+        self.without_event = self.without_event.saturating_add(1);
+        let least = MIN_RETRY.saturating_mul(1 << self.without_message.min(6)).min(MIN_RETRY_AT_LAST);
+        self.without_message = self.without_message.saturating_add(1);
+        position.wait(self.without_event).max(least)
     }
 }
 
 /// The messages of a stream, and where it can be resumed.
-pub(super) struct Events {
+pub(crate) struct EventReader {
     body: Box<dyn BodyStream>,
     decoder: Decoder,
-    pub(super) position: Position,
+    pub(crate) position: ResumePosition,
     /// Whether any event came, one without a message included.
-    pub(super) heard: bool,
+    pub(crate) received_event: bool,
 }
 
 /// Where a stream can be resumed.
 #[derive(Clone, Default)]
-pub(super) struct Position {
+pub(crate) struct ResumePosition {
     last_event: Option<String>,
     retry: Option<u64>,
 }
 
-impl Events {
-    pub(super) fn new(body: Box<dyn BodyStream>, max_message: usize) -> Self {
-        Self::begun(body, Decoder::new(max_message))
+impl EventReader {
+    pub(crate) fn new(body: Box<dyn BodyStream>, max_message: usize) -> Self {
+        Self::with_decoder(body, Decoder::new(max_message))
     }
 
     /// A stream of which the decoder has read something.
-    pub(super) fn begun(body: Box<dyn BodyStream>, decoder: Decoder) -> Self {
-        Self { body, decoder, position: Position::default(), heard: false }
+    pub(crate) fn with_decoder(body: Box<dyn BodyStream>, decoder: Decoder) -> Self {
+        Self { body, decoder, position: ResumePosition::default(), received_event: false }
     }
 
     /// The messages that came together, or none when the stream has ended or broken off.
-    pub(super) async fn next(&mut self) -> Result<Option<Vec<Bytes>>, McpError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<Bytes>>, McpError> {
         let Some(Ok(piece)) = self.body.next().await else { return Ok(None) };
         let events = self.decoder.push(&piece).map_err(McpError::InvalidStream)?;
         let mut messages = Vec::with_capacity(events.len());
         for event in events {
-            self.heard = true;
+            self.received_event = true;
             // An empty identifier takes back the one before (HTML section 9.2.6).
             self.position.last_event = event.id.or(self.position.last_event.take());
             self.position.last_event.take_if(|id| id.is_empty() || id.len() > MAX_EVENT_ID);
@@ -191,21 +196,21 @@ impl Events {
     }
 }
 
-impl Position {
+impl ResumePosition {
     /// Forgets where the stream can be resumed. False when that was not known.
-    pub(super) fn begin_anew(&mut self) -> bool {
+    pub(crate) fn clear(&mut self) -> bool {
         self.last_event.take().is_some()
     }
 
-    pub(super) fn last_event(&self) -> Option<HeaderValue> {
+    pub(crate) fn last_event(&self) -> Option<HeaderValue> {
         HeaderValue::from_str(self.last_event.as_deref()?).ok()
     }
 
-    /// How long to wait before the stream is asked for again, for the `fruitless`th time.
-    pub(super) fn wait(&self, fruitless: u32) -> Duration {
-        let backoff = RESUME_AFTER.saturating_mul(1 << fruitless.saturating_sub(1).min(5)).min(MAX_RESUME_AFTER);
+    /// How long to wait before the stream is asked for again, for the `without_event`th time.
+    pub(crate) fn wait(&self, without_event: u32) -> Duration {
+        let backoff = RESUME_AFTER.saturating_mul(1 << without_event.saturating_sub(1).min(5)).min(MAX_RESUME_AFTER);
         match self.retry.map(|retry| Duration::from_millis(retry).clamp(MIN_RETRY, MAX_RETRY)) {
-            Some(retry) if fruitless <= 1 => retry,
+            Some(retry) if without_event <= 1 => retry,
             Some(retry) => retry.max(backoff),
             None => backoff,
         }
