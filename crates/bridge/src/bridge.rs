@@ -88,7 +88,7 @@ impl Bridge {
         let settings = Arc::new(self.settings);
         let (lines, writing) = LineSender::new(settings.max_message.saturating_mul(2));
         let endpoint = Endpoint::new(self.token_manager, self.fetch, Arc::clone(&settings));
-        let context = Arc::new(Context::new(Arc::clone(&settings), endpoint, lines));
+        let context = Arc::new(Context::new(Arc::clone(&settings), endpoint, lines, server_stream::start));
         let mut writer = tokio::spawn(writing.write(output));
 
         let mut dispatcher = Dispatcher::new(Arc::clone(&context));

@@ -16,3 +16,8 @@ mod tool_headers;
 pub use bridge::{Bridge, BridgeSettings, BridgeTransport};
 pub use error::{McpError, RpcError};
 pub use mcp_client::{McpClient, McpSettings, MessageStream, ServerRequestHandler};
+
+/// Tests the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -46,6 +46,7 @@ pub(crate) struct Context {
     pub(crate) initialized: Latch,
     pub(crate) server_stream: ServerStreamState,
     next_id: AtomicU64,
+    open_server_stream: fn(&Arc<Context>),
 }
 
 /// A request that is under way.
@@ -60,7 +61,14 @@ pub(crate) struct Request {
 }
 
 impl Context {
-    pub(crate) fn new(settings: Arc<BridgeSettings>, endpoint: Endpoint, output: LineSender) -> Self {
+    /// `open_server_stream` starts the task that reads the server's own stream. It is passed in because that task uses the
+    /// whole context.
+    pub(crate) fn new(
+        settings: Arc<BridgeSettings>,
+        endpoint: Endpoint,
+        output: LineSender,
+        open_server_stream: fn(&Arc<Context>),
+    ) -> Self {
         Self {
             sessions: Sessions::new(settings.session_header.clone()),
             settings,
@@ -73,6 +81,7 @@ impl Context {
             initialized: Latch::default(),
             server_stream: ServerStreamState::default(),
             next_id: AtomicU64::new(1),
+            open_server_stream,
         }
     }
 
@@ -181,6 +190,11 @@ impl Context {
         let over = over.unwrap_or_else(|| watch::channel(()).1);
         let message = message::request(&id, method, params);
         (Request { id, method: method.to_owned(), message, over, token_renewal }, answer)
+    }
+
+    /// Opens the server's own stream in the current session, unless it is open.
+    pub(crate) fn start_server_stream(self: &Arc<Self>) {
+        (self.open_server_stream)(self);
     }
 
     /// Forwards the JSON-RPC error of an error response as the answer to a request.

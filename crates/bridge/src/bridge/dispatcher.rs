@@ -13,7 +13,7 @@ use crate::bridge::{
     endpoint::TokenRenewal,
     message::{Message, MessageError, MessageKind, RequestId, error_answer},
     outgoing_queue::{self, OutgoingMessage, Protocol},
-    server_stream, session_requests,
+    session_requests,
     state::{
         latch::LatchGuard,
         pending_requests::{Purpose, Requester},
@@ -30,7 +30,6 @@ pub(crate) struct Dispatcher {
     requests: JoinSet<()>,
     outgoing: mpsc::Sender<OutgoingMessage>,
     queue: JoinHandle<()>,
-    server_stream: JoinHandle<()>,
     /// The revision of the client's latest modern request.
     modern: Option<String>,
 }
@@ -39,8 +38,7 @@ impl Dispatcher {
     pub(crate) fn new(context: Arc<Context>) -> Self {
         let (outgoing, waiting) = mpsc::channel(outgoing_queue::CAPACITY);
         let queue = tokio::spawn(outgoing_queue::run(Arc::clone(&context), waiting));
-        let server_stream = tokio::spawn(server_stream::run(Arc::clone(&context)));
-        Self { context, requests: JoinSet::new(), outgoing, queue, server_stream, modern: None }
+        Self { context, requests: JoinSet::new(), outgoing, queue, modern: None }
     }
 
     /// Processes a line. It waits only while the outgoing queue or the output is full.
@@ -159,6 +157,5 @@ impl Dispatcher {
 impl Drop for Dispatcher {
     fn drop(&mut self) {
         self.queue.abort();
-        self.server_stream.abort();
     }
 }

@@ -58,7 +58,7 @@ pub(crate) async fn run(context: Arc<Context>, mut outgoing: mpsc::Receiver<Outg
         if let Err(error) = sent {
             tracing::warn!(reason = error.code(), "a message did not reach the server: {}", error_chain(&error));
         } else if opens.is_some() {
-            context.server_stream.start();
+            context.start_server_stream();
         }
         if let Some(stop) = stops {
             stop.abort();

@@ -21,17 +21,8 @@ use crate::{
     response::Content,
 };
 
-/// Opens the stream whenever [`ServerStreamState::start`](crate::bridge::state::server_stream_state::ServerStreamState::start)
-/// is called. Never returns.
-pub(crate) async fn run(context: Arc<Context>) {
-    loop {
-        context.server_stream.started().await;
-        open_once(&context);
-    }
-}
-
-/// Opens the stream of the current session, unless it is open or the server does not offer it.
-fn open_once(context: &Arc<Context>) {
+/// Opens the stream of the current session in a task, unless it is open or the server does not offer it.
+pub(crate) fn start(context: &Arc<Context>) {
     let Some(session) = context.sessions.current().filter(|session| context.server_stream.begins(session)) else {
         return;
     };

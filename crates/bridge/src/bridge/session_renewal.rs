@@ -59,7 +59,7 @@ async fn open(context: &Arc<Context>, lost: &Session, token_renewal: TokenRenewa
         tracing::warn!("the server agreed on another revision of the protocol than before");
     }
     legacy::tell(context, &session, Bytes::from_static(INITIALIZED), token_renewal).await?;
-    context.server_stream.start();
+    context.start_server_stream();
     ask_again(context, token_renewal).await;
     Ok(())
 }

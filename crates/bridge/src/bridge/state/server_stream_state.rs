@@ -5,8 +5,6 @@ use std::sync::{
     atomic::{AtomicU32, Ordering},
 };
 
-use tokio::sync::Notify;
-
 use crate::bridge::state::session::Session;
 
 /// How the server's messages of its own accord are heard in a legacy session.
@@ -15,7 +13,6 @@ pub(crate) struct ServerStreamState {
     state: Mutex<Option<(u64, State)>>,
     /// How often in a row a session was to be opened although the client did not ask anything.
     unsolicited: AtomicU32,
-    start: Notify,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,16 +30,6 @@ pub(crate) enum State {
 pub(crate) const MAX_UNSOLICITED_RENEWALS: u32 = 8;
 
 impl ServerStreamState {
-    /// Requests that the stream be opened in the current session.
-    pub(crate) fn start(&self) {
-        self.start.notify_one();
-    }
-
-    /// Waits for a call of [`start`](Self::start).
-    pub(crate) async fn started(&self) {
-        self.start.notified().await;
-    }
-
     /// Counts a session that is opened without a request of the client. Returns the count before.
     pub(crate) fn count_unsolicited_renewal(&self) -> u32 {
         self.unsolicited.fetch_add(1, Ordering::Relaxed)

@@ -117,7 +117,7 @@ pub(crate) async fn send(
         context.endpoint.send(post(context, context.endpoint.url(), request, headers), request.token_renewal).await?;
     context.sessions.update_identifier(session, &response.headers);
     if response.status.is_success() {
-        context.server_stream.start();
+        context.start_server_stream();
         event_stream::forward_response(context, request, response, session).await?;
         return Ok(Sent::Answered);
     }
