@@ -68,41 +68,29 @@
 //! # }
 //! ```
 
+mod admission;
 mod admitted;
-mod aliases;
-mod answer;
-mod backend_guard;
-mod body;
-mod budget;
-mod collect;
-mod content_coding;
-mod exchange;
 mod future;
-mod judge;
 mod layer;
 mod message;
-mod negotiated;
-mod operation;
 mod plain;
-mod respond;
+mod response;
 mod rules;
 mod service;
 mod session;
 mod settings;
+mod state;
 mod stream;
-mod subject;
-mod upstream_revisions;
 
 pub use admitted::Admitted;
-pub use backend_guard::BackendSessionGuard;
-pub use body::{AdmittedBody, EndpointBody, EndpointBodyError};
-pub use budget::BodyBudget;
 pub use future::EndpointFuture;
 pub use layer::EndpointLayer;
+pub use message::BodyBudget;
 pub use plain::Plain;
+pub use response::{AdmittedBody, EndpointBody, EndpointBodyError};
 pub use rules::{MessageRule, NameGlob, NameGlobError};
 pub use service::Endpoint;
-pub use session::EndedSessionStatus;
+pub use session::{BackendSessionGuard, EndedSessionStatus};
 pub use settings::{EndpointSettings, EndpointSettingsError};
 pub use stream::{EndedStream, StreamEndReason, StreamObserver, StreamRegistry};
 
