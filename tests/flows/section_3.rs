@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use portcullis_client::{Authorizer, AuthorizerSettings, AutoConsent, McpClient, McpSettings, StartUrl};
+use portcullis_bridge::{McpClient, McpSettings};
+use portcullis_client::{Authorizer, AuthorizerSettings, AutoConsent, StartUrl};
 use portcullis_discovery::{FetchSettings, HttpFetch};
 use portcullis_mcp::Revision;
 use portcullis_metadata::SystemClock;

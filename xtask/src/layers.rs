@@ -11,7 +11,7 @@ const ROWS: &[&[&str]] = &[
     &["portcullis-metadata", "portcullis-mcp"],
     &["portcullis-jose", "portcullis-discovery", "portcullis-session"],
     &["portcullis-verifier", "portcullis-client", "portcullis-devidp"],
-    &["portcullis-guard"],
+    &["portcullis-guard", "portcullis-bridge"],
     &["portcullis-endpoint"],
     &["portcullis-gateway", "portcullis-doctor"],
     &["portcullis"],

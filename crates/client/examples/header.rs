@@ -12,7 +12,7 @@ use std::{env, error::Error, sync::Arc};
 
 use http::{HeaderMap, Method};
 use portcullis_client::{
-    AccessToken, Authorizer, AuthorizerSettings, CredentialStore, LoopbackRedirect, StartUrl, TokenKeeper,
+    AccessToken, Authorizer, AuthorizerSettings, CredentialStore, LoopbackRedirect, StartUrl, TokenManager,
 };
 use portcullis_discovery::{FetchSettings, HttpFetch};
 use portcullis_metadata::SystemClock;
@@ -20,17 +20,17 @@ use portcullis_metadata::SystemClock;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let start = StartUrl::parse(&env::args().nth(1).ok_or("give the URL of a protected resource")?)?;
-    let keeper = Arc::new(match env::var("PORTCULLIS_TOKEN") {
-        Ok(token) => TokenKeeper::given(start.clone(), AccessToken::new(token)),
-        Err(_) => TokenKeeper::new(start.clone(), Arc::new(authorizer(&start).await?)),
+    let token_manager = Arc::new(match env::var("PORTCULLIS_TOKEN") {
+        Ok(token) => TokenManager::with_access_token(start.clone(), AccessToken::new(token)),
+        Err(_) => TokenManager::new(start.clone(), Arc::new(authorizer(&start).await?)),
     });
 
     // A token that was got before, refreshed where it is time; or a sign-in.
     let mut headers = HeaderMap::new();
-    keeper.operation().authorize(&Method::POST, start.url(), &mut headers).await?;
+    token_manager.request_authorization().authorize(&Method::POST, start.url(), &mut headers).await?;
     if headers.is_empty() {
-        keeper.sign_in().await?;
-        keeper.operation().authorize(&Method::POST, start.url(), &mut headers).await?;
+        token_manager.sign_in().await?;
+        token_manager.request_authorization().authorize(&Method::POST, start.url(), &mut headers).await?;
     }
     for (name, value) in &headers {
         println!("{name}: {}", value.to_str()?);
@@ -41,7 +41,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
 /// One that keeps what it gets in the user's own directory, and asks a person by the browser.
 async fn authorizer(start: &StartUrl) -> Result<Authorizer, Box<dyn Error>> {
     let directory = CredentialStore::user_directory().ok_or("there is no home directory")?;
-    let settings = AuthorizerSettings { store: CredentialStore::at(directory), ..AuthorizerSettings::default() };
+    let settings =
+        AuthorizerSettings { store: CredentialStore::in_directory(directory), ..AuthorizerSettings::default() };
     let browser = LoopbackRedirect::bind_for(start, |url| eprintln!("please visit {url}")).await?;
     let fetch = Arc::new(HttpFetch::new(FetchSettings::default())?);
     Ok(Authorizer::new(fetch, Arc::new(browser), Arc::new(SystemClock::new()), settings))

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::{Request, header};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
-use portcullis_client::{AuthorizeLayer, Authorizer, AuthorizerSettings, LoopbackRedirect, StartUrl, TokenKeeper};
+use portcullis_client::{AuthorizeLayer, Authorizer, AuthorizerSettings, LoopbackRedirect, StartUrl, TokenManager};
 use portcullis_discovery::{FetchSettings, HttpFetch};
 use portcullis_metadata::SystemClock;
 use tower::{ServiceBuilder, ServiceExt as _};
@@ -23,11 +23,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let browser = LoopbackRedirect::bind_for(&start, |url| eprintln!("please visit {url}")).await?;
     let (fetch, clock) = (Arc::new(HttpFetch::new(FetchSettings::default())?), Arc::new(SystemClock::new()));
     let authorizer = Authorizer::new(fetch, Arc::new(browser), clock, AuthorizerSettings::default());
-    let keeper = Arc::new(TokenKeeper::new(start.clone(), Arc::new(authorizer)));
+    let token_manager = Arc::new(TokenManager::new(start.clone(), Arc::new(authorizer)));
 
     // Any HTTP client will do; this one speaks plain http, for the demo.
     let client = Client::builder(TokioExecutor::new()).build_http::<Full<Bytes>>();
-    let client = ServiceBuilder::new().layer(AuthorizeLayer::new(keeper)).service(client);
+    let client = ServiceBuilder::new().layer(AuthorizeLayer::new(token_manager)).service(client);
 
     let message = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",
         "capabilities":{},"clientInfo":{"name":"example","version":"1"}}}"#;

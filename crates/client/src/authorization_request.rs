@@ -62,7 +62,7 @@ impl AuthorizationRequest {
     ///
     /// # Errors
     /// Why there is no code. [`RedirectError::Denied`] alone carries anything of the answer.
-    pub fn judge<'a>(&self, answer: &'a RedirectParameters) -> Result<&'a Secret, RedirectError> {
+    pub fn validate_response<'a>(&self, answer: &'a RedirectParameters) -> Result<&'a Secret, RedirectError> {
         if answer.state.as_ref() != Some(&self.state) {
             return Err(RedirectError::State);
         }
@@ -128,7 +128,7 @@ pub(crate) mod tests {
 
     fn judge(request: &AuthorizationRequest, query: &str) -> Result<String, RedirectError> {
         let answer = RedirectParameters::parse(query)?;
-        request.judge(&answer).map(|code| code.secret().to_owned())
+        request.validate_response(&answer).map(|code| code.secret().to_owned())
     }
 
     /// I1: PKCE with S256, a fresh state, and the resource, beside what the endpoint's URL has of its own.

@@ -12,8 +12,8 @@ use portcullis_metadata::{
 };
 
 use crate::{
-    AuthorizerSettings, ClientError, CredentialStore, Interaction, MachineGrant, ResourceToken, StartUrl,
-    code_flow::CodeFlow, demand::Demand, dpop::DpopBinding, selection, server::Server,
+    AuthorizerSettings, ClientError, CredentialStore, Interaction, NonInteractiveGrant, ResourceToken, StartUrl,
+    code_flow::CodeFlow, dpop::DpopBinding, resource_challenge::ResourceChallenge, selection, server::Server,
 };
 
 mod clients;
@@ -21,12 +21,12 @@ mod code_grant;
 mod machine_grant;
 mod refresh;
 
-pub use refresh::Revoked;
+pub use refresh::Revocation;
 
 /// Gets access tokens for protected resources: discovery, client registration, and a grant.
 ///
 /// It hands tokens to its caller and keeps none; registrations it keeps in the settings' store. A
-/// [`TokenKeeper`](crate::TokenKeeper) keeps a token for it, and answers a resource's refusals.
+/// [`TokenManager`](crate::TokenManager) keeps a token for it, and answers a resource's refusals.
 pub struct Authorizer {
     fetch: Arc<dyn Fetch>,
     clock: Arc<dyn Clock>,
@@ -39,7 +39,7 @@ pub struct Authorizer {
 /// On whose behalf.
 enum Way {
     Person(Arc<dyn Interaction>),
-    Machine(MachineGrant),
+    Machine(NonInteractiveGrant),
 }
 
 /// What is known once the resource and one of its authorization servers were asked.
@@ -69,9 +69,9 @@ impl Authorizer {
     }
 
     /// An authorizer for a machine. It registers nowhere: the client comes from the settings.
-    pub fn machine(
+    pub fn non_interactive(
         fetch: Arc<dyn Fetch>,
-        grant: MachineGrant,
+        grant: NonInteractiveGrant,
         clock: Arc<dyn Clock>,
         settings: AuthorizerSettings,
     ) -> Self {
@@ -84,8 +84,8 @@ impl Authorizer {
     /// # Errors
     /// [`ClientError::NotChallenged`] when it does not answer 401; otherwise as the flow goes.
     pub async fn authorize(&self, start: &StartUrl) -> Result<ResourceToken, ClientError> {
-        let demand = self.probe(start).await?;
-        self.obtain(start, &demand, None).await
+        let challenge = self.probe(start).await?;
+        self.obtain(start, &challenge, None).await
     }
 
     /// Gets a token for the resource at `start`, which answered 401 with this challenge, or with none that could be
@@ -98,17 +98,17 @@ impl Authorizer {
         start: &StartUrl,
         challenge: Option<&BearerChallenge>,
     ) -> Result<ResourceToken, ClientError> {
-        self.obtain(start, &Demand::bearer(challenge), None).await
+        self.obtain(start, &ResourceChallenge::from_bearer(challenge), None).await
     }
 
     /// Gets a token. `before` is the one that it takes the place of.
     pub(crate) async fn obtain(
         &self,
         start: &StartUrl,
-        demand: &Demand,
+        challenge: &ResourceChallenge,
         before: Option<&ResourceToken>,
     ) -> Result<ResourceToken, ClientError> {
-        let found = self.find(start, demand).await?;
+        let found = self.find(start, challenge).await?;
         self.accept_resource(start, &found, before).await?;
         match &self.way {
             Way::Person(interaction) => self.code_grant(&**interaction, start, &found).await,
@@ -117,7 +117,7 @@ impl Authorizer {
     }
 
     /// Asks the resource without a token.
-    pub(crate) async fn probe(&self, start: &StartUrl) -> Result<Demand, ClientError> {
+    pub(crate) async fn probe(&self, start: &StartUrl) -> Result<ResourceChallenge, ClientError> {
         let accept = HeaderValue::from_static("application/json, text/event-stream");
         // The person wrote this URL, so that it may be at a private address.
         let get = FetchRequest::new(Method::GET, start.url().clone(), UrlPolicy::Operator);
@@ -129,7 +129,7 @@ impl Authorizer {
             let answer = self.fetch.open(request).await.map_err(ClientError::Resource)?;
             status = answer.status;
             if status == StatusCode::UNAUTHORIZED {
-                return Ok(Demand::of(&answer.headers));
+                return Ok(ResourceChallenge::from_headers(&answer.headers));
             }
             if !status.is_client_error() {
                 break;
@@ -142,10 +142,10 @@ impl Authorizer {
     pub(crate) async fn is_listed(
         &self,
         start: &StartUrl,
-        demand: &Demand,
+        challenge: &ResourceChallenge,
         issuer: &Issuer,
     ) -> Result<bool, ClientError> {
-        Ok(self.resource(start, demand).await?.metadata.authorization_servers.contains(issuer))
+        Ok(self.resource(start, challenge).await?.metadata.authorization_servers.contains(issuer))
     }
 
     pub(crate) fn store(&self) -> &CredentialStore {
@@ -158,11 +158,11 @@ impl Authorizer {
 
     /// Whether a refusal is final: the one request that a workload makes is not made again for more.
     pub(crate) fn is_final(&self) -> bool {
-        matches!(self.way, Way::Machine(MachineGrant::Workload(_)))
+        matches!(self.way, Way::Machine(NonInteractiveGrant::JwtBearer(_)))
     }
 
-    async fn find(&self, start: &StartUrl, demand: &Demand) -> Result<Found, ClientError> {
-        let DiscoveredResource { metadata: protected, from, resource_match } = self.resource(start, demand).await?;
+    async fn find(&self, start: &StartUrl, challenge: &ResourceChallenge) -> Result<Found, ClientError> {
+        let DiscoveredResource { metadata: protected, from, resource_match } = self.resource(start, challenge).await?;
         let is_broader = resource_match == ResourceMatch::PathPrefix && from != MetadataSource::Configured;
         let ProtectedResourceMetadata {
             resource,
@@ -176,18 +176,18 @@ impl Authorizer {
         let policy = self.policy(start);
         let server = Server::judge(&metadata, policy)?;
 
-        let challenged = demand.scopes();
+        let challenged = challenge.scopes();
         let named = match &self.settings.scopes {
             Some(scopes) => scopes.clone(),
             None => selection::scopes(challenged, &scopes_supported, &server.scopes_supported),
         };
-        let must_bind = demand.must_bind() || dpop_bound_access_tokens_required == Some(true);
+        let must_bind = challenge.requires_dpop() || dpop_bound_access_tokens_required == Some(true);
         if must_bind && !server.binds_tokens {
-            return Err(ClientError::NoBinding { issuer: server.issuer });
+            return Err(ClientError::DpopNotSupported { issuer: server.issuer });
         }
-        let binds = must_bind || (demand.may_bind() && server.binds_tokens);
+        let binds = must_bind || (challenge.accepts_dpop() && server.binds_tokens);
         let binding = if binds { Some(Arc::new(DpopBinding::generate()?)) } else { None };
-        let scopes = named.union(demand.more());
+        let scopes = named.union(challenge.additional_scopes());
         let registered = selection::registered(&scopes, &scopes_supported, &server.scopes_supported);
         Ok(Found { resource, is_broader, metadata, policy, scopes, registered, binding })
     }
@@ -202,7 +202,7 @@ impl Authorizer {
     ) -> Result<(), ClientError> {
         // It was accepted for the token that is replaced.
         let is_known = |before: &ResourceToken| {
-            (before.start(), before.resource(), before.issuer())
+            (before.start_url(), before.resource(), before.issuer())
                 == (Some(start), &found.resource, &found.metadata.issuer)
         };
         if !found.is_broader || self.settings.accept_broader_resource || before.is_some_and(is_known) {
@@ -218,9 +218,13 @@ impl Authorizer {
         }
     }
 
-    async fn resource(&self, start: &StartUrl, demand: &Demand) -> Result<DiscoveredResource, ClientError> {
+    async fn resource(
+        &self,
+        start: &StartUrl,
+        challenge: &ResourceChallenge,
+    ) -> Result<DiscoveredResource, ClientError> {
         let configured = self.settings.resource_metadata.as_ref();
-        let found = self.discovery(start).protected_resource(start.url(), demand.challenge.as_ref(), configured).await;
+        let found = self.discovery(start).protected_resource(start.url(), challenge.parameters(), configured).await;
         match found {
             Err(error @ DiscoveryError::NotFound(_)) if self.settings.revision_2025_03_26 => {
                 own_server(start).ok_or(ClientError::Discovery(error))

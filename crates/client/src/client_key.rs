@@ -67,7 +67,7 @@ impl ClientKey {
             "exp": now.as_secs().saturating_add(LIFETIME_SECS),
         });
         let signed = self.key.dangerous_sign_with_header(header.to_string().as_bytes(), claims.to_string().as_bytes());
-        signed.map(Secret::new).map_err(|_| ClientError::Signature)
+        signed.map(Secret::new).map_err(|_| ClientError::Signing)
     }
 }
 

@@ -16,10 +16,10 @@ pub(crate) struct CodeFlow {
 /// Why an authorization server cannot be used for the authorization code flow with PKCE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Unfit {
+pub enum UnsupportedServer {
     /// `response_types_supported` is without `code`.
     #[error("the authorization server does not offer the authorization code flow")]
-    NoCode,
+    NoCodeFlow,
     /// `code_challenge_methods_supported` is missing or without `S256`.
     #[error("the authorization server does not offer PKCE with S256")]
     NoPkce,
@@ -31,18 +31,18 @@ pub enum Unfit {
     NoTokenEndpoint,
     /// The `authorization_endpoint` is no URL to send a browser to.
     #[error("the authorization endpoint is not safe to open: {0}")]
-    Endpoint(Refusal),
+    UnsafeAuthorizationEndpoint(Refusal),
 }
 
-impl Unfit {
+impl UnsupportedServer {
     /// The stable code, for logs and tests.
     pub fn code(self) -> &'static str {
         match self {
-            Self::NoCode => "server.no_code",
+            Self::NoCodeFlow => "server.no_code",
             Self::NoPkce => "server.no_pkce",
             Self::NoAuthorizationEndpoint => "server.no_authorization_endpoint",
             Self::NoTokenEndpoint => "server.no_token_endpoint",
-            Self::Endpoint(_) => "server.unsafe_endpoint",
+            Self::UnsafeAuthorizationEndpoint(_) => "server.unsafe_endpoint",
         }
     }
 }
@@ -50,16 +50,17 @@ impl Unfit {
 impl CodeFlow {
     /// Judges the metadata. The authorization endpoint is judged by `policy` here, since a browser opens it and no
     /// fetcher sees it; the others are judged when they are fetched.
-    pub(crate) fn judge(metadata: &AuthorizationServerMetadata, policy: UrlPolicy) -> Result<Self, Unfit> {
+    pub(crate) fn judge(metadata: &AuthorizationServerMetadata, policy: UrlPolicy) -> Result<Self, UnsupportedServer> {
         if !metadata.response_types_supported.iter().any(|kind| kind == "code") {
-            return Err(Unfit::NoCode);
+            return Err(UnsupportedServer::NoCodeFlow);
         }
         let methods = metadata.code_challenge_methods_supported.as_deref().unwrap_or_default();
         if !methods.iter().any(|method| method == PkceChallenge::METHOD) {
-            return Err(Unfit::NoPkce);
+            return Err(UnsupportedServer::NoPkce);
         }
-        let authorization_endpoint = metadata.authorization_endpoint.clone().ok_or(Unfit::NoAuthorizationEndpoint)?;
-        policy.check(&authorization_endpoint).map_err(Unfit::Endpoint)?;
+        let authorization_endpoint =
+            metadata.authorization_endpoint.clone().ok_or(UnsupportedServer::NoAuthorizationEndpoint)?;
+        policy.check(&authorization_endpoint).map_err(UnsupportedServer::UnsafeAuthorizationEndpoint)?;
         Ok(Self {
             server: Server::judge(metadata, policy)?,
             authorization_endpoint,
@@ -88,7 +89,7 @@ mod tests {
 
     const LOOPBACK: UrlPolicy = UrlPolicy::Peer { loopback_http: true, private_addresses: false };
 
-    fn judge(change: impl FnOnce(&mut AuthorizationServerMetadata)) -> Result<CodeFlow, Unfit> {
+    fn judge(change: impl FnOnce(&mut AuthorizationServerMetadata)) -> Result<CodeFlow, UnsupportedServer> {
         let mut metadata = AuthorizationServerMetadata::new(Issuer::parse("https://auth.example.com").unwrap());
         metadata.authorization_endpoint = Some(Url::parse("https://auth.example.com/authorize").unwrap());
         metadata.token_endpoint = Some(Url::parse("https://auth.example.com/token").unwrap());
@@ -102,19 +103,22 @@ mod tests {
     #[test]
     fn s256_must_be_advertised() {
         assert!(judge(|_| ()).is_ok());
-        assert_eq!(judge(|m| m.code_challenge_methods_supported = None).unwrap_err(), Unfit::NoPkce);
+        assert_eq!(judge(|m| m.code_challenge_methods_supported = None).unwrap_err(), UnsupportedServer::NoPkce);
         let plain =
             |m: &mut AuthorizationServerMetadata| m.code_challenge_methods_supported = Some(vec!["plain".into()]);
-        assert_eq!(judge(plain).unwrap_err(), Unfit::NoPkce);
+        assert_eq!(judge(plain).unwrap_err(), UnsupportedServer::NoPkce);
     }
 
     /// G8: `response_types_supported` without `code` is refused.
     #[test]
     fn the_code_flow_must_be_offered() {
-        assert_eq!(judge(|m| m.response_types_supported = vec!["token".into()]).unwrap_err(), Unfit::NoCode);
-        assert_eq!(judge(|m| m.response_types_supported.clear()).unwrap_err(), Unfit::NoCode);
-        assert_eq!(judge(|m| m.authorization_endpoint = None).unwrap_err(), Unfit::NoAuthorizationEndpoint);
-        assert_eq!(judge(|m| m.token_endpoint = None).unwrap_err(), Unfit::NoTokenEndpoint);
+        assert_eq!(
+            judge(|m| m.response_types_supported = vec!["token".into()]).unwrap_err(),
+            UnsupportedServer::NoCodeFlow
+        );
+        assert_eq!(judge(|m| m.response_types_supported.clear()).unwrap_err(), UnsupportedServer::NoCodeFlow);
+        assert_eq!(judge(|m| m.authorization_endpoint = None).unwrap_err(), UnsupportedServer::NoAuthorizationEndpoint);
+        assert_eq!(judge(|m| m.token_endpoint = None).unwrap_err(), UnsupportedServer::NoTokenEndpoint);
     }
 
     /// Only https or loopback http authorization URLs are ever opened.
@@ -123,8 +127,11 @@ mod tests {
         let at = |url: &str| judge(|m| m.authorization_endpoint = Some(Url::parse(url).unwrap()));
         assert!(at("http://127.0.0.1:9/authorize").is_ok());
         for url in ["http://auth.example.com/authorize", "file:///bin/sh", "javascript:alert(1)", "data:text/html,x"] {
-            assert_eq!(at(url).unwrap_err(), Unfit::Endpoint(Refusal::Scheme), "{url}");
+            assert_eq!(at(url).unwrap_err(), UnsupportedServer::UnsafeAuthorizationEndpoint(Refusal::Scheme), "{url}");
         }
-        assert_eq!(at("https://10.0.0.1/authorize").unwrap_err(), Unfit::Endpoint(Refusal::Address));
+        assert_eq!(
+            at("https://10.0.0.1/authorize").unwrap_err(),
+            UnsupportedServer::UnsafeAuthorizationEndpoint(Refusal::Address)
+        );
     }
 }

@@ -18,7 +18,7 @@ pub struct ClientCredentials {
 
 /// A client that was registered by hand, without the name of the authorization server that it is registered at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClientDetails {
+pub struct ClientInformation {
     /// The client's name.
     pub client_id: String,
     /// How the client authenticates at the token endpoint.
@@ -74,7 +74,7 @@ impl ClientAuthentication {
     }
 }
 
-impl ClientDetails {
+impl ClientInformation {
     pub(crate) fn at(self, issuer: Issuer) -> ClientCredentials {
         ClientCredentials { issuer, client_id: self.client_id, authentication: self.authentication }
     }
@@ -82,7 +82,7 @@ impl ClientDetails {
 
 impl Registered {
     /// What a person said, in the form of a registration. A key is not kept this way.
-    pub(crate) fn by_hand(issuer: Issuer, details: &ClientDetails) -> Option<Self> {
+    pub(crate) fn by_hand(issuer: Issuer, details: &ClientInformation) -> Option<Self> {
         let (method, secret) = match &details.authentication {
             ClientAuthentication::None => (Some("none"), None),
             ClientAuthentication::Secret(secret) => (None, Some(secret.clone())),
@@ -114,7 +114,7 @@ impl Registered {
             (Some("client_secret_post"), Some(secret)) => ClientAuthentication::SecretPost(secret),
             (Some("client_secret_basic"), Some(secret)) => ClientAuthentication::SecretBasic(secret),
             (None, Some(secret)) => ClientAuthentication::Secret(secret),
-            _ => return Err(ClientError::AuthenticationMethod),
+            _ => return Err(ClientError::UnsupportedAuthenticationMethod),
         };
         Ok(ClientCredentials {
             issuer: self.issuer.clone(),
@@ -231,7 +231,7 @@ mod tests {
             ClientAuthentication::SecretBasic(Secret::new("s")),
             ClientAuthentication::SecretPost(Secret::new("s")),
         ] {
-            let details = ClientDetails { client_id: "c".into(), authentication };
+            let details = ClientInformation { client_id: "c".into(), authentication };
             let kept = Registered::by_hand(issuer.clone(), &details).unwrap();
             assert!(kept.serves("anything", UnixTime::from_secs(u64::MAX)));
             assert_eq!(kept.credentials().unwrap(), details.at(issuer.clone()));

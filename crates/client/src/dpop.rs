@@ -22,7 +22,7 @@ pub(crate) const PROOF: HeaderName = HeaderName::from_static("dpop");
 /// The header that carries the nonce to use next.
 const NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 /// The error by which a server asks for a nonce.
-pub(crate) const WANTS_NONCE: &str = "use_dpop_nonce";
+pub(crate) const USE_DPOP_NONCE: &str = "use_dpop_nonce";
 
 /// How many origins' nonces are kept: there are two, the authorization server's and the resource's.
 const MAX_NONCES: usize = 4;
@@ -31,7 +31,7 @@ const MAX_NONCE: usize = 512;
 
 impl DpopBinding {
     pub(crate) fn generate() -> Result<Self, ClientError> {
-        DpopKey::generate().map(Self::new).map_err(|_| ClientError::Signature)
+        DpopKey::generate().map(Self::new).map_err(|_| ClientError::Signing)
     }
 
     pub(crate) fn new(key: DpopKey) -> Self {
@@ -86,7 +86,7 @@ impl DpopBinding {
             nonce: nonce.as_deref(),
             access_token,
         });
-        proof.ok().and_then(|proof| HeaderValue::try_from(proof).ok()).ok_or(ClientError::Signature)
+        proof.ok().and_then(|proof| HeaderValue::try_from(proof).ok()).ok_or(ClientError::Signing)
     }
 }
 

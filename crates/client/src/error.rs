@@ -2,7 +2,7 @@ use http::StatusCode;
 use portcullis_discovery::{DiscoveryError, FetchError};
 use portcullis_metadata::{DocumentError, Issuer, OAuthError, RegistrationError, ResourceUri};
 
-use crate::{AssertionError, InteractionError, RedirectError, StartUrl, StartUrlError, StoreError, Unfit};
+use crate::{AssertionError, InteractionError, RedirectError, StartUrl, StartUrlError, StoreError, UnsupportedServer};
 
 /// Why there is no token. No variant holds a token, a code or a secret.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -39,18 +39,18 @@ pub enum ClientError {
     },
     /// The resource lists no authorization server.
     #[error("the resource lists no authorization server")]
-    NoServer,
+    NoAuthorizationServer,
     /// The authorization server that the caller wants, or has credentials for, is none of the resource's.
     #[error("the resource does not list the authorization server {issuer}")]
-    ServerNotListed {
+    AuthorizationServerNotListed {
         /// The one that is wanted.
         issuer: Issuer,
     },
     /// The authorization server is not fit for the flow.
     #[error(transparent)]
-    Unfit(#[from] Unfit),
+    UnsupportedServer(#[from] UnsupportedServer),
     /// There are no credentials for the authorization server, it registers no clients by itself, and nobody could be
-    /// asked ([`Interaction::client_details`](crate::Interaction::client_details)).
+    /// asked ([`Interaction::client_information`](crate::Interaction::client_information)).
     #[error("the authorization server {issuer} wants a client that was registered there; give its client identifier")]
     NoRegistration {
         /// The authorization server.
@@ -70,7 +70,7 @@ pub enum ClientError {
     },
     /// The client authenticates in a way that is not supported.
     #[error("the authorization server wants a client authentication that is not supported")]
-    AuthenticationMethod,
+    UnsupportedAuthenticationMethod,
     /// Nobody answered the authorization request.
     #[error(transparent)]
     Interaction(#[from] InteractionError),
@@ -79,10 +79,10 @@ pub enum ClientError {
     Redirect(#[from] RedirectError),
     /// The token endpoint refused.
     #[error("the token endpoint refused: {0}")]
-    Token(OAuthError),
+    TokenRequest(OAuthError),
     /// The token is not a bearer token, so that nobody here knows how to use it.
     #[error("the token is of a type that is not supported")]
-    TokenType,
+    UnsupportedTokenType,
     /// An endpoint of the authorization server could not be reached.
     #[error("cannot reach the {endpoint} endpoint")]
     Endpoint {
@@ -102,7 +102,7 @@ pub enum ClientError {
     },
     /// An endpoint of the authorization server answered with a document that is not what it should be.
     #[error("the answer of the {endpoint} endpoint is unusable")]
-    Document {
+    InvalidResponse {
         /// Which one.
         endpoint: &'static str,
         /// What is wrong with it.
@@ -111,7 +111,7 @@ pub enum ClientError {
     },
     /// The resource takes only tokens that are bound to a key, and the authorization server binds none with ES256.
     #[error("the resource wants tokens that are bound by DPoP, which the authorization server {issuer} does not offer")]
-    NoBinding {
+    DpopNotSupported {
         /// The authorization server.
         issuer: Issuer,
     },
@@ -123,10 +123,10 @@ pub enum ClientError {
     Store(#[from] StoreError),
     /// The runtime that the refresh ran on has ended.
     #[error("the refresh was interrupted")]
-    Interrupted,
+    TaskEnded,
     /// A proof or an assertion could not be signed.
     #[error("a proof for the authorization server could not be signed")]
-    Signature,
+    Signing,
     /// The operating system gave no random bytes.
     #[error("the system's random number generator does not answer")]
     NoRandomness,
@@ -141,24 +141,24 @@ impl ClientError {
             Self::NotChallenged { .. } => "client.not_challenged",
             Self::Discovery(error) => error.code(),
             Self::BroaderResource { .. } => "client.broader_resource",
-            Self::NoServer => "client.no_server",
-            Self::ServerNotListed { .. } => "client.server_not_listed",
-            Self::Unfit(error) => error.code(),
+            Self::NoAuthorizationServer => "client.no_server",
+            Self::AuthorizationServerNotListed { .. } => "client.server_not_listed",
+            Self::UnsupportedServer(error) => error.code(),
             Self::NoRegistration { .. } => "client.no_registration",
             Self::Registration(_) => "client.registration",
             Self::RedirectNotRegistered { .. } => "client.redirect_not_registered",
-            Self::AuthenticationMethod => "client.authentication_method",
+            Self::UnsupportedAuthenticationMethod => "client.authentication_method",
             Self::Interaction(error) => error.code(),
             Self::Redirect(error) => error.code(),
-            Self::Token(_) => "client.token",
-            Self::TokenType => "client.token_type",
+            Self::TokenRequest(_) => "client.token",
+            Self::UnsupportedTokenType => "client.token_type",
             Self::Status { .. } => "client.status",
-            Self::Document { .. } => "client.document",
-            Self::NoBinding { .. } => "client.no_binding",
+            Self::InvalidResponse { .. } => "client.document",
+            Self::DpopNotSupported { .. } => "client.no_binding",
             Self::Assertion(error) => error.code(),
             Self::Store(error) => error.code(),
-            Self::Interrupted => "client.interrupted",
-            Self::Signature => "client.signature",
+            Self::TaskEnded => "client.interrupted",
+            Self::Signing => "client.signature",
             Self::NoRandomness => "client.no_randomness",
         }
     }

@@ -2,7 +2,7 @@ use portcullis_discovery::{BoxFuture, FetchError};
 use portcullis_metadata::{Issuer, ResourceUri};
 use url::Url;
 
-use crate::{AuthorizationRequest, ClientDetails, RedirectParameters, StartUrl};
+use crate::{AuthorizationRequest, ClientInformation, RedirectParameters, StartUrl};
 
 mod auto_consent;
 mod loopback_redirect;
@@ -34,10 +34,10 @@ pub trait Interaction: Send + Sync + 'static {
     ///
     /// # Errors
     /// When the person cannot be asked; none is what they have no answer to.
-    fn client_details<'a>(
+    fn client_information<'a>(
         &'a self,
         issuer: &'a Issuer,
-    ) -> BoxFuture<'a, Result<Option<ClientDetails>, InteractionError>> {
+    ) -> BoxFuture<'a, Result<Option<ClientInformation>, InteractionError>> {
         let _ = issuer;
         Box::pin(async { Ok(None) })
     }
@@ -73,7 +73,7 @@ pub enum InteractionError {
     Fetch(#[source] FetchError),
     /// The authorization endpoint did not redirect back at once: it wants a person.
     #[error("the authorization endpoint wants a person to answer (status {status})")]
-    WantsAPerson {
+    UserRequired {
         /// The status it answered with.
         status: http::StatusCode,
     },
@@ -92,7 +92,7 @@ impl InteractionError {
             Self::Listen(_) => "interaction.listen",
             Self::TimedOut => "interaction.timed_out",
             Self::Fetch(error) => error.code(),
-            Self::WantsAPerson { .. } => "interaction.wants_a_person",
+            Self::UserRequired { .. } => "interaction.wants_a_person",
             Self::RedirectedElsewhere => "interaction.redirected_elsewhere",
             Self::Malformed => "interaction.malformed",
         }

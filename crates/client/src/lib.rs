@@ -1,4 +1,4 @@
-//! From a protected resource's URL to an access token, and MCP calls with it.
+//! From a protected resource's URL to an access token.
 //!
 //! - [`Authorizer`] gets a token: it asks the resource, takes its challenge, finds the authorization server, registers
 //!   there where it has to, and runs the authorization code flow with PKCE (S256), `state`, `resource` (RFC 8707) and
@@ -6,22 +6,18 @@
 //! - [`Interaction`] is the part of it that a person sees. [`LoopbackRedirect`] is for a browser on this machine;
 //!   [`AutoConsent`] is for authorization servers that consent by themselves. Bring your own for anything else.
 //! - [`ResourceToken`] is a token together with the one origin that it may be sent to.
-//! - [`McpClient`] makes MCP calls over Streamable HTTP, of the revisions with sessions and of 2026-07-28, and gets
-//!   itself a token when the endpoint asks for one.
-//!
-//! - [`TokenKeeper`] keeps a resource's token: it refreshes it ahead of its end, answers refusals, and asks for more
-//!   scopes where they are wanted. [`Operation`] is one request of it, for any HTTP library.
+//! - [`TokenManager`] keeps a resource's token: it refreshes it ahead of its end, answers refusals, and asks for more
+//!   scopes where they are wanted. [`RequestAuthorization`] is one request of it, for any HTTP library.
 //! - [`AuthorizeLayer`] does that for any HTTP client that is a tower service.
-//! - [`Bridge`] carries the messages of a client that speaks over standard input and output.
 //! - [`CredentialStore`] is where tokens and registrations are kept, in memory or in files that their owner alone reads.
-//! - [`MachineGrant`] gets tokens without a person.
+//! - [`NonInteractiveGrant`] gets tokens without a person.
 //!
 //! All I/O goes through [`Fetch`](portcullis_discovery::Fetch), but for the port of `LoopbackRedirect` and the files of
 //! a [`CredentialStore`].
 //!
 //! ```
 //! use std::sync::Arc;
-//! use portcullis_client::{Authorizer, AuthorizerSettings, LoopbackRedirect, McpClient, McpSettings, StartUrl};
+//! use portcullis_client::{Authorizer, AuthorizerSettings, LoopbackRedirect, StartUrl};
 //! use portcullis_discovery::{FetchSettings, HttpFetch};
 //! use portcullis_metadata::SystemClock;
 //!
@@ -36,29 +32,26 @@
 //! let authorizer = Authorizer::new(fetch.clone(), Arc::new(browser), clock, AuthorizerSettings::default());
 //!
 //! let start = StartUrl::parse("http://127.0.0.1:9/mcp")?;
-//! let client = McpClient::new(start, fetch, Some(Arc::new(authorizer)), McpSettings::default());
-//! // Nobody listens on this port.
-//! assert_eq!(client.initialize().await.unwrap_err().code(), "fetch.connect");
+//! // No server listens on this port.
+//! assert_eq!(authorizer.authorize(&start).await.unwrap_err().code(), "fetch.connect");
 //! # Ok(())
 //! # }
 //! ```
 
 mod authorization_request;
 mod authorizer;
-mod bridge;
 mod client_key;
 mod code_flow;
 mod credentials;
-mod demand;
+
 mod dpop;
 mod error;
 mod interaction;
-mod keeper;
 mod machine;
-mod mcp;
 mod random;
 mod redirect;
 mod registration;
+mod resource_challenge;
 mod selection;
 mod server;
 mod service;
@@ -69,23 +62,23 @@ mod store;
 mod testing;
 mod token;
 mod token_endpoint;
+mod token_manager;
 
 pub use authorization_request::AuthorizationRequest;
-pub use authorizer::{Authorizer, Revoked};
-pub use bridge::{Bridge, BridgeSettings, BridgeTransport};
+pub use authorizer::{Authorizer, Revocation};
 pub use client_key::{ClientKey, ClientKeyError};
-pub use code_flow::Unfit;
-pub use credentials::{ClientAuthentication, ClientCredentials, ClientDetails};
+pub use code_flow::UnsupportedServer;
+pub use credentials::{ClientAuthentication, ClientCredentials, ClientInformation};
 pub use error::ClientError;
 pub use interaction::{AutoConsent, Interaction, InteractionError, LoopbackRedirect};
-pub use keeper::{Operation, SignedOut, TokenKeeper};
-pub use machine::{AssertionError, AssertionSource, EnterpriseIdentity, MachineGrant};
-pub use mcp::{McpClient, McpError, McpSettings, MessageStream, RpcError, ServerRequests};
+pub use machine::{AssertionError, AssertionSource, EnterpriseIdentity, NonInteractiveGrant};
 pub use portcullis_metadata::AccessToken;
 pub use redirect::{RedirectError, RedirectParameters};
-pub use registration::client_document;
+pub use registration::client_id_metadata_document;
+pub use resource_challenge::ResourceChallenge;
 pub use service::{AuthorizeError, AuthorizeLayer, AuthorizeService};
 pub use settings::AuthorizerSettings;
 pub use start_url::{StartUrl, StartUrlError};
 pub use store::{CredentialStore, StoreError};
 pub use token::ResourceToken;
+pub use token_manager::{RequestAuthorization, SignOut, TokenManager};

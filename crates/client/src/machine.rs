@@ -4,23 +4,23 @@ use portcullis_discovery::BoxFuture;
 use portcullis_metadata::{Issuer, Secret};
 use url::Url;
 
-use crate::ClientDetails;
+use crate::ClientInformation;
 
 /// How a machine gets a token, with no person to ask.
 #[derive(Clone)]
 #[non_exhaustive]
-pub enum MachineGrant {
+pub enum NonInteractiveGrant {
     /// The client's own credentials are enough (`client_credentials`, RFC 6749 section 4.4).
     ClientCredentials,
     /// An enterprise's identity provider vouches for a person who has signed in there (enterprise-managed
     /// authorization): its token is exchanged for an assertion to the authorization server (RFC 8693), and that for the
     /// access token (RFC 7523).
-    Enterprise(EnterpriseIdentity),
+    EnterpriseManaged(EnterpriseIdentity),
     /// The platform that a workload runs on vouches for it: its assertion is exchanged for the access token
     /// (RFC 7523). One request is made, and its refusal is final. The assertion goes to the authorization server that
     /// the resource names: set [`AuthorizerSettings::authorization_server`](crate::AuthorizerSettings) unless each
     /// assertion is made for one audience.
-    Workload(Arc<dyn AssertionSource>),
+    JwtBearer(Arc<dyn AssertionSource>),
 }
 
 /// A person's identity at an enterprise's identity provider.
@@ -31,7 +31,7 @@ pub struct EnterpriseIdentity {
     /// The identity provider's issuer identifier: the audience when the client authenticates there with a key.
     pub issuer: Issuer,
     /// This client at the identity provider.
-    pub client: ClientDetails,
+    pub client: ClientInformation,
     /// The person's ID token.
     pub id_token: Arc<dyn AssertionSource>,
 }
@@ -61,7 +61,7 @@ pub enum AssertionError {
     Unavailable,
     /// The identity provider answered with another kind of token than the one asked for.
     #[error("the identity provider gave another kind of token than the one asked for")]
-    OtherKind,
+    UnexpectedTokenType,
 }
 
 impl AssertionError {
@@ -69,7 +69,7 @@ impl AssertionError {
     pub fn code(self) -> &'static str {
         match self {
             Self::Unavailable => "assertion.unavailable",
-            Self::OtherKind => "assertion.other_kind",
+            Self::UnexpectedTokenType => "assertion.other_kind",
         }
     }
 }

@@ -34,7 +34,7 @@ pub(crate) async fn register(
         });
     }
     let response = ClientRegistrationResponse::parse(&answer.body)
-        .map_err(|error| ClientError::Document { endpoint: ENDPOINT, error })?;
+        .map_err(|error| ClientError::InvalidResponse { endpoint: ENDPOINT, error })?;
     let redirect_uri = registration.redirect_uri.as_str();
     if !serves_redirect(&answer.body, redirect_uri) {
         let (issuer, redirect_uri) = (server.issuer.clone(), redirect_uri.to_owned());
@@ -53,7 +53,7 @@ pub(crate) async fn register(
 /// stands for every port (RFC 8252 section 7.3).
 ///
 /// Nothing is fetched or compared: whether the document is served there is not checked.
-pub fn client_document<'a>(
+pub fn client_id_metadata_document<'a>(
     client_id: ClientIdUrl,
     client_name: &str,
     redirect_uris: impl IntoIterator<Item = &'a Url>,

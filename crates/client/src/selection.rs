@@ -12,14 +12,14 @@ pub(crate) fn server<'a>(
     bound: &[Issuer],
     holds: impl Fn(&Issuer) -> bool,
 ) -> Result<&'a Issuer, ClientError> {
-    let not_listed = |issuer: &Issuer| ClientError::ServerNotListed { issuer: issuer.clone() };
+    let not_listed = |issuer: &Issuer| ClientError::AuthorizationServerNotListed { issuer: issuer.clone() };
     if let Some(issuer) = wanted {
         return listed.iter().find(|listed| *listed == issuer).ok_or_else(|| not_listed(issuer));
     }
     if let Some(first) = bound.first() {
         return listed.iter().find(|issuer| bound.contains(issuer)).ok_or_else(|| not_listed(first));
     }
-    listed.iter().find(|issuer| holds(issuer)).or_else(|| listed.first()).ok_or(ClientError::NoServer)
+    listed.iter().find(|issuer| holds(issuer)).or_else(|| listed.first()).ok_or(ClientError::NoAuthorizationServer)
 }
 
 /// Which scopes to ask for: the challenge's, else all that the resource supports, else none. `offline_access` is added

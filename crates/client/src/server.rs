@@ -4,7 +4,7 @@ use portcullis_metadata::{AuthorizationServerMetadata, Issuer};
 use serde_json::Value;
 use url::Url;
 
-use crate::Unfit;
+use crate::UnsupportedServer;
 
 /// An authorization server as far as every grant needs it.
 #[derive(Clone, Debug)]
@@ -24,13 +24,13 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn judge(metadata: &AuthorizationServerMetadata, policy: UrlPolicy) -> Result<Self, Unfit> {
+    pub(crate) fn judge(metadata: &AuthorizationServerMetadata, policy: UrlPolicy) -> Result<Self, UnsupportedServer> {
         let algorithms = metadata.extra.get("dpop_signing_alg_values_supported").and_then(Value::as_array);
         let binds_tokens = algorithms.is_some_and(|listed| listed.iter().any(|one| one == DpopKey::ALGORITHM));
         Ok(Self {
             issuer: metadata.issuer.clone(),
             policy,
-            token_endpoint: metadata.token_endpoint.clone().ok_or(Unfit::NoTokenEndpoint)?,
+            token_endpoint: metadata.token_endpoint.clone().ok_or(UnsupportedServer::NoTokenEndpoint)?,
             registration_endpoint: metadata.registration_endpoint.clone(),
             revocation_endpoint: metadata.revocation_endpoint.clone(),
             scopes_supported: metadata.scopes_supported.clone().unwrap_or_default(),

@@ -11,18 +11,18 @@ use tower_layer::Layer;
 use tower_service::Service;
 use url::Url;
 
-use crate::{ClientError, TokenKeeper};
+use crate::{ClientError, TokenManager};
 
 /// Authorizes the requests of any HTTP client that is a tower service. See [`AuthorizeService`].
 #[derive(Clone, Debug)]
 pub struct AuthorizeLayer {
-    keeper: Arc<TokenKeeper>,
+    token_manager: Arc<TokenManager>,
 }
 
 impl AuthorizeLayer {
-    /// A layer for clients of the keeper's resource.
-    pub fn new(keeper: Arc<TokenKeeper>) -> Self {
-        Self { keeper }
+    /// A layer for clients of the token_manager's resource.
+    pub fn new(token_manager: Arc<TokenManager>) -> Self {
+        Self { token_manager }
     }
 }
 
@@ -30,18 +30,18 @@ impl<S> Layer<S> for AuthorizeLayer {
     type Service = AuthorizeService<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        AuthorizeService { keeper: self.keeper.clone(), inner }
+        AuthorizeService { token_manager: self.token_manager.clone(), inner }
     }
 }
 
-/// Sends each request with the keeper's token, and again where the resource's refusal can be helped: after a 401 once,
-/// after a 403 with `insufficient_scope` twice, as [`Operation`](crate::Operation) says.
+/// Sends each request with the token_manager's token, and again where the resource's refusal can be helped: after a 401 once,
+/// after a 403 with `insufficient_scope` twice, as [`RequestAuthorization`](crate::RequestAuthorization) says.
 ///
 /// A request's URL is absolute. A request to another origin than the resource's goes without a token. Bodies are
 /// cloned, since a request may be sent several times; `Bytes` in `http_body_util::Full` is cheap.
 #[derive(Clone, Debug)]
 pub struct AuthorizeService<S> {
-    keeper: Arc<TokenKeeper>,
+    token_manager: Arc<TokenManager>,
     inner: S,
 }
 
@@ -91,16 +91,16 @@ where
         // The one that is ready now is the one to use; its clone is asked for readiness the next time.
         let fresh = self.inner.clone();
         let mut inner = mem::replace(&mut self.inner, fresh);
-        let mut operation = self.keeper.operation();
+        let mut authorization = self.token_manager.request_authorization();
         Box::pin(async move {
             let url = Url::parse(&request.uri().to_string()).map_err(|_| AuthorizeError::Url)?;
             loop {
                 let mut attempt = request.clone();
                 let method = attempt.method().clone();
-                let set = operation.authorize(&method, &url, attempt.headers_mut()).await;
+                let set = authorization.authorize(&method, &url, attempt.headers_mut()).await;
                 set.map_err(AuthorizeError::Authorization)?;
                 let response = inner.call(attempt).await.map_err(AuthorizeError::Inner)?;
-                let again = operation.again(response.status(), response.headers()).await;
+                let again = authorization.should_retry(response.status(), response.headers()).await;
                 if !again.map_err(AuthorizeError::Authorization)? {
                     return Ok(response);
                 }

@@ -1,6 +1,6 @@
 use portcullis_metadata::{ClientIdUrl, Issuer, ProtectedResourceMetadata, Scopes};
 
-use crate::{ClientCredentials, ClientDetails, CredentialStore};
+use crate::{ClientCredentials, ClientInformation, CredentialStore};
 
 /// What an [`Authorizer`](crate::Authorizer) may use beside what it finds out.
 #[derive(Clone, Debug)]
@@ -13,10 +13,10 @@ pub struct AuthorizerSettings {
     /// first. It is offered to no other for this authorizer's life. Since the resource names that server, give
     /// [`credentials`](Self::credentials), or [`authorization_server`](Self::authorization_server), where the client
     /// has a secret and the resource is not trusted with it.
-    pub client: Option<ClientDetails>,
-    /// The URL of this client's metadata document (see [`client_document`](crate::client_document)). It is used with
+    pub client: Option<ClientInformation>,
+    /// The URL of this client's metadata document (see [`client_id_metadata_document`](crate::client_id_metadata_document)). It is used with
     /// authorization servers that support it, in place of a registration.
-    pub client_document: Option<ClientIdUrl>,
+    pub client_id_url: Option<ClientIdUrl>,
     /// The authorization server to use, of those that the resource lists. By default the first that credentials are
     /// there for, else the first.
     pub authorization_server: Option<Issuer>,
@@ -47,7 +47,7 @@ impl Default for AuthorizerSettings {
             client_name: "Portcullis".into(),
             credentials: Vec::new(),
             client: None,
-            client_document: None,
+            client_id_url: None,
             authorization_server: None,
             scopes: None,
             resource_metadata: None,

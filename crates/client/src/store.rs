@@ -48,7 +48,7 @@ impl CredentialStore {
     }
 
     /// A store in a directory, which is made with the first entry.
-    pub fn at(directory: impl Into<PathBuf>) -> Self {
+    pub fn in_directory(directory: impl Into<PathBuf>) -> Self {
         Self(Arc::new(Backend::Directory(Directory::new(directory.into()))))
     }
 
@@ -77,7 +77,7 @@ impl CredentialStore {
                 None => return Err(self.0.put_aside(&name)),
             }
         }
-        found.sort_by_key(|token| std::cmp::Reverse((token.start() == Some(start), token.obtained())));
+        found.sort_by_key(|token| std::cmp::Reverse((token.start_url() == Some(start), token.obtained_at())));
         Ok(found)
     }
 

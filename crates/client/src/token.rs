@@ -110,8 +110,8 @@ impl ResourceToken {
     /// The `Authorization` header for a request to `url`, or none when `url` is not of the resource's origin: the
     /// token goes nowhere else.
     ///
-    /// A token that is bound to a key ([`is_bound`](Self::is_bound)) is of no use without a proof, which
-    /// [`Operation::authorize`](crate::Operation::authorize) adds.
+    /// A token that is bound to a key ([`is_dpop_bound`](Self::is_dpop_bound)) is of no use without a proof, which
+    /// [`RequestAuthorization::authorize`](crate::RequestAuthorization::authorize) adds.
     pub fn authorization_for(&self, url: &Url) -> Option<HeaderValue> {
         if url.origin() != self.0.origin || StartUrl::new(url.clone()).is_err() {
             return None;
@@ -165,14 +165,14 @@ impl ResourceToken {
     }
 
     /// The URL that it was obtained for. None for a token that was stored before that was written down.
-    pub fn start(&self) -> Option<&StartUrl> {
+    pub fn start_url(&self) -> Option<&StartUrl> {
         self.0.start.as_ref()
     }
 
     /// Whether it may be used for what starts from `start`: the URL that it was obtained for, or its resource's own URL,
     /// one trailing slash aside. Another path of the same origin may belong to somebody else and needs its own sign-in.
     pub fn is_for(&self, start: &StartUrl) -> bool {
-        let is_own = self.start() == Some(start);
+        let is_own = self.start_url() == Some(start);
         self.0.origin == start.url().origin() && (is_own || is_resource(self.resource(), start))
     }
 
@@ -187,22 +187,22 @@ impl ResourceToken {
     }
 
     /// When it was got.
-    pub fn obtained(&self) -> UnixTime {
+    pub fn obtained_at(&self) -> UnixTime {
         self.0.obtained
     }
 
     /// When it ends, where the server said so.
-    pub fn expires(&self) -> Option<UnixTime> {
+    pub fn expires_at(&self) -> Option<UnixTime> {
         self.0.expires
     }
 
     /// Whether it has ended by what the server said.
-    pub fn is_over(&self, now: UnixTime) -> bool {
+    pub fn is_expired(&self, now: UnixTime) -> bool {
         self.0.expires.is_some_and(|end| end <= now)
     }
 
     /// Whether it is bound to a key (DPoP, RFC 9449).
-    pub fn is_bound(&self) -> bool {
+    pub fn is_dpop_bound(&self) -> bool {
         matches!(self.0.scheme, Scheme::Dpop(_))
     }
 
@@ -247,7 +247,7 @@ fn scheme(response: &TokenResponse, binding: Option<Arc<DpopBinding>>) -> Result
     match binding {
         None if response.is_bearer() => Ok(Scheme::Bearer),
         Some(binding) if response.token_type.eq_ignore_ascii_case("DPoP") => Ok(Scheme::Dpop(binding)),
-        _ => Err(ClientError::TokenType),
+        _ => Err(ClientError::UnsupportedTokenType),
     }
 }
 
@@ -345,11 +345,11 @@ mod tests {
             r#"{"access_token":"hush","token_type":"Bearer","expires_in":300,"refresh_token":"quiet","scope":"a"}"#,
         )
         .unwrap();
-        assert_eq!(full.expires(), Some(UnixTime::from_secs(1300)));
+        assert_eq!(full.expires_at(), Some(UnixTime::from_secs(1300)));
         assert_eq!(full.refresh_token().unwrap().secret(), "quiet");
         assert_eq!(full.scopes().unwrap().to_string(), "a");
         let bare = token(r#"{"access_token":"hush","token_type":"Bearer"}"#).unwrap();
-        assert_eq!((bare.expires(), bare.scopes().unwrap().to_string()), (None, "a b".into()));
+        assert_eq!((bare.expires_at(), bare.scopes().unwrap().to_string()), (None, "a b".into()));
     }
 
     /// I5: a token is due a minute before its end, a short one when a fifth of its life is left; what a refresh does not
@@ -364,16 +364,16 @@ mod tests {
         };
         assert_eq!((due(3600), due(300), due(50), due(0)), (3540, 240, 40, 0));
         let endless = token(r#"{"access_token":"a","token_type":"Bearer","refresh_token":"r"}"#).unwrap();
-        assert!(!endless.is_due(secs(u64::MAX)) && !endless.is_over(secs(u64::MAX)));
+        assert!(!endless.is_due(secs(u64::MAX)) && !endless.is_expired(secs(u64::MAX)));
 
         let answer = |text: &str| TokenResponse::parse(text.as_bytes()).unwrap();
         let next = endless.refreshed(answer(r#"{"access_token":"b","token_type":"Bearer"}"#), secs(2000)).unwrap();
         assert_eq!((next.access_token().secret(), next.refresh_token().unwrap().secret()), ("b", "r"));
-        assert_eq!((next.scopes(), next.obtained()), (endless.scopes(), secs(2000)));
+        assert_eq!((next.scopes(), next.obtained_at()), (endless.scopes(), secs(2000)));
         let rotated = r#"{"access_token":"c","token_type":"Bearer","refresh_token":"s","scope":"a","expires_in":1}"#;
         let next = endless.refreshed(answer(rotated), secs(2000)).unwrap();
         assert_eq!(next.refresh_token().unwrap().secret(), "s");
-        assert_eq!((next.scopes().unwrap().to_string(), next.expires()), ("a".into(), Some(secs(2001))));
+        assert_eq!((next.scopes().unwrap().to_string(), next.expires_at()), ("a".into(), Some(secs(2001))));
     }
 
     /// J3: neither token shows in Debug.

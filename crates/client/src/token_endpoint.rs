@@ -52,7 +52,7 @@ impl<'a> TokenEndpoint<'a> {
         let mut answer = self.send(client, fields, binding).await?;
         if let Some(binding) = binding {
             let is_new = binding.learn(self.url, &answer.headers);
-            let wanted = OAuthError::parse(&answer.body).is_ok_and(|error| error.error == dpop::WANTS_NONCE);
+            let wanted = OAuthError::parse(&answer.body).is_ok_and(|error| error.error == dpop::USE_DPOP_NONCE);
             if answer.status != StatusCode::OK && is_new && wanted {
                 answer = self.send(client, fields, Some(binding)).await?;
                 binding.learn(self.url, &answer.headers);
@@ -61,7 +61,7 @@ impl<'a> TokenEndpoint<'a> {
         if answer.status != StatusCode::OK {
             return Err(self.refusal(&answer));
         }
-        TokenResponse::parse(&answer.body).map_err(|error| ClientError::Document { endpoint: self.name, error })
+        TokenResponse::parse(&answer.body).map_err(|error| ClientError::InvalidResponse { endpoint: self.name, error })
     }
 
     /// Sends one request, the client authenticated as it should be.
@@ -78,7 +78,7 @@ impl<'a> TokenEndpoint<'a> {
     /// What the endpoint says when it refuses.
     pub(crate) fn refusal(&self, answer: &FetchResponse) -> ClientError {
         match OAuthError::parse(&answer.body) {
-            Ok(error) => ClientError::Token(error),
+            Ok(error) => ClientError::TokenRequest(error),
             Err(_) => ClientError::Status { endpoint: self.name, status: answer.status },
         }
     }

@@ -12,7 +12,7 @@ use std::{
 };
 
 use http::{HeaderMap, StatusCode};
-use portcullis_client::{Authorizer, AuthorizerSettings, AutoConsent, CredentialStore, StartUrl, TokenKeeper};
+use portcullis_client::{Authorizer, AuthorizerSettings, AutoConsent, CredentialStore, StartUrl, TokenManager};
 use portcullis_devidp::{DevIdp, DevIdpSettings};
 use portcullis_discovery::{FetchSettings, HttpFetch};
 use portcullis_metadata::{Clock, Issuer, ProtectedResourceMetadata, ResourceUri, Scopes, SystemClock, UnixTime};
@@ -34,24 +34,24 @@ impl Clock for Ahead {
     }
 }
 
-/// A keeper for a resource beside the authorization server, which publishes nothing itself.
-fn keeper(store: &Path, issuer: &str, ahead: u64) -> Arc<TokenKeeper> {
+/// A token_manager for a resource beside the authorization server, which publishes nothing itself.
+fn token_manager(store: &Path, issuer: &str, ahead: u64) -> Arc<TokenManager> {
     let fetch = Arc::new(HttpFetch::new(FetchSettings::default()).unwrap());
     let start = format!("{issuer}/mcp");
     let resource = ResourceUri::parse(&start).unwrap();
     let settings = AuthorizerSettings {
         resource_metadata: Some(ProtectedResourceMetadata::new(resource, vec![Issuer::parse(issuer).unwrap()])),
         scopes: Some(Scopes::parse("mcp:tools offline_access").unwrap()),
-        store: CredentialStore::at(store),
+        store: CredentialStore::in_directory(store),
         ..AuthorizerSettings::default()
     };
     let clock = Arc::new(Ahead(SystemClock::new(), Duration::from_secs(ahead)));
     let authorizer = Authorizer::new(fetch.clone(), Arc::new(AutoConsent::new(fetch)), clock, settings);
-    Arc::new(TokenKeeper::new(StartUrl::parse(&start).unwrap(), Arc::new(authorizer)))
+    Arc::new(TokenManager::new(StartUrl::parse(&start).unwrap(), Arc::new(authorizer)))
 }
 
-async fn text(keeper: &TokenKeeper) -> String {
-    keeper.token().await.unwrap().unwrap().access_token().secret().to_owned()
+async fn text(token_manager: &TokenManager) -> String {
+    token_manager.token().await.unwrap().unwrap().access_token().secret().to_owned()
 }
 
 /// I5: of several processes that find a token due at once, one refreshes it. All have the newer one, and the grant
@@ -60,7 +60,7 @@ async fn text(keeper: &TokenKeeper) -> String {
 async fn processes_refresh_one_at_a_time() {
     if let (Some(store), Ok(issuer)) = (env::var_os(STORE), env::var(ISSUER)) {
         let store = PathBuf::from(store);
-        let token = text(&keeper(&store, &issuer, 250)).await;
+        let token = text(&token_manager(&store, &issuer, 250)).await;
         fs::write(store.join(format!("seen-{}", std::process::id())), token).unwrap();
         return;
     }
@@ -68,8 +68,8 @@ async fn processes_refresh_one_at_a_time() {
     let server = DevIdp::bind(DevIdpSettings { auto_consent: true, ..DevIdpSettings::default() }).await.unwrap();
     let issuer = server.issuer().to_string();
     tokio::spawn(server.serve(std::future::pending()));
-    let first = keeper(&store, &issuer, 0);
-    assert!(first.operation().again(StatusCode::UNAUTHORIZED, &HeaderMap::new()).await.unwrap());
+    let first = token_manager(&store, &issuer, 0);
+    assert!(first.request_authorization().should_retry(StatusCode::UNAUTHORIZED, &HeaderMap::new()).await.unwrap());
     let before = text(&first).await;
 
     let children: Vec<_> = (0..PROCESSES)
@@ -93,7 +93,7 @@ async fn processes_refresh_one_at_a_time() {
     assert!(seen.iter().all(|token| *token == seen[0]), "{seen:#?}");
     assert_ne!(seen[0], before);
 
-    let last = text(&keeper(&store, &issuer, 540)).await;
+    let last = text(&token_manager(&store, &issuer, 540)).await;
     assert!(last != seen[0] && last != before);
     fs::remove_dir_all(&store).unwrap();
 }

@@ -49,4 +49,4 @@ mod time;
 mod token;
 
 pub use doctor::Doctor;
-pub use report::{Answered, Asked, Finding, Report, Rule, Step, Verdict};
+pub use report::{Finding, Report, RequestSummary, ResponseSummary, Rule, Step, Verdict};

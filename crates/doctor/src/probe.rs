@@ -2,7 +2,7 @@
 
 use portcullis_discovery::{Fetch, FetchError, FetchRequest, FetchResponse, NetworkFailure, Refusal};
 
-use crate::{Answered, Asked, Finding, Rule, Step};
+use crate::{Finding, RequestSummary, ResponseSummary, Rule, Step};
 
 const REACHABLE: Rule = Rule { id: "connection.reachable", source: "RFC 9110 section 7.3" };
 const TLS: Rule = Rule { id: "connection.tls", source: "RFC 6750 section 5.3" };
@@ -12,10 +12,10 @@ const BOUNDED: Rule = Rule { id: "connection.bounded", source: "RFC 9110 section
 
 /// Sends the request and notes both sides in the step. Without an answer, the step says why.
 pub(crate) async fn send(fetch: &dyn Fetch, request: FetchRequest, step: &mut Step) -> Option<FetchResponse> {
-    step.asked = Some(Asked::from(&request));
+    step.request = Some(RequestSummary::from(&request));
     match fetch.fetch(request).await {
         Ok(response) => {
-            step.answered = Some(Answered::from(&response));
+            step.response = Some(ResponseSummary::from(&response));
             Some(response)
         }
         Err(error) => {

@@ -65,24 +65,25 @@ pub struct Step {
     /// What the step looks at, for people.
     pub title: String,
     /// What was sent, where the step sent something.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub asked: Option<Asked>,
+    #[serde(rename = "asked", skip_serializing_if = "Option::is_none")]
+    pub request: Option<RequestSummary>,
     /// What came back, where something did.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub answered: Option<Answered>,
+    #[serde(rename = "answered", skip_serializing_if = "Option::is_none")]
+    pub response: Option<ResponseSummary>,
     /// What was found, in the order in which it was judged.
     pub findings: Vec<Finding>,
     /// Whether the step is about a token, not about the chain.
-    pub of_token: bool,
+    #[serde(rename = "of_token")]
+    pub is_about_token: bool,
 }
 
 impl Step {
     pub(crate) fn new(title: impl Into<String>) -> Self {
-        Self { title: title.into(), asked: None, answered: None, findings: Vec::new(), of_token: false }
+        Self { title: title.into(), request: None, response: None, findings: Vec::new(), is_about_token: false }
     }
 
-    pub(crate) fn of_token(title: impl Into<String>) -> Self {
-        Self { of_token: true, ..Self::new(title) }
+    pub(crate) fn for_token(title: impl Into<String>) -> Self {
+        Self { is_about_token: true, ..Self::new(title) }
     }
 
     /// Whether a rule is broken in a way that clients fail at.
@@ -93,7 +94,7 @@ impl Step {
 
 /// A request of the examination. Its URL has neither query nor user information.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Asked {
+pub struct RequestSummary {
     /// The method.
     #[serde(serialize_with = "as_text")]
     pub method: Method,
@@ -101,7 +102,7 @@ pub struct Asked {
     pub url: String,
 }
 
-impl From<&FetchRequest> for Asked {
+impl From<&FetchRequest> for RequestSummary {
     fn from(request: &FetchRequest) -> Self {
         Self { method: request.method.clone(), url: text::url(&request.url) }
     }
@@ -109,7 +110,7 @@ impl From<&FetchRequest> for Asked {
 
 /// The answer to a request of the examination.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Answered {
+pub struct ResponseSummary {
     /// The status.
     #[serde(serialize_with = "as_number")]
     pub status: StatusCode,
@@ -118,7 +119,7 @@ pub struct Answered {
     pub content_type: Option<String>,
 }
 
-impl From<&FetchResponse> for Answered {
+impl From<&FetchResponse> for ResponseSummary {
     fn from(response: &FetchResponse) -> Self {
         let content_type = response.headers.get(http::header::CONTENT_TYPE);
         Self {

@@ -17,7 +17,7 @@ use portcullis_verifier::{
 };
 use tower::{Layer as _, ServiceExt as _, service_fn};
 
-use crate::{Answered, Finding, Rule, Step, text};
+use crate::{Finding, ResponseSummary, Rule, Step, text};
 
 const SHOWN: Rule = Rule { id: "token.shown", source: "RFC 9068 section 2" };
 const OPAQUE: Rule = Rule { id: "token.opaque", source: "RFC 7662 section 2" };
@@ -44,8 +44,8 @@ impl Chain {
         fetch: &Arc<dyn Fetch>,
         clock: &Arc<dyn Clock>,
     ) -> [Step; 2] {
-        let mut rules = Step::of_token("the token, rule by rule");
-        let mut answer = Step::of_token("what a guard of this resource would answer");
+        let mut rules = Step::for_token("the token, rule by rule");
+        let mut answer = Step::for_token("what a guard of this resource would answer");
         match self.verifier(fetch, clock) {
             Ok(verifier) => {
                 rules.findings = self.judge(token, &verifier, clock.now()).await;
@@ -129,7 +129,7 @@ impl Chain {
         request.headers_mut().insert(AUTHORIZATION, bearer);
         let Ok(response) = GuardLayer::new(guard).layer(admitted).oneshot(request).await;
 
-        step.answered = Some(Answered { status: response.status(), content_type: None });
+        step.response = Some(ResponseSummary { status: response.status(), content_type: None });
         let challenge = response.headers().get(WWW_AUTHENTICATE);
         step.findings.push(match challenge {
             None if response.status().is_success() => Finding::met(ANSWER, "it lets the request through"),

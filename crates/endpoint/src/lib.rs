@@ -70,6 +70,7 @@
 
 mod admission;
 mod admitted;
+mod builder;
 mod future;
 mod layer;
 mod message;
@@ -83,6 +84,7 @@ mod state;
 mod stream;
 
 pub use admitted::Admitted;
+pub use builder::{EndpointBuilder, EndpointBuilderError};
 pub use future::EndpointFuture;
 pub use layer::EndpointLayer;
 pub use message::BodyBudget;

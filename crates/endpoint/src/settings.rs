@@ -73,6 +73,9 @@ impl EndpointSettings {
         if self.revisions.is_empty() {
             return Err(EndpointSettingsError::NoRevision);
         }
+        if self.resource.is_public(self.resource.resource().url().path()) {
+            return Err(EndpointSettingsError::PublicEndpoint);
+        }
         let scopes = self.rules.iter().map(|rule| &rule.scopes).chain([&self.required_scopes]);
         if scopes.into_iter().any(|scopes| scopes.contains("offline_access")) {
             return Err(EndpointSettingsError::OfflineAccess);
@@ -88,6 +91,10 @@ pub enum EndpointSettingsError {
     /// No revision is served.
     #[error("an endpoint serves at least one revision of the protocol; name one in `revisions`")]
     NoRevision,
+    /// The endpoint's own path is one of the guard's
+    /// [public paths](portcullis_guard::GuardSettings::public_paths).
+    #[error("the path of the endpoint is a public path; remove it from the guard's public paths")]
+    PublicEndpoint,
     /// `offline_access` is a required scope. It requests a refresh token and is not a permission at a resource; MCP
     /// 2026-07-28 forbids it.
     #[error("`offline_access` is not a scope of a resource; remove it from required scopes and rules")]
@@ -99,6 +106,7 @@ impl EndpointSettingsError {
     pub const fn code(self) -> &'static str {
         match self {
             Self::NoRevision => "settings.no_revision",
+            Self::PublicEndpoint => "settings.public_endpoint",
             Self::OfflineAccess => "settings.offline_access",
         }
     }

@@ -35,12 +35,13 @@ impl Caller {
         Self(Arc::new(Shared { verified, held_token, request_id, client_address, operation, report_only_denial }))
     }
 
-    /// Whom the token speaks for; `None` only where authentication is [off](crate::Authentication::Off).
+    /// Whom the token speaks for; `None` only where authentication is [off](crate::Authentication::Off) or the path is
+    /// [public](crate::GuardSettings::public_paths).
     pub fn principal(&self) -> Option<&Principal> {
         self.verified().map(VerifiedToken::principal)
     }
 
-    /// The evidence that the token was verified; `None` only where authentication is off.
+    /// The evidence that the token was verified; `None` where there is no [principal](Self::principal).
     pub fn verified(&self) -> Option<&VerifiedToken> {
         self.0.verified.as_ref()
     }

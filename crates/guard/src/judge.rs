@@ -10,8 +10,8 @@ use crate::{
     authorize::{Authorized, NotAuthorized},
     bearer::Presented,
     cors,
+    document::Outcome,
     limit::Permit,
-    metadata::Outcome,
     respond::Refusal,
 };
 
@@ -39,7 +39,7 @@ impl<'a> Head<'a> {
 
 /// What to do with a request.
 pub(crate) enum Judgement {
-    /// Hand it on without a token: authentication is off.
+    /// Hand it on without a token: authentication is off, or the path is public.
     AdmitAnyone,
     /// Its token is known.
     Judged(Admission),
@@ -77,8 +77,10 @@ pub(crate) fn judge(resource: &ProtectedResource, head: Head<'_>) -> Judgement {
         return Judgement::Refuse(Refusal::LimitExceeded { code: "limit.address", limited });
     }
     let token_in_query = has_token_in_query(head.uri);
-    let Authentication::Required(verifier) = &resource.authentication else {
-        return if token_in_query { Judgement::Refuse(Refusal::QueryTokenBeside) } else { Judgement::AdmitAnyone };
+    let verifier = match &resource.authentication {
+        Authentication::Required(verifier) if !resource.is_public(head.uri.path()) => verifier,
+        _ if token_in_query => return Judgement::Refuse(Refusal::QueryTokenBeside),
+        _ => return Judgement::AdmitAnyone,
     };
     let presented = Presented::read(head.headers);
     // A token that was accepted before needs no second look at its form.

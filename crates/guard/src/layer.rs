@@ -25,6 +25,11 @@ impl GuardLayer {
     pub fn new(resource: Arc<ProtectedResource>) -> Self {
         Self { resource }
     }
+
+    /// The protected resource.
+    pub fn resource(&self) -> &Arc<ProtectedResource> {
+        &self.resource
+    }
 }
 
 impl<S> Layer<S> for GuardLayer {

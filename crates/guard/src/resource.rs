@@ -13,7 +13,7 @@ use url::Url;
 
 use crate::{
     Authentication, Challenges, DecisionSink, GuardLimits, GuardSettings, GuardSettingsError, OriginPolicy,
-    ScopeImplications, TrustedProxies, authorize::Rules, cors::Cors, metadata::Document,
+    ScopeImplications, TrustedProxies, authorize::Rules, cors::Cors, document::Document,
 };
 
 /// A resource and all that the guard answers for it, prepared once: documents, challenges, header values.
@@ -25,6 +25,7 @@ pub struct ProtectedResource {
     pub(crate) document: Document,
     pub(crate) authentication: Authentication,
     pub(crate) rules: Rules,
+    public_paths: Vec<String>,
     pub(crate) limits: GuardLimits,
     pub(crate) trusted_proxies: TrustedProxies,
     pub(crate) origins: OriginPolicy,
@@ -64,6 +65,7 @@ impl ProtectedResource {
             cors: Cors::new(&settings.cors, &settings.origins),
             resource: settings.resource,
             authentication: settings.authentication,
+            public_paths: settings.public_paths,
             limits: settings.limits,
             trusted_proxies: settings.trusted_proxies,
             origins: settings.origins,
@@ -96,6 +98,12 @@ impl ProtectedResource {
     /// Which scopes stand for others at this resource, for a service behind the guard that judges scopes itself.
     pub fn scope_implications(&self) -> &ScopeImplications {
         &self.rules.implications
+    }
+
+    /// Returns whether requests for this path need no token, because it is one of the
+    /// [public paths](GuardSettings::public_paths).
+    pub fn is_public(&self, path: &str) -> bool {
+        self.public_paths.iter().any(|public| public == path)
     }
 
     /// The path that the metadata document is served at (RFC 9728 section 3.1); every challenge names it.
@@ -136,6 +144,9 @@ fn check(settings: &GuardSettings) -> Result<Scopes, GuardSettingsError> {
     if !printable || !(1..=256).contains(&settings.realm.len()) {
         return Err(GuardSettingsError::Realm);
     }
+    if let Some(path) = settings.public_paths.iter().find(|path| !is_request_path(path)) {
+        return Err(GuardSettingsError::PublicPath(path.clone()));
+    }
     let mut supported = Scopes::empty();
     for name in &metadata.scopes_supported {
         let scope = Scopes::from_names([name.as_str()]).map_err(|_| GuardSettingsError::ScopeName(name.clone()))?;
@@ -144,8 +155,8 @@ fn check(settings: &GuardSettings) -> Result<Scopes, GuardSettingsError> {
     let routes = settings.routes.iter().fold(Scopes::empty(), |all, rule| all.union(&rule.scopes));
     let implied = settings.scope_implications.names();
     for (place, scopes) in [
-        ("scopes_supported", &supported),
         ("required_scopes", &settings.required_scopes),
+        ("scopes_supported", &supported),
         ("a route", &routes),
         ("the implied scopes", implied),
     ] {
@@ -168,6 +179,10 @@ fn not_enforced(metadata: &ProtectedResourceMetadata) -> Option<&'static str> {
     ]
     .into_iter()
     .find_map(|(member, announced)| announced.then_some(member))
+}
+
+fn is_request_path(path: &str) -> bool {
+    path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'*' | b'?' | b'#'))
 }
 
 /// The path form of the document's address, for a resource at `/` the root form.

@@ -36,6 +36,13 @@ pub struct GuardSettings {
     pub claims: Vec<ClaimRule>,
     /// Scopes that single routes need beside them. Default: none.
     pub routes: Vec<RouteRule>,
+    /// Paths that need no token, such as `/healthz`. Default: none.
+    ///
+    /// The path of a request is compared with each byte for byte: there are no patterns, and letter case, a trailing
+    /// slash and percent-encoding all count. All methods of the path are open. A public path takes precedence over scopes,
+    /// routes and claims; its requests still have their `Authorization` removed, and their [`Caller`](crate::Caller) has no
+    /// principal.
+    pub public_paths: Vec<String>,
     /// How many requests may come. Default: any number.
     pub limits: GuardLimits,
     /// Whose word on the client's address is taken. Default: nobody's, so that it is the [`Peer`](crate::Peer)'s.
@@ -72,6 +79,7 @@ impl GuardSettings {
             scope_implications: ScopeImplications::default(),
             claims: Vec::new(),
             routes: Vec::new(),
+            public_paths: Vec::new(),
             limits: GuardLimits::default(),
             trusted_proxies: TrustedProxies::default(),
             cors: CorsSettings::default(),
@@ -197,6 +205,9 @@ pub enum GuardSettingsError {
     /// The realm cannot stand in a header.
     #[error("the realm is not 1 to 256 printable ASCII characters")]
     Realm,
+    /// A public path is not the path of a request.
+    #[error("the public path `{0}` must start with `/` and have no `*`, `?`, `#` or space; list each path by itself")]
+    PublicPath(String),
     /// A host or origin setting is malformed.
     #[error(transparent)]
     Origin(#[from] OriginPolicyError),
@@ -213,6 +224,7 @@ impl GuardSettingsError {
             Self::ScopeName(_) => "settings.scope_name",
             Self::NotEnforced(_) => "settings.not_enforced",
             Self::Realm => "settings.realm",
+            Self::PublicPath(_) => "settings.public_path",
             Self::Origin(error) => error.code(),
         }
     }

@@ -1,6 +1,6 @@
 //! Parsing of the JWS compact serialization.
 
-use std::{borrow::Cow, fmt};
+use std::fmt;
 
 use memchr::memchr_iter;
 
@@ -14,8 +14,7 @@ const STACK_HEADER_SIZE: usize = 1024;
 /// A value has exactly three segments of unpadded base64url, without whitespace and with zero unused bits, and a valid
 /// [`Header`]. It proves nothing about the issuer: verify it with [`KeySet::verify`](crate::KeySet::verify).
 pub struct CompactJws<'a> {
-    header: Cow<'a, Header>,
-    header_segment: &'a [u8],
+    header: Header,
     payload: Vec<u8>,
     signing_input: &'a [u8],
     signature: &'a [u8],
@@ -28,15 +27,6 @@ impl<'a> CompactJws<'a> {
     /// Fails with [`JoseError::TooLarge`] if the token is longer than `max_len`, before it is parsed. Fails with another
     /// error if it is not a signed token with an acceptable header.
     pub fn parse(token: &'a str, max_len: usize) -> Result<Self, JoseError> {
-        Self::parse_knowing(token, max_len, None)
-    }
-
-    /// Like [`parse`](Self::parse), but does not parse the header again if it is identical to `known`. The result is the
-    /// same.
-    ///
-    /// # Errors
-    /// As [`parse`](Self::parse).
-    pub fn parse_knowing(token: &'a str, max_len: usize, known: Option<&'a KnownHeader>) -> Result<Self, JoseError> {
         if token.len() > max_len {
             return Err(JoseError::TooLarge { limit: max_len });
         }
@@ -53,12 +43,9 @@ impl<'a> CompactJws<'a> {
         if signature.is_empty() {
             return Err(JoseError::Malformed);
         }
-        let header = match known {
-            Some(known) if *known.segment == *header_segment => Cow::Borrowed(&known.header),
-            _ => Cow::Owned(parse_header(header_segment)?),
-        };
+        let header = parse_header(header_segment)?;
         let payload = encoding::decode(payload).ok_or(JoseError::Malformed)?;
-        Ok(Self { header, header_segment, payload, signing_input, signature })
+        Ok(Self { header, payload, signing_input, signature })
     }
 
     /// Returns the header.
@@ -71,11 +58,6 @@ impl<'a> CompactJws<'a> {
         &self.payload
     }
 
-    /// Returns the decoded payload by value. See [`unverified_payload`](Self::unverified_payload).
-    pub fn into_unverified_payload(self) -> Vec<u8> {
-        self.payload
-    }
-
     /// Returns the JWS signing input: the header and payload segments, separated by a dot.
     pub(crate) fn signing_input(&self) -> &[u8] {
         self.signing_input
@@ -84,34 +66,6 @@ impl<'a> CompactJws<'a> {
     /// Returns the encoded signature.
     pub(crate) fn signature(&self) -> &[u8] {
         self.signature
-    }
-}
-
-/// A parsed header together with its encoded segment.
-///
-/// An issuer sends the same header in all tokens that it signs with one key. The parsed header depends only on the
-/// segment, so [`CompactJws::parse_knowing`] can reuse it.
-pub struct KnownHeader {
-    segment: Box<[u8]>,
-    header: Header,
-}
-
-impl KnownHeader {
-    /// Copies the header of a token.
-    pub fn of(token: &CompactJws<'_>) -> Self {
-        Self { segment: token.header_segment.into(), header: token.header().clone() }
-    }
-
-    /// Returns whether the token starts with this header.
-    pub fn is_that_of(&self, token: &str) -> bool {
-        token.as_bytes().strip_prefix(&*self.segment).is_some_and(|rest| rest.first() == Some(&b'.'))
-    }
-}
-
-/// Prints the parsed header.
-impl fmt::Debug for KnownHeader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("KnownHeader").field(&self.header).finish()
     }
 }
 

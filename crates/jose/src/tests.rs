@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use portcullis_metadata::{JwkSet, UnixTime};
 
 use crate::{
-    Algorithm, AlgorithmSet, CompactJws, DpopKey, DpopProof, JoseError, KeyError, KeySet, KnownHeader, ProofError,
-    ReceivedProof, SigningError, SigningKey,
+    Algorithm, AlgorithmSet, CompactJws, DpopKey, DpopProof, JoseError, KeyError, KeySet, ProofError, ReceivedProof,
+    SigningError, SigningKey,
 };
 
 /// Dashboards and alerts depend on the codes.
@@ -74,7 +74,6 @@ fn debug_prints_no_tokens_and_keys() {
     let outputs = [
         (format!("{:?}", ReceivedProof::verify(&proof, 4096, allowed).unwrap()), "ReceivedProof { thumbprint: "),
         (format!("{parsed:?}"), "CompactJws { header: Header {"),
-        (format!("{:?}", KnownHeader::of(&parsed)), "KnownHeader(Header {"),
         (format!("{keys:?}"), r#"[(Some("2026-01"), Es256)]"#),
         (format!("{:?}", keys.verify(&parsed).unwrap()), "VerifiedPayload([16 bytes])"),
         (format!("{:?}", DpopKey::generate().unwrap()), "DpopKey { thumbprint: "),
@@ -84,23 +83,4 @@ fn debug_prints_no_tokens_and_keys() {
         assert!(!text.contains("canary") && !text.contains(token.rsplit('.').next().unwrap()), "{text}");
     }
     assert!(format!("{parsed:?}").contains("2026-01"));
-}
-
-/// A known header is reused. Another header is parsed.
-#[test]
-fn a_known_header_is_not_parsed_again() {
-    let sign = |kid| SigningKey::generate(Algorithm::Es256, kid).unwrap().sign("at+jwt", b"{}").unwrap();
-    let (one, other) = (sign("one"), sign("other"));
-    let known = KnownHeader::of(&CompactJws::parse(&one, 1024).unwrap());
-    let first = CompactJws::parse_knowing(&one, 1024, Some(&known)).unwrap();
-    let second = CompactJws::parse_knowing(&one, 1024, Some(&known)).unwrap();
-    assert!(std::ptr::eq(first.header(), second.header()));
-    assert_eq!(CompactJws::parse_knowing(&other, 1024, Some(&known)).unwrap().header().kid(), Some("other"));
-}
-
-/// `into_unverified_payload` returns the decoded payload.
-#[test]
-fn the_payload_is_returned() {
-    let token = SigningKey::generate(Algorithm::Es256, "one").unwrap().sign("at+jwt", br#"{"sub":"alice"}"#).unwrap();
-    assert_eq!(CompactJws::parse(&token, 1024).unwrap().into_unverified_payload(), br#"{"sub":"alice"}"#);
 }

@@ -4,15 +4,14 @@
 //! Requests never wait for it. Their records go into bounded places in memory, from where a thread of its own writes
 //! them. What finds its place full is counted, and the count is written as a record as soon as the sink takes more.
 
+mod key;
 mod queue;
 mod record;
 mod sink;
 mod usage;
-mod who;
 mod writer;
 
 pub(crate) use sink::rehearse;
-pub(crate) use who::User as AuditedUser;
 
 use std::{
     sync::{
@@ -36,7 +35,6 @@ use tokio::{
 
 use crate::plan::AuditPlan;
 use queue::Queue;
-use record::{DecisionRecord, SessionRecord};
 use sink::Target;
 use writer::Writer;
 
@@ -156,22 +154,17 @@ impl Audit {
 
     /// A session began.
     pub(crate) fn session_opened(&self, session: &Session) {
-        self.session(session, None);
+        self.0.queue.put(|out| record::session_opened(out, self.0.clock.now(), session));
     }
 
     /// A session is over.
     pub(crate) fn session_ended(&self, session: &Session, reason: EndReason) {
-        self.session(session, Some(reason));
+        self.0.queue.put(|out| record::session_ended(out, self.0.clock.now(), session, reason));
     }
 
     /// The authorization of an event stream has ended.
     pub(crate) fn stream_ended(&self, stream: &EndedStream<'_>) {
         self.0.queue.put(|out| record::stream_ended(out, stream));
-    }
-
-    fn session(&self, session: &Session, ended: Option<EndReason>) {
-        let record = SessionRecord { time: self.0.clock.now(), session, ended };
-        self.0.queue.put(|out| record.write(out));
     }
 
     fn written(&self) -> u64 {
@@ -185,7 +178,7 @@ impl Audit {
 
 impl DecisionSink for Audit {
     fn decided(&self, decision: &Decision<'_>) {
-        self.0.queue.put_decision(&DecisionRecord::new(decision));
+        self.0.queue.put_decision(decision);
     }
 }
 

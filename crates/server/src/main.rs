@@ -6,9 +6,10 @@ mod command;
 mod config;
 mod demo;
 mod plan;
-mod recorded;
 mod serve;
 mod telemetry;
+#[cfg(test)]
+mod testing;
 
 use std::process::ExitCode;
 

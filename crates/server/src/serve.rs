@@ -20,8 +20,6 @@ mod sinks;
 mod site;
 mod streams;
 mod tls;
-mod turn;
-mod wakeups;
 mod worker;
 
 use std::{

@@ -2,9 +2,9 @@
 
 mod access;
 mod escape;
+pub(crate) mod json;
 #[cfg(test)]
 mod tests;
-pub(crate) mod text;
 
 use std::{
     fmt::{self, Display},
@@ -25,7 +25,7 @@ use tracing_subscriber::{
     util::SubscriberInitExt as _,
 };
 
-pub(crate) use access::{AccessLog, Line, LoggedPrincipal};
+pub(crate) use access::{AccessLog, Line};
 use escape::{EscapedFields, EscapedJson};
 
 /// The variable that chooses what is logged, in the syntax of `tracing_subscriber::filter::Targets`.

@@ -20,7 +20,6 @@ use crate::{
     recheck::Rechecks,
     server_metadata::ServerMetadata,
     source::Source,
-    usual::Usual,
 };
 use refresh::{keep_fresh, outcome};
 
@@ -47,7 +46,6 @@ pub struct TrustedIssuer {
     clock: Arc<dyn Clock>,
     control: Handle,
     refresher: OnceLock<AbortHandle>,
-    usual: Usual,
     rechecks: Arc<Rechecks>,
 }
 
@@ -91,9 +89,9 @@ impl TrustedIssuer {
                 None
             }
         };
-        let (flight, refresher, usual) = (Flight::default(), OnceLock::new(), Usual::default());
+        let (flight, refresher) = (Flight::default(), OnceLock::new());
         let rechecks = Rechecks::new(&settings, Arc::clone(&clock), control.clone());
-        Ok(Arc::new(Self { settings, keys, source, introspection, flight, clock, control, refresher, usual, rechecks }))
+        Ok(Arc::new(Self { settings, keys, source, introspection, flight, clock, control, refresher, rechecks }))
     }
 
     /// The issuer.
@@ -172,11 +170,6 @@ impl TrustedIssuer {
     /// The state of the keys, which cached tokens are compared with.
     pub(crate) fn generation(&self) -> u64 {
         self.keys.generation()
-    }
-
-    /// What its tokens have in common.
-    pub(crate) fn usual(&self) -> &Usual {
-        &self.usual
     }
 
     /// How long a token of this issuer counts at most, after it was verified.

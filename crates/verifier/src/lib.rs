@@ -47,6 +47,7 @@
 //! # }
 //! ```
 
+mod builder;
 mod cache;
 mod claims;
 mod deadline;
@@ -69,9 +70,9 @@ mod settings;
 mod shape;
 mod source;
 mod token;
-mod usual;
 mod verifier;
 
+pub use builder::{VerifierBuilder, VerifierBuilderError};
 pub use error::VerifyError;
 pub use explanation::{Judgement, TokenRule};
 pub use health::IssuerHealth;

@@ -5,7 +5,7 @@ use url::Url;
 
 use super::Authorizer;
 use crate::{
-    ClientAuthentication, ClientCredentials, ClientDetails, ClientError, Interaction,
+    ClientAuthentication, ClientCredentials, ClientError, ClientInformation, Interaction,
     credentials::Registered,
     registration::{self, Registration},
     server::Server,
@@ -42,7 +42,7 @@ impl Authorizer {
             return Ok(Client { credentials: known.credentials()?, kept: Some(Kept::ByHand) });
         }
         drop(by_hand);
-        if let Some(document) = self.settings.client_document.as_ref().filter(|_| server.takes_client_documents) {
+        if let Some(document) = self.settings.client_id_url.as_ref().filter(|_| server.takes_client_documents) {
             return Ok(Client { credentials: documented(&server.issuer, document), kept: None });
         }
         let redirect_uri = registration.redirect_uri;
@@ -70,7 +70,7 @@ impl Authorizer {
         if let Some(brought) = self.brought(issuer)?.filter(|brought| brought.client_id == client_id) {
             return Ok(brought);
         }
-        if let Some(document) = self.settings.client_document.as_ref().filter(|it| it.as_str() == client_id) {
+        if let Some(document) = self.settings.client_id_url.as_ref().filter(|it| it.as_str() == client_id) {
             return Ok(documented(issuer, document));
         }
         match self.store().client(issuer, client_id)?.filter(|known| known.lives(self.clock.now())) {
@@ -88,7 +88,7 @@ impl Authorizer {
         let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
         let first = bound.get_or_insert_with(|| issuer.clone());
         if first != issuer {
-            return Err(ClientError::ServerNotListed { issuer: first.clone() });
+            return Err(ClientError::AuthorizationServerNotListed { issuer: first.clone() });
         }
         Ok(Some(client.clone().at(issuer.clone())))
     }
@@ -109,7 +109,7 @@ impl Authorizer {
     }
 
     async fn ask(&self, interaction: &dyn Interaction, issuer: &Issuer) -> Result<Client, ClientError> {
-        let Some(details) = interaction.client_details(issuer).await? else {
+        let Some(details) = interaction.client_information(issuer).await? else {
             return Err(ClientError::NoRegistration { issuer: issuer.clone() });
         };
         let kept = match Registered::by_hand(issuer.clone(), &details) {
@@ -125,6 +125,7 @@ impl Authorizer {
 
 /// The client that its document describes: a public one, since nobody here has a key that is published there.
 fn documented(issuer: &Issuer, document: &ClientIdUrl) -> ClientCredentials {
-    let details = ClientDetails { client_id: document.as_str().to_owned(), authentication: ClientAuthentication::None };
+    let details =
+        ClientInformation { client_id: document.as_str().to_owned(), authentication: ClientAuthentication::None };
     details.at(issuer.clone())
 }

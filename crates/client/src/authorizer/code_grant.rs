@@ -24,7 +24,7 @@ impl Authorizer {
         };
         let client = self.client(interaction, &flow.server, &registration).await?;
         let outcome = self.ask_for_code(interaction, start, found, &flow, &client).await;
-        let Err(ClientError::Token(error)) = &outcome else { return outcome };
+        let Err(ClientError::TokenRequest(error)) = &outcome else { return outcome };
         if error.error != "invalid_client" || !self.forget(&client, registration.redirect_uri).await? {
             return outcome;
         }
@@ -56,7 +56,7 @@ impl Authorizer {
         let answer = interaction.authorize(&request).await?;
         let fields = vec![
             ("grant_type", "authorization_code"),
-            ("code", request.judge(&answer)?.secret()),
+            ("code", request.validate_response(&answer)?.secret()),
             ("redirect_uri", interaction.redirect_uri().as_str()),
             ("code_verifier", verifier.secret()),
             ("resource", found.resource.as_str()),

@@ -3,7 +3,7 @@ use portcullis_metadata::{Secret, TokenResponse};
 
 use super::{Authorizer, Found};
 use crate::{
-    AssertionError, ClientCredentials, ClientError, EnterpriseIdentity, MachineGrant, ResourceToken, StartUrl,
+    AssertionError, ClientCredentials, ClientError, EnterpriseIdentity, NonInteractiveGrant, ResourceToken, StartUrl,
     server::Server,
     token::Purpose,
     token_endpoint::{Fields, TokenEndpoint},
@@ -19,26 +19,26 @@ impl Authorizer {
     /// another grant.
     pub(super) async fn machine_grant(
         &self,
-        grant: &MachineGrant,
+        grant: &NonInteractiveGrant,
         start: &StartUrl,
         found: &Found,
     ) -> Result<ResourceToken, ClientError> {
         let server = Server::judge(&found.metadata, found.policy)?;
         let client = self.brought(&server.issuer)?;
-        if client.is_none() && !matches!(grant, MachineGrant::Workload(_)) {
+        if client.is_none() && !matches!(grant, NonInteractiveGrant::JwtBearer(_)) {
             return Err(ClientError::NoRegistration { issuer: server.issuer });
         }
         let client = client.as_ref();
         let response = match grant {
-            MachineGrant::ClientCredentials => {
+            NonInteractiveGrant::ClientCredentials => {
                 self.machine_token(&server, client, vec![("grant_type", "client_credentials")], found).await?
             }
-            MachineGrant::Enterprise(identity) => {
+            NonInteractiveGrant::EnterpriseManaged(identity) => {
                 let assertion = self.enterprise_assertion(identity, &server, found).await?;
                 let fields = vec![("grant_type", JWT_BEARER), ("assertion", assertion.secret())];
                 self.machine_token(&server, client, fields, found).await?
             }
-            MachineGrant::Workload(source) => {
+            NonInteractiveGrant::JwtBearer(source) => {
                 let assertion = source.assertion(&server.issuer).await?;
                 let fields = vec![("grant_type", JWT_BEARER), ("assertion", assertion.secret())];
                 self.machine_token(&server, client, fields, found).await?
@@ -106,7 +106,7 @@ impl Authorizer {
         let response = endpoint.token(Some(&at_provider), &fields, None).await?;
         let kind = response.extra.get("issued_token_type").and_then(|kind| kind.as_str());
         if kind != Some(ID_JAG) || !response.token_type.eq_ignore_ascii_case("N_A") {
-            return Err(AssertionError::OtherKind.into());
+            return Err(AssertionError::UnexpectedTokenType.into());
         }
         Ok(Secret::new(response.access_token.secret()))
     }

@@ -7,33 +7,33 @@ use url::Url;
 
 use super::*;
 use crate::{
-    AssertionError, AssertionSource, ClientAuthentication, ClientDetails, ClientKey, EnterpriseIdentity,
+    AssertionError, AssertionSource, ClientAuthentication, ClientInformation, ClientKey, EnterpriseIdentity,
     client_key::tests::PEM,
     dpop,
-    testing::{METADATA, Network, Person, RESOURCE, Reply, Still, TOKEN, form, metadata, well_behaved},
+    testing::{FetchFn, METADATA_URL, RESOURCE, Reply, ScriptedUser, TOKEN_URL, clock, form, metadata, well_behaved},
 };
 
 const PROVIDER: &str = "https://idp.example.com/token";
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
 fn settings(authentication: ClientAuthentication) -> AuthorizerSettings {
-    let client = Some(ClientDetails { client_id: "machine".into(), authentication });
+    let client = Some(ClientInformation { client_id: "machine".into(), authentication });
     AuthorizerSettings { client, ..AuthorizerSettings::default() }
 }
 
 async fn run(
-    network: &Arc<Network>,
-    grant: MachineGrant,
+    network: &Arc<FetchFn>,
+    grant: NonInteractiveGrant,
     settings: AuthorizerSettings,
 ) -> Result<ResourceToken, ClientError> {
     let start = StartUrl::parse(RESOURCE).unwrap();
-    Authorizer::machine(network.clone(), grant, Arc::new(Still), settings).authorize(&start).await
+    Authorizer::non_interactive(network.clone(), grant, clock(), settings).authorize(&start).await
 }
 
 /// A server without an authorization endpoint, which no machine needs.
-fn machines_only() -> Arc<Network> {
-    Network::new(|request| match request.url.as_str() {
-        METADATA => {
+fn machines_only() -> Arc<FetchFn> {
+    FetchFn::new(|request| match request.url.as_str() {
+        METADATA_URL => {
             let mut document = metadata();
             let members = document.as_object_mut().unwrap();
             for member in ["authorization_endpoint", "response_types_supported", "code_challenge_methods_supported"] {
@@ -58,9 +58,10 @@ async fn a_machine_has_credentials_of_its_own() {
     let key = ClientKey::from_pem("ES256", PEM, Some("k")).unwrap();
     for authentication in [ClientAuthentication::Secret(Secret::new("quiet")), ClientAuthentication::PrivateKey(key)] {
         let network = machines_only();
-        let token = run(&network, MachineGrant::ClientCredentials, settings(authentication.clone())).await.unwrap();
+        let token =
+            run(&network, NonInteractiveGrant::ClientCredentials, settings(authentication.clone())).await.unwrap();
         assert_eq!((token.client_id(), token.access_token().secret()), (Some("machine"), "hush"));
-        let sent = network.to(TOKEN).remove(0);
+        let sent = network.to(TOKEN_URL).remove(0);
         let fields = form(&sent);
         assert_eq!((fields["grant_type"].as_str(), fields["resource"].as_str()), ("client_credentials", RESOURCE));
         assert_eq!(fields["scope"], "mcp:tools");
@@ -70,15 +71,15 @@ async fn a_machine_has_credentials_of_its_own() {
             authentication != ClientAuthentication::Secret(Secret::new("quiet"))
         );
     }
-    let none = run(&machines_only(), MachineGrant::ClientCredentials, AuthorizerSettings::default()).await;
+    let none = run(&machines_only(), NonInteractiveGrant::ClientCredentials, AuthorizerSettings::default()).await;
     assert_eq!(none.unwrap_err().code(), "client.no_registration");
 }
 
-fn enterprise() -> MachineGrant {
-    MachineGrant::Enterprise(EnterpriseIdentity {
+fn enterprise() -> NonInteractiveGrant {
+    NonInteractiveGrant::EnterpriseManaged(EnterpriseIdentity {
         token_endpoint: Url::parse(PROVIDER).unwrap(),
         issuer: Issuer::parse("https://idp.example.com").unwrap(),
-        client: ClientDetails { client_id: "at-idp".into(), authentication: ClientAuthentication::None },
+        client: ClientInformation { client_id: "at-idp".into(), authentication: ClientAuthentication::None },
         id_token: Arc::new(Secret::new("the-id-token")),
     })
 }
@@ -103,7 +104,7 @@ async fn an_enterprise_vouches_for_its_people() {
         assert_eq!(exchange[name], value, "{name}");
     }
     assert_eq!(network.to(PROVIDER)[0].policy, UrlPolicy::Operator);
-    let sent = form(&network.to(TOKEN)[0]);
+    let sent = form(&network.to(TOKEN_URL)[0]);
     assert_eq!((sent["grant_type"].as_str(), sent["assertion"].as_str()), (JWT_BEARER, "the-jag"));
 }
 
@@ -115,13 +116,13 @@ async fn another_kind_of_token_is_not_presented() {
         json!({ "access_token": "a", "token_type": "Bearer", "issued_token_type": "urn:ietf:params:oauth:token-type:id-jag" }),
         json!({ "access_token": "a", "token_type": "N_A", "issued_token_type": "urn:ietf:params:oauth:token-type:access_token" }),
     ] {
-        let network = Network::new(move |request| match request.url.as_str() {
+        let network = FetchFn::new(move |request| match request.url.as_str() {
             PROVIDER => Some(Reply::json(200, answer.clone())),
             _ => well_behaved(request),
         });
         let error = run(&network, enterprise(), settings(ClientAuthentication::None)).await.unwrap_err();
         assert_eq!(error.code(), "assertion.other_kind");
-        assert!(network.to(TOKEN).is_empty());
+        assert!(network.to(TOKEN_URL).is_empty());
     }
 }
 
@@ -143,22 +144,22 @@ impl AssertionSource for Source {
 #[tokio::test]
 async fn a_workload_asks_once() {
     let network = machines_only();
-    let grant = |has| MachineGrant::Workload(Arc::new(Source(has)));
+    let grant = |has| NonInteractiveGrant::JwtBearer(Arc::new(Source(has)));
     run(&network, grant(true), settings(ClientAuthentication::None)).await.unwrap();
-    let sent = form(&network.to(TOKEN)[0]);
+    let sent = form(&network.to(TOKEN_URL)[0]);
     assert_eq!((sent["grant_type"].as_str(), sent["assertion"].as_str()), (JWT_BEARER, "for https://auth.example.com"));
     assert_eq!(sent["client_id"], "machine");
     // It needs no client at all.
     run(&network, grant(true), AuthorizerSettings::default()).await.unwrap();
-    assert!(!form(&network.to(TOKEN)[1]).contains_key("client_id"));
+    assert!(!form(&network.to(TOKEN_URL)[1]).contains_key("client_id"));
 
     for refusal in ["invalid_grant", "invalid_scope", "unauthorized_client", "invalid_client"] {
-        let network = Network::new(move |request| match request.url.as_str() {
-            TOKEN => Some(Reply::json(400, json!({ "error": refusal }))),
+        let network = FetchFn::new(move |request| match request.url.as_str() {
+            TOKEN_URL => Some(Reply::json(400, json!({ "error": refusal }))),
             _ => well_behaved(request),
         });
         let error = run(&network, grant(true), settings(ClientAuthentication::None)).await.unwrap_err();
-        assert_eq!((error.code(), network.to(TOKEN).len()), ("client.token", 1));
+        assert_eq!((error.code(), network.to(TOKEN_URL).len()), ("client.token", 1));
     }
     let unavailable = run(&network, grant(false), settings(ClientAuthentication::None)).await.unwrap_err();
     assert_eq!(unavailable.code(), "assertion.unavailable");
@@ -167,10 +168,10 @@ async fn a_workload_asks_once() {
 /// H3: a client without the name of its server is offered to the first one, and to no other.
 #[tokio::test]
 async fn an_unbound_client_is_offered_to_one_server() {
-    let authorizer = Authorizer::machine(
+    let authorizer = Authorizer::non_interactive(
         machines_only(),
-        MachineGrant::ClientCredentials,
-        Arc::new(Still),
+        NonInteractiveGrant::ClientCredentials,
+        clock(),
         settings(ClientAuthentication::Secret(Secret::new("quiet"))),
     );
     let (first, other) = (Issuer::parse("https://a.example").unwrap(), Issuer::parse("https://b.example").unwrap());
@@ -179,19 +180,19 @@ async fn an_unbound_client_is_offered_to_one_server() {
     assert!(authorizer.brought(&first).unwrap().is_some());
 }
 
-fn bound(token: &str, nonce: Option<&'static str>, tries: Arc<AtomicU32>) -> Arc<Network> {
+fn bound(token: &str, nonce: Option<&'static str>, tries: Arc<AtomicU32>) -> Arc<FetchFn> {
     let token = token.to_owned();
-    Network::new(move |request| match request.url.as_str() {
+    FetchFn::new(move |request| match request.url.as_str() {
         RESOURCE if !request.headers.contains_key(header::AUTHORIZATION) => {
-            let challenge = format!(r#"DPoP algs="ES256", resource_metadata="{}""#, crate::testing::PRM);
+            let challenge = format!(r#"DPoP algs="ES256", resource_metadata="{}""#, crate::testing::PRM_URL);
             Some(Reply::status(401).header(header::WWW_AUTHENTICATE, &challenge))
         }
-        METADATA => {
+        METADATA_URL => {
             let mut document = metadata();
             document["dpop_signing_alg_values_supported"] = json!(["RS256", "ES256"]);
             Some(Reply::json(200, document))
         }
-        TOKEN => {
+        TOKEN_URL => {
             tries.fetch_add(1, Ordering::Relaxed);
             let said = dpop::tests::claims(&request.headers[dpop::PROOF]);
             if said.get("nonce").and_then(Value::as_str) != nonce {
@@ -204,10 +205,10 @@ fn bound(token: &str, nonce: Option<&'static str>, tries: Arc<AtomicU32>) -> Arc
     })
 }
 
-async fn run_bound(network: &Arc<Network>) -> Result<ResourceToken, ClientError> {
+async fn run_bound(network: &Arc<FetchFn>) -> Result<ResourceToken, ClientError> {
     let start = StartUrl::parse(RESOURCE).unwrap();
     let settings = AuthorizerSettings::default();
-    Authorizer::new(network.clone(), Person::consents(), Arc::new(Still), settings).authorize(&start).await
+    Authorizer::new(network.clone(), ScriptedUser::consents(), clock(), settings).authorize(&start).await
 }
 
 /// I8: a resource that wants tokens bound by DPoP gets one, with the nonce that the token endpoint wants; the token is
@@ -218,21 +219,21 @@ async fn a_token_is_bound_where_the_resource_wants_it() {
         let tries = Arc::new(AtomicU32::new(0));
         let network = bound("DPoP", nonce, tries.clone());
         let token = run_bound(&network).await.unwrap();
-        assert!(token.is_bound());
+        assert!(token.is_dpop_bound());
         assert_eq!(tries.load(Ordering::Relaxed), requests);
-        let sent = network.to(TOKEN);
+        let sent = network.to(TOKEN_URL);
         let said: Vec<_> = sent.iter().map(|request| dpop::tests::claims(&request.headers[dpop::PROOF])).collect();
-        assert!(said.iter().all(|said| said["htu"] == TOKEN && said["htm"] == "POST" && said.get("ath").is_none()));
+        assert!(said.iter().all(|said| said["htu"] == TOKEN_URL && said["htm"] == "POST" && said.get("ath").is_none()));
         assert!(said.len() == 1 || said[0]["jti"] != said[1]["jti"]);
 
         let (mut headers, url) = (http::HeaderMap::new(), Url::parse(RESOURCE).unwrap());
-        token.authorize(&Method::POST, &url, Still.now(), &mut headers).unwrap();
+        token.authorize(&Method::POST, &url, clock().now(), &mut headers).unwrap();
         assert_eq!(headers[header::AUTHORIZATION], "DPoP hush");
         let proof = dpop::tests::claims(&headers[dpop::PROOF]);
         assert_eq!((&proof["htu"], &proof["htm"]), (&json!(RESOURCE), &json!("POST")));
         assert!(proof["ath"].is_string());
         let elsewhere = Url::parse("https://evil.example/").unwrap();
-        token.authorize(&Method::POST, &elsewhere, Still.now(), &mut headers).unwrap();
+        token.authorize(&Method::POST, &elsewhere, clock().now(), &mut headers).unwrap();
         assert!(headers.is_empty());
     }
 }
@@ -242,19 +243,19 @@ async fn a_token_is_bound_where_the_resource_wants_it() {
 async fn an_unbound_token_is_refused() {
     let tries = Arc::new(AtomicU32::new(0));
     assert_eq!(run_bound(&bound("Bearer", None, tries.clone())).await.unwrap_err().code(), "client.token_type");
-    let network = Network::new(|request| match request.url.as_str() {
+    let network = FetchFn::new(|request| match request.url.as_str() {
         RESOURCE => Some(Reply::status(401).header(header::WWW_AUTHENTICATE, "DPoP algs=\"ES256\"")),
         _ => well_behaved(request),
     });
     assert_eq!(run_bound(&network).await.unwrap_err().code(), "client.no_binding");
 
-    let network = Network::new(move |request| match request.url.as_str() {
-        TOKEN => {
+    let network = FetchFn::new(move |request| match request.url.as_str() {
+        TOKEN_URL => {
             let number = tries.fetch_add(1, Ordering::Relaxed);
             let reply = Reply::json(400, r#"{"error":"use_dpop_nonce"}"#);
             Some(reply.header("dpop-nonce".parse().unwrap(), &format!("n{number}")))
         }
-        METADATA => {
+        METADATA_URL => {
             let mut document = metadata();
             document["dpop_signing_alg_values_supported"] = json!(["ES256"]);
             Some(Reply::json(200, document))
@@ -263,7 +264,7 @@ async fn an_unbound_token_is_refused() {
         _ => well_behaved(request),
     });
     assert_eq!(run_bound(&network).await.unwrap_err().code(), "client.token");
-    assert_eq!(network.to(TOKEN).len(), 2);
+    assert_eq!(network.to(TOKEN_URL).len(), 2);
 }
 
 /// I8: a proof is sent again only with a nonce that is new and wanted; else the token itself was refused, and is renewed.
@@ -276,19 +277,20 @@ async fn a_nonce_helps_only_where_it_is_wanted() {
     ] {
         let tries = Arc::new(AtomicU32::new(0));
         let network = bound("DPoP", None, tries.clone());
-        let authorizer = Authorizer::new(network, Person::consents(), Arc::new(Still), AuthorizerSettings::default());
-        let keeper = Arc::new(crate::TokenKeeper::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)));
-        keeper.sign_in().await.unwrap();
-        let mut operation = keeper.operation();
+        let authorizer = Authorizer::new(network, ScriptedUser::consents(), clock(), AuthorizerSettings::default());
+        let token_manager =
+            Arc::new(crate::TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)));
+        token_manager.sign_in().await.unwrap();
+        let mut authorization = token_manager.request_authorization();
         let mut headers = http::HeaderMap::new();
-        operation.authorize(&Method::POST, &Url::parse(RESOURCE).unwrap(), &mut headers).await.unwrap();
+        authorization.authorize(&Method::POST, &Url::parse(RESOURCE).unwrap(), &mut headers).await.unwrap();
         let says =
             |nonce| http::HeaderMap::from_iter([("dpop-nonce".parse().unwrap(), HeaderValue::from_static(nonce))]);
-        assert!(!operation.again(StatusCode::OK, &says(known)).await.unwrap());
+        assert!(!authorization.should_retry(StatusCode::OK, &says(known)).await.unwrap());
         let mut refusal = says(nonce);
         let challenge = format!(r#"DPoP error="{error}""#);
         refusal.insert(header::WWW_AUTHENTICATE, HeaderValue::from_str(&challenge).unwrap());
-        assert!(operation.again(StatusCode::UNAUTHORIZED, &refusal).await.unwrap());
+        assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal).await.unwrap());
         assert_eq!(tries.load(Ordering::Relaxed), tokens, "{error} {nonce}");
     }
 }
@@ -298,24 +300,24 @@ async fn a_nonce_helps_only_where_it_is_wanted() {
 async fn a_nonce_of_the_resource_is_sent_once() {
     let network = bound("DPoP", None, Arc::new(AtomicU32::new(0)));
     let settings = AuthorizerSettings::default();
-    let authorizer = Authorizer::new(network, Person::consents(), Arc::new(Still), settings);
-    let keeper = Arc::new(crate::TokenKeeper::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)));
-    keeper.sign_in().await.unwrap();
+    let authorizer = Authorizer::new(network, ScriptedUser::consents(), clock(), settings);
+    let token_manager = Arc::new(crate::TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)));
+    token_manager.sign_in().await.unwrap();
     let url = Url::parse(RESOURCE).unwrap();
-    let mut operation = keeper.operation();
+    let mut authorization = token_manager.request_authorization();
     let mut headers = http::HeaderMap::new();
-    operation.authorize(&Method::POST, &url, &mut headers).await.unwrap();
+    authorization.authorize(&Method::POST, &url, &mut headers).await.unwrap();
     let said = dpop::tests::claims(&headers[dpop::PROOF]);
     assert_eq!((said.get("nonce"), &said["iat"]), (None, &json!(1_000)));
     let mut refusal = http::HeaderMap::new();
     refusal.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(r#"DPoP error="use_dpop_nonce""#));
     refusal.insert("dpop-nonce", HeaderValue::from_static("rs-1"));
-    assert!(operation.again(StatusCode::UNAUTHORIZED, &refusal).await.unwrap());
-    operation.authorize(&Method::POST, &url, &mut headers).await.unwrap();
+    assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal).await.unwrap());
+    authorization.authorize(&Method::POST, &url, &mut headers).await.unwrap();
     assert_eq!(dpop::tests::claims(&headers[dpop::PROOF])["nonce"], "rs-1");
     // A nonce that comes with an answer is used from then on.
     let next = http::HeaderMap::from_iter([("dpop-nonce".parse().unwrap(), HeaderValue::from_static("rs-2"))]);
-    assert!(!operation.again(StatusCode::OK, &next).await.unwrap());
-    keeper.operation().authorize(&Method::GET, &url, &mut headers).await.unwrap();
+    assert!(!authorization.should_retry(StatusCode::OK, &next).await.unwrap());
+    token_manager.request_authorization().authorize(&Method::GET, &url, &mut headers).await.unwrap();
     assert_eq!(dpop::tests::claims(&headers[dpop::PROOF])["nonce"], "rs-2");
 }

@@ -5,13 +5,13 @@ use crate::{ClientError, ResourceToken, StartUrl, server::Server, token_endpoint
 
 /// What an authorization server has revoked of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Revoked {
+pub enum Revocation {
     /// All of it.
-    Whole,
+    Complete,
     /// The refresh token. The access token is of a kind that the server cannot revoke, and lives until its end.
-    RefreshToken,
+    RefreshTokenOnly,
     /// Nothing: the server revokes no tokens, or none of these kinds.
-    Nothing,
+    NotSupported,
 }
 
 impl Authorizer {
@@ -38,10 +38,10 @@ impl Authorizer {
     ///
     /// # Errors
     /// When the server cannot be asked, or refuses.
-    pub async fn revoke(&self, start: &StartUrl, token: &ResourceToken) -> Result<Revoked, ClientError> {
+    pub async fn revoke(&self, start: &StartUrl, token: &ResourceToken) -> Result<Revocation, ClientError> {
         let metadata = self.server(start, token.issuer()).await?;
         let server = Server::judge(&metadata, self.policy(start))?;
-        let Some(url) = &server.revocation_endpoint else { return Ok(Revoked::Nothing) };
+        let Some(url) = &server.revocation_endpoint else { return Ok(Revocation::NotSupported) };
         let endpoint = TokenEndpoint {
             fetch: &*self.fetch,
             clock: &*self.clock,
@@ -70,14 +70,14 @@ impl Authorizer {
             }
             let refusal = endpoint.refusal(&answer);
             // Servers that keep no access tokens cannot revoke one (RFC 7009 section 2.2.1).
-            if !matches!(&refusal, ClientError::Token(error) if error.error == "unsupported_token_type") {
+            if !matches!(&refusal, ClientError::TokenRequest(error) if error.error == "unsupported_token_type") {
                 return Err(refusal);
             }
         }
         Ok(match revoked.as_slice() {
-            [.., "access_token"] => Revoked::Whole,
-            ["refresh_token"] => Revoked::RefreshToken,
-            _ => Revoked::Nothing,
+            [.., "access_token"] => Revocation::Complete,
+            ["refresh_token"] => Revocation::RefreshTokenOnly,
+            _ => Revocation::NotSupported,
         })
     }
 }

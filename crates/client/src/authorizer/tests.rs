@@ -5,30 +5,31 @@ use url::Url;
 
 use super::*;
 use crate::testing::{
-    ISSUER, METADATA, Network, PRM, Person, REGISTER, RESOURCE, Reply, Still, TOKEN, form, metadata, prm, well_behaved,
+    FetchFn, ISSUER, METADATA_URL, PRM_URL, REGISTRATION_URL, RESOURCE, Reply, ScriptedUser, TOKEN_URL, clock, form,
+    metadata, prm, well_behaved,
 };
 
 mod binding;
 mod broader_resource;
 mod registration;
 
-fn authorizer(network: &Arc<Network>, person: &Arc<Person>, settings: AuthorizerSettings) -> Authorizer {
-    Authorizer::new(network.clone(), person.clone(), Arc::new(Still), settings)
+fn authorizer(network: &Arc<FetchFn>, person: &Arc<ScriptedUser>, settings: AuthorizerSettings) -> Authorizer {
+    Authorizer::new(network.clone(), person.clone(), clock(), settings)
 }
 
-async fn run(network: &Arc<Network>, person: &Arc<Person>) -> Result<ResourceToken, ClientError> {
+async fn run(network: &Arc<FetchFn>, person: &Arc<ScriptedUser>) -> Result<ResourceToken, ClientError> {
     let start = StartUrl::parse(RESOURCE).unwrap();
     authorizer(network, person, AuthorizerSettings::default()).authorize(&start).await
 }
 
 /// A network that is well-behaved but for what `other` answers.
-fn but(other: impl Fn(&FetchRequest) -> Option<Reply> + Send + Sync + 'static) -> Arc<Network> {
-    Network::new(move |request| other(request).or_else(|| well_behaved(request)))
+fn but(other: impl Fn(&FetchRequest) -> Option<Reply> + Send + Sync + 'static) -> Arc<FetchFn> {
+    FetchFn::new(move |request| other(request).or_else(|| well_behaved(request)))
 }
 
-fn but_metadata(change: impl Fn(&mut serde_json::Value) + Send + Sync + 'static) -> Arc<Network> {
+fn but_metadata(change: impl Fn(&mut serde_json::Value) + Send + Sync + 'static) -> Arc<FetchFn> {
     but(move |request| {
-        (request.url.as_str() == METADATA).then(|| {
+        (request.url.as_str() == METADATA_URL).then(|| {
             let mut document = metadata();
             change(&mut document);
             Reply::json(200, document)
@@ -40,17 +41,17 @@ fn query(url: &Url) -> HashMap<String, String> {
     url.query_pairs().into_owned().collect()
 }
 
-/// I1: from a challenge to a token: both requests name the PRM's resource, and the verifier fits the challenge.
+/// I1: from a challenge to a token: both requests name the PRM_URL's resource, and the verifier fits the challenge.
 #[tokio::test]
 async fn a_challenge_leads_to_a_token() {
-    let (network, person) = (Network::new(well_behaved), Person::consents());
+    let (network, person) = (FetchFn::new(well_behaved), ScriptedUser::consents());
     let token = run(&network, &person).await.unwrap();
     assert_eq!(token.access_token().secret(), "hush");
     assert_eq!(token.issuer().as_str(), ISSUER);
-    assert_eq!(token.expires(), Some(UnixTime::from_secs(1_300)));
+    assert_eq!(token.expires_at(), Some(UnixTime::from_secs(1_300)));
 
     let asked = query(&person.last_visit());
-    let sent = form(&network.to(TOKEN)[0]);
+    let sent = form(&network.to(TOKEN_URL)[0]);
     assert_eq!((asked["resource"].as_str(), sent["resource"].as_str()), (RESOURCE, RESOURCE));
     assert_eq!((asked["client_id"].as_str(), sent["client_id"].as_str()), ("registered", "registered"));
     assert_eq!(asked["scope"], "mcp:tools");
@@ -63,21 +64,21 @@ async fn a_challenge_leads_to_a_token() {
     assert!(PkceChallenge::parse(&asked["code_challenge"]).unwrap().matches(&sent["code_verifier"]));
 
     let urls: Vec<_> = network.requests().iter().map(|request| request.url.to_string()).collect();
-    assert_eq!(urls, [RESOURCE, PRM, METADATA, REGISTER, TOKEN]);
+    assert_eq!(urls, [RESOURCE, PRM_URL, METADATA_URL, REGISTRATION_URL, TOKEN_URL]);
 }
 
 /// I1: a challenge that the caller has is answered: the resource is not asked for another, and its scopes are those of this
 /// one.
 #[tokio::test]
 async fn a_challenge_that_is_brought_is_answered() {
-    let (network, person) = (Network::new(well_behaved), Person::consents());
-    let elsewhere = format!(r#"Bearer resource_metadata="{PRM}", scope="brought""#);
+    let (network, person) = (FetchFn::new(well_behaved), ScriptedUser::consents());
+    let elsewhere = format!(r#"Bearer resource_metadata="{PRM_URL}", scope="brought""#);
     let challenges = portcullis_metadata::parse_challenges([elsewhere.as_bytes()]).unwrap();
     let challenge = BearerChallenge::from_challenges(&challenges).unwrap();
     let authorizer = authorizer(&network, &person, AuthorizerSettings::default());
     let start = StartUrl::parse(RESOURCE).unwrap();
     let token = authorizer.answer_challenge(&start, Some(&challenge)).await.unwrap();
-    assert_eq!((token.access_token().secret(), token.is_bound()), ("hush", false));
+    assert_eq!((token.access_token().secret(), token.is_dpop_bound()), ("hush", false));
     assert_eq!(query(&person.last_visit())["scope"], "brought");
     assert!(network.to(RESOURCE).is_empty());
 }
@@ -86,10 +87,10 @@ async fn a_challenge_that_is_brought_is_answered() {
 #[tokio::test]
 async fn anothers_metadata_ends_it() {
     let network =
-        but(|request| (request.url.as_str() == PRM).then(|| Reply::json(200, prm("https://evil.example/mcp"))));
-    let person = Person::consents();
+        but(|request| (request.url.as_str() == PRM_URL).then(|| Reply::json(200, prm("https://evil.example/mcp"))));
+    let person = ScriptedUser::consents();
     assert_eq!(run(&network, &person).await.unwrap_err().code(), "discovery.resource_mismatch");
-    assert!(network.to(METADATA).is_empty());
+    assert!(network.to(METADATA_URL).is_empty());
 }
 
 /// G7, G8: an authorization server without S256 or without the code flow sees neither a registration nor a person.
@@ -99,9 +100,9 @@ async fn an_unfit_server_is_left_alone() {
         but_metadata(|document| drop(document.as_object_mut().unwrap().remove("code_challenge_methods_supported")));
     let no_code = but_metadata(|document| document["response_types_supported"] = serde_json::json!(["token"]));
     for (network, code) in [(no_pkce, "server.no_pkce"), (no_code, "server.no_code")] {
-        let person = Person::consents();
+        let person = ScriptedUser::consents();
         assert_eq!(run(&network, &person).await.unwrap_err().code(), code);
-        assert!(network.to(REGISTER).is_empty());
+        assert!(network.to(REGISTRATION_URL).is_empty());
         assert_eq!(person.visits(), 0);
     }
 }
@@ -118,9 +119,9 @@ async fn a_bad_answer_sends_the_code_nowhere() {
         (|state| format!("state={state}&iss=https://auth.example.com"), "redirect.no_code"),
     ];
     for (answer, code) in answers {
-        let (network, person) = (Network::new(well_behaved), Person::answers(answer));
+        let (network, person) = (FetchFn::new(well_behaved), ScriptedUser::answers(answer));
         assert_eq!(run(&network, &person).await.unwrap_err().code(), code);
-        assert!(network.to(TOKEN).is_empty());
+        assert!(network.to(TOKEN_URL).is_empty());
     }
 }
 
@@ -135,8 +136,8 @@ async fn a_bad_token_response_is_refused() {
         (502, "<html>", "client.status"),
         (302, r#"{"access_token":"hush","token_type":"Bearer"}"#, "client.status"),
     ] {
-        let network = but(move |request| (request.url.as_str() == TOKEN).then(|| Reply::json(status, body)));
-        let error = run(&network, &Person::consents()).await.unwrap_err();
+        let network = but(move |request| (request.url.as_str() == TOKEN_URL).then(|| Reply::json(status, body)));
+        let error = run(&network, &ScriptedUser::consents()).await.unwrap_err();
         assert_eq!(error.code(), code);
         assert!(!format!("{error} {error:?}").contains("hush"));
     }
@@ -145,8 +146,8 @@ async fn a_bad_token_response_is_refused() {
 /// G6: all that the resource names is fetched as a peer's, and only what the person typed as the operator's.
 #[tokio::test]
 async fn what_the_resource_names_is_a_peers() {
-    let network = Network::new(well_behaved);
-    run(&network, &Person::consents()).await.unwrap();
+    let network = FetchFn::new(well_behaved);
+    run(&network, &ScriptedUser::consents()).await.unwrap();
     for request in network.requests() {
         let expected = match request.url.as_str() {
             RESOURCE => UrlPolicy::Operator,
@@ -162,10 +163,10 @@ async fn a_resource_on_this_machine_may_name_others_there() {
     for (start, private_addresses, loopback_http) in
         [(RESOURCE, true, false), ("http://127.0.0.1:3000/mcp", false, true), ("http://localhost:3000/mcp", true, true)]
     {
-        let network = Network::new(|_| Some(Reply::status(401)));
+        let network = FetchFn::new(|_| Some(Reply::status(401)));
         let settings = AuthorizerSettings { private_addresses, ..AuthorizerSettings::default() };
         let start = StartUrl::parse(start).unwrap();
-        let refused = authorizer(&network, &Person::consents(), settings).authorize(&start).await;
+        let refused = authorizer(&network, &ScriptedUser::consents(), settings).authorize(&start).await;
         assert_eq!(refused.unwrap_err().code(), "discovery.not_found");
         let requests = network.requests();
         assert!(requests.len() > 1);
@@ -179,18 +180,18 @@ async fn a_resource_on_this_machine_may_name_others_there() {
 async fn a_resource_that_judges_the_method_first_is_asked_by_post() {
     let network =
         but(|request| (request.url.as_str() == RESOURCE && request.method == Method::GET).then(|| Reply::status(405)));
-    assert!(run(&network, &Person::consents()).await.is_ok());
+    assert!(run(&network, &ScriptedUser::consents()).await.is_ok());
 }
 
 #[tokio::test]
 async fn a_resource_without_a_challenge_is_told_apart() {
     for (status, requests) in [(200, 1), (302, 1), (500, 1), (404, 2)] {
-        let network = Network::new(move |_| Some(Reply::status(status)));
-        assert_eq!(run(&network, &Person::consents()).await.unwrap_err().code(), "client.not_challenged");
+        let network = FetchFn::new(move |_| Some(Reply::status(status)));
+        assert_eq!(run(&network, &ScriptedUser::consents()).await.unwrap_err().code(), "client.not_challenged");
         assert_eq!(network.requests().len(), requests);
     }
-    let down = Network::new(|_| None);
-    assert_eq!(run(&down, &Person::consents()).await.unwrap_err().code(), "fetch.connect");
+    let down = FetchFn::new(|_| None);
+    assert_eq!(run(&down, &ScriptedUser::consents()).await.unwrap_err().code(), "fetch.connect");
 }
 
 /// G1: a 401 whose challenge cannot be read, or is for another scheme, still leads on by the well-known URLs.
@@ -200,14 +201,14 @@ async fn an_unreadable_challenge_counts_as_none() {
         let network = but(move |request| {
             (request.url.as_str() == RESOURCE).then(|| Reply::status(401).header(header::WWW_AUTHENTICATE, value))
         });
-        assert!(run(&network, &Person::consents()).await.is_ok(), "{value}");
+        assert!(run(&network, &ScriptedUser::consents()).await.is_ok(), "{value}");
     }
 }
 
 /// The scopes of the settings take the place of those that the challenge names.
 #[tokio::test]
 async fn the_caller_may_name_the_scopes() {
-    let (network, person) = (Network::new(well_behaved), Person::consents());
+    let (network, person) = (FetchFn::new(well_behaved), ScriptedUser::consents());
     let scopes = Some(Scopes::parse("mine only").unwrap());
     let settings = AuthorizerSettings { scopes, ..AuthorizerSettings::default() };
     authorizer(&network, &person, settings).authorize(&StartUrl::parse(RESOURCE).unwrap()).await.unwrap();
@@ -221,7 +222,7 @@ async fn the_oldest_revision_is_an_option() {
     const OWN: &str = "https://mcp.example.com";
     let start = StartUrl::parse(RESOURCE).unwrap();
     for publishes in [true, false] {
-        let network = Network::new(move |request| match request.url.as_str() {
+        let network = FetchFn::new(move |request| match request.url.as_str() {
             RESOURCE => Some(Reply::status(401)),
             "https://mcp.example.com/.well-known/oauth-authorization-server" if publishes => {
                 Some(Reply::json(200, metadata().to_string().replace("https://auth.example.com", OWN)))
@@ -232,7 +233,7 @@ async fn the_oldest_revision_is_an_option() {
             }
             _ => Some(Reply::status(404)),
         });
-        let person = Person::answers(|state| format!("code=c&state={state}&iss=https://mcp.example.com"));
+        let person = ScriptedUser::answers(|state| format!("code=c&state={state}&iss=https://mcp.example.com"));
         let refused = authorizer(&network, &person, AuthorizerSettings::default()).authorize(&start).await;
         assert_eq!(refused.unwrap_err().code(), "discovery.not_found");
         let settings = AuthorizerSettings { revision_2025_03_26: true, ..AuthorizerSettings::default() };
@@ -254,9 +255,9 @@ async fn only_the_resources_own_server_needs_no_metadata() {
         (ISSUER, true, Err("discovery.not_found")),
         (ISSUER, false, Err("discovery.not_found")),
     ] {
-        let network = Network::new(move |request| match (request.url.path(), request.url.as_str()) {
+        let network = FetchFn::new(move |request| match (request.url.path(), request.url.as_str()) {
             (_, RESOURCE) => Some(Reply::challenge()),
-            (_, PRM) => {
+            (_, PRM_URL) => {
                 let mut document = prm(RESOURCE);
                 document["authorization_servers"] = serde_json::json!([server]);
                 Some(Reply::json(200, document))
@@ -265,7 +266,7 @@ async fn only_the_resources_own_server_needs_no_metadata() {
             ("/token", _) => Some(Reply::json(200, r#"{"access_token":"hush","token_type":"Bearer"}"#)),
             _ => Some(Reply::status(404)),
         });
-        let person = Person::answers(move |state| format!("code=c&state={state}&iss={server}"));
+        let person = ScriptedUser::answers(move |state| format!("code=c&state={state}&iss={server}"));
         let settings = AuthorizerSettings { revision_2025_03_26, ..AuthorizerSettings::default() };
         let given = authorizer(&network, &person, settings).authorize(&StartUrl::parse(RESOURCE).unwrap()).await;
         assert_eq!(given.map(drop).map_err(|error| error.code()), outcome, "{server} {revision_2025_03_26}");

@@ -43,7 +43,7 @@ impl Interaction for AutoConsent {
                 .map_err(InteractionError::Fetch)?;
             let location = answer.headers.get(header::LOCATION).filter(|_| answer.status.is_redirection());
             let Some(location) = location else {
-                return Err(InteractionError::WantsAPerson { status: answer.status });
+                return Err(InteractionError::UserRequired { status: answer.status });
             };
             let location = location
                 .to_str()
@@ -76,11 +76,11 @@ mod tests {
     use super::*;
     use crate::{
         authorization_request::tests::request,
-        testing::{Network, Reply},
+        testing::{FetchFn, Reply},
     };
 
     async fn answer(reply: fn() -> Reply) -> Result<RedirectParameters, InteractionError> {
-        AutoConsent::new(Network::new(move |_| Some(reply()))).authorize(&request(true)).await
+        AutoConsent::new(FetchFn::new(move |_| Some(reply()))).authorize(&request(true)).await
     }
 
     #[tokio::test]
@@ -93,11 +93,11 @@ mod tests {
         assert_eq!(code(answer(|| Reply::status(200)).await), "interaction.wants_a_person");
         assert_eq!(code(answer(|| Reply::status(302)).await), "interaction.wants_a_person");
         for elsewhere in ["http://127.0.0.1/other?code=c", "http://127.0.0.1:1/callback?code=c", "/callback?code=c"] {
-            let network = Network::new(move |_| Some(to(elsewhere)));
+            let network = FetchFn::new(move |_| Some(to(elsewhere)));
             let given = AutoConsent::new(network).authorize(&request(true)).await;
             assert_eq!(code(given), "interaction.redirected_elsewhere", "{elsewhere}");
         }
-        let network = Network::new(move |_| Some(to("http://127.0.0.1/callback?code=c&code=d")));
+        let network = FetchFn::new(move |_| Some(to("http://127.0.0.1/callback?code=c&code=d")));
         let consent = AutoConsent::new(network);
         assert_eq!(code(consent.authorize(&request(true)).await), "interaction.malformed");
         assert_eq!(format!("{consent:?}"), "AutoConsent { .. }");

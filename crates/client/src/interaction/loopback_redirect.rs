@@ -46,7 +46,7 @@ type Paste = dyn Fn(Option<RedirectError>) -> BoxFuture<'static, Option<String>>
 
 impl LoopbackRedirect {
     /// How long a person has for the sign-in page.
-    pub const LIMIT: Duration = Duration::from_secs(5 * 60);
+    pub const TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
     /// The redirect URI to name in a client's document: it stands for the one here with any port (RFC 8252 section 7.3).
     pub const ANY_PORT: &str = "http://127.0.0.1/callback";
@@ -71,7 +71,7 @@ impl LoopbackRedirect {
         let redirect_uri = Self::uri(port)?;
         let waiting = Waiting::default();
         let server = tokio::spawn(serve(listener, waiting.clone()));
-        let (limit, one_at_a_time) = (Self::LIMIT, Mutex::default());
+        let (limit, one_at_a_time) = (Self::TIMEOUT, Mutex::default());
         Ok(Self { redirect_uri, open: Box::new(open), paste: None, limit, one_at_a_time, waiting, server })
     }
 
@@ -108,7 +108,7 @@ impl LoopbackRedirect {
     /// reach this port. `read` is called when the wait begins, and again with the reason when what it gave is no
     /// answer; none means that nothing is pasted any more.
     #[must_use]
-    pub fn or_pasted(
+    pub fn with_pasted_input(
         mut self,
         read: impl Fn(Option<RedirectError>) -> BoxFuture<'static, Option<String>> + Send + Sync + 'static,
     ) -> Self {
@@ -126,7 +126,7 @@ impl LoopbackRedirect {
         loop {
             tokio::select! {
                 Some((stream, parameters)) = arrived.recv() => {
-                    let judged = request.judge(&parameters).map(|_| ());
+                    let judged = request.validate_response(&parameters).map(|_| ());
                     if matches!(judged, Err(RedirectError::State)) {
                         let text = "This answer does not belong to the sign-in that is under way.";
                         respond(stream, page("400 Bad Request", "Not the answer that is waited for", text)).await;
@@ -142,7 +142,7 @@ impl LoopbackRedirect {
                     };
                     match RedirectParameters::parse_pasted(&text, &self.redirect_uri) {
                         Err(error) => pasted = self.pasted(Some(error)),
-                        Ok(parameters) => match request.judge(&parameters) {
+                        Ok(parameters) => match request.validate_response(&parameters) {
                             Err(error @ RedirectError::State) => pasted = self.pasted(Some(error)),
                             _ => return Ok(parameters),
                         },

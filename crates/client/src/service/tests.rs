@@ -6,7 +6,7 @@ use portcullis_metadata::AccessToken;
 use super::*;
 use crate::{
     Authorizer, AuthorizerSettings, StartUrl,
-    testing::{Network, Person, RESOURCE, Still, well_behaved},
+    testing::{FetchFn, RESOURCE, ScriptedUser, clock, well_behaved},
 };
 
 /// An HTTP client that answers by script and keeps the `Authorization` headers it saw.
@@ -55,10 +55,10 @@ impl Service<Request<&'static str>> for Client {
     }
 }
 
-fn keeper(person: &Arc<Person>) -> Arc<TokenKeeper> {
-    let network = Network::new(well_behaved);
-    let authorizer = Authorizer::new(network, person.clone(), Arc::new(Still), AuthorizerSettings::default());
-    Arc::new(TokenKeeper::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)))
+fn token_manager(person: &Arc<ScriptedUser>) -> Arc<TokenManager> {
+    let network = FetchFn::new(well_behaved);
+    let authorizer = Authorizer::new(network, person.clone(), clock(), AuthorizerSettings::default());
+    Arc::new(TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)))
 }
 
 fn request(url: &str) -> Request<&'static str> {
@@ -70,8 +70,8 @@ const FEW: &str = r#"Bearer error="insufficient_scope", scope="more""#;
 /// I6: a request is sent again after a 401 and after a 403, body and all.
 #[tokio::test]
 async fn a_refusal_is_helped() {
-    let (client, person) = (Client::new([(401, "Bearer"), (403, FEW), (200, "")]), Person::consents());
-    let mut service = AuthorizeLayer::new(keeper(&person)).layer(client.clone());
+    let (client, person) = (Client::new([(401, "Bearer"), (403, FEW), (200, "")]), ScriptedUser::consents());
+    let mut service = AuthorizeLayer::new(token_manager(&person)).layer(client.clone());
     assert_eq!(service.call(request(RESOURCE)).await.unwrap().status(), 200);
     assert_eq!(client.seen(), ["none", "Bearer hush", "Bearer hush"]);
     assert_eq!(person.visits(), 2);
@@ -80,13 +80,14 @@ async fn a_refusal_is_helped() {
 /// What cannot be helped is the answer; what goes wrong is the error.
 #[tokio::test]
 async fn a_refusal_that_stands_is_the_answer() {
-    let (client, person) = (Client::new([(401, "Bearer"), (401, "Bearer"), (403, "")]), Person::consents());
-    let mut service = AuthorizeLayer::new(keeper(&person)).layer(client.clone());
+    let (client, person) = (Client::new([(401, "Bearer"), (401, "Bearer"), (403, "")]), ScriptedUser::consents());
+    let mut service = AuthorizeLayer::new(token_manager(&person)).layer(client.clone());
     assert_eq!(service.call(request(RESOURCE)).await.unwrap().status(), 401);
     assert_eq!(service.call(request(RESOURCE)).await.unwrap().status(), 403);
 
-    let denies = Person::answers(|state| format!("error=access_denied&state={state}&iss=https://auth.example.com"));
-    let mut service = AuthorizeLayer::new(keeper(&denies)).layer(Client::new([(401, "Bearer")]));
+    let denies =
+        ScriptedUser::answers(|state| format!("error=access_denied&state={state}&iss=https://auth.example.com"));
+    let mut service = AuthorizeLayer::new(token_manager(&denies)).layer(Client::new([(401, "Bearer")]));
     assert_eq!(service.call(request(RESOURCE)).await.unwrap_err().code(), "redirect.denied");
     assert_eq!(service.call(request("/relative")).await.unwrap_err().code(), "authorize.url");
 }
@@ -95,8 +96,8 @@ async fn a_refusal_that_stands_is_the_answer() {
 #[tokio::test]
 async fn the_token_stays_with_its_origin() {
     let client = Client::new([(200, ""), (200, "")]);
-    let keeper = TokenKeeper::given(StartUrl::parse(RESOURCE).unwrap(), AccessToken::new("hush"));
-    let mut service = AuthorizeLayer::new(Arc::new(keeper)).layer(client.clone());
+    let token_manager = TokenManager::with_access_token(StartUrl::parse(RESOURCE).unwrap(), AccessToken::new("hush"));
+    let mut service = AuthorizeLayer::new(Arc::new(token_manager)).layer(client.clone());
     service.call(request(RESOURCE)).await.unwrap();
     service.call(request("https://evil.example/mcp")).await.unwrap();
     assert_eq!(client.seen(), ["Bearer hush", "none"]);
@@ -123,13 +124,13 @@ impl Service<Request<()>> for Readiness {
 /// It is ready when the HTTP client is, and has failed when that has.
 #[test]
 fn it_is_as_ready_as_the_client() {
-    let keeper = keeper(&Person::consents());
+    let token_manager = token_manager(&ScriptedUser::consents());
     for (client, expected) in [
         (Poll::Pending, Poll::Pending),
         (Poll::Ready(Err("closed")), Poll::Ready(Err("authorize.inner"))),
         (Poll::Ready(Ok(())), Poll::Ready(Ok(()))),
     ] {
-        let mut service = AuthorizeLayer::new(keeper.clone()).layer(Readiness(client));
+        let mut service = AuthorizeLayer::new(token_manager.clone()).layer(Readiness(client));
         let ready = service.poll_ready(&mut Context::from_waker(std::task::Waker::noop()));
         assert_eq!(ready.map_err(|error| error.code()), expected);
     }

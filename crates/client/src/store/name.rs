@@ -15,7 +15,7 @@ impl Name {
     /// of these URLs has its own.
     pub(super) fn token(token: &ResourceToken) -> Self {
         let (issuer, resource) = (token.issuer().as_str(), token.resource());
-        let own = match token.start().filter(|start| !is_resource(resource, start)) {
+        let own = match token.start_url().filter(|start| !is_resource(resource, start)) {
             Some(start) => hash(&[issuer, resource.as_str(), start.url().as_str()]),
             None => hash(&[issuer, resource.as_str()]),
         };

@@ -5,7 +5,7 @@ use portcullis_metadata::{AccessToken, ClientRegistrationResponse, ResourceUri, 
 use super::*;
 use crate::{
     dpop::DpopBinding,
-    testing::{ISSUER, RESOURCE, Scratch},
+    testing::{ISSUER, RESOURCE, ScratchDirectory},
     token::{Parts, Scheme},
 };
 
@@ -51,14 +51,14 @@ fn read(store: &CredentialStore, start: &str) -> Result<Vec<String>, StoreError>
     Ok(tokens.iter().map(|token| token.access_token().secret().to_owned()).collect())
 }
 
-fn both(scratch: &Scratch) -> [CredentialStore; 2] {
-    [CredentialStore::in_memory(), CredentialStore::at(scratch.path())]
+fn both(scratch: &ScratchDirectory) -> [CredentialStore; 2] {
+    [CredentialStore::in_memory(), CredentialStore::in_directory(scratch.path())]
 }
 
 /// I7, H4: a token comes back as it was, its key too, for its own resource and no other URL.
 #[tokio::test]
 async fn a_token_comes_back_as_it_was() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     for store in both(&scratch) {
         assert!(read(&store, RESOURCE).unwrap().is_empty());
         write(&store, &token("first")).await;
@@ -68,12 +68,15 @@ async fn a_token_comes_back_as_it_was() {
         assert_eq!(found.access_token().secret(), "second");
         assert_eq!(found.refresh_token().unwrap().secret(), "refresh \"me\"");
         assert_eq!((found.issuer().as_str(), found.resource().as_str()), (ISSUER, RESOURCE));
-        assert_eq!((found.client_id(), found.is_bound()), (Some("me"), false));
+        assert_eq!((found.client_id(), found.is_dpop_bound()), (Some("me"), false));
         assert_eq!((found.asked().to_string(), found.scopes().unwrap().to_string()), ("a b".into(), "a".into()));
-        assert_eq!((found.obtained(), found.expires()), (UnixTime::from_millis(1_234), Some(UnixTime::from_secs(99))));
+        assert_eq!(
+            (found.obtained_at(), found.expires_at()),
+            (UnixTime::from_millis(1_234), Some(UnixTime::from_secs(99)))
+        );
         assert!(found.authorization_for(&Url::parse(RESOURCE).unwrap()).is_some());
 
-        assert_eq!(found.start().unwrap().url().as_str(), RESOURCE);
+        assert_eq!(found.start_url().unwrap().url().as_str(), RESOURCE);
         assert_eq!(read(&store, &format!("{RESOURCE}/")).unwrap(), ["second"]);
         let below = format!("{RESOURCE}/below");
         for other in [
@@ -94,8 +97,8 @@ async fn a_token_comes_back_as_it_was() {
 /// I7, I8: a token that is bound to a key comes back with the key.
 #[tokio::test]
 async fn a_bound_token_keeps_its_key() {
-    let scratch = Scratch::new();
-    let store = CredentialStore::at(scratch.path());
+    let scratch = ScratchDirectory::new();
+    let store = CredentialStore::in_directory(scratch.path());
     let binding = Arc::new(DpopBinding::generate().unwrap());
     let bound = ResourceToken::from_parts(Parts {
         scheme: Scheme::Dpop(binding.clone()),
@@ -109,13 +112,13 @@ async fn a_bound_token_keeps_its_key() {
     write(&store, &bound).await;
     let found = store.tokens(&StartUrl::parse(RESOURCE).unwrap()).unwrap().remove(0);
     assert_eq!(found.binding().unwrap().key().thumbprint(), binding.key().thumbprint());
-    assert_eq!((found.expires(), found.scopes(), found.client_id()), (None, None, None));
+    assert_eq!((found.expires_at(), found.scopes(), found.client_id()), (None, None, None));
 }
 
 /// H3: registrations are kept for each issuer and redirect, with all that the server answered.
 #[tokio::test]
 async fn registrations_are_kept_apart() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     for store in both(&scratch) {
         let redirect = Url::parse("http://127.0.0.1:1/callback").unwrap();
         let answer = r#"{"client_id":"c","client_secret":"s","client_secret_expires_at":7,"registration_access_token":"r","x":{"y":1}}"#;
@@ -149,7 +152,7 @@ const ROOT: &str = "https://mcp.example.com/";
 #[tokio::test]
 async fn start_urls_below_one_resource_have_their_own_tokens() {
     let (one, other) = ("https://mcp.example.com/one/mcp", "https://mcp.example.com/other/mcp");
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     for store in both(&scratch) {
         write(&store, &obtained_for(Some(one), ISSUER, ROOT, "one")).await;
         assert_eq!((read(&store, one).unwrap(), read(&store, other).unwrap()), (vec!["one".into()], vec![]));
@@ -166,8 +169,8 @@ async fn start_urls_below_one_resource_have_their_own_tokens() {
 /// H4: a token without a start URL, as it was stored before, serves its resource's own URL alone.
 #[tokio::test]
 async fn a_token_of_the_previous_format_serves_its_resource_alone() {
-    let scratch = Scratch::new();
-    let store = CredentialStore::at(scratch.path());
+    let scratch = ScratchDirectory::new();
+    let store = CredentialStore::in_directory(scratch.path());
     write(&store, &obtained_for(None, ISSUER, ROOT, "old")).await;
     let file = files::entry_file(&scratch);
     let written = fs::read_to_string(&file).unwrap();
@@ -183,8 +186,8 @@ async fn a_token_of_the_previous_format_serves_its_resource_alone() {
 /// H4: an entry under another name than its own is no entry: it could be neither locked nor removed.
 #[tokio::test]
 async fn an_entry_is_found_under_its_own_name_alone() {
-    let scratch = Scratch::new();
-    let store = CredentialStore::at(scratch.path());
+    let scratch = ScratchDirectory::new();
+    let store = CredentialStore::in_directory(scratch.path());
     write(&store, &token("hush")).await;
     let file = files::entry_file(&scratch);
     let name = file.file_name().unwrap().to_str().unwrap().replace(".json", "0.json");
@@ -201,9 +204,12 @@ async fn an_entry_is_found_under_its_own_name_alone() {
 /// I7: of two handles on one entry, one has the lock; the other gets it when the first lets go, or is told.
 #[tokio::test(start_paused = true)]
 async fn one_holds_an_entry_at_a_time() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let memory = CredentialStore::in_memory();
-    let pairs = [(CredentialStore::at(scratch.path()), CredentialStore::at(scratch.path())), (memory.clone(), memory)];
+    let pairs = [
+        (CredentialStore::in_directory(scratch.path()), CredentialStore::in_directory(scratch.path())),
+        (memory.clone(), memory),
+    ];
     for (first, second) in pairs {
         let held = first.lock_token(&token("held")).await.unwrap();
         // Others are not in the way.
@@ -221,12 +227,12 @@ async fn one_holds_an_entry_at_a_time() {
 /// I7: who waits for another process's sign-in waits for as long as a person has.
 #[tokio::test(start_paused = true)]
 async fn a_sign_in_is_waited_for() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     for store in both(&scratch) {
         let start = StartUrl::parse(RESOURCE).unwrap();
         let held = store.lock_sign_in(&start).await.unwrap();
         let waiting = tokio::spawn(async move { store.lock_sign_in(&start).await.is_ok() });
-        tokio::time::sleep(crate::LoopbackRedirect::LIMIT).await;
+        tokio::time::sleep(crate::LoopbackRedirect::TIMEOUT).await;
         drop(held);
         assert!(waiting.await.unwrap());
     }
@@ -239,14 +245,14 @@ const WRITER: &str = "PORTCULLIS_TEST_STORE_WRITER";
 #[tokio::test]
 async fn a_killed_writer_leaves_a_whole_entry() {
     if let Some(directory) = std::env::var_os(WRITER) {
-        let store = CredentialStore::at(directory);
+        let store = CredentialStore::in_directory(directory);
         // Not without end, should nobody be left to kill it.
         for number in 0..10_000 {
             write(&store, &token(&format!("{number}-{}", "x".repeat(100_000)))).await;
         }
     }
-    let scratch = Scratch::new();
-    let store = CredentialStore::at(scratch.path());
+    let scratch = ScratchDirectory::new();
+    let store = CredentialStore::in_directory(scratch.path());
     for _ in 0..8 {
         let mut writer = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "store::tests::a_killed_writer_leaves_a_whole_entry", "--nocapture"])
@@ -302,13 +308,13 @@ fn the_environment_names_the_directory() {
 /// J3: nothing of an entry shows in Debug, and too large a token is not written.
 #[tokio::test]
 async fn secrets_stay_inside() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     for (store, told) in both(&scratch).into_iter().zip(["entries: 1", "Directory"]) {
         write(&store, &token("hush")).await;
         let shown = format!("{store:?}");
         assert!(!shown.contains("hush") && shown.contains(told), "{shown}");
     }
-    let store = CredentialStore::at(scratch.path());
+    let store = CredentialStore::in_directory(scratch.path());
     let large = token(&"x".repeat(300 * 1024));
     let entry = store.lock_token(&large).await.unwrap();
     assert_eq!(entry.write(&large), Err(StoreError::TooLarge));

@@ -267,7 +267,7 @@ async fn broken(world: &World, token: String) -> Vec<String> {
     let steps = &report.steps[report.steps.len() - 2..];
     let problems = steps.iter().flat_map(|step| &step.findings).filter(|finding| finding.verdict == Verdict::Problem);
     let mut told: Vec<_> = problems.map(|finding| finding.rule.id.to_owned()).collect();
-    told.push(steps[1].answered.as_ref().map(|answered| answered.status.to_string()).unwrap_or_default());
+    told.push(steps[1].response.as_ref().map(|answered| answered.status.to_string()).unwrap_or_default());
     told
 }
 

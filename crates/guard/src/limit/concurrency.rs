@@ -62,6 +62,8 @@ enum CountsAs {
 impl ConcurrencyLimiter {
     /// How many requests of one principal are in progress at once by default.
     pub const DEFAULT_REQUESTS: usize = 100;
+    /// How many event streams of one principal are open at once by default.
+    pub const DEFAULT_STREAMS: usize = 100;
 
     /// A limiter that lets each principal have this many requests in progress, and this many event streams open.
     pub fn new(max_requests: usize, max_streams: usize) -> Arc<Self> {

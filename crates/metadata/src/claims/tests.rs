@@ -119,18 +119,6 @@ fn scopes_come_from_scope_or_scp() {
     assert_eq!(scopes(json!({"scope": "a", "scp": ["admin"]})).unwrap(), "a");
 }
 
-/// C8: `scope_str` returns the string of `scope` or, if it is missing, of `scp`.
-#[test]
-fn the_payload_and_the_scope_string_are_returned() {
-    for payload in [r#"{"sub":"alice","scope":"b a"}"#, r#" {"sub":"alice","scp":"b a"}"#] {
-        let claims = UnverifiedClaims::parse(payload.as_bytes()).unwrap();
-        assert_eq!((claims.payload(), claims.scope_str()), (payload.as_bytes(), Some("b a")));
-    }
-    for payload in ["{}", r#"{"scope":["a"]}"#, r#"{"scope":["a"],"scp":"b"}"#, r#"{"scope":7}"#] {
-        assert_eq!(UnverifiedClaims::parse(payload.as_bytes()).unwrap().scope_str(), None, "{payload}");
-    }
-}
-
 /// C8: an entry of an array is a single name.
 #[test]
 fn malformed_scopes_are_rejected() {

@@ -1,6 +1,5 @@
 //! [`UnverifiedClaims`]: claims borrowed from a payload whose signature may not be verified.
 
-mod fast_path;
 mod json_parser;
 mod parsed;
 
@@ -14,7 +13,6 @@ use parsed::{ClaimValue, ParsedClaims};
 /// have written the payload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnverifiedClaims<'p> {
-    payload: &'p [u8],
     parsed: ParsedClaims<'p>,
 }
 
@@ -26,13 +24,9 @@ impl<'p> UnverifiedClaims<'p> {
     /// type or is not a valid date.
     pub fn parse(payload: &'p [u8]) -> Result<Self, ClaimsError> {
         let json = str::from_utf8(payload).map_err(|_| ClaimsError::NotAnObject)?;
-        // The claims are parsed in place to avoid moving a large struct.
-        let mut claims = Self { payload, parsed: ParsedClaims::default() };
-        if fast_path::parse_into(&mut claims.parsed, json).is_none() {
-            claims.parsed = json_parser::parse(json)?;
-        }
-        claims.parsed.check_types()?;
-        Ok(claims)
+        let parsed = json_parser::parse(json)?;
+        parsed.check_types()?;
+        Ok(Self { parsed })
     }
 
     /// Returns the issuer.
@@ -93,18 +87,7 @@ impl<'p> UnverifiedClaims<'p> {
 
     /// Returns whether the payload has a claim with this name that has no method here.
     pub fn contains_unknown_claim(&self, name: &str) -> bool {
-        self.parsed.others.iter().any(|other| other == name)
-    }
-
-    /// Returns the payload from which the claims were parsed. Strings without escapes borrow from it.
-    pub fn payload(&self) -> &'p [u8] {
-        self.payload
-    }
-
-    /// Returns the string value of `scope` or, if it is missing, of `scp`. Returns `None` if the claim is an array or both
-    /// are missing.
-    pub fn scope_str(&self) -> Option<&str> {
-        self.scope_claim().1.as_str()
+        self.parsed.others.contains(name)
     }
 
     /// Returns the granted scopes, parsed like [`AccessTokenClaims::scope`](crate::AccessTokenClaims::scope).

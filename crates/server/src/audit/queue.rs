@@ -9,10 +9,12 @@ use std::{
     },
 };
 
+use portcullis_guard::Decision;
+
 use super::{
-    record::DecisionRecord,
+    key::{Effect, UsageKey},
+    record,
     usage::{Counts, Usage},
-    who::Who,
 };
 
 thread_local! {
@@ -31,8 +33,6 @@ pub(super) struct Queue {
 /// The records of one thread.
 struct Slot {
     batch: Batch,
-    /// Whom the record at hand is about, put together once for the record and for the counters.
-    who: Who,
     usage: Usage,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Batch {
 impl Queue {
     /// With room for so many bytes and so many rows of usage in all.
     pub(super) fn new(slots: usize, bytes: usize, usage_rows: usize) -> Self {
-        let slot = |_| Mutex::new(Slot { batch: Batch::default(), who: Who::default(), usage: Usage::new(usage_rows) });
+        let slot = |_| Mutex::new(Slot { batch: Batch::default(), usage: Usage::new(usage_rows) });
         Self { slots: (0..slots).map(slot).collect(), room: bytes / slots, usage_rows }
     }
 
@@ -63,12 +63,11 @@ impl Queue {
     }
 
     /// Takes a decision in, or counts it as lost, and counts the use in any case.
-    pub(super) fn put_decision(&self, decision: &DecisionRecord<'_>) {
+    pub(super) fn put_decision(&self, decision: &Decision<'_>) {
+        let key = UsageKey::of(decision);
         let mut slot = self.own_slot();
-        let Slot { batch, who, usage } = &mut *slot;
-        decision.tell_who(who);
-        usage.count(who.members(), who.hash(), Counts::one(decision.outcome()));
-        batch.put(self.room, |out| decision.write(who, out));
+        slot.usage.count(&key, Counts::one(Effect::of(decision.code)));
+        slot.batch.put(self.room, |out| record::decision(out, decision, &key));
     }
 
     /// How many rows of usage are kept at most.

@@ -1,43 +1,43 @@
-//! How much each principal used each resource and tool.
+//! Counts of the requests per principal, resource and tool.
+
+use std::hash::{BuildHasher as _, RandomState};
 
 use hashbrown::HashTable;
+use serde::Serialize;
 
-/// What was used, by whom: rows up to a limit, and one row for everything beyond.
+use super::key::{Effect, UsageKey};
+
+/// The table of counts: rows up to a limit, and one row for everything beyond.
 pub(super) struct Usage {
     rows: HashTable<Row>,
     other: Counts,
     max_rows: usize,
+    /// Randomly keyed, so that clients cannot choose tool names that collide.
+    hasher: RandomState,
 }
 
 struct Row {
-    /// The JSON members that say who used what.
-    who: Box<[u8]>,
-    hash: u64,
+    key: UsageKey<'static>,
     counts: Counts,
 }
 
-/// What one row counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The counts of one row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Counts {
-    /// All requests, whatever became of them.
+    /// All requests.
+    #[serde(rename = "usage.requests")]
     pub(super) requests: u64,
-    /// Those of them that were refused.
+    /// Requests that were refused.
+    #[serde(rename = "usage.denied")]
     pub(super) denied: u64,
-    /// Those that got no proper answer: no upstream, or no client any more.
+    /// Requests that failed: the upstream, the client or the server was gone.
+    #[serde(rename = "usage.failed")]
     pub(super) failed: u64,
 }
 
-/// What became of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
-    Allow,
-    Deny,
-    Fail,
-}
-
 impl Counts {
-    pub(super) fn one(outcome: Outcome) -> Self {
-        Self { requests: 1, denied: u64::from(outcome == Outcome::Deny), failed: u64::from(outcome == Outcome::Fail) }
+    pub(super) fn one(effect: Effect) -> Self {
+        Self { requests: 1, denied: u64::from(effect == Effect::Deny), failed: u64::from(effect == Effect::Fail) }
     }
 
     fn add(&mut self, more: Self) {
@@ -49,15 +49,17 @@ impl Counts {
 
 impl Usage {
     pub(super) fn new(max_rows: usize) -> Self {
-        Self { rows: HashTable::new(), other: Counts::default(), max_rows }
+        Self { rows: HashTable::new(), other: Counts::default(), max_rows, hasher: RandomState::new() }
     }
 
-    /// Counts. A row that exists already costs no allocation. The hash is always the same of one who.
-    pub(super) fn count(&mut self, who: &[u8], hash: u64, counts: Counts) {
-        if let Some(row) = self.rows.find_mut(hash, |row| *row.who == *who) {
+    /// Adds to the counts of a row. Only a new row allocates.
+    pub(super) fn count(&mut self, key: &UsageKey<'_>, counts: Counts) {
+        let hash = self.hasher.hash_one(key);
+        if let Some(row) = self.rows.find_mut(hash, |row| row.key == *key) {
             row.counts.add(counts);
         } else if self.rows.len() < self.max_rows {
-            self.rows.insert_unique(hash, Row { who: who.into(), hash, counts }, |row| row.hash);
+            let row = Row { key: key.clone().into_owned(), counts };
+            self.rows.insert_unique(hash, row, |row| self.hasher.hash_one(&row.key));
         } else {
             self.other.add(counts);
         }
@@ -66,15 +68,15 @@ impl Usage {
     /// Moves everything into another table.
     pub(super) fn drain_into(&mut self, into: &mut Self) {
         for row in self.rows.drain() {
-            into.count(&row.who, row.hash, row.counts);
+            into.count(&row.key, row.counts);
         }
         into.other.add(std::mem::take(&mut self.other));
     }
 
-    /// The rows, in no order, and the row of everything that found none.
-    pub(super) fn rows(&self) -> impl Iterator<Item = (Option<&[u8]>, Counts)> {
+    /// The rows in no order. The row without a key counts what has no row of its own.
+    pub(super) fn rows(&self) -> impl Iterator<Item = (Option<&UsageKey<'static>>, Counts)> {
         let other = (self.other.requests > 0).then_some((None, self.other));
-        self.rows.iter().map(|row| (Some(&*row.who), row.counts)).chain(other)
+        self.rows.iter().map(|row| (Some(&row.key), row.counts)).chain(other)
     }
 }
 
@@ -82,16 +84,19 @@ impl Usage {
 mod tests {
     use super::*;
 
-    /// J4: the table is bounded, rows are told apart by whom they are about, whatever its hash, and nothing that is
-    /// used goes uncounted.
+    fn key(tool: &str) -> UsageKey<'_> {
+        UsageKey::new("https://mcp.example.com/mcp", None, Some(tool))
+    }
+
+    /// J4: the table is bounded, each key has its own row, and no request is left uncounted.
     #[test]
-    fn what_finds_no_row_is_counted_together() {
+    fn keys_without_a_row_are_counted_together() {
         let mut usage = Usage::new(2);
-        for who in ["a", "b", "c", "a", "d"] {
-            usage.count(who.as_bytes(), 7, Counts::one(Outcome::Allow));
+        for tool in ["a", "b", "c", "a", "d"] {
+            usage.count(&key(tool), Counts::one(Effect::Allow));
         }
-        usage.count(b"a", 7, Counts::one(Outcome::Deny));
-        usage.count(b"e", 7, Counts::one(Outcome::Fail));
+        usage.count(&key("a"), Counts::one(Effect::Deny));
+        usage.count(&key("e"), Counts::one(Effect::Fail));
         let mut collected = Usage::new(1);
         usage.drain_into(&mut collected);
         let requests: u64 = collected.rows().map(|(_, counts)| counts.requests).sum();

@@ -125,8 +125,8 @@ impl<S: Sink> Writer<S> {
         let now = self.shared.clock.now();
         let mut usage = Usage::new(self.shared.queue.usage_rows());
         self.shared.queue.collect_usage(&mut usage);
-        for (who, counts) in usage.rows() {
-            record::usage(&mut self.batch.lines, self.usage_from, now, who, counts);
+        for (key, counts) in usage.rows() {
+            record::usage(&mut self.batch.lines, self.usage_from, now, key, counts);
         }
         self.usage_from = now;
         self.usage_due = self.shared.clock.monotonic() + self.usage_interval;

@@ -2,7 +2,8 @@
 
 use anyhow::Context as _;
 use owo_colors::{OwoColorize as _, Stream};
-use portcullis_client::{CredentialStore, McpClient, McpSettings, StartUrl};
+use portcullis_bridge::{McpClient, McpSettings};
+use portcullis_client::{CredentialStore, StartUrl};
 use portcullis_mcp::Revision;
 use serde_json::Value;
 
@@ -27,15 +28,15 @@ fn object(text: &str) -> anyhow::Result<Value> {
 
 async fn call(arguments: &cli::Call, start: StartUrl, params: Option<Value>) -> anyhow::Result<()> {
     let store = login_of(arguments, &start)?.unwrap_or_else(CredentialStore::in_memory);
-    let SignIn { keeper, fetch } = sign_in::prepare(&arguments.sign_in, start, store).await?;
+    let SignIn { token_manager, fetch } = sign_in::prepare(&arguments.sign_in, start, store).await?;
 
     let mut settings = McpSettings::default();
     if arguments.modern {
         settings.revision = Revision::V2026_07_28;
     }
-    let client = McpClient::with_keeper(keeper, fetch, settings);
+    let client = McpClient::with_token_manager(token_manager, fetch, settings);
     client.initialize().await?;
-    let answer = client.call_observed(&arguments.method, params, &mut show).await;
+    let answer = client.call_with_observer(&arguments.method, params, &mut show).await;
     if !arguments.modern
         && let Err(error) = client.delete().await
     {

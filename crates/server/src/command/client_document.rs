@@ -1,7 +1,7 @@
 //! `portcullis client-document URL`: the document behind `--client-metadata-url`.
 
 use anyhow::Context as _;
-use portcullis_client::{AuthorizerSettings, LoopbackRedirect, client_document};
+use portcullis_client::{AuthorizerSettings, LoopbackRedirect, client_id_metadata_document};
 use portcullis_metadata::ClientIdUrl;
 use serde_json::Value;
 use url::Url;
@@ -9,7 +9,7 @@ use url::Url;
 pub(crate) fn run(url: &str) -> anyhow::Result<()> {
     let url = ClientIdUrl::parse(url).with_context(|| format!("{url:?} cannot be a client identifier"))?;
     let redirect_uri = Url::parse(LoopbackRedirect::ANY_PORT)?;
-    let document = client_document(url, &AuthorizerSettings::default().client_name, [&redirect_uri]);
+    let document = client_id_metadata_document(url, &AuthorizerSettings::default().client_name, [&redirect_uri]);
     let document: Value = serde_json::from_slice(&document.to_json())?;
     super::print_json(&document)
 }

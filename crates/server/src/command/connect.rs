@@ -10,9 +10,10 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
+use portcullis_bridge::{Bridge, BridgeSettings, BridgeTransport};
 use portcullis_client::{
-    AuthorizationRequest, Authorizer, AutoConsent, Bridge, BridgeSettings, BridgeTransport, CredentialStore,
-    Interaction, InteractionError, LoopbackRedirect, RedirectParameters, StartUrl, TokenKeeper,
+    AuthorizationRequest, Authorizer, AutoConsent, CredentialStore, Interaction, InteractionError, LoopbackRedirect,
+    RedirectParameters, StartUrl, TokenManager,
 };
 use portcullis_discovery::{BoxFuture, FetchSettings, HttpFetch};
 use portcullis_metadata::SystemClock;
@@ -42,7 +43,7 @@ async fn connect(
 ) -> anyhow::Result<()> {
     let ca_file = arguments.sign_in.ca_file.clone();
     let fetch = Arc::new(HttpFetch::new(FetchSettings { ca_file, ..FetchSettings::default() })?);
-    let keeper = Arc::new(keeper(arguments, start, &fetch, &settings)?);
+    let token_manager = Arc::new(token_manager(arguments, start, &fetch, &settings)?);
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let stop = async {
         tokio::select! {
@@ -50,7 +51,7 @@ async fn connect(
             _ = terminate.recv() => {}
         }
     };
-    let bridge = Bridge::new(keeper, fetch, settings);
+    let bridge = Bridge::new(token_manager, fetch, settings);
     bridge.run(streams.input, streams.output, stop).await.context("standard input and output")
 }
 
@@ -77,7 +78,7 @@ fn settings(arguments: &cli::Connect) -> anyhow::Result<BridgeSettings> {
 fn header_of(text: &str, variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<(HeaderName, HeaderValue)> {
     let Some((name, value)) = text.split_once(':') else { bail!("--header is not of the form `Name: value`") };
     let name: HeaderName = name.trim().parse().ok().context("--header has a name that no header can have")?;
-    if !BridgeSettings::is_free_header(&name) {
+    if !BridgeSettings::is_custom_header(&name) {
         bail!("--header {name}: this header is the transport's own");
     }
     let value = expanded(value.trim(), variable).with_context(|| format!("--header {name}"))?;
@@ -102,17 +103,17 @@ fn expanded(text: &str, variable: impl Fn(&str) -> Option<String>) -> anyhow::Re
     Ok(whole)
 }
 
-fn keeper(
+fn token_manager(
     arguments: &cli::Connect,
     start: StartUrl,
     fetch: &Arc<HttpFetch>,
     settings: &BridgeSettings,
-) -> anyhow::Result<TokenKeeper> {
+) -> anyhow::Result<TokenManager> {
     if settings.headers.contains_key(header::AUTHORIZATION) {
-        return Ok(TokenKeeper::without(start));
+        return Ok(TokenManager::unauthenticated(start));
     }
     if let Some(token) = sign_in::token_of_the_environment()? {
-        return Ok(TokenKeeper::given(start, token));
+        return Ok(TokenManager::with_access_token(start, token));
     }
     let sign_in = &arguments.sign_in;
     let store = match sign_in.store.is_some() || CredentialStore::user_directory().is_some() {
@@ -126,7 +127,7 @@ fn keeper(
     };
     let settings = sign_in::settings(sign_in, store)?;
     let authorizer = Authorizer::new(Arc::clone(fetch) as _, interaction, Arc::new(SystemClock::new()), settings);
-    Ok(TokenKeeper::new(start, Arc::new(authorizer)))
+    Ok(TokenManager::new(start, Arc::new(authorizer)))
 }
 
 /// A person with a browser. The port that it comes back to is taken for as long as a sign-in lasts, since many instances

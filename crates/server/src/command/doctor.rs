@@ -9,7 +9,7 @@ use std::{
 use anyhow::Context as _;
 use owo_colors::{OwoColorize as _, Stream};
 use portcullis_discovery::{FetchSettings, HttpFetch};
-use portcullis_doctor::{Answered, Doctor, Finding, Report, Step, Verdict};
+use portcullis_doctor::{Doctor, Finding, Report, ResponseSummary, Step, Verdict};
 use portcullis_metadata::{AccessToken, SystemClock};
 use url::Url;
 use zeroize::Zeroizing;
@@ -32,7 +32,8 @@ pub(crate) fn run(arguments: &cli::Doctor) -> ExitCode {
 /// `portcullis explain-token URL`: the same walk, of which only what breaks it and the token's steps are shown.
 pub(crate) fn explain_token(arguments: &cli::Examination) -> ExitCode {
     exit_code(
-        read_token().and_then(|token| examine(arguments, Some(token), |step| step.of_token || step.has_problem())),
+        read_token()
+            .and_then(|token| examine(arguments, Some(token), |step| step.is_about_token || step.has_problem())),
     )
 }
 
@@ -90,19 +91,19 @@ fn examine(
 
 fn print_step(step: &Step) -> io::Result<()> {
     super::print(step.title.if_supports_color(Stream::Stdout, |text| text.bold()))?;
-    if let Some(asked) = &step.asked {
-        let exchange = format!("  {} {} -> {}", asked.method, asked.url, answer(step.answered.as_ref()));
+    if let Some(asked) = &step.request {
+        let exchange = format!("  {} {} -> {}", asked.method, asked.url, answer(step.response.as_ref()));
         super::print(exchange.if_supports_color(Stream::Stdout, |text| text.dimmed()))?;
-    } else if step.answered.is_some() {
-        super::print(format_args!("  {}", answer(step.answered.as_ref())))?;
+    } else if step.response.is_some() {
+        super::print(format_args!("  {}", answer(step.response.as_ref())))?;
     }
     step.findings.iter().try_for_each(print_finding)
 }
 
-fn answer(answered: Option<&Answered>) -> String {
+fn answer(answered: Option<&ResponseSummary>) -> String {
     match answered {
-        Some(Answered { status, content_type: Some(content_type) }) => format!("{status} {content_type}"),
-        Some(Answered { status, content_type: None }) => status.to_string(),
+        Some(ResponseSummary { status, content_type: Some(content_type) }) => format!("{status} {content_type}"),
+        Some(ResponseSummary { status, content_type: None }) => status.to_string(),
         None => "no answer".to_owned(),
     }
 }

@@ -1,7 +1,7 @@
 //! `portcullis login`, `logout` and `token`: a person's tokens for protected resources.
 
 use anyhow::bail;
-use portcullis_client::{ResourceToken, SignedOut, StartUrl};
+use portcullis_client::{ResourceToken, SignOut, StartUrl};
 use portcullis_metadata::{Clock as _, EscapedText, SystemClock};
 
 use super::sign_in::{self, SignIn, TOKEN_VARIABLE};
@@ -13,8 +13,8 @@ pub(crate) fn login(arguments: &cli::SignIn) -> anyhow::Result<()> {
         bail!("{TOKEN_VARIABLE} is set, which takes the place of a login; unset it");
     }
     super::control_runtime()?.block_on(async {
-        let SignIn { keeper, .. } = prepare(arguments).await?;
-        let token = keeper.sign_in().await?;
+        let SignIn { token_manager, .. } = prepare(arguments).await?;
+        let token = token_manager.sign_in().await?;
         super::tell(format_args!("signed in to {}\n{}", token.resource().as_str(), granted(&token)));
         Ok(())
     })
@@ -23,14 +23,14 @@ pub(crate) fn login(arguments: &cli::SignIn) -> anyhow::Result<()> {
 /// Forgets a token, and has it revoked where that is possible.
 pub(crate) fn logout(arguments: &cli::SignIn) -> anyhow::Result<()> {
     super::control_runtime()?.block_on(async {
-        let SignIn { keeper, .. } = prepare(arguments).await?;
-        super::tell(match keeper.sign_out().await? {
-            SignedOut::WasNot => "there was no token",
-            SignedOut::Revoked => "signed out; the authorization server revoked the token",
-            SignedOut::RefreshTokenRevoked => {
+        let SignIn { token_manager, .. } = prepare(arguments).await?;
+        super::tell(match token_manager.sign_out().await? {
+            SignOut::NotSignedIn => "there was no token",
+            SignOut::Revoked => "signed out; the authorization server revoked the token",
+            SignOut::RefreshTokenRevoked => {
                 "signed out; the authorization server revoked the refresh token, and no access tokens, so that the one there is lives until its end"
             }
-            SignedOut::Forgotten => {
+            SignOut::ForgottenLocally => {
                 "signed out here; the authorization server revokes no tokens, so that it lives until its end"
             }
         });
@@ -44,12 +44,12 @@ pub(crate) fn token(arguments: &cli::SignIn) -> anyhow::Result<()> {
         return Ok(super::print(token.secret())?);
     }
     super::control_runtime()?.block_on(async {
-        let SignIn { keeper, .. } = prepare(arguments).await?;
+        let SignIn { token_manager, .. } = prepare(arguments).await?;
         let url = &arguments.url;
-        let Some(token) = keeper.token().await? else {
+        let Some(token) = token_manager.token().await? else {
             bail!("there is no token for {url} that can be used without a person; run `portcullis login {url}`");
         };
-        if token.is_bound() {
+        if token.is_dpop_bound() {
             bail!("the token for {url} is bound to a key (DPoP): it is of no use without it; call through `portcullis call`");
         }
         Ok(super::print(token.access_token().secret())?)
@@ -63,7 +63,7 @@ async fn prepare(arguments: &cli::SignIn) -> anyhow::Result<SignIn> {
 /// Who granted what.
 fn granted(token: &ResourceToken) -> String {
     let scopes = token.scopes().map(|scopes| scopes.iter().collect::<Vec<_>>().join(" "));
-    let life = match token.expires() {
+    let life = match token.expires_at() {
         Some(expires) => format!("{} s", expires.saturating_duration_since(SystemClock::new().now()).as_secs()),
         None => "a time that it does not tell".to_owned(),
     };

@@ -8,9 +8,9 @@ use std::{
 
 use anyhow::Context as _;
 use portcullis_client::{
-    AuthorizationRequest, Authorizer, AuthorizerSettings, AutoConsent, ClientAuthentication, ClientDetails,
+    AuthorizationRequest, Authorizer, AuthorizerSettings, AutoConsent, ClientAuthentication, ClientInformation,
     CredentialStore, Interaction, InteractionError, LoopbackRedirect, RedirectError, RedirectParameters, StartUrl,
-    TokenKeeper,
+    TokenManager,
 };
 use portcullis_discovery::{BoxFuture, FetchSettings, HttpFetch};
 use portcullis_metadata::{AccessToken, ClientIdUrl, Issuer, ResourceUri, Scopes, Secret, SystemClock};
@@ -24,14 +24,16 @@ pub(crate) const TOKEN_VARIABLE: &str = "PORTCULLIS_TOKEN";
 
 /// What a command needs to send authorized requests.
 pub(crate) struct SignIn {
-    pub(crate) keeper: Arc<TokenKeeper>,
+    pub(crate) token_manager: Arc<TokenManager>,
     pub(crate) fetch: Arc<HttpFetch>,
 }
 
 /// The store of this user, or the one that was named.
 pub(crate) fn store(arguments: &cli::SignIn) -> anyhow::Result<CredentialStore> {
     let directory = arguments.store.clone().or_else(CredentialStore::user_directory);
-    directory.map(CredentialStore::at).context("no directory for credentials: HOME is not set; name one with --store")
+    directory
+        .map(CredentialStore::in_directory)
+        .context("no directory for credentials: HOME is not set; name one with --store")
 }
 
 /// Prepares a sign-in; nothing is sent and nobody asked yet. `PORTCULLIS_TOKEN` takes the place of all of it.
@@ -43,12 +45,12 @@ pub(crate) async fn prepare(
     let fetch =
         Arc::new(HttpFetch::new(FetchSettings { ca_file: arguments.ca_file.clone(), ..FetchSettings::default() })?);
     if let Some(token) = token_of_the_environment()? {
-        return Ok(SignIn { keeper: Arc::new(TokenKeeper::given(start, token)), fetch });
+        return Ok(SignIn { token_manager: Arc::new(TokenManager::with_access_token(start, token)), fetch });
     }
     let interaction = interaction(arguments, &start, &fetch).await?;
     let settings = settings(arguments, store)?;
     let authorizer = Authorizer::new(Arc::clone(&fetch) as _, interaction, Arc::new(SystemClock::new()), settings);
-    Ok(SignIn { keeper: Arc::new(TokenKeeper::new(start, Arc::new(authorizer))), fetch })
+    Ok(SignIn { token_manager: Arc::new(TokenManager::new(start, Arc::new(authorizer))), fetch })
 }
 
 /// The token that takes the place of a flow, where there is one.
@@ -80,7 +82,7 @@ pub(super) fn settings(arguments: &cli::SignIn, store: CredentialStore) -> anyho
     }
     if let Some(url) = &arguments.client_metadata_url {
         let url = ClientIdUrl::parse(url).with_context(|| format!("--client-metadata-url {url:?}"))?;
-        settings.client_document = Some(url);
+        settings.client_id_url = Some(url);
     }
     if let Some(client_id) = &arguments.client_id {
         let authentication = match &arguments.client_secret_file {
@@ -89,7 +91,7 @@ pub(super) fn settings(arguments: &cli::SignIn, store: CredentialStore) -> anyho
             }
             None => ClientAuthentication::None,
         };
-        settings.client = Some(ClientDetails { client_id: client_id.clone(), authentication });
+        settings.client = Some(ClientInformation { client_id: client_id.clone(), authentication });
     }
     Ok(settings)
 }
@@ -108,7 +110,7 @@ async fn interaction(
         None => LoopbackRedirect::bind_for(start, open).await?,
     };
     if arguments.no_browser && io::stdin().is_terminal() {
-        redirect = redirect.or_pasted(|wrong| Box::pin(pasted(wrong)));
+        redirect = redirect.with_pasted_input(|wrong| Box::pin(pasted(wrong)));
     }
     Ok(Arc::new(Person(redirect)))
 }
@@ -128,10 +130,10 @@ impl Interaction for Person {
         self.0.authorize(request)
     }
 
-    fn client_details<'a>(
+    fn client_information<'a>(
         &'a self,
         issuer: &'a Issuer,
-    ) -> BoxFuture<'a, Result<Option<ClientDetails>, InteractionError>> {
+    ) -> BoxFuture<'a, Result<Option<ClientInformation>, InteractionError>> {
         Box::pin(async move {
             if !io::stdin().is_terminal() {
                 return Ok(None);
@@ -168,7 +170,7 @@ fn is_yes(answer: &str) -> bool {
 }
 
 /// Nothing when the person gives no name, or goes away.
-fn ask_for_client() -> Option<ClientDetails> {
+fn ask_for_client() -> Option<ClientInformation> {
     super::tell("client id:");
     let mut client_id = String::new();
     io::stdin().lock().read_line(&mut client_id).ok()?;
@@ -182,7 +184,7 @@ fn ask_for_client() -> Option<ClientDetails> {
         true => ClientAuthentication::None,
         false => ClientAuthentication::Secret(secret),
     };
-    Some(ClientDetails { client_id, authentication })
+    Some(ClientInformation { client_id, authentication })
 }
 
 /// The address that the person pastes.

@@ -28,8 +28,6 @@ use super::{
     activity::{Activity, CountedAnswer, RestLimits},
     linger::{Linger, Unread},
     request_body::{BodyTimes, RequestBody},
-    turn,
-    wakeups::Wakeups,
 };
 
 /// What answers the requests of a connection.
@@ -109,19 +107,17 @@ pub(super) async fn serve<S, A>(
     let unread = Unread::default();
     let io = TokioIo::new(Linger::new(stream, unread.clone()));
 
-    let wakeups = Wakeups::new();
-
     let service = service_fn({
-        let (activity, wakeups) = (Arc::clone(&activity), wakeups.clone());
+        let activity = Arc::clone(&activity);
         move |request: Request<Incoming>| {
             let Some(in_flight) = activity.begin() else { return CountedAnswer::never() };
-            let (unread, wakeups) = if request.version() < Version::HTTP_2 {
-                (Some(unread.clone()), Some(wakeups.clone()))
+            let unread = if request.version() < Version::HTTP_2 {
+                Some(unread.clone())
             } else {
                 unread.ignore();
-                (None, None)
+                None
             };
-            let request = request.map(|body| RequestBody::new(body, unread, limits.body).ending_quietly(wakeups));
+            let request = request.map(|body| RequestBody::new(body, unread, limits.body));
             let answer = answer.answer(request, peer);
             CountedAnswer::new(answer, in_flight)
         }
@@ -137,7 +133,7 @@ pub(super) async fn serve<S, A>(
     let mut woken: Option<Waker> = None;
     loop {
         let event = poll_fn(|cx| {
-            if let Poll::Ready(result) = turn::take(|| wakeups.poll(cx, |cx| connection.as_mut().poll(cx))) {
+            if let Poll::Ready(result) = connection.as_mut().poll(cx) {
                 return Poll::Ready(Event::Ended(result));
             }
             // Once they wake this task, it costs less to see whether they have than to poll them in each turn.
@@ -195,11 +191,7 @@ enum Event<R> {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        pin::Pin,
-        sync::atomic::{AtomicUsize, Ordering},
-        task::{Context, Wake},
-    };
+    use std::pin::Pin;
 
     use http_body_util::{BodyExt as _, Full};
     use tokio::{
@@ -277,41 +269,6 @@ mod tests {
         let started = Instant::now();
         served.client.read_to_end(&mut Vec::new()).await.unwrap();
         started.elapsed()
-    }
-
-    /// How often a task is woken.
-    #[derive(Default)]
-    struct Woken(AtomicUsize);
-
-    impl Wake for Woken {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
-
-    /// A request is taken up in one turn, its body included: nothing in it wakes the connection again. hyper's channel for
-    /// bodies would.
-    #[tokio::test]
-    async fn a_request_takes_one_turn() {
-        let (mut client, server) = duplex(64 << 10);
-        client.write_all(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody").await.unwrap();
-        let (permits, woken) = (Arc::new(Semaphore::new(0)), Arc::new(Woken::default()));
-        let (_kept, watched) = watch::channel(false);
-        let protocol = protocol(LIMITS);
-        let peer = SocketAddr::from(([127, 0, 0, 1], 1));
-        let mut serving =
-            pin!(serve(server, peer, &protocol, LIMITS, Slow(Arc::clone(&permits)), Activity::new(), watched));
-        let waker = Waker::from(Arc::clone(&woken));
-        let mut cx = Context::from_waker(&waker);
-
-        assert!(serving.as_mut().poll(&mut cx).is_pending());
-        assert_eq!(woken.0.load(Ordering::SeqCst), 0);
-        permits.add_permits(1);
-        assert_eq!(woken.0.load(Ordering::SeqCst), 1);
-        assert!(serving.as_mut().poll(&mut cx).is_pending());
-        let mut answer = vec![0; 4096];
-        let length = client.read(&mut answer).await.unwrap();
-        assert!(answer[..length].ends_with(b"done"));
     }
 
     /// F4: a connection that stays silent, or does not finish a head, is closed.

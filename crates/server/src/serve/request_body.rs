@@ -12,7 +12,7 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::{linger::Unread, wakeups::Wakeups};
+use super::linger::Unread;
 
 /// How long a body may take.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,6 @@ pin_project! {
         #[pin]
         body: B,
         unread: Option<Unread>,
-        wakeups: Option<Wakeups>,
         times: BodyTimes,
         pause: Option<Pin<Box<Sleep>>>,
         deadline: Option<Instant>,
@@ -42,13 +41,7 @@ impl<B: Body> RequestBody<B> {
         if let Some(unread) = &unread {
             unread.set(!body.is_end_stream());
         }
-        Self { body, unread, wakeups: None, times, pause: None, deadline: None }
-    }
-
-    /// Lets the end of the body not wake its connection, which polls it and whose wake-ups these are: nothing else can
-    /// be under way on it. For HTTP/1.1 alone.
-    pub(super) fn ending_quietly(self, wakeups: Option<Wakeups>) -> Self {
-        Self { wakeups, ..self }
+        Self { body, unread, times, pause: None, deadline: None }
     }
 }
 
@@ -61,7 +54,6 @@ where
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         let mut this = self.project();
-        let before = this.wakeups.as_ref().map_or(0, Wakeups::count);
         let Poll::Ready(frame) = this.body.as_mut().poll_frame(cx) else {
             // The timer is made only for bodies that pause at all.
             let now = Instant::now();
@@ -73,7 +65,6 @@ where
         *this.pause = None;
         if frame.is_none() || this.body.is_end_stream() {
             this.unread.iter().for_each(|unread| unread.set(false));
-            this.wakeups.iter().for_each(|wakeups| wakeups.forget_one_after(before));
         }
         Poll::Ready(frame.map(|frame| frame.map_err(io::Error::other)))
     }

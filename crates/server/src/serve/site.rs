@@ -23,7 +23,6 @@ use super::{
     health::Readiness,
     opening::Openings,
     sinks::Sinks,
-    turn::Clocks,
 };
 use crate::{
     config::{Authorization, Limits},
@@ -66,23 +65,21 @@ struct Mount {
 impl Site {
     /// Builds it, for the runtime that it is called on. Nothing is asked of anybody before [`start`](Self::start).
     pub(super) fn new(plan: &Plan, clock: Arc<dyn Clock>, sinks: Sinks) -> anyhow::Result<(Self, Closing)> {
-        let clocks = Clocks::new(clock);
-        // By their clock it is measured what refused tokens take, all of which happens within one turn.
-        let issuers = trusted_issuers(plan, &clocks.exact)?;
+        let issuers = trusted_issuers(plan, &clock)?;
         let (closer, over) = Closer::new(sinks.audit.clone());
         let leftovers = closer.leftovers().clone();
-        let sessions = SessionStore::new(plan.session.settings.clone(), Arc::clone(&clocks.turn), Arc::new(closer));
+        let sessions = SessionStore::new(plan.session.settings.clone(), Arc::clone(&clock), Arc::new(closer));
         let sinks = Arc::new(sinks);
-        let streams = StreamRegistry::new(Arc::clone(&clocks.exact), Arc::clone(&sinks) as _);
+        let streams = StreamRegistry::new(Arc::clone(&clock), Arc::clone(&sinks) as _);
         let shared = Shared {
             limits: &plan.limits,
             rates: &plan.rates,
-            guard_limits: guard_limits(plan, &clocks.turn),
+            guard_limits: guard_limits(plan, &clock),
             workers: plan.workers,
             budget: BodyBudget::new(plan.limits.body_budget),
             sessions: sessions.clone(),
             streams: streams.clone(),
-            clocks: &clocks,
+            clock: &clock,
             sinks: Arc::clone(&sinks),
             ended_status: plan.session.ended_status,
             leftovers,
@@ -100,7 +97,7 @@ impl Site {
             };
             upstreams.insert(resource.metadata.resource.clone(), (resource.session_header.clone(), upstream));
         }
-        let (origins, clock) = (plan.origins.clone(), clocks.exact);
+        let origins = plan.origins.clone();
         let access = Arc::clone(&sinks.access);
         let site = Self { mounts, issuers, sessions, streams, origins, clock, access };
         Ok((site, Closing { over, upstreams }))
@@ -205,13 +202,13 @@ struct Shared<'a> {
     streams: StreamRegistry,
     ended_status: EndedSessionStatus,
     leftovers: Leftovers,
-    clocks: &'a Clocks,
+    clock: &'a Arc<dyn Clock>,
     sinks: Arc<Sinks>,
 }
 
 impl Shared<'_> {
     fn upstream(&self, settings: &HttpUpstreamSettings) -> anyhow::Result<HttpUpstream> {
-        Ok(HttpUpstream::new(settings.clone(), Arc::clone(&self.clocks.turn))?)
+        Ok(HttpUpstream::new(settings.clone(), Arc::clone(self.clock))?)
     }
 
     fn mount(
@@ -258,7 +255,7 @@ impl Shared<'_> {
         let mut settings = VerifierSettings::new(plan.metadata.resource.clone());
         settings.max_token_bytes = self.limits.max_token;
         settings.cache_entries = self.limits.cached_tokens;
-        Ok(Some(Verifier::new(settings, issuers, Arc::clone(&self.clocks.turn))?))
+        Ok(Some(Verifier::new(settings, issuers, Arc::clone(self.clock))?))
     }
 
     fn protected_resource(
@@ -279,7 +276,7 @@ impl Shared<'_> {
         settings.cors = EndpointSettings::cors(&plan.session_header);
         settings.limits = self.guard_limits.clone();
         settings.trusted_proxies = self.rates.proxies.clone();
-        settings.clock = Arc::clone(&self.clocks.exact);
+        settings.clock = Arc::clone(self.clock);
         settings.sink = Arc::clone(&self.sinks) as _;
         Ok(ProtectedResource::new(settings)?)
     }
@@ -290,7 +287,7 @@ impl Shared<'_> {
         settings.required_scopes = plan.required_scopes.clone();
         settings.rules.clone_from(&plan.rules);
         for (rule, rate) in settings.rules.iter_mut().zip(&plan.rates) {
-            rule.limit = rate.map(|rate| RateLimiter::new(rate, self.rates.entries, Arc::clone(&self.clocks.turn)));
+            rule.limit = rate.map(|rate| RateLimiter::new(rate, self.rates.entries, Arc::clone(self.clock)));
         }
         settings.revisions = plan.revisions;
         settings.session_header = plan.session_header.clone();

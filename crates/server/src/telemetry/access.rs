@@ -18,7 +18,7 @@ use portcullis_guard::{Decision, DecisionSink};
 
 use super::LogFormat;
 
-pub(crate) use line::{Line, LoggedPrincipal};
+pub(crate) use line::Line;
 
 /// How often gathered lines are written.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -149,8 +149,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        recorded::testing::{Bench, any_text},
-        telemetry::text::push_quoted,
+        telemetry::json::write_json,
+        testing::{Bench, any_text},
     };
 
     fn written(format: LogFormat, path: &str) -> String {
@@ -214,15 +214,15 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
 
-        /// J1: lines say whom a token speaks for, the same in all lines, in whichever form it was said first.
+        /// J1: lines name the token's issuer, subject and client, the same in all lines.
         #[test]
-        fn lines_say_whom_a_token_speaks_for(subject in any_text(), client in any_text()) {
+        fn lines_name_the_principal(subject in any_text(), client in any_text()) {
             let verified = Bench::new().verified(&subject, &client);
             let principal = Some(verified.principal());
             let [subject, client] = [json!(subject), json!(client)];
             let quoted = |text: &Value| {
                 let mut out = Vec::new();
-                push_quoted(&mut out, text.as_str().unwrap());
+                write_json(&mut out, text);
                 String::from_utf8(out).unwrap()
             };
             let end = format!(" principal.subject={} principal.client={}\n", quoted(&subject), quoted(&client));

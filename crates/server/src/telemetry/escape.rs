@@ -12,7 +12,7 @@ use tracing_subscriber::{
     fmt::{FormatFields, MakeWriter, format::Writer},
 };
 
-use super::text::push_escaped;
+use super::json::write_escaped;
 
 /// Formats the fields of events and spans for people: `message name=value name="value"`, each value as [`EscapedText`].
 pub(super) struct EscapedFields;
@@ -88,7 +88,7 @@ impl<W: Write> Write for JsonWriter<W> {
         match std::str::from_utf8(text) {
             Ok(text) if text.contains(EscapedText::escapes) => {
                 let mut escaped = Vec::with_capacity(line.len() + 16);
-                push_escaped(&mut escaped, text);
+                write_escaped(&mut escaped, text)?;
                 escaped.extend_from_slice(end);
                 self.0.write_all(&escaped)?;
             }

@@ -9,7 +9,8 @@ mod person;
 use std::{env, process, sync::Arc};
 
 use anyhow::Context as _;
-use portcullis_client::{Authorizer, AutoConsent, McpClient, McpError, McpSettings, StartUrl};
+use portcullis_bridge::{McpClient, McpError, McpSettings};
+use portcullis_client::{Authorizer, AutoConsent, StartUrl};
 use portcullis_discovery::{Fetch, FetchSettings, HttpFetch};
 use portcullis_mcp::Revision;
 use portcullis_metadata::SystemClock;
@@ -42,12 +43,12 @@ async fn drive(url: &str) -> anyhow::Result<()> {
     let clock = Arc::new(SystemClock::new());
     let settings = credentials::settings(&context, revision)?;
     let authorizer = match credentials::grant(&context)? {
-        Some(grant) => Authorizer::machine(fetch.clone(), grant, clock, settings),
+        Some(grant) => Authorizer::non_interactive(fetch.clone(), grant, clock, settings),
         None => Authorizer::new(fetch.clone(), Arc::new(AutoConsent::new(fetch.clone())), clock, settings),
     };
     let settings = McpSettings { revision, ..McpSettings::default() };
     let client = McpClient::new(StartUrl::parse(url)?, fetch, Some(Arc::new(authorizer)), settings);
-    let client = Arc::new(client.answering(Arc::new(person::Agreeable)));
+    let client = Arc::new(client.with_request_handler(Arc::new(person::Agreeable)));
     client.initialize().await?;
     // Not every server has a stream of its own.
     if let Ok(stream) = client.open_stream().await {

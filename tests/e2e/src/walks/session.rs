@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use http::{HeaderValue, Method, StatusCode, header};
-use portcullis_client::{McpClient, McpSettings, ResourceToken};
+use portcullis_bridge::{McpClient, McpSettings};
+use portcullis_client::ResourceToken;
 use portcullis_mcp::Revision;
 use serde_json::{Value, json};
 
 use super::{
+    deployment::USER,
     discovery::bearer_challenge,
     expect,
-    site::USER,
     visitor::Visitor,
     wire::{Exchange, Wire},
 };

@@ -20,24 +20,24 @@ async fn a_token_is_bound_where_both_sides_can() {
     ] {
         let network = but(move |request| match request.url.as_str() {
             RESOURCE => Some(Reply::status(401).header(header::WWW_AUTHENTICATE, challenge)),
-            PRM => {
+            PRM_URL => {
                 let mut document = prm(RESOURCE);
                 document["dpop_bound_access_tokens_required"] = required.into();
                 Some(Reply::json(200, document))
             }
-            METADATA if binds => {
+            METADATA_URL if binds => {
                 let mut document = metadata();
                 document["dpop_signing_alg_values_supported"] = serde_json::json!(["ES256"]);
                 Some(Reply::json(200, document))
             }
-            TOKEN => {
+            TOKEN_URL => {
                 let kind = if request.headers.contains_key(dpop::PROOF) { "DPoP" } else { "Bearer" };
                 Some(Reply::json(200, serde_json::json!({ "access_token": "hush", "token_type": kind })))
             }
             _ => None,
         });
-        let given = run(&network, &Person::consents()).await;
-        let said = given.map(|token| token.is_bound()).map_err(|error| error.code());
+        let given = run(&network, &ScriptedUser::consents()).await;
+        let said = given.map(|token| token.is_dpop_bound()).map_err(|error| error.code());
         assert_eq!(said, outcome, "{challenge} {required} {binds}");
     }
 }
@@ -53,18 +53,18 @@ async fn a_token_is_asked_for_again_with_the_nonce_alone() {
     ] {
         let network = but(move |request| match request.url.as_str() {
             RESOURCE => Some(Reply::status(401).header(header::WWW_AUTHENTICATE, "DPoP algs=\"ES256\"")),
-            METADATA => {
+            METADATA_URL => {
                 let mut document = metadata();
                 document["dpop_signing_alg_values_supported"] = serde_json::json!(["ES256"]);
                 Some(Reply::json(200, document))
             }
-            TOKEN => {
+            TOKEN_URL => {
                 let reply = Reply::json(status, serde_json::json!({ "error": error }));
                 Some(reply.header("dpop-nonce".parse().unwrap(), nonce))
             }
             _ => None,
         });
-        assert!(run(&network, &Person::consents()).await.is_err());
-        assert_eq!(network.to(TOKEN).len(), requests, "{status} {error} {nonce}");
+        assert!(run(&network, &ScriptedUser::consents()).await.is_err());
+        assert_eq!(network.to(TOKEN_URL).len(), requests, "{status} {error} {nonce}");
     }
 }

@@ -6,21 +6,22 @@ use portcullis_discovery::BoxFuture;
 
 use super::*;
 use crate::{
-    AuthorizationRequest, CredentialStore, InteractionError, MachineGrant, RedirectParameters, SignedOut, TokenKeeper,
+    AuthorizationRequest, CredentialStore, InteractionError, NonInteractiveGrant, RedirectParameters, SignOut,
+    TokenManager,
 };
 
 const ROOT: &str = "https://mcp.example.com";
 
-/// A person who answers the question, and consents like [`Person`].
+/// A person who answers the question, and consents like [`ScriptedUser`].
 struct Asked {
-    person: Arc<Person>,
+    person: Arc<ScriptedUser>,
     accepts: bool,
     questions: AtomicUsize,
 }
 
 impl Asked {
     fn new(accepts: bool) -> Arc<Self> {
-        Arc::new(Self { person: Person::consents(), accepts, questions: AtomicUsize::new(0) })
+        Arc::new(Self { person: ScriptedUser::consents(), accepts, questions: AtomicUsize::new(0) })
     }
 
     fn questions(&self) -> usize {
@@ -52,8 +53,8 @@ impl Interaction for Asked {
 }
 
 /// A resource whose metadata names the root of its origin.
-fn broader() -> Arc<Network> {
-    but(|request| (request.url.as_str() == PRM).then(|| Reply::json(200, prm(ROOT))))
+fn broader() -> Arc<FetchFn> {
+    but(|request| (request.url.as_str() == PRM_URL).then(|| Reply::json(200, prm(ROOT))))
 }
 
 fn start() -> StartUrl {
@@ -63,23 +64,27 @@ fn start() -> StartUrl {
 /// H4: a broader resource that is not accepted is refused before any registration or sign-in.
 #[tokio::test]
 async fn it_is_refused_by_default() {
-    let (network, person) = (broader(), Person::consents());
+    let (network, person) = (broader(), ScriptedUser::consents());
     let error = run(&network, &person).await.unwrap_err();
     assert_eq!(error.code(), "client.broader_resource");
     let text = error.to_string();
     for part in [RESOURCE, "https://mcp.example.com:", "the other paths", "--accept-broader-resource"] {
         assert!(text.contains(part), "{text}");
     }
-    assert!(network.to(REGISTER).is_empty() && network.to(TOKEN).is_empty());
+    assert!(network.to(REGISTRATION_URL).is_empty() && network.to(TOKEN_URL).is_empty());
     assert_eq!(person.visits(), 0);
 
     let asked = Asked::new(false);
-    let authorizer = Authorizer::new(network.clone(), asked.clone(), Arc::new(Still), AuthorizerSettings::default());
+    let authorizer = Authorizer::new(network.clone(), asked.clone(), clock(), AuthorizerSettings::default());
     assert_eq!(authorizer.authorize(&start()).await.unwrap_err().code(), "client.broader_resource");
     assert_eq!((asked.questions(), asked.person.visits()), (1, 0));
 
-    let machine =
-        Authorizer::machine(network, MachineGrant::ClientCredentials, Arc::new(Still), AuthorizerSettings::default());
+    let machine = Authorizer::non_interactive(
+        network,
+        NonInteractiveGrant::ClientCredentials,
+        clock(),
+        AuthorizerSettings::default(),
+    );
     assert_eq!(machine.authorize(&start()).await.unwrap_err().code(), "client.broader_resource");
 }
 
@@ -89,12 +94,12 @@ async fn it_is_used_when_it_is_accepted() {
     for (by_setting, questions) in [(true, 0), (false, 1)] {
         let (network, asked) = (broader(), Asked::new(true));
         let settings = AuthorizerSettings { accept_broader_resource: by_setting, ..AuthorizerSettings::default() };
-        let authorizer = Authorizer::new(network.clone(), asked.clone(), Arc::new(Still), settings);
+        let authorizer = Authorizer::new(network.clone(), asked.clone(), clock(), settings);
         let token = authorizer.authorize(&start()).await.unwrap();
-        assert_eq!((token.resource().as_str(), token.start()), (ROOT, Some(&start())));
+        assert_eq!((token.resource().as_str(), token.start_url()), (ROOT, Some(&start())));
         assert_eq!(asked.questions(), questions);
         assert_eq!(query(&asked.person.last_visit())["resource"], ROOT);
-        assert_eq!(form(&network.to(TOKEN)[0])["resource"], ROOT);
+        assert_eq!(form(&network.to(TOKEN_URL)[0])["resource"], ROOT);
     }
 }
 
@@ -106,7 +111,7 @@ async fn what_is_not_broader_is_not_asked_for() {
             "/mcp" | "/mcp/" => Some(Reply::challenge()),
             _ => None,
         });
-        let authorizer = authorizer(&network, &Person::consents(), AuthorizerSettings::default());
+        let authorizer = authorizer(&network, &ScriptedUser::consents(), AuthorizerSettings::default());
         assert!(authorizer.authorize(&StartUrl::parse(start).unwrap()).await.is_ok(), "{start}");
     }
     let metadata = ProtectedResourceMetadata::parse(prm(ROOT).to_string().as_bytes()).unwrap();
@@ -115,20 +120,20 @@ async fn what_is_not_broader_is_not_asked_for() {
         let is_published = request.url.path().starts_with("/.well-known/oauth-protected-resource");
         is_published.then(|| Reply::status(404))
     });
-    assert!(authorizer(&unpublished, &Person::consents(), settings).authorize(&start()).await.is_ok());
+    assert!(authorizer(&unpublished, &ScriptedUser::consents(), settings).authorize(&start()).await.is_ok());
 }
 
-/// H4: a keeper asks once: the token that it replaces shows that the resource was accepted. A sign-out ends that.
+/// H4: a token_manager asks once: the token that it replaces shows that the resource was accepted. A sign-out ends that.
 #[tokio::test]
 async fn it_is_asked_once_until_the_sign_out() {
     let (asked, store) = (Asked::new(true), CredentialStore::in_memory());
     let settings = AuthorizerSettings { store: store.clone(), ..AuthorizerSettings::default() };
-    let authorizer = Authorizer::new(broader(), asked.clone(), Arc::new(Still), settings);
-    let keeper = TokenKeeper::new(start(), Arc::new(authorizer));
-    keeper.sign_in().await.unwrap();
-    keeper.sign_in().await.unwrap();
+    let authorizer = Authorizer::new(broader(), asked.clone(), clock(), settings);
+    let token_manager = TokenManager::new(start(), Arc::new(authorizer));
+    token_manager.sign_in().await.unwrap();
+    token_manager.sign_in().await.unwrap();
     assert_eq!((asked.questions(), asked.person.visits()), (1, 2));
-    assert_eq!(keeper.sign_out().await.unwrap(), SignedOut::Forgotten);
-    keeper.sign_in().await.unwrap();
+    assert_eq!(token_manager.sign_out().await.unwrap(), SignOut::ForgottenLocally);
+    token_manager.sign_in().await.unwrap();
     assert_eq!((asked.questions(), asked.person.visits()), (2, 3));
 }

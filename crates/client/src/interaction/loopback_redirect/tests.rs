@@ -75,11 +75,11 @@ async fn an_error_is_shown_only_from_the_right_issuer() {
     let error = format!("/callback?error=access_denied&error_description=%3Cb%3Ehush&state={}", state(&request));
     let (pages, given) = answers(&request, &[format!("{error}&iss=https://auth.example.com")]).await;
     assert!(pages[0].contains("access_denied: &lt;b&gt;hush"), "{}", pages[0]);
-    assert_eq!(request.judge(&given.unwrap()).unwrap_err().code(), "redirect.denied");
+    assert_eq!(request.validate_response(&given.unwrap()).unwrap_err().code(), "redirect.denied");
 
     let (pages, given) = answers(&request, &[format!("{error}&iss=https://evil.example")]).await;
     assert!(pages[0].starts_with("HTTP/1.1 400") && !pages[0].contains("hush") && !pages[0].contains("evil"));
-    assert_eq!(request.judge(&given.unwrap()).unwrap_err().code(), "response.issuer_mismatch");
+    assert_eq!(request.validate_response(&given.unwrap()).unwrap_err().code(), "response.issuer_mismatch");
 }
 
 /// I3: after 5 min without an answer the wait ends.
@@ -116,7 +116,7 @@ async fn an_answer_can_be_pasted() {
     let asked = std::sync::Mutex::new((asked, Vec::<String>::new()));
     let asked = Arc::new(asked);
     let lines = asked.clone();
-    let redirect = LoopbackRedirect::bind(|_| ()).await.unwrap().or_pasted(move |wrong| {
+    let redirect = LoopbackRedirect::bind(|_| ()).await.unwrap().with_pasted_input(move |wrong| {
         let mut asked = asked.lock().unwrap();
         asked.0.send(wrong.map(|wrong| wrong.code())).unwrap();
         let line = asked.1.pop();
@@ -142,7 +142,7 @@ async fn an_answer_can_be_pasted() {
 #[tokio::test]
 async fn the_end_of_pasting_is_not_the_end() {
     let request = request(true);
-    let redirect = LoopbackRedirect::bind(|_| ()).await.unwrap().or_pasted(|_| Box::pin(async { None }));
+    let redirect = LoopbackRedirect::bind(|_| ()).await.unwrap().with_pasted_input(|_| Box::pin(async { None }));
     let uri = redirect.redirect_uri().clone();
     let target = format!("/callback?code=c&state={}&iss=https://auth.example.com", state(&request));
     let (_, given) = tokio::join!(visit(&uri, &target), redirect.authorize(&request));

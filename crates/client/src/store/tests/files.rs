@@ -2,7 +2,7 @@
 
 use super::*;
 
-pub(super) fn entry_file(scratch: &Scratch) -> PathBuf {
+pub(super) fn entry_file(scratch: &ScratchDirectory) -> PathBuf {
     let mut files = fs::read_dir(scratch.path()).unwrap().map(|entry| entry.unwrap().path());
     files.find(|path| path.extension().is_some_and(|extension| extension == "json")).unwrap()
 }
@@ -13,8 +13,8 @@ pub(super) fn entry_file(scratch: &Scratch) -> PathBuf {
 async fn only_the_owner_can_read_it() {
     use std::os::unix::fs::PermissionsExt as _;
 
-    let scratch = Scratch::new();
-    let store = CredentialStore::at(scratch.path().join("deep/below"));
+    let scratch = ScratchDirectory::new();
+    let store = CredentialStore::in_directory(scratch.path().join("deep/below"));
     write(&store, &token("hush")).await;
     let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(scratch.path().join("deep/below")), 0o700);
@@ -23,7 +23,7 @@ async fn only_the_owner_can_read_it() {
         assert_eq!(mode(path.clone()), 0o600, "{}", path.display());
     }
 
-    let store = CredentialStore::at(scratch.path());
+    let store = CredentialStore::in_directory(scratch.path());
     write(&store, &token("hush")).await;
     let file = entry_file(&scratch);
     for mode in [0o640, 0o604, 0o620] {
@@ -37,8 +37,8 @@ async fn only_the_owner_can_read_it() {
 /// I7: what cannot be understood is renamed and reported once; nothing of it is lost.
 #[tokio::test]
 async fn a_damaged_file_is_kept_aside() {
-    let scratch = Scratch::new();
-    let store = CredentialStore::at(scratch.path());
+    let scratch = ScratchDirectory::new();
+    let store = CredentialStore::in_directory(scratch.path());
     write(&store, &token("hush")).await;
     let (file, whole) = (entry_file(&scratch), fs::read_to_string(entry_file(&scratch)).unwrap());
     let damages = [
@@ -87,8 +87,8 @@ async fn a_damaged_file_is_kept_aside() {
 /// I7: a damaged entry of one resource is not in the way of another's.
 #[tokio::test]
 async fn a_damaged_file_troubles_its_own_resource_alone() {
-    let scratch = Scratch::new();
-    let store = CredentialStore::at(scratch.path());
+    let scratch = ScratchDirectory::new();
+    let store = CredentialStore::in_directory(scratch.path());
     write(&store, &token("damaged")).await;
     fs::write(entry_file(&scratch), "{").unwrap();
     let other = "https://other.example/mcp";
@@ -100,11 +100,11 @@ async fn a_damaged_file_troubles_its_own_resource_alone() {
 /// I7: what the file system refuses is an error, and not the same as no entry.
 #[tokio::test]
 async fn what_the_file_system_refuses_is_told() {
-    let scratch = Scratch::new();
-    let store = CredentialStore::at(scratch.path());
+    let scratch = ScratchDirectory::new();
+    let store = CredentialStore::in_directory(scratch.path());
     write(&store, &token("hush")).await;
     let file = entry_file(&scratch);
-    assert_eq!(read(&CredentialStore::at(&file), RESOURCE).unwrap_err().code(), "store.io");
+    assert_eq!(read(&CredentialStore::in_directory(&file), RESOURCE).unwrap_err().code(), "store.io");
 
     let entry = store.lock_token(&token("any")).await.unwrap();
     entry.remove().unwrap();
@@ -129,7 +129,7 @@ async fn what_the_file_system_refuses_is_told() {
 /// An entry of 256 KiB is the largest that is written, and comes back whole.
 #[tokio::test]
 async fn the_largest_entry_comes_back_whole() {
-    let scratch = Scratch::new();
+    let scratch = ScratchDirectory::new();
     let (directory, name) = (Directory::new(scratch.path().to_owned()), Name("largest".into()));
     let _lock = directory.lock(&name, SHORT).await.unwrap();
     let largest = vec![b'x'; 256 * 1024];
@@ -141,8 +141,8 @@ async fn the_largest_entry_comes_back_whole() {
 /// I7: what a killed writer has left beside the entry is no entry, and stops nobody.
 #[tokio::test]
 async fn half_a_file_is_no_entry() {
-    let scratch = Scratch::new();
-    let store = CredentialStore::at(scratch.path());
+    let scratch = ScratchDirectory::new();
+    let store = CredentialStore::in_directory(scratch.path());
     write(&store, &token("old")).await;
     let beside = entry_file(&scratch).with_extension("tmp");
     fs::write(&beside, "{\"version\":1,\"acc").unwrap();

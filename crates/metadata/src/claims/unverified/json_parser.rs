@@ -1,4 +1,4 @@
-//! Parses any payload that is a JSON object.
+//! Parses a payload into [`ParsedClaims`].
 
 use std::{borrow::Cow, fmt, mem};
 
@@ -7,7 +7,7 @@ use serde::{
     de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor},
 };
 
-use super::parsed::{ClaimValue, ParsedClaims, has_duplicate};
+use super::parsed::{ClaimValue, ParsedClaims};
 use crate::claims::error::ClaimsError;
 
 /// Parses the claims.
@@ -40,18 +40,20 @@ impl<'p> Visitor<'p> for &mut ParsedClaims<'p> {
                 map.next_value_seed(ValueSeed { target: Some(field) })?;
             } else {
                 map.next_value_seed(ValueSeed { target: None })?;
-                self.others.push(mem::take(name));
+                if !self.others.insert(mem::take(name)) {
+                    return Err(A::Error::custom("duplicate claim"));
+                }
             }
         }
-        if has_duplicate(&mut self.others) { Err(A::Error::custom("duplicate claim")) } else { Ok(()) }
+        Ok(())
     }
 }
 
 /// Deserializes a JSON value. A value that is not kept is checked as strictly as one that is kept: its escapes, numbers
 /// and depth.
-pub(super) struct ValueSeed<'f, 'p> {
+struct ValueSeed<'f, 'p> {
     /// Where to store the value, or `None` to discard it.
-    pub(super) target: Option<&'f mut ClaimValue<'p>>,
+    target: Option<&'f mut ClaimValue<'p>>,
 }
 
 impl<'p> ValueSeed<'_, 'p> {

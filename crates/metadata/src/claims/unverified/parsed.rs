@@ -1,14 +1,11 @@
-//! [`ParsedClaims`]: the result of both claim parsers.
+//! [`ParsedClaims`]: the claims of a parsed payload.
 
-use std::{borrow::Cow, slice};
+use std::{borrow::Cow, collections::HashSet, slice};
 
 use crate::{
     claims::error::ClaimsError,
     time::{UnixTime, numeric_date},
 };
-
-/// Up to this many names, comparing all pairs is faster than sorting.
-const LINEAR_SCAN_LIMIT: usize = 24;
 
 /// The claims that have a field, and the names of all other claims.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,7 +23,7 @@ pub(super) struct ParsedClaims<'p> {
     pub(super) jti: ClaimValue<'p>,
     pub(super) typ: ClaimValue<'p>,
     pub(super) cnf: ClaimValue<'p>,
-    pub(super) others: Vec<Cow<'p, str>>,
+    pub(super) others: HashSet<Cow<'p, str>>,
 }
 
 impl<'p> ParsedClaims<'p> {
@@ -75,15 +72,6 @@ impl<'p> ParsedClaims<'p> {
             _ => Err(ClaimsError::WrongType { claim: "aud" }),
         }
     }
-}
-
-/// Returns whether a name occurs twice. Many names are sorted first, so the time is bounded for every payload.
-pub(super) fn has_duplicate(names: &mut [Cow<'_, str>]) -> bool {
-    if names.len() > LINEAR_SCAN_LIMIT {
-        names.sort_unstable();
-        return names.windows(2).any(|pair| pair[0] == pair[1]);
-    }
-    names.iter().enumerate().any(|(position, name)| names[..position].contains(name))
 }
 
 /// The value of a claim.

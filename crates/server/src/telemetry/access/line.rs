@@ -1,20 +1,15 @@
-//! The text of a line.
+//! An access line and its two formats.
 
-use std::time::Duration;
+use std::{fmt::Display, io::Write as _, time::Duration};
 
 use http::{Method, StatusCode};
-use portcullis_metadata::UnixTime;
+use portcullis_metadata::{EscapedText, UnixTime};
 use portcullis_verifier::Principal;
+use serde::Serialize;
 
-use crate::{
-    recorded::Recorded,
-    telemetry::{
-        LogFormat,
-        text::{push, push_for_people, push_number, push_quoted, push_timestamp},
-    },
-};
+use crate::telemetry::{LogFormat, json::write_json, timestamp};
 
-/// What one line tells. It has no room for headers, queries and tokens.
+/// What one line says about a request. Headers, queries and tokens are not part of it.
 pub(crate) struct Line<'a> {
     pub(crate) request_id: &'a str,
     pub(crate) time: UnixTime,
@@ -27,99 +22,83 @@ pub(crate) struct Line<'a> {
     pub(crate) latency: Duration,
 }
 
-/// What lines say of one principal.
-pub(crate) struct LoggedPrincipal {
-    format: LogFormat,
-    text: Box<[u8]>,
+/// The members of a JSON line.
+#[derive(Serialize)]
+struct Members<'a> {
+    timestamp: String,
+    level: &'static str,
+    message: &'static str,
+    #[serde(rename = "request.id")]
+    request_id: &'a str,
+    #[serde(rename = "http.method")]
+    method: &'a str,
+    #[serde(rename = "http.path")]
+    path: &'a str,
+    #[serde(rename = "http.status")]
+    status: u16,
+    #[serde(rename = "latency.us")]
+    latency_us: u64,
+    #[serde(rename = "deny.code", skip_serializing_if = "Option::is_none")]
+    code: Option<&'a str>,
+    #[serde(rename = "principal.issuer", skip_serializing_if = "Option::is_none")]
+    issuer: Option<&'a str>,
+    #[serde(rename = "principal.subject", skip_serializing_if = "Option::is_none")]
+    subject: Option<&'a str>,
+    #[serde(rename = "principal.client", skip_serializing_if = "Option::is_none")]
+    client: Option<&'a str>,
 }
 
 impl Line<'_> {
     pub(super) fn write(&self, format: LogFormat, out: &mut Vec<u8>) {
         match format {
-            LogFormat::Human => self.human(out),
-            LogFormat::Json => self.json(out),
+            LogFormat::Human => self.write_human(out),
+            LogFormat::Json => write_json(out, &self.members()),
+        }
+        out.push(b'\n');
+    }
+
+    fn members(&self) -> Members<'_> {
+        Members {
+            timestamp: timestamp(self.time).to_string(),
+            level: "INFO",
+            message: "request",
+            request_id: self.request_id,
+            method: self.method.as_str(),
+            path: self.path,
+            status: self.status.as_u16(),
+            latency_us: u64::try_from(self.latency.as_micros()).unwrap_or(u64::MAX),
+            code: self.code,
+            issuer: self.principal.map(|principal| principal.issuer().as_str()),
+            subject: self.principal.and_then(Principal::subject),
+            client: self.principal.and_then(Principal::client),
         }
     }
 
-    fn human(&self, out: &mut Vec<u8>) {
-        push_timestamp(out, self.time);
-        push(out, "  INFO request request.id=");
-        push(out, self.request_id);
-        push(out, " http.method=");
-        push(out, self.method.as_str());
-        push(out, " http.path=");
-        push_for_people(out, self.path);
-        push(out, " http.status=");
-        push(out, self.status.as_str());
-        push(out, " latency.us=");
-        push_number(out, self.latency_us());
-        self.optional(LogFormat::Human, out);
-        push(out, "\n");
-    }
-
-    fn json(&self, out: &mut Vec<u8>) {
-        push(out, r#"{"timestamp":""#);
-        push_timestamp(out, self.time);
-        push(out, r#"","level":"INFO","message":"request","request.id":""#);
-        push(out, self.request_id);
-        push(out, r#"","http.method":""#);
-        push(out, self.method.as_str());
-        push(out, r#"","http.path":"#);
-        push_quoted(out, self.path);
-        push(out, r#","http.status":"#);
-        push(out, self.status.as_str());
-        push(out, r#","latency.us":"#);
-        push_number(out, self.latency_us());
-        self.optional(LogFormat::Json, out);
-        push(out, "}\n");
-    }
-
-    fn latency_us(&self) -> u64 {
-        u64::try_from(self.latency.as_micros()).unwrap_or(u64::MAX)
-    }
-
-    fn optional(&self, format: LogFormat, out: &mut Vec<u8>) {
-        if let Some(code) = self.code {
-            member(out, format, "deny.code", code);
+    fn write_human(&self, out: &mut Vec<u8>) {
+        let members = self.members();
+        let fields: [(&str, &dyn Display); 5] = [
+            ("request.id", &members.request_id),
+            ("http.method", &members.method),
+            ("http.path", &EscapedText(members.path)),
+            ("http.status", &members.status),
+            ("latency.us", &members.latency_us),
+        ];
+        // Writing to a vector does not fail.
+        let _ = write!(out, "{}  INFO request", members.timestamp);
+        for (name, value) in fields {
+            let _ = write!(out, " {name}={value}");
         }
-        let Some(principal) = self.principal else { return };
-        match LoggedPrincipal::kept(format, principal) {
-            Some(logged) => out.extend_from_slice(&logged.text),
-            None => write_principal(out, format, principal),
+        let quoted = [
+            ("deny.code", members.code),
+            ("principal.issuer", members.issuer),
+            ("principal.subject", members.subject),
+            ("principal.client", members.client),
+        ];
+        for (name, value) in quoted {
+            if let Some(value) = value {
+                let _ = write!(out, " {name}=");
+                write_json(out, &value);
+            }
         }
     }
-}
-
-impl LoggedPrincipal {
-    fn kept(format: LogFormat, principal: &Principal) -> Option<&Self> {
-        let logged = Recorded::of(principal)?.access.get_or_init(|| Self::new(format, principal));
-        (logged.format == format).then_some(logged)
-    }
-
-    fn new(format: LogFormat, principal: &Principal) -> Self {
-        let mut text = Vec::new();
-        write_principal(&mut text, format, principal);
-        Self { format, text: text.into() }
-    }
-}
-
-fn write_principal(out: &mut Vec<u8>, format: LogFormat, principal: &Principal) {
-    member(out, format, "principal.issuer", principal.issuer().as_str());
-    if let Some(subject) = principal.subject() {
-        member(out, format, "principal.subject", subject);
-    }
-    if let Some(client) = principal.client() {
-        member(out, format, "principal.client", client);
-    }
-}
-
-fn member(out: &mut Vec<u8>, format: LogFormat, name: &str, value: &str) {
-    let (before, between) = match format {
-        LogFormat::Human => (" ", "="),
-        LogFormat::Json => (",\"", "\":"),
-    };
-    for text in [before, name, between] {
-        push(out, text);
-    }
-    push_quoted(out, value);
 }

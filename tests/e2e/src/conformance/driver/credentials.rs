@@ -5,7 +5,7 @@ use std::{env, sync::Arc};
 use anyhow::Context as _;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use portcullis_client::{
-    AuthorizerSettings, ClientAuthentication, ClientDetails, ClientKey, EnterpriseIdentity, MachineGrant,
+    AuthorizerSettings, ClientAuthentication, ClientInformation, ClientKey, EnterpriseIdentity, NonInteractiveGrant,
 };
 use portcullis_mcp::Revision;
 use portcullis_metadata::{ClientIdUrl, Issuer, Secret};
@@ -28,13 +28,13 @@ pub(super) fn settings(context: &Value, revision: Revision) -> anyhow::Result<Au
                 (None, Some(secret)) => ClientAuthentication::Secret(Secret::new(secret)),
                 (None, None) => ClientAuthentication::None,
             };
-            Some(ClientDetails { client_id: client_id.to_owned(), authentication })
+            Some(ClientInformation { client_id: client_id.to_owned(), authentication })
         }
     };
     Ok(AuthorizerSettings {
         client_name: "Portcullis conformance driver".into(),
         client,
-        client_document: Some(ClientIdUrl::parse(DOCUMENT)?),
+        client_id_url: Some(ClientIdUrl::parse(DOCUMENT)?),
         authorization_server: text("valid_jwt").map(audience).transpose()?,
         revision_2025_03_26: !revision.is_modern(),
         ..AuthorizerSettings::default()
@@ -42,17 +42,17 @@ pub(super) fn settings(context: &Value, revision: Revision) -> anyhow::Result<Au
 }
 
 /// The grant of a machine, where the scenario is about one.
-pub(super) fn grant(context: &Value) -> anyhow::Result<Option<MachineGrant>> {
+pub(super) fn grant(context: &Value) -> anyhow::Result<Option<NonInteractiveGrant>> {
     let text = |name: &str| context[name].as_str();
     if let Some(assertion) = text("valid_jwt") {
-        return Ok(Some(MachineGrant::Workload(Arc::new(Secret::new(assertion)))));
+        return Ok(Some(NonInteractiveGrant::JwtBearer(Arc::new(Secret::new(assertion)))));
     }
     if let Some(id_token) = text("idp_id_token") {
         let needed = |name: &'static str| text(name).context(name);
-        return Ok(Some(MachineGrant::Enterprise(EnterpriseIdentity {
+        return Ok(Some(NonInteractiveGrant::EnterpriseManaged(EnterpriseIdentity {
             token_endpoint: Url::parse(needed("idp_token_endpoint")?)?,
             issuer: Issuer::parse(needed("idp_issuer")?)?,
-            client: ClientDetails {
+            client: ClientInformation {
                 client_id: needed("idp_client_id")?.to_owned(),
                 authentication: ClientAuthentication::None,
             },
@@ -61,7 +61,7 @@ pub(super) fn grant(context: &Value) -> anyhow::Result<Option<MachineGrant>> {
     }
     // A client with a secret may be a person's too: the name alone says which.
     let is_machine = env::var("MCP_CONFORMANCE_SCENARIO").is_ok_and(|name| name.contains("client-credentials"));
-    Ok(is_machine.then_some(MachineGrant::ClientCredentials))
+    Ok(is_machine.then_some(NonInteractiveGrant::ClientCredentials))
 }
 
 /// A workload's assertion is presented to nobody but its audience.

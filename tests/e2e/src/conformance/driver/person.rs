@@ -1,13 +1,13 @@
 //! Who answers when a server asks for input.
 
-use portcullis_client::ServerRequests;
+use portcullis_bridge::ServerRequestHandler;
 use portcullis_discovery::BoxFuture;
 use serde_json::{Map, Value, json};
 
 /// Agrees to everything, with the defaults of each form.
 pub(super) struct Agreeable;
 
-impl ServerRequests for Agreeable {
+impl ServerRequestHandler for Agreeable {
     fn capabilities(&self) -> Value {
         json!({ "elicitation": {} })
     }

@@ -1,0 +1,122 @@
+use std::{fmt, time::Duration};
+
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use portcullis_mcp::header as names;
+
+/// How a [`Bridge`](super::Bridge) carries messages.
+///
+/// `Debug` shows the names of the additional headers, and no values.
+#[derive(Clone)]
+pub struct BridgeSettings {
+    /// The header that carries a legacy session's identifier. `Mcp-Session-Id` by default.
+    pub session_header: HeaderName,
+    /// What is sent with every request beside what the protocol wants. Empty by default. An `Authorization` header here
+    /// takes the place of the token_manager's token. See [`is_custom_header`](Self::is_custom_header).
+    pub headers: HeaderMap,
+    /// Which of the HTTP transports to use. Both by default.
+    pub transport: BridgeTransport,
+    /// How large one message may be, in either direction, in bytes. 4 MiB by default.
+    pub max_message: usize,
+    /// How many requests of the client may be under way at once. 256 by default; more are refused.
+    pub max_requests: usize,
+    /// How long the head of an answer may take. 5 min by default. A stream, once it has begun, has no limit.
+    pub timeout: Duration,
+    /// How long requests that are under way when the input ends may still take. 1.8 s by default,
+    /// as clients use to wait for 2 s.
+    pub grace: Duration,
+}
+
+/// Which HTTP transports a [`Bridge`](super::Bridge) uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BridgeTransport {
+    /// Streamable HTTP; HTTP with SSE where the server refuses the handshake as servers of 2024-11-05 do.
+    #[default]
+    Any,
+    /// Streamable HTTP alone (2025-03-26 and later).
+    StreamableHttp,
+    /// HTTP with SSE alone (2024-11-05). Messages of 2026-07-28 are refused.
+    HttpSse,
+}
+
+impl BridgeSettings {
+    /// Whether a header may be among [`headers`](Self::headers): not those that the transport itself sets.
+    pub fn is_custom_header(name: &HeaderName) -> bool {
+        const TAKEN: [HeaderName; 13] = [
+            header::ACCEPT,
+            header::CONNECTION,
+            header::CONTENT_ENCODING,
+            header::CONTENT_LENGTH,
+            header::CONTENT_TYPE,
+            header::TE,
+            header::TRANSFER_ENCODING,
+            header::UPGRADE,
+            names::LAST_EVENT_ID,
+            names::METHOD,
+            names::NAME,
+            names::PROTOCOL_VERSION,
+            names::SESSION,
+        ];
+        !TAKEN.contains(name)
+    }
+
+    pub(super) fn authorization(&self) -> Option<&HeaderValue> {
+        self.headers.get(header::AUTHORIZATION)
+    }
+}
+
+impl Default for BridgeSettings {
+    fn default() -> Self {
+        Self {
+            session_header: names::SESSION,
+            headers: HeaderMap::new(),
+            transport: BridgeTransport::default(),
+            max_message: 4 * 1024 * 1024,
+            max_requests: 256,
+            timeout: Duration::from_secs(5 * 60),
+            grace: Duration::from_millis(1_800),
+        }
+    }
+}
+
+impl fmt::Debug for BridgeSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let headers: Vec<_> = self.headers.keys().map(HeaderName::as_str).collect();
+        f.debug_struct("BridgeSettings")
+            .field("session_header", &self.session_header)
+            .field("headers", &headers)
+            .field("transport", &self.transport)
+            .field("max_message", &self.max_message)
+            .field("max_requests", &self.max_requests)
+            .field("timeout", &self.timeout)
+            .field("grace", &self.grace)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A header of the user's takes the place of none that the transport sets.
+    #[test]
+    fn the_transports_own_headers_are_not_free() {
+        for name in ["accept", "content-type", "mcp-session-id", "last-event-id", "mcp-method", "te"] {
+            assert!(!BridgeSettings::is_custom_header(&HeaderName::from_static(name)), "{name}");
+        }
+        for name in ["authorization", "x-api-key", "user-agent"] {
+            assert!(BridgeSettings::is_custom_header(&HeaderName::from_static(name)), "{name}");
+        }
+    }
+
+    /// J3: what a header says does not show, and which it is does.
+    #[test]
+    fn the_values_of_headers_do_not_show() {
+        let headers = HeaderMap::from_iter([(header::AUTHORIZATION, HeaderValue::from_static("Bearer hush"))]);
+        let settings = BridgeSettings { headers, ..BridgeSettings::default() };
+        assert_eq!(settings.authorization().unwrap(), "Bearer hush");
+        assert!(BridgeSettings::default().authorization().is_none());
+        let shown = format!("{settings:?}");
+        assert!(shown.contains("authorization") && !shown.contains("hush"), "{shown}");
+    }
+}

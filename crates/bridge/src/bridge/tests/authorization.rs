@@ -1,0 +1,385 @@
+//! Tokens, while requests wait for them.
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use http::{HeaderName, header};
+use portcullis_discovery::{BoxFuture, FetchRequest};
+use serde_json::{Value, json};
+use url::Url;
+
+use super::server::{Client, settle};
+use crate::{
+    BridgeSettings,
+    testing::{
+        FetchFn, REGISTRATION_URL, RESOURCE, Reply, ScratchDirectory, ScriptedUser, TOKEN_URL, clock, form,
+        well_behaved,
+    },
+};
+use portcullis_client::{
+    AuthorizationRequest, Authorizer, AuthorizerSettings, CredentialStore, Interaction, InteractionError,
+    RedirectParameters, StartUrl, TokenManager,
+};
+
+/// A resource that lets requests through whose token the rule accepts, and a server that numbers its tokens.
+fn network(accepts: impl Fn(&str, &Value) -> Option<Reply> + Send + Sync + 'static) -> Arc<FetchFn> {
+    let tokens = AtomicUsize::new(0);
+    FetchFn::new(move |request| match request.url.as_str() {
+        TOKEN_URL => {
+            let number = tokens.fetch_add(1, Ordering::Relaxed) + 1;
+            Some(Reply::json(
+                200,
+                json!({
+                    "access_token": format!("token-{number}"), "refresh_token": format!("refresh-{number}"),
+                    "token_type": "Bearer", "expires_in": 300,
+                }),
+            ))
+        }
+        RESOURCE => {
+            let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+            match token(request) {
+                None => Some(Reply::challenge()),
+                Some(token) => accepts(&token, &body).or_else(|| Some(served(request, &body))),
+            }
+        }
+        _ => well_behaved(request),
+    })
+}
+
+fn token(request: &FetchRequest) -> Option<String> {
+    let value = request.headers.get(header::AUTHORIZATION)?.to_str().unwrap();
+    Some(value.strip_prefix("Bearer ").unwrap().to_owned())
+}
+
+fn served(request: &FetchRequest, body: &Value) -> Reply {
+    if request.method != http::Method::POST || body["id"].is_null() {
+        return Reply::status(if request.method == http::Method::GET { 405 } else { 202 });
+    }
+    let result = json!({ "protocolVersion": "2025-11-25" });
+    Reply::json(200, json!({ "jsonrpc": "2.0", "id": body["id"], "result": result }))
+}
+
+fn client(network: &Arc<FetchFn>, person: &Arc<impl Interaction + 'static>, store: CredentialStore) -> Client {
+    let settings = AuthorizerSettings { store, ..AuthorizerSettings::default() };
+    let authorizer = Authorizer::new(network.clone(), person.clone(), clock(), settings);
+    let token_manager = TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer));
+    Client::keeping(Arc::new(token_manager), network.clone(), BridgeSettings::default())
+}
+
+fn in_memory(network: &Arc<FetchFn>, person: &Arc<impl Interaction + 'static>) -> Client {
+    client(network, person, CredentialStore::in_memory())
+}
+
+fn grants(network: &FetchFn) -> Vec<String> {
+    network.to(TOKEN_URL).iter().map(|request| form(request)["grant_type"].clone()).collect()
+}
+
+/// I5: instances that start at once ask the person once, and all of them get their answers.
+#[tokio::test(start_paused = true)]
+async fn instances_that_start_at_once_sign_in_once() {
+    let (network, person, scratch) = (network(|_, _| None), ScriptedUser::consents(), ScratchDirectory::new());
+    let mut clients: Vec<_> =
+        (0..4).map(|_| client(&network, &person, CredentialStore::in_directory(scratch.path()))).collect();
+    for client in &mut clients {
+        client.request(0, "initialize", json!({ "protocolVersion": "2025-11-25" })).await;
+    }
+    for client in &mut clients {
+        assert_eq!(client.next().await["id"], 0);
+    }
+    assert_eq!(person.visits(), 1);
+    assert_eq!(grants(&network), ["authorization_code"]);
+}
+
+/// I5: a token that is refused while requests are under way is refreshed once, and all of them are sent again.
+#[tokio::test(start_paused = true)]
+async fn requests_wait_for_one_refresh() {
+    let withdrawn = Arc::new(Mutex::new(false));
+    let is_withdrawn = withdrawn.clone();
+    let network = network(move |token, _| {
+        (*is_withdrawn.lock().unwrap() && token == "token-1").then(|| {
+            Reply::status(401).header(header::WWW_AUTHENTICATE, r#"Bearer error="invalid_token", scope="mcp:tools""#)
+        })
+    });
+    let person = ScriptedUser::consents();
+    let mut client = in_memory(&network, &person);
+    client.initialize().await;
+    *withdrawn.lock().unwrap() = true;
+    for id in 1..=5 {
+        client.request(id, "ping", json!({})).await;
+    }
+    for _ in 1..=5 {
+        assert!(client.next().await["result"].is_object());
+    }
+    assert_eq!((person.visits(), grants(&network)), (1, vec!["authorization_code".into(), "refresh_token".into()]));
+    client.close().await;
+}
+
+/// I6: a request that needs more scopes gets them, once for all that need them.
+#[tokio::test(start_paused = true)]
+async fn requests_step_up() {
+    let network = network(|token, body| {
+        (token == "token-1" && body["method"] == "tools/call").then(|| {
+            let challenge = r#"Bearer error="insufficient_scope", scope="mcp:tools mcp:admin""#;
+            Reply::status(403).header(header::WWW_AUTHENTICATE, challenge)
+        })
+    });
+    let person = ScriptedUser::consents();
+    let mut client = in_memory(&network, &person);
+    client.initialize().await;
+    for id in 1..=3 {
+        client.request(id, "tools/call", json!({ "name": "admin" })).await;
+    }
+    for _ in 1..=3 {
+        assert!(client.next().await["result"].is_object());
+    }
+    assert_eq!(person.visits(), 2);
+    let scope = person.last_visit().query_pairs().find(|(name, _)| name == "scope").unwrap().1.into_owned();
+    assert_eq!(scope, "mcp:admin mcp:tools");
+}
+
+/// I6: scopes that the person does not want to grant are a clear error, for the request that needs them alone.
+#[tokio::test(start_paused = true)]
+async fn a_refused_step_up_is_an_error_of_its_request() {
+    let network = network(|_, body| {
+        (body["method"] == "tools/call").then(|| {
+            let challenge = r#"Bearer error="insufficient_scope", scope="mcp:tools mcp:admin""#;
+            Reply::status(403).header(header::WWW_AUTHENTICATE, challenge)
+        })
+    });
+    let person = ScriptedUser::consents();
+    let mut client = in_memory(&network, &person);
+    client.initialize().await;
+    client.request(1, "tools/call", json!({ "name": "admin" })).await;
+    assert_eq!(client.reason().await, (1, "mcp.insufficient_scope".into()));
+    client.request(2, "ping", json!({})).await;
+    assert!(client.next().await["result"].is_object());
+}
+
+/// B2: a resource that cannot judge tokens right now costs time, and no token.
+#[tokio::test(start_paused = true)]
+async fn a_token_survives_an_outage() {
+    let outages = AtomicUsize::new(2);
+    let network = network(move |_, body| {
+        let is_out = body["method"] == "ping"
+            && outages.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
+        is_out.then(|| Reply::challenge().header(header::RETRY_AFTER, "5"))
+    });
+    let person = ScriptedUser::consents();
+    let mut client = in_memory(&network, &person);
+    client.initialize().await;
+    client.request(1, "ping", json!({})).await;
+    assert!(client.next().await["result"].is_object());
+    assert_eq!((person.visits(), grants(&network).len()), (1, 1));
+}
+
+/// A sign-in that fails is told to every request that waits for it, and the next one may try again.
+#[tokio::test(start_paused = true)]
+async fn a_sign_in_that_fails_is_told() {
+    let refusals = AtomicUsize::new(1);
+    let person = ScriptedUser::answers(move |state| {
+        let refused = refusals.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
+        let outcome = if refused { "error=access_denied" } else { "code=c" };
+        format!("{outcome}&state={state}&iss=https%3A%2F%2Fauth.example.com")
+    });
+    let network = network(|_, _| None);
+    let mut client = in_memory(&network, &person);
+    client.request(0, "initialize", json!({})).await;
+    let answer = client.next().await;
+    assert_eq!(answer["id"], 0);
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.starts_with("cannot get a token: "), "{message}");
+    client.initialize().await;
+    settle().await;
+    assert_eq!(person.visits(), 2);
+}
+
+/// Nobody is asked for the sake of a stream that the client does not wait for.
+#[tokio::test(start_paused = true)]
+async fn the_stream_of_its_own_accord_asks_nobody() {
+    let network = FetchFn::new(|request| match (request.url.as_str(), request.method.as_str()) {
+        (RESOURCE, "GET") => Some(Reply::challenge()),
+        (RESOURCE, _) if token(request).is_some() => {
+            Some(served(request, &serde_json::from_slice(&request.body).unwrap_or_default()))
+        }
+        _ => well_behaved(request),
+    });
+    let person = ScriptedUser::consents();
+    let mut client = in_memory(&network, &person);
+    client.initialize().await;
+    client.request(1, "ping", json!({})).await;
+    client.next().await;
+    settle().await;
+    assert!(network.to(RESOURCE).iter().filter(|request| request.method == http::Method::GET).count() >= 1);
+    assert_eq!(person.visits(), 1);
+}
+
+/// A resource that refuses every token costs one sign-in a request, and no more; each request is told.
+#[tokio::test(start_paused = true)]
+async fn a_loop_of_401_ends() {
+    let network = network(|_, body| (body["method"] == "tools/call").then(Reply::challenge));
+    let person = ScriptedUser::consents();
+    let mut client = in_memory(&network, &person);
+    client.initialize().await;
+    let calls = |network: &FetchFn| {
+        let is_call = |request: &&FetchRequest| String::from_utf8_lossy(&request.body).contains("tools/call");
+        network.to(RESOURCE).iter().filter(is_call).count()
+    };
+    for (id, before) in [(1, 0), (2, 2)] {
+        client.request(id, "tools/call", json!({ "name": "t" })).await;
+        assert_eq!(client.reason().await, (id, "mcp.unauthorized".into()));
+        assert!(calls(&network) <= before + 2, "{}", calls(&network));
+    }
+    assert!(grants(&network).len() <= 4, "{:?}", grants(&network));
+    client.close().await;
+}
+
+/// I6: a resource that wants more scopes with every request is followed twice, and no further.
+#[tokio::test(start_paused = true)]
+async fn a_loop_of_403_ends() {
+    let wanted = AtomicUsize::new(0);
+    let network = network(move |_, body| {
+        (body["method"] == "tools/call").then(|| {
+            let number = wanted.fetch_add(1, Ordering::Relaxed);
+            let challenge = format!(r#"Bearer error="insufficient_scope", scope="mcp:tools more:{number}""#);
+            Reply::status(403).header(header::WWW_AUTHENTICATE, &challenge)
+        })
+    });
+    let person = ScriptedUser::consents();
+    let mut client = in_memory(&network, &person);
+    client.initialize().await;
+    settle().await;
+    let before = network.to(RESOURCE).len();
+    client.request(1, "tools/call", json!({ "name": "t" })).await;
+    assert_eq!(client.reason().await, (1, "mcp.insufficient_scope".into()));
+    assert_eq!((network.to(RESOURCE).len() - before, person.visits()), (3, 3));
+    client.request(2, "ping", json!({})).await;
+    assert!(client.next().await["result"].is_object());
+}
+
+/// A person who never comes to an end.
+struct Ponders(Url);
+
+impl Interaction for Ponders {
+    fn redirect_uri(&self) -> &Url {
+        &self.0
+    }
+
+    fn authorize<'a>(
+        &'a self,
+        _: &'a AuthorizationRequest,
+    ) -> BoxFuture<'a, Result<RedirectParameters, InteractionError>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// A client that closes its input while a person signs in gets its answer, and the bridge ends.
+#[tokio::test(start_paused = true)]
+async fn the_end_of_the_input_does_not_wait_for_a_person() {
+    let network = network(|_, _| None);
+    let person = Arc::new(Ponders(Url::parse("http://127.0.0.1:7/callback").unwrap()));
+    for ends in [true, false] {
+        let mut client = in_memory(&network, &person);
+        client.request(0, "initialize", json!({})).await;
+        settle().await;
+        let began = tokio::time::Instant::now();
+        let rest = if ends { client.close().await } else { client.stop().await };
+        assert_eq!((&rest[0]["id"], &rest[0]["error"]["data"]["reason"]), (&json!(0), &json!("bridge.ended")));
+        assert!(began.elapsed() < std::time::Duration::from_secs(5), "{:?}", began.elapsed());
+    }
+    let mut client = in_memory(&network, &person);
+    client.request(0, "initialize", json!({})).await;
+    settle().await;
+    client.vanish().await;
+}
+
+/// A challenge without end, and one that says nothing, are refusals and no more.
+#[tokio::test(start_paused = true)]
+async fn strange_challenges_end() {
+    for challenge in ["Basic realm=\"x\"".to_owned(), "Bearer ".to_owned() + &"a=b, ".repeat(5_000), "\t,".to_owned()] {
+        let network = FetchFn::new(move |request| match request.url.as_str() {
+            RESOURCE => Some(Reply::status(401).header(header::WWW_AUTHENTICATE, &challenge)),
+            _ => Some(Reply::status(404)),
+        });
+        let person = ScriptedUser::consents();
+        let mut client = in_memory(&network, &person);
+        client.request(0, "initialize", json!({})).await;
+        let answer = client.next().await;
+        assert_eq!(answer["error"]["code"], -32603, "{answer}");
+        assert_eq!(person.visits(), 0);
+    }
+}
+
+/// E7, I6: a server binds a session to the client that opened it. When more scopes come to another client, since the
+/// authorization server has forgotten the first, the session is opened once more, subscriptions included.
+#[tokio::test(start_paused = true)]
+async fn a_step_up_to_another_client_opens_the_session_once_more() {
+    for (status, body) in [(404, ""), (400, r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"m"},"id":null}"#)] {
+        let (clients, forgotten) = (AtomicUsize::new(0), Arc::new(Mutex::new(false)));
+        let is_forgotten = forgotten.clone();
+        let network = FetchFn::new(move |request| match request.url.as_str() {
+            REGISTRATION_URL => {
+                let number = clients.fetch_add(1, Ordering::Relaxed) + 1;
+                Some(Reply::json(201, json!({ "client_id": format!("c{number}") })))
+            }
+            TOKEN_URL if form(request)["client_id"] == "c1" && *is_forgotten.lock().unwrap() => {
+                Some(Reply::json(401, json!({ "error": "invalid_client" })))
+            }
+            TOKEN_URL => {
+                let token =
+                    json!({ "access_token": form(request)["client_id"], "token_type": "Bearer", "expires_in": 300 });
+                Some(Reply::json(200, token))
+            }
+            RESOURCE => {
+                let Some(client) = token(request) else { return Some(Reply::challenge()) };
+                let asked: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+                let session = request.headers.get("mcp-session-id").map(|session| session.to_str().unwrap());
+                Some(match (asked["method"].as_str(), session) {
+                    (Some("initialize"), _) => {
+                        served(request, &asked).header(HeaderName::from_static("mcp-session-id"), &client)
+                    }
+                    (Some("tools/call"), _) if client == "c1" => {
+                        let challenge = r#"Bearer error="insufficient_scope", scope="mcp:tools mcp:admin""#;
+                        Reply::status(403).header(header::WWW_AUTHENTICATE, challenge)
+                    }
+                    (_, Some(owner)) if owner == client => served(request, &asked),
+                    _ if body.is_empty() => Reply::status(status),
+                    _ => Reply::json(status, body),
+                })
+            }
+            _ => well_behaved(request),
+        });
+        let person = ScriptedUser::consents();
+        let mut client = in_memory(&network, &person);
+        client.initialize().await;
+        client.request(1, "resources/subscribe", json!({ "uri": "a:1" })).await;
+        assert!(client.next().await["result"].is_object());
+        *forgotten.lock().unwrap() = true;
+        client.request(2, "tools/call", json!({ "name": "admin" })).await;
+        assert!(client.next().await["result"].is_object());
+        settle().await;
+        let of_second = network.to(RESOURCE).into_iter().filter(|request| token(request).as_deref() == Some("c2"));
+        let of_second: Vec<_> = of_second.filter(|request| request.method == http::Method::POST).collect();
+        let sent: Vec<_> = of_second
+            .iter()
+            .map(|request| {
+                let body: Value = serde_json::from_slice(&request.body).unwrap();
+                let session = request.headers.get("mcp-session-id").map(|session| session.to_str().unwrap().to_owned());
+                (body["method"].as_str().unwrap().to_owned(), session)
+            })
+            .collect();
+        let (first, second) = (Some("c1".to_owned()), Some("c2".to_owned()));
+        let expected = [
+            ("tools/call", first),
+            ("initialize", None),
+            ("notifications/initialized", second.clone()),
+            ("resources/subscribe", second.clone()),
+            ("tools/call", second),
+        ];
+        assert_eq!(sent, expected.map(|(method, session)| (method.to_owned(), session)), "{status}");
+        assert!(client.close().await.is_empty());
+        let ended = network.to(RESOURCE).pop().unwrap();
+        assert_eq!((ended.method.as_str(), &ended.headers["mcp-session-id"]), ("DELETE", &"c2".parse().unwrap()));
+    }
+}

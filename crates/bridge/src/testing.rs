@@ -1,0 +1,82 @@
+//! A scripted user, a clock and a form parser for the tests of this crate.
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use portcullis_discovery::{BoxFuture, FetchRequest};
+use portcullis_metadata::UnixTime;
+pub(crate) use portcullis_testkit::{
+    FetchFn, ManualClock, Reply, ScratchDirectory,
+    protected_resource::{REGISTRATION_URL, RESOURCE, TOKEN_URL, prm, well_behaved},
+};
+use url::Url;
+
+use portcullis_client::{AuthorizationRequest, Interaction, InteractionError, RedirectParameters};
+
+/// A user whose redirect parameters a function makes from `state`.
+pub(crate) struct ScriptedUser {
+    answer: Box<dyn Fn(&str) -> String + Send + Sync>,
+    redirect_uri: Url,
+    visited: Mutex<Vec<Url>>,
+    visits: AtomicUsize,
+}
+
+impl ScriptedUser {
+    /// Consents, with the correct `iss`.
+    pub(crate) fn consents() -> Arc<Self> {
+        Self::answers(|state| format!("code=the-code&state={state}&iss=https%3A%2F%2Fauth.example.com"))
+    }
+
+    pub(crate) fn answers(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> Arc<Self> {
+        let redirect_uri = Url::parse("http://127.0.0.1:7/callback").unwrap();
+        Arc::new(Self {
+            answer: Box::new(answer),
+            redirect_uri,
+            visited: Mutex::default(),
+            visits: AtomicUsize::new(0),
+        })
+    }
+
+    pub(crate) fn visits(&self) -> usize {
+        self.visits.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn last_visit(&self) -> Url {
+        self.visited.lock().unwrap().last().unwrap().clone()
+    }
+}
+
+impl Interaction for ScriptedUser {
+    fn redirect_uri(&self) -> &Url {
+        &self.redirect_uri
+    }
+
+    fn authorize<'a>(
+        &'a self,
+        request: &'a AuthorizationRequest,
+    ) -> BoxFuture<'a, Result<RedirectParameters, InteractionError>> {
+        self.visits.fetch_add(1, Ordering::Relaxed);
+        self.visited.lock().unwrap().push(request.url().clone());
+        let state = request.url().query_pairs().find(|(name, _)| name == "state").unwrap().1.into_owned();
+        let answer = RedirectParameters::parse(&(self.answer)(&state)).unwrap();
+        Box::pin(async {
+            // Other tasks run while the user answers.
+            tokio::task::yield_now().await;
+            Ok(answer)
+        })
+    }
+}
+
+/// A clock at 1,000 s.
+pub(crate) fn clock() -> Arc<ManualClock> {
+    let clock = ManualClock::new();
+    clock.set_unix(UnixTime::from_secs(1_000));
+    Arc::new(clock)
+}
+
+/// The fields of a form.
+pub(crate) fn form(request: &FetchRequest) -> std::collections::HashMap<String, String> {
+    url::form_urlencoded::parse(&request.body).into_owned().collect()
+}

@@ -1,0 +1,298 @@
+use std::sync::{
+    Mutex as StdMutex,
+    atomic::{AtomicBool, AtomicU32, Ordering},
+};
+
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use portcullis_discovery::FetchRequest;
+use url::Url;
+
+use super::*;
+use crate::{
+    AuthorizerSettings, CredentialStore,
+    testing::{
+        FetchFn, ManualClock, PRM_URL, REGISTRATION_URL, RESOURCE, Reply, ScratchDirectory, ScriptedUser, TOKEN_URL,
+        clock, form, metadata, prm, well_behaved,
+    },
+};
+
+mod renewal;
+mod sign_out;
+mod step_up;
+mod stored;
+
+/// An authorization server that counts, rotates, and refuses what it does not know.
+#[derive(Default)]
+struct Issuing {
+    issued: AtomicU32,
+    refreshes: AtomicU32,
+    /// The one refresh token that works.
+    live: StdMutex<Option<String>>,
+    down: AtomicBool,
+    /// What it grants, whatever is asked.
+    grants: StdMutex<Option<String>>,
+}
+
+impl Issuing {
+    fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    fn network(self: &Arc<Self>) -> Arc<FetchFn> {
+        let server = self.clone();
+        FetchFn::new(move |request| match request.url.as_str() {
+            TOKEN_URL => Some(server.token(request)),
+            _ => well_behaved(request),
+        })
+    }
+
+    fn token(&self, request: &FetchRequest) -> Reply {
+        let form = form(request);
+        let mut live = self.live.lock().unwrap();
+        if form["grant_type"] == "refresh_token" {
+            self.refreshes.fetch_add(1, Ordering::Relaxed);
+            if self.down.load(Ordering::Relaxed) {
+                return Reply::status(503);
+            }
+            assert_eq!((form["resource"].as_str(), form["client_id"].as_str()), (RESOURCE, "registered"));
+            if live.as_ref() != Some(&form["refresh_token"]) {
+                return Reply::json(400, r#"{"error":"invalid_grant"}"#);
+            }
+        }
+        let number = self.issued.fetch_add(1, Ordering::Relaxed) + 1;
+        *live = Some(format!("r{number}"));
+        let mut answer = serde_json::json!({
+            "access_token": format!("t{number}"), "token_type": "Bearer", "expires_in": 300,
+            "refresh_token": format!("r{number}"),
+        });
+        if let Some(scope) = &*self.grants.lock().unwrap() {
+            answer["scope"] = scope.as_str().into();
+        }
+        Reply::json(200, answer)
+    }
+
+    fn counts(&self) -> (u32, u32) {
+        (self.issued.load(Ordering::Relaxed), self.refreshes.load(Ordering::Relaxed))
+    }
+}
+
+struct Scene {
+    server: Arc<Issuing>,
+    network: Arc<FetchFn>,
+    person: Arc<ScriptedUser>,
+    clock: Arc<ManualClock>,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let server = Issuing::new();
+        let network = server.network();
+        Self { server, network, person: ScriptedUser::consents(), clock: clock() }
+    }
+
+    fn token_manager(&self, store: CredentialStore) -> Arc<TokenManager> {
+        let settings = AuthorizerSettings { store, ..AuthorizerSettings::default() };
+        let authorizer = Authorizer::new(self.network.clone(), self.person.clone(), self.clock.clone(), settings);
+        Arc::new(TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)))
+    }
+}
+
+async fn text(token_manager: &TokenManager) -> Option<String> {
+    token_manager.token().await.unwrap().map(|token| token.access_token().secret().to_owned())
+}
+
+async fn send(authorization: &mut RequestAuthorization) -> Option<String> {
+    let mut headers = HeaderMap::from_iter([(header::AUTHORIZATION, HeaderValue::from_static("Basic other"))]);
+    authorization.authorize(&Method::GET, &Url::parse(RESOURCE).unwrap(), &mut headers).await.unwrap();
+    headers.get(header::AUTHORIZATION).map(|value| value.to_str().unwrap().to_owned())
+}
+
+/// The headers of a refusal, with these parameters of its challenge.
+fn refusal(parameters: &str) -> HeaderMap {
+    let value = format!(r#"Bearer realm="mcp", resource_metadata="{PRM_URL}"{parameters}"#);
+    HeaderMap::from_iter([(header::WWW_AUTHENTICATE, HeaderValue::from_str(&value).unwrap())])
+}
+
+fn few(scopes: &str) -> HeaderMap {
+    refusal(&format!(r#", error="insufficient_scope", scope="{scopes}""#))
+}
+
+/// I5: a 401 to a token that should have lived is answered by a refresh; a second one in a row stands.
+#[tokio::test]
+async fn a_401_is_helped_once() {
+    let scene = Scene::new();
+    let token_manager = scene.token_manager(CredentialStore::in_memory());
+    token_manager.sign_in().await.unwrap();
+    let mut authorization = token_manager.request_authorization();
+    assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer t1"));
+    assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
+    assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer t2"));
+    assert!(!authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
+    assert_eq!((scene.server.counts(), scene.person.visits()), ((2, 1), 1));
+    for status in [StatusCode::OK, StatusCode::FORBIDDEN, StatusCode::NOT_FOUND] {
+        assert!(!authorization.should_retry(status, &refusal("")).await.unwrap());
+    }
+}
+
+/// I5: who was refused with a token that another has replaced by now takes the newer one.
+#[tokio::test]
+async fn a_replaced_token_is_not_replaced_again() {
+    let (scene, scratch) = (Scene::new(), ScratchDirectory::new());
+    let (first, second) = (
+        scene.token_manager(CredentialStore::in_directory(scratch.path())),
+        scene.token_manager(CredentialStore::in_directory(scratch.path())),
+    );
+    first.sign_in().await.unwrap();
+    let (mut one, mut same, mut other) =
+        (first.request_authorization(), first.request_authorization(), second.request_authorization());
+    for authorization in [&mut one, &mut same, &mut other] {
+        assert_eq!(send(authorization).await.as_deref(), Some("Bearer t1"));
+    }
+    for authorization in [&mut one, &mut same, &mut other] {
+        assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
+        assert_eq!(send(authorization).await.as_deref(), Some("Bearer t2"));
+    }
+    assert_eq!(scene.server.counts(), (2, 1));
+    // For the sign-in, for the one that refreshed, and for the other process. Who shares the token_manager asked nobody.
+    assert_eq!(scene.network.to(PRM_URL).len(), 3);
+}
+
+/// Of several that start at once without a token, one asks the person.
+#[tokio::test]
+async fn one_asks_for_all_processes() {
+    let (scene, scratch) = (Scene::new(), ScratchDirectory::new());
+    let keepers: Vec<_> = (0..3).map(|_| scene.token_manager(CredentialStore::in_directory(scratch.path()))).collect();
+    let all = keepers.into_iter().map(|token_manager| {
+        tokio::spawn(async move {
+            let mut authorization = token_manager.request_authorization();
+            assert_eq!(send(&mut authorization).await, None);
+            assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
+            send(&mut authorization).await
+        })
+    });
+    for one in all.collect::<Vec<_>>() {
+        assert_eq!(one.await.unwrap().as_deref(), Some("Bearer t1"));
+    }
+    assert_eq!((scene.person.visits(), scene.network.to(REGISTRATION_URL).len()), (1, 1));
+}
+
+/// A sign-in goes on when the request that wanted it has given up; the next one has its token.
+#[tokio::test]
+async fn a_sign_in_outlives_its_waiter() {
+    let scene = Scene::new();
+    let token_manager = scene.token_manager(CredentialStore::in_memory());
+    {
+        let mut authorization = token_manager.request_authorization();
+        let headers = refusal("");
+        let given_up = authorization.should_retry(StatusCode::UNAUTHORIZED, &headers);
+        tokio::pin!(given_up);
+        assert!(
+            std::future::poll_fn(|context| std::task::Poll::Ready(given_up.as_mut().poll(context))).await.is_pending()
+        );
+    }
+    let mut authorization = token_manager.request_authorization();
+    assert_eq!(send(&mut authorization).await, None);
+    assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
+    assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer t1"));
+    assert_eq!((scene.server.counts(), scene.person.visits()), ((1, 0), 1));
+}
+
+/// I10: a token that the caller has takes the place of every flow; it goes to its origin alone, and a refusal stands.
+#[tokio::test]
+async fn a_given_token_takes_the_place_of_a_flow() {
+    let start = StartUrl::parse(RESOURCE).unwrap();
+    let token_manager = Arc::new(TokenManager::with_access_token(start, AccessToken::new("given")));
+    let mut authorization = token_manager.request_authorization();
+    assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer given"));
+    assert!(!authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
+    assert!(!authorization.should_retry(StatusCode::FORBIDDEN, &few("a")).await.unwrap());
+    for elsewhere in ["https://evil.example/mcp", "http://mcp.example.com/mcp"] {
+        let mut headers = HeaderMap::new();
+        authorization.authorize(&Method::GET, &Url::parse(elsewhere).unwrap(), &mut headers).await.unwrap();
+        assert!(headers.is_empty(), "{elsewhere}");
+    }
+    assert!(token_manager.current().is_none() && token_manager.token().await.unwrap().is_none());
+    assert_eq!(format!("{token_manager:?}"), "TokenManager { token: None, .. }");
+}
+
+/// H3: when the resource names another authorization server, the client registers there, shows it nothing of the first,
+/// and forgets the first one's token.
+#[tokio::test]
+async fn another_server_means_another_registration() {
+    const OTHER: &str = "https://other.example";
+    let (scratch, moved) = (ScratchDirectory::new(), Arc::new(AtomicBool::new(false)));
+    let mut scene = Scene::new();
+    let (server, has_moved) = (scene.server.clone(), moved.clone());
+    scene.network = FetchFn::new(move |request| match request.url.as_str() {
+        PRM_URL if has_moved.load(Ordering::Relaxed) => {
+            let mut document = prm(RESOURCE);
+            document["authorization_servers"] = serde_json::json!([OTHER]);
+            Some(Reply::json(200, document))
+        }
+        TOKEN_URL => Some(server.token(request)),
+        "https://other.example/.well-known/oauth-authorization-server" => {
+            let text = metadata().to_string().replace("https://auth.example.com", OTHER);
+            Some(Reply::json(200, text.replace("\"authorization_response_iss_parameter_supported\":true,", "")))
+        }
+        "https://other.example/register" => Some(Reply::json(201, r#"{"client_id":"there"}"#)),
+        "https://other.example/token" => {
+            assert_eq!(form(request)["client_id"], "there");
+            Some(Reply::json(200, r#"{"access_token":"other","token_type":"Bearer"}"#))
+        }
+        _ => well_behaved(request),
+    });
+    let has_moved = moved.clone();
+    scene.person = ScriptedUser::answers(move |state| {
+        let issuer = if has_moved.load(Ordering::Relaxed) { OTHER } else { "https://auth.example.com" };
+        format!("code=the-code&state={state}&iss={issuer}")
+    });
+    let token_manager = scene.token_manager(CredentialStore::in_directory(scratch.path()));
+    token_manager.sign_in().await.unwrap();
+    moved.store(true, Ordering::Relaxed);
+    let mut authorization = token_manager.request_authorization();
+    send(&mut authorization).await;
+    assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
+    assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer other"));
+    // The first server's refresh token went nowhere.
+    assert_eq!(scene.server.counts(), (1, 0));
+    let left = CredentialStore::in_directory(scratch.path()).tokens(token_manager.start_url()).unwrap();
+    assert_eq!(left.iter().map(|token| token.issuer().as_str()).collect::<Vec<_>>(), [OTHER]);
+}
+
+/// A client that the server has forgotten is registered again, once; one that was brought is not.
+#[tokio::test]
+async fn a_forgotten_client_is_registered_again() {
+    for (knows_second, outcome, registrations) in [(true, Ok(()), 2), (false, Err("client.token"), 2)] {
+        let registered = Arc::new(AtomicU32::new(0));
+        let mut scene = Scene::new();
+        scene.network = FetchFn::new(move |request| match request.url.as_str() {
+            REGISTRATION_URL => {
+                let number = registered.fetch_add(1, Ordering::Relaxed) + 1;
+                Some(Reply::json(201, format!(r#"{{"client_id":"c{number}"}}"#)))
+            }
+            TOKEN_URL if form(request)["client_id"] == "c2" && knows_second => well_behaved(request),
+            TOKEN_URL => Some(Reply::json(401, r#"{"error":"invalid_client"}"#)),
+            _ => well_behaved(request),
+        });
+        let token_manager = scene.token_manager(CredentialStore::in_memory());
+        assert_eq!(token_manager.sign_in().await.map(|_| ()).map_err(|error| error.code()), outcome);
+        assert_eq!(scene.network.to(REGISTRATION_URL).len(), registrations);
+    }
+}
+
+/// I7: a damaged entry does not stop a sign-in.
+#[tokio::test]
+async fn a_damaged_entry_is_no_token() {
+    let (scene, scratch) = (Scene::new(), ScratchDirectory::new());
+    scene.token_manager(CredentialStore::in_directory(scratch.path())).sign_in().await.unwrap();
+    for entry in std::fs::read_dir(scratch.path()).unwrap() {
+        std::fs::write(entry.unwrap().path(), "{").unwrap();
+    }
+    let token_manager = scene.token_manager(CredentialStore::in_directory(scratch.path()));
+    assert_eq!(text(&token_manager).await, None);
+    token_manager.sign_in().await.unwrap();
+    assert_eq!(text(&scene.token_manager(CredentialStore::in_directory(scratch.path()))).await.as_deref(), Some("t2"));
+    let kept = std::fs::read_dir(scratch.path()).unwrap();
+    let kept = kept.filter(|entry| entry.as_ref().unwrap().path().display().to_string().contains("corrupted"));
+    assert_eq!(kept.count(), 2);
+}

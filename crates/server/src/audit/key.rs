@@ -1,0 +1,152 @@
+//! The members that say who used what: resource, principal and tool.
+
+use std::borrow::Cow;
+
+use portcullis_guard::Decision;
+use portcullis_verifier::Principal;
+use serde::Serialize;
+
+/// Bytes of a text from outside; what is longer is cut.
+pub(super) const MAX_TEXT: usize = 256;
+/// Bytes of what names a principal: cut texts of two principals could be the same.
+const MAX_NAME: usize = 1024;
+/// Codes with these prefixes are failures of the server, the upstream or the client. All others are refusals.
+const FAILURES: [&str; 4] = ["upstream.", "inner.", "client.", "server."];
+
+/// The resource, the principal and the tool of a request.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub(super) struct UsageKey<'a> {
+    resource: Cow<'a, str>,
+    #[serde(flatten)]
+    principal: Option<PrincipalMembers<'a>>,
+    /// The tool that is called.
+    #[serde(rename = "mcp.tool", skip_serializing_if = "Option::is_none")]
+    pub(super) tool: Option<Cow<'a, str>>,
+}
+
+/// The issuer, subject and client of a token.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub(super) struct PrincipalMembers<'a> {
+    #[serde(rename = "principal.issuer")]
+    issuer: Cow<'a, str>,
+    #[serde(rename = "principal.subject", skip_serializing_if = "Option::is_none")]
+    subject: Option<Cow<'a, str>>,
+    #[serde(rename = "principal.client", skip_serializing_if = "Option::is_none")]
+    client: Option<Cow<'a, str>>,
+}
+
+impl<'a> PrincipalMembers<'a> {
+    pub(super) fn of(principal: &'a Principal) -> Self {
+        Self::new(principal.issuer().as_str(), principal.subject(), principal.client())
+    }
+
+    pub(super) fn new(issuer: &'a str, subject: Option<&'a str>, client: Option<&'a str>) -> Self {
+        let name = |name| cut(name, MAX_NAME);
+        Self { issuer: name(issuer), subject: subject.map(name), client: client.map(name) }
+    }
+
+    fn into_owned(self) -> PrincipalMembers<'static> {
+        PrincipalMembers {
+            issuer: owned(self.issuer),
+            subject: self.subject.map(owned),
+            client: self.client.map(owned),
+        }
+    }
+}
+
+/// The effect of a decision on its request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Effect {
+    Allow,
+    Deny,
+    Fail,
+}
+
+impl Effect {
+    /// The effect of a decision with this reason code.
+    pub(super) fn of(code: Option<&str>) -> Self {
+        match code {
+            None => Self::Allow,
+            Some(code) if FAILURES.iter().any(|failure| code.starts_with(failure)) => Self::Fail,
+            Some(_) => Self::Deny,
+        }
+    }
+}
+
+impl<'a> UsageKey<'a> {
+    pub(super) fn of(decision: &Decision<'a>) -> Self {
+        let call = decision.operation.filter(|operation| operation.name() == "tools/call");
+        let tool = call.and_then(|operation| operation.target());
+        Self::new(decision.resource.as_str(), decision.principal, tool)
+    }
+
+    pub(super) fn new(uri: &'a str, principal: Option<&'a Principal>, tool: Option<&'a str>) -> Self {
+        Self {
+            resource: resource(uri),
+            principal: principal.map(PrincipalMembers::of),
+            tool: tool.map(|tool| cut(tool, MAX_TEXT)),
+        }
+    }
+
+    pub(super) fn into_owned(self) -> UsageKey<'static> {
+        UsageKey {
+            resource: owned(self.resource),
+            principal: self.principal.map(PrincipalMembers::into_owned),
+            tool: self.tool.map(owned),
+        }
+    }
+}
+
+fn owned(text: Cow<'_, str>) -> Cow<'static, str> {
+    Cow::Owned(text.into_owned())
+}
+
+/// The text of a `resource` member.
+pub(super) fn resource(uri: &str) -> Cow<'_, str> {
+    cut(uri, MAX_NAME)
+}
+
+/// Text of at most `max` bytes. Longer text is cut and ends in an ellipsis.
+pub(super) fn cut(text: &str, max: usize) -> Cow<'_, str> {
+    let kept = &text[..text.floor_char_boundary(max)];
+    if kept.len() == text.len() { Cow::Borrowed(text) } else { Cow::Owned(format!("{kept}…")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use portcullis_testkit::TestIssuer;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::testing::{Bench, any_text};
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        /// J4: the tokens of one principal have one key for each resource and tool.
+        #[test]
+        fn tokens_of_one_principal_share_a_key(
+            subject in any_text(), client in any_text(), tool in proptest::option::of(any_text())
+        ) {
+            let bench = Bench::new();
+            let (one, again) = (bench.verified(&subject, &client), bench.verified(&subject, &client));
+            let tool = tool.as_deref();
+            let key = UsageKey::new(TestIssuer::RESOURCE, Some(one.principal()), tool);
+            prop_assert_eq!(&UsageKey::new(TestIssuer::RESOURCE, Some(again.principal()), tool), &key);
+            prop_assert_eq!(&key.clone().into_owned(), &key);
+            let other_tool = UsageKey::new(TestIssuer::RESOURCE, Some(one.principal()), Some("another tool altogether"));
+            let other_resource = UsageKey::new("https://mcp.example.com/other", Some(one.principal()), tool);
+            prop_assert!(other_tool != key && other_resource != key);
+            prop_assert_ne!(&UsageKey::new(TestIssuer::RESOURCE, None, tool), &key);
+        }
+    }
+
+    /// J4: requests without a token have the members resource and tool.
+    #[test]
+    fn requests_without_a_token_have_a_key() {
+        let json = |tool| serde_json::to_string(&UsageKey::new(TestIssuer::RESOURCE, None, tool)).unwrap();
+        assert_eq!(json(Some("add")), r#"{"resource":"https://mcp.example.com/mcp","mcp.tool":"add"}"#);
+        assert_eq!(json(None), r#"{"resource":"https://mcp.example.com/mcp"}"#);
+    }
+}
