@@ -1,4 +1,4 @@
-//! What a connection is busy with, so that an idle or blocked one can be closed and a busy one is not.
+//! The requests in progress on a connection, by which idle and blocked connections are told from busy ones.
 
 use std::{
     convert::Infallible,
@@ -14,8 +14,9 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
 
-/// Bytes of a response body that the transport gets at once. A client that takes as many within a limit is never blocked for it.
-const PIECE: usize = 16 << 10;
+/// The most bytes of a response body that the transport gets at once. A client that takes as many within the time limit is never
+/// blocked.
+const MAX_CHUNK: usize = 16 << 10;
 
 /// The requests under way on one connection.
 ///
@@ -23,7 +24,7 @@ const PIECE: usize = 16 << 10;
 /// grants no window. A body that waits for its upstream is not blocked. A connection rests while it has no request, or while
 /// all of them are blocked.
 #[derive(Debug)]
-pub(super) struct Activity(Mutex<State>);
+pub(crate) struct Activity(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
@@ -37,7 +38,7 @@ struct State {
 
 /// Since when a connection rests, and why. Idle ones come first in the order, then the longest rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Rest {
+pub(crate) enum Rest {
     /// It has no request.
     Idle(Instant),
     /// All its requests are blocked.
@@ -46,18 +47,18 @@ pub(super) enum Rest {
 
 /// How long a connection may rest.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RestLimits {
-    pub(super) idle: Duration,
-    pub(super) blocked: Duration,
+pub(crate) struct RestLimits {
+    pub(crate) idle: Duration,
+    pub(crate) blocked: Duration,
 }
 
 impl Activity {
-    pub(super) fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self(Mutex::new(State { in_flight: 0, blocked: 0, progress: Instant::now(), is_closed: false })))
     }
 
     /// Counts a request until the returned guard is dropped. `None` when the connection is being closed.
-    pub(super) fn begin(self: &Arc<Self>) -> Option<InFlight> {
+    pub(crate) fn begin(self: &Arc<Self>) -> Option<InFlight> {
         let is_open = self.state(|state| {
             state.in_flight += usize::from(!state.is_closed);
             !state.is_closed
@@ -66,12 +67,12 @@ impl Activity {
     }
 
     /// The connection's rest; `None` while a request is neither ended nor blocked, or when the connection is being closed.
-    pub(super) fn rest(&self) -> Option<Rest> {
+    pub(crate) fn rest(&self) -> Option<Rest> {
         self.state(|state| state.rest().filter(|_| !state.is_closed))
     }
 
     /// Lets no further request begin, if the connection rests. Returns whether no further request can begin.
-    pub(super) fn close(&self) -> bool {
+    pub(crate) fn close(&self) -> bool {
         self.state(|state| {
             state.is_closed |= state.rest().is_some();
             state.is_closed
@@ -79,7 +80,7 @@ impl Activity {
     }
 
     /// When to look at the connection again: no later than it could have rested for its limit; `None` when it already has.
-    pub(super) fn deadline(&self, limits: RestLimits) -> Option<Instant> {
+    pub(crate) fn deadline(&self, limits: RestLimits) -> Option<Instant> {
         let now = Instant::now();
         let next = now + limits.idle.min(limits.blocked);
         let deadline = match self.state(|state| state.rest()) {
@@ -107,7 +108,7 @@ impl State {
 
 /// One request under way. It ends when the transport has taken the last part of its response.
 #[derive(Debug)]
-pub(super) struct InFlight {
+pub(crate) struct InFlight {
     activity: Arc<Activity>,
     is_blocked: bool,
 }
@@ -142,43 +143,44 @@ impl Drop for InFlight {
 }
 
 pin_project! {
-    /// An answer to come, counted as under way to the end of its body. On a connection that is being closed it never comes.
-    pub(super) struct CountedAnswer<F> {
+    /// A response future whose request counts as in progress until the end of the body. On a connection that is being closed it
+    /// never resolves.
+    pub(crate) struct CountedResponse<F> {
         #[pin]
         answer: Option<F>,
         in_flight: Option<InFlight>,
     }
 }
 
-impl<F> CountedAnswer<F> {
-    pub(super) fn new(answer: F, in_flight: InFlight) -> Self {
+impl<F> CountedResponse<F> {
+    pub(crate) fn new(answer: F, in_flight: InFlight) -> Self {
         Self { answer: Some(answer), in_flight: Some(in_flight) }
     }
 
-    pub(super) fn never() -> Self {
+    pub(crate) fn never() -> Self {
         Self { answer: None, in_flight: None }
     }
 }
 
-impl<F, B> Future for CountedAnswer<F>
+impl<F, B> Future for CountedResponse<F>
 where
     F: Future<Output = Response<B>>,
 {
-    type Output = Result<Response<Counted<B>>, Infallible>;
+    type Output = Result<Response<CountedBody<B>>, Infallible>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let Some(answer) = this.answer.as_pin_mut() else { return Poll::Pending };
         let response = ready!(answer.poll(cx));
         let in_flight = this.in_flight.take();
-        Poll::Ready(Ok(response.map(|body| Counted::new(body, in_flight))))
+        Poll::Ready(Ok(response.map(|body| CountedBody::new(body, in_flight))))
     }
 }
 
 pin_project! {
-    /// An answer's body that keeps its request counted as under way, and leaves in pieces.
+    /// A response body that keeps its request counted as in progress, and yields chunks of bounded size.
     #[derive(Debug)]
-    pub(super) struct Counted<B> {
+    pub(crate) struct CountedBody<B> {
         #[pin]
         body: B,
         // The part of the last frame that has not been passed on.
@@ -188,7 +190,7 @@ pin_project! {
     }
 }
 
-impl<B> Counted<B> {
+impl<B> CountedBody<B> {
     /// A body is blocked from the start: behind unread responses, the transport does not even ask for its first part.
     fn new(body: B, mut in_flight: Option<InFlight>) -> Self {
         if let Some(in_flight) = &mut in_flight {
@@ -198,12 +200,12 @@ impl<B> Counted<B> {
     }
 }
 
-impl<B: Body<Data = Bytes>> Body for Counted<B> {
+impl<B: Body<Data = Bytes>> Body for CountedBody<B> {
     type Data = Bytes;
     type Error = B::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        let polled = self.as_mut().poll_piece(cx);
+        let polled = self.as_mut().poll_chunk(cx);
         let is_at_end = self.is_end_stream();
         let this = self.project();
         let is_new = std::mem::take(this.is_new);
@@ -233,8 +235,8 @@ impl<B: Body<Data = Bytes>> Body for Counted<B> {
     }
 }
 
-impl<B: Body<Data = Bytes>> Counted<B> {
-    fn poll_piece(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+impl<B: Body<Data = Bytes>> CountedBody<B> {
+    fn poll_chunk(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let this = self.project();
         if this.rest.is_empty() {
             let frame = match ready!(this.body.poll_frame(cx)) {
@@ -246,7 +248,7 @@ impl<B: Body<Data = Bytes>> Counted<B> {
                 Err(other) => return Poll::Ready(Some(Ok(other))),
             }
         }
-        let length = this.rest.len().min(PIECE);
+        let length = this.rest.len().min(MAX_CHUNK);
         Poll::Ready(Some(Ok(Frame::data(this.rest.split_to(length)))))
     }
 }
@@ -273,13 +275,13 @@ mod tests {
         }
     }
 
-    fn counted(activity: &Arc<Activity>, frames: &[usize]) -> Counted<Frames> {
+    fn counted(activity: &Arc<Activity>, frames: &[usize]) -> CountedBody<Frames> {
         let frames = frames.iter().map(|length| vec![0; *length].into()).collect();
-        Counted::new(Frames(frames), Some(activity.begin().unwrap()))
+        CountedBody::new(Frames(frames), Some(activity.begin().unwrap()))
     }
 
     /// The length of the piece that the transport takes.
-    fn take(body: &mut Counted<Frames>) -> Option<usize> {
+    fn take(body: &mut CountedBody<Frames>) -> Option<usize> {
         match Pin::new(body).poll_frame(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Some(Ok(frame))) => Some(frame.into_data().unwrap().len()),
             _ => None,
@@ -349,11 +351,11 @@ mod tests {
     /// A client that takes large frames slowly makes progress within them.
     #[tokio::test]
     async fn a_large_frame_leaves_in_pieces() {
-        let mut body = counted(&Activity::new(), &[2 * PIECE + 1, 5]);
-        assert_eq!(take(&mut body), Some(PIECE));
-        assert_eq!(body.size_hint().lower(), (PIECE + 1) as u64);
+        let mut body = counted(&Activity::new(), &[2 * MAX_CHUNK + 1, 5]);
+        assert_eq!(take(&mut body), Some(MAX_CHUNK));
+        assert_eq!(body.size_hint().lower(), (MAX_CHUNK + 1) as u64);
         assert!(!body.is_end_stream());
         let rest: Vec<_> = std::iter::from_fn(|| take(&mut body)).collect();
-        assert_eq!(rest, [PIECE, 1, 5]);
+        assert_eq!(rest, [MAX_CHUNK, 1, 5]);
     }
 }

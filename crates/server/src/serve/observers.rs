@@ -1,4 +1,4 @@
-//! Who is told what became of requests, sessions and streams.
+//! The observers of decisions and streams: access log and audit trail.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use crate::{audit::Audit, telemetry::AccessLog};
 
 /// The access log, and the audit trail where one is kept.
 #[derive(Clone)]
-pub(super) struct Sinks {
+pub(super) struct Observers {
     pub(super) access: Arc<AccessLog>,
     pub(super) audit: Option<Audit>,
 }
 
-impl DecisionSink for Sinks {
+impl DecisionSink for Observers {
     fn decided(&self, decision: &Decision<'_>) {
         self.access.decided(decision);
         if let Some(audit) = &self.audit {
@@ -23,7 +23,7 @@ impl DecisionSink for Sinks {
     }
 }
 
-impl StreamObserver for Sinks {
+impl StreamObserver for Observers {
     fn ended(&self, stream: &EndedStream<'_>) {
         if let Some(audit) = &self.audit {
             audit.stream_ended(stream);

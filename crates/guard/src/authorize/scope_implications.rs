@@ -1,24 +1,27 @@
+//! [`ScopeImplications`]: broad scopes that include narrower ones.
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use portcullis_metadata::{Scopes, ScopesError};
 
-/// Which scopes a broader scope stands for, such as `mcp:admin` for `mcp:tools`.
+/// Which scopes imply others: for example, `mcp:admin` implies `mcp:tools`.
 ///
-/// A token's scopes count as if those that they imply were granted, too, directly or through others; scopes that imply
-/// each other count as the same. It is worked out once, so that judging a request allocates nothing.
+/// A token with a broad scope is treated as if the implied scopes were granted too. Implication is transitive, and scopes
+/// that imply each other are equivalent. The closure is computed once, so that a check allocates nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScopeImplications {
-    /// By the name of an implied scope: all scopes that imply it.
+    /// For each implied scope, all scopes that imply it.
     broader: BTreeMap<Box<str>, Scopes>,
-    /// Every scope that is named here.
+    /// All scopes that imply another or are implied.
     names: Scopes,
 }
 
 impl ScopeImplications {
-    /// From pairs of a broader scope and what it implies. One that comes twice implies all of both.
+    /// Creates the relation from pairs of a broad scope and the scopes that it implies. The scopes of repeated pairs are
+    /// combined.
     ///
     /// # Errors
-    /// When a broader scope is no scope name (RFC 6749 section 3.3).
+    /// Fails if a broad scope is not a scope name (RFC 6749 section 3.3).
     pub fn new<'a>(pairs: impl IntoIterator<Item = (&'a str, Scopes)>) -> Result<Self, ScopesError> {
         let mut implied: BTreeMap<String, Scopes> = BTreeMap::new();
         let mut names = Scopes::empty();
@@ -38,20 +41,20 @@ impl ScopeImplications {
         Ok(Self { broader, names })
     }
 
-    /// Whether the granted scopes, and those that they imply, contain all needed ones. Allocates nothing.
+    /// Returns whether the granted scopes and those that they imply contain all needed scopes.
     pub fn covers(&self, granted: &Scopes, needed: &Scopes) -> bool {
         let is_implied =
             |name| self.broader.get(name).is_some_and(|broader| broader.iter().any(|broad| granted.contains(broad)));
         granted.covers(needed) || needed.iter().all(|name| granted.contains(name) || is_implied(name))
     }
 
-    /// Every scope that implies another, or is implied.
+    /// All scopes that imply another or are implied.
     pub(crate) fn names(&self) -> &Scopes {
         &self.names
     }
 }
 
-/// All scopes that one implies, itself not counted unless others lead back to it.
+/// All scopes that a scope implies, including itself only if it is part of a cycle.
 fn reached_from<'a>(broad: &str, implied: &'a BTreeMap<String, Scopes>) -> BTreeSet<&'a str> {
     let (mut reached, mut next) = (BTreeSet::new(), Vec::from_iter(implied.get(broad)));
     while let Some(scopes) = next.pop() {
@@ -74,9 +77,9 @@ mod tests {
         implications.covers(&Scopes::parse(granted).unwrap(), &Scopes::parse(needed).unwrap())
     }
 
-    /// B7: what a scope implies is granted with it, also through others, and never the other way round.
+    /// B7: implication is transitive and not symmetric.
     #[test]
-    fn broader_scopes_stand_for_narrower_ones() {
+    fn broad_scopes_imply_narrow_ones() {
         let implications = implications(&[("admin", "write users"), ("write", "read"), ("admin", "audit")]);
         for (granted, needed) in [
             ("admin", "admin"),
@@ -96,9 +99,9 @@ mod tests {
         assert_eq!(implications.names(), &Scopes::parse("admin audit read users write").unwrap());
     }
 
-    /// B7: scopes that imply each other are the same; a cycle ends.
+    /// B7: scopes that imply each other are equivalent, and a cycle terminates.
     #[test]
-    fn cycles_do_no_harm() {
+    fn cycles_terminate() {
         let implications = implications(&[("a", "b"), ("b", "c"), ("c", "a"), ("d", "d")]);
         for granted in ["a", "b", "c"] {
             assert!(covers(&implications, granted, "a b c"), "{granted}");
@@ -108,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn without_any_every_scope_stands_for_itself() {
+    fn without_implications_scopes_are_compared_by_name() {
         let none = ScopeImplications::default();
         assert!(covers(&none, "a b", "a") && !covers(&none, "a", "b"));
         assert!(ScopeImplications::new([("a b", Scopes::empty())]).is_err());

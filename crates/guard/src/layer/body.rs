@@ -1,3 +1,5 @@
+//! [`GuardBody`]: the response body of the guard.
+
 use std::{
     pin::Pin,
     task::{Context, Poll, ready},
@@ -10,19 +12,19 @@ use pin_project_lite::pin_project;
 use crate::limit::Permit;
 
 pin_project! {
-    /// The body of every answer that leaves the guard: a short text of its own, nothing, or the protected
-    /// service's body, untouched. No box in either case.
+    /// The response body of the guard: a short text of its own, an empty body, or the unchanged body of the inner
+    /// service.
     #[derive(Debug)]
     pub struct GuardBody<B> {
         #[pin]
-        kind: Kind<B>,
+        state: BodyState<B>,
     }
 }
 
 pin_project! {
-    #[project = KindProj]
+    #[project = BodyStateProj]
     #[derive(Debug)]
-    enum Kind<B> {
+    enum BodyState<B> {
         Full { data: Option<Bytes> },
         Empty,
         Inner { #[pin] body: B, permit: Option<Permit> },
@@ -30,17 +32,17 @@ pin_project! {
 }
 
 impl<B> GuardBody<B> {
-    pub(crate) fn full(data: Bytes) -> Self {
-        Self { kind: Kind::Full { data: Some(data) } }
+    pub(super) fn full(data: Bytes) -> Self {
+        Self { state: BodyState::Full { data: Some(data) } }
     }
 
-    pub(crate) fn empty() -> Self {
-        Self { kind: Kind::Empty }
+    pub(super) fn empty() -> Self {
+        Self { state: BodyState::Empty }
     }
 
-    /// The protected service's body. The permit ends with it, or when it is dropped.
-    pub(crate) fn inner(body: B, permit: Option<Permit>) -> Self {
-        Self { kind: Kind::Inner { body, permit } }
+    /// Wraps the body of the inner service. The permit is released when the body ends or is dropped.
+    pub(super) fn inner(body: B, permit: Option<Permit>) -> Self {
+        Self { state: BodyState::Inner { body, permit } }
     }
 }
 
@@ -49,10 +51,10 @@ impl<B: Body<Data = Bytes>> Body for GuardBody<B> {
     type Error = B::Error;
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        match self.project().kind.project() {
-            KindProj::Full { data } => Poll::Ready(data.take().map(|data| Ok(Frame::data(data)))),
-            KindProj::Empty => Poll::Ready(None),
-            KindProj::Inner { body, permit } => {
+        match self.project().state.project() {
+            BodyStateProj::Full { data } => Poll::Ready(data.take().map(|data| Ok(Frame::data(data)))),
+            BodyStateProj::Empty => Poll::Ready(None),
+            BodyStateProj::Inner { body, permit } => {
                 let frame = ready!(body.poll_frame(cx));
                 if !matches!(frame, Some(Ok(_))) {
                     drop(permit.take());
@@ -63,18 +65,18 @@ impl<B: Body<Data = Bytes>> Body for GuardBody<B> {
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.kind {
-            Kind::Full { data } => data.is_none(),
-            Kind::Empty => true,
-            Kind::Inner { body, .. } => body.is_end_stream(),
+        match &self.state {
+            BodyState::Full { data } => data.is_none(),
+            BodyState::Empty => true,
+            BodyState::Inner { body, .. } => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.kind {
-            Kind::Full { data } => SizeHint::with_exact(data.as_ref().map_or(0, |data| data.len() as u64)),
-            Kind::Empty => SizeHint::with_exact(0),
-            Kind::Inner { body, .. } => body.size_hint(),
+        match &self.state {
+            BodyState::Full { data } => SizeHint::with_exact(data.as_ref().map_or(0, |data| data.len() as u64)),
+            BodyState::Empty => SizeHint::with_exact(0),
+            BodyState::Inner { body, .. } => body.size_hint(),
         }
     }
 }
@@ -85,9 +87,9 @@ mod tests {
 
     use super::*;
 
-    /// Servers send nothing of a body that is at its end, and frame the others by their size.
+    /// The end and the size of a body are reported correctly, because servers frame the response by them.
     #[tokio::test]
-    async fn a_body_ends_when_it_was_read_and_no_sooner() {
+    async fn a_body_ends_exactly_after_its_data() {
         for mut body in [GuardBody::full("text".into()), GuardBody::inner(Full::from("text"), None)] {
             assert_eq!((body.is_end_stream(), body.size_hint().exact()), (false, Some(4)));
             assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "text");

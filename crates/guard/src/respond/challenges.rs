@@ -1,12 +1,15 @@
+//! [`Challenges`]: the `WWW-Authenticate` values of a resource.
+
 use http::HeaderValue;
 use portcullis_metadata::{BearerChallengeBuilder, BearerError, Scopes};
 use url::Url;
 
-/// The `WWW-Authenticate` values of one resource (RFC 6750 section 3, RFC 9728 section 5.1), built once.
+/// The `WWW-Authenticate` values of one resource (RFC 6750 section 3, RFC 9728 section 5.1).
 #[derive(Clone, Debug)]
 pub struct Challenges {
     realm: Box<str>,
     metadata_url: Url,
+    /// All scopes that the resource mentions in its metadata and rules.
     named: Scopes,
     without_error: HeaderValue,
     invalid_request: HeaderValue,
@@ -14,7 +17,6 @@ pub struct Challenges {
 }
 
 impl Challenges {
-    /// `named` are all scopes that the resource speaks of.
     pub(crate) fn new(realm: &str, metadata_url: Url, required: &Scopes, named: Scopes) -> Self {
         let challenge = || BearerChallengeBuilder::new(realm, &metadata_url).scope(required);
         Self {
@@ -31,25 +33,25 @@ impl Challenges {
         }
     }
 
-    /// For a 401 when no bearer token came, or it could not be judged: `realm`, `resource_metadata`, and `scope` where
-    /// the resource requires scopes.
+    /// The challenge for a 401 without a bearer token, or with one that cannot be verified now: `realm`,
+    /// `resource_metadata`, and `scope` if the resource requires scopes.
     pub fn without_error(&self) -> &HeaderValue {
         &self.without_error
     }
 
-    /// The same with `error="invalid_request"`.
+    /// The challenge with `error="invalid_request"`.
     pub fn invalid_request(&self) -> &HeaderValue {
         &self.invalid_request
     }
 
-    /// The same with `error="invalid_token"`.
+    /// The challenge with `error="invalid_token"`.
     pub fn invalid_token(&self) -> &HeaderValue {
         &self.invalid_token
     }
 
-    /// For a 403: `scope` has all that is `needed`, joined with those of the `granted` scopes that this
-    /// resource names (in its metadata, required scopes or routes), because clients replace the scopes they
-    /// hold by these. A service with rules of its own adds the granted scopes that *they* name to `needed`.
+    /// The challenge for a 403. Its `scope` contains the `needed` scopes and those `granted` scopes that this resource
+    /// mentions in its metadata, required scopes or routes, because a client replaces the scopes that it has by these. A
+    /// service with rules of its own must add the granted scopes that its rules mention to `needed`.
     pub fn insufficient_scope(&self, needed: &Scopes, granted: &Scopes) -> HeaderValue {
         BearerChallengeBuilder::new(&self.realm, &self.metadata_url)
             .scope(&needed.union(&granted.intersection(&self.named)))

@@ -1,4 +1,4 @@
-//! All open connections, so that an idle or blocked one can be closed for a new one.
+//! The table of open connections, in which an idle or blocked one is found when a new one needs its capacity.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -9,16 +9,16 @@ use tokio::{task::AbortHandle, time::Instant};
 
 use super::activity::{Activity, Rest};
 
-/// How many connections one search looks at: its time is bounded, however many there are.
-const SAMPLE: usize = 256;
+/// How many connections one search examines, which bounds its time.
+const SEARCH_LIMIT: usize = 256;
 /// A connection that was used or opened this recently is not closed: its next request may be on its way.
-const GRACE: Duration = Duration::from_secs(1);
+const IDLE_GRACE: Duration = Duration::from_secs(1);
 /// A connection whose client took a part of a response this recently is not closed: its network may be slow.
 const BLOCKED_GRACE: Duration = Duration::from_secs(2);
 
 /// The open connections of all workers.
 #[derive(Default)]
-pub(super) struct Connections(Mutex<Table>);
+pub(crate) struct ConnectionTable(Mutex<Table>);
 
 #[derive(Default)]
 struct Table {
@@ -33,15 +33,15 @@ struct Open {
     task: Option<AbortHandle>,
 }
 
-/// A connection's place in the table, until it is dropped.
-pub(super) struct Place {
-    connections: Arc<Connections>,
+/// A connection's entry in the table, removed on drop.
+pub(crate) struct TableEntry {
+    connections: Arc<ConnectionTable>,
     slot: usize,
 }
 
-impl Connections {
+impl ConnectionTable {
     /// Adds a connection.
-    pub(super) fn add(self: &Arc<Self>, activity: Arc<Activity>) -> Place {
+    pub(crate) fn add(self: &Arc<Self>, activity: Arc<Activity>) -> TableEntry {
         let mut table = self.table();
         let open = Some(Open { activity, task: None });
         let slot = match table.free.pop() {
@@ -54,11 +54,11 @@ impl Connections {
                 table.slots.len() - 1
             }
         };
-        Place { connections: Arc::clone(self), slot }
+        TableEntry { connections: Arc::clone(self), slot }
     }
 
     /// Tells which task serves the connection that has this slot.
-    pub(super) fn set_task(&self, slot: usize, task: AbortHandle) {
+    pub(crate) fn set_task(&self, slot: usize, task: AbortHandle) {
         if let Some(Some(open)) = self.table().slots.get_mut(slot) {
             open.task = Some(task);
         }
@@ -67,16 +67,16 @@ impl Connections {
     /// Closes the connection that has been without a request for the longest time, of those that one search looks at; if there
     /// is none, the one whose client has taken nothing of its responses for the longest time. Returns whether there was one.
     /// A connection with any other request in progress is never closed.
-    pub(super) fn close_idle(&self) -> bool {
+    pub(crate) fn close_idle(&self) -> bool {
         let now = Instant::now();
         let mut table = self.table();
         let (start, count) = (table.next, table.slots.len());
-        table.next = (start + SAMPLE.min(count)) % count.max(1);
-        let at_rest = (start..start + SAMPLE.min(count)).filter_map(|position| {
+        table.next = (start + SEARCH_LIMIT.min(count)) % count.max(1);
+        let at_rest = (start..start + SEARCH_LIMIT.min(count)).filter_map(|position| {
             let open = table.slots[position % count].as_ref()?;
             let rest = open.activity.rest()?;
             let (since, grace) = match rest {
-                Rest::Idle(since) => (since, GRACE),
+                Rest::Idle(since) => (since, IDLE_GRACE),
                 Rest::Blocked(since) => (since, BLOCKED_GRACE),
             };
             (now.saturating_duration_since(since) >= grace).then_some((rest, open))
@@ -93,13 +93,13 @@ impl Connections {
     }
 }
 
-impl Place {
-    pub(super) fn slot(&self) -> usize {
+impl TableEntry {
+    pub(crate) fn slot(&self) -> usize {
         self.slot
     }
 }
 
-impl Drop for Place {
+impl Drop for TableEntry {
     fn drop(&mut self) {
         let mut table = self.connections.table();
         table.slots[self.slot] = None;
@@ -118,10 +118,10 @@ mod tests {
     };
 
     use super::*;
-    use crate::serve::activity::CountedAnswer;
+    use crate::serve::connection::activity::CountedResponse;
 
     struct Served {
-        connections: Arc<Connections>,
+        connections: Arc<ConnectionTable>,
         tasks: JoinSet<()>,
     }
 
@@ -159,19 +159,19 @@ mod tests {
         let busy = served.open();
         let request = busy.begin();
         let used = served.open();
-        advance(GRACE).await;
+        advance(IDLE_GRACE).await;
         let idle = served.open();
-        advance(GRACE).await;
+        advance(IDLE_GRACE).await;
         drop(used.begin());
         assert!(served.closes_one().await);
         assert!(idle.begin().is_none(), "a request that comes too late is not served");
         assert!(!served.closes_one().await, "one is busy, one was just used");
-        advance(GRACE).await;
+        advance(IDLE_GRACE).await;
         assert!(served.closes_one().await);
         assert!(used.begin().is_none() && request.is_some());
         drop(request);
         assert!(busy.begin().is_some());
-        advance(GRACE).await;
+        advance(IDLE_GRACE).await;
         assert!(served.closes_one().await);
         assert!(served.tasks.is_empty());
         assert_eq!(served.connections.table().free.len(), 3);
@@ -183,8 +183,8 @@ mod tests {
         let mut served = Served::new();
         let blocked = served.open();
         let _response =
-            blocked.begin().map(|request| CountedAnswer::new(ready(Response::new(())), request)).unwrap().await;
-        advance(GRACE).await;
+            blocked.begin().map(|request| CountedResponse::new(ready(Response::new(())), request)).unwrap().await;
+        advance(IDLE_GRACE).await;
         assert!(!served.closes_one().await, "its network may be slow");
         let idle = served.open();
         advance(BLOCKED_GRACE).await;
@@ -197,10 +197,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn searches_go_round() {
         let mut served = Served::new();
-        let held: Vec<_> = (0..SAMPLE * 2).map(|_| served.open()).collect();
+        let held: Vec<_> = (0..SEARCH_LIMIT * 2).map(|_| served.open()).collect();
         let requests: Vec<_> = held.iter().map(|activity| activity.begin()).collect();
         let idle = served.open();
-        advance(GRACE).await;
+        advance(IDLE_GRACE).await;
         let searches: Vec<_> = [served.closes_one().await, served.closes_one().await, served.closes_one().await].into();
         assert_eq!(searches, [false, false, true]);
         assert!(idle.begin().is_none() && requests.iter().all(Option::is_some));

@@ -1,4 +1,4 @@
-//! A request's body as it comes from the socket: whether it was read to its end, and how long that may take.
+//! A request body with timeouts, which records whether it was read to its end.
 
 use std::{
     io,
@@ -12,15 +12,15 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::linger::Unread;
+use super::lingering_close::UnreadBytes;
 
-/// How long a body may take.
+/// The timeouts of a body.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct BodyTimes {
-    /// A pause inside it.
-    pub(super) pause: Duration,
-    /// The whole of it, from its first pause.
-    pub(super) whole: Duration,
+pub(crate) struct BodyTimeouts {
+    /// The longest pause.
+    pub(crate) pause: Duration,
+    /// The longest duration of the whole body, counted from its first pause.
+    pub(crate) whole: Duration,
 }
 
 pin_project! {
@@ -28,16 +28,16 @@ pin_project! {
     pub(crate) struct RequestBody<B> {
         #[pin]
         body: B,
-        unread: Option<Unread>,
-        times: BodyTimes,
+        unread: Option<UnreadBytes>,
+        times: BodyTimeouts,
         pause: Option<Pin<Box<Sleep>>>,
         deadline: Option<Instant>,
     }
 }
 
 impl<B: Body> RequestBody<B> {
-    /// `unread` is given on HTTP/1.1 alone: there the body's rest stands between two requests.
-    pub(super) fn new(body: B, unread: Option<Unread>, times: BodyTimes) -> Self {
+    /// Wraps a body. `unread` is set on HTTP/1.1 only, where the rest of a body precedes the next request.
+    pub(crate) fn new(body: B, unread: Option<UnreadBytes>, times: BodyTimeouts) -> Self {
         if let Some(unread) = &unread {
             unread.set(!body.is_end_stream());
         }
@@ -55,7 +55,7 @@ where
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         let mut this = self.project();
         let Poll::Ready(frame) = this.body.as_mut().poll_frame(cx) else {
-            // The timer is made only for bodies that pause at all.
+            // Only bodies that pause need a timer.
             let now = Instant::now();
             let deadline = *this.deadline.get_or_insert(now + this.times.whole);
             let pause = this.pause.get_or_insert_with(|| Box::pin(sleep_until(deadline.min(now + this.times.pause))));
@@ -83,11 +83,11 @@ mod tests {
     use super::*;
     use http_body_util::{BodyExt as _, Full};
 
-    const TIMES: BodyTimes = BodyTimes { pause: Duration::from_secs(30), whole: Duration::from_secs(300) };
+    const TIMES: BodyTimeouts = BodyTimeouts { pause: Duration::from_secs(30), whole: Duration::from_secs(300) };
 
     #[tokio::test]
     async fn a_body_is_unread_until_its_end() {
-        let unread = Unread::default();
+        let unread = UnreadBytes::default();
         let body = RequestBody::new(Full::from("rest"), Some(unread.clone()), TIMES);
         assert!(unread.is_set());
         assert_eq!(body.collect().await.unwrap().to_bytes(), "rest");
@@ -105,7 +105,7 @@ mod tests {
         }
     }
 
-    /// Sends a byte each time that it is asked twice.
+    /// Sends a byte at every second poll.
     struct Drip(bool);
 
     impl Body for Drip {
@@ -126,7 +126,7 @@ mod tests {
         }
     }
 
-    /// F4: a client that sends slowly and never pauses for long does not hold its request for ever either.
+    /// F4: a client that sends slowly and never pauses for long does not hold its request without limit either.
     #[tokio::test(start_paused = true)]
     async fn the_whole_is_bounded() {
         let started = Instant::now();
@@ -135,7 +135,7 @@ mod tests {
         assert!(started.elapsed() <= TIMES.whole + TIMES.pause, "{:?}", started.elapsed());
     }
 
-    /// F4: a client that stops inside a body does not hold its request for ever.
+    /// F4: a client that stops inside a body does not hold its request without limit.
     #[tokio::test(start_paused = true)]
     async fn a_pause_is_bounded() {
         let error = RequestBody::new(Stalled, None, TIMES).collect().await.unwrap_err();

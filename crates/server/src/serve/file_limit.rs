@@ -1,4 +1,4 @@
-//! The limit of open files (RLIMIT_NOFILE): raised to what a plan needs, or the plan fitted to it.
+//! The limit of open files (RLIMIT_NOFILE): raised to what a plan needs, or the plan reduced to fit it.
 
 use portcullis_gateway::ConnectionLimit;
 
@@ -9,7 +9,7 @@ use crate::plan::{Plan, UpstreamPlan};
 const BASE_RESERVE: usize = 64;
 /// Files of one worker's runtime.
 const WORKER_RESERVE: usize = 8;
-/// Connections to one issuer, beside those that introspect.
+/// ConnectionTable to one issuer, beside those that introspect.
 const ISSUER_RESERVE: usize = 4;
 
 /// Raises the process's limit of open files to what the plan needs, at most to the hard limit. Where that is not enough,
@@ -57,9 +57,9 @@ impl Shortage {
 #[derive(Debug, PartialEq, Eq)]
 struct Files {
     reserve: usize,
-    /// Connections of clients.
+    /// ConnectionTable of clients.
     clients: usize,
-    /// Connections to each upstream.
+    /// ConnectionTable to each upstream.
     upstreams: Vec<usize>,
 }
 

@@ -1,5 +1,4 @@
-//! Calls that open an upstream session run to their end, be it that their client goes away: else the upstream might hold a
-//! session that nobody knows of.
+//! Calls that open an upstream session. They run to their end even if the client disconnects, so that no upstream session is lost.
 
 use std::{
     convert::Infallible,
@@ -17,64 +16,68 @@ use portcullis_metadata::ResourceUri;
 use portcullis_session::CapacityPermit;
 use tokio::{sync::oneshot, time::timeout};
 
-use super::{backend::BackendBody, closer::Leftovers};
+use super::upstream_end::UpstreamEndQueue;
+use crate::serve::backend::BackendBody;
 
-/// How long the upstream has to answer a client that has gone.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long the upstream may take after the client has disconnected.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Where the sessions of one resource's upstream are, and who ends those that are left over.
-pub(super) struct Openings {
-    pub(super) resource: ResourceUri,
-    pub(super) header: HeaderName,
-    pub(super) leftovers: Leftovers,
+/// Runs the calls of one resource that open upstream sessions.
+pub(crate) struct InitializeCalls {
+    pub(crate) resource: ResourceUri,
+    pub(crate) header: HeaderName,
+    pub(crate) upstream_ends: UpstreamEndQueue,
 }
 
-/// The answer to come.
-pub(super) struct Opening(oneshot::Receiver<Response<BackendBody>>);
+/// The future of the response.
+pub(crate) struct InitializeFuture(oneshot::Receiver<Response<BackendBody>>);
 
-impl Openings {
+impl InitializeCalls {
     /// Starts a call. The room that its session would have stays taken until the call has ended.
-    pub(super) fn start<F>(self: &Arc<Self>, call: F, room: CapacityPermit) -> Opening
+    pub(crate) fn start<F>(self: &Arc<Self>, call: F, room: CapacityPermit) -> InitializeFuture
     where
         F: Future<Output = Result<Response<BackendBody>, Infallible>> + Send + 'static,
     {
         let (mut answer, awaited) = oneshot::channel();
-        let openings = Arc::clone(self);
+        let initialize_calls = Arc::clone(self);
         tokio::spawn(async move {
             let mut call = pin!(call);
             let answered = tokio::select! {
                 answered = &mut call => Some(answered),
                 () = answer.closed() => {
-                    tracing::debug!("a client has gone before its session was opened");
-                    timeout(PATIENCE, call).await.ok()
+                    tracing::debug!("a client disconnected before its session was opened");
+                    timeout(ANSWER_TIMEOUT, call).await.ok()
                 }
             };
             match answered {
                 Some(Ok(mut response)) => {
-                    openings.end_unless_recorded(&mut response);
+                    initialize_calls.end_unless_recorded(&mut response);
                     drop(answer.send(response));
                 }
                 Some(Err(infallible)) => match infallible {},
-                None => tracing::warn!("an upstream session may be left over: its opening was never answered"),
+                None => tracing::warn!(
+                    "an upstream session may be left open: the upstream never answered the request that opens it"
+                ),
             }
             drop(room);
         });
-        Opening(awaited)
+        InitializeFuture(awaited)
     }
 
-    /// Has the session that an answer names ended if nobody records it: the client has gone, or the endpoint refuses it.
+    /// Ends the upstream session that a response names unless the endpoint records it: the client may have disconnected, or the
+    /// endpoint may refuse the response.
     fn end_unless_recorded(self: &Arc<Self>, response: &mut Response<BackendBody>) {
         let opened = response.status().is_success().then(|| response.headers().get(&self.header)).flatten();
         let Some(backend) = opened.map(|backend| Box::<[u8]>::from(backend.as_bytes())) else { return };
-        let openings = Arc::clone(self);
+        let initialize_calls = Arc::clone(self);
         response.extensions_mut().insert(BackendSessionGuard::new(move || {
-            tracing::info!("an upstream session is over before it began");
-            openings.leftovers.add(openings.resource.clone(), backend.clone());
+            tracing::info!("an upstream session ends because it was never recorded");
+            initialize_calls.upstream_ends.add(initialize_calls.resource.clone(), backend.clone());
         }));
     }
 }
 
-impl Future for Opening {
+impl Future for InitializeFuture {
     type Output = Response<BackendBody>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -82,7 +85,7 @@ impl Future for Opening {
     }
 }
 
-/// The call's task is gone, which nothing but the end of its runtime brings about.
+/// The response when the call's task was dropped with its runtime.
 fn lost() -> Response<BackendBody> {
     let mut response = Response::new(Either::Left(Empty::<Bytes>::new().boxed()));
     *response.status_mut() = StatusCode::BAD_GATEWAY;

@@ -1,4 +1,4 @@
-//! Sessions that end by themselves take the upstream's session with them.
+//! Ending of upstream sessions whose session has ended.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -16,59 +16,59 @@ use tower_service::Service as _;
 
 use crate::{audit::Audit, demo::DemoService};
 
-/// Upstream sessions that wait to be ended; beyond it they are left to the upstream's own time-out.
-const WAITING: usize = 1024;
+/// The most upstream sessions that wait to be ended. Further ones are left to the upstream's own timeout.
+const MAX_QUEUED: usize = 1024;
 
-/// Upstreams that are told of an ended session at the same moment: a slow one must not hold up all others.
-const AT_ONCE: usize = 16;
+/// The most concurrent requests, so that a slow upstream does not delay all others.
+const MAX_CONCURRENT: usize = 16;
 
-/// Hears of sessions, writes them down, and has the upstream told of those that ended.
-pub(super) struct Closer {
-    leftovers: Leftovers,
+/// Observes sessions: audits them, and queues the end of their upstream sessions.
+pub(crate) struct SessionEvents {
+    upstream_ends: UpstreamEndQueue,
     audit: Option<Audit>,
 }
 
-/// Upstream sessions that somebody has to end.
+/// The queue of upstream sessions to end.
 #[derive(Clone)]
-pub(super) struct Leftovers(mpsc::Sender<Over>);
+pub(crate) struct UpstreamEndQueue(mpsc::Sender<UpstreamSession>);
 
-impl Leftovers {
-    /// Has the upstream told that one of its sessions is over.
-    pub(super) fn add(&self, resource: ResourceUri, backend: Box<[u8]>) {
-        if self.0.try_send(Over { resource, backend }).is_err() {
-            tracing::warn!("too many sessions end at once, one is left to its upstream");
+impl UpstreamEndQueue {
+    /// Queues the end of an upstream session.
+    pub(crate) fn add(&self, resource: ResourceUri, backend: Box<[u8]>) {
+        if self.0.try_send(UpstreamSession { resource, backend }).is_err() {
+            tracing::warn!("too many sessions end at once; one is left to its upstream's timeout");
         }
     }
 }
 
-/// A session that the upstream still holds.
-pub(super) struct Over {
+/// A session that its upstream still holds.
+pub(crate) struct UpstreamSession {
     resource: ResourceUri,
     backend: Box<[u8]>,
 }
 
-/// The way to the upstream of one resource, on the control runtime.
+/// The upstream of one resource, called from the control runtime.
 #[derive(Clone)]
-pub(super) enum Upstream {
+pub(crate) enum Upstream {
     Demo(Box<DemoService>),
     Http(HttpUpstream),
 }
 
 /// The upstreams by their resource, each with the header that names its sessions.
-pub(super) type Upstreams = HashMap<ResourceUri, (HeaderName, Upstream)>;
+pub(crate) type Upstreams = HashMap<ResourceUri, (HeaderName, Upstream)>;
 
-impl Closer {
-    pub(super) fn new(audit: Option<Audit>) -> (Self, mpsc::Receiver<Over>) {
-        let (queue, over) = mpsc::channel(WAITING);
-        (Self { leftovers: Leftovers(queue), audit }, over)
+impl SessionEvents {
+    pub(crate) fn new(audit: Option<Audit>) -> (Self, mpsc::Receiver<UpstreamSession>) {
+        let (queue, over) = mpsc::channel(MAX_QUEUED);
+        (Self { upstream_ends: UpstreamEndQueue(queue), audit }, over)
     }
 
-    pub(super) fn leftovers(&self) -> &Leftovers {
-        &self.leftovers
+    pub(crate) fn upstream_ends(&self) -> &UpstreamEndQueue {
+        &self.upstream_ends
     }
 }
 
-impl SessionObserver for Closer {
+impl SessionObserver for SessionEvents {
     fn opened(&self, session: &Session) {
         if let Some(audit) = &self.audit {
             audit.session_opened(session);
@@ -85,56 +85,56 @@ impl SessionObserver for Closer {
             return;
         }
         tracing::info!(session = %session.log_hash(), session.reason = reason.as_str(), "session ended");
-        // The upstream knows of the others: it was asked to delete them, or forgot them first.
-        let by_itself = !matches!(reason, EndReason::Deleted | EndReason::TransportClosed);
-        if by_itself && !session.backend_id().is_empty() {
-            self.leftovers.add(session.resource().clone(), session.backend_id().into());
+        // The upstream already ended these: it was asked to delete them, or no longer knew them.
+        let upstream_is_unaware = !matches!(reason, EndReason::Deleted | EndReason::TransportClosed);
+        if upstream_is_unaware && !session.backend_id().is_empty() {
+            self.upstream_ends.add(session.resource().clone(), session.backend_id().into());
         }
     }
 }
 
-/// The other end of the queue.
-pub(super) struct Closing {
-    pub(super) over: mpsc::Receiver<Over>,
-    pub(super) upstreams: Upstreams,
+/// Ends the queued sessions at their upstreams.
+pub(crate) struct UpstreamEnder {
+    pub(crate) over: mpsc::Receiver<UpstreamSession>,
+    pub(crate) upstreams: Upstreams,
 }
 
-impl Closing {
-    /// Tells upstreams, a few sessions at once. After `shutdown` has given the sessions that end with the program, it tells of
-    /// those that wait and of these, and returns.
-    pub(super) async fn run(mut self, mut shutdown: oneshot::Receiver<Vec<Arc<Session>>>) {
-        let mut told = JoinSet::new();
+impl UpstreamEnder {
+    /// Ends queued sessions, several at a time. After `shutdown` yields the sessions that end with the program, it ends the
+    /// queued ones and these, and returns.
+    pub(crate) async fn run(mut self, mut shutdown: oneshot::Receiver<Vec<Arc<Session>>>) {
+        let mut requests = JoinSet::new();
         let last = loop {
             tokio::select! {
-                Some(_) = told.join_next() => {}
+                Some(_) = requests.join_next() => {}
                 last = &mut shutdown => break last.unwrap_or_default(),
-                Some(over) = self.over.recv(), if told.len() < AT_ONCE => self.tell(&mut told, over),
+                Some(over) = self.over.recv(), if requests.len() < MAX_CONCURRENT => self.end(&mut requests, over),
             }
         };
         self.over.close();
         while let Some(over) = self.over.recv().await {
-            wait_for_turn(&mut told).await;
-            self.tell(&mut told, over);
+            wait_for_capacity(&mut requests).await;
+            self.end(&mut requests, over);
         }
         for session in last.iter().filter(|session| !session.backend_id().is_empty()) {
-            wait_for_turn(&mut told).await;
-            let over = Over { resource: session.resource().clone(), backend: session.backend_id().into() };
-            self.tell(&mut told, over);
+            wait_for_capacity(&mut requests).await;
+            let over = UpstreamSession { resource: session.resource().clone(), backend: session.backend_id().into() };
+            self.end(&mut requests, over);
         }
-        while told.join_next().await.is_some() {}
+        while requests.join_next().await.is_some() {}
     }
 
-    fn tell(&self, told: &mut JoinSet<()>, Over { resource, backend }: Over) {
+    fn end(&self, requests: &mut JoinSet<()>, UpstreamSession { resource, backend }: UpstreamSession) {
         if let Some((header, upstream)) = self.upstreams.get(&resource) {
             let (header, mut upstream) = (header.clone(), upstream.clone());
-            told.spawn(async move { upstream.end(&header, &backend).await });
+            requests.spawn(async move { upstream.end(&header, &backend).await });
         }
     }
 }
 
-async fn wait_for_turn(told: &mut JoinSet<()>) {
-    while told.len() >= AT_ONCE {
-        told.join_next().await;
+async fn wait_for_capacity(requests: &mut JoinSet<()>) {
+    while requests.len() >= MAX_CONCURRENT {
+        requests.join_next().await;
     }
 }
 
@@ -153,7 +153,7 @@ impl Upstream {
                 }
             }
         };
-        tracing::debug!(status = status.as_u16(), "the upstream was told that a session is over");
+        tracing::debug!(status = status.as_u16(), "the session was ended at its upstream");
     }
 }
 
@@ -179,7 +179,7 @@ mod tests {
     }
 
     fn end(reason: EndReason, backend: &[u8]) -> Option<Box<[u8]>> {
-        let (closer, mut over) = Closer::new(None);
+        let (closer, mut over) = SessionEvents::new(None);
         let settings = SessionSettings::new(SessionKey::new(0, [7; 16]));
         let store = SessionStore::new(settings, Arc::new(Later), Arc::new(closer));
         let resource = ResourceUri::parse("http://127.0.0.1/mcp").unwrap();
@@ -188,7 +188,7 @@ mod tests {
         over.try_recv().ok().map(|over| over.backend)
     }
 
-    /// E9: the upstream is told of sessions that ended by time, and not of those that it ended itself.
+    /// E9: the upstream is requests of sessions that ended by time, and not of those that it ended itself.
     #[test]
     fn upstreams_hear_of_what_they_do_not_know() {
         assert_eq!(end(EndReason::Idle, b"backend").as_deref(), Some(&b"backend"[..]));

@@ -1,4 +1,4 @@
-//! The end of all sessions at a shutdown.
+//! Ending of all sessions at shutdown.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,15 +11,19 @@ use tokio::{
 
 use crate::audit::AuditTrail;
 
-/// The longest time that the upstreams get to be told of the sessions that a shutdown ends.
-const TELL_TIMEOUT: Duration = Duration::from_secs(2);
+/// The longest time for ending sessions at the upstreams.
+const UPSTREAM_END_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Sessions that are ended without a look at the clock.
+/// Sessions that are ended between two looks at the clock.
 const BATCH: usize = 256;
 
 /// Ends all sessions, audits each end, and returns them. Where the audit trail has no capacity left, it waits for it until
 /// `deadline`; the sessions that are left then end with the program, and the log counts them.
-pub(super) async fn end(sessions: &SessionStore, audit: Option<&AuditTrail>, deadline: Instant) -> Vec<Arc<Session>> {
+pub(crate) async fn end_all(
+    sessions: &SessionStore,
+    audit: Option<&AuditTrail>,
+    deadline: Instant,
+) -> Vec<Arc<Session>> {
     let mut left = sessions.all();
     let mut ended = Vec::with_capacity(left.len());
     while !left.is_empty() && Instant::now() < deadline {
@@ -46,19 +50,19 @@ pub(super) async fn end(sessions: &SessionStore, audit: Option<&AuditTrail>, dea
     ended
 }
 
-/// The task that tells upstreams of ended sessions.
-pub(super) struct Teller {
-    pub(super) last: oneshot::Sender<Vec<Arc<Session>>>,
-    pub(super) task: JoinHandle<()>,
+/// The task that ends sessions at the upstreams.
+pub(crate) struct UpstreamEndTask {
+    pub(crate) last_sessions: oneshot::Sender<Vec<Arc<Session>>>,
+    pub(crate) task: JoinHandle<()>,
 }
 
-impl Teller {
+impl UpstreamEndTask {
     /// Has the upstreams told of these sessions, and of those that wait already, as far as the time allows: `within`, and at
     /// most 2 s.
-    pub(super) async fn finish(mut self, sessions: Vec<Arc<Session>>, within: Duration) {
+    pub(crate) async fn finish(mut self, sessions: Vec<Arc<Session>>, within: Duration) {
         // It fails only when the task has ended.
-        let _ = self.last.send(sessions);
-        if timeout(within.min(TELL_TIMEOUT), &mut self.task).await.is_err() {
+        let _ = self.last_sessions.send(sessions);
+        if timeout(within.min(UPSTREAM_END_TIMEOUT), &mut self.task).await.is_err() {
             self.task.abort();
             tracing::warn!(
                 "upstreams were not told of all ended sessions in time; the rest is left to their own time-outs"
@@ -75,12 +79,12 @@ mod tests {
     use portcullis_session::{Owner, SessionKey, SessionSettings};
 
     use super::*;
-    use crate::{config::AuditTarget, plan::AuditPlan, serve::closer::Closer};
+    use crate::{config::AuditTarget, plan::AuditPlan, serve::sessions::upstream_end::SessionEvents};
 
     const COUNT: usize = 5_000;
 
     fn store(audit: Option<&AuditTrail>) -> SessionStore {
-        let (closer, _) = Closer::new(audit.map(|trail| trail.audit().clone()));
+        let (closer, _) = SessionEvents::new(audit.map(|trail| trail.audit().clone()));
         let settings = SessionSettings::new(SessionKey::random().unwrap());
         let store = SessionStore::new(settings, Arc::new(SystemClock::new()), Arc::new(closer));
         let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
@@ -104,7 +108,7 @@ mod tests {
         let audit = AuditTrail::start(&plan, 1, Arc::new(SystemClock::new())).unwrap();
         let sessions = store(Some(&audit));
         let deadline = Instant::now() + Duration::from_secs(60);
-        assert_eq!(end(&sessions, Some(&audit), deadline).await.len(), COUNT);
+        assert_eq!(end_all(&sessions, Some(&audit), deadline).await.len(), COUNT);
         assert!(sessions.is_empty());
         audit.finish(Duration::from_secs(60)).await;
         let text = fs::read_to_string(&file).unwrap();
@@ -116,20 +120,20 @@ mod tests {
     #[tokio::test]
     async fn the_time_is_bounded() {
         let sessions = store(None);
-        assert_eq!(end(&sessions, None, Instant::now()).await.len(), COUNT);
+        assert_eq!(end_all(&sessions, None, Instant::now()).await.len(), COUNT);
         assert_eq!(sessions.len(), COUNT);
         let deadline = Instant::now() + Duration::from_secs(60);
-        assert_eq!(end(&sessions, None, deadline).await.len(), COUNT);
+        assert_eq!(end_all(&sessions, None, deadline).await.len(), COUNT);
         assert!(sessions.is_empty());
     }
 
     /// E9: a silent upstream is not waited for.
     #[tokio::test(start_paused = true)]
     async fn a_teller_that_does_not_end_is_aborted() {
-        let (last, _received) = oneshot::channel();
+        let (last_sessions, _received) = oneshot::channel();
         let task = tokio::spawn(std::future::pending());
         let started = Instant::now();
-        Teller { last, task }.finish(Vec::new(), Duration::from_secs(60)).await;
-        assert_eq!(started.elapsed(), TELL_TIMEOUT);
+        UpstreamEndTask { last_sessions, task }.finish(Vec::new(), Duration::from_secs(60)).await;
+        assert_eq!(started.elapsed(), UPSTREAM_END_TIMEOUT);
     }
 }

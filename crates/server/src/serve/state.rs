@@ -1,4 +1,4 @@
-//! Everything that requests are answered by, built from a plan and replaced as one.
+//! The state of the server: issuers, sessions and the service stack of each resource, built from a plan.
 
 use std::sync::Arc;
 
@@ -18,11 +18,13 @@ use portcullis_verifier::{TrustedIssuer, Verifier, VerifierSettings};
 use tower_layer::Layer as _;
 
 use super::{
-    backend::{self, Backend, BackendBody},
-    closer::{Closer, Closing, Leftovers, Upstream, Upstreams},
+    backend::{Backend, BackendBody, BackendService},
     health::Readiness,
-    opening::Openings,
-    sinks::Sinks,
+    observers::Observers,
+    sessions::{
+        initialize::InitializeCalls,
+        upstream_end::{SessionEvents, Upstream, UpstreamEndQueue, UpstreamEnder, Upstreams},
+    },
 };
 use crate::{
     config::{Authorization, Limits},
@@ -31,17 +33,17 @@ use crate::{
     telemetry::AccessLog,
 };
 
-/// The layers that a request passes, from the outside.
+/// The service stack of a resource: guard, endpoint, upstream.
 pub(super) type Stack = Guard<Endpoint<Backend>>;
-/// The body of an answer that came through them.
-pub(super) type SiteBody = GuardBody<EndpointBody<BackendBody>>;
+/// The response body of a [`Stack`].
+pub(super) type StackBody = GuardBody<EndpointBody<BackendBody>>;
 
-/// Where RFC 9728 metadata stands when it is asked for without an endpoint's path.
+/// The RFC 9728 metadata path without an endpoint's path.
 const ROOT_METADATA: &str = "/.well-known/oauth-protected-resource";
 
-/// All protected endpoints of one configuration.
-pub(super) struct Site {
-    mounts: Vec<Mount>,
+/// Everything that requests need, of one configuration.
+pub(super) struct ServerState {
+    resources: Vec<Resource>,
     issuers: Vec<Arc<TrustedIssuer>>,
     sessions: SessionStore,
     streams: StreamRegistry,
@@ -51,27 +53,31 @@ pub(super) struct Site {
 }
 
 /// One protected endpoint.
-struct Mount {
+struct Resource {
     endpoint: String,
     metadata_path: String,
     root_metadata: bool,
     resource: Arc<ProtectedResource>,
-    /// None where authorization is off.
+    /// `None` without authorization.
     verifier: Option<Arc<Verifier>>,
-    /// One a worker, so that upstream connections never cross threads.
+    /// One per worker, so that upstream connections never cross threads.
     stacks: Vec<Stack>,
 }
 
-impl Site {
-    /// Builds it, for the runtime that it is called on. Nothing is asked of anybody before [`start`](Self::start).
-    pub(super) fn new(plan: &Plan, clock: Arc<dyn Clock>, sinks: Sinks) -> anyhow::Result<(Self, Closing)> {
+impl ServerState {
+    /// Builds the state for the current runtime, without network access before [`spawn_key_refresh`](Self::spawn_key_refresh).
+    pub(super) fn new(
+        plan: &Plan,
+        clock: Arc<dyn Clock>,
+        observers: Observers,
+    ) -> anyhow::Result<(Self, UpstreamEnder)> {
         let issuers = trusted_issuers(plan, &clock)?;
-        let (closer, over) = Closer::new(sinks.audit.clone());
-        let leftovers = closer.leftovers().clone();
+        let (closer, over) = SessionEvents::new(observers.audit.clone());
+        let upstream_ends = closer.upstream_ends().clone();
         let sessions = SessionStore::new(plan.session.settings.clone(), Arc::clone(&clock), Arc::new(closer));
-        let sinks = Arc::new(sinks);
-        let streams = StreamRegistry::new(Arc::clone(&clock), Arc::clone(&sinks) as _);
-        let shared = Shared {
+        let observers = Arc::new(observers);
+        let streams = StreamRegistry::new(Arc::clone(&clock), Arc::clone(&observers) as _);
+        let builder = StateBuilder {
             limits: &plan.limits,
             rates: &plan.rates,
             guard_limits: guard_limits(plan, &clock),
@@ -80,31 +86,31 @@ impl Site {
             sessions: sessions.clone(),
             streams: streams.clone(),
             clock: &clock,
-            sinks: Arc::clone(&sinks),
+            observers: Arc::clone(&observers),
             ended_status: plan.session.ended_status,
-            leftovers,
+            upstream_ends,
         };
-        let mut mounts = Vec::new();
+        let mut resources = Vec::new();
         let mut upstreams = Upstreams::new();
         for resource in &plan.resources {
             let name = || format!("resource {:?}", resource.endpoint);
             let demo = matches!(resource.upstream, UpstreamPlan::Demo).then(demo::service);
-            mounts.push(shared.mount(resource, &issuers, demo.as_ref()).with_context(name)?);
+            resources.push(builder.resource(resource, &issuers, demo.as_ref()).with_context(name)?);
             let upstream = match (&resource.upstream, demo) {
-                (UpstreamPlan::Http(settings), _) => Upstream::Http(shared.upstream(settings)?),
+                (UpstreamPlan::Http(settings), _) => Upstream::Http(builder.upstream(settings)?),
                 (UpstreamPlan::Demo, Some(demo)) => Upstream::Demo(Box::new(demo)),
                 (UpstreamPlan::Demo, None) => continue,
             };
             upstreams.insert(resource.metadata.resource.clone(), (resource.session_header.clone(), upstream));
         }
         let origins = plan.origins.clone();
-        let access = Arc::clone(&sinks.access);
-        let site = Self { mounts, issuers, sessions, streams, origins, clock, access };
-        Ok((site, Closing { over, upstreams }))
+        let access = Arc::clone(&observers.access);
+        let state = Self { resources, issuers, sessions, streams, origins, clock, access };
+        Ok((state, UpstreamEnder { over, upstreams }))
     }
 
     /// Starts fetching the issuers' keys.
-    pub(super) fn start(&self) {
+    pub(super) fn spawn_key_refresh(&self) {
         for issuer in &self.issuers {
             issuer.spawn_refresh();
         }
@@ -112,12 +118,12 @@ impl Site {
 
     /// The stack of the endpoint that a path belongs to, as its endpoint or as its metadata.
     pub(super) fn stack(&self, path: &str, worker: usize) -> Option<Stack> {
-        let mount = self.mounts.iter().find(|mount| mount.answers(path))?;
+        let mount = self.resources.iter().find(|mount| mount.answers(path))?;
         mount.stacks.get(worker).cloned()
     }
 
     pub(super) fn readiness(&self) -> impl Iterator<Item = Readiness<'_>> {
-        self.mounts.iter().map(|mount| Readiness {
+        self.resources.iter().map(|mount| Readiness {
             endpoint: &mount.endpoint,
             issuers: mount.verifier.as_ref().map_or(&[], |verifier| verifier.issuers()),
         })
@@ -127,23 +133,23 @@ impl Site {
         &self.sessions
     }
 
-    /// Ends what is over: sessions and cached tokens.
+    /// Ends expired sessions and removes expired tokens.
     pub(super) fn sweep(&self) {
         self.sessions.sweep();
-        for verifier in self.mounts.iter().filter_map(|mount| mount.verifier.as_ref()) {
+        for verifier in self.resources.iter().filter_map(|mount| mount.verifier.as_ref()) {
             verifier.sweep();
         }
     }
 
-    /// Ends event streams whose authorization has ended, and has introspected tokens checked again that streams depend on.
+    /// Ends event streams whose authorization has ended, and rechecks introspected tokens that streams depend on.
     pub(super) fn sweep_streams(&self) {
         self.issuers.iter().for_each(|issuer| issuer.recheck_due());
         self.streams.sweep();
     }
 
-    /// Says that requests still under way are given up.
+    /// Marks the requests in progress as cancelled by the shutdown.
     pub(super) fn cut_off(&self) {
-        self.mounts.iter().for_each(|mount| mount.resource.mark_shutting_down());
+        self.resources.iter().for_each(|mount| mount.resource.mark_shutting_down());
     }
 
     /// The policy for paths that belong to no endpoint.
@@ -160,7 +166,7 @@ impl Site {
     }
 }
 
-impl Mount {
+impl Resource {
     fn answers(&self, path: &str) -> bool {
         path == self.endpoint || path == self.metadata_path || (self.root_metadata && path == ROOT_METADATA)
     }
@@ -178,7 +184,7 @@ fn trusted_issuers(plan: &Plan, clock: &Arc<dyn Clock>) -> anyhow::Result<Vec<Ar
         .collect()
 }
 
-/// One limit for all resources, so that nobody gets more by going to several.
+/// The limits of all resources together, so that using several does not raise them.
 fn guard_limits(plan: &Plan, clock: &Arc<dyn Clock>) -> GuardLimits {
     let rates = &plan.rates;
     let limiter = |rate: Option<Rate>| rate.map(|rate| RateLimiter::new(rate, rates.entries, Arc::clone(clock)));
@@ -191,8 +197,8 @@ fn guard_limits(plan: &Plan, clock: &Arc<dyn Clock>) -> GuardLimits {
     limits
 }
 
-/// What all endpoints share.
-struct Shared<'a> {
+/// Builds resources from what all of them share.
+struct StateBuilder<'a> {
     limits: &'a Limits,
     rates: &'a RatesPlan,
     guard_limits: GuardLimits,
@@ -201,43 +207,43 @@ struct Shared<'a> {
     sessions: SessionStore,
     streams: StreamRegistry,
     ended_status: EndedSessionStatus,
-    leftovers: Leftovers,
+    upstream_ends: UpstreamEndQueue,
     clock: &'a Arc<dyn Clock>,
-    sinks: Arc<Sinks>,
+    observers: Arc<Observers>,
 }
 
-impl Shared<'_> {
+impl StateBuilder<'_> {
     fn upstream(&self, settings: &HttpUpstreamSettings) -> anyhow::Result<HttpUpstream> {
         Ok(HttpUpstream::new(settings.clone(), Arc::clone(self.clock))?)
     }
 
-    fn mount(
+    fn resource(
         &self,
         plan: &ResourcePlan,
         issuers: &[Arc<TrustedIssuer>],
         demo: Option<&DemoService>,
-    ) -> anyhow::Result<Mount> {
+    ) -> anyhow::Result<Resource> {
         let verifier = self.verifier(plan, issuers)?;
         let resource = self.protected_resource(plan, verifier.clone())?;
         let endpoint = EndpointLayer::new(self.endpoint(plan, &resource))?;
         let guard = GuardLayer::new(Arc::clone(&resource));
-        let openings = Arc::new(Openings {
+        let initialize_calls = Arc::new(InitializeCalls {
             resource: plan.metadata.resource.clone(),
             header: plan.session_header.clone(),
-            leftovers: self.leftovers.clone(),
+            upstream_ends: self.upstream_ends.clone(),
         });
         let stacks = (0..self.workers)
             .map(|_| {
-                let kind = match &plan.upstream {
-                    UpstreamPlan::Http(settings) => backend::Kind::Http(self.upstream(settings)?),
+                let service = match &plan.upstream {
+                    UpstreamPlan::Http(settings) => BackendService::Http(self.upstream(settings)?),
                     UpstreamPlan::Demo => {
-                        backend::Kind::Demo(Box::new(Plain::new(demo.context("the demo server")?.clone())))
+                        BackendService::Demo(Box::new(Plain::new(demo.context("the demo server")?.clone())))
                     }
                 };
-                Ok(guard.layer(endpoint.layer(Backend::new(kind, Arc::clone(&openings)))))
+                Ok(guard.layer(endpoint.layer(Backend::new(service, Arc::clone(&initialize_calls)))))
             })
             .collect::<anyhow::Result<_>>()?;
-        Ok(Mount {
+        Ok(Resource {
             endpoint: plan.endpoint.clone(),
             metadata_path: resource.metadata_path().to_owned(),
             root_metadata: plan.root_metadata,
@@ -277,7 +283,7 @@ impl Shared<'_> {
         settings.limits = self.guard_limits.clone();
         settings.trusted_proxies = self.rates.proxies.clone();
         settings.clock = Arc::clone(self.clock);
-        settings.sink = Arc::clone(&self.sinks) as _;
+        settings.sink = Arc::clone(&self.observers) as _;
         Ok(ProtectedResource::new(settings)?)
     }
 

@@ -1,21 +1,20 @@
-//! What a request is about, as logs and counters tell it.
+//! [`Operation`]: what a request asks for, for logs and metrics.
 
-/// What a request is about beyond its method and path, as whoever judged its body puts it: a JSON-RPC method, and the
-/// tool, prompt or resource that it names.
+/// What the body of a request asks for: a JSON-RPC method, and the tool, prompt or resource that it names.
 ///
-/// It is for logs and counters: texts from a client, each cut at [`MAX_BYTES`](Self::MAX_BYTES), at most
-/// [`MAX_ADDITIONAL_TARGETS`](Self::MAX_ADDITIONAL_TARGETS) of them beside the first.
+/// It is for logs and metrics. The strings come from the client and are truncated to [`MAX_BYTES`](Self::MAX_BYTES). At
+/// most [`MAX_ADDITIONAL_TARGETS`](Self::MAX_ADDITIONAL_TARGETS) targets are kept in addition to the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// Both texts, so that a request costs one allocation.
+    /// The name and the target in one allocation.
     text: Box<str>,
-    /// Where the target begins.
+    /// The position where the target starts.
     split: Option<usize>,
-    /// Nearly always absent.
+    /// Rarely present.
     additional: Option<Box<AdditionalTargets>>,
 }
 
-/// What an operation acts on beside its target.
+/// The targets after the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct AdditionalTargets {
     targets: Vec<Box<str>>,
@@ -23,27 +22,27 @@ struct AdditionalTargets {
 }
 
 impl Operation {
-    /// How much of each text is kept, in bytes.
+    /// The number of bytes that are kept of each string.
     pub const MAX_BYTES: usize = 1024;
-    /// How many targets are kept beside the first; the others are counted.
+    /// The number of targets that are kept in addition to the first. All of them are counted.
     pub const MAX_ADDITIONAL_TARGETS: usize = 15;
 
-    /// An operation, and what it acts on, where it names something.
+    /// Creates an operation with its first target, if it has one.
     pub fn new(name: &str, target: Option<&str>) -> Self {
-        let (name, target) = (cut(name), target.map(cut));
+        let (name, target) = (truncate(name), target.map(truncate));
         let mut text = String::with_capacity(name.len() + target.map_or(0, str::len));
         text.push_str(name);
         text.push_str(target.unwrap_or_default());
         Self { text: text.into(), split: target.map(|_| name.len()), additional: None }
     }
 
-    /// The same, with what it acts on beside its target.
+    /// Adds the targets after the first.
     #[must_use]
     pub fn with_additional_targets<T: AsRef<str>>(mut self, targets: impl Iterator<Item = T>) -> Self {
         let mut additional = AdditionalTargets { targets: Vec::new(), count: 0 };
         for target in targets {
             if additional.targets.len() < Self::MAX_ADDITIONAL_TARGETS {
-                additional.targets.push(cut(target.as_ref()).into());
+                additional.targets.push(truncate(target.as_ref()).into());
             }
             additional.count += 1;
         }
@@ -56,23 +55,23 @@ impl Operation {
         self.text.get(..self.split.unwrap_or(self.text.len())).unwrap_or_default()
     }
 
-    /// What it acts on, such as the name of a tool.
+    /// The first target, such as the name of a tool.
     pub fn target(&self) -> Option<&str> {
         self.text.get(self.split?..)
     }
 
-    /// What it acts on beside its [target](Self::target), as far as it is kept.
+    /// The targets after the [first](Self::target) that are kept.
     pub fn additional_targets(&self) -> impl Iterator<Item = &str> {
         self.additional.iter().flat_map(|additional| &additional.targets).map(|target| &**target)
     }
 
-    /// How many things it acts on.
+    /// The number of targets, including those that are not kept.
     pub fn target_count(&self) -> usize {
         usize::from(self.split.is_some()) + self.additional.as_ref().map_or(0, |additional| additional.count)
     }
 }
 
-fn cut(text: &str) -> &str {
+fn truncate(text: &str) -> &str {
     text.get(..text.floor_char_boundary(Operation::MAX_BYTES)).unwrap_or_default()
 }
 
@@ -80,7 +79,7 @@ fn cut(text: &str) -> &str {
 mod tests {
     use super::*;
 
-    /// J4: both texts come out as they went in, and a long one is cut between characters.
+    /// J4: name and target are unchanged; long ones are truncated between characters.
     #[test]
     fn both_texts_are_kept_and_bounded() {
         let plain = Operation::new("tools/call", Some("add"));
@@ -95,7 +94,7 @@ mod tests {
         assert_eq!(long.target(), Some(long.name()));
     }
 
-    /// J4: what an operation acts on beside its target is kept up to a bound, and counted beyond it.
+    /// J4: additional targets are kept up to a bound and counted beyond it.
     #[test]
     fn additional_targets_are_kept_and_counted() {
         let plain = Operation::new("tools/call", Some("add"));

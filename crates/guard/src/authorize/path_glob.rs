@@ -1,3 +1,5 @@
+//! [`PathGlob`]: patterns for request paths.
+
 use std::{borrow::Cow, str::FromStr};
 
 use percent_encoding::percent_decode_str;
@@ -5,27 +7,29 @@ use portcullis_metadata::wildcard_matches;
 
 /// A pattern for request paths, matched segment by segment.
 ///
-/// `*` stands for any characters inside one segment, `**` as a whole segment for any number of segments,
-/// none included: `/reports/*` matches `/reports/7`, `/reports/**` also `/reports` and `/reports/7/pages`.
+/// `*` matches any characters within a segment. `**` is a whole segment and matches any number of segments, including
+/// none: `/reports/*` matches `/reports/7`; `/reports/**` also matches `/reports` and `/reports/7/pages`.
 ///
-/// Matching is generous, because a rule that matches only ever demands *more* scopes: letter case (ASCII)
-/// and one trailing slash do not count, and percent-encoded characters are decoded first. The guard refuses
-/// a path that servers read in different ways (see [`RouteRule`](crate::RouteRule)) before it comes here.
+/// Matching ignores ASCII letter case and one trailing slash, and percent-encoded characters are decoded first. This is
+/// safe because a rule only adds scopes that a request needs. The guard rejects ambiguous paths before it matches them
+/// (see [`RouteRule`](crate::RouteRule)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathGlob(Box<str>);
 
-/// Why a text is no path pattern.
+/// Why a string is not a path pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathGlobError {
-    /// It does not begin with `/`.
-    #[error("a path pattern begins with `/`")]
+    /// It does not start with `/`.
+    #[error("a path pattern must start with `/`")]
     NoLeadingSlash,
-    /// `**` stands beside other characters in its segment.
-    #[error("`**` is a whole segment of a path pattern, as in `/reports/**`")]
+    /// A segment contains `**` and other characters.
+    #[error("`**` must be a whole segment of a path pattern, as in `/reports/**`")]
     DoubleStarInSegment,
-    /// It holds a character that can never occur in a decoded path, or that begins a query.
-    #[error("a path pattern holds no `?`, `#`, `%`, `;`, backslash or control character, and no empty or dot segment")]
+    /// It contains a character that a decoded path cannot contain.
+    #[error(
+        "a path pattern must not contain `?`, `#`, `%`, `;`, backslashes, control characters, or empty or dot segments"
+    )]
     NeverMatches,
 }
 
@@ -33,7 +37,7 @@ impl PathGlob {
     /// Parses a pattern.
     ///
     /// # Errors
-    /// When the pattern could match no path, or does not mean what it seems to.
+    /// Fails if the pattern could match no path or is ambiguous.
     pub fn parse(pattern: &str) -> Result<Self, PathGlobError> {
         let Some(segments) = pattern.strip_prefix('/') else {
             return Err(PathGlobError::NoLeadingSlash);
@@ -47,7 +51,7 @@ impl PathGlob {
         Ok(Self(pattern.into()))
     }
 
-    /// The pattern as it was written.
+    /// The pattern as it was parsed.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -55,7 +59,7 @@ impl PathGlob {
     pub(crate) fn matches(&self, path: &PlainPath<'_>) -> bool {
         let mut pattern = segments(&self.0);
         let mut path = segments(&path.0);
-        // Where to go on when what follows the last `**` does not fit: with one path segment more taken by it.
+        // Where matching continues if the rest after the last `**` does not match: `**` takes one more path segment.
         let mut retry = None;
         loop {
             match (pattern.clone().next(), path.clone().next()) {
@@ -93,10 +97,10 @@ impl FromStr for PathGlob {
     }
 }
 
-/// A request path that every server reads in the same way: decoded, without dot or empty segments.
+/// A decoded request path that all servers interpret in the same way: it has no dot segments and no empty segments.
 pub(crate) struct PlainPath<'a>(Cow<'a, str>);
 
-/// Servers behind the guard may read the path in different ways, so no rule can judge it.
+/// Servers may interpret the path in different ways, so no rule can be applied to it.
 #[derive(Debug)]
 pub(crate) struct AmbiguousPath;
 
@@ -105,7 +109,7 @@ impl<'a> PlainPath<'a> {
     pub(crate) fn parse(path: &'a str) -> Result<Self, AmbiguousPath> {
         let decoded = percent_decode_str(path).decode_utf8().map_err(|_| AmbiguousPath)?;
         let slashes = |text: &str| text.bytes().filter(|byte| *byte == b'/').count();
-        // A `%` that is left over was doubly encoded, or encoded nothing.
+        // A remaining `%` was encoded twice, or did not start an escape.
         let suspect = decoded.contains(['%', ';']) || slashes(&decoded) != slashes(path);
         if suspect || is_ambiguous(&decoded) { Err(AmbiguousPath) } else { Ok(Self(decoded)) }
     }

@@ -1,4 +1,4 @@
-//! Session keys that follow their files, so that a rotation needs no restart.
+//! Reloading of the session keys from their files.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use tokio::{
 
 use crate::plan::KeySources;
 
-/// How often the files are looked at.
-const LOOK: Duration = Duration::from_secs(10);
+/// How often the files are checked for changes.
+const RELOAD_PERIOD: Duration = Duration::from_secs(10);
 
-/// Looks at the files now and then, and at every SIGHUP. Files that cannot be used change nothing.
-pub(super) async fn follow(store: SessionStore, sources: KeySources) {
+/// Replaces the keys when the files change, checked periodically and at every SIGHUP. Unusable files leave the keys unchanged.
+pub(crate) async fn reload(store: SessionStore, sources: KeySources) {
     let mut written = sources.written();
-    let mut period = interval(LOOK);
+    let mut period = interval(RELOAD_PERIOD);
     period.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
     loop {
@@ -33,7 +33,7 @@ pub(super) async fn follow(store: SessionStore, sources: KeySources) {
                 store.set_keys(keys);
                 tracing::info!("the session keys were replaced");
             }
-            Err(error) => tracing::error!("the session keys stay as they were: {error:#}"),
+            Err(error) => tracing::error!("the session keys are unchanged: {error:#}"),
         }
         written = now;
     }

@@ -1,7 +1,9 @@
+//! [`ClaimRule`]: requirements on the claims of a token.
+
 use portcullis_verifier::Principal;
 use serde_json::Value;
 
-/// Something that a token's claims have to say, beside its scopes.
+/// A requirement on one claim of the token, in addition to scopes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimRule {
     claim: Box<str>,
@@ -9,39 +11,39 @@ pub struct ClaimRule {
     report_only: bool,
 }
 
-/// What is wanted of a claim. Where the claim is an array, one of its elements has to be as wanted.
+/// The condition on a claim. If the claim is an array, one of its elements must meet the condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClaimTest {
-    /// It is there, and not `null`.
+    /// The claim is present and not `null`.
     Present,
-    /// It is one of these, compared exactly. A number or boolean is compared as JSON writes it: `7`, `true`.
+    /// The claim is one of these values, compared exactly. Numbers and booleans are compared in their JSON form: `7`,
+    /// `true`.
     OneOf(Vec<String>),
-    /// It is a text that ends in `@` and one of these domains, in any letter case. A domain below one of them is another
-    /// domain.
+    /// The claim is a string that ends with `@` and one of these domains, in any letter case. Subdomains do not match.
     Domain(Vec<String>),
 }
 
-/// Why a [`ClaimRule`] cannot be.
+/// Why a [`ClaimRule`] is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClaimRuleError {
-    /// The claim has no name.
-    #[error("a claim rule names a claim, or a JSON pointer to one such as `/realm_access/roles`")]
+    /// The name of the claim is empty.
+    #[error("a claim rule must name a claim, or a JSON pointer to one such as `/realm_access/roles`")]
     NoClaim,
     /// The JSON pointer has a `~` that is neither `~0` nor `~1` (RFC 6901 section 3).
-    #[error("in a JSON pointer `~` is written `~0`, and `/` in a name `~1`")]
+    #[error("a JSON pointer must write `~` as `~0`, and `/` in a name as `~1`")]
     Pointer,
-    /// There is nothing that the claim may be.
-    #[error("a claim rule lists at least one value, and no empty one")]
+    /// The list of values is empty or has an empty value.
+    #[error("a claim rule must list at least one value, and no empty value")]
     NoValue,
-    /// A domain has an `@`.
-    #[error("a domain is written without `@`")]
+    /// A domain contains `@`.
+    #[error("a domain must not contain `@`")]
     Domain,
 }
 
 impl ClaimRuleError {
-    /// The stable code.
+    /// Returns a stable code for logs and tests.
     pub const fn code(self) -> &'static str {
         match self {
             Self::NoClaim => "settings.claim_name",
@@ -52,18 +54,18 @@ impl ClaimRuleError {
     }
 }
 
-/// How claims fall short of a rule.
+/// Why a rule denies a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClaimDenial {
-    /// The claim is not there, or `null`.
+    /// The claim is missing or `null`.
     Missing,
-    /// The claim is not as wanted.
+    /// The claim does not meet the condition.
     Mismatch,
 }
 
 impl ClaimDenial {
-    /// The stable reason code.
+    /// Returns the stable reason code.
     pub const fn code(self) -> &'static str {
         match self {
             Self::Missing => "claim.missing",
@@ -83,11 +85,12 @@ pub struct ClaimDenials {
 }
 
 impl ClaimRule {
-    /// A rule for the claim of this name or, where it begins with a slash, at this JSON pointer (RFC 6901) into the
+    /// Creates a rule for the claim with this name. A name that starts with `/` is a JSON pointer (RFC 6901) into the
     /// claims.
     ///
     /// # Errors
-    /// When the rule could never be met, or does not mean what it seems to.
+    /// Fails if the name is empty or a malformed pointer, or if the condition has no values, an empty value, or a domain
+    /// with `@`.
     pub fn new(claim: &str, test: ClaimTest) -> Result<Self, ClaimRuleError> {
         if claim.is_empty() {
             return Err(ClaimRuleError::NoClaim);
@@ -107,18 +110,17 @@ impl ClaimRule {
         Ok(Self { claim: claim.into(), test, report_only: false })
     }
 
-    /// The same rule in report-only mode: it refuses nothing, and the [`Decision`](crate::Decision) says what it would
-    /// have refused.
+    /// Makes the rule report-only: it rejects no request, and the [`Decision`](crate::Decision) has the code of its denial.
     #[must_use]
     pub fn report_only(mut self) -> Self {
         self.report_only = true;
         self
     }
 
-    /// Whether a principal's claims are as wanted, in report-only mode too.
+    /// Checks the claims of a principal. It does not consider whether the rule is report-only.
     ///
     /// # Errors
-    /// When they are not.
+    /// Fails if the claim is missing or does not meet the condition.
     pub fn check(&self, principal: &Principal) -> Result<(), ClaimDenial> {
         let value = principal.claim(&self.claim).filter(|value| !value.is_null()).ok_or(ClaimDenial::Missing)?;
         let is_met = match value {
@@ -130,14 +132,14 @@ impl ClaimRule {
 }
 
 impl ClaimDenials {
-    /// Evaluates more rules. Each rule must be met.
+    /// Evaluates these rules and keeps the first denial of each kind. Each rule must be met.
     pub fn evaluate(&mut self, rules: &[ClaimRule], principal: &Principal) {
         for rule in rules {
-            let Err(unmet) = rule.check(principal) else { continue };
+            let Err(denial) = rule.check(principal) else { continue };
             let report_only = rule.report_only;
-            tracing::debug!(claim = &*rule.claim, deny.code = unmet.code(), report_only, "claim rule");
+            tracing::debug!(claim = &*rule.claim, deny.code = denial.code(), report_only, "claim rule");
             let first = if report_only { &mut self.report_only } else { &mut self.enforced };
-            first.get_or_insert(unmet);
+            first.get_or_insert(denial);
         }
     }
 }
@@ -146,14 +148,14 @@ impl ClaimTest {
     fn is_met_by(&self, value: &Value) -> bool {
         match self {
             Self::Present => !value.is_null(),
-            Self::OneOf(wanted) => match value {
-                Value::String(text) => wanted.contains(text),
-                Value::Bool(_) | Value::Number(_) => wanted.contains(&value.to_string()),
+            Self::OneOf(values) => match value {
+                Value::String(text) => values.contains(text),
+                Value::Bool(_) | Value::Number(_) => values.contains(&value.to_string()),
                 _ => false,
             },
             Self::Domain(domains) => {
                 let domain = value.as_str().and_then(|text| text.rsplit_once('@')).map(|(_, domain)| domain);
-                domain.is_some_and(|domain| domains.iter().any(|wanted| wanted.eq_ignore_ascii_case(domain)))
+                domain.is_some_and(|domain| domains.iter().any(|listed| listed.eq_ignore_ascii_case(domain)))
             }
         }
     }

@@ -1,19 +1,21 @@
+//! [`BearerCredentials`]: the `Authorization: Bearer` header of a request (RFC 6750 section 2.1).
+
 use http::{HeaderMap, header::AUTHORIZATION};
 
-/// Why a request presents no bearer token that could be verified.
+/// Why a request has no bearer token that can be verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoBearer {
-    /// No `Authorization` header.
+pub(crate) enum NoBearerToken {
+    /// There is no `Authorization` header.
     Missing,
-    /// `Authorization` of another scheme.
+    /// `Authorization` has another scheme.
     OtherScheme,
-    /// Several `Authorization` headers: which of them counts is anybody's guess.
+    /// There are several `Authorization` headers. Servers differ in which one they use.
     Repeated,
-    /// The scheme is Bearer and what follows is no token (RFC 6750 section 2.1).
+    /// The scheme is Bearer, and the rest is not a token (RFC 6750 section 2.1).
     Malformed,
 }
 
-impl NoBearer {
+impl NoBearerToken {
     pub(crate) fn code(self) -> &'static str {
         match self {
             Self::Missing => "bearer.missing",
@@ -24,37 +26,38 @@ impl NoBearer {
     }
 }
 
-/// What the request's only `Authorization: Bearer` header presents. Nothing is verified here.
+/// The credentials in the only `Authorization: Bearer` header of a request. They are not verified.
 #[derive(Clone, Copy)]
-pub(crate) struct Presented<'a>(&'a [u8]);
+pub(crate) struct BearerCredentials<'a>(&'a [u8]);
 
-impl<'a> Presented<'a> {
-    pub(crate) fn read(headers: &'a HeaderMap) -> Result<Self, NoBearer> {
+impl<'a> BearerCredentials<'a> {
+    /// Reads the header. The scheme may be in any letter case.
+    pub(crate) fn read(headers: &'a HeaderMap) -> Result<Self, NoBearerToken> {
         let mut values = headers.get_all(AUTHORIZATION).iter();
-        let value = values.next().ok_or(NoBearer::Missing)?.as_bytes();
+        let value = values.next().ok_or(NoBearerToken::Missing)?.as_bytes();
         if values.next().is_some() {
-            return Err(NoBearer::Repeated);
+            return Err(NoBearerToken::Repeated);
         }
         let end = value.iter().position(|byte| !is_scheme_byte(*byte)).unwrap_or(value.len());
         let (scheme, rest) = value.split_at(end);
         if !scheme.eq_ignore_ascii_case(b"bearer") {
-            return Err(NoBearer::OtherScheme);
+            return Err(NoBearerToken::OtherScheme);
         }
         let spaces = rest.iter().take_while(|byte| **byte == b' ').count();
-        if spaces == 0 { Err(NoBearer::Malformed) } else { Ok(Self(&rest[spaces..])) }
+        if spaces == 0 { Err(NoBearerToken::Malformed) } else { Ok(Self(&rest[spaces..])) }
     }
 
-    /// What follows the scheme, whatever it is.
+    /// The bytes after the scheme, which need not be a token.
     pub(crate) fn as_bytes(self) -> &'a [u8] {
         self.0
     }
 
-    /// The token, if it is one.
-    pub(crate) fn unverified_token(self) -> Result<&'a str, NoBearer> {
+    /// The token, if the bytes have its syntax.
+    pub(crate) fn unverified_token(self) -> Result<&'a str, NoBearerToken> {
         if !is_b64token(self.0) {
-            return Err(NoBearer::Malformed);
+            return Err(NoBearerToken::Malformed);
         }
-        std::str::from_utf8(self.0).map_err(|_| NoBearer::Malformed)
+        std::str::from_utf8(self.0).map_err(|_| NoBearerToken::Malformed)
     }
 }
 
@@ -67,7 +70,7 @@ fn is_scheme_byte(byte: u8) -> bool {
 fn is_b64token(token: &[u8]) -> bool {
     let padding = token.iter().rev().take_while(|byte| **byte == b'=').count();
     let text = &token[..token.len() - padding];
-    // No early end: without one the compiler compares many bytes at once, and good tokens are the usual case.
+    // Without an early exit the compiler vectorizes the loop.
     !text.is_empty() && text.iter().fold(true, |good, byte| good & is_token_byte(*byte))
 }
 
@@ -82,24 +85,24 @@ mod tests {
 
     use super::*;
 
-    fn one(value: &[u8]) -> Result<String, NoBearer> {
+    fn one(value: &[u8]) -> Result<String, NoBearerToken> {
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, HeaderValue::from_bytes(value).unwrap());
-        Presented::read(&headers).and_then(Presented::unverified_token).map(str::to_owned)
+        BearerCredentials::read(&headers).and_then(BearerCredentials::unverified_token).map(str::to_owned)
     }
 
     #[test]
-    fn the_scheme_counts_in_any_case() {
+    fn the_scheme_is_case_insensitive() {
         for value in ["Bearer a.b-c_d~e+f/g==", "bearer a.b-c_d~e+f/g==", "BEARER   a.b-c_d~e+f/g=="] {
             assert_eq!(one(value.as_bytes()).as_deref(), Ok("a.b-c_d~e+f/g=="), "{value}");
         }
     }
 
-    /// B2: another scheme is no error of the client.
+    /// B2: another scheme is distinguished from a malformed Bearer.
     #[test]
-    fn other_schemes_are_told_from_malformed_ones() {
+    fn other_schemes_are_not_malformed() {
         for value in [&b"Basic dTpw"[..], b"DPoP a.b.c", b"Bearerx abc", b"", b"Digest", b"\xff\xfe", b" Bearer a"] {
-            assert_eq!(one(value), Err(NoBearer::OtherScheme), "{value:?}");
+            assert_eq!(one(value), Err(NoBearerToken::OtherScheme), "{value:?}");
         }
     }
 
@@ -121,20 +124,20 @@ mod tests {
             b"Bearer a, Bearer b",
             b"bearer, Basic x",
         ] {
-            assert_eq!(one(value), Err(NoBearer::Malformed), "{value:?}");
+            assert_eq!(one(value), Err(NoBearerToken::Malformed), "{value:?}");
         }
     }
 
-    /// B2: several headers are refused, equal ones and other schemes included.
+    /// B2: several headers are rejected, even if they are equal or have another scheme.
     #[test]
     fn several_headers() {
         for second in ["Bearer a", "Basic dTpw"] {
             let mut headers = HeaderMap::new();
             headers.append(AUTHORIZATION, HeaderValue::from_static("Bearer a"));
             headers.append(AUTHORIZATION, HeaderValue::from_static(second));
-            assert_eq!(Presented::read(&headers).err(), Some(NoBearer::Repeated));
+            assert_eq!(BearerCredentials::read(&headers).err(), Some(NoBearerToken::Repeated));
         }
-        assert_eq!(Presented::read(&HeaderMap::new()).err(), Some(NoBearer::Missing));
+        assert_eq!(BearerCredentials::read(&HeaderMap::new()).err(), Some(NoBearerToken::Missing));
     }
 
     proptest! {

@@ -1,7 +1,7 @@
-//! Closing a connection on which the client is still sending, so that it can read the answer.
+//! Lingering close: a client that is still sending can read the response before the socket closes.
 //!
-//! A socket that is closed with unread bytes is reset by the kernel, and the reset throws away the answer that the
-//! client has not read yet. So the write side is shut first, and what still comes is read and thrown away for a while.
+//! The kernel resets a socket that is closed with unread bytes, and the reset discards the response that the client has
+//! not read yet. Therefore the write side is shut down first, and incoming bytes are read and discarded for a limited time.
 
 use std::{
     io,
@@ -20,15 +20,15 @@ use tokio::{
     time::{Sleep, sleep},
 };
 
-/// Bytes that are read and thrown away at most.
+/// The most bytes that are read and discarded.
 const MAX_BYTES: usize = 8 << 20;
 /// How long the client has to stop sending.
 const MAX_TIME: Duration = Duration::from_secs(2);
 
-/// Whether bytes have come that belong to no request whose head and body were read to their end; shared between a
-/// connection and its requests.
+/// Whether bytes arrived that are not part of a request whose head and body were read to their end. A connection and its
+/// requests share it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Unread(Arc<Flags>);
+pub(crate) struct UnreadBytes(Arc<Flags>);
 
 #[derive(Debug, Default)]
 struct Flags {
@@ -36,56 +36,56 @@ struct Flags {
     multiplexed: AtomicBool,
 }
 
-impl Unread {
-    pub(super) fn set(&self, unread: bool) {
+impl UnreadBytes {
+    pub(crate) fn set(&self, unread: bool) {
         self.0.unread.store(unread, Ordering::Relaxed);
     }
 
-    /// Says that bytes belong to no single request here (HTTP/2): the connection closes without lingering.
-    pub(super) fn ignore(&self) {
+    /// Marks the connection as multiplexed (HTTP/2), which closes without lingering.
+    pub(crate) fn ignore(&self) {
         self.0.multiplexed.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn is_set(&self) -> bool {
+    pub(crate) fn is_set(&self) -> bool {
         self.0.unread.load(Ordering::Relaxed) && !self.0.multiplexed.load(Ordering::Relaxed)
     }
 }
 
 pin_project! {
-    /// A socket that closes lingering when the last request was not read to its end.
-    pub(super) struct Linger<T> {
+    /// A socket that lingers on close when the last request was not read to its end.
+    pub(crate) struct LingeringClose<T> {
         #[pin]
         socket: T,
-        unread: Unread,
+        unread: UnreadBytes,
         lingering: Option<Lingering>,
     }
 }
 
 struct Lingering {
-    thrown_away: usize,
+    discarded: usize,
     deadline: Pin<Box<Sleep>>,
 }
 
-impl<T> Linger<T> {
-    pub(super) fn new(socket: T, unread: Unread) -> Self {
+impl<T> LingeringClose<T> {
+    pub(crate) fn new(socket: T, unread: UnreadBytes) -> Self {
         Self { socket, unread, lingering: None }
     }
 }
 
-impl<T: AsyncRead> AsyncRead for Linger<T> {
+impl<T: AsyncRead> AsyncRead for LingeringClose<T> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.project();
         let before = buf.filled().len();
         ready!(this.socket.poll_read(cx, buf))?;
         if buf.filled().len() > before {
-            // A head that cannot be parsed never becomes a request that could say so.
+            // A head that cannot be parsed never becomes a request that could set this.
             this.unread.set(true);
         }
         Poll::Ready(Ok(()))
     }
 }
 
-impl<T: AsyncRead + AsyncWrite> AsyncWrite for Linger<T> {
+impl<T: AsyncRead + AsyncWrite> AsyncWrite for LingeringClose<T> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         self.project().socket.poll_write(cx, buf)
     }
@@ -113,7 +113,7 @@ impl<T: AsyncRead + AsyncWrite> AsyncWrite for Linger<T> {
             if !this.unread.is_set() {
                 return Poll::Ready(Ok(()));
             }
-            *this.lingering = Some(Lingering { thrown_away: 0, deadline: Box::pin(sleep(MAX_TIME)) });
+            *this.lingering = Some(Lingering { discarded: 0, deadline: Box::pin(sleep(MAX_TIME)) });
         }
         match this.lingering {
             Some(lingering) => lingering.poll(this.socket, cx),
@@ -125,11 +125,11 @@ impl<T: AsyncRead + AsyncWrite> AsyncWrite for Linger<T> {
 impl Lingering {
     fn poll<T: AsyncRead>(&mut self, mut socket: Pin<&mut T>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut space = [0; 16 << 10];
-        while self.thrown_away < MAX_BYTES && self.deadline.as_mut().poll(cx).is_pending() {
+        while self.discarded < MAX_BYTES && self.deadline.as_mut().poll(cx).is_pending() {
             let mut buf = ReadBuf::new(&mut space);
             match ready!(socket.as_mut().poll_read(cx, &mut buf)) {
                 Ok(()) if buf.filled().is_empty() => break,
-                Ok(()) => self.thrown_away += buf.filled().len(),
+                Ok(()) => self.discarded += buf.filled().len(),
                 Err(_) => break,
             }
         }
@@ -142,8 +142,8 @@ mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 
-    fn unread(set: bool) -> Unread {
-        let unread = Unread::default();
+    fn unread(set: bool) -> UnreadBytes {
+        let unread = UnreadBytes::default();
         unread.set(set);
         unread
     }
@@ -152,7 +152,7 @@ mod tests {
     #[tokio::test]
     async fn reads_what_still_comes() {
         let (mut client, server) = duplex(1 << 10);
-        let mut server = Linger::new(server, unread(true));
+        let mut server = LingeringClose::new(server, unread(true));
         let (closed, sent) = tokio::join!(server.shutdown(), async {
             client.write_all(&[0; 64 << 10]).await.unwrap();
             client.shutdown().await
@@ -165,7 +165,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn gives_up_after_enough_bytes() {
         let (mut client, server) = duplex(64 << 10);
-        let mut server = Linger::new(server, unread(true));
+        let mut server = LingeringClose::new(server, unread(true));
         let endless = async {
             let mut sent = 0;
             while client.write_all(&[0; 64 << 10]).await.is_ok() {
@@ -186,7 +186,7 @@ mod tests {
     async fn gives_up_after_enough_time() {
         let (_client, server) = duplex(1 << 10);
         let started = tokio::time::Instant::now();
-        Linger::new(server, unread(true)).shutdown().await.unwrap();
+        LingeringClose::new(server, unread(true)).shutdown().await.unwrap();
         assert_eq!(started.elapsed().as_secs(), MAX_TIME.as_secs());
     }
 
@@ -194,8 +194,8 @@ mod tests {
     #[tokio::test]
     async fn whatever_comes_is_unread_until_a_request_says_otherwise() {
         let (mut client, server) = duplex(1 << 10);
-        let unread = Unread::default();
-        let mut server = Linger::new(server, unread.clone());
+        let unread = UnreadBytes::default();
+        let mut server = LingeringClose::new(server, unread.clone());
         client.write_all(b"no HTTP").await.unwrap();
         assert_eq!(server.read(&mut [0; 16]).await.unwrap(), 7);
         assert!(unread.is_set());
@@ -207,7 +207,7 @@ mod tests {
     async fn closes_at_once_when_everything_was_read() {
         let (_client, server) = duplex(1 << 10);
         let started = tokio::time::Instant::now();
-        Linger::new(server, unread(false)).shutdown().await.unwrap();
+        LingeringClose::new(server, unread(false)).shutdown().await.unwrap();
         assert_eq!(started.elapsed(), Duration::ZERO);
     }
 }
