@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::Site;
+use crate::Deployment;
 
 /// An HTTP answer as it came over the wire.
 #[derive(Clone)]
@@ -53,7 +53,7 @@ impl Answer {
         assert_eq!(self.count("www-authenticate"), 1, "{self:?}");
         assert!(self.header("www-authenticate").is_some_and(|value| value.starts_with("Bearer ")), "{self:?}");
         assert!(self.challenge("realm").is_some(), "{self:?}");
-        assert_eq!(self.challenge("resource_metadata"), Some(Site::METADATA_URL), "{self:?}");
+        assert_eq!(self.challenge("resource_metadata"), Some(Deployment::METADATA_URL), "{self:?}");
         assert_eq!(self.header("x-request-id").map(str::len), Some(36), "{self:?}");
         assert_eq!(self.header("content-type"), Some("application/json"), "{self:?}");
         assert_eq!(self.header("cache-control"), Some("no-store"), "{self:?}");

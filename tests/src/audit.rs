@@ -3,7 +3,7 @@ use std::{path::PathBuf, time::Duration};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
-use crate::PATIENCE;
+use crate::TIMEOUT;
 
 /// The records of an audit file, as soon as a wanted one is among them. A line that is still being written is no record yet.
 ///
@@ -24,5 +24,5 @@ pub async fn audit_records(path: PathBuf, wanted: impl Fn(&Value) -> bool) -> Ve
             sleep(Duration::from_millis(10)).await;
         }
     };
-    timeout(PATIENCE, read).await.unwrap_or_else(|_| panic!("no such record in {}", path.display()))
+    timeout(TIMEOUT, read).await.unwrap_or_else(|_| panic!("no such record in {}", path.display()))
 }

@@ -6,7 +6,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{Answer, PATIENCE, Request};
+use crate::{Answer, Request, TIMEOUT};
 
 /// A connection of HTTP/1.1 on which bytes are sent as they are, and answers read one by one.
 ///
@@ -31,7 +31,7 @@ impl Connection {
     /// Sends bytes. A server that refuses early may close before it has read everything, which is no error here.
     pub async fn write(&mut self, bytes: &[u8]) {
         self.head_only = bytes.starts_with(b"HEAD ");
-        let written = timeout(PATIENCE, self.stream.write_all(bytes)).await;
+        let written = timeout(TIMEOUT, self.stream.write_all(bytes)).await;
         let _ = written.expect("the server reads within the patience of the scenario");
     }
 
@@ -124,7 +124,7 @@ impl Connection {
 
     /// Reads more; `false` at the end. A reset is an end, too.
     async fn more(&mut self) -> bool {
-        let read = timeout(PATIENCE, self.stream.read_buf(&mut self.received)).await;
+        let read = timeout(TIMEOUT, self.stream.read_buf(&mut self.received)).await;
         matches!(read.expect("something within the patience of the scenario"), Ok(count) if count > 0)
     }
 }

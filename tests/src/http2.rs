@@ -6,7 +6,7 @@ use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::{net::TcpStream, time::timeout};
 
-use crate::{Answer, PATIENCE};
+use crate::{Answer, TIMEOUT};
 
 /// A connection of HTTP/2 by prior knowledge. Clones share it.
 #[derive(Clone)]
@@ -55,7 +55,7 @@ impl Http2 {
         body: impl Into<Bytes>,
     ) -> Result<Answer, hyper::Error> {
         let request = request.body(Full::new(body.into())).expect("a request");
-        timeout(PATIENCE, async {
+        timeout(TIMEOUT, async {
             self.sender.ready().await?;
             let (head, body) = self.sender.send_request(request).await?.into_parts();
             let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();

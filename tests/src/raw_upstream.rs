@@ -13,7 +13,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::PATIENCE;
+use crate::TIMEOUT;
 
 /// An upstream that answers in bytes, well formed or not.
 pub struct RawUpstream {
@@ -118,7 +118,7 @@ impl RawUpstream {
     /// # Panics
     /// When that does not come in time.
     pub async fn until_open(&self, wanted: usize) {
-        let reached = timeout(PATIENCE, async {
+        let reached = timeout(TIMEOUT, async {
             while self.open() != wanted {
                 sleep(Duration::from_millis(10)).await;
             }

@@ -26,7 +26,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{PATIENCE, Scratch};
+use crate::{Scratch, TIMEOUT};
 
 /// A request that reached the upstream.
 #[derive(Clone, Debug)]
@@ -178,7 +178,7 @@ impl Upstream {
     /// When they do not come in time.
     pub async fn reached(&self, wanted: usize) {
         let mut count = self.records.count.subscribe();
-        timeout(PATIENCE, count.wait_for(|count| *count >= wanted)).await.expect("in time").expect("it counts");
+        timeout(TIMEOUT, count.wait_for(|count| *count >= wanted)).await.expect("in time").expect("it counts");
     }
 
     /// The last request that reached it.
