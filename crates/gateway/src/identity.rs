@@ -6,7 +6,7 @@ use portcullis_metadata::Scopes;
 use portcullis_verifier::Principal;
 use serde_json::Value;
 
-use crate::link::{HeaderLines, OutboundHead};
+use crate::link::OutboundHead;
 
 /// A header that tells the upstream something about the caller.
 ///
@@ -77,8 +77,6 @@ pub(crate) struct Identity<'a> {
     pub(crate) client: Option<&'a str>,
     pub(crate) scopes: &'a Scopes,
     pub(crate) claims: &'a (dyn Claims + Sync),
-    /// Beside which the headers are kept once they are made.
-    pub(crate) principal: Option<&'a Principal>,
 }
 
 impl<'a> From<&'a Principal> for Identity<'a> {
@@ -89,41 +87,18 @@ impl<'a> From<&'a Principal> for Identity<'a> {
             client: principal.client(),
             scopes: principal.scopes(),
             claims: principal,
-            principal: Some(principal),
         }
     }
 }
 
-/// Says in `head` who calls.
+/// Adds the `wanted` headers to `head`. A header without a value is left out.
 pub(crate) fn add(head: &mut OutboundHead, identity: Identity<'_>, wanted: &[IdentityHeader]) {
-    let kept = identity.principal.and_then(|principal| principal.derived(|_| Said::new(identity, wanted)));
-    match kept {
-        Some(said) if *said.wanted == *wanted => head.headers(&said.lines),
-        // Another upstream of the resource, or of its configuration before a reload, was first and wants others.
-        _ => said(identity, wanted).for_each(|(name, value)| head.header(&name, &value)),
+    for IdentityHeader { name, source } in wanted {
+        let value = value(identity, source).and_then(|value| HeaderValue::from_str(&value).ok());
+        if let Some(value) = value {
+            head.header(name, &value);
+        }
     }
-}
-
-/// What is said of one principal, made once and kept beside it.
-struct Said {
-    wanted: Box<[IdentityHeader]>,
-    lines: HeaderLines,
-}
-
-impl Said {
-    fn new(identity: Identity<'_>, wanted: &[IdentityHeader]) -> Self {
-        Self { wanted: wanted.into(), lines: said(identity, wanted).collect() }
-    }
-}
-
-fn said<'a>(
-    identity: Identity<'a>,
-    wanted: &'a [IdentityHeader],
-) -> impl Iterator<Item = (HeaderName, HeaderValue)> + use<'a> {
-    wanted.iter().filter_map(move |IdentityHeader { name, source }| {
-        let text = value(identity, source)?;
-        Some((name.clone(), HeaderValue::from_str(&text).ok()?))
-    })
 }
 
 fn value<'a>(identity: Identity<'a>, source: &IdentitySource) -> Option<Cow<'a, str>> {
@@ -199,7 +174,6 @@ mod tests {
             client: None,
             scopes: &scopes,
             claims,
-            principal: None,
         };
         let mut head = OutboundHead::new(&Method::GET, &PathAndQuery::from_static("/"));
         let name = HeaderName::from_static("x-says");
