@@ -1,15 +1,15 @@
-//! Other spellings of a resource's URI, under which a server could find the same resource.
+//! The spellings of a URI under which a server could find the same resource.
 
 use percent_encoding::percent_decode_str;
 use url::{Position, Url};
 
-/// How many spellings of one URI are compared.
+/// The maximum number of spellings of one URI.
 const MAX_SPELLINGS: usize = 32;
 
-/// How many bytes all spellings of a message's URIs may have together.
+/// The maximum size of all spellings of a message's URIs together, in bytes.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Why the rules for names cannot be applied to a message.
+/// The reason why rules with names cannot be matched with a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UriError {
     /// A URI has a control character, a blank at its start or end, or a backslash. URL parsers remove or replace these.
@@ -29,7 +29,7 @@ impl UriError {
 
 /// Checks that a URI has no characters that URL parsers remove or replace.
 pub(crate) fn check_characters(uri: &str) -> Result<(), UriError> {
-    // JavaScript trims the byte order mark, too.
+    // JavaScript also trims the byte order mark.
     let is_blank = |c: char| c.is_whitespace() || c == '\u{FEFF}';
     let is_padded = uri.starts_with(is_blank) || uri.ends_with(is_blank);
     if is_padded || uri.contains(|c: char| c.is_control() || c == '\\') { Err(UriError::Characters) } else { Ok(()) }
@@ -43,24 +43,24 @@ pub(crate) struct Spellings {
 }
 
 impl Spellings {
-    /// Adds the spellings of a URI: the URI itself, and everything that percent-decoding, WHATWG normalisation, and leaving out what
-    /// does not select a file make of these, in any order and number.
+    /// Adds the spellings of a URI: the URI itself, and the closure under percent-decoding, WHATWG normalization, and
+    /// removal of the parts that do not select a file.
     pub(crate) fn add(&mut self, uri: &str) -> Result<(), UriError> {
         let start = self.all.len();
         self.push(start, uri.to_owned())?;
-        let mut at = start;
-        while let Some(text) = self.all.get(at) {
+        let mut index = start;
+        while let Some(text) = self.all.get(index) {
             let url = Url::parse(text).ok();
             let mut others = vec![percent_decode_str(text).decode_utf8_lossy().into_owned(), single_slashes(text)];
             others.extend(without_trailing_slashes(text));
             match &url {
-                Some(url) => others.extend([without_extras(url), Some(url.as_str().to_owned())].into_iter().flatten()),
+                Some(url) => others.extend([scheme_host_path(url), url.as_str().to_owned()]),
                 None => others.extend(file_path(text)),
             }
             for other in others {
                 self.push(start, other)?;
             }
-            at += 1;
+            index += 1;
         }
         Ok(())
     }
@@ -69,13 +69,13 @@ impl Spellings {
         self.all.iter().map(String::as_str)
     }
 
-    /// Adds a spelling of the URI whose spellings begin at `start`, unless it is there.
+    /// Adds a spelling of the URI whose spellings begin at `start`, unless it is already there.
     fn push(&mut self, start: usize, spelling: String) -> Result<(), UriError> {
         let of_this_uri = self.all.get(start..).unwrap_or_default();
         if of_this_uri.contains(&spelling) {
             return Ok(());
         }
-        // Readers that hand a decoded path to C functions stop at a NUL.
+        // Servers that pass a decoded path to C functions read it up to the NUL only.
         if spelling.contains('\0') {
             return Err(UriError::Characters);
         }
@@ -88,7 +88,7 @@ impl Spellings {
     }
 }
 
-/// The text with every run of slashes in its path as one, as file systems read it.
+/// Replaces every run of slashes in the path by one slash, as file systems do.
 fn single_slashes(uri: &str) -> String {
     let (head, rest) = uri.split_once("://").unwrap_or(("", uri));
     let mut single = String::with_capacity(uri.len());
@@ -106,30 +106,30 @@ fn single_slashes(uri: &str) -> String {
     single
 }
 
-/// The text without the slashes at its end, which file systems ignore. `None` if it has none, or no path before them.
+/// Removes the slashes at the end, which file systems ignore. `None` if there are none, or no path before them.
 fn without_trailing_slashes(uri: &str) -> Option<String> {
     let trimmed = uri.trim_end_matches('/');
     (trimmed.len() < uri.len() && !trimmed.is_empty() && !trimmed.ends_with(':')).then(|| trimmed.to_owned())
 }
 
-/// The path of a `file` URI that is not a WHATWG URL, for example because its authority has a port: some readers take only
-/// the path.
+/// Returns the path of a `file` URI that is not a WHATWG URL, for example because its authority has a port. Some servers
+/// use only the path.
 fn file_path(uri: &str) -> Option<String> {
     let (scheme, rest) = uri.split_once("://").filter(|(scheme, _)| scheme.eq_ignore_ascii_case("file"))?;
     let path = &rest[rest.find('/')?..];
     Some(format!("{}://{path}", scheme.to_ascii_lowercase()))
 }
 
-/// The URL without user information, query and fragment, and without the host if it names a file: readers that take only the path
-/// find the same resource.
-fn without_extras(url: &Url) -> Option<String> {
+/// Removes user information, query and fragment, and the host of a `file` URL. Servers that use only the path find the
+/// same resource.
+fn scheme_host_path(url: &Url) -> String {
     let scheme = &url[..Position::AfterScheme];
     let path = &url[Position::BeforePath..Position::AfterPath];
     if url.cannot_be_a_base() {
-        return Some(format!("{scheme}:{path}"));
+        return format!("{scheme}:{path}");
     }
     let host = if scheme == "file" { "" } else { &url[Position::BeforeHost..Position::AfterPort] };
-    Some(format!("{scheme}://{host}{path}"))
+    format!("{scheme}://{host}{path}")
 }
 
 #[cfg(test)]
@@ -144,9 +144,9 @@ mod tests {
         spellings.all
     }
 
-    /// F12: each way to write a URI that a server could take for the same resource is among its spellings.
+    /// F12: the spellings of a URI include every form that a server could resolve to the same resource.
     #[test]
-    fn servers_find_one_resource_under_many_spellings() {
+    fn equivalent_uris_share_a_spelling() {
         for alias in [
             "file:///secret/x",
             "FILE:///secret/x",
@@ -204,7 +204,7 @@ mod tests {
         }
     }
 
-    /// F12: a plain URI has one spelling, and what cannot be followed to its end is refused.
+    /// F12: a plain URI has one spelling. A URI with too many spellings is rejected.
     #[test]
     fn the_work_is_bounded() {
         assert_eq!(spellings("file:///public/readme.txt"), ["file:///public/readme.txt"]);
@@ -219,9 +219,9 @@ mod tests {
         assert!(results.first() == Some(&Ok(())) && results.last() == Some(&Err(UriError::TooManySpellings)));
     }
 
-    /// F12: what URL parsers drop or replace is not in a URI.
+    /// F12: a URI with characters that URL parsers remove or replace is rejected.
     #[test]
-    fn characters_that_parsers_change_are_refused() {
+    fn characters_that_parsers_change_are_rejected() {
         for bad in [
             " file:///x",
             "file:///x ",
@@ -245,9 +245,9 @@ mod tests {
     }
 
     proptest! {
-        /// F12: the WHATWG form of a URI, and the percent-decoded form of that, are among its spellings.
+        /// F12: the spellings of a URI include its WHATWG form and the percent-decoded form of that.
         #[test]
-        fn the_normal_forms_are_there(path in "[a-c./%2eEfF5-]{0,24}") {
+        fn the_normal_forms_are_included(path in "[a-c./%2eEfF5-]{0,24}") {
             let uri = format!("file:///{path}");
             let mut found = Spellings::default();
             if found.add(&uri).is_ok() {

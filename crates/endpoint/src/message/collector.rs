@@ -1,36 +1,59 @@
+//! The bounded collection of a request body.
+
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http_body::Frame;
 
-use crate::{BodyBudget, budget::Share, respond::Refusal};
+use super::budget::{BodyBudget, BudgetShare};
 
-/// A body on its way in, bounded by its own limit and by the common budget.
+/// Collects a body, up to its own limit and the common budget.
 pub(crate) struct Collector {
-    max: usize,
-    share: Share,
-    /// Most bodies come in one piece, which is kept as it is.
+    max_size: usize,
+    share: BudgetShare,
+    /// The first piece. Most bodies have only one, which is kept without a copy.
     first: Bytes,
     more: Vec<u8>,
 }
 
+/// The reason why a body could not be collected.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum BodyError {
+    /// The body failed before its end.
+    Incomplete,
+    /// The body exceeds its limit.
+    TooLarge,
+    /// The common budget is exhausted.
+    BudgetExhausted,
+}
+
+impl BodyError {
+    pub(crate) fn code(self) -> &'static str {
+        match self {
+            Self::Incomplete => "body.broken",
+            Self::TooLarge => "body.too_large",
+            Self::BudgetExhausted => "body.budget_spent",
+        }
+    }
+}
+
 impl Collector {
-    pub(crate) fn new(max: usize, budget: &Arc<BodyBudget>) -> Self {
-        Self { max, share: Share::empty(budget), first: Bytes::new(), more: Vec::new() }
+    pub(crate) fn new(max_size: usize, budget: &Arc<BodyBudget>) -> Self {
+        Self { max_size, share: BudgetShare::empty(budget), first: Bytes::new(), more: Vec::new() }
     }
 
-    /// Adds what came in next. Trailers are thrown away.
-    pub(crate) fn add<E>(&mut self, frame: Result<Frame<Bytes>, E>) -> Result<(), Refusal> {
-        let frame = frame.map_err(|_| Refusal::BodyBroken)?;
+    /// Adds the next frame. Trailers are discarded.
+    pub(crate) fn add<E>(&mut self, frame: Result<Frame<Bytes>, E>) -> Result<(), BodyError> {
+        let frame = frame.map_err(|_| BodyError::Incomplete)?;
         frame.into_data().map_or(Ok(()), |data| self.push(data))
     }
 
-    fn push(&mut self, piece: Bytes) -> Result<(), Refusal> {
-        if piece.len() > self.max - self.len() {
-            return Err(Refusal::TooLarge);
+    fn push(&mut self, piece: Bytes) -> Result<(), BodyError> {
+        if piece.len() > self.max_size - self.len() {
+            return Err(BodyError::TooLarge);
         }
         if !self.share.grow(piece.len()) {
-            return Err(Refusal::BudgetSpent);
+            return Err(BodyError::BudgetExhausted);
         }
         if self.len() == 0 {
             self.first = piece;
@@ -43,11 +66,11 @@ impl Collector {
         Ok(())
     }
 
-    /// The whole body; it and its clones hold their share of the budget.
+    /// Returns the whole body. The body and its clones hold their share of the budget.
     pub(crate) fn finish(self) -> Bytes {
         let Self { share, first, more, .. } = self;
         let bytes = if more.is_empty() { first } else { Bytes::from(more) };
-        if bytes.is_empty() { bytes } else { Bytes::from_owner(Counted { bytes, _share: share }) }
+        if bytes.is_empty() { bytes } else { Bytes::from_owner(BudgetedBytes { bytes, _share: share }) }
     }
 
     fn len(&self) -> usize {
@@ -55,12 +78,12 @@ impl Collector {
     }
 }
 
-struct Counted {
+struct BudgetedBytes {
     bytes: Bytes,
-    _share: Share,
+    _share: BudgetShare,
 }
 
-impl AsRef<[u8]> for Counted {
+impl AsRef<[u8]> for BudgetedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -73,7 +96,7 @@ mod tests {
     fn collect(max: usize, budget: &Arc<BodyBudget>, pieces: &[&'static str]) -> Result<Bytes, &'static str> {
         let mut collector = Collector::new(max, budget);
         for piece in pieces {
-            collector.push(Bytes::from_static(piece.as_bytes())).map_err(|refusal| refusal.code())?;
+            collector.push(Bytes::from_static(piece.as_bytes())).map_err(BodyError::code)?;
         }
         Ok(collector.finish())
     }
@@ -90,7 +113,7 @@ mod tests {
         assert_eq!(budget.available(), 100);
     }
 
-    /// F4: a body counts until its last clone is gone.
+    /// F4: a body counts until its last clone is dropped.
     #[test]
     fn a_body_holds_its_share_as_long_as_any_clone_lives() {
         let budget = BodyBudget::new(10);

@@ -1,16 +1,16 @@
-//! Whether a session is in use, when it was last used, and whether it has ended: one atomic word for all three.
+//! The uses in progress, the last use and the end of a session, in one atomic word.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The word of one session. Each change is one compare-and-swap of the whole word, so that a use and an end exclude each
-/// other: an end that requires an unused session fails while a use is under way or when one came in between, and no use
-/// begins after an end.
+/// The state of one session. Each change is a compare-and-swap of the whole word, so that uses and ends exclude each other:
+/// an end that requires an unused session fails if a use is in progress or has happened meanwhile, and no use begins after
+/// an end.
 ///
-/// The upper 40 bits hold the last use in milliseconds since the session was opened, up to 34 years; the lower 24 bits
-/// count the uses under way.
+/// The upper 40 bits contain the last use in milliseconds since the session was opened, up to 34 years. The lower 24 bits
+/// count the uses in progress.
 pub(crate) struct UseState(AtomicU64);
 
-/// What the word says.
+/// The decoded state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Active(Usage),
@@ -22,18 +22,18 @@ pub(crate) enum State {
 pub(crate) struct Usage {
     /// Milliseconds from the opening of the session to its last use.
     pub(crate) last_used: u64,
-    /// Uses under way.
+    /// Uses in progress.
     pub(crate) uses: u64,
 }
 
 const USES_BITS: u32 = 24;
 const MAX_USES: u64 = (1 << USES_BITS) - 1;
-/// One less than what fits, so that no active session has the word of an ended one.
+/// One less than the maximum of 40 bits, so that no active session has the word of an ended one.
 const MAX_TIME: u64 = (1 << (u64::BITS - USES_BITS)) - 2;
 const ENDED: u64 = u64::MAX;
 
 impl UseState {
-    /// One use under way, which began when the session was opened.
+    /// Returns the state of a session that has just been opened, with one use in progress.
     pub(crate) fn opened() -> Self {
         Self(AtomicU64::new(pack(State::Active(Usage { last_used: 0, uses: 1 }))))
     }
@@ -42,8 +42,8 @@ impl UseState {
         unpack(self.0.load(Ordering::Acquire))
     }
 
-    /// Replaces the state of a session that has not ended by the one that `decide` returns for it, with a result.
-    /// `decide` may be called several times; the last call counts. Returns `None` when the session has ended.
+    /// Replaces the state of an active session by that of `decide`, and returns the result of `decide`. `decide` may be
+    /// called several times; the last call counts. Returns `None` if the session has ended.
     pub(crate) fn change<T>(&self, decide: impl Fn(Usage) -> (State, T)) -> Option<T> {
         let mut word = self.0.load(Ordering::Acquire);
         loop {
@@ -60,19 +60,19 @@ impl UseState {
         }
     }
 
-    /// Ends the session if nothing has changed since its state was `usage`.
+    /// Ends the session if its state is still `usage`. Returns whether it did.
     pub(crate) fn end_unchanged(&self, usage: Usage) -> bool {
         self.0.compare_exchange(pack(State::Active(usage)), ENDED, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 }
 
 impl Usage {
-    /// One more use at this moment; `None` at 16,777,215 of them.
+    /// Returns the usage with another use that begins now; `None` at 16,777,215 uses.
     pub(crate) fn begun(self, now: u64) -> Option<Self> {
         (self.uses < MAX_USES).then(|| Self { last_used: self.last_used.max(now), uses: self.uses + 1 })
     }
 
-    /// One use less, which lasted until this moment.
+    /// Returns the usage without a use that ends now.
     pub(crate) fn finished(self, now: u64) -> Self {
         Self { last_used: self.last_used.max(now), uses: self.uses.saturating_sub(1) }
     }
@@ -102,7 +102,7 @@ mod tests {
         State::Active(Usage { last_used, uses })
     }
 
-    /// E9: no time and no number of uses has the word of an ended session.
+    /// E9: no active session has the word of an ended session.
     #[test]
     fn words_are_unambiguous() {
         for state in [active(0, 0), active(0, MAX_USES), active(MAX_TIME, 0), active(MAX_TIME, MAX_USES), State::Ended]
@@ -122,11 +122,11 @@ mod tests {
         assert_eq!(Usage { last_used: 0, uses: 0 }.finished(0).uses, 0);
     }
 
-    /// E9: a session ends only in the very state that was seen, and once.
+    /// E9: a session ends once, and only in the state that was seen.
     #[test]
     fn an_end_requires_the_state_that_was_seen() {
         let state = UseState::opened();
-        let State::Active(opened) = state.load() else { panic!("it has ended") };
+        let State::Active(opened) = state.load() else { panic!("the session has ended") };
         let used = state.change(|usage| (State::Active(usage.finished(7)), usage.finished(7))).unwrap();
         assert!(!state.end_unchanged(opened));
         assert!(state.end_unchanged(used));
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!((state.load(), state.change(|usage| (State::Active(usage), ()))), (State::Ended, None));
     }
 
-    /// E9: of threads that use a session and one that ends it when it is unused, no use sees the end before it is over.
+    /// E9: a session does not end while another thread uses it.
     #[test]
     fn uses_and_ends_exclude_each_other() {
         for _ in 0..2_000 {

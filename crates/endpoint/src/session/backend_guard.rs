@@ -1,4 +1,4 @@
-//! The guard of a session that the inner service has opened and that is not recorded yet.
+//! The guard of a backend session that the endpoint has not recorded yet.
 
 use std::{
     fmt,
@@ -8,33 +8,34 @@ use std::{
     },
 };
 
-/// Ends a session of the inner service when its last clone is dropped, unless the endpoint has recorded the session.
+/// Ends a session of the inner service when the last clone is dropped, unless the endpoint has recorded the session.
 ///
-/// An inner service whose sessions somebody must end puts it into the extensions of its answer to `initialize`. The endpoint holds that
-/// answer back until it knows the negotiated revision; the client can go away meanwhile, and the revision can be one that is not served.
+/// An inner service with sessions puts this guard into the extensions of its response to `initialize`. The endpoint
+/// holds that response until it knows the negotiated revision. It does not record the session if the client
+/// disconnects before, the revision is not served, or the owner is at the limit with all sessions in use.
 #[derive(Clone)]
-pub struct BackendSessionGuard(Arc<Guard>);
+pub struct BackendSessionGuard(Arc<Inner>);
 
-struct Guard {
-    is_recorded: AtomicBool,
+struct Inner {
+    is_armed: AtomicBool,
     end: Box<dyn Fn() + Send + Sync>,
 }
 
 impl BackendSessionGuard {
-    /// Calls `end` once if the session is not recorded. It must not block.
+    /// Returns a guard that calls `end` once. `end` must not block.
     pub fn new(end: impl Fn() + Send + Sync + 'static) -> Self {
-        Self(Arc::new(Guard { is_recorded: AtomicBool::new(false), end: Box::new(end) }))
+        Self(Arc::new(Inner { is_armed: AtomicBool::new(true), end: Box::new(end) }))
     }
 
-    /// The session is recorded: from now on the store ends it.
+    /// Disarms all clones: the session is recorded, and the store reports its end.
     pub(crate) fn disarm(self) {
-        self.0.is_recorded.store(true, Ordering::Relaxed);
+        self.0.is_armed.store(false, Ordering::Relaxed);
     }
 }
 
-impl Drop for Guard {
+impl Drop for Inner {
     fn drop(&mut self) {
-        if !*self.is_recorded.get_mut() {
+        if *self.is_armed.get_mut() {
             (self.end)();
         }
     }
@@ -52,7 +53,7 @@ mod tests {
 
     use super::*;
 
-    /// E11: what is not recorded ends once, with its last clone.
+    /// E11: a session that is not recorded ends once, with the last clone of its guard.
     #[test]
     fn a_session_ends_unless_it_is_recorded() {
         let ended = Arc::new(AtomicUsize::new(0));

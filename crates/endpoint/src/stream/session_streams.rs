@@ -1,4 +1,4 @@
-//! The open event streams of one session, whose validity the owner's newer tokens extend.
+//! The open event streams of one session, which the owner's newer tokens extend.
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
@@ -9,27 +9,28 @@ use portcullis_guard::Caller;
 use portcullis_session::Session;
 use portcullis_verifier::HeldToken;
 
-use super::entry::{OpenStream, validity};
+use super::open_stream::{OpenStream, validity};
 
-/// The value of [`SessionStreams::earliest`] when no stream is open: no token is valid for longer.
+/// The value of [`SessionStreams::earliest`] if no stream is open. No token is valid for longer.
 const NONE_OPEN: u64 = u64::MAX;
 
-/// Attached to a session when its first stream opens.
+/// The open streams of one session. Attached to the session when its first stream opens.
 pub(crate) struct SessionStreams {
-    /// The shortest validity among the open streams: a token that is not valid for longer extends none.
+    /// The earliest end of validity among the open streams. A token that is not valid for longer extends none of them.
     earliest: AtomicU64,
     open: Mutex<Vec<Arc<OpenStream>>>,
 }
 
 impl SessionStreams {
-    /// Those of this session.
+    /// Returns the streams of this session.
     pub(super) fn of(session: &Session) -> Option<Arc<Self>> {
         session.attach(|| Arc::new(Self { earliest: AtomicU64::new(NONE_OPEN), open: Mutex::default() })).cloned()
     }
 
-    /// A request in the session was admitted: its token authorizes from now on those open streams whose token is not valid
-    /// for as long, and has no scope that this one lacks. The names of the granted scopes are compared; what one scope
-    /// implies of others does not count. Takes no lock unless the token is valid for longer than that of some stream.
+    /// Replaces the token of each open stream by that of an admitted request in the session, if the new token is valid for
+    /// longer and has at least the scopes of the token that opened the stream. Implied scopes do not count.
+    ///
+    /// Takes no lock unless the new token is valid for longer than that of some stream.
     pub(crate) fn token_used(session: &Session, caller: &Caller) {
         if let Some(streams) = session.attachment::<Arc<Self>>() {
             streams.extend(caller);
@@ -57,29 +58,29 @@ impl SessionStreams {
         for stream in extended {
             stream.authorize(valid_until, watched.clone());
         }
-        self.note_earliest(&open);
+        self.store_earliest(&open);
     }
 
     pub(super) fn add(&self, stream: &Arc<OpenStream>) {
         let mut open = self.open();
         open.push(Arc::clone(stream));
-        self.note_earliest(&open);
+        self.store_earliest(&open);
     }
 
     pub(super) fn remove(&self, stream: &Arc<OpenStream>) {
         let mut open = self.open();
         let removed = open.iter().position(|other| Arc::ptr_eq(other, stream)).map(|place| open.swap_remove(place));
-        self.note_earliest(&open);
+        self.store_earliest(&open);
         drop(open);
         drop(removed);
     }
 
-    /// The validity of one of the streams has changed.
-    pub(super) fn note_changed_validity(&self) {
-        self.note_earliest(&self.open());
+    /// Updates the earliest validity after that of a stream has changed.
+    pub(super) fn update_earliest(&self) {
+        self.store_earliest(&self.open());
     }
 
-    fn note_earliest(&self, open: &[Arc<OpenStream>]) {
+    fn store_earliest(&self, open: &[Arc<OpenStream>]) {
         let earliest = open.iter().map(|stream| stream.valid_until()).min();
         self.earliest.store(earliest.unwrap_or(NONE_OPEN), Ordering::Relaxed);
     }

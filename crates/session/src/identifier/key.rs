@@ -1,16 +1,18 @@
+//! The key that tags identifiers.
+
 use std::{fmt, hash::Hasher};
 
 use sha2::{Digest, Sha256};
 use siphasher::sip128::{Hasher128, SipHasher24};
 use zeroize::Zeroizing;
 
-use crate::KeyError;
+use crate::error::KeyError;
 
-/// The shortest secret that a key is derived from, in bytes.
+/// The minimum length of a secret that a key is derived from, in bytes.
 const MIN_SECRET: usize = 32;
 
-/// A secret that tags identifiers. Replicas and restarts that share it can tell each other's ended
-/// identifiers from unknown ones. Redacted in `Debug`, wiped from memory when dropped.
+/// A secret key that tags identifiers. Replicas and restarts with the same key can distinguish each other's ended
+/// identifiers from unknown ones. `Debug` does not print the secret. It is wiped from memory on drop.
 #[derive(Clone)]
 pub struct SessionKey {
     epoch: u8,
@@ -18,30 +20,31 @@ pub struct SessionKey {
 }
 
 impl SessionKey {
-    /// A key of the operating system's generator, of epoch 0.
+    /// Returns a random key with epoch 0.
     ///
     /// # Errors
-    /// When the operating system gives no random bytes.
+    /// Fails if the operating system returns no random bytes.
     pub fn random() -> Result<Self, KeyError> {
         let mut secret = Zeroizing::new([0; 16]);
         getrandom::fill(&mut *secret).map_err(|_| KeyError::NoRandomness)?;
         Ok(Self { epoch: 0, secret })
     }
 
-    /// A key from elsewhere. `epoch` is readable in every identifier and names the key: give each new key a new one.
+    /// Returns a key with this secret. `epoch` identifies the key and is readable in every identifier. Use a new epoch for
+    /// each new key.
     ///
-    /// The secret is taken as it is: that it is random and secret is the caller's care.
+    /// The caller must ensure that the secret is random.
     pub fn new(epoch: u8, secret: [u8; 16]) -> Self {
         Self { epoch, secret: Zeroizing::new(secret) }
     }
 
-    /// A key derived from a secret of any form, such as the line that `openssl rand -base64 32` prints. Key and epoch
-    /// follow from the secret alone, so that everybody who has it names it the same.
+    /// Derives a key from a secret of any form, such as the output of `openssl rand -base64 32`. Key and epoch depend only
+    /// on the secret.
     ///
-    /// That the secret is random is the caller's care.
+    /// The caller must ensure that the secret is random.
     ///
     /// # Errors
-    /// When the secret is shorter than 32 bytes.
+    /// Fails if the secret is shorter than 32 bytes.
     pub fn derive(secret: &[u8]) -> Result<Self, KeyError> {
         if secret.len() < MIN_SECRET {
             return Err(KeyError::TooShort);
@@ -54,28 +57,27 @@ impl SessionKey {
         Ok(key)
     }
 
-    /// The number that identifiers name this key by.
+    /// Returns the number that identifies this key in identifiers.
     pub fn epoch(&self) -> u8 {
         self.epoch
     }
 
-    /// A key for hashes that never leave this process as they are. What is hashed for it is shorter than anything
-    /// that is tagged, so that the two never meet.
-    pub(crate) fn for_marks(&self) -> Self {
+    /// Returns a key for the hashes in logs and comparisons. Its derivation input is shorter than any tagged input, so that
+    /// both are distinct.
+    pub(crate) fn log_key(&self) -> Self {
         Self { epoch: 0, secret: Zeroizing::new(self.prf([b"marks".as_slice()]).to_le_bytes()) }
     }
 
-    /// Whether both have the same secret, whatever their epochs. Not for secrets that somebody may guess at.
+    /// Returns whether both keys have the same secret. The comparison does not take constant time.
     pub(crate) fn same_secret(&self, other: &Self) -> bool {
         *self.secret == *other.secret
     }
 
-    /// The keyed PRF over these parts, one behind the other.
+    /// Computes the keyed PRF over the concatenated parts.
     ///
-    /// SipHash-2-4 with 128 bits of output was designed as a MAC for short inputs; with a secret key nothing
-    /// better than guessing its 2^128 tags is known. That is adequate here with room to spare, since a forged
-    /// tag would gain only the word "ended" instead of "unknown": the table and its exact comparison of the
-    /// owner decide about access. Were the tag ever to authorize anything, it would have to be HMAC-SHA256.
+    /// SipHash-2-4 with 128 bits of output is a MAC for short inputs. No attack better than guessing is known. This suffices
+    /// because a forged tag only changes the result from "unknown" to "ended": access depends on the table and the exact
+    /// comparison of the owner. A tag that authorizes access would have to be HMAC-SHA256.
     pub(crate) fn prf<'a>(&self, parts: impl IntoIterator<Item = &'a [u8]>) -> u128 {
         let mut hasher = self.hasher();
         for part in parts {
@@ -84,7 +86,7 @@ impl SessionKey {
         hasher.finish128().into()
     }
 
-    /// The PRF in steps.
+    /// Returns the PRF as a hasher.
     pub(crate) fn hasher(&self) -> SipHasher24 {
         SipHasher24::new_with_key(&self.secret)
     }
@@ -100,7 +102,7 @@ impl fmt::Debug for SessionKey {
 mod tests {
     use super::*;
 
-    /// E3: the key never shows in a log.
+    /// E3: `Debug` does not print the key.
     #[test]
     fn debug_is_redacted() {
         let shown = format!("{:?}", SessionKey::new(7, [0xAB; 16]));
@@ -108,13 +110,13 @@ mod tests {
     }
 
     #[test]
-    fn prf_depends_on_key_and_bytes_but_not_on_their_division() {
+    fn prf_depends_on_key_and_bytes_only() {
         let key = SessionKey::new(0, [1; 16]);
         let whole = key.prf([b"resource and owner".as_slice()]);
         assert_eq!(whole, key.prf([b"resource".as_slice(), b"", b" and owner"]));
         assert_ne!(whole, key.prf([b"resource and owneR".as_slice()]));
         assert_ne!(whole, SessionKey::new(0, [2; 16]).prf([b"resource and owner".as_slice()]));
-        assert_ne!(whole, key.for_marks().prf([b"resource and owner".as_slice()]));
+        assert_ne!(whole, key.log_key().prf([b"resource and owner".as_slice()]));
     }
 
     #[test]
@@ -122,13 +124,13 @@ mod tests {
         assert!(!SessionKey::random().unwrap().same_secret(&SessionKey::random().unwrap()));
     }
 
-    /// E10: the same secret gives the same key and epoch everywhere; a short one gives none.
+    /// E10: the same secret gives the same key and epoch. A short secret is rejected.
     #[test]
     fn derived_keys_follow_from_their_secret() {
         let secret = b"0123456789abcdef0123456789abcdef";
         let (one, other) = (SessionKey::derive(secret).unwrap(), SessionKey::derive(secret).unwrap());
         assert!(one.same_secret(&other) && one.epoch() == other.epoch());
-        // Identifiers of other versions and replicas must go on verifying.
+        // The identifiers of other versions and replicas must remain valid.
         assert_eq!((one.epoch(), one.secret[..4].to_vec()), (136, vec![208, 61, 130, 163]));
         let longer = SessionKey::derive(b"0123456789abcdef0123456789abcdef0").unwrap();
         assert!(!one.same_secret(&longer));

@@ -53,7 +53,7 @@ fn the_same_scopes_change_nothing() {
     let bench = bench();
     let first = bench.open_with("a b").identifier();
     assert_eq!(bench.request(&first, "b a a"), None);
-    assert_eq!(bench.store.0.renewed.len(), 0);
+    assert_eq!(bench.store.0.rotated.len(), 0);
 }
 
 /// E8: the old identifier resolves until 5 minutes after its successor's first use, and not for the sweep alone.
@@ -117,14 +117,14 @@ fn identifiers_stay_few() {
         let newest = session.identifier();
         identifiers.push(bench.request(&newest, if round % 2 == 0 { "b" } else { "a" }).unwrap());
         bench.clock.advance(MINUTE);
-        assert!(bench.store.0.renewed.len() <= 7, "{}", bench.store.0.renewed.len());
+        assert!(bench.store.0.rotated.len() <= 7, "{}", bench.store.0.rotated.len());
     }
     drop(bench.find(ALICE, session.identifier().as_bytes()).unwrap());
     let resolving = identifiers.iter().filter(|identifier| bench.find(ALICE, identifier.as_bytes()).is_ok()).count();
     assert_eq!(resolving, 6, "the newest, and those whose successors are in use for less than 5 min");
     bench.clock.advance(5 * MINUTE);
     bench.store.sweep();
-    assert_eq!(bench.store.0.renewed.len(), 1);
+    assert_eq!(bench.store.0.rotated.len(), 1);
     drop(bench.find(ALICE, session.identifier().as_bytes()).unwrap());
 }
 
@@ -145,12 +145,12 @@ fn a_successor_belongs_to_the_owner() {
         bench.clock.advance(5 * MINUTE);
         assert_eq!(bench.request(&first, "b"), Some(second), "a stranger's try was no first use");
     }
-    let forged = Name::build(&SessionKey::new(1, [5; 16]), &bench.resource, MALLORY, &open_random(&second));
+    let forged = TaggedId::build(&SessionKey::new(1, [5; 16]), &bench.resource, MALLORY, &open_random(&second));
     let refused = bench.find(MALLORY, forged.identifier().as_bytes()).unwrap_err();
     assert_eq!(refused, ResolveError::Unknown, "a right tag does not help where the record names another owner");
 }
 
-fn open_random(identifier: &Identifier) -> Random {
+fn open_random(identifier: &Identifier) -> RandomPart {
     use base64::Engine as _;
     base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(&**identifier).unwrap()[..16].try_into().unwrap()
 }
@@ -169,7 +169,7 @@ fn all_identifiers_end_with_the_session() {
     for identifier in [first, second] {
         assert_eq!(bench.find(ALICE, identifier.as_bytes()).unwrap_err(), ResolveError::Ended);
     }
-    assert_eq!((bench.store.len(), bench.store.0.renewed.len(), bench.store.0.capacity.counts()), (0, 0, (0, 0)));
+    assert_eq!((bench.store.len(), bench.store.0.rotated.len(), bench.store.0.capacity.counts()), (0, 0, (0, 0)));
 }
 
 /// E8, E9: a session whose first identifier has retired still ends once and whole, by time too.
@@ -185,7 +185,7 @@ fn a_renewed_session_ends_by_time() {
     assert_eq!(bench.store.sweep(), 1);
     assert!(matches!(bench.heard.take().as_slice(), [(_, EndReason::Idle)]));
     assert_eq!(bench.find(ALICE, second.as_bytes()).unwrap_err(), ResolveError::Ended);
-    assert_eq!(bench.store.0.renewed.len(), 0);
+    assert_eq!(bench.store.0.rotated.len(), 0);
 }
 
 /// E8: however many ask at once, there is one successor, and each answer carries it.
@@ -212,7 +212,7 @@ fn concurrent_requests_get_the_same_successor() {
             spawned.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         assert!(told.iter().all(|identifier| *identifier == told[0]));
-        assert_eq!(bench.store.0.renewed.len(), 1, "those that were not taken are forgotten");
+        assert_eq!(bench.store.0.rotated.len(), 1, "those that were not taken are forgotten");
         drop(bench.find(ALICE, told[0].as_bytes()).unwrap());
     }
 }
@@ -235,7 +235,7 @@ fn nothing_is_left_of_a_session_that_ends_while_it_is_renewed() {
                 bench.store.end(&session, EndReason::Deleted);
             });
         });
-        assert_eq!((bench.store.len(), bench.store.0.renewed.len()), (0, 0));
+        assert_eq!((bench.store.len(), bench.store.0.rotated.len()), (0, 0));
     }
 }
 

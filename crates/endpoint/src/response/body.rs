@@ -1,4 +1,4 @@
-//! The bodies that go into the inner service and come out of the endpoint.
+//! The bodies of admitted requests and of the endpoint's responses.
 
 use std::{
     convert::Infallible,
@@ -12,12 +12,10 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use portcullis_session::InUse;
 
-use crate::{
-    stream::{End, StreamGuard},
-    upstream_revisions::Learning,
-};
+use super::upstream_revisions::RevisionsReader;
+use crate::stream::{StreamGuard, StreamStop};
 
-/// The body of an admitted request: exactly the bytes that were judged, or nothing.
+/// The body of an admitted request: exactly the checked bytes. Empty for GET and DELETE.
 #[derive(Clone, Debug, Default)]
 pub struct AdmittedBody(Bytes);
 
@@ -46,36 +44,40 @@ impl Body for AdmittedBody {
 }
 
 pin_project! {
-    /// The body of every answer that leaves the endpoint: a short text of its own, nothing, or the inner service's
-    /// body, untouched. No box but for the answer to `initialize`, whose first part was held back.
+    /// The body of the endpoint's response: its own text, or the unchanged body of the inner service.
     ///
-    /// The session that an answer belongs to does not go idle while its body lives: a client that only listens to a
-    /// stream uses the session. An event stream ends when its authorization does, behind a complete event; see
-    /// [`StreamRegistry`](crate::StreamRegistry).
+    /// Only the response to `initialize` is boxed. The session of a response is in use until its body is dropped. An
+    /// event stream ends with its authorization, after a complete event; see [`StreamRegistry`](crate::StreamRegistry).
     #[derive(Debug)]
     pub struct EndpointBody<B> {
         #[pin]
-        kind: Kind<B>,
+        source: Source<B>,
     }
 }
 
 pin_project! {
-    #[project = KindProj]
+    #[project = SourceProj]
     #[derive(Debug)]
-    enum Kind<B> {
+    enum Source<B> {
         Own { data: Bytes },
-        Inner { #[pin] body: B, in_use: Option<InUse>, learning: Option<Box<Learning>>, stream: Option<StreamGuard> },
-        HeldBack { held: Bytes, rest: Option<Pin<Box<B>>>, in_use: Option<InUse>, stream: Option<StreamGuard> },
+        Inner {
+            #[pin]
+            body: B,
+            in_use: Option<InUse>,
+            revisions: Option<Box<RevisionsReader>>,
+            stream: Option<StreamGuard>,
+        },
+        Initialize { held: Bytes, rest: Option<Pin<Box<B>>>, in_use: Option<InUse>, stream: Option<StreamGuard> },
     }
 }
 
-/// Why an answer's body fails.
+/// The error of a response body.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum EndpointBodyError<E> {
     /// The inner service's body failed.
     Inner(E),
-    /// The authorization of an event stream has ended, and the event that it was in did not end within 10 s.
+    /// The authorization of an event stream has ended, and the current event was not completed within 10 s.
     IncompleteEvent,
 }
 
@@ -90,30 +92,30 @@ impl<E: Into<Box<dyn Error + Send + Sync>>> From<EndpointBodyError<E>> for Box<d
 
 impl<B> EndpointBody<B> {
     pub(crate) fn own(data: Bytes) -> Self {
-        Self { kind: Kind::Own { data } }
+        Self { source: Source::Own { data } }
     }
 
     pub(crate) fn inner(body: B, in_use: Option<InUse>, stream: Option<StreamGuard>) -> Self {
-        Self { kind: Kind::Inner { body, in_use, learning: None, stream } }
+        Self { source: Source::Inner { body, in_use, revisions: None, stream } }
     }
 
-    /// A body that is read while it passes.
-    pub(crate) fn read_along(body: B, learning: Option<Box<Learning>>, stream: Option<StreamGuard>) -> Self {
-        Self { kind: Kind::Inner { body, in_use: None, learning, stream } }
+    /// Returns a body from which a reader takes the supported revisions.
+    pub(crate) fn with_reader(body: B, revisions: Option<Box<RevisionsReader>>, stream: Option<StreamGuard>) -> Self {
+        Self { source: Source::Inner { body, in_use: None, revisions, stream } }
     }
 
-    /// What was held back of a body, and the rest of it unless it has ended.
-    pub(crate) fn held_back(held: Bytes, rest: Pin<Box<B>>, ended: bool) -> Self {
-        Self { kind: Kind::HeldBack { held, rest: (!ended).then_some(rest), in_use: None, stream: None } }
+    /// Returns a body that consists of the held bytes and, unless it has ended, the rest.
+    pub(crate) fn initialize(held: Bytes, rest: Pin<Box<B>>, has_ended: bool) -> Self {
+        Self { source: Source::Initialize { held, rest: (!has_ended).then_some(rest), in_use: None, stream: None } }
     }
 
-    /// Keeps this session in use until the inner body has ended, and ends a stream with its authorization.
+    /// Adds the session and the stream of the response.
     pub(crate) fn attach(&mut self, session: InUse, guard: Option<StreamGuard>) {
-        match &mut self.kind {
-            Kind::Inner { in_use, stream, .. } | Kind::HeldBack { in_use, stream, .. } => {
+        match &mut self.source {
+            Source::Inner { in_use, stream, .. } | Source::Initialize { in_use, stream, .. } => {
                 (*in_use, *stream) = (Some(session), guard);
             }
-            Kind::Own { .. } => {}
+            Source::Own { .. } => {}
         }
     }
 }
@@ -123,52 +125,52 @@ impl<B: Body<Data = Bytes>> Body for EndpointBody<B> {
     type Error = EndpointBodyError<B::Error>;
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let mut kind = self.project().kind;
-        let polled = match kind.as_mut().project() {
-            KindProj::Own { data } if data.is_empty() => return Poll::Ready(None),
-            KindProj::Own { data } => return Poll::Ready(Some(Ok(Frame::data(std::mem::take(data))))),
-            KindProj::Inner { mut body, learning, stream, .. } => {
+        let mut source = self.project().source;
+        let polled = match source.as_mut().project() {
+            SourceProj::Own { data } if data.is_empty() => return Poll::Ready(None),
+            SourceProj::Own { data } => return Poll::Ready(Some(Ok(Frame::data(std::mem::take(data))))),
+            SourceProj::Inner { mut body, revisions, stream, .. } => {
                 let polled = poll_stream(stream, cx, |cx| body.as_mut().poll_frame(cx));
-                if let (Polled::Frame(frame), Some(reader)) = (&polled, learning.as_mut()) {
+                if let (Polled::Frame(frame), Some(reader)) = (&polled, revisions.as_mut()) {
                     let piece = frame.iter().flatten().find_map(Frame::data_ref);
-                    let last = frame.is_none() || body.is_end_stream();
-                    if reader.take(piece.map(|piece| &**piece).unwrap_or_default(), last) {
-                        *learning = None;
+                    let is_last = frame.is_none() || body.is_end_stream();
+                    if reader.read(piece.map(|piece| &**piece).unwrap_or_default(), is_last) {
+                        *revisions = None;
                     }
                 }
                 polled
             }
-            KindProj::HeldBack { held, rest, stream, .. } => poll_stream(stream, cx, |cx| match rest {
+            SourceProj::Initialize { held, rest, stream, .. } => poll_stream(stream, cx, |cx| match rest {
                 _ if !held.is_empty() => Poll::Ready(Some(Ok(Frame::data(std::mem::take(held))))),
                 Some(rest) => rest.as_mut().poll_frame(cx),
                 None => Poll::Ready(None),
             }),
         };
-        let end = match polled {
+        let stop = match polled {
             Polled::Frame(frame) => return Poll::Ready(frame.map(|frame| frame.map_err(EndpointBodyError::Inner))),
             Polled::Pending => return Poll::Pending,
-            Polled::End(end) => end,
+            Polled::Stop(stop) => stop,
         };
-        // The inner body goes, and with it what it costs upstream.
-        kind.set(Kind::Own { data: Bytes::new() });
-        Poll::Ready((end == End::Incomplete).then_some(Err(EndpointBodyError::IncompleteEvent)))
+        // Dropping the inner body also ends the upstream's stream.
+        source.set(Source::Own { data: Bytes::new() });
+        Poll::Ready((stop == StreamStop::WithinEvent).then_some(Err(EndpointBodyError::IncompleteEvent)))
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.kind {
-            Kind::Own { data } => data.is_empty(),
-            Kind::Inner { body, .. } => body.is_end_stream(),
-            Kind::HeldBack { held, rest, .. } => {
+        match &self.source {
+            Source::Own { data } => data.is_empty(),
+            Source::Inner { body, .. } => body.is_end_stream(),
+            Source::Initialize { held, rest, .. } => {
                 held.is_empty() && rest.as_ref().is_none_or(|rest| rest.is_end_stream())
             }
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.kind {
-            Kind::Own { data } => SizeHint::with_exact(data.len() as u64),
-            Kind::Inner { body, .. } => body.size_hint(),
-            Kind::HeldBack { held, rest, .. } => {
+        match &self.source {
+            Source::Own { data } => SizeHint::with_exact(data.len() as u64),
+            Source::Inner { body, .. } => body.size_hint(),
+            Source::Initialize { held, rest, .. } => {
                 let held = held.len() as u64;
                 let rest = rest.as_ref().map_or_else(|| SizeHint::with_exact(0), |rest| rest.size_hint());
                 let mut hint = SizeHint::new();
@@ -187,7 +189,7 @@ enum Polled<E> {
     Frame(Option<Result<Frame<Bytes>, E>>),
     Pending,
     /// The authorization of the stream has ended.
-    End(End),
+    Stop(StreamStop),
 }
 
 /// Polls for the next frame, unless the stream's authorization has ended.
@@ -196,14 +198,14 @@ fn poll_stream<E>(
     cx: &mut Context<'_>,
     poll: impl FnOnce(&mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, E>>>,
 ) -> Polled<E> {
-    let is_over = |stream: &Option<StreamGuard>| stream.as_ref().and_then(StreamGuard::end);
-    if let Some(end) = is_over(stream) {
-        return Polled::End(end);
+    let stop = |stream: &Option<StreamGuard>| stream.as_ref().and_then(StreamGuard::stop);
+    if let Some(stop) = stop(stream) {
+        return Polled::Stop(stop);
     }
     let Poll::Ready(frame) = poll(cx) else {
         let Some(waiting) = stream else { return Polled::Pending };
-        waiting.wake_later(cx.waker());
-        return is_over(stream).map_or(Polled::Pending, Polled::End);
+        waiting.set_waker(cx.waker());
+        return stop(stream).map_or(Polled::Pending, Polled::Stop);
     };
     match stream {
         Some(stream) => Polled::Frame(frame.map(|frame| frame.map(|frame| stream.pass(frame)))),
@@ -217,9 +219,9 @@ mod tests {
 
     use super::*;
 
-    /// Servers send nothing of a body that is at its end, and frame the others by their size.
+    /// A body ends when it was read: servers send nothing of an ended body and frame others by their size.
     #[tokio::test]
-    async fn a_body_ends_when_it_was_read_and_no_sooner() {
+    async fn a_body_ends_when_it_was_read() {
         for mut body in [EndpointBody::own("text".into()), EndpointBody::inner(Full::from("text"), None, None)] {
             assert_eq!((body.is_end_stream(), body.size_hint().exact()), (false, Some(4)));
             assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "text");
@@ -227,11 +229,11 @@ mod tests {
         }
     }
 
-    /// E11: what was held back comes first, and the rest as it comes.
+    /// E11: the held bytes come first, then the rest.
     #[tokio::test]
-    async fn what_was_held_back_comes_first() {
+    async fn held_bytes_come_first() {
         for (ended, whole) in [(false, "held rest"), (true, "held ")] {
-            let mut body = EndpointBody::held_back("held ".into(), Box::pin(Full::from("rest")), ended);
+            let mut body = EndpointBody::initialize("held ".into(), Box::pin(Full::from("rest")), ended);
             assert_eq!((body.is_end_stream(), body.size_hint().exact()), (false, Some(whole.len() as u64)));
             assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "held ");
             assert_eq!(body.is_end_stream(), ended);

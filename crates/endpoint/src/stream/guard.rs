@@ -1,4 +1,4 @@
-//! What the body of an event stream does about its authorization.
+//! The registration of a response body that is an event stream.
 
 use std::{fmt, sync::Arc, task::Waker};
 
@@ -8,57 +8,57 @@ use http_body::Frame;
 use super::{
     StreamRegistry,
     boundary::Boundary,
-    entry::{OpenStream, State},
-    registry::Place,
+    open_stream::{OpenStream, State},
+    registry::SlotIndex,
 };
 
-/// Keeps a stream registered, and follows its events.
+/// Keeps a stream registered and tracks its events.
 pub(crate) struct StreamGuard {
     registry: StreamRegistry,
-    place: Place,
+    slot: SlotIndex,
     stream: Arc<OpenStream>,
-    /// None where events cannot be told apart.
+    /// `None` for encoded streams, whose events are not visible.
     boundary: Option<Boundary>,
 }
 
-/// How a stream ends whose authorization has ended.
+/// The position at which a stream without authorization stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
-    /// Behind a complete event.
-    Complete,
-    /// Within an event that did not end in time.
-    Incomplete,
+pub(crate) enum StreamStop {
+    /// After a complete event.
+    AfterEvent,
+    /// Within an event that was not completed in time.
+    WithinEvent,
 }
 
 impl StreamGuard {
     pub(super) fn new(
         registry: StreamRegistry,
-        place: Place,
+        slot: SlotIndex,
         stream: Arc<OpenStream>,
         boundary: Option<Boundary>,
     ) -> Self {
-        Self { registry, place, stream, boundary }
+        Self { registry, slot, stream, boundary }
     }
 
-    /// Whether the stream has to end now.
-    pub(crate) fn end(&self) -> Option<End> {
+    /// Returns whether and how the stream must stop now.
+    pub(crate) fn stop(&self) -> Option<StreamStop> {
         let state = self.stream.state();
         if state == State::Open {
             None
         } else if self.boundary.is_none_or(Boundary::is_reached) {
-            Some(End::Complete)
+            Some(StreamStop::AfterEvent)
         } else {
-            (state == State::Stopped).then_some(End::Incomplete)
+            (state == State::Stopped).then_some(StreamStop::WithinEvent)
         }
     }
 
-    /// The stream waits for its next bytes. Ask for its [`end`](Self::end) after this: a change of the state before it
-    /// wakes no task.
-    pub(crate) fn wake_later(&self, waker: &Waker) {
-        self.stream.wake_later(waker);
+    /// Sets the task to wake when the stream must stop. Call [`stop`](Self::stop) afterwards: earlier changes wake no
+    /// task.
+    pub(crate) fn set_waker(&self, waker: &Waker) {
+        self.stream.set_waker(waker);
     }
 
-    /// What may be passed on of a frame: all of it, or the rest of the last event.
+    /// Returns the part of a frame that may be sent: the whole frame, or the rest of the last event.
     pub(crate) fn pass(&mut self, frame: Frame<Bytes>) -> Frame<Bytes> {
         let (Some(boundary), Some(data)) = (&mut self.boundary, frame.data_ref()) else { return frame };
         if self.stream.state() == State::Open {
@@ -75,7 +75,7 @@ impl Drop for StreamGuard {
         if let Some((_, streams)) = &self.stream.session {
             streams.remove(&self.stream);
         }
-        self.registry.remove(self.place);
+        self.registry.remove(self.slot);
     }
 }
 

@@ -1,4 +1,4 @@
-//! One open event stream, as its body, its session and the registry share it.
+//! An open event stream, shared by its body, its session and the registry.
 
 use std::{
     sync::{
@@ -14,65 +14,65 @@ use portcullis_metadata::{Scopes, UnixTime};
 use portcullis_session::LogHash;
 use portcullis_verifier::{HeldToken, VerifiedToken, WatchedToken};
 
-use super::{EndedStream, SessionStreams, StreamEndReason};
+use super::{EndedStream, StreamEndReason, session_streams::SessionStreams};
 
-/// How long a stream whose authorization has ended may take to complete the event that it is in.
+/// The time in which a stream without authorization must complete its current event.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The validity of a token without an expiry.
-const WITHOUT_END: u64 = u64::MAX;
+const NO_EXPIRY: u64 = u64::MAX;
 
-/// An open stream. It lives as long as the answer's body.
+/// An open stream. It exists as long as the response body.
 pub(crate) struct OpenStream {
     pub(super) request_id: RequestId,
-    /// The token that opened it.
+    /// The token that opened the stream.
     pub(super) verified: VerifiedToken,
     pub(super) resource: Arc<ProtectedResource>,
     pub(super) session: Option<(LogHash, Arc<SessionStreams>)>,
-    /// Until when the token that authorizes the stream is valid, in milliseconds of Unix time.
+    /// The end of the validity of the token that authorizes the stream, in milliseconds of Unix time.
     valid_until: AtomicU64,
-    /// That token, where it is introspected.
+    /// That token, if it is introspected.
     watched: Mutex<Option<Arc<WatchedToken>>>,
     state: AtomicU8,
-    /// When the state became [`State::Finishing`], in milliseconds of the monotonic clock.
+    /// The time at which the state became [`State::Finishing`], in milliseconds of the monotonic clock.
     finishing_since: AtomicU64,
     waker: Mutex<Option<Waker>>,
 }
 
-/// What a stream may still do.
+/// The state of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Everything.
+    /// The stream is authorized.
     Open,
-    /// Complete the event that it is in.
+    /// The stream may complete its current event.
     Finishing,
-    /// Nothing.
+    /// The stream must stop at once.
     Stopped,
 }
 
-/// The two readings of the clock that streams are compared with.
+/// The time of a sweep by both clocks.
 #[derive(Clone, Copy)]
 pub(super) struct Now {
     pub(super) unix: UnixTime,
     pub(super) monotonic: Duration,
 }
 
-/// What a sweep finds of a stream.
-pub(super) enum Found {
+/// The result of a sweep's check.
+pub(super) enum Checked {
     Open,
-    /// Its authorization has just ended.
+    /// The authorization has ended since the last check.
     Ended(StreamEndReason),
-    /// Its authorization has ended, and its body has not.
-    Waiting,
+    /// The authorization had ended before, and the body is still open.
+    Finishing,
 }
 
-/// A token in the form that streams compare: its validity in milliseconds of Unix time. A token whose issuer names no expiry
-/// has none as long as it can be checked again.
-pub(super) fn validity(verified: &VerifiedToken, can_be_checked: bool) -> u64 {
+/// Returns the end of a token's validity in milliseconds of Unix time. A token without an expiry is valid as long as it can
+/// be introspected again.
+pub(super) fn validity(verified: &VerifiedToken, is_rechecked: bool) -> u64 {
     let principal = verified.principal();
     match principal.valid_until() {
         Some(end) => end.as_millis(),
-        None if can_be_checked => WITHOUT_END,
+        None if is_rechecked => NO_EXPIRY,
         None => principal.expires().as_millis(),
     }
 }
@@ -103,12 +103,12 @@ impl OpenStream {
         self.valid_until.load(Ordering::Relaxed)
     }
 
-    /// The scopes of the token that opened the stream.
+    /// Returns the scopes of the token that opened the stream.
     pub(super) fn scopes(&self) -> &Scopes {
         self.verified.principal().scopes()
     }
 
-    /// From now on another token authorizes the stream.
+    /// Replaces the token that authorizes the stream.
     pub(super) fn authorize(&self, valid_until: u64, watched: Option<Arc<WatchedToken>>) {
         let mut held = lock(&self.watched);
         let former = std::mem::replace(&mut *held, watched);
@@ -125,8 +125,8 @@ impl OpenStream {
         }
     }
 
-    /// Remembers the task to wake when the state changes.
-    pub(super) fn wake_later(&self, waker: &Waker) {
+    /// Sets the task to wake when the state changes.
+    pub(super) fn set_waker(&self, waker: &Waker) {
         let mut held = lock(&self.waker);
         match &mut *held {
             Some(held) => held.clone_from(waker),
@@ -134,7 +134,7 @@ impl OpenStream {
         }
     }
 
-    /// Has the body polled. It stays registered: a wake-up that comes while its connection is polled may be lost.
+    /// Wakes the body's task. The waker stays: a wake-up can be lost while the connection is being polled.
     pub(super) fn wake(&self) {
         let waker = lock(&self.waker).clone();
         if let Some(waker) = waker {
@@ -142,15 +142,15 @@ impl OpenStream {
         }
     }
 
-    /// Compares the stream with the time.
-    pub(super) fn check(&self, now: Now) -> Found {
+    /// Checks the stream's authorization and updates its state.
+    pub(super) fn check(&self, now: Now) -> Checked {
         match self.state() {
-            State::Open => match self.end(now.unix) {
-                None => Found::Open,
-                Some(end) => {
+            State::Open => match self.end_reason(now.unix) {
+                None => Checked::Open,
+                Some(reason) => {
                     self.finishing_since.store(millis(now.monotonic), Ordering::Relaxed);
                     self.state.store(State::Finishing as u8, Ordering::Release);
-                    Found::Ended(end)
+                    Checked::Ended(reason)
                 }
             },
             State::Finishing => {
@@ -158,25 +158,25 @@ impl OpenStream {
                 if millis(now.monotonic).saturating_sub(since) >= millis(FINISH_TIMEOUT) {
                     self.state.store(State::Stopped as u8, Ordering::Release);
                 }
-                Found::Waiting
+                Checked::Finishing
             }
-            State::Stopped => Found::Waiting,
+            State::Stopped => Checked::Finishing,
         }
     }
 
-    /// Why the stream's authorization has ended, if it has.
-    fn end(&self, now: UnixTime) -> Option<StreamEndReason> {
+    /// Returns why the stream's authorization has ended, if it has.
+    fn end_reason(&self, now: UnixTime) -> Option<StreamEndReason> {
         if self.verified.principal().is_introspected()
-            && let Err(end) = self.take_latest()
+            && let Err(reason) = self.apply_last_check()
         {
-            return Some(end);
+            return Some(reason);
         }
         (now.as_millis() >= self.valid_until()).then_some(StreamEndReason::TokenExpired)
     }
 
-    /// Takes the scopes and the expiry from the last check of an introspected token.
-    fn take_latest(&self) -> Result<(), StreamEndReason> {
-        // Held until the validity is stored: another token may take this one's place.
+    /// Applies the scopes and the expiry that the last check of an introspected token found.
+    fn apply_last_check(&self) -> Result<(), StreamEndReason> {
+        // The lock is held until the validity is stored, so that `authorize` cannot replace the token in between.
         let watched = lock(&self.watched);
         let Some(latest) = watched.as_ref().map(|watched| watched.latest()) else { return Ok(()) };
         let latest = latest?;
@@ -185,12 +185,12 @@ impl OpenStream {
         }
         let valid_until = validity(&latest, true);
         let former = self.valid_until.swap(valid_until, Ordering::Relaxed);
-        // Whoever changes a session's streams takes the session's lock first.
+        // The lock of the session's streams must not be taken under this one.
         drop(watched);
         if former != valid_until
             && let Some((_, streams)) = &self.session
         {
-            streams.note_changed_validity();
+            streams.update_earliest();
         }
         Ok(())
     }

@@ -1,14 +1,17 @@
+//! The list of keys of a deployment.
+
 use std::sync::Arc;
 
-use crate::{KeyError, SessionKey};
+use super::key::SessionKey;
+use crate::error::KeyError;
 
-/// More keys than any rotation needs.
+/// The maximum number of keys.
 const MAX_KEYS: usize = 16;
 
-/// The keys of a deployment: the first one tags new identifiers, all of them are known by their tags. Cheap to clone.
+/// The keys of a deployment. The first key tags new identifiers; every key verifies. Clones share the list.
 ///
-/// To rotate without losing anything, first add the new key behind the present one everywhere, then put it first, and
-/// take the old one away when the sessions of its time have ended. Identifiers of a key that is not here are unknown.
+/// To rotate keys without losing sessions, add the new key after the current one in all replicas, then put it first, and
+/// remove the old key when its sessions have ended. Identifiers of other keys are unknown.
 #[derive(Clone, Debug)]
 pub struct SessionKeys {
     current: SessionKey,
@@ -16,10 +19,10 @@ pub struct SessionKeys {
 }
 
 impl SessionKeys {
-    /// These keys, the one for new identifiers first. Two may have one epoch.
+    /// Returns a list of keys. The first key tags new identifiers. Several keys may have the same epoch.
     ///
     /// # Errors
-    /// When there is none, one is there twice, or there are more than 16.
+    /// Fails if the list is empty, has a key twice, or has more than 16 keys.
     pub fn new(keys: impl IntoIterator<Item = SessionKey>) -> Result<Self, KeyError> {
         let mut keys = keys.into_iter();
         let current = keys.next().ok_or(KeyError::None)?;
@@ -28,7 +31,7 @@ impl SessionKeys {
             return Err(KeyError::TooMany);
         }
         for (position, key) in former.iter().enumerate() {
-            // Under two epochs one key would give each identifier two forms.
+            // A key with two epochs would give each identifier two forms.
             if key.same_secret(&current) || former[..position].iter().any(|earlier| key.same_secret(earlier)) {
                 return Err(KeyError::Repeated);
             }
@@ -36,12 +39,12 @@ impl SessionKeys {
         Ok(Self { current, former: former.into() })
     }
 
-    /// The key of new identifiers.
+    /// Returns the key that tags new identifiers.
     pub(crate) fn current(&self) -> &SessionKey {
         &self.current
     }
 
-    /// The keys that an identifier of this epoch may have been tagged with.
+    /// Returns the keys with this epoch.
     pub(crate) fn of_epoch(&self, epoch: u8) -> impl Iterator<Item = &SessionKey> {
         [&self.current].into_iter().chain(&*self.former).filter(move |key| key.epoch() == epoch)
     }
@@ -61,9 +64,9 @@ mod tests {
         SessionKey::new(number, [number; 16])
     }
 
-    /// E10: a list of keys is neither empty nor endless, and has each key once, whatever epoch it is given.
+    /// E10: a list of keys is not empty, is bounded, and has each key once, with any epoch.
     #[test]
-    fn unusable_lists_are_refused() {
+    fn unusable_lists_are_rejected() {
         assert_eq!(SessionKeys::new([]).unwrap_err(), KeyError::None);
         assert_eq!(SessionKeys::new([key(1), key(1)]).unwrap_err(), KeyError::Repeated);
         assert_eq!(SessionKeys::new([key(1), key(2), key(2)]).unwrap_err(), KeyError::Repeated);

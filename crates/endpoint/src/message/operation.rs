@@ -1,11 +1,11 @@
-//! What is reported of a message.
+//! The operation that decisions report for a message.
 
 use std::borrow::Cow;
 
 use portcullis_guard::Operation;
 use portcullis_mcp::{Envelope, Name, TargetType};
 
-/// What a message is about, for the decision that is told of it; `None` for a response.
+/// Returns the method and targets of a message; `None` for a response.
 pub(crate) fn operation(envelope: &Envelope<'_>) -> Option<Operation> {
     let method = envelope.method()?;
     let mut targets = envelope.names().map(target);
@@ -14,14 +14,13 @@ pub(crate) fn operation(envelope: &Envelope<'_>) -> Option<Operation> {
 }
 
 fn target<'e>(name: &'e Name<'_>) -> Cow<'e, str> {
-    if name.target_type() == TargetType::Resource {
-        without_secrets(name.as_str())
-    } else {
-        Cow::Borrowed(name.as_str())
+    match name.target_type() {
+        TargetType::Resource => without_secrets(name.as_str()),
+        _ => Cow::Borrowed(name.as_str()),
     }
 }
 
-/// A URI without its query, fragment and user information, which can hold secrets.
+/// Removes query, fragment and user information from a URI. They can contain secrets.
 fn without_secrets(uri: &str) -> Cow<'_, str> {
     let uri = uri.split(['?', '#']).next().unwrap_or_default();
     let Some((scheme, rest)) = uri.split_once("://") else { return Cow::Borrowed(uri) };
@@ -39,30 +38,30 @@ mod tests {
 
     use super::*;
 
-    fn told(method: &str, params: serde_json::Value) -> (String, Option<String>) {
+    fn reported(method: &str, params: serde_json::Value) -> (String, Option<String>) {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
         let envelope = Envelope::parse(message.as_bytes(), EnvelopeLimits::default()).unwrap();
         let operation = operation(&envelope).unwrap();
         (operation.name().to_owned(), operation.target().map(str::to_owned))
     }
 
-    /// J4: method and tool are told.
+    /// J4: method and tool are reported.
     #[test]
-    fn messages_are_told_by_method_and_name() {
+    fn messages_are_reported_by_method_and_name() {
         for (method, params, target) in [
             ("tools/call", json!({"name": "a?b#c://d@e"}), Some("a?b#c://d@e")),
             ("prompts/get", json!({"name": "greet"}), Some("greet")),
             ("tools/list", json!({"name": "x"}), None),
         ] {
-            assert_eq!(told(method, params), (method.to_owned(), target.map(str::to_owned)));
+            assert_eq!(reported(method, params), (method.to_owned(), target.map(str::to_owned)));
         }
         let response = Envelope::parse(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#, EnvelopeLimits::default()).unwrap();
         assert_eq!(operation(&response), None);
     }
 
-    /// J4: every name that was checked is told.
+    /// J4: every checked name is reported.
     #[test]
-    fn all_names_of_a_message_are_told() {
+    fn all_names_of_a_message_are_reported() {
         let message = json!({
             "jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen",
             "params": {"notifications": {"resourceSubscriptions": ["file:///a", "https://u:p@b/?key=secret", "note:c"]}},
@@ -74,9 +73,9 @@ mod tests {
         assert_eq!(operation.additional_targets().collect::<Vec<_>>(), ["https://b/", "note:c"]);
     }
 
-    /// J2: what of a resource's URI can be a secret is not told, whatever the letter case of the method.
+    /// J2: the parts of a resource URI that can contain secrets are not reported, in any letter case of the method.
     #[test]
-    fn secrets_in_uris_are_not_told() {
+    fn secrets_in_uris_are_not_reported() {
         for (uri, target) in [
             ("file:///a/b", "file:///a/b"),
             ("https://a.example/b?key=secret", "https://a.example/b"),
@@ -85,7 +84,7 @@ mod tests {
             ("https://me:sec@ret@a.example", "https://a.example"),
             ("note:1?secret", "note:1"),
         ] {
-            assert_eq!(told("Resources/Read", json!({"uri": uri})).1.as_deref(), Some(target), "{uri}");
+            assert_eq!(reported("Resources/Read", json!({"uri": uri})).1.as_deref(), Some(target), "{uri}");
         }
     }
 }
