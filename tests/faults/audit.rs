@@ -79,7 +79,7 @@ async fn a_full_disk() {
     assert_eq!((&said["level"], &said["audit.unwritten"]), (&"ERROR".into(), &11.into()), "{said}");
 }
 
-/// J4: a file of its owner's own, which is opened anew at SIGHUP, with no record lost or torn, and goes on after a
+/// J4: a file of its owner's own, which is reopened at SIGHUP, with no record lost or torn, and goes on after a
 /// restart.
 #[tokio::test]
 async fn rotation() {
@@ -93,7 +93,7 @@ async fn rotation() {
 
     fs::rename(file.path(), rotated.path()).unwrap();
     first.portcullis.signal(Signal::HUP);
-    first.portcullis.logged("opened anew", |line| line["level"] == "INFO").await;
+    first.portcullis.logged("reopened", |line| line["level"] == "INFO").await;
     first.send(unauthorized()).await;
     let after = told(file.path()).await;
     assert_eq!((events(&before, "decision").len(), events(&after, "decision").len()), (1, 1));
@@ -121,7 +121,7 @@ async fn a_folder_that_is_gone() {
     let deployment = deployment(file.to_str().unwrap()).await;
     fs::remove_dir_all(folder.path()).unwrap();
     deployment.portcullis.signal(Signal::HUP);
-    deployment.portcullis.logged("cannot be opened anew", |line| line["level"] == "ERROR").await;
+    deployment.portcullis.logged("cannot be reopened", |line| line["level"] == "ERROR").await;
     deployment.send(unauthorized()).await.assert_unauthorized();
     let finished = deployment.portcullis.stop().await;
     assert!(finished.stderr.contains("complete to its end"), "{}", finished.stderr);

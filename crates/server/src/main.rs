@@ -5,6 +5,7 @@ mod cli;
 mod command;
 mod config;
 mod demo;
+mod log_queue;
 mod plan;
 mod serve;
 mod telemetry;
