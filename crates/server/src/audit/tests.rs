@@ -1,3 +1,5 @@
+//! Tests of the trail with a scripted sink.
+
 use std::{collections::VecDeque, io, sync::Mutex};
 
 use http::{Method, StatusCode};
