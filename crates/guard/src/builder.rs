@@ -7,9 +7,15 @@ use portcullis_metadata::{ProtectedResourceMetadata, Scopes, ScopesError};
 use portcullis_verifier::Verifier;
 
 use crate::{
-    Authentication, ClaimRule, ConcurrencyLimiter, CorsSettings, DecisionSink, Guard, GuardLayer, GuardLimits,
-    GuardSettings, GuardSettingsError, OriginPolicyError, PathGlob, PathGlobError, ProtectedResource, RouteRule,
-    TrustedProxies,
+    authorize::{ClaimRule, PathGlob, PathGlobError, RouteRule},
+    client_address::TrustedProxies,
+    cors::CorsSettings,
+    decision::DecisionSink,
+    layer::{Guard, GuardLayer},
+    limit::{ConcurrencyLimiter, GuardLimits},
+    origin::OriginPolicyError,
+    resource::ProtectedResource,
+    settings::{Authentication, GuardSettings, GuardSettingsError},
 };
 
 impl Guard<()> {

@@ -1,3 +1,5 @@
+//! [`Document`]: serves the protected resource metadata (RFC 9728).
+
 use std::fmt::Write;
 
 use bytes::Bytes;
@@ -10,15 +12,15 @@ use sha2::{Digest, Sha256};
 
 use crate::cors;
 
-/// The root form of the path (RFC 9728 section 3.1).
+/// The path of the document for a resource at `/` (RFC 9728 section 3.1).
 const ROOT: &str = "/.well-known/oauth-protected-resource";
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
-/// Long enough to spare repeated fetches, short enough for a changed scope to be seen soon.
+/// Avoids repeated fetches, and a changed scope is visible soon.
 const FIVE_MINUTES: HeaderValue = HeaderValue::from_static("public, max-age=300");
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD");
 
-/// The document of a protected resource (RFC 9728), ready to send.
+/// The serialized metadata document of a resource.
 pub(crate) struct Document {
     path: Box<str>,
     at_root: bool,
@@ -27,9 +29,9 @@ pub(crate) struct Document {
     etag: HeaderValue,
 }
 
-/// What to do with a request for the document.
-pub(crate) enum Outcome {
-    Answer(Response<Option<Bytes>>),
+/// The result of a request for the document.
+pub(crate) enum DocumentResponse {
+    Response(Response<Option<Bytes>>),
     MethodNotAllowed { allow: HeaderValue },
 }
 
@@ -59,34 +61,34 @@ impl Document {
         path == &*self.path || (self.at_root && path == ROOT)
     }
 
-    pub(crate) fn answer(&self, method: &Method, headers: &HeaderMap) -> Outcome {
+    pub(crate) fn respond(&self, method: &Method, headers: &HeaderMap) -> DocumentResponse {
         if cors::is_preflight(method, headers) {
-            return Outcome::Answer(cors::answer(headers, METHODS));
+            return DocumentResponse::Response(cors::preflight_response(headers, METHODS));
         }
         if *method != Method::GET && *method != Method::HEAD {
-            return Outcome::MethodNotAllowed { allow: METHODS };
+            return DocumentResponse::MethodNotAllowed { allow: METHODS };
         }
         let mut response = Response::new(None);
         response.headers_mut().insert(CACHE_CONTROL, FIVE_MINUTES);
         response.headers_mut().insert(ETAG, self.etag.clone());
-        if self.is_known_to(headers) {
+        if self.is_not_modified(headers) {
             *response.status_mut() = StatusCode::NOT_MODIFIED;
-            return Outcome::Answer(response);
+            return DocumentResponse::Response(response);
         }
         response.headers_mut().insert(CONTENT_TYPE, JSON);
         response.headers_mut().insert(CONTENT_LENGTH, self.length.clone());
         if *method == Method::GET {
             *response.body_mut() = Some(self.body.clone());
         }
-        Outcome::Answer(response)
+        DocumentResponse::Response(response)
     }
 
-    /// Whether `If-None-Match` has our tag, by weak comparison (RFC 9110 section 13.1.2).
-    fn is_known_to(&self, headers: &HeaderMap) -> bool {
-        let is_ours = |tag: &[u8]| {
+    /// Whether `If-None-Match` contains the entity tag, by weak comparison (RFC 9110 section 13.1.2).
+    fn is_not_modified(&self, headers: &HeaderMap) -> bool {
+        let matches = |tag: &[u8]| {
             let tag = tag.trim_ascii();
             tag == b"*" || tag.strip_prefix(b"W/").unwrap_or(tag) == self.etag.as_bytes()
         };
-        headers.get_all(IF_NONE_MATCH).iter().any(|value| value.as_bytes().split(|byte| *byte == b',').any(is_ours))
+        headers.get_all(IF_NONE_MATCH).iter().any(|value| value.as_bytes().split(|byte| *byte == b',').any(matches))
     }
 }

@@ -13,7 +13,7 @@ use portcullis_verifier::Principal;
 
 use super::{
     LimitExceeded,
-    table::{Hashed, Key, PARTS, part_of},
+    table::{Key, PassThroughHasher, SHARDS, shard_of},
 };
 
 /// When a request that was refused for the requests in progress may be sent again: most requests are short.
@@ -29,14 +29,14 @@ const RETRY_AFTER_STREAMS: Duration = Duration::from_secs(5);
 /// apart as by [`RateLimiter::check_principal`](crate::RateLimiter::check_principal).
 ///
 /// The table has one entry for each principal with something in progress and no others, so it is bounded by the
-/// connections and their streams. A request takes the lock of one part of it twice, each time for a table probe.
+/// connections and their streams. A request takes the lock of one shard of it twice, each time for a table probe.
 pub struct ConcurrencyLimiter {
-    parts: [Mutex<Part>; PARTS],
+    shards: [Mutex<Shard>; SHARDS],
     max_requests: usize,
     max_streams: usize,
 }
 
-type Part = HashMap<Key, InProgress, BuildHasherDefault<Hashed>>;
+type Shard = HashMap<Key, InProgress, BuildHasherDefault<PassThroughHasher>>;
 
 /// What one principal has in progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl ConcurrencyLimiter {
 
     /// A limiter that lets each principal have this many requests in progress, and this many event streams open.
     pub fn new(max_requests: usize, max_streams: usize) -> Arc<Self> {
-        Arc::new(Self { parts: array::from_fn(|_| Mutex::default()), max_requests, max_streams })
+        Arc::new(Self { shards: array::from_fn(|_| Mutex::default()), max_requests, max_streams })
     }
 
     /// Counts one more request of this principal until the permit is dropped.
@@ -82,19 +82,19 @@ impl ConcurrencyLimiter {
         if self.max_requests == 0 {
             return Err(LimitExceeded { retry_after: RETRY_AFTER_REQUESTS });
         }
-        let mut part = self.part(key);
-        let in_progress = part.entry(key).or_default();
+        let mut shard = self.shard(key);
+        let in_progress = shard.entry(key).or_default();
         // An entry that was just made is below the limit, so that none is left behind empty.
         if in_progress.requests >= self.max_requests {
             return Err(LimitExceeded { retry_after: RETRY_AFTER_REQUESTS });
         }
         in_progress.requests += 1;
-        drop(part);
+        drop(shard);
         Ok(Permit { limiter: Arc::clone(self), key, counts_as: CountsAs::Request })
     }
 
-    fn part(&self, key: Key) -> MutexGuard<'_, Part> {
-        self.parts[part_of(key)].lock().unwrap_or_else(PoisonError::into_inner)
+    fn shard(&self, key: Key) -> MutexGuard<'_, Shard> {
+        self.shards[shard_of(key)].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -104,16 +104,16 @@ impl Permit {
     /// # Errors
     /// When as many streams as may be are open. The permit then comes back and counts as a request.
     pub(crate) fn into_stream(mut self) -> Result<Self, (Self, LimitExceeded)> {
-        let mut part = self.limiter.part(self.key);
-        if let Some(in_progress) = part.get_mut(&self.key) {
+        let mut shard = self.limiter.shard(self.key);
+        if let Some(in_progress) = shard.get_mut(&self.key) {
             if in_progress.streams >= self.limiter.max_streams {
-                drop(part);
+                drop(shard);
                 return Err((self, LimitExceeded { retry_after: RETRY_AFTER_STREAMS }));
             }
             in_progress.requests = in_progress.requests.saturating_sub(1);
             in_progress.streams += 1;
         }
-        drop(part);
+        drop(shard);
         self.counts_as = CountsAs::Stream;
         Ok(self)
     }
@@ -121,8 +121,8 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let mut part = self.limiter.part(self.key);
-        let Entry::Occupied(mut entry) = part.entry(self.key) else { return };
+        let mut shard = self.limiter.shard(self.key);
+        let Entry::Occupied(mut entry) = shard.entry(self.key) else { return };
         let in_progress = entry.get_mut();
         let count = match self.counts_as {
             CountsAs::Request => &mut in_progress.requests,
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     fn entries(limiter: &ConcurrencyLimiter) -> usize {
-        limiter.parts.iter().map(|part| part.lock().unwrap().len()).sum()
+        limiter.shards.iter().map(|shard| shard.lock().unwrap().len()).sum()
     }
 
     /// L9: requests beyond the limit are refused, whoever else has some, until one of them ends.

@@ -115,7 +115,7 @@ fn elsewhere_anything_until_narrowed() {
 #[test]
 fn an_empty_list_of_origins_admits_no_page() {
     let closed = policy("https://api.example.com").only_listed_origins();
-    assert!(!closed.admits_any_origin());
+    assert!(!closed.allows_any_origin());
     for origin in ["https://app.example", "https://api.example.com", "null"] {
         let refused = http1(&closed, &[("host", "api.example.com"), ("origin", origin)]);
         assert_eq!(refused, Err(OriginRejection::OriginNotAllowed), "{origin}");
