@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use portcullis_verifier::IssuerSettings;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Span, secret::SecretSource};
@@ -99,7 +100,7 @@ pub(crate) struct Jwks {
 
 impl Default for Jwks {
     fn default() -> Self {
-        Self { cooldown: Span::secs(30), max_stale: Span::secs(24 * 60 * 60) }
+        Self { cooldown: Span(IssuerSettings::DEFAULT_COOLDOWN), max_stale: Span(IssuerSettings::DEFAULT_MAX_STALE) }
     }
 }
 
@@ -108,5 +109,5 @@ fn default_algorithms() -> Vec<String> {
 }
 
 fn default_leeway() -> Span {
-    Span::secs(10)
+    Span(IssuerSettings::DEFAULT_LEEWAY)
 }
