@@ -61,10 +61,10 @@ pub struct EndpointBuilder {
     guard: GuardBuilder,
     sessions: Option<SessionStore>,
     rules: Vec<MessageRule>,
-    changes: Vec<Change>,
+    changes: Vec<SettingsChange>,
 }
 
-type Change = Box<dyn FnOnce(&mut EndpointSettings) + Send>;
+type SettingsChange = Box<dyn FnOnce(&mut EndpointSettings) + Send>;
 
 impl EndpointBuilder {
     /// Adds a rule for some messages. All rules that match apply together.
