@@ -124,7 +124,7 @@ impl Stage {
         Stack(GuardLayer::new(resource).layer(endpoint))
     }
 
-    /// Good tokens that nobody has seen yet.
+    /// Returns valid tokens that were not verified before.
     pub(crate) fn fresh_tokens(&self, count: usize) -> Vec<AccessToken> {
         (0..count).map(|number| AccessToken::new(usual_token(&self.test_issuer, number).sign())).collect()
     }
