@@ -8,7 +8,7 @@ use xtask::workspace::{self, Package};
 
 /// The rows, lowest first. A crate may use crates of the rows before its own.
 const ROWS: &[&[&str]] = &[
-    &["portcullis-metadata", "portcullis-mcp"],
+    &["portcullis-metadata", "portcullis-mcp", "portcullis-http1"],
     &["portcullis-jose", "portcullis-discovery", "portcullis-session"],
     &["portcullis-verifier", "portcullis-client", "portcullis-devidp"],
     &["portcullis-guard", "portcullis-bridge"],

@@ -35,33 +35,18 @@
 //! ```
 
 mod address;
-mod answer;
-mod body;
-mod client_assertions;
-mod connection_limit;
-mod deadlines;
-mod end_session;
+mod connection;
 mod error;
-mod failure;
-mod forward_headers;
-mod forwarded;
 mod hop_by_hop;
-mod identity;
-mod link;
-mod pool;
-mod query;
 mod request;
+mod response;
 mod settings;
-mod stream;
-mod trace_context;
-mod trust;
 mod upstream;
 
-pub use address::UpstreamAddress;
-pub use body::UpstreamBody;
-pub use connection_limit::ConnectionLimit;
+pub use address::{UpstreamAddress, UpstreamTrust};
+pub use connection::ConnectionLimit;
 pub use error::{UpstreamBodyError, UpstreamSettingsError};
-pub use identity::{IdentityHeader, IdentitySource};
+pub use request::{IdentityHeader, IdentitySource};
+pub use response::UpstreamBody;
 pub use settings::HttpUpstreamSettings;
-pub use trust::UpstreamTrust;
 pub use upstream::{HttpUpstream, UpstreamFuture};

@@ -1,4 +1,6 @@
-use std::{error::Error, fmt, io};
+//! The failures of a request, and the responses to them.
+
+use std::{fmt, io};
 
 use bytes::Bytes;
 use http::{
@@ -6,48 +8,59 @@ use http::{
     header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER},
 };
 use portcullis_guard::RejectionCode;
+use portcullis_http1::ConnectionError;
 use url::Url;
 
-use crate::UpstreamBody;
+use super::body::UpstreamBody;
+use crate::connection::ConnectError;
 
-/// Why the upstream's answer is not what the client gets.
+/// The reason why the client gets no response of the upstream.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
+pub(crate) enum UpstreamFailure {
     #[error("the upstream cannot be reached")]
     Unreachable(#[source] io::Error),
-    #[error("the upstream is not whom its certificate should show, or does not speak TLS")]
+    #[error("the TLS handshake with the upstream failed")]
     Tls(#[source] io::Error),
-    #[error("connecting to the upstream took too long")]
+    #[error("connecting to the upstream timed out")]
     ConnectTimeout,
-    #[error("the upstream took too long to answer")]
+    #[error("the upstream did not respond in time")]
     HeadTimeout,
-    #[error("the upstream did not answer, or not in HTTP")]
-    NoAnswer(#[source] Box<dyn Error + Send + Sync>),
-    #[error("the upstream wants other credentials")]
+    #[error("the upstream sent no valid HTTP response")]
+    NoResponse(#[source] ConnectionError),
+    #[error("the upstream requires authentication of its own")]
     Unauthorized,
-    #[error("the upstream switched protocols unasked")]
+    #[error("the upstream switched protocols without being asked")]
     SwitchingProtocols,
-    #[error("the upstream redirects to {}; redirects are not followed: set the address that it means as `upstream`", Destination(.0))]
+    #[error("the upstream redirects to {}; redirects are not followed: set `upstream` to the final address", Destination(.0))]
     Redirect(Option<Url>),
     #[error(
-        "all connections that the upstream may have are in use; raise limits.upstream_connections if it can take more"
+        "all connections to the upstream are in use; raise limits.upstream_connections if the upstream can serve more"
     )]
     TooManyConnections,
 }
 
-/// Where a redirect leads to.
+/// Prints the target of a redirect.
 struct Destination<'a>(&'a Option<Url>);
 
 impl fmt::Display for Destination<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(url) => url.fmt(f),
-            None => f.write_str("an address that cannot be read"),
+            None => f.write_str("an invalid address"),
         }
     }
 }
 
-impl Failure {
+impl From<ConnectError> for UpstreamFailure {
+    fn from(error: ConnectError) -> Self {
+        match error {
+            ConnectError::Unreachable(error) => Self::Unreachable(error),
+            ConnectError::Tls(error) => Self::Tls(error),
+        }
+    }
+}
+
+impl UpstreamFailure {
     /// The stable reason code.
     pub(crate) fn code(&self) -> &'static str {
         match self {
@@ -55,7 +68,7 @@ impl Failure {
             Self::Tls(_) => "upstream.tls",
             Self::ConnectTimeout => "upstream.connect_timeout",
             Self::HeadTimeout => "upstream.head_timeout",
-            Self::NoAnswer(_) => "upstream.no_answer",
+            Self::NoResponse(_) => "upstream.no_answer",
             Self::Unauthorized => "upstream.unauthorized",
             Self::SwitchingProtocols => "upstream.switching_protocols",
             Self::Redirect(_) => "upstream.redirect",
@@ -69,14 +82,14 @@ impl Failure {
             Self::TooManyConnections => StatusCode::SERVICE_UNAVAILABLE,
             Self::Unreachable(_)
             | Self::Tls(_)
-            | Self::NoAnswer(_)
+            | Self::NoResponse(_)
             | Self::Unauthorized
             | Self::SwitchingProtocols
             | Self::Redirect(_) => StatusCode::BAD_GATEWAY,
         }
     }
 
-    /// What the client gets: a generic text, in JSON-RPC where it sent JSON-RPC. The reason goes to the log.
+    /// The response to the client: a generic text, as a JSON-RPC error if the request is a POST. It does not tell the reason.
     pub(crate) fn response(&self, is_post: bool) -> Response<UpstreamBody> {
         let (text, json) = match self.status() {
             StatusCode::GATEWAY_TIMEOUT => (TIMEOUT_TEXT, TIMEOUT_JSON),
@@ -84,7 +97,7 @@ impl Failure {
             _ => (BAD_TEXT, BAD_JSON),
         };
         let (content_type, body) = if is_post { ("application/json", json) } else { ("text/plain", text) };
-        let mut response = Response::new(UpstreamBody::whole(Bytes::from_static(body.as_bytes())));
+        let mut response = Response::new(UpstreamBody::complete(Bytes::from_static(body.as_bytes())));
         *response.status_mut() = self.status();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -101,7 +114,7 @@ const BAD_JSON: &str = r#"{"jsonrpc":"2.0","error":{"code":-32603,"message":"The
 const BUSY_TEXT: &str = "The server behind this gateway is busy";
 const BUSY_JSON: &str =
     r#"{"jsonrpc":"2.0","error":{"code":-32603,"message":"The server behind this gateway is busy"},"id":null}"#;
-/// A request takes seconds at most as a rule, and its connection is free then.
+/// Most requests take seconds at most, and then their connection is free.
 const BUSY_RETRY: HeaderValue = HeaderValue::from_static("1");
 const TIMEOUT_TEXT: &str = "The server behind this gateway did not answer in time";
 const TIMEOUT_JSON: &str = r#"{"jsonrpc":"2.0","error":{"code":-32603,"message":"The server behind this gateway did not answer in time"},"id":null}"#;

@@ -1,4 +1,4 @@
-//! How many connections one upstream may have, over all workers.
+//! The limit of open connections to one upstream.
 
 use std::{
     fmt,
@@ -8,59 +8,63 @@ use std::{
     },
 };
 
-use crate::pool::Pool;
-
-/// A bound on the connections to one upstream. Clones share it: give one to all [`HttpUpstream`](crate::HttpUpstream)s
-/// of the same upstream, which are one for each worker.
+/// The maximum number of open connections to one upstream, over all workers. Clones share the limit: give a clone to each
+/// [`HttpUpstream`](crate::HttpUpstream) of the same upstream.
 ///
-/// Connections that wait unused for a next request count as well. At the bound, the unused connections of other workers
-/// are closed in favour of a new one; when all are in use, a request that needs a new one is answered 503.
+/// Idle connections count. At the limit, a request that needs a new connection closes an idle connection of any of these
+/// instances. If there is none, the request gets 503.
 #[derive(Clone)]
-pub struct ConnectionLimit(Arc<Shared>);
+pub struct ConnectionLimit(Arc<Counter>);
 
-struct Shared {
+struct Counter {
     max: usize,
     open: AtomicUsize,
-    /// The pools of the instances that share this, of which each holds unused connections of its own.
-    pools: Mutex<Vec<Weak<Pool>>>,
+    /// The idle connections of the instances that share this limit.
+    pools: Mutex<Vec<Weak<dyn IdleConnections>>>,
 }
 
-/// The right to one open connection, given back when it is dropped.
-pub(crate) struct ConnectionPermit(Arc<Shared>);
+/// Idle connections that can be closed for the sake of a new one.
+pub(super) trait IdleConnections: Send + Sync {
+    /// Closes the connection that has been idle longest, if any, and returns its permit.
+    fn close_oldest(&self) -> Option<ConnectionPermit>;
+}
+
+/// The permit for one open connection. Dropping it returns it.
+pub(crate) struct ConnectionPermit(Arc<Counter>);
 
 impl ConnectionLimit {
-    /// Allows so many connections at once.
+    /// A limit of `max` open connections.
     pub fn new(max: usize) -> Self {
-        Self(Arc::new(Shared { max, open: AtomicUsize::new(0), pools: Mutex::default() }))
+        Self(Arc::new(Counter { max, open: AtomicUsize::new(0), pools: Mutex::default() }))
     }
 
-    /// The number of connections that it allows.
+    /// The maximum number of open connections.
     pub fn max(&self) -> usize {
         self.0.max
     }
 
-    /// Lets the unused connections of this pool be closed when others need connections.
-    pub(crate) fn register(&self, pool: &Arc<Pool>) {
+    /// Adds idle connections that may be closed at the limit.
+    pub(super) fn register(&self, pool: Weak<dyn IdleConnections>) {
         let mut pools = self.0.pools.lock().unwrap_or_else(PoisonError::into_inner);
         pools.retain(|pool| pool.strong_count() > 0);
-        pools.push(Arc::downgrade(pool));
+        pools.push(pool);
     }
 
-    /// The right to open a connection. `None` when so many are in use.
+    /// A permit for a new connection, or `None` if all connections are in use.
     pub(crate) fn acquire(&self) -> Option<ConnectionPermit> {
-        self.free_permit().or_else(|| self.permit_of_unused())
+        self.acquire_free().or_else(|| self.acquire_idle())
     }
 
-    fn free_permit(&self) -> Option<ConnectionPermit> {
+    fn acquire_free(&self) -> Option<ConnectionPermit> {
         let is_below = |open: usize| (open < self.0.max).then_some(open + 1);
         let counted = self.0.open.fetch_update(Ordering::AcqRel, Ordering::Relaxed, is_below);
         counted.ok().map(|_| ConnectionPermit(Arc::clone(&self.0)))
     }
 
-    /// Closes an unused connection and takes its permit, so that no other request takes it first.
-    fn permit_of_unused(&self) -> Option<ConnectionPermit> {
+    /// Takes the permit of an idle connection. The permit is never free in between, so that no other request can take it.
+    fn acquire_idle(&self) -> Option<ConnectionPermit> {
         let pools = self.0.pools.lock().unwrap_or_else(PoisonError::into_inner);
-        pools.iter().filter_map(Weak::upgrade).find_map(|pool| pool.take_oldest()).map(|link| link.into_permit())
+        pools.iter().filter_map(Weak::upgrade).find_map(|pool| pool.close_oldest())
     }
 }
 
@@ -80,7 +84,7 @@ impl fmt::Debug for ConnectionLimit {
 mod tests {
     use super::*;
 
-    /// L9: no more permits than the limit, and each can be had again.
+    /// L9: there are never more permits than the limit, and a returned permit can be acquired again.
     #[test]
     fn permits_are_counted() {
         let limit = ConnectionLimit::new(2);
@@ -92,9 +96,9 @@ mod tests {
         assert!(third.is_some() && limit.acquire().is_none());
     }
 
-    /// L9: threads that race for permits never get more than the limit.
+    /// L9: concurrent threads never hold more permits than the limit.
     #[test]
-    fn racing_threads_stay_below() {
+    fn concurrent_threads_stay_below_the_limit() {
         let (limit, held, most) = (ConnectionLimit::new(3), AtomicUsize::new(0), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             for _ in 0..4 {

@@ -1,21 +1,20 @@
-//! Which headers `forward_headers` may list.
+//! The check of `forward_headers`.
 
 use http::HeaderName;
 
-use crate::{
-    IdentityHeader, UpstreamSettingsError,
-    hop_by_hop::is_hop_by_hop,
-    request::{OWN_PREFIX, is_override, is_plain},
+use super::{
+    header_names::{GATEWAY_PREFIX, is_override, is_plain},
+    identity::IdentityHeader,
 };
+use crate::{error::UpstreamSettingsError, hop_by_hop::is_hop_by_hop};
 
-/// Checks the names that an operator wants forwarded from clients.
-///
-/// # Errors
-/// For the first name that must not be forwarded, with the reason.
-pub(crate) fn check(names: &[HeaderName], identity: &[IdentityHeader]) -> Result<(), UpstreamSettingsError> {
+/// Checks that all listed headers may be forwarded from clients. The error names the first that may not, with the reason.
+pub(super) fn check(names: &[HeaderName], identity: &[IdentityHeader]) -> Result<(), UpstreamSettingsError> {
     for name in names {
-        let is_identity = name.as_str().starts_with(OWN_PREFIX) || identity.iter().any(|header| header.name == *name);
-        let reason = if is_identity { Some("it is one of `identity_headers`") } else { reason(name.as_str()) };
+        let is_identity =
+            name.as_str().starts_with(GATEWAY_PREFIX) || identity.iter().any(|header| header.name == *name);
+        let reason =
+            if is_identity { Some("it is one of `identity_headers`") } else { rejection_reason(name.as_str()) };
         if let Some(reason) = reason {
             return Err(UpstreamSettingsError::ForwardHeader(name.clone(), reason));
         }
@@ -23,7 +22,7 @@ pub(crate) fn check(names: &[HeaderName], identity: &[IdentityHeader]) -> Result
     Ok(())
 }
 
-fn reason(name: &str) -> Option<&'static str> {
+fn rejection_reason(name: &str) -> Option<&'static str> {
     Some(match name {
         "authorization" | "proxy-authorization" | "dpop" => "it carries a credential that was issued for this service",
         "cookie" => "it carries a credential; `forward_cookies = true` forwards cookies",
@@ -44,7 +43,7 @@ fn reason(name: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::IdentitySource;
+    use crate::request::IdentitySource;
 
     fn checked(name: &str) -> Result<(), UpstreamSettingsError> {
         let identity = [IdentityHeader::new(HeaderName::from_static("x-team"), IdentitySource::Subject)];
@@ -53,7 +52,7 @@ mod tests {
 
     /// L8, L2: no credential, identity, session, framing or hop-by-hop header can be forwarded by its name.
     #[test]
-    fn which_names_are_refused() {
+    fn rejected_names() {
         for name in [
             "authorization",
             "proxy-authorization",

@@ -1,45 +1,44 @@
+//! The headers that identify the caller.
+
 use std::borrow::Cow;
 
 use http::{HeaderName, HeaderValue};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use portcullis_http1::{EncodedHeaders, RequestBuilder};
 use portcullis_metadata::Scopes;
 use portcullis_verifier::Principal;
 use serde_json::Value;
 
-use crate::link::{HeaderLines, OutboundHead};
-
-/// A header that tells the upstream something about the caller.
-///
-/// It is sent only when there is something to say: a caller without a subject sends no subject header.
+/// A header that identifies the caller to the upstream. It is not sent if the token has no such value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IdentityHeader {
     /// The header's name.
     pub name: HeaderName,
-    /// What it says.
+    /// The source of its value.
     pub source: IdentitySource,
 }
 
-/// What an [`IdentityHeader`] says. In every value, whatever is not visible ASCII, and `%`, is percent-encoded as
-/// UTF-8 (RFC 3986 section 2.1), so that no value can end the header or be taken for another.
+/// The source of an [`IdentityHeader`]'s value. In every value, `%` and all characters except visible ASCII are
+/// percent-encoded as UTF-8 (RFC 3986 section 2.1), so that a value cannot end the header or imitate another value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IdentitySource {
     /// The token's issuer.
     Issuer,
-    /// The token's subject, unique within the issuer only.
+    /// The token's subject. It is unique within the issuer only.
     Subject,
     /// The client that the token was issued to.
     Client,
-    /// The granted scopes, sorted, separated by single spaces.
+    /// The granted scopes, sorted and separated by single spaces.
     Scope,
-    /// Another claim, by its name, or by a JSON pointer (RFC 6901) when the text begins with `/`. Texts, numbers
-    /// and booleans are sent as they are, the elements of an array separated by single spaces, objects as JSON.
+    /// Another claim, by its name, or by a JSON pointer (RFC 6901) if the text begins with `/`. The value of a string,
+    /// number or boolean is its text, that of an array its elements separated by single spaces, that of an object its JSON.
     Claim(Box<str>),
 }
 
 impl IdentityHeader {
-    /// A header of this name that says this.
+    /// A header with this name and this value.
     pub fn new(name: HeaderName, source: IdentitySource) -> Self {
         Self { name, source }
     }
@@ -57,9 +56,9 @@ impl IdentityHeader {
     }
 }
 
-/// Claims, read only where a header asks for one.
+/// Access to the claims of a token.
 pub(crate) trait Claims {
-    /// By its name, or by a JSON pointer.
+    /// The claim with this name, or at this JSON pointer if `path` begins with `/`.
     fn claim(&self, path: &str) -> Option<&Value>;
 }
 
@@ -69,7 +68,7 @@ impl Claims for Principal {
     }
 }
 
-/// What is known of a caller.
+/// The identity of a caller.
 #[derive(Clone, Copy)]
 pub(crate) struct Identity<'a> {
     pub(crate) issuer: &'a str,
@@ -77,7 +76,7 @@ pub(crate) struct Identity<'a> {
     pub(crate) client: Option<&'a str>,
     pub(crate) scopes: &'a Scopes,
     pub(crate) claims: &'a (dyn Claims + Sync),
-    /// Beside which the headers are kept once they are made.
+    /// The principal that stores the encoded headers.
     pub(crate) principal: Option<&'a Principal>,
 }
 
@@ -94,33 +93,38 @@ impl<'a> From<&'a Principal> for Identity<'a> {
     }
 }
 
-/// Says in `head` who calls.
-pub(crate) fn add(head: &mut OutboundHead, identity: Identity<'_>, wanted: &[IdentityHeader]) {
-    let kept = identity.principal.and_then(|principal| principal.derived(|_| Said::new(identity, wanted)));
-    match kept {
-        Some(said) if *said.wanted == *wanted => head.headers(&said.lines),
-        // Another upstream of the resource, or of its configuration before a reload, was first and wants others.
-        _ => said(identity, wanted).for_each(|(name, value)| head.header(&name, &value)),
+/// Adds the identity headers to a request.
+pub(super) fn add_headers(request: &mut RequestBuilder, identity: Identity<'_>, configured: &[IdentityHeader]) {
+    let stored =
+        identity.principal.and_then(|principal| principal.derived(|_| StoredHeaders::new(identity, configured)));
+    match stored {
+        Some(stored) if *stored.configured == *configured => {
+            request.headers(&stored.encoded);
+        }
+        // Another upstream, or the configuration before a reload, has stored other headers.
+        _ => headers(identity, configured).for_each(|(name, value)| {
+            request.header(&name, &value);
+        }),
     }
 }
 
-/// What is said of one principal, made once and kept beside it.
-struct Said {
-    wanted: Box<[IdentityHeader]>,
-    lines: HeaderLines,
+/// The encoded identity headers of a principal, stored with it.
+struct StoredHeaders {
+    configured: Box<[IdentityHeader]>,
+    encoded: EncodedHeaders,
 }
 
-impl Said {
-    fn new(identity: Identity<'_>, wanted: &[IdentityHeader]) -> Self {
-        Self { wanted: wanted.into(), lines: said(identity, wanted).collect() }
+impl StoredHeaders {
+    fn new(identity: Identity<'_>, configured: &[IdentityHeader]) -> Self {
+        Self { configured: configured.into(), encoded: headers(identity, configured).collect() }
     }
 }
 
-fn said<'a>(
+fn headers<'a>(
     identity: Identity<'a>,
-    wanted: &'a [IdentityHeader],
+    configured: &'a [IdentityHeader],
 ) -> impl Iterator<Item = (HeaderName, HeaderValue)> + use<'a> {
-    wanted.iter().filter_map(move |IdentityHeader { name, source }| {
+    configured.iter().filter_map(move |IdentityHeader { name, source }| {
         let text = value(identity, source)?;
         Some((name.clone(), HeaderValue::from_str(&text).ok()?))
     })
@@ -132,31 +136,27 @@ fn value<'a>(identity: Identity<'a>, source: &IdentitySource) -> Option<Cow<'a, 
         IdentitySource::Subject => identity.subject.map(encode),
         IdentitySource::Client => identity.client.map(encode),
         IdentitySource::Scope if identity.scopes.is_empty() => None,
-        IdentitySource::Scope => Some(joined(identity.scopes.iter().map(encode)).into()),
-        IdentitySource::Claim(path) => identity.claims.claim(path).and_then(claim),
+        IdentitySource::Scope => Some(join(identity.scopes.iter().map(encode)).into()),
+        IdentitySource::Claim(path) => identity.claims.claim(path).and_then(claim_value),
     }
 }
 
-/// Everything but `!` to `~` without `%`. Bytes outside ASCII are always encoded.
-const UNSAFE: &AsciiSet = &CONTROLS.add(b' ').add(b'%');
+/// The ASCII characters that are encoded: all except `!` to `~`, and `%`. Bytes outside ASCII are always encoded.
+const ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'%');
 
 fn encode(text: &str) -> Cow<'_, str> {
-    // Nearly all texts are safe as they are, and told so faster in one go.
-    if text.bytes().all(|b| matches!(b, b'!'..=b'~') && b != b'%') {
-        return text.into();
-    }
-    utf8_percent_encode(text, UNSAFE).into()
+    utf8_percent_encode(text, ENCODED).into()
 }
 
-fn claim(value: &Value) -> Option<Cow<'_, str>> {
+fn claim_value(value: &Value) -> Option<Cow<'_, str>> {
     match value {
         Value::Null => None,
-        Value::Array(elements) => Some(joined(elements.iter().filter_map(single)).into()),
-        single_value => single(single_value),
+        Value::Array(elements) => Some(join(elements.iter().filter_map(element_value)).into()),
+        single => element_value(single),
     }
 }
 
-fn single(value: &Value) -> Option<Cow<'_, str>> {
+fn element_value(value: &Value) -> Option<Cow<'_, str>> {
     match value {
         Value::Null => None,
         Value::String(text) => Some(encode(text)),
@@ -164,7 +164,7 @@ fn single(value: &Value) -> Option<Cow<'_, str>> {
     }
 }
 
-fn joined<'a>(parts: impl Iterator<Item = Cow<'a, str>>) -> String {
+fn join<'a>(parts: impl Iterator<Item = Cow<'a, str>>) -> String {
     let mut text = String::new();
     for part in parts {
         if !text.is_empty() {
@@ -184,6 +184,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::request::rules::tests::Parsed;
 
     impl Claims for Value {
         fn claim(&self, path: &str) -> Option<&Value> {
@@ -191,7 +192,7 @@ mod tests {
         }
     }
 
-    fn says(source: IdentitySource, claims: &Value) -> Option<String> {
+    fn header_value(source: IdentitySource, claims: &Value) -> Option<String> {
         let scopes = Scopes::parse("mcp:tools a%b").unwrap();
         let identity = Identity {
             issuer: "https://auth.example.com",
@@ -201,23 +202,23 @@ mod tests {
             claims,
             principal: None,
         };
-        let mut head = OutboundHead::new(&Method::GET, &PathAndQuery::from_static("/"));
-        let name = HeaderName::from_static("x-says");
-        add(&mut head, identity, &[IdentityHeader::new(name.clone(), source)]);
-        head.finish(Bytes::new()).parsed().headers.get(&name).map(|value| value.to_str().unwrap().to_owned())
+        let mut request = RequestBuilder::new(&Method::GET, &PathAndQuery::from_static("/"));
+        let name = HeaderName::from_static("x-test");
+        add_headers(&mut request, identity, &[IdentityHeader::new(name.clone(), source)]);
+        Parsed::from(&request.body(Bytes::new())).headers.get(&name).map(|value| value.to_str().unwrap().to_owned())
     }
 
-    /// L2: each default header says its part, encoded, or is not sent.
+    /// L2: each default header has its encoded value, or is not sent.
     #[test]
-    fn defaults_say_who_calls() {
-        let said: Vec<_> =
-            IdentityHeader::defaults().into_iter().map(|header| says(header.source, &json!({}))).collect();
+    fn default_headers() {
+        let values: Vec<_> =
+            IdentityHeader::defaults().into_iter().map(|header| header_value(header.source, &json!({}))).collect();
         let expected =
             [Some("https://auth.example.com"), Some("Zo%C3%AB%0D%0AX-Admin:%201"), None, Some("a%25b mcp:tools")];
-        assert_eq!(said, expected.map(|text| text.map(str::to_owned)));
+        assert_eq!(values, expected.map(|text| text.map(str::to_owned)));
     }
 
-    /// L2: other claims can be named, nested ones by pointer.
+    /// L2: a header can carry any claim, by name or by pointer.
     #[test]
     fn claims_by_name_and_pointer() {
         let claims = json!({
@@ -240,12 +241,12 @@ mod tests {
             ("/a~1b~0c", Some(r#"{"d":"deep"}"#)),
         ];
         for (path, expected) in cases {
-            assert_eq!(says(IdentitySource::Claim(path.into()), &claims).as_deref(), expected, "{path}");
+            assert_eq!(header_value(IdentitySource::Claim(path.into()), &claims).as_deref(), expected, "{path}");
         }
     }
 
     proptest! {
-        /// L2: any text becomes visible ASCII from which it can be read back.
+        /// L2: every encoded text is visible ASCII and can be decoded.
         #[test]
         fn encoding_is_safe_and_reversible(text in any::<String>()) {
             let encoded = encode(&text);

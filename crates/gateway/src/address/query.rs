@@ -1,35 +1,36 @@
+//! The removal of query parameters.
+
 use std::borrow::Cow;
 
 use portcullis_metadata::{QUERY_SEPARATORS, is_access_token_parameter, query_parameter_name};
 
-/// A query without its `access_token` parameters, however they are spelled; all else stays as it is.
+/// Removes `access_token` parameters from a query, in every spelling.
 pub(crate) fn without_token(query: &str) -> Cow<'_, str> {
     without(query, is_access_token_parameter)
 }
 
-/// A query without the parameters that some server could read as one of another query: by any spelling of its name, as
-/// an element or a member of it (`k[]`, `k[0]`, `k[a][b]`, `k.a`), or as a whole of which it is a part.
-pub(crate) fn without_those_of<'a>(query: &'a str, other: &str) -> Cow<'a, str> {
-    let fixed = |parameter| ParameterNames::read(&query_parameter_name(parameter));
+/// Removes the parameters that a server may read as a parameter of `other`: another spelling of its name, an element or
+/// member of it (`k[]`, `k[0]`, `k[a][b]`, `k.a`), or a value that contains it.
+pub(super) fn without_those_of<'a>(query: &'a str, other: &str) -> Cow<'a, str> {
+    let fixed = |parameter| ParameterNames::derive(&query_parameter_name(parameter));
     let fixed: Vec<_> = other.split(QUERY_SEPARATORS).map(fixed).collect();
     without(query, |parameter| {
-        let names = ParameterNames::read(&query_parameter_name(parameter));
+        let names = ParameterNames::derive(&query_parameter_name(parameter));
         fixed.iter().any(|fixed| names.root == fixed.root || names.php == fixed.php)
     })
 }
 
-/// What servers make of the name of a parameter, in lower case.
+/// The variable names that servers derive from the name of a parameter, in lower case.
 struct ParameterNames {
-    /// The name before its first bracket or dot, without brackets in front: what Rack, qs, Spring and ASP.NET call the
-    /// variable in which an element or a member is set.
+    /// The name in Rack, qs, Spring and ASP.NET: up to the first bracket or dot, without leading brackets.
     root: Vec<u8>,
-    /// The name of the variable in PHP, to which a blank, a dot and a bracket that is not closed are an underscore.
+    /// The name in PHP, which replaces a space, a dot and an unclosed bracket with an underscore.
     php: Vec<u8>,
 }
 
 impl ParameterNames {
-    fn read(name: &[u8]) -> Self {
-        // Servers in C read a name up to its first NUL.
+    fn derive(name: &[u8]) -> Self {
+        // Servers in C end a name at its first NUL.
         let name = name.split(|&b| b == 0).next().unwrap_or_default().trim_ascii().to_ascii_lowercase();
         let is_bracket = |b: &u8| matches!(b, b'[' | b']');
         let bare = &name[name.iter().position(|b| !is_bracket(b)).unwrap_or(name.len())..];
@@ -68,9 +69,9 @@ fn without(query: &str, is_dropped: impl Fn(&str) -> bool) -> Cow<'_, str> {
 mod tests {
     use super::*;
 
-    /// F9: no spelling of `access_token` in a query reaches the upstream.
+    /// F9: every spelling of `access_token` is removed.
     #[test]
-    fn tokens_are_taken_out() {
+    fn tokens_are_removed() {
         let cases = [
             ("", ""),
             ("a=1&b=%20", "a=1&b=%20"),
@@ -91,9 +92,9 @@ mod tests {
         }
     }
 
-    /// L1: neither can an element or a member of it, in the notation of any common server.
+    /// L1: nor can it set an element or a member of such a parameter, in the notation of any common server.
     #[test]
-    fn elements_and_members_are_taken_out() {
+    fn elements_and_members_are_removed() {
         for parameter in [
             "key[]=evil",
             "key[0]=evil",
@@ -125,9 +126,9 @@ mod tests {
         }
     }
 
-    /// L1: what an operator wrote into the upstream's address cannot be said again by a client.
+    /// L1: a client cannot set a parameter of the upstream's address.
     #[test]
-    fn the_parameters_of_another_query_are_taken_out() {
+    fn parameters_of_the_address_are_removed() {
         for (query, expected) in [
             ("a=1", "a=1"),
             ("key=evil&a=1", "a=1"),

@@ -1,3 +1,5 @@
+//! The DELETE request that ends a session at the upstream.
+
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -5,20 +7,21 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use portcullis_guard::RequestId;
 use tokio::time::timeout;
 
-use crate::{HttpUpstream, request::Inbound};
+use super::service::HttpUpstream;
+use crate::request::InboundRequest;
 
-/// Nobody waits for the answer, and no stream opens with it: a silent upstream must not hold up the sessions after it.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The time limit of one request. Sessions end one after another, so that an upstream that does not respond delays the rest.
+const END_SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl HttpUpstream {
-    /// Tells the upstream that one of its sessions is over, by a DELETE of this gateway's own: for sessions that ended
-    /// here, by time or shutdown, without a client asking for it.
+    /// Ends a session at the upstream with a DELETE request, for a session that ended here without a request of its client:
+    /// by expiry or shutdown.
     ///
-    /// `backend` is the identifier that the upstream itself gave out, sent in `header`. Gives the status of the answer,
-    /// 502 or 504 when there was none, at the latest after 10 s; 400 without asking when the identifier cannot stand in a header.
+    /// `backend` is the upstream's own session identifier, and `header` the header that carries it. Returns the status of
+    /// the response: 502 or 504 if there is none within 10 s, and 400 without a request if `backend` is not a valid header value.
     pub async fn end_session(&self, header: HeaderName, backend: &[u8]) -> StatusCode {
         let Ok(backend) = HeaderValue::from_bytes(backend) else { return StatusCode::BAD_REQUEST };
-        let inbound = Inbound {
+        let inbound = InboundRequest {
             method: Method::DELETE,
             version: Version::HTTP_11,
             query: None,
@@ -28,7 +31,7 @@ impl HttpUpstream {
             request_id: RequestId::generate().to_header_value(),
             client_address: None,
         };
-        match timeout(PATIENCE, self.answer(inbound)).await {
+        match timeout(END_SESSION_TIMEOUT, self.forward(inbound)).await {
             Ok(Ok(response)) => response.status(),
             Ok(Err(infallible)) => match infallible {},
             Err(_) => StatusCode::GATEWAY_TIMEOUT,

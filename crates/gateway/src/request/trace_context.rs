@@ -1,16 +1,17 @@
+//! W3C trace context.
+
 use http::{HeaderMap, HeaderName};
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// Whether the headers have a W3C trace context that may be passed on: `traceparent` has to come once and be well
-/// formed, and `tracestate` counts for nothing without it.
+/// Whether the headers contain one well-formed `traceparent`. Otherwise neither `traceparent` nor `tracestate` is forwarded.
 pub(crate) fn is_valid(headers: &HeaderMap) -> bool {
     let mut parents = headers.get_all(TRACEPARENT).iter();
     parents.next().is_some_and(|parent| is_traceparent(parent.as_bytes())) && parents.next().is_none()
 }
 
-/// `version "-" trace-id "-" parent-id "-" trace-flags`, in lower-case hexadecimal, neither id all zeros. Versions
-/// after 00 may have more behind another hyphen; ff is none.
+/// `version "-" trace-id "-" parent-id "-" trace-flags`, in lower-case hexadecimal, no identifier all zeros. Versions
+/// after 00 may append further fields; version ff is invalid.
 fn is_traceparent(value: &[u8]) -> bool {
     let Some((fields, rest)) = value.split_first_chunk::<55>() else { return false };
     let [version, trace, parent, flags] = [&fields[..2], &fields[3..35], &fields[36..52], &fields[53..]];
@@ -43,7 +44,7 @@ mod tests {
         is_valid(&headers)
     }
 
-    /// L2: a valid trace context is passed on, an invalid one is dropped whole.
+    /// L2: a valid trace context is forwarded, an invalid one is removed.
     #[test]
     fn valid_contexts_only() {
         assert!(valid(&[VALID]));

@@ -1,3 +1,5 @@
+//! The trusted certificate authorities of an https upstream.
+
 use std::{fmt, sync::Arc};
 
 use rustls::{
@@ -8,28 +10,28 @@ use rustls::{
 };
 use rustls_platform_verifier::BuilderVerifierExt as _;
 
-use crate::UpstreamSettingsError;
+use crate::error::UpstreamSettingsError;
 
-/// The certificates that an `https` upstream is judged by. Clones share them: make it once, for all workers.
+/// The certificate authorities that are trusted for an `https` upstream. Clones are cheap and share them.
 ///
-/// The upstream is spoken to in TLS 1.2 or 1.3. Its certificate has to be valid for the host of its address at the
-/// moment of the handshake; whether it was revoked is asked of nobody.
+/// Connections use TLS 1.2 or 1.3. The upstream's certificate must be valid for the host of its address at the time of the
+/// handshake. Revocation is not checked.
 #[derive(Clone)]
-pub struct UpstreamTrust(pub(crate) Arc<ClientConfig>);
+pub struct UpstreamTrust(pub(super) Arc<ClientConfig>);
 
 impl UpstreamTrust {
-    /// Those that this machine trusts.
+    /// The certificate authorities of the operating system.
     ///
     /// # Errors
-    /// When it trusts none, or they cannot be read.
+    /// If there are none, or they cannot be read.
     pub fn platform() -> Result<Self, UpstreamSettingsError> {
         Self::new(|builder| builder.with_platform_verifier().map_err(|_| UpstreamSettingsError::TrustPlatform))
     }
 
-    /// Those in a PEM text, and no others: the text of a CA file.
+    /// The certificate authorities in a PEM file, and no others.
     ///
     /// # Errors
-    /// When there is none in it, or one that is not usable.
+    /// If it contains no certificate, or an unusable one.
     pub fn from_pem(pem: &[u8]) -> Result<Self, UpstreamSettingsError> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(pem) {
@@ -66,9 +68,9 @@ impl fmt::Debug for UpstreamTrust {
 mod tests {
     use super::*;
 
-    /// L1: a CA file without a usable certificate is refused when it is read.
+    /// L1: a CA file without a usable certificate is rejected.
     #[test]
-    fn a_text_without_certificates_is_refused() {
+    fn a_file_without_certificates_is_rejected() {
         let certificate = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap().cert.pem();
         assert!(UpstreamTrust::from_pem(certificate.as_bytes()).is_ok());
         assert_eq!(UpstreamTrust::from_pem(b"").err(), Some(UpstreamSettingsError::TrustEmpty));

@@ -1,4 +1,4 @@
-//! The request headers with which a proxy speaks for its client: the client's address, identity or certificate.
+//! The request headers in which a proxy asserts its client's address, identity or certificate.
 //!
 //! An upstream that trusts one of them must get it from a proxy, never from a client. A client's copy is dropped
 //! unless `forward_headers` lists its name.
@@ -116,7 +116,7 @@ const TABLE: &[Row] = &[
 ];
 
 /// Whether a header of this name, in lower case, speaks for the client.
-pub(crate) fn speaks_for_client(name: &str) -> bool {
+pub(super) fn asserts_client(name: &str) -> bool {
     // Names that begin with the same prefix are neighbours in byte order, so the last row that is not greater decides.
     let after = TABLE.partition_point(|row| row.name <= name);
     TABLE[..after].last().is_some_and(|row| row.name == name || (row.is_prefix && name.starts_with(row.name)))
@@ -135,8 +135,8 @@ mod tests {
             assert!(!(pair[0].is_prefix && pair[1].name.starts_with(pair[0].name)), "{}", pair[1].name);
         }
         for row in TABLE {
-            assert!(speaks_for_client(row.name), "{}", row.name);
-            assert_eq!(speaks_for_client(&format!("{}~", row.name)), row.is_prefix, "{}", row.name);
+            assert!(asserts_client(row.name), "{}", row.name);
+            assert_eq!(asserts_client(&format!("{}~", row.name)), row.is_prefix, "{}", row.name);
             let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
             assert!(row.name.bytes().all(plain), "{}", row.name);
         }
@@ -144,7 +144,7 @@ mod tests {
 
     /// L8: the headers that common proxies set, and none that clients set for themselves.
     #[test]
-    fn which_headers_speak_for_the_client() {
+    fn which_headers_assert_the_client() {
         for name in [
             "cf-access-jwt-assertion",
             "cf-connecting-ip",
@@ -183,7 +183,7 @@ mod tests {
             "x-user",
             "x-user-id",
         ] {
-            assert!(speaks_for_client(name), "{name}");
+            assert!(asserts_client(name), "{name}");
         }
         for name in [
             "",
@@ -202,7 +202,7 @@ mod tests {
             "x-user-agent",
             "zz",
         ] {
-            assert!(!speaks_for_client(name), "{name}");
+            assert!(!asserts_client(name), "{name}");
         }
     }
 }
