@@ -48,6 +48,9 @@ impl HeadReader {
         let Some(end) = self.find_end(buffer) else {
             return if buffer.len() < MAX_HEAD { Ok(None) } else { Err(ProtocolError::HeadTooLong) };
         };
+        if end > MAX_HEAD {
+            return Err(ProtocolError::HeadTooLong);
+        }
         let Self { has_bare_lf, .. } = std::mem::take(self);
         let mut head = parse(&buffer.split_to(end).freeze(), is_response_to_head)?;
         // A parser that requires CRLF finds another end.
