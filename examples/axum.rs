@@ -1,16 +1,13 @@
-//! A REST API behind the guard alone: `cargo run -p portcullis-examples --example axum -- https://issuer.example`
+//! A REST API behind the guard: `cargo run -p portcullis-examples --example axum -- https://issuer.example`
 //!
 //! Without a token, `curl -i http://127.0.0.1:3001/reports` shows the challenge. A token of the issuer for
-//! `http://127.0.0.1:3001/` needs the scope `reports:read`, to post also `reports:write`.
+//! `http://127.0.0.1:3001/` needs the scope `reports:read`, and `reports:write` as well to post.
 
-use std::{error::Error, sync::Arc};
+use std::error::Error;
 
 use axum::{Extension, Router, http::Method, routing::get};
-use portcullis_discovery::HttpFetch;
-use portcullis_guard::{Authentication, Caller, GuardLayer, GuardSettings, ProtectedResource, RouteRule};
-use portcullis_metadata::{Issuer, ProtectedResourceMetadata, ResourceUri, Scopes, SystemClock};
-use portcullis_verifier::{IssuerSettings, TrustedIssuer, Verifier, VerifierSettings};
-use tokio::{net::TcpListener, runtime::Handle};
+use portcullis_guard::{Caller, Guard, Verifier};
+use tokio::net::TcpListener;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -21,21 +18,16 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 /// The API, known as `resource`, for tokens of `issuer`.
 pub(crate) fn app(resource: &str, issuer: &str) -> Result<Router, Box<dyn Error>> {
-    let (resource, issuer) = (ResourceUri::parse(resource)?, Issuer::parse(issuer)?);
-    let (fetch, clock) = (Arc::new(HttpFetch::new(Default::default())?), Arc::new(SystemClock::new()));
-    let trusted = TrustedIssuer::new(IssuerSettings::new(issuer.clone()), fetch, clock.clone(), Handle::current())?;
-    trusted.spawn_refresh();
-    let verifier = Verifier::new(VerifierSettings::new(resource.clone()), vec![trusted], clock)?;
-
-    let metadata = ProtectedResourceMetadata::new(resource, vec![issuer]);
-    let mut settings = GuardSettings::new(metadata, Authentication::Required(verifier))?;
-    settings.required_scopes = Scopes::parse("reports:read")?;
-    let (path, scopes) = ("/reports/**".parse()?, Scopes::parse("reports:write")?);
-    settings.routes = vec![RouteRule::new(path, scopes).methods([Method::POST])];
-    let guard = GuardLayer::new(ProtectedResource::new(settings)?);
-    Ok(Router::new().route("/reports", get(whoami).post(whoami)).layer(guard))
+    let verifier = Verifier::builder(resource).issuer(issuer).build()?;
+    let guard = Guard::builder(verifier)
+        .required_scopes("reports:read")
+        .route([Method::POST], "/reports/**", "reports:write")
+        .public_path("/healthz")
+        .build()?;
+    let app = Router::new().route("/reports", get(whoami).post(whoami)).route("/healthz", get(async || "ok"));
+    Ok(app.layer(guard))
 }
 
 async fn whoami(Extension(caller): Extension<Caller>) -> String {
-    caller.principal().and_then(|principal| principal.subject()).unwrap_or("nobody").to_owned()
+    caller.principal().and_then(|principal| principal.subject()).unwrap_or("unknown").to_owned()
 }

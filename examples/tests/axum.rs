@@ -27,6 +27,10 @@ async fn a_rest_api_behind_the_guard() {
     let metadata = support::send(FetchRequest::get(metadata_url.parse().unwrap(), UrlPolicy::Operator), None).await;
     let metadata: serde_json::Value = serde_json::from_slice(&metadata.body).unwrap();
     assert_eq!(metadata["resource"], resource.as_str());
+    assert_eq!(metadata["scopes_supported"], serde_json::json!(["reports:read"]));
+
+    let healthz = FetchRequest::get(format!("{base}/healthz").parse().unwrap(), UrlPolicy::Operator);
+    assert_eq!(support::send(healthz, None).await.status, 200);
 
     let reader = issuer.token().scope("reports:read").sign();
     let allowed = support::send(get(), Some(&reader)).await;
@@ -36,4 +40,10 @@ async fn a_rest_api_behind_the_guard() {
     assert_eq!(support::send(post.clone(), Some(&reader)).await.status, 403);
     let writer = issuer.token().scope("reports:read reports:write").sign();
     assert_eq!(support::send(post, Some(&writer)).await.status, 200);
+}
+
+/// The example stays short: its `app` has at most 15 lines.
+#[test]
+fn the_example_is_short() {
+    support::assert_short(include_str!("../axum.rs"));
 }

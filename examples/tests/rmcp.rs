@@ -51,3 +51,9 @@ async fn rmcp_behind_guard_and_endpoint() {
     let foreign = support::send(post(&call, Some(session)), Some(&somebody_else)).await;
     assert_eq!(foreign.status, 400);
 }
+
+/// The example stays short: its `app` has at most 15 lines.
+#[test]
+fn the_example_is_short() {
+    support::assert_short(include_str!("../rmcp.rs"));
+}

@@ -1,14 +1,14 @@
 //! Numbers that overflow, are no number, or mean nothing as a date.
 
-use portcullis_scenarios::Site;
+use portcullis_scenarios::Deployment;
 
 /// C7: a date that is negative, not finite or absurd is refused, and nothing panics.
 #[tokio::test]
 async fn absurd_dates() {
-    let site = Site::start().await;
+    let deployment = Deployment::start().await;
     let payload = |name: &str, number: &str| {
         let exp = if name == "exp" { "" } else { r#","exp":4102444800"# };
-        let aud = Site::RESOURCE;
+        let aud = Deployment::RESOURCE;
         format!(
             r#"{{"iss":"https://issuer.example","aud":"{aud}","sub":"alice","scope":"mcp:tools"{exp},"{name}":{number}}}"#
         )
@@ -32,29 +32,29 @@ async fn absurd_dates() {
     let wrong_types = ["\"4102444800\"", "[4102444800]", "{}", "true"];
     for name in ["exp", "nbf", "iat"] {
         for number in numbers.iter().chain(&wrong_types) {
-            let token = site.token().raw_payload(payload(name, number)).sign();
-            let answer = site.try_token(&token).await;
+            let token = deployment.token().raw_payload(payload(name, number)).sign();
+            let answer = deployment.try_token(&token).await;
             assert_eq!(answer.assert_unauthorized(), Some("invalid_token"), "{name} = {number}: {answer:?}");
         }
     }
     for number in ["NaN", "Infinity", "-Infinity", "0x7fffffff", "+4102444800", "04102444800", "4102444800.", ".5"] {
-        let token = site.token().raw_payload(payload("exp", number)).sign();
-        let answer = site.try_token(&token).await;
+        let token = deployment.token().raw_payload(payload("exp", number)).sign();
+        let answer = deployment.try_token(&token).await;
         assert_eq!(answer.assert_unauthorized(), Some("invalid_token"), "exp = {number}: {answer:?}");
     }
-    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
-    site.assert_accepted("still alive", &site.good_token()).await;
+    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
+    deployment.assert_accepted("still alive", &deployment.good_token()).await;
 }
 
 /// C7: fractions of a second are dates.
 #[tokio::test]
 async fn fractions() {
-    let site = Site::start().await;
+    let deployment = Deployment::start().await;
     for number in ["4102444800.75", "4102444800.0", "4.1024448e9"] {
-        let aud = Site::RESOURCE;
+        let aud = Deployment::RESOURCE;
         let payload = format!(
             r#"{{"iss":"https://issuer.example","aud":"{aud}","sub":"alice","scope":"mcp:tools","iat":1700000000.25,"exp":{number}}}"#
         );
-        site.assert_accepted(number, &site.token().raw_payload(payload).sign()).await;
+        deployment.assert_accepted(number, &deployment.token().raw_payload(payload).sign()).await;
     }
 }

@@ -2,80 +2,84 @@
 //! (RFC 8725 section 2.1).
 
 use portcullis_jose::Algorithm;
-use portcullis_scenarios::Site;
+use portcullis_scenarios::Deployment;
 use portcullis_testkit::{flip_payload, flip_signature};
 
 /// C2: no form of the public key works as an HMAC secret.
 #[tokio::test]
 async fn hmac_keyed_by_the_public_key() {
-    let site = Site::start().await;
-    let tokens = site.token().hmac_with_public_key();
+    let deployment = Deployment::start().await;
+    let tokens = deployment.token().hmac_with_public_key();
     assert!(tokens.len() >= 5, "PEM, DER, JWK, modulus and its text");
-    site.assert_refused(
-        tokens
-            .into_iter()
-            .enumerate()
-            .map(|(form, token)| (format!("form {form}"), token, "token.algorithm_unsupported")),
-    )
-    .await;
+    deployment
+        .assert_refused(
+            tokens
+                .into_iter()
+                .enumerate()
+                .map(|(form, token)| (format!("form {form}"), token, "token.algorithm_unsupported")),
+        )
+        .await;
 }
 
 /// C2: an algorithm counts only when it is known, configured, and published for that very key.
 #[tokio::test]
 async fn algorithms_that_were_not_agreed_on() {
-    let site = Site::start().await;
-    let token = site.token();
+    let deployment = Deployment::start().await;
+    let token = deployment.token();
     let unsupported = ["HS256", "HS384", "HS512", "ES256K", "RS1", "rs256", "RS256 ", "", "RSA-OAEP"];
-    site.assert_refused(
-        unsupported.map(|alg| (format!("alg {alg:?}"), token.clone().alg(alg).sign(), "token.algorithm_unsupported")),
-    )
-    .await;
+    deployment
+        .assert_refused(
+            unsupported
+                .map(|alg| (format!("alg {alg:?}"), token.clone().alg(alg).sign(), "token.algorithm_unsupported")),
+        )
+        .await;
     let not_allowed = ["RS384", "RS512", "PS256", "ES256", "EdDSA"];
-    site.assert_refused(
-        not_allowed.map(|alg| (format!("alg {alg}"), token.clone().alg(alg).sign(), "token.algorithm_not_allowed")),
-    )
-    .await;
-    let other = site.forge.key_for(Algorithm::Es256);
-    site.assert_refused([(
-        "a key that is not published",
-        token.signed_by(other).sign(),
-        "token.algorithm_not_allowed",
-    )])
-    .await;
+    deployment
+        .assert_refused(
+            not_allowed.map(|alg| (format!("alg {alg}"), token.clone().alg(alg).sign(), "token.algorithm_not_allowed")),
+        )
+        .await;
+    let other = deployment.test_issuer.key_for(Algorithm::Es256);
+    deployment
+        .assert_refused([("a key that is not published", token.signed_by(other).sign(), "token.algorithm_not_allowed")])
+        .await;
 }
 
 /// C2: the pair of key and algorithm has to be published, also where both algorithms are allowed.
 #[tokio::test]
 async fn another_allowed_algorithm_under_the_same_key() {
-    let site = Site::builder().issuer("algorithms = [\"RS256\", \"RS512\", \"PS256\", \"ES256\"]").start().await;
-    let token = site.token();
-    let alone = site.forge.key_for(Algorithm::Es256);
-    site.assert_accepted("the published pair", &token.sign()).await;
-    site.assert_refused([
-        ("RS512 under an RS256 key", token.clone().alg("RS512").sign(), "token.key_unknown"),
-        ("PS256 under an RS256 key", token.clone().alg("PS256").sign(), "token.key_unknown"),
-        ("ES256 under an RS256 kid", token.clone().alg("ES256").sign(), "token.key_unknown"),
-        ("a key that is not published", token.clone().signed_by(alone).sign(), "token.key_unknown"),
-    ])
-    .await;
+    let deployment =
+        Deployment::builder().issuer("algorithms = [\"RS256\", \"RS512\", \"PS256\", \"ES256\"]").start().await;
+    let token = deployment.token();
+    let alone = deployment.test_issuer.key_for(Algorithm::Es256);
+    deployment.assert_accepted("the published pair", &token.sign()).await;
+    deployment
+        .assert_refused([
+            ("RS512 under an RS256 key", token.clone().alg("RS512").sign(), "token.key_unknown"),
+            ("PS256 under an RS256 key", token.clone().alg("PS256").sign(), "token.key_unknown"),
+            ("ES256 under an RS256 kid", token.clone().alg("ES256").sign(), "token.key_unknown"),
+            ("a key that is not published", token.clone().signed_by(alone).sign(), "token.key_unknown"),
+        ])
+        .await;
 }
 
 /// C2: one changed bit is enough, in the signature and in what is signed.
 #[tokio::test]
 async fn changed_after_signing() {
-    let site = Site::start().await;
-    let token = site.good_token();
+    let deployment = Deployment::start().await;
+    let token = deployment.good_token();
     let (rest, signature) = token.rsplit_once('.').unwrap();
-    let other = site.token().subject("mallory").sign();
+    let other = deployment.token().subject("mallory").sign();
     let (other_rest, other_signature) = other.rsplit_once('.').unwrap();
     let (header, other_payload) = other_rest.split_once('.').unwrap();
-    site.assert_refused([
-        ("signature", flip_signature(&token), "token.signature"),
-        ("payload", format!("{header}.{other_payload}.{signature}"), "token.signature"),
-        ("payload, no JSON any more", flip_payload(&token), "claims.not_an_object"),
-        ("another token's signature", format!("{rest}.{other_signature}"), "token.signature"),
-        ("no signature", format!("{rest}."), "token.malformed"),
-        ("half a signature", format!("{rest}.{}", &signature[..signature.len() / 2]), "token.signature"),
-    ])
-    .await;
+    deployment
+        .assert_refused([
+            ("signature", flip_signature(&token), "token.signature"),
+            ("payload", format!("{header}.{other_payload}.{signature}"), "token.signature"),
+            ("payload, no JSON any more", flip_payload(&token), "claims.not_an_object"),
+            ("another token's signature", format!("{rest}.{other_signature}"), "token.signature"),
+            ("no signature", format!("{rest}."), "token.malformed"),
+            ("half a signature", format!("{rest}.{}", &signature[..signature.len() / 2]), "token.signature"),
+        ])
+        .await;
 }

@@ -1,28 +1,28 @@
 //! Tokens for somebody else, or for nobody in particular.
 
-use portcullis_scenarios::Site;
+use portcullis_scenarios::Deployment;
 use serde_json::json;
 
 /// C6: one entry has to be the resource's address, ignoring one trailing slash and ASCII letter case.
 #[tokio::test]
 async fn audiences_that_are_ours() {
-    let site = Site::start().await;
+    let deployment = Deployment::start().await;
     for audience in [
-        json!(Site::RESOURCE),
+        json!(Deployment::RESOURCE),
         json!("http://127.0.0.1:3000/mcp/"),
         json!("HTTP://127.0.0.1:3000/MCP"),
-        json!([Site::RESOURCE]),
+        json!([Deployment::RESOURCE]),
         json!(["https://elsewhere.example/", "http://127.0.0.1:3000/Mcp/"]),
-        json!([1, null, {}, Site::RESOURCE]),
+        json!([1, null, {}, Deployment::RESOURCE]),
     ] {
-        site.assert_accepted(&audience.to_string(), &site.token().audience(audience).sign()).await;
+        deployment.assert_accepted(&audience.to_string(), &deployment.token().audience(audience).sign()).await;
     }
 }
 
 /// C6: nothing else is the resource's address, however near it comes.
 #[tokio::test]
 async fn audiences_that_are_not() {
-    let site = Site::start().await;
+    let deployment = Deployment::start().await;
     let others = [
         "api",
         "mcp",
@@ -54,38 +54,47 @@ async fn audiences_that_are_not() {
         "http://127.0.0.1:3000/mcp\u{0}",
         "http://127.0.0.1:3000/ⅿcp",
     ];
-    let actual = format!("http://{}/mcp", site.portcullis.address());
+    let actual = format!("http://{}/mcp", deployment.portcullis.address());
     let texts = others.iter().copied().chain([actual.as_str()]).map(|text| json!(text));
-    let arrays = [json!([]), json!(["api", "account"]), json!([[Site::RESOURCE]]), json!([{ "aud": Site::RESOURCE }])];
-    site.assert_refused(texts.chain(arrays).map(|audience| {
-        let token = site.token().audience(audience.clone()).sign();
-        (audience.to_string(), token, "token.audience_mismatch")
-    }))
-    .await;
+    let arrays = [
+        json!([]),
+        json!(["api", "account"]),
+        json!([[Deployment::RESOURCE]]),
+        json!([{ "aud": Deployment::RESOURCE }]),
+    ];
+    deployment
+        .assert_refused(texts.chain(arrays).map(|audience| {
+            let token = deployment.token().audience(audience.clone()).sign();
+            (audience.to_string(), token, "token.audience_mismatch")
+        }))
+        .await;
 }
 
 /// C6: a token without an audience is for nobody.
 #[tokio::test]
 async fn no_audience() {
-    let site = Site::start().await;
-    site.assert_refused([("absent", site.token().without("aud").sign(), "token.audience_missing")]).await;
-    let no_audiences = [json!(null), json!(1), json!(true), json!({ "aud": Site::RESOURCE })];
-    site.assert_refused(
-        no_audiences.map(|audience| (audience.to_string(), site.token().audience(audience).sign(), "claims.type")),
-    )
-    .await;
+    let deployment = Deployment::start().await;
+    deployment.assert_refused([("absent", deployment.token().without("aud").sign(), "token.audience_missing")]).await;
+    let no_audiences = [json!(null), json!(1), json!(true), json!({ "aud": Deployment::RESOURCE })];
+    deployment
+        .assert_refused(
+            no_audiences
+                .map(|audience| (audience.to_string(), deployment.token().audience(audience).sign(), "claims.type")),
+        )
+        .await;
 }
 
 /// C6: further addresses of the same resource can be listed, and are compared by the same rule.
 #[tokio::test]
 async fn listed_addresses() {
-    let site = Site::builder().issuer("audiences = [\"https://mcp.example.com/mcp\"]").start().await;
-    let with = |audience: &str| site.token().audience(audience).sign();
-    site.assert_accepted("the resource", &with(Site::RESOURCE)).await;
-    site.assert_accepted("the listed one", &with("https://mcp.example.com/mcp/")).await;
-    site.assert_refused([
-        ("a part of it", with("https://mcp.example.com/"), "token.audience_mismatch"),
-        ("more than it", with("https://mcp.example.com/mcp/x"), "token.audience_mismatch"),
-    ])
-    .await;
+    let deployment = Deployment::builder().issuer("audiences = [\"https://mcp.example.com/mcp\"]").start().await;
+    let with = |audience: &str| deployment.token().audience(audience).sign();
+    deployment.assert_accepted("the resource", &with(Deployment::RESOURCE)).await;
+    deployment.assert_accepted("the listed one", &with("https://mcp.example.com/mcp/")).await;
+    deployment
+        .assert_refused([
+            ("a part of it", with("https://mcp.example.com/"), "token.audience_mismatch"),
+            ("more than it", with("https://mcp.example.com/mcp/x"), "token.audience_mismatch"),
+        ])
+        .await;
 }

@@ -1,64 +1,69 @@
 //! Bytes that are no UTF-8: two readers could make different texts of them.
 
-use portcullis_scenarios::{INITIALIZE, Request, Site};
+use portcullis_scenarios::{Deployment, INITIALIZE, Request};
 
 /// F4: a body that is not UTF-8 is no JSON.
 #[tokio::test]
 async fn in_the_body() {
-    let site = Site::start().await;
-    let token = site.good_token();
-    let session = site.open_session(&token).await;
-    let before = site.upstream.count();
+    let deployment = Deployment::start().await;
+    let token = deployment.good_token();
+    let session = deployment.open_session(&token).await;
+    let before = deployment.upstream.count();
     let message = |bytes: &[u8]| {
         [br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":""#, bytes, br#""}}"#].concat()
     };
     for bytes in [&b"\xff"[..], b"\xc0\xaf", b"\xe0\x80\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc3", b"\x80"] {
-        let answer = site.send(Request::post(Site::ENDPOINT, message(bytes)).bearer(&token).session(&session)).await;
+        let answer =
+            deployment.send(Request::post(Deployment::ENDPOINT, message(bytes)).bearer(&token).session(&session)).await;
         answer.assert_rpc_error(400, -32700);
-        site.portcullis.assert_denied(&answer, "message.not_utf8").await;
-        site.send(Request::post(Site::ENDPOINT, message(bytes)).bearer(&token)).await.assert_no_session();
+        deployment.portcullis.assert_denied(&answer, "message.not_utf8").await;
+        deployment.send(Request::post(Deployment::ENDPOINT, message(bytes)).bearer(&token)).await.assert_no_session();
     }
     let utf16: Vec<u8> = INITIALIZE.encode_utf16().flat_map(u16::to_le_bytes).collect();
     let with_mark = [b"\xef\xbb\xbf", INITIALIZE.as_bytes()].concat();
     for body in [utf16, with_mark] {
-        let answer = site.send(Request::post(Site::ENDPOINT, body).bearer(&token).session(&session)).await;
+        let answer = deployment.send(Request::post(Deployment::ENDPOINT, body).bearer(&token).session(&session)).await;
         answer.assert_rpc_error(400, -32700);
     }
-    assert_eq!(site.upstream.count(), before, "a request reached the upstream");
+    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
 }
 
 /// C5: claims that are not UTF-8 are no claims.
 #[tokio::test]
 async fn in_the_token() {
-    let site = Site::start().await;
+    let deployment = Deployment::start().await;
     let payload = [br#"{"iss":"https://issuer.example","sub":""#, &b"\xff"[..], br#""}"#].concat();
-    let answer = site.try_token(&site.token().raw_payload(payload).sign()).await;
+    let answer = deployment.try_token(&deployment.token().raw_payload(payload).sign()).await;
     assert_eq!(answer.assert_unauthorized(), Some("invalid_token"));
-    site.portcullis.assert_denied(&answer, "claims.not_an_object").await;
+    deployment.portcullis.assert_denied(&answer, "claims.not_an_object").await;
     let header = [br#"{"alg":"RS256","kid":"rs256-0","x":""#, &b"\xff"[..], br#""}"#].concat();
-    site.assert_refused([("header", site.token().raw_header(header).sign(), "token.header_malformed")]).await;
+    deployment
+        .assert_refused([("header", deployment.token().raw_header(header).sign(), "token.header_malformed")])
+        .await;
 }
 
 /// E1, F4: header values of odd bytes are refused where they count, and end nothing.
 #[tokio::test]
 async fn in_headers() {
-    let site = Site::start().await;
-    let token = site.good_token();
-    let post = || Request::post(Site::ENDPOINT, INITIALIZE).bearer(&token);
-    let answer = site.send(post().header("Mcp-Session-Id", b"\xff\xfe")).await;
+    let deployment = Deployment::start().await;
+    let token = deployment.good_token();
+    let post = || Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token);
+    let answer = deployment.send(post().header("Mcp-Session-Id", b"\xff\xfe")).await;
     answer.assert_no_session();
-    let answer = site.send(Request::post(Site::ENDPOINT, INITIALIZE).header("Authorization", b"Bearer \xff\xfe")).await;
+    let answer = deployment
+        .send(Request::post(Deployment::ENDPOINT, INITIALIZE).header("Authorization", b"Bearer \xff\xfe"))
+        .await;
     assert_eq!(answer.assert_unauthorized(), Some("invalid_request"));
-    let answer = site
+    let answer = deployment
         .send(
-            Request::new("POST", Site::ENDPOINT)
+            Request::new("POST", Deployment::ENDPOINT)
                 .bearer(&token)
                 .header("Content-Type", b"application/json\xff")
                 .body(INITIALIZE),
         )
         .await;
     assert_eq!(answer.status, 415, "{answer:?}");
-    let answer = site.send(post().header("Origin", b"http://localhost\xff")).await;
+    let answer = deployment.send(post().header("Origin", b"http://localhost\xff")).await;
     assert_eq!(answer.status, 403, "{answer:?}");
-    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
+    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 }

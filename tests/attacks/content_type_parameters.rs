@@ -1,6 +1,6 @@
 //! Content-type parameters that make a reader take another charset than the one that was checked (RFC 2231).
 
-use portcullis_scenarios::{Request, Site, call};
+use portcullis_scenarios::{Deployment, Request, call};
 use serde_json::json;
 
 /// F11: Python's `email` reads UTF-7 from the continuation, and finds the name `admin_wipe`. No parameter but one charset of UTF-8
@@ -8,18 +8,18 @@ use serde_json::json;
 #[tokio::test]
 async fn a_charset_in_pieces() {
     let rules = "[[resource.rule]]\nmethod = \"tools/call\"\nname = \"admin_*\"\nscopes = [\"mcp:admin\"]";
-    let site = Site::builder().resource(rules).start().await;
-    let token = site.good_token();
-    let session = site.open_session(&token).await;
+    let deployment = Deployment::builder().resource(rules).start().await;
+    let token = deployment.good_token();
+    let session = deployment.open_session(&token).await;
     let body = call(1, "tools/call", &json!({ "name": "+AGE-dmin_wipe", "arguments": {} }));
     let post = |content_type: &str| {
-        let request = Request::new("POST", Site::ENDPOINT).header("Content-Type", content_type);
+        let request = Request::new("POST", Deployment::ENDPOINT).header("Content-Type", content_type);
         request.header("Accept", "application/json, text/event-stream").bearer(&token).session(&session).body(&*body)
     };
     for content_type in ["application/json", "application/json; charset=utf-8", "Application/JSON;charset=\"UTF-8\""] {
-        assert_eq!(site.send(post(content_type)).await.status, 200, "{content_type}");
+        assert_eq!(deployment.send(post(content_type)).await.status, 200, "{content_type}");
     }
-    let before = site.upstream.count();
+    let before = deployment.upstream.count();
     let mut denied = Vec::new();
     for content_type in [
         "application/json; charset*0=utf-7",
@@ -33,10 +33,10 @@ async fn a_charset_in_pieces() {
         "application/json; x=y",
         "application/json; charset=\"utf-8\\\"; x=\"",
     ] {
-        let answer = site.send(post(content_type)).await;
+        let answer = deployment.send(post(content_type)).await;
         answer.assert_rpc_error(415, -32600);
         denied.push((answer, "body.content_type"));
     }
-    assert_eq!(site.upstream.count(), before, "a request reached the upstream");
-    site.portcullis.assert_all_denied(&denied).await;
+    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
+    deployment.portcullis.assert_all_denied(&denied).await;
 }

@@ -1,13 +1,13 @@
 //! Extensions that a token demands to be understood (RFC 7515 section 4.1.11, RFC 7797).
 
-use portcullis_scenarios::Site;
+use portcullis_scenarios::Deployment;
 use serde_json::json;
 
 /// C2: any `crit`, and `b64`, is refused, whatever it holds.
 #[tokio::test]
 async fn extensions_are_refused() {
-    let site = Site::start().await;
-    let token = site.token();
+    let deployment = Deployment::start().await;
+    let token = deployment.token();
     let critical = [
         json!(["exp"]),
         json!(["b64"]),
@@ -17,20 +17,24 @@ async fn extensions_are_refused() {
         json!("b64"),
         json!({}),
     ];
-    site.assert_refused(
-        critical
-            .map(|crit| (format!("crit {crit}"), token.clone().header("crit", crit).sign(), "token.header_extension")),
-    )
-    .await;
-    site.assert_refused([true, false].map(|b64| {
-        let token = token.clone().header("b64", b64);
-        (format!("b64 {b64}"), token.sign(), "token.header_extension")
-    }))
-    .await;
-    site.assert_refused([(
-        "crit and b64",
-        token.header("crit", json!(["b64"])).header("b64", false).sign(),
-        "token.header_extension",
-    )])
-    .await;
+    deployment
+        .assert_refused(
+            critical.map(|crit| {
+                (format!("crit {crit}"), token.clone().header("crit", crit).sign(), "token.header_extension")
+            }),
+        )
+        .await;
+    deployment
+        .assert_refused([true, false].map(|b64| {
+            let token = token.clone().header("b64", b64);
+            (format!("b64 {b64}"), token.sign(), "token.header_extension")
+        }))
+        .await;
+    deployment
+        .assert_refused([(
+            "crit and b64",
+            token.header("crit", json!(["b64"])).header("b64", false).sign(),
+            "token.header_extension",
+        )])
+        .await;
 }

@@ -1,6 +1,6 @@
 //! JSON that nests without end, to use up a stack or a core.
 
-use portcullis_scenarios::{Request, Site};
+use portcullis_scenarios::{Deployment, Request};
 
 fn nested(depth: usize, open: &str, close: &str) -> String {
     let inner = format!("{}1{}", open.repeat(depth), close.repeat(depth));
@@ -10,14 +10,15 @@ fn nested(depth: usize, open: &str, close: &str) -> String {
 /// F4: depth is bounded, in arrays and objects, and a hundred thousand levels are refused as quickly as a hundred.
 #[tokio::test]
 async fn in_the_body() {
-    let site = Site::start().await;
-    let token = site.good_token();
-    let session = site.open_session(&token).await;
-    let send =
-        async |body: String| site.send(Request::post(Site::ENDPOINT, body).bearer(&token).session(&session)).await;
+    let deployment = Deployment::start().await;
+    let token = deployment.good_token();
+    let session = deployment.open_session(&token).await;
+    let send = async |body: String| {
+        deployment.send(Request::post(Deployment::ENDPOINT, body).bearer(&token).session(&session)).await
+    };
     // Two levels are the message's own.
     assert_eq!(send(nested(62, "[", "]")).await.status, 200, "64 levels are allowed");
-    let before = site.upstream.count();
+    let before = deployment.upstream.count();
     let mut denied = Vec::new();
     for (depth, open, close) in
         [(63, "[", "]"), (63, "{\"a\":", "}"), (100, "[", "]"), (100_000, "[", "]"), (100_000, "{\"a\":", "}")]
@@ -30,21 +31,23 @@ async fn in_the_body() {
     assert_eq!(answer.status, 400, "{answer:?}");
     let answer = send("{\"a\":".repeat(1 << 18)).await;
     assert_eq!(answer.status, 400, "{answer:?}");
-    assert_eq!(site.upstream.count(), before, "a request reached the upstream");
-    site.portcullis.assert_all_denied(&denied).await;
+    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
+    deployment.portcullis.assert_all_denied(&denied).await;
 }
 
 /// C9: a token that nests is judged or refused, and ends nothing.
 #[tokio::test]
 async fn in_the_token() {
-    let site = Site::start().await;
+    let deployment = Deployment::start().await;
     for depth in [200, 4000] {
         let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         let header = format!(r#"{{"alg":"RS256","kid":"rs256-0","x":{deep}}}"#);
-        site.assert_accepted("unknown header members are ignored", &site.token().raw_header(header).sign()).await;
+        deployment
+            .assert_accepted("unknown header members are ignored", &deployment.token().raw_header(header).sign())
+            .await;
         let payload = format!(r#"{{"iss":"https://issuer.example","x":{deep}}}"#);
-        let answer = site.try_token(&site.token().raw_payload(payload).sign()).await;
+        let answer = deployment.try_token(&deployment.token().raw_payload(payload).sign()).await;
         assert_eq!(answer.assert_unauthorized(), Some("invalid_token"), "payload, {depth}: {answer:?}");
     }
-    site.assert_accepted("still alive", &site.good_token()).await;
+    deployment.assert_accepted("still alive", &deployment.good_token()).await;
 }

@@ -1,12 +1,12 @@
 //! The same member twice: two readers could take different ones (RFC 7519 section 4, RFC 8725 section 2.4).
 
-use portcullis_scenarios::{INITIALIZE, Request, Site};
+use portcullis_scenarios::{Deployment, INITIALIZE, Request};
 
 /// C2: a repeated header member is refused, under whatever escapes.
 #[tokio::test]
 async fn in_the_header() {
-    let site = Site::start().await;
-    let token = site.token();
+    let deployment = Deployment::start().await;
+    let token = deployment.token();
     for (case, header) in [
         ("alg", r#"{"alg":"RS256","alg":"none","kid":"rs256-0"}"#),
         ("alg, the good one last", r#"{"alg":"none","kid":"rs256-0","alg":"RS256"}"#),
@@ -16,22 +16,22 @@ async fn in_the_header() {
         ("typ", r#"{"alg":"RS256","kid":"rs256-0","typ":"JWT","typ":"at+jwt"}"#),
         ("an unknown member", r#"{"alg":"RS256","kid":"rs256-0","x":1,"x":2}"#),
     ] {
-        site.assert_refused([(case, token.clone().raw_header(header).sign(), "token.header_duplicate")]).await;
+        deployment.assert_refused([(case, token.clone().raw_header(header).sign(), "token.header_duplicate")]).await;
     }
 }
 
 /// C5, C6, C7: a repeated claim that is read here is refused.
 #[tokio::test]
 async fn in_the_claims() {
-    let site = Site::start().await;
-    let token = site.token();
+    let deployment = Deployment::start().await;
+    let token = deployment.token();
     let claims = |more: &str| {
-        let aud = Site::RESOURCE;
+        let aud = Deployment::RESOURCE;
         format!(
             r#"{{"iss":"https://issuer.example","aud":"{aud}","sub":"alice","exp":4102444800,"scope":"mcp:tools"{more}}}"#
         )
     };
-    site.assert_accepted("each claim once", &token.clone().raw_payload(claims("")).sign()).await;
+    deployment.assert_accepted("each claim once", &token.clone().raw_payload(claims("")).sign()).await;
     for more in [
         r#","iss":"https://issuer.example""#,
         r#","iss":"https://attacker.example""#,
@@ -44,17 +44,17 @@ async fn in_the_claims() {
     ] {
         let token = token.clone().raw_payload(claims(more)).sign();
         let code = if more.contains("ss\"") { "claims.type" } else { "claims.not_an_object" };
-        site.assert_refused([(more, token, code)]).await;
+        deployment.assert_refused([(more, token, code)]).await;
     }
 }
 
 /// F4, F5: in the message they are refused too, and so are members that differ in letter case only.
 #[tokio::test]
 async fn in_the_message() {
-    let site = Site::start().await;
-    let token = site.good_token();
-    let session = site.open_session(&token).await;
-    let before = site.upstream.count();
+    let deployment = Deployment::start().await;
+    let token = deployment.good_token();
+    let session = deployment.open_session(&token).await;
+    let before = deployment.upstream.count();
     for (body, code) in [
         (r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","method":"tools/call"}"#, "message.duplicate_member"),
         (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"tools/list"}"#, "message.duplicate_member"),
@@ -73,13 +73,13 @@ async fn in_the_message() {
             "message.look_alike_member",
         ),
     ] {
-        let answer = site.send(Request::post(Site::ENDPOINT, body).bearer(&token).session(&session)).await;
+        let answer = deployment.send(Request::post(Deployment::ENDPOINT, body).bearer(&token).session(&session)).await;
         answer.assert_rpc_error(400, -32600);
-        site.portcullis.assert_denied(&answer, code).await;
+        deployment.portcullis.assert_denied(&answer, code).await;
     }
-    assert_eq!(site.upstream.count(), before, "a request reached the upstream");
-    let twice = Request::post(Site::ENDPOINT, INITIALIZE).bearer(&token).session(&session).session(&session);
-    let answer = site.send(twice).await;
+    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
+    let twice = Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token).session(&session).session(&session);
+    let answer = deployment.send(twice).await;
     answer.assert_no_session();
-    site.portcullis.assert_denied(&answer, "session.repeated").await;
+    deployment.portcullis.assert_denied(&answer, "session.repeated").await;
 }

@@ -5,14 +5,14 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use portcullis_scenarios::{Site, Upstream};
+use portcullis_scenarios::{Deployment, Upstream};
 use portcullis_testkit::TestIssuer;
 use serde_json::json;
 
 /// C2: `jwk`, `jku`, `x5u` and `x5c` are no source of keys, and nothing is fetched from where they point.
 #[tokio::test]
 async fn keys_in_the_header() {
-    let site = Site::start().await;
+    let deployment = Deployment::start().await;
     let fetched = Arc::new(AtomicUsize::new(0));
     let lure = Upstream::scripted({
         let fetched = Arc::clone(&fetched);
@@ -24,41 +24,46 @@ async fn keys_in_the_header() {
     .await;
     let url = lure.setting().split('"').nth(1).unwrap().to_owned();
     let attacker = TestIssuer::new("https://attacker.example");
-    let forged = site.token().signed_by(attacker.key());
+    let forged = deployment.token().signed_by(attacker.key());
     let certificate = json!(["MIIBszCCAVmgAwIBAgIUAAAA"]);
 
-    site.assert_refused([
-        ("jwk under the issuer's kid", site.token().self_signed(&attacker.key()), "token.signature"),
-        (
-            "jwk under its own kid",
-            forged.clone().kid("mine").header("jwk", attacker.key().public_jwk()).sign(),
-            "token.key_unknown",
-        ),
-        (
-            "jwk without a kid",
-            forged.clone().without_header("kid").header("jwk", attacker.key().public_jwk()).sign(),
-            "token.signature",
-        ),
-        ("jku", forged.clone().header("jku", url.as_str()).sign(), "token.signature"),
-        ("jku and another kid", forged.clone().kid("mine").header("jku", url.as_str()).sign(), "token.key_unknown"),
-        ("x5u", forged.clone().header("x5u", url.as_str()).sign(), "token.signature"),
-        ("x5c", forged.clone().header("x5c", certificate.clone()).sign(), "token.signature"),
-        (
-            "all of them",
-            forged.header("jku", url.as_str()).header("x5u", url.as_str()).header("x5c", certificate).sign(),
-            "token.signature",
-        ),
-    ])
-    .await;
+    deployment
+        .assert_refused([
+            ("jwk under the issuer's kid", deployment.token().self_signed(&attacker.key()), "token.signature"),
+            (
+                "jwk under its own kid",
+                forged.clone().kid("mine").header("jwk", attacker.key().public_jwk()).sign(),
+                "token.key_unknown",
+            ),
+            (
+                "jwk without a kid",
+                forged.clone().without_header("kid").header("jwk", attacker.key().public_jwk()).sign(),
+                "token.signature",
+            ),
+            ("jku", forged.clone().header("jku", url.as_str()).sign(), "token.signature"),
+            ("jku and another kid", forged.clone().kid("mine").header("jku", url.as_str()).sign(), "token.key_unknown"),
+            ("x5u", forged.clone().header("x5u", url.as_str()).sign(), "token.signature"),
+            ("x5c", forged.clone().header("x5c", certificate.clone()).sign(), "token.signature"),
+            (
+                "all of them",
+                forged.header("jku", url.as_str()).header("x5u", url.as_str()).header("x5c", certificate).sign(),
+                "token.signature",
+            ),
+        ])
+        .await;
     assert_eq!(fetched.load(Ordering::SeqCst), 0, "a key was fetched from where the token points");
 }
 
 /// C2: beside a good signature such members are as unknown ones: ignored, of whatever type.
 #[tokio::test]
 async fn embedded_keys_are_ignored() {
-    let site = Site::start().await;
+    let deployment = Deployment::start().await;
     let attacker = TestIssuer::new("https://attacker.example");
-    site.assert_accepted("a foreign jwk", &site.token().header("jwk", attacker.key().public_jwk()).sign()).await;
-    site.assert_accepted("an odd jku", &site.token().header("jku", json!([1, {}])).sign()).await;
-    site.assert_accepted("an unknown member", &site.token().header("whatever", json!({ "a": [null] })).sign()).await;
+    deployment
+        .assert_accepted("a foreign jwk", &deployment.token().header("jwk", attacker.key().public_jwk()).sign())
+        .await;
+    deployment.assert_accepted("an odd jku", &deployment.token().header("jku", json!([1, {}])).sign()).await;
+    deployment
+        .assert_accepted("an unknown member", &deployment.token().header("whatever", json!({ "a": [null] })).sign())
+        .await;
 }

@@ -1,15 +1,16 @@
 //! A message that header and body, or two readers, could take for one of another revision.
 
-use portcullis_scenarios::{INITIALIZE, Request, Site, call, modern_call, modern_request};
+use portcullis_scenarios::{Deployment, INITIALIZE, Request, call, modern_call, modern_request};
 use serde_json::json;
 
 /// F5, E11: a header alone makes no request modern, and frees it of no rule.
 #[tokio::test]
 async fn a_modern_header_over_a_legacy_body() {
-    let site = Site::start().await;
-    let token = site.good_token();
-    let post =
-        |body: &str| Request::post(Site::ENDPOINT, body).bearer(&token).header("MCP-Protocol-Version", "2026-07-28");
+    let deployment = Deployment::start().await;
+    let token = deployment.good_token();
+    let post = |body: &str| {
+        Request::post(Deployment::ENDPOINT, body).bearer(&token).header("MCP-Protocol-Version", "2026-07-28")
+    };
     let list = call(1, "tools/list", &json!({}));
     for (case, request, code) in [
         ("a request", post(&list), -32020),
@@ -18,21 +19,21 @@ async fn a_modern_header_over_a_legacy_body() {
         ("no JSON", post("{"), -32700),
         ("no _meta", post(&list).header("Mcp-Method", "tools/list"), -32602),
     ] {
-        let answer = site.send(request).await;
+        let answer = deployment.send(request).await;
         answer.assert_rpc_error(400, code);
         assert_eq!(answer.count("mcp-session-id"), 0, "{case}: {answer:?}");
     }
-    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
+    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 }
 
 /// F5: header and body of a modern request say the same, or it is refused with -32020.
 #[tokio::test]
 async fn a_modern_body_under_other_headers() {
-    let site = Site::start().await;
-    let token = site.good_token();
+    let deployment = Deployment::start().await;
+    let token = deployment.good_token();
     let list = modern_call(1, "tools/list", &json!({}));
     let tool = modern_call(1, "tools/call", &json!({ "name": "add", "arguments": {} }));
-    let post = |body: &str| Request::post(Site::ENDPOINT, body).bearer(&token);
+    let post = |body: &str| Request::post(Deployment::ENDPOINT, body).bearer(&token);
     let version = |request: Request, version: &str| request.header("MCP-Protocol-Version", version);
     let modern = |body: &str| version(post(body), "2026-07-28");
     let mut denied = Vec::new();
@@ -59,27 +60,27 @@ async fn a_modern_body_under_other_headers() {
             modern(&tool).header("Mcp-Method", "tools/call").header("Mcp-Name", "add").header("Mcp-Name", "add"),
         ),
     ] {
-        let answer = site.send(request).await;
+        let answer = deployment.send(request).await;
         assert_eq!(answer.status, 400, "{case}: {answer:?}");
         answer.assert_rpc_error(400, -32020);
         denied.push((answer, "era.header_mismatch"));
     }
-    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
-    site.portcullis.assert_all_denied(&denied).await;
+    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
+    deployment.portcullis.assert_all_denied(&denied).await;
 }
 
 /// F5: a version that is not served is -32022 with both lists, and a missing member of `_meta` -32602.
 #[tokio::test]
 async fn versions_and_members() {
-    let site = Site::start().await;
-    let token = site.good_token();
+    let deployment = Deployment::start().await;
+    let token = deployment.good_token();
     let mut message: serde_json::Value = serde_json::from_str(&modern_call(1, "tools/list", &json!({}))).unwrap();
     message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2031-01-01");
-    let request = Request::post(Site::ENDPOINT, message.to_string())
+    let request = Request::post(Deployment::ENDPOINT, message.to_string())
         .bearer(&token)
         .header("MCP-Protocol-Version", "2031-01-01")
         .header("Mcp-Method", "tools/list");
-    let answer = site.send(request).await;
+    let answer = deployment.send(request).await;
     answer.assert_rpc_error(400, -32022);
     assert_eq!(answer.json()["error"]["data"]["requested"], "2031-01-01", "{answer:?}");
     assert!(
@@ -89,69 +90,74 @@ async fn versions_and_members() {
 
     let mut message: serde_json::Value = serde_json::from_str(&modern_call(1, "tools/list", &json!({}))).unwrap();
     message["params"]["_meta"].as_object_mut().unwrap().remove("io.modelcontextprotocol/clientCapabilities");
-    let request = Request::post(Site::ENDPOINT, message.to_string())
+    let request = Request::post(Deployment::ENDPOINT, message.to_string())
         .bearer(&token)
         .header("MCP-Protocol-Version", "2026-07-28")
         .header("Mcp-Method", "tools/list");
-    site.send(request).await.assert_rpc_error(400, -32602);
-    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
+    deployment.send(request).await.assert_rpc_error(400, -32602);
+    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 }
 
 /// E11: a modern request is served without a session: a stray identifier is ignored, and none is minted, also when the
 /// backend names one.
 #[tokio::test]
 async fn modern_requests_have_no_session() {
-    let site = Site::start().await;
-    let token = site.good_token();
-    let session = site.open_session(&token).await;
+    let deployment = Deployment::start().await;
+    let token = deployment.good_token();
+    let session = deployment.open_session(&token).await;
     for identifier in [None, Some("stray"), Some(session.as_str())] {
-        let request = modern_request(Site::ENDPOINT, "tools/list", &json!({})).bearer(&token);
+        let request = modern_request(Deployment::ENDPOINT, "tools/list", &json!({})).bearer(&token);
         let request = identifier.iter().fold(request, |request, identifier| request.session(identifier));
-        let answer = site.send(request).await;
+        let answer = deployment.send(request).await;
         assert_eq!(answer.status, 200, "{answer:?}");
         assert_eq!(answer.count("mcp-session-id"), 0, "{answer:?}");
-        assert_eq!(site.upstream.last().header("mcp-session-id"), None);
+        assert_eq!(deployment.upstream.last().header("mcp-session-id"), None);
     }
-    let request = modern_request(Site::ENDPOINT, "initialize", &json!({})).bearer(&token);
-    let before = site.upstream.recorded().len();
-    let answer = site.send(request).await;
+    let request = modern_request(Deployment::ENDPOINT, "initialize", &json!({})).bearer(&token);
+    let before = deployment.upstream.recorded().len();
+    let answer = deployment.send(request).await;
     answer.assert_rpc_error(404, -32601);
     assert_eq!(answer.count("mcp-session-id"), 0, "a modern initialize opens no session: {answer:?}");
-    assert_eq!(site.upstream.recorded().len(), before, "a modern initialize reached the upstream");
+    assert_eq!(deployment.upstream.recorded().len(), before, "a modern initialize reached the upstream");
 }
 
 /// F5: with modern revisions alone GET and DELETE are 405 after the bearer check, and `initialize` names what is served.
 #[tokio::test]
 async fn a_modern_only_endpoint() {
-    let site = Site::builder().resource("revisions = [\"2026-07-28\"]").start().await;
-    let token = site.good_token();
+    let deployment = Deployment::builder().resource("revisions = [\"2026-07-28\"]").start().await;
+    let token = deployment.good_token();
     for method in ["GET", "DELETE"] {
-        assert_eq!(site.send(Request::new(method, Site::ENDPOINT)).await.assert_unauthorized(), None, "{method}");
-        let answer = site.send(Request::new(method, Site::ENDPOINT).bearer(&token).session("x")).await;
+        assert_eq!(
+            deployment.send(Request::new(method, Deployment::ENDPOINT)).await.assert_unauthorized(),
+            None,
+            "{method}"
+        );
+        let answer = deployment.send(Request::new(method, Deployment::ENDPOINT).bearer(&token).session("x")).await;
         assert_eq!((answer.status, answer.header("allow")), (405, Some("POST")), "{method}: {answer:?}");
     }
-    let answer = site.try_token(&token).await;
+    let answer = deployment.try_token(&token).await;
     answer.assert_rpc_error(400, -32022);
     assert_eq!(answer.json()["error"]["data"]["supported"], json!(["2026-07-28"]), "{answer:?}");
-    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
-    let request = modern_request(Site::ENDPOINT, "tools/list", &json!({})).bearer(&token);
-    assert_eq!(site.send(request).await.status, 200);
+    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
+    let request = modern_request(Deployment::ENDPOINT, "tools/list", &json!({})).bearer(&token);
+    assert_eq!(deployment.send(request).await.status, 200);
 }
 
 /// F6: a legacy version that is invalid or not served is 400; without one the session's counts.
 #[tokio::test]
 async fn legacy_versions() {
-    let site = Site::builder().resource("revisions = [\"2025-11-25\"]").start().await;
-    let token = site.good_token();
-    let session = site.open_session(&token).await;
-    let before = site.upstream.count();
-    let post = || Request::post(Site::ENDPOINT, call(1, "tools/list", &json!({}))).bearer(&token).session(&session);
+    let deployment = Deployment::builder().resource("revisions = [\"2025-11-25\"]").start().await;
+    let token = deployment.good_token();
+    let session = deployment.open_session(&token).await;
+    let before = deployment.upstream.count();
+    let post =
+        || Request::post(Deployment::ENDPOINT, call(1, "tools/list", &json!({}))).bearer(&token).session(&session);
     for version in ["2025-06-18", "1999-01-01", "", "latest", "2025-11-25, 2025-06-18"] {
-        let answer = site.send(post().header("MCP-Protocol-Version", version)).await;
+        let answer = deployment.send(post().header("MCP-Protocol-Version", version)).await;
         assert_eq!(answer.status, 400, "{version:?}: {answer:?}");
-        let answer = site
+        let answer = deployment
             .send(
-                Request::new("GET", Site::ENDPOINT)
+                Request::new("GET", Deployment::ENDPOINT)
                     .bearer(&token)
                     .session(&session)
                     .header("MCP-Protocol-Version", version),
@@ -159,31 +165,32 @@ async fn legacy_versions() {
             .await;
         assert_eq!(answer.status, 400, "{version:?}: {answer:?}");
     }
-    assert_eq!(site.upstream.count(), before, "a request reached the upstream");
-    assert_eq!(site.send(post()).await.status, 200);
-    assert_eq!(site.send(post().header("MCP-Protocol-Version", "2025-11-25")).await.status, 200);
+    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
+    assert_eq!(deployment.send(post()).await.status, 200);
+    assert_eq!(deployment.send(post().header("MCP-Protocol-Version", "2025-11-25")).await.status, 200);
 }
 
 /// F11: `Mcp-Method` and `Mcp-Name` reach the upstream only where they were compared with the body, so that nothing behind
 /// the gateway acts on them instead of it.
 #[tokio::test]
 async fn unchecked_mirrored_headers() {
-    let site = Site::start().await;
-    let token = site.good_token();
-    let session = site.open_session(&token).await;
+    let deployment = Deployment::start().await;
+    let token = deployment.good_token();
+    let session = deployment.open_session(&token).await;
     let lying = |request: Request| request.header("Mcp-Method", "tools/list").header("Mcp-Name", "harmless");
     let tool = call(1, "tools/call", &json!({ "name": "admin_wipe" }));
     let legacy = [
-        Request::post(Site::ENDPOINT, &*tool).bearer(&token).session(&session),
-        Request::new("GET", Site::ENDPOINT).bearer(&token).session(&session),
+        Request::post(Deployment::ENDPOINT, &*tool).bearer(&token).session(&session),
+        Request::new("GET", Deployment::ENDPOINT).bearer(&token).session(&session),
     ];
     for request in legacy {
-        assert_eq!(site.send(lying(request)).await.status, 200);
-        let reached = site.upstream.recorded().pop().unwrap();
+        assert_eq!(deployment.send(lying(request)).await.status, 200);
+        let reached = deployment.upstream.recorded().pop().unwrap();
         assert_eq!((reached.header("mcp-method"), reached.header("mcp-name")), (None, None), "{reached:?}");
     }
-    let list = modern_request(Site::ENDPOINT, "tools/list", &json!({})).bearer(&token).header("Mcp-Name", "admin_wipe");
-    assert_eq!(site.send(list).await.status, 200);
-    let reached = site.upstream.recorded().pop().unwrap();
+    let list =
+        modern_request(Deployment::ENDPOINT, "tools/list", &json!({})).bearer(&token).header("Mcp-Name", "admin_wipe");
+    assert_eq!(deployment.send(list).await.status, 200);
+    let reached = deployment.upstream.recorded().pop().unwrap();
     assert_eq!((reached.header("mcp-method"), reached.header("mcp-name")), (Some("tools/list"), None), "{reached:?}");
 }

@@ -1,15 +1,15 @@
 //! Members that a reader takes for a checked one because it ignores letter case.
 
-use portcullis_scenarios::{Request, Site, call};
+use portcullis_scenarios::{Deployment, Request, call};
 
 /// F13: a member that folds to one that names something, in ASCII or beyond, is refused with the request's id; and so is a second one.
 #[tokio::test]
 async fn beside_the_checked_ones() {
     let rules = "[[resource.rule]]\nmethod = \"*\"\nname = \"secret*\"\nscopes = [\"mcp:admin\"]";
-    let site = Site::builder().resource(rules).start().await;
-    let token = site.good_token();
-    let session = site.open_session(&token).await;
-    let before = site.upstream.count();
+    let deployment = Deployment::builder().resource(rules).start().await;
+    let token = deployment.good_token();
+    let session = deployment.open_session(&token).await;
+    let before = deployment.upstream.count();
     let message =
         |method: &str, params: &str| format!(r#"{{"jsonrpc":"2.0","id":"7","method":"{method}","params":{params}}}"#);
     let mut denied = Vec::new();
@@ -41,15 +41,16 @@ async fn beside_the_checked_ones() {
             "message.look_alike_member",
         ),
     ] {
-        let answer =
-            site.send(Request::post(Site::ENDPOINT, message(method, params)).bearer(&token).session(&session)).await;
+        let answer = deployment
+            .send(Request::post(Deployment::ENDPOINT, message(method, params)).bearer(&token).session(&session))
+            .await;
         answer.assert_rpc_error(400, -32600);
         assert_eq!(answer.json()["id"], "7", "{params}: {answer:?}");
         denied.push((answer, code));
     }
-    assert_eq!(site.upstream.count(), before, "a request reached the upstream");
-    site.portcullis.assert_all_denied(&denied).await;
+    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
+    deployment.portcullis.assert_all_denied(&denied).await;
     let arguments = serde_json::json!({ "name": "add", "arguments": { "Name": 1, "tas\u{212a}Id": 2 } });
-    let request = Request::post(Site::ENDPOINT, call(1, "tools/call", &arguments));
-    assert_eq!(site.send(request.bearer(&token).session(&session)).await.status, 200);
+    let request = Request::post(Deployment::ENDPOINT, call(1, "tools/call", &arguments));
+    assert_eq!(deployment.send(request.bearer(&token).session(&session)).await.status, 200);
 }

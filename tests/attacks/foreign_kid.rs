@@ -1,46 +1,55 @@
 //! Two issuers are trusted: neither speaks for the other, whatever key a token names.
 
 use portcullis_metadata::SystemClock;
-use portcullis_scenarios::{Scratch, Site};
+use portcullis_scenarios::{Deployment, Scratch};
 use portcullis_testkit::TestIssuer;
 
 const OTHER: &str = "https://other.example";
 
 struct Two {
-    site: Site,
+    deployment: Deployment,
     other: TestIssuer,
     _keys: Scratch,
 }
 
 async fn two_issuers() -> Two {
-    let other = TestIssuer::new(OTHER).with_resource(Site::RESOURCE).with_clock(SystemClock::new());
+    let other = TestIssuer::new(OTHER).with_resource(Deployment::RESOURCE).with_clock(SystemClock::new());
     let keys = Scratch::file("other.json", &other.jwks_json());
     let table = format!("[[issuer]]\nissuer = \"{OTHER}\"\njwks_file = \"{}\"", keys.as_str());
-    let site = Site::builder().tables(table).start().await;
-    Two { site, other, _keys: keys }
+    let deployment = Deployment::builder().tables(table).start().await;
+    Two { deployment, other, _keys: keys }
 }
 
 /// C1, C2: a token is judged with the keys of the issuer that it names, and with no other's.
 #[tokio::test]
 async fn a_key_of_the_other_issuer() {
-    let Two { site, other, _keys } = two_issuers().await;
-    site.assert_accepted("the first issuer", &site.good_token()).await;
-    site.assert_accepted("the second issuer", &other.token().scope("mcp:tools").sign()).await;
+    let Two { deployment, other, _keys } = two_issuers().await;
+    deployment.assert_accepted("the first issuer", &deployment.good_token()).await;
+    deployment.assert_accepted("the second issuer", &other.token().scope("mcp:tools").sign()).await;
 
-    assert_eq!(site.forge.key().kid(), other.key().kid(), "both issuers use the same key identifier");
-    site.assert_refused([
-        ("signed by the second, named the first", site.token().signed_by(other.key()).sign(), "token.signature"),
-        ("signed by the first, named the second", site.token().issuer(OTHER).sign(), "token.signature"),
-        ("without a kid", site.token().signed_by(other.key()).without_header("kid").sign(), "token.signature"),
-    ])
-    .await;
+    assert_eq!(deployment.test_issuer.key().kid(), other.key().kid(), "both issuers use the same key identifier");
+    deployment
+        .assert_refused([
+            (
+                "signed by the second, named the first",
+                deployment.token().signed_by(other.key()).sign(),
+                "token.signature",
+            ),
+            ("signed by the first, named the second", deployment.token().issuer(OTHER).sign(), "token.signature"),
+            (
+                "without a kid",
+                deployment.token().signed_by(other.key()).without_header("kid").sign(),
+                "token.signature",
+            ),
+        ])
+        .await;
 }
 
 /// C2, C3: a key identifier is a name and never a path, a query or a pattern.
 #[tokio::test]
 async fn key_identifiers_that_lead_elsewhere() {
-    let Two { site, other, _keys } = two_issuers().await;
-    let foreign = site.token().signed_by(other.key());
+    let Two { deployment, other, _keys } = two_issuers().await;
+    let foreign = deployment.token().signed_by(other.key());
     let kids = [
         "../other.json",
         "/dev/null",
@@ -54,35 +63,40 @@ async fn key_identifiers_that_lead_elsewhere() {
         "rs256-0 ",
         " rs256-0",
     ];
-    site.assert_refused(kids.map(|kid| (format!("kid {kid:?}"), foreign.clone().kid(kid).sign(), "token.key_unknown")))
+    deployment
+        .assert_refused(kids.map(|kid| (format!("kid {kid:?}"), foreign.clone().kid(kid).sign(), "token.key_unknown")))
         .await;
-    site.assert_refused(
-        kids.map(|kid| (format!("own key, kid {kid:?}"), site.token().kid(kid).sign(), "token.key_unknown")),
-    )
-    .await;
+    deployment
+        .assert_refused(
+            kids.map(|kid| (format!("own key, kid {kid:?}"), deployment.token().kid(kid).sign(), "token.key_unknown")),
+        )
+        .await;
     for kid in [serde_json::json!(0), serde_json::json!(null), serde_json::json!(["rs256-0"]), serde_json::json!({})] {
-        site.assert_refused([(
-            kid.to_string(),
-            site.token().header("kid", kid.clone()).sign(),
-            "token.header_malformed",
-        )])
-        .await;
+        deployment
+            .assert_refused([(
+                kid.to_string(),
+                deployment.token().header("kid", kid.clone()).sign(),
+                "token.header_malformed",
+            )])
+            .await;
     }
 }
 
 /// C3: without a kid the one published key is tried; with two of them none is.
 #[tokio::test]
 async fn no_key_identifier() {
-    let site = Site::start().await;
-    site.assert_accepted("one key", &site.token().without_header("kid").sign()).await;
+    let deployment = Deployment::start().await;
+    deployment.assert_accepted("one key", &deployment.token().without_header("kid").sign()).await;
 
-    let two = TestIssuer::new(OTHER).with_resource(Site::RESOURCE).with_clock(SystemClock::new());
+    let two = TestIssuer::new(OTHER).with_resource(Deployment::RESOURCE).with_clock(SystemClock::new());
     let first = two.key();
     two.rotate();
     let keys = Scratch::file("two.json", &TestIssuer::jwks_of(&[&first, &two.key()]));
     let table = format!("[[issuer]]\nissuer = \"{OTHER}\"\njwks_file = \"{}\"", keys.as_str());
-    let site = Site::builder().tables(table).start().await;
+    let deployment = Deployment::builder().tables(table).start().await;
     let token = two.token().scope("mcp:tools");
-    site.assert_accepted("two keys, and a kid", &token.sign()).await;
-    site.assert_refused([("two keys, and no kid", token.without_header("kid").sign(), "token.key_ambiguous")]).await;
+    deployment.assert_accepted("two keys, and a kid", &token.sign()).await;
+    deployment
+        .assert_refused([("two keys, and no kid", token.without_header("kid").sign(), "token.key_ambiguous")])
+        .await;
 }

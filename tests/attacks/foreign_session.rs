@@ -1,17 +1,18 @@
 //! Somebody else's session: its identifier is worth nothing to others.
 
 use portcullis_metadata::SystemClock;
-use portcullis_scenarios::{Answer, Request, Scratch, Site, call};
+use portcullis_scenarios::{Answer, Deployment, Request, Scratch, call};
 use portcullis_testkit::TestIssuer;
 use serde_json::json;
 
 const OTHER: &str = "https://other.example";
 
-async fn attempts(site: &Site, token: &str, session: &str) -> [Answer; 3] {
-    let post = Request::post(Site::ENDPOINT, call(7, "tools/list", &json!({}))).bearer(token).session(session);
-    let get = Request::new("GET", Site::ENDPOINT).header("Accept", "text/event-stream").bearer(token).session(session);
-    let delete = Request::new("DELETE", Site::ENDPOINT).bearer(token).session(session);
-    [site.send(post).await, site.send(get).await, site.send(delete).await]
+async fn attempts(deployment: &Deployment, token: &str, session: &str) -> [Answer; 3] {
+    let post = Request::post(Deployment::ENDPOINT, call(7, "tools/list", &json!({}))).bearer(token).session(session);
+    let get =
+        Request::new("GET", Deployment::ENDPOINT).header("Accept", "text/event-stream").bearer(token).session(session);
+    let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(token).session(session);
+    [deployment.send(post).await, deployment.send(get).await, deployment.send(delete).await]
 }
 
 /// What may differ between two answers to the same request: the correlation id and the clock.
@@ -24,23 +25,23 @@ fn comparable(answer: &Answer) -> (u16, Vec<(String, String)>, String) {
 /// the session.
 #[tokio::test]
 async fn answered_as_an_unknown_one() {
-    let other = TestIssuer::new(OTHER).with_resource(Site::RESOURCE).with_clock(SystemClock::new());
+    let other = TestIssuer::new(OTHER).with_resource(Deployment::RESOURCE).with_clock(SystemClock::new());
     let keys = Scratch::file("other.json", &other.jwks_json());
     let table = format!("[[issuer]]\nissuer = \"{OTHER}\"\njwks_file = \"{}\"", keys.as_str());
-    let site = Site::builder().tables(table).start().await;
-    let owner = site.token().subject("alice").client_id("one");
-    let session = site.open_session(&owner.sign()).await;
-    let before = site.upstream.count();
+    let deployment = Deployment::builder().tables(table).start().await;
+    let owner = deployment.token().subject("alice").client_id("one");
+    let session = deployment.open_session(&owner.sign()).await;
+    let before = deployment.upstream.count();
 
     for (who, token) in [
-        ("another subject", site.token().subject("mallory").client_id("one").sign()),
-        ("another letter case", site.token().subject("Alice").client_id("one").sign()),
-        ("a space more", site.token().subject("alice ").client_id("one").sign()),
-        ("another client", site.token().subject("alice").client_id("two").sign()),
-        ("no client", site.token().subject("alice").without("client_id").sign()),
+        ("another subject", deployment.token().subject("mallory").client_id("one").sign()),
+        ("another letter case", deployment.token().subject("Alice").client_id("one").sign()),
+        ("a space more", deployment.token().subject("alice ").client_id("one").sign()),
+        ("another client", deployment.token().subject("alice").client_id("two").sign()),
+        ("no client", deployment.token().subject("alice").without("client_id").sign()),
         ("the same names at another issuer", other.token().scope("mcp:tools").subject("alice").client_id("one").sign()),
     ] {
-        let foreign = attempts(&site, &token, &session).await;
+        let foreign = attempts(&deployment, &token, &session).await;
         foreign[0].assert_no_session();
         for answer in &foreign[1..] {
             assert_eq!(answer.status, 400, "{who}: {answer:?}");
@@ -48,16 +49,20 @@ async fn answered_as_an_unknown_one() {
             assert_eq!(answer.text(), "Invalid or missing session ID", "{who}");
         }
         let made_up = "A".repeat(session.len());
-        let unknown = attempts(&site, &token, &made_up).await;
+        let unknown = attempts(&deployment, &token, &made_up).await;
         for (foreign, unknown) in foreign.iter().zip(&unknown) {
             assert_eq!(comparable(foreign), comparable(unknown), "{who}: the answers can be told apart");
-            site.portcullis.assert_denied(foreign, "session.unknown").await;
+            deployment.portcullis.assert_denied(foreign, "session.unknown").await;
         }
     }
-    assert_eq!(site.upstream.count(), before, "a request reached the upstream");
+    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
 
-    let answer = site
-        .send(Request::post(Site::ENDPOINT, call(8, "tools/list", &json!({}))).bearer(&owner.sign()).session(&session))
+    let answer = deployment
+        .send(
+            Request::post(Deployment::ENDPOINT, call(8, "tools/list", &json!({})))
+                .bearer(&owner.sign())
+                .session(&session),
+        )
         .await;
     assert_eq!(answer.status, 200, "the session is undisturbed: {answer:?}");
 }
@@ -65,30 +70,30 @@ async fn answered_as_an_unknown_one() {
 /// E7: a session alone authorizes nothing: without a token, or with a bad one, it is 401.
 #[tokio::test]
 async fn a_session_is_no_credential() {
-    let site = Site::start().await;
-    let session = site.open_session(&site.good_token()).await;
-    let before = site.upstream.count();
+    let deployment = Deployment::start().await;
+    let session = deployment.open_session(&deployment.good_token()).await;
+    let before = deployment.upstream.count();
     for method in ["POST", "GET", "DELETE"] {
-        let request = Request::new(method, Site::ENDPOINT).session(&session);
-        assert_eq!(site.send(request.clone()).await.assert_unauthorized(), None, "{method}");
-        let expired = request.bearer(&site.token().expires_in(-60).sign());
-        assert_eq!(site.send(expired).await.assert_unauthorized(), Some("invalid_token"), "{method}");
+        let request = Request::new(method, Deployment::ENDPOINT).session(&session);
+        assert_eq!(deployment.send(request.clone()).await.assert_unauthorized(), None, "{method}");
+        let expired = request.bearer(&deployment.token().expires_in(-60).sign());
+        assert_eq!(deployment.send(expired).await.assert_unauthorized(), Some("invalid_token"), "{method}");
     }
-    assert_eq!(site.upstream.count(), before, "a request reached the upstream");
+    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
 }
 
 /// E7: fields that are joined or shifted do not make the same owner.
 #[tokio::test]
 async fn owners_cannot_be_confused() {
-    let site = Site::start().await;
-    let session = site.open_session(&site.token().subject("alice").client_id("bob").sign()).await;
+    let deployment = Deployment::start().await;
+    let session = deployment.open_session(&deployment.token().subject("alice").client_id("bob").sign()).await;
     for token in [
-        site.token().subject("alicebob").without("client_id").sign(),
-        site.token().subject("alice\u{0}bob").without("client_id").sign(),
-        site.token().subject("bob").client_id("alice").sign(),
-        site.token().subject("").client_id("alicebob").sign(),
+        deployment.token().subject("alicebob").without("client_id").sign(),
+        deployment.token().subject("alice\u{0}bob").without("client_id").sign(),
+        deployment.token().subject("bob").client_id("alice").sign(),
+        deployment.token().subject("").client_id("alicebob").sign(),
     ] {
-        let answer = attempts(&site, &token, &session).await;
+        let answer = attempts(&deployment, &token, &session).await;
         answer[0].assert_no_session();
     }
 }

@@ -1,14 +1,14 @@
 //! Line ends, and what decodes to line ends, in everything that could become a header, here or upstream.
 
-use portcullis_scenarios::{INITIALIZE, RawUpstream, Request, Site, call, exchange, modern_call};
+use portcullis_scenarios::{Deployment, INITIALIZE, RawUpstream, Request, call, exchange, modern_call};
 use serde_json::json;
 
 /// B4, F4: control bytes inside a head are refused before anything is judged, and no header of theirs comes back.
 #[tokio::test]
 async fn control_bytes_in_the_head() {
-    let site = Site::start().await;
-    let good = site.good_token();
-    let post = |line: &[u8]| Request::post(Site::ENDPOINT, INITIALIZE).bearer(&good).raw_lines(line).to_bytes();
+    let deployment = Deployment::start().await;
+    let good = deployment.good_token();
+    let post = |line: &[u8]| Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&good).raw_lines(line).to_bytes();
     let heads: Vec<Vec<u8>> = vec![
         post(b"X-A: b\rX-Evil: 1\r\n"),
         post(b"X-A: b\0c\r\n"),
@@ -24,19 +24,19 @@ async fn control_bytes_in_the_head() {
         format!("PO\rST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {good}\r\n\r\n").into(),
     ];
     for head in heads {
-        let answer = exchange(site.portcullis.address(), &head).await;
+        let answer = exchange(deployment.portcullis.address(), &head).await;
         assert_eq!(answer.status, 400, "{}\n{answer:?}", String::from_utf8_lossy(&head));
         assert_eq!(answer.count("x-evil"), 0, "{answer:?}");
     }
-    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
-    site.assert_accepted("still alive", &good).await;
+    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
+    deployment.assert_accepted("still alive", &good).await;
 }
 
 /// B4, F1: encoded line ends in path, query and session header stay encoded and are reflected nowhere.
 #[tokio::test]
 async fn encoded_line_ends() {
-    let site = Site::start().await;
-    let good = site.good_token();
+    let deployment = Deployment::start().await;
+    let good = deployment.good_token();
     for (target, status) in [
         ("/mcp%0d%0aX-Evil:%201", 404),
         ("/%0d%0aX-Evil:%201/mcp", 404),
@@ -44,21 +44,21 @@ async fn encoded_line_ends() {
         ("/mcp?a=%0d%0aX-Evil:%201", 200),
         ("/mcp?%E5%98%8D%E5%98%8AX-Evil:%201", 200),
     ] {
-        let answer = site.send(Request::post(target, INITIALIZE).bearer(&good)).await;
+        let answer = deployment.send(Request::post(target, INITIALIZE).bearer(&good)).await;
         assert_eq!(answer.status, status, "{target}: {answer:?}");
         assert!(!format!("{answer:?}").to_ascii_lowercase().contains("x-evil"), "{target}: {answer:?}");
         if status == 200 {
-            let seen = site.upstream.last();
+            let seen = deployment.upstream.last();
             assert_eq!(seen.target, target.replace("/mcp", "/backend"));
             assert!(!seen.headers.contains_key("x-evil"));
         } else {
-            site.portcullis.assert_denied(&answer, "path.unknown").await;
+            deployment.portcullis.assert_denied(&answer, "path.unknown").await;
         }
     }
     for identifier in ["%0d%0aX-Evil: 1", "\\r\\nX-Evil: 1", "\u{560d}\u{560a}X-Evil: 1"] {
         let request =
-            Request::post(Site::ENDPOINT, call(1, "tools/list", &json!({}))).bearer(&good).session(identifier);
-        let answer = site.send(request).await;
+            Request::post(Deployment::ENDPOINT, call(1, "tools/list", &json!({}))).bearer(&good).session(identifier);
+        let answer = deployment.send(request).await;
         answer.assert_no_session();
         assert!(!format!("{answer:?}").contains("Evil"), "{answer:?}");
     }
@@ -68,7 +68,7 @@ async fn encoded_line_ends() {
 #[tokio::test]
 async fn claims_upstream() {
     let headers = "identity_headers = { X-User = \"sub\", X-Client = \"client_id\", X-Email = \"email\", X-Groups = \"/realm/groups\", X-Scopes = \"scope\" }";
-    let site = Site::builder().resource(headers).start().await;
+    let deployment = Deployment::builder().resource(headers).start().await;
     let cases = [
         ("alice\r\nX-Evil: 1", "alice%0D%0AX-Evil:%201"),
         ("alice\nX-Evil: 1", "alice%0AX-Evil:%201"),
@@ -82,16 +82,16 @@ async fn claims_upstream() {
         ("admin root", "admin%20root"),
     ];
     for (text, encoded) in cases {
-        let token = site
+        let token = deployment
             .token()
             .subject(text)
             .client_id(text)
             .claim("email", text)
             .claim("realm", json!({ "groups": [text, "staff"] }))
             .sign();
-        let answer = site.try_token(&token).await;
+        let answer = deployment.try_token(&token).await;
         assert_eq!(answer.status, 200, "{text:?}: {answer:?}");
-        let seen = site.upstream.last();
+        let seen = deployment.upstream.last();
         assert_eq!(seen.header("x-user"), Some(encoded), "{text:?}");
         assert_eq!(seen.header("x-client"), Some(encoded), "{text:?}");
         assert_eq!(seen.header("x-email"), Some(encoded), "{text:?}");
@@ -104,36 +104,36 @@ async fn claims_upstream() {
 /// J1: a line end in a claim or a path does not make a second log line.
 #[tokio::test]
 async fn claims_in_the_log() {
-    let site = Site::start().await;
+    let deployment = Deployment::start().await;
     let subject = "alice\r\n{\"message\":\"forged\"}\n\u{1b}[31m";
-    let answer = site.try_token(&site.token().subject(subject).client_id(subject).sign()).await;
-    let line = site.portcullis.access_line(&answer).await;
+    let answer = deployment.try_token(&deployment.token().subject(subject).client_id(subject).sign()).await;
+    let line = deployment.portcullis.access_line(&answer).await;
     assert_eq!(line["principal.subject"], subject);
-    for line in site.portcullis.log().lines() {
+    for line in deployment.portcullis.log().lines() {
         let line: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {line}"));
         assert_ne!(line["message"], "forged");
     }
-    assert!(!site.portcullis.log().contains('\u{1b}'), "a terminal sequence is in the log");
+    assert!(!deployment.portcullis.log().contains('\u{1b}'), "a terminal sequence is in the log");
 }
 
 /// B4, F5: what a message says comes back in JSON alone, escaped.
 #[tokio::test]
 async fn messages_come_back_as_json() {
-    let site = Site::start().await;
-    let good = site.good_token();
+    let deployment = Deployment::start().await;
+    let good = deployment.good_token();
     let mut message: serde_json::Value = serde_json::from_str(&modern_call(1, "tools/list", &json!({}))).unwrap();
     let evil = "2026\r\nX-Evil: 1\"}";
     message["id"] = json!(evil);
     message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(evil);
-    let request = Request::post(Site::ENDPOINT, message.to_string())
+    let request = Request::post(Deployment::ENDPOINT, message.to_string())
         .bearer(&good)
         .header("MCP-Protocol-Version", "2026")
         .header("Mcp-Method", "tools/list");
-    let answer = site.send(request).await;
+    let answer = deployment.send(request).await;
     assert_eq!(answer.status, 400, "{answer:?}");
     assert_eq!(answer.json()["id"], evil);
     assert_eq!(answer.count("x-evil"), 0);
-    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
+    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 }
 
 /// L1: an upstream that splits its answer gets none through: no header that it smuggles reaches the client.
@@ -150,10 +150,10 @@ async fn response_splitting() {
         ("more behind the end", b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}HTTP/1.1 200 OK\r\nX-Evil: 1\r\nContent-Length: 0\r\n\r\n", 200),
     ] {
         let raw = RawUpstream::start(answer).await;
-        let site = Site::builder().upstream_setting(format!("{{ http = \"{}\" }}", raw.url())).start().await;
-        let good = site.good_token();
+        let deployment = Deployment::builder().upstream_setting(format!("{{ http = \"{}\" }}", raw.url())).start().await;
+        let good = deployment.good_token();
         for round in 0..2 {
-            let answer = site.try_token(&good).await;
+            let answer = deployment.try_token(&good).await;
             assert_eq!(answer.status, status, "{case}, round {round}: {answer:?}");
             assert_eq!(answer.count("x-evil"), 0, "{case}: {answer:?}");
             assert!(!answer.text().contains("Evil"), "{case}: {answer:?}");
@@ -165,17 +165,17 @@ async fn response_splitting() {
 /// F2: a preflight's requested headers come back only as a list of names.
 #[tokio::test]
 async fn reflected_preflight() {
-    let site = Site::start().await;
+    let deployment = Deployment::start().await;
     let preflight = |requested: &[u8]| {
-        Request::new("OPTIONS", Site::ENDPOINT)
+        Request::new("OPTIONS", Deployment::ENDPOINT)
             .header("Origin", "http://localhost:5173")
             .header("Access-Control-Request-Method", "POST")
             .header("Access-Control-Request-Headers", requested)
     };
-    let answer = site.send(preflight(b"authorization, x-a")).await;
+    let answer = deployment.send(preflight(b"authorization, x-a")).await;
     assert_eq!(answer.header("access-control-allow-headers"), Some("authorization, x-a"));
     for requested in [&b"x-a\xff"[..], b"x-a: b", b"x-a\tx-b", b"\"x\"", b"x-a;b", b"x(a)"] {
-        let answer = site.send(preflight(requested)).await;
+        let answer = deployment.send(preflight(requested)).await;
         assert_eq!(answer.status, 204, "{answer:?}");
         assert_eq!(answer.count("access-control-allow-headers"), 0, "{answer:?}");
     }

@@ -1,12 +1,12 @@
 //! Issuers that look like the trusted one.
 
-use portcullis_scenarios::Site;
+use portcullis_scenarios::Deployment;
 use serde_json::json;
 
 /// C5: `iss` is compared byte for byte: no normalization makes two issuers one.
 #[tokio::test]
 async fn issuers_that_are_not_ours() {
-    let site = Site::start().await;
+    let deployment = Deployment::start().await;
     let others = [
         "https://issuer.example/",
         "https://ISSUER.example",
@@ -29,27 +29,30 @@ async fn issuers_that_are_not_ours() {
         "issuer.example",
         "",
     ];
-    site.assert_refused(others.map(|issuer| (issuer, site.token().issuer(issuer).sign(), "token.issuer_unknown")))
+    deployment
+        .assert_refused(others.map(|issuer| (issuer, deployment.token().issuer(issuer).sign(), "token.issuer_unknown")))
         .await;
 }
 
 /// C5: `iss` is one text.
 #[tokio::test]
 async fn issuers_that_are_no_text() {
-    let site = Site::start().await;
-    site.assert_refused([
-        ("absent", site.token().without("iss").sign(), "token.issuer_missing"),
-        ("null", site.token().claim("iss", json!(null)).sign(), "token.issuer_missing"),
-    ])
-    .await;
+    let deployment = Deployment::start().await;
+    deployment
+        .assert_refused([
+            ("absent", deployment.token().without("iss").sign(), "token.issuer_missing"),
+            ("null", deployment.token().claim("iss", json!(null)).sign(), "token.issuer_missing"),
+        ])
+        .await;
     let no_texts = [json!(["https://issuer.example"]), json!(1), json!({ "iss": "https://issuer.example" })];
-    site.assert_refused(
-        no_texts.map(|issuer| (issuer.to_string(), site.token().claim("iss", issuer).sign(), "claims.type")),
-    )
-    .await;
+    deployment
+        .assert_refused(
+            no_texts.map(|issuer| (issuer.to_string(), deployment.token().claim("iss", issuer).sign(), "claims.type")),
+        )
+        .await;
     for claim in ["sub", "client_id", "azp"] {
-        let token = site.token().claim(claim, json!(["alice"])).sign();
-        site.assert_refused([(claim, token, "claims.type")]).await;
+        let token = deployment.token().claim(claim, json!(["alice"])).sign();
+        deployment.assert_refused([(claim, token, "claims.type")]).await;
     }
-    assert!(site.upstream.recorded().is_empty());
+    assert!(deployment.upstream.recorded().is_empty());
 }

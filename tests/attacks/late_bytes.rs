@@ -1,7 +1,7 @@
 //! An upstream whose answer announces a body that cannot be, and that sends it once the next request has come: another
 //! user must never read it as an answer.
 
-use portcullis_scenarios::{Connection, RawRequest, RawUpstream, Request, Site, modern_request};
+use portcullis_scenarios::{Connection, Deployment, RawRequest, RawUpstream, Request, modern_request};
 use serde_json::json;
 
 const LATE: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 40\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"late\"}";
@@ -20,12 +20,12 @@ async fn upstream(first: &'static str) -> RawUpstream {
     .await
 }
 
-async fn start(upstream: &RawUpstream) -> Site {
-    Site::builder().upstream_setting(upstream.setting()).start().await
+async fn start(upstream: &RawUpstream) -> Deployment {
+    Deployment::builder().upstream_setting(upstream.setting()).start().await
 }
 
 fn request(token: &str) -> Request {
-    modern_request(Site::ENDPOINT, "tools/list", &json!({})).bearer(token)
+    modern_request(Deployment::ENDPOINT, "tools/list", &json!({})).bearer(token)
 }
 
 /// L10: after an answer that announces a body and has none, or whose length is not one plain number, the connection is not
@@ -43,10 +43,11 @@ async fn late_bytes_reach_nobody() {
         ("HTTP/1.1 200 OK\nContent-Length: 2\n\n{}", 200),
     ] {
         let upstream = upstream(first).await;
-        let site = start(&upstream).await;
-        let (mallory, alice) = (site.token().subject("mallory").sign(), site.token().subject("alice").sign());
+        let deployment = start(&upstream).await;
+        let (mallory, alice) =
+            (deployment.token().subject("mallory").sign(), deployment.token().subject("alice").sign());
         // One connection is one worker, and so one set of connections to the upstream.
-        let mut client = Connection::open(site.portcullis.address()).await;
+        let mut client = Connection::open(deployment.portcullis.address()).await;
         let answer = client.send(&request(&mallory).header("X-First", "1")).await;
         assert_eq!(answer.status, status, "{first}: {answer:?}");
         let answer = client.send(&request(&alice)).await;
@@ -65,8 +66,8 @@ async fn lengths_are_plain_numbers() {
     ] {
         let answer = format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{lines}\r\n\r\n{{}}");
         let upstream = RawUpstream::scripted(move |_| Some(answer.clone().into())).await;
-        let site = start(&upstream).await;
-        let answer = site.send(request(&site.good_token())).await;
+        let deployment = start(&upstream).await;
+        let answer = deployment.send(request(&deployment.good_token())).await;
         let lengths: Vec<_> =
             answer.headers.iter().filter(|(name, _)| name == "content-length").map(|(_, value)| value).collect();
         assert_eq!(lengths, ["2"], "{lines}: {answer:?}");

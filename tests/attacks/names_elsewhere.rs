@@ -1,6 +1,6 @@
 //! Names of protected things in members that are not `params.name` or `params.uri`.
 
-use portcullis_scenarios::{Request, Site, call, modern_call};
+use portcullis_scenarios::{Deployment, Request, call, modern_call};
 use serde_json::{Value, json};
 
 const RULES: &str = r#"
@@ -18,7 +18,7 @@ scopes = ["mcp:admin"]
 "#;
 
 fn modern(method: &str, params: &Value) -> Request {
-    Request::post(Site::ENDPOINT, modern_call(7, method, params))
+    Request::post(Deployment::ENDPOINT, modern_call(7, method, params))
         .header("MCP-Protocol-Version", "2026-07-28")
         .header("Mcp-Method", method)
 }
@@ -26,11 +26,11 @@ fn modern(method: &str, params: &Value) -> Request {
 /// F12: a rule for a name holds wherever a message carries the name, also beside other names.
 #[tokio::test]
 async fn in_any_listed_member() {
-    let site = Site::builder().resource(RULES).start().await;
-    let token = site.good_token();
-    let session = site.open_session(&token).await;
+    let deployment = Deployment::builder().resource(RULES).start().await;
+    let token = deployment.good_token();
+    let session = deployment.open_session(&token).await;
     let legacy =
-        |method: &str, params: &Value| Request::post(Site::ENDPOINT, call(7, method, params)).session(&session);
+        |method: &str, params: &Value| Request::post(Deployment::ENDPOINT, call(7, method, params)).session(&session);
     let listen =
         |uris: &[&str]| json!({ "notifications": { "toolsListChanged": true, "resourceSubscriptions": uris } });
     let reference = |reference: Value| json!({ "ref": reference, "argument": { "name": "x", "value": "" } });
@@ -43,10 +43,10 @@ async fn in_any_listed_member() {
         ("a task", legacy("tasks/get", &json!({ "taskId": "t-1" }))),
         ("an argument", legacy("tools/call", &json!({ "name": "add", "arguments": { "name": "secret" } }))),
     ] {
-        let answer = site.send(request.bearer(&token)).await;
+        let answer = deployment.send(request.bearer(&token)).await;
         assert_eq!(answer.status, 200, "{case}: {answer:?}");
     }
-    let before = site.upstream.count();
+    let before = deployment.upstream.count();
     let mut denied = Vec::new();
     for (case, request) in [
         ("the only subscription", modern("subscriptions/listen", &listen(&["file:///secret/x"]))),
@@ -71,28 +71,28 @@ async fn in_any_listed_member() {
         ("a related task", legacy("tools/call", &related)),
         ("a subscription of another revision", modern("resources/subscribe", &json!({ "uri": "file:///secret/x" }))),
     ] {
-        let answer = site.send(request.bearer(&token)).await;
+        let answer = deployment.send(request.bearer(&token)).await;
         assert_eq!(answer.status, 403, "{case}: {answer:?}");
         denied.push((answer, "scope.insufficient"));
     }
     let many: Vec<_> = (0..=1000).map(|number| format!("note:{number}")).collect();
     let many: Vec<_> = many.iter().map(String::as_str).collect();
-    let answer = site.send(modern("subscriptions/listen", &listen(&many)).bearer(&token)).await;
+    let answer = deployment.send(modern("subscriptions/listen", &listen(&many)).bearer(&token)).await;
     answer.assert_rpc_error(400, -32602);
     assert_eq!(answer.json()["id"], 7, "{answer:?}");
     denied.push((answer, "message.too_many_names"));
-    assert_eq!(site.upstream.count(), before, "a request reached the upstream");
-    site.portcullis.assert_all_denied(&denied).await;
+    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
+    deployment.portcullis.assert_all_denied(&denied).await;
 }
 
 /// J4, F12: the audit trail has the names that were checked.
 #[tokio::test]
 async fn are_in_the_audit_trail() {
-    let site = Site::builder().resource(RULES).tables("[audit]\ntarget = \"stdout\"").start().await;
-    let token = site.good_token();
+    let deployment = Deployment::builder().resource(RULES).tables("[audit]\ntarget = \"stdout\"").start().await;
+    let token = deployment.good_token();
     let params = json!({ "notifications": { "resourceSubscriptions": ["note:a", "file:///secret/x?canary"] } });
-    assert_eq!(site.send(modern("subscriptions/listen", &params).bearer(&token)).await.status, 403);
-    let finished = site.portcullis.stop().await;
+    assert_eq!(deployment.send(modern("subscriptions/listen", &params).bearer(&token)).await.status, 403);
+    let finished = deployment.portcullis.stop().await;
     let records = finished.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let record = records.into_iter().find(|record| record["mcp.method"] == "subscriptions/listen").unwrap();
     assert_eq!((&record["decision"], &record["mcp.target"]), (&json!("deny"), &json!("note:a")));

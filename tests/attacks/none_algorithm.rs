@@ -1,37 +1,39 @@
 //! A token that says it needs no signature (RFC 8725 section 3.2).
 
-use portcullis_scenarios::Site;
+use portcullis_scenarios::Deployment;
 use portcullis_testkit::hmac_token;
 
 /// C2: `none` is refused in every spelling, with and without something in the place of the signature.
 #[tokio::test]
 async fn none_in_every_spelling() {
-    let site = Site::start().await;
-    let token = site.token();
+    let deployment = Deployment::start().await;
+    let token = deployment.token();
     for spelling in ["none", "None", "NONE", "nOnE", "none ", "\u{0}none"] {
         let unsigned = token.unsigned(spelling);
         let signed = token.clone().alg(spelling).sign();
-        site.assert_refused([
-            (format!("{spelling:?} unsigned"), unsigned.clone(), "token.malformed"),
-            (format!("{spelling:?} with a signature"), signed, "token.algorithm_unsupported"),
-            (format!("{spelling:?} with junk"), format!("{unsigned}AAAA"), "token.algorithm_unsupported"),
-        ])
-        .await;
+        deployment
+            .assert_refused([
+                (format!("{spelling:?} unsigned"), unsigned.clone(), "token.malformed"),
+                (format!("{spelling:?} with a signature"), signed, "token.algorithm_unsupported"),
+                (format!("{spelling:?} with junk"), format!("{unsigned}AAAA"), "token.algorithm_unsupported"),
+            ])
+            .await;
     }
     let payload = br#"{"iss":"https://issuer.example","sub":"mallory"}"#;
-    site.assert_refused([(
-        "keyed by nothing",
-        hmac_token(b"", br#"{"alg":"HS256"}"#, payload),
-        "token.algorithm_unsupported",
-    )])
-    .await;
+    deployment
+        .assert_refused([(
+            "keyed by nothing",
+            hmac_token(b"", br#"{"alg":"HS256"}"#, payload),
+            "token.algorithm_unsupported",
+        )])
+        .await;
 }
 
 /// C2: the header has to name an algorithm, as a text.
 #[tokio::test]
 async fn no_algorithm_at_all() {
-    let site = Site::start().await;
-    let token = site.token();
+    let deployment = Deployment::start().await;
+    let token = deployment.token();
     for (case, header) in [
         ("missing", r#"{"kid":"rs256-0"}"#),
         ("null", r#"{"alg":null,"kid":"rs256-0"}"#),
@@ -41,25 +43,26 @@ async fn no_algorithm_at_all() {
         ("an array of headers", r#"[{"alg":"RS256","kid":"rs256-0"}]"#),
         ("empty", ""),
     ] {
-        site.assert_refused([(case, token.clone().raw_header(header).sign(), "token.header_malformed")]).await;
+        deployment.assert_refused([(case, token.clone().raw_header(header).sign(), "token.header_malformed")]).await;
     }
 }
 
 /// C2: a token has exactly three parts of strict base64url.
 #[tokio::test]
 async fn not_the_compact_form() {
-    let site = Site::start().await;
-    let good = site.good_token();
+    let deployment = Deployment::start().await;
+    let good = deployment.good_token();
     let parts: Vec<&str> = good.split('.').collect();
     let [header, payload, signature] = parts[..] else { panic!("three parts") };
-    site.assert_refused([
-        ("two parts", format!("{header}.{payload}"), "token.malformed"),
-        ("four parts", format!("{good}.AAAA"), "token.malformed"),
-        ("one part", "abc".to_owned(), "token.malformed"),
-        ("dots alone", "..".to_owned(), "token.malformed"),
-        ("padding", format!("{good}="), "token.signature"),
-        ("the other alphabet", format!("{header}.{payload}.+/{signature}"), "token.signature"),
-        ("five parts: encrypted", format!("{header}.AAAA.AAAA.AAAA.AAAA"), "token.encrypted"),
-    ])
-    .await;
+    deployment
+        .assert_refused([
+            ("two parts", format!("{header}.{payload}"), "token.malformed"),
+            ("four parts", format!("{good}.AAAA"), "token.malformed"),
+            ("one part", "abc".to_owned(), "token.malformed"),
+            ("dots alone", "..".to_owned(), "token.malformed"),
+            ("padding", format!("{good}="), "token.signature"),
+            ("the other alphabet", format!("{header}.{payload}.+/{signature}"), "token.signature"),
+            ("five parts: encrypted", format!("{header}.AAAA.AAAA.AAAA.AAAA"), "token.encrypted"),
+        ])
+        .await;
 }

@@ -1,6 +1,6 @@
 //! DNS rebinding: a page of somebody else's whose name resolves to this machine.
 
-use portcullis_scenarios::{INITIALIZE, Request, Site};
+use portcullis_scenarios::{Deployment, INITIALIZE, Request};
 
 const LOOPBACK: &[&str] = &[
     "127.0.0.1",
@@ -32,9 +32,9 @@ const FOREIGN: &[&str] = &[
 
 fn targets() -> [(&'static str, &'static str); 6] {
     [
-        ("POST", Site::ENDPOINT),
-        ("OPTIONS", Site::ENDPOINT),
-        ("GET", Site::METADATA_PATH),
+        ("POST", Deployment::ENDPOINT),
+        ("OPTIONS", Deployment::ENDPOINT),
+        ("GET", Deployment::METADATA_PATH),
         ("GET", "/.well-known/oauth-protected-resource"),
         ("GET", "/healthz"),
         ("GET", "/readyz"),
@@ -44,21 +44,22 @@ fn targets() -> [(&'static str, &'static str); 6] {
 /// F3: with a loopback address only loopback hosts are served, on every path and for every method.
 #[tokio::test]
 async fn hosts() {
-    let site = Site::start().await;
-    let good = site.good_token();
+    let deployment = Deployment::start().await;
+    let good = deployment.good_token();
     for host in LOOPBACK {
-        let request = Request::without_host("POST", Site::ENDPOINT)
+        let request = Request::without_host("POST", Deployment::ENDPOINT)
             .header("Host", host)
             .header("Content-Type", "application/json")
             .bearer(&good)
             .body(INITIALIZE);
-        assert_eq!(site.send(request).await.status, 200, "{host}");
+        assert_eq!(deployment.send(request).await.status, 200, "{host}");
     }
-    let before = site.upstream.count();
+    let before = deployment.upstream.count();
     let mut denied = Vec::new();
     for host in FOREIGN {
         for (method, target) in targets() {
-            let answer = site.send(Request::without_host(method, target).header("Host", host).bearer(&good)).await;
+            let answer =
+                deployment.send(Request::without_host(method, target).header("Host", host).bearer(&good)).await;
             assert_eq!(answer.status, 403, "{method} {target}, {host}: {answer:?}");
             assert_eq!(answer.count("www-authenticate"), 0, "{host}: {answer:?}");
             assert_eq!(answer.count("access-control-allow-origin"), 0, "{host}: {answer:?}");
@@ -66,42 +67,48 @@ async fn hosts() {
         }
     }
     for (case, request, code) in [
-        ("none", Request::without_host("POST", Site::ENDPOINT), "host.missing"),
-        ("two", Request::new("POST", Site::ENDPOINT).header("Host", "127.0.0.1"), "host.repeated"),
-        ("a list", Request::without_host("POST", Site::ENDPOINT).header("Host", "127.0.0.1, x"), "host.malformed"),
+        ("none", Request::without_host("POST", Deployment::ENDPOINT), "host.missing"),
+        ("two", Request::new("POST", Deployment::ENDPOINT).header("Host", "127.0.0.1"), "host.repeated"),
+        (
+            "a list",
+            Request::without_host("POST", Deployment::ENDPOINT).header("Host", "127.0.0.1, x"),
+            "host.malformed",
+        ),
         (
             "user information",
-            Request::without_host("POST", Site::ENDPOINT).header("Host", "x@127.0.0.1"),
+            Request::without_host("POST", Deployment::ENDPOINT).header("Host", "x@127.0.0.1"),
             "host.malformed",
         ),
-        ("a path", Request::without_host("POST", Site::ENDPOINT).header("Host", "127.0.0.1/x"), "host.malformed"),
+        ("a path", Request::without_host("POST", Deployment::ENDPOINT).header("Host", "127.0.0.1/x"), "host.malformed"),
         (
             "a port that is none",
-            Request::without_host("POST", Site::ENDPOINT).header("Host", "127.0.0.1:x"),
+            Request::without_host("POST", Deployment::ENDPOINT).header("Host", "127.0.0.1:x"),
             "host.malformed",
         ),
-        ("empty", Request::without_host("POST", Site::ENDPOINT).header("Host", ""), "host.malformed"),
+        ("empty", Request::without_host("POST", Deployment::ENDPOINT).header("Host", ""), "host.malformed"),
     ] {
-        let answer = site.send(request.bearer(&good)).await;
+        let answer = deployment.send(request.bearer(&good)).await;
         assert_eq!(answer.status, 400, "{case}: {answer:?}");
         denied.push((answer, code));
     }
-    assert_eq!(site.upstream.count(), before, "a request reached the upstream");
-    site.portcullis.assert_all_denied(&denied).await;
+    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
+    deployment.portcullis.assert_all_denied(&denied).await;
 }
 
 /// F3: the same for pages: only those of loopback origins, on any port, are let in.
 #[tokio::test]
 async fn origins() {
-    let site = Site::start().await;
-    let good = site.good_token();
+    let deployment = Deployment::start().await;
+    let good = deployment.good_token();
     for origin in ["http://127.0.0.1:3000", "http://localhost:5173", "https://localhost", "http://[::1]:9"] {
-        let answer = site.send(Request::post(Site::ENDPOINT, INITIALIZE).bearer(&good).header("Origin", origin)).await;
+        let answer = deployment
+            .send(Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&good).header("Origin", origin))
+            .await;
         assert_eq!(answer.status, 200, "{origin}: {answer:?}");
         assert_eq!(answer.header("access-control-allow-origin"), Some(origin));
         assert_eq!(answer.count("access-control-allow-credentials"), 0);
     }
-    let before = site.upstream.count();
+    let before = deployment.upstream.count();
     let mut denied = Vec::new();
     for origin in [
         "http://attacker.example",
@@ -124,60 +131,60 @@ async fn origins() {
                 .header("Origin", origin)
                 .header("Access-Control-Request-Method", "POST")
                 .bearer(&good);
-            let answer = site.send(request).await;
+            let answer = deployment.send(request).await;
             assert_eq!(answer.status, 403, "{method} {target}, {origin}: {answer:?}");
             assert_eq!(answer.count("access-control-allow-origin"), 0, "{origin}: {answer:?}");
             denied.push((answer, "origin.not_allowed"));
         }
     }
-    let two = Request::post(Site::ENDPOINT, INITIALIZE)
+    let two = Request::post(Deployment::ENDPOINT, INITIALIZE)
         .bearer(&good)
         .header("Origin", "http://localhost")
         .header("Origin", "http://localhost");
-    let answer = site.send(two).await;
+    let answer = deployment.send(two).await;
     assert_eq!(answer.status, 403, "{answer:?}");
     denied.push((answer, "origin.repeated"));
-    assert_eq!(site.upstream.count(), before, "a request reached the upstream");
-    site.portcullis.assert_all_denied(&denied).await;
+    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
+    deployment.portcullis.assert_all_denied(&denied).await;
 }
 
 /// F3, F7: without authorization the same hosts and origins are kept out.
 #[tokio::test]
 async fn without_authorization() {
-    let site = Site::builder().resource("auth = \"none\"").start().await;
+    let deployment = Deployment::builder().resource("auth = \"none\"").start().await;
     let post = |host: &str| {
-        Request::without_host("POST", Site::ENDPOINT)
+        Request::without_host("POST", Deployment::ENDPOINT)
             .header("Host", host)
             .header("Content-Type", "application/json")
             .body(INITIALIZE)
     };
-    assert_eq!(site.send(post("127.0.0.1")).await.status, 200);
-    let before = site.upstream.count();
-    assert_eq!(site.send(post("attacker.example")).await.status, 403);
-    assert_eq!(site.send(post("localhost").header("Origin", "http://attacker.example")).await.status, 403);
-    assert_eq!(site.send(post("localhost").header("Origin", "null")).await.status, 403);
-    assert_eq!(site.upstream.count(), before, "a request reached the upstream");
+    assert_eq!(deployment.send(post("127.0.0.1")).await.status, 200);
+    let before = deployment.upstream.count();
+    assert_eq!(deployment.send(post("attacker.example")).await.status, 403);
+    assert_eq!(deployment.send(post("localhost").header("Origin", "http://attacker.example")).await.status, 403);
+    assert_eq!(deployment.send(post("localhost").header("Origin", "null")).await.status, 403);
+    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
 }
 
 /// F3: hosts and origins can be added.
 #[tokio::test]
 async fn added_hosts_and_origins() {
     let settings = "allowed_hosts = [\"mcp.internal\"]\nallowed_origins = [\"https://app.example.com\"]";
-    let site = Site::builder().resource(settings).start().await;
-    let good = site.good_token();
+    let deployment = Deployment::builder().resource(settings).start().await;
+    let good = deployment.good_token();
     let post = |host: &str| {
-        Request::without_host("POST", Site::ENDPOINT)
+        Request::without_host("POST", Deployment::ENDPOINT)
             .header("Host", host)
             .header("Content-Type", "application/json")
             .bearer(&good)
             .body(INITIALIZE)
     };
-    assert_eq!(site.send(post("mcp.internal:8080")).await.status, 200);
-    assert_eq!(site.send(post("127.0.0.1").header("Origin", "https://app.example.com")).await.status, 200);
+    assert_eq!(deployment.send(post("mcp.internal:8080")).await.status, 200);
+    assert_eq!(deployment.send(post("127.0.0.1").header("Origin", "https://app.example.com")).await.status, 200);
     for origin in ["http://app.example.com", "https://app.example.com:8443", "https://x.app.example.com"] {
-        assert_eq!(site.send(post("127.0.0.1").header("Origin", origin)).await.status, 403, "{origin}");
+        assert_eq!(deployment.send(post("127.0.0.1").header("Origin", origin)).await.status, 403, "{origin}");
     }
     for host in ["x.mcp.internal", "mcp.internal.attacker.example"] {
-        assert_eq!(site.send(post(host)).await.status, 403, "{host}");
+        assert_eq!(deployment.send(post(host)).await.status, 403, "{host}");
     }
 }

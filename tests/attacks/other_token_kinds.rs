@@ -1,72 +1,81 @@
 //! Signed by the right issuer for the right resource, and yet no access token of this resource's.
 
-use portcullis_scenarios::Site;
+use portcullis_scenarios::Deployment;
 use serde_json::json;
 
 /// C4: what can be told to be another kind of token is refused.
 #[tokio::test]
 async fn tokens_of_other_kinds() {
-    let site = Site::start().await;
+    let deployment = Deployment::start().await;
     for typ in ["JWT", "jwt", "at+jwt", "AT+JWT", "application/at+jwt", "Application/JWT"] {
-        site.assert_accepted(typ, &site.token().typ(typ).sign()).await;
+        deployment.assert_accepted(typ, &deployment.token().typ(typ).sign()).await;
     }
-    site.assert_accepted("no typ", &site.token().without_header("typ").sign()).await;
-    site.assert_accepted("a nonce alone", &site.token().claim("nonce", "n").sign()).await;
+    deployment.assert_accepted("no typ", &deployment.token().without_header("typ").sign()).await;
+    deployment.assert_accepted("a nonce alone", &deployment.token().claim("nonce", "n").sign()).await;
 
     let headers = ["secevent+jwt", "logout+jwt", "dpop+jwt", "JOSE", "at+jwt ", "refresh+jwt", ""];
-    site.assert_refused(
-        headers.map(|typ| (format!("typ {typ:?}"), site.token().typ(typ).sign(), "token.type_not_allowed")),
-    )
-    .await;
-    let hashes = ["at_hash", "c_hash", "s_hash"];
-    site.assert_refused(
-        hashes.map(|claim| (claim, site.token().claim(claim, "x").sign(), "token.not_an_access_token")),
-    )
-    .await;
-    let kinds = ["ID", "Refresh", "Logout"];
-    site.assert_refused(kinds.map(|typ| (typ, site.token().claim("typ", typ).sign(), "token.not_an_access_token")))
+    deployment
+        .assert_refused(
+            headers.map(|typ| (format!("typ {typ:?}"), deployment.token().typ(typ).sign(), "token.type_not_allowed")),
+        )
         .await;
-    site.assert_refused([("events", site.token().claim("events", json!({})).sign(), "token.not_an_access_token")])
+    let hashes = ["at_hash", "c_hash", "s_hash"];
+    deployment
+        .assert_refused(
+            hashes.map(|claim| (claim, deployment.token().claim(claim, "x").sign(), "token.not_an_access_token")),
+        )
+        .await;
+    let kinds = ["ID", "Refresh", "Logout"];
+    deployment
+        .assert_refused(
+            kinds.map(|typ| (typ, deployment.token().claim("typ", typ).sign(), "token.not_an_access_token")),
+        )
+        .await;
+    deployment
+        .assert_refused([("events", deployment.token().claim("events", json!({})).sign(), "token.not_an_access_token")])
         .await;
 }
 
 /// C4: an issuer can be held to `at+jwt`.
 #[tokio::test]
 async fn only_at_jwt() {
-    let site = Site::builder().issuer("require_at_jwt = true").start().await;
-    site.assert_accepted("at+jwt", &site.token().typ("at+jwt").sign()).await;
-    site.assert_refused([
-        ("JWT", site.token().typ("JWT").sign(), "token.type_not_allowed"),
-        ("none", site.token().without_header("typ").sign(), "token.type_not_allowed"),
-    ])
-    .await;
+    let deployment = Deployment::builder().issuer("require_at_jwt = true").start().await;
+    deployment.assert_accepted("at+jwt", &deployment.token().typ("at+jwt").sign()).await;
+    deployment
+        .assert_refused([
+            ("JWT", deployment.token().typ("JWT").sign(), "token.type_not_allowed"),
+            ("none", deployment.token().without_header("typ").sign(), "token.type_not_allowed"),
+        ])
+        .await;
 }
 
 /// C13: a token that is bound to its sender is refused as a plain bearer, whatever the binding.
 #[tokio::test]
 async fn sender_constrained_tokens() {
-    let site = Site::start().await;
+    let deployment = Deployment::start().await;
     let bindings = [
         json!({ "jkt": "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I" }),
         json!({ "x5t#S256": "A4DtL2JmUMhAsvJj5tKyn64SqzmuXbMrJa0n761y5v0" }),
         json!({ "something": 1 }),
         json!({}),
     ];
-    site.assert_refused(
-        bindings.map(|cnf| (cnf.to_string(), site.token().claim("cnf", cnf).sign(), "token.sender_constrained")),
-    )
-    .await;
+    deployment
+        .assert_refused(
+            bindings
+                .map(|cnf| (cnf.to_string(), deployment.token().claim("cnf", cnf).sign(), "token.sender_constrained")),
+        )
+        .await;
 }
 
 /// C8: scopes come as a text or as an array, in `scope` or `scp`; a token without enough of them is refused with 403.
 #[tokio::test]
 async fn scopes_in_every_form() {
-    let site = Site::start().await;
-    let token = site.forge.token();
-    site.assert_accepted("scope, a text", &token.clone().scope("other mcp:tools").sign()).await;
-    site.assert_accepted("scope, an array", &token.clone().claim("scope", json!(["mcp:tools"])).sign()).await;
-    site.assert_accepted("scp", &token.clone().claim("scp", json!(["other", "mcp:tools"])).sign()).await;
-    let before = site.upstream.count();
+    let deployment = Deployment::start().await;
+    let token = deployment.test_issuer.token();
+    deployment.assert_accepted("scope, a text", &token.clone().scope("other mcp:tools").sign()).await;
+    deployment.assert_accepted("scope, an array", &token.clone().claim("scope", json!(["mcp:tools"])).sign()).await;
+    deployment.assert_accepted("scp", &token.clone().claim("scp", json!(["other", "mcp:tools"])).sign()).await;
+    let before = deployment.upstream.count();
     for (case, token) in [
         ("no scope", token.clone()),
         ("a prefix", token.clone().scope("mcp:tool mcp mcp:")),
@@ -74,11 +83,11 @@ async fn scopes_in_every_form() {
         ("another case", token.clone().scope("MCP:TOOLS")),
         ("another separator", token.clone().scope("a,mcp:tools")),
     ] {
-        let answer = site.try_token(&token.sign()).await;
+        let answer = deployment.try_token(&token.sign()).await;
         assert_eq!(answer.status, 403, "{case}: {answer:?}");
         assert_eq!(answer.challenge("error"), Some("insufficient_scope"), "{case}");
         assert_eq!(answer.challenge("scope"), Some("mcp:tools"), "{case}");
-        site.portcullis.assert_denied(&answer, "scope.insufficient").await;
+        deployment.portcullis.assert_denied(&answer, "scope.insufficient").await;
     }
-    assert_eq!(site.upstream.count(), before, "a request reached the upstream");
+    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
 }

@@ -1,13 +1,13 @@
 //! Tokens, heads and bodies that are too large, on both HTTP versions.
 
-use portcullis_scenarios::{Connection, Http2, INITIALIZE, Request, Site, Trickle, Upstream, call};
+use portcullis_scenarios::{Connection, Deployment, Http2, INITIALIZE, Request, Trickle, Upstream, call};
 use serde_json::json;
 
 const TOKEN_CAP: usize = 16 * 1024;
 
 /// A good token of exactly this length.
-fn token_of(site: &Site, length: usize) -> String {
-    let bare = site.token();
+fn token_of(deployment: &Deployment, length: usize) -> String {
+    let bare = deployment.token();
     let signature = bare.sign().len() - bare.unsigned("RS256").len();
     // Three characters more of payload are four more of token; the header makes up for the rest.
     for header in 0..4 {
@@ -25,37 +25,39 @@ fn token_of(site: &Site, length: usize) -> String {
 /// C9: a token at the cap is accepted and one above it refused with 401: the head limit leaves room for both.
 #[tokio::test]
 async fn tokens_around_the_cap() {
-    let site = Site::start().await;
-    let mut http2 = Http2::connect(site.portcullis.address()).await;
-    let at_cap = token_of(&site, TOKEN_CAP);
-    site.assert_accepted("HTTP/1.1", &at_cap).await;
-    let post = |token: &str| Http2::post(Site::ENDPOINT).header("authorization", format!("Bearer {token}"));
+    let deployment = Deployment::start().await;
+    let mut http2 = Http2::connect(deployment.portcullis.address()).await;
+    let at_cap = token_of(&deployment, TOKEN_CAP);
+    deployment.assert_accepted("HTTP/1.1", &at_cap).await;
+    let post = |token: &str| Http2::post(Deployment::ENDPOINT).header("authorization", format!("Bearer {token}"));
     let answer = http2.send(post(&at_cap), INITIALIZE).await.unwrap();
     assert_eq!(answer.status, 200, "HTTP/2: {answer:?}");
 
-    let before = site.upstream.count();
+    let before = deployment.upstream.count();
     for length in [TOKEN_CAP + 1, TOKEN_CAP + 2, TOKEN_CAP + 8 * 1024] {
         let token = format!("{at_cap}{}", "A".repeat(length - TOKEN_CAP));
-        site.assert_refused([("HTTP/1.1", token.clone(), "token.too_large")]).await;
+        deployment.assert_refused([("HTTP/1.1", token.clone(), "token.too_large")]).await;
         let answer = http2.send(post(&token), INITIALIZE).await.unwrap();
         assert_eq!(answer.assert_unauthorized(), Some("invalid_token"), "HTTP/2: {answer:?}");
-        site.portcullis.assert_denied(&answer, "token.too_large").await;
+        deployment.portcullis.assert_denied(&answer, "token.too_large").await;
     }
-    assert_eq!(site.upstream.count(), before, "a request reached the upstream");
+    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
 }
 
 /// C9, F4: other fields have room beside the largest token.
 #[tokio::test]
 async fn room_beside_the_largest_token() {
-    let site = Site::start().await;
-    let token = token_of(&site, TOKEN_CAP);
+    let deployment = Deployment::start().await;
+    let token = token_of(&deployment, TOKEN_CAP);
     let filling = "f".repeat(8 * 1024);
-    let answer =
-        site.send(Request::post(Site::ENDPOINT, INITIALIZE).bearer(&token).header("X-Filling", &filling)).await;
+    let answer = deployment
+        .send(Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token).header("X-Filling", &filling))
+        .await;
     assert_eq!(answer.status, 200, "HTTP/1.1: {answer:?}");
-    let mut http2 = Http2::connect(site.portcullis.address()).await;
-    let request =
-        Http2::post(Site::ENDPOINT).header("authorization", format!("Bearer {token}")).header("x-filling", filling);
+    let mut http2 = Http2::connect(deployment.portcullis.address()).await;
+    let request = Http2::post(Deployment::ENDPOINT)
+        .header("authorization", format!("Bearer {token}"))
+        .header("x-filling", filling);
     let answer = http2.send(request, INITIALIZE).await.unwrap();
     assert_eq!(answer.status, 200, "HTTP/2: {answer:?}");
 }
@@ -63,35 +65,35 @@ async fn room_beside_the_largest_token() {
 /// F4: a head beyond its limit, in bytes or in fields, is 431 on both HTTP versions.
 #[tokio::test]
 async fn header_bombs() {
-    let site = Site::start().await;
-    let good = site.good_token();
-    let post = || Request::post(Site::ENDPOINT, INITIALIZE).bearer(&good);
+    let deployment = Deployment::start().await;
+    let good = deployment.good_token();
+    let post = || Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&good);
     let one_large = post().header("X-Bomb", "b".repeat(40 * 1024));
     let many = |count: usize| (0..count).fold(post(), |request, number| request.header(&format!("x-{number}"), "v"));
     for (case, request) in
         [("one large field", one_large), ("101 fields more", many(101)), ("1000 fields more", many(1000))]
     {
-        let answer = site.send(request).await;
+        let answer = deployment.send(request).await;
         assert_eq!(answer.status, 431, "HTTP/1.1, {case}: {answer:?}");
     }
-    let http2_post = || Http2::post(Site::ENDPOINT).header("authorization", format!("Bearer {good}"));
+    let http2_post = || Http2::post(Deployment::ENDPOINT).header("authorization", format!("Bearer {good}"));
     let many =
         |count: usize| (0..count).fold(http2_post(), |request, number| request.header(format!("x-{number}"), "v"));
     let one_large = http2_post().header("x-bomb", "b".repeat(40 * 1024));
     for (case, request) in
         [("one large field", one_large), ("101 fields more", many(101)), ("1000 fields more", many(1000))]
     {
-        let mut http2 = Http2::connect(site.portcullis.address()).await;
+        let mut http2 = Http2::connect(deployment.portcullis.address()).await;
         // A connection that is closed at once is no worse an answer to a bomb.
         if let Ok(answer) = http2.send(request, INITIALIZE).await {
             assert_eq!(answer.status, 431, "HTTP/2, {case}: {answer:?}");
         }
     }
-    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
+    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 
     let few = (0..50).fold(post(), |request, number| request.header(&format!("x-{number}"), "v"));
-    assert_eq!(site.send(few).await.status, 200);
-    let mut http2 = Http2::connect(site.portcullis.address()).await;
+    assert_eq!(deployment.send(few).await.status, 200);
+    let mut http2 = Http2::connect(deployment.portcullis.address()).await;
     let few = (0..50).fold(http2_post(), |request, number| request.header(format!("x-{number}"), "v"));
     assert_eq!(http2.send(few, INITIALIZE).await.unwrap().status, 200);
 }
@@ -99,18 +101,18 @@ async fn header_bombs() {
 /// F4: the number of header fields can be set.
 #[tokio::test]
 async fn a_configured_number_of_fields() {
-    let site = Site::builder().tables("[limits]\nmax_headers = 20").start().await;
-    let good = site.good_token();
+    let deployment = Deployment::builder().tables("[limits]\nmax_headers = 20").start().await;
+    let good = deployment.good_token();
     let many = |count: usize| {
-        let post = Request::post(Site::ENDPOINT, INITIALIZE).bearer(&good);
+        let post = Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&good);
         (0..count).fold(post, |request, number| request.header(&format!("x-{number}"), "v"))
     };
     // Host, Content-Type, Accept, Authorization and Content-Length are five.
-    assert_eq!(site.send(many(15)).await.status, 200);
-    assert_eq!(site.send(many(16)).await.status, 431);
-    let mut http2 = Http2::connect(site.portcullis.address()).await;
+    assert_eq!(deployment.send(many(15)).await.status, 200);
+    assert_eq!(deployment.send(many(16)).await.status, 431);
+    let mut http2 = Http2::connect(deployment.portcullis.address()).await;
     let many = |count: usize| {
-        let post = Http2::post(Site::ENDPOINT).header("authorization", format!("Bearer {good}"));
+        let post = Http2::post(Deployment::ENDPOINT).header("authorization", format!("Bearer {good}"));
         (0..count).fold(post, |request, number| request.header(format!("x-{number}"), "v"))
     };
     assert_eq!(http2.send(many(10), INITIALIZE).await.unwrap().status, 200);
@@ -120,17 +122,17 @@ async fn a_configured_number_of_fields() {
 /// F4: a body beyond its limit is 413, announced or not, and goes before everything that the message could be.
 #[tokio::test]
 async fn bodies_around_the_limit() {
-    let site = Site::builder().tables("[limits]\nmax_body = 4096").start().await;
-    let good = site.good_token();
-    let session = site.open_session(&good).await;
+    let deployment = Deployment::builder().tables("[limits]\nmax_body = 4096").start().await;
+    let good = deployment.good_token();
+    let session = deployment.open_session(&good).await;
     let message = |length: usize| {
         let bare = call(1, "tools/list", &json!({ "x": "" })).len();
         call(1, "tools/list", &json!({ "x": "y".repeat(length - bare) }))
     };
-    let post = |body: String| Request::post(Site::ENDPOINT, body).bearer(&good).session(&session);
-    assert_eq!(site.send(post(message(4096))).await.status, 200, "at the limit");
+    let post = |body: String| Request::post(Deployment::ENDPOINT, body).bearer(&good).session(&session);
+    assert_eq!(deployment.send(post(message(4096))).await.status, 200, "at the limit");
 
-    let before = site.upstream.count();
+    let before = deployment.upstream.count();
     let chunked = |body: &str| {
         let coded = body.as_bytes().chunks(1000).fold(Vec::new(), |mut coded, chunk| {
             coded.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
@@ -138,7 +140,7 @@ async fn bodies_around_the_limit() {
             coded.extend_from_slice(b"\r\n");
             coded
         });
-        Request::post(Site::ENDPOINT, [&coded[..], b"0\r\n\r\n"].concat())
+        Request::post(Deployment::ENDPOINT, [&coded[..], b"0\r\n\r\n"].concat())
             .header("Transfer-Encoding", "chunked")
             .bearer(&good)
     };
@@ -146,37 +148,37 @@ async fn bodies_around_the_limit() {
         ("one byte more", post(message(4097))),
         (
             "announced, not sent",
-            Request::post(Site::ENDPOINT, "").header("Content-Length", "999999999999").bearer(&good),
+            Request::post(Deployment::ENDPOINT, "").header("Content-Length", "999999999999").bearer(&good),
         ),
         ("chunked", chunked(&message(4097)).session(&session)),
-        ("without a session", Request::post(Site::ENDPOINT, message(5000)).bearer(&good)),
-        ("of another type", Request::new("POST", Site::ENDPOINT).bearer(&good).body(message(5000))),
+        ("without a session", Request::post(Deployment::ENDPOINT, message(5000)).bearer(&good)),
+        ("of another type", Request::new("POST", Deployment::ENDPOINT).bearer(&good).body(message(5000))),
     ] {
-        let answer = site.send(request).await;
+        let answer = deployment.send(request).await;
         assert_eq!(answer.status, 413, "{case}: {answer:?}");
-        site.portcullis.assert_denied(&answer, "body.too_large").await;
+        deployment.portcullis.assert_denied(&answer, "body.too_large").await;
     }
-    assert_eq!(site.upstream.count(), before, "a request reached the upstream");
-    let mut http2 = Http2::connect(site.portcullis.address()).await;
-    let request = Http2::post(Site::ENDPOINT).header("authorization", format!("Bearer {good}"));
+    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
+    let mut http2 = Http2::connect(deployment.portcullis.address()).await;
+    let request = Http2::post(Deployment::ENDPOINT).header("authorization", format!("Bearer {good}"));
     assert_eq!(http2.send(request, message(5000)).await.unwrap().status, 413);
 
-    let answer = site.send(Request::post(Site::ENDPOINT, message(5000))).await;
+    let answer = deployment.send(Request::post(Deployment::ENDPOINT, message(5000))).await;
     assert_eq!(answer.assert_unauthorized(), None, "the bearer check comes first");
 }
 
 /// F4: the default limit is 4 MiB.
 #[tokio::test]
 async fn the_default_limit() {
-    let site = Site::start().await;
-    let good = site.good_token();
+    let deployment = Deployment::start().await;
+    let good = deployment.good_token();
     let fill = |length: usize| {
         let bare = call(1, "initialize", &json!({ "x": "" })).len();
         call(1, "initialize", &json!({ "x": "y".repeat(length - bare) }))
     };
-    let post = |length: usize| Request::post(Site::ENDPOINT, fill(length)).bearer(&good);
-    assert_eq!(site.send(post(4 << 20)).await.status, 200);
-    assert_eq!(site.send(post((4 << 20) + 1)).await.status, 413);
+    let post = |length: usize| Request::post(Deployment::ENDPOINT, fill(length)).bearer(&good);
+    assert_eq!(deployment.send(post(4 << 20)).await.status, 200);
+    assert_eq!(deployment.send(post((4 << 20) + 1)).await.status, 413);
 }
 
 /// F4: all bodies together have one budget; where it is spent, more are 503 with `Retry-After` until there is room.
@@ -190,24 +192,25 @@ async fn the_common_budget() {
         Some(Upstream::trickle(200, &[("content-type", "application/json")], body))
     })
     .await;
-    let site = Site::builder().upstream(upstream).tables("[limits]\nmax_body = 4096\nbody_budget = 4096").start().await;
-    let good = site.good_token();
+    let deployment =
+        Deployment::builder().upstream(upstream).tables("[limits]\nmax_body = 4096\nbody_budget = 4096").start().await;
+    let good = deployment.good_token();
     let large = call(1, "initialize", &json!({ "x": "y".repeat(3000) }));
-    let post = || Request::post(Site::ENDPOINT, large.as_str()).bearer(&good);
+    let post = || Request::post(Deployment::ENDPOINT, large.as_str()).bearer(&good);
 
-    let mut first = Connection::open(site.portcullis.address()).await;
+    let mut first = Connection::open(deployment.portcullis.address()).await;
     first.write(&post().to_bytes()).await;
-    site.upstream.reached(1).await;
+    deployment.upstream.reached(1).await;
     // Whether the first body still counts while its answer streams is the server's choice; the second comes to an end
     // either way, and the server serves on.
-    let answer = site.send(post()).await;
+    let answer = deployment.send(post()).await;
     assert!(matches!(answer.status, 200 | 503), "{answer:?}");
     if answer.status == 503 {
         assert!(answer.header("retry-after").is_some(), "{answer:?}");
-        site.portcullis.assert_denied(&answer, "body.budget_spent").await;
+        deployment.portcullis.assert_denied(&answer, "body.budget_spent").await;
     }
     drop(release);
     let answer = first.answer().await.unwrap();
     assert_eq!(answer.status, 200, "{answer:?}");
-    assert_eq!(site.send(post()).await.status, 200, "there is room again");
+    assert_eq!(deployment.send(post()).await.status, 200, "there is room again");
 }

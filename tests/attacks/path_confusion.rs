@@ -1,12 +1,12 @@
 //! Ways to write the endpoint's path that a guard and what is behind it could read differently.
 
-use portcullis_scenarios::{INITIALIZE, Request, Site, exchange};
+use portcullis_scenarios::{Deployment, INITIALIZE, Request, exchange};
 
 /// F1: the endpoint is one path, byte for byte: anything else is 404 and reaches no upstream, with the best of tokens.
 #[tokio::test]
 async fn paths_that_are_not_the_endpoint() {
-    let site = Site::start().await;
-    let good = site.good_token();
+    let deployment = Deployment::start().await;
+    let good = deployment.good_token();
     let mut denied = Vec::new();
     for path in [
         "/",
@@ -55,24 +55,24 @@ async fn paths_that_are_not_the_endpoint() {
         "/healthz/",
         "/readyz/x",
     ] {
-        let answer = site.send(Request::post(path, INITIALIZE).bearer(&good)).await;
+        let answer = deployment.send(Request::post(path, INITIALIZE).bearer(&good)).await;
         // What is no path at all is refused by the HTTP parser.
         if answer.status != 400 {
             assert_eq!(answer.status, 404, "{path}: {answer:?}");
             assert_eq!(answer.text(), "not found\n", "{path}");
             denied.push((answer, "path.unknown"));
         }
-        assert!(site.upstream.recorded().is_empty(), "{path} reached the upstream");
+        assert!(deployment.upstream.recorded().is_empty(), "{path} reached the upstream");
     }
     assert!(denied.len() > 40, "the parser refused too much: {}", denied.len());
-    site.portcullis.assert_all_denied(&denied).await;
+    deployment.portcullis.assert_all_denied(&denied).await;
 }
 
 /// F1, F3: a target in absolute form counts by its path, and its host has to be the Host header's.
 #[tokio::test]
 async fn absolute_targets() {
-    let site = Site::start().await;
-    let good = site.good_token();
+    let deployment = Deployment::start().await;
+    let good = deployment.good_token();
     let post = |target: &str, host: &str| {
         Request::without_host("POST", target)
             .header("Host", host)
@@ -92,18 +92,18 @@ async fn absolute_targets() {
         ("http://127.0.0.1/MCP", "127.0.0.1", 404),
         ("http://127.0.0.1//mcp", "127.0.0.1", 404),
     ] {
-        let before = site.upstream.count();
-        let answer = site.send(post(target, host)).await;
+        let before = deployment.upstream.count();
+        let answer = deployment.send(post(target, host)).await;
         assert_eq!(answer.status, status, "{target}, {host}: {answer:?}");
-        assert_eq!(site.upstream.count() - before, usize::from(status == 200), "{target}, {host}");
+        assert_eq!(deployment.upstream.count() - before, usize::from(status == 200), "{target}, {host}");
     }
 }
 
 /// F1: targets of other forms are no path to anything.
 #[tokio::test]
 async fn other_targets() {
-    let site = Site::start().await;
-    let good = site.good_token();
+    let deployment = Deployment::start().await;
+    let good = deployment.good_token();
     for line in [
         "CONNECT 127.0.0.1:3000 HTTP/1.1",
         "CONNECT /mcp HTTP/1.1",
@@ -125,31 +125,32 @@ async fn other_targets() {
             "{line}\r\nHost: 127.0.0.1:3000\r\nAuthorization: Bearer {good}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{INITIALIZE}",
             INITIALIZE.len()
         );
-        let answer = exchange(site.portcullis.address(), head.as_bytes()).await;
+        let answer = exchange(deployment.portcullis.address(), head.as_bytes()).await;
         assert!(matches!(answer.status, 400 | 403 | 404 | 405), "{line}: {answer:?}");
-        assert!(site.upstream.recorded().is_empty(), "{line} reached the upstream");
+        assert!(deployment.upstream.recorded().is_empty(), "{line} reached the upstream");
     }
 }
 
 /// F1: a method that is not served is 405, after the bearer check.
 #[tokio::test]
 async fn other_methods() {
-    let site = Site::start().await;
-    let good = site.good_token();
+    let deployment = Deployment::start().await;
+    let good = deployment.good_token();
     for method in ["PUT", "PATCH", "HEAD", "OPTIONS", "TRACE", "PROPFIND", "post", "Get", "QUERY"] {
-        let request = Request::new(method, Site::ENDPOINT);
-        let answer = site.send(request.clone()).await;
+        let request = Request::new(method, Deployment::ENDPOINT);
+        let answer = deployment.send(request.clone()).await;
         assert_eq!(answer.status, 401, "{method}: {answer:?}");
         assert_eq!(answer.count("www-authenticate"), 1, "{method}");
-        let answer = site.send(request.bearer(&good)).await;
+        let answer = deployment.send(request.bearer(&good)).await;
         assert_eq!((answer.status, answer.header("allow")), (405, Some("GET, POST, DELETE")), "{method}: {answer:?}");
         assert!(!answer.text().contains(&good), "{method} echoes the token");
-        site.portcullis.assert_denied(&answer, "endpoint.method").await;
+        deployment.portcullis.assert_denied(&answer, "endpoint.method").await;
     }
     for name in ["X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"] {
-        let answer =
-            site.send(Request::new("PUT", Site::ENDPOINT).header(name, "POST").bearer(&good).body(INITIALIZE)).await;
+        let answer = deployment
+            .send(Request::new("PUT", Deployment::ENDPOINT).header(name, "POST").bearer(&good).body(INITIALIZE))
+            .await;
         assert_eq!(answer.status, 405, "{name}: {answer:?}");
     }
-    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
+    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 }

@@ -1,6 +1,6 @@
 //! Requests beyond the limits, from one address, under invented addresses, of one principal and of one tool.
 
-use portcullis_scenarios::{Answer, Request, Site, modern_request};
+use portcullis_scenarios::{Answer, Deployment, Request, modern_request};
 use serde_json::json;
 
 /// A limit that does not give way while a scenario runs.
@@ -9,7 +9,7 @@ fn limit(requests: u32) -> String {
 }
 
 fn ping() -> Request {
-    modern_request(Site::ENDPOINT, "ping", &json!({}))
+    modern_request(Deployment::ENDPOINT, "ping", &json!({}))
 }
 
 fn assert_limited(answer: &Answer) {
@@ -22,15 +22,15 @@ fn assert_limited(answer: &Answer) {
 /// J5: an address is limited whatever it claims to be, with and without a token; its metadata stays readable.
 #[tokio::test]
 async fn invented_addresses_count_for_nothing() {
-    let site = Site::builder().tables(format!("[limits]\nper_address = {}", limit(3))).start().await;
+    let deployment = Deployment::builder().tables(format!("[limits]\nper_address = {}", limit(3))).start().await;
     let mut denied = Vec::new();
     for number in 0..6 {
         let request = ping()
-            .bearer(&site.good_token())
+            .bearer(&deployment.good_token())
             .header("X-Forwarded-For", format!("198.51.100.{number}"))
             .header("Forwarded", format!("for=198.51.100.{number}"))
             .header("X-Real-IP", format!("198.51.100.{number}"));
-        let answer = site.send(request).await;
+        let answer = deployment.send(request).await;
         if number < 3 {
             assert_eq!(answer.status, 200, "{answer:?}");
         } else {
@@ -38,12 +38,12 @@ async fn invented_addresses_count_for_nothing() {
             denied.push((answer, "limit.address"));
         }
     }
-    let without_token = site.send(ping()).await;
+    let without_token = deployment.send(ping()).await;
     assert_limited(&without_token);
     denied.push((without_token, "limit.address"));
-    assert_eq!(site.send(Request::new("GET", Site::METADATA_PATH)).await.status, 200);
-    assert_eq!(site.upstream.count(), 3);
-    site.portcullis.assert_all_denied(&denied).await;
+    assert_eq!(deployment.send(Request::new("GET", Deployment::METADATA_PATH)).await.status, 200);
+    assert_eq!(deployment.upstream.count(), 3);
+    deployment.portcullis.assert_all_denied(&denied).await;
 }
 
 /// J5: behind a trusted proxy each client counts for itself, and what it writes before its own address for nothing.
@@ -51,7 +51,7 @@ async fn invented_addresses_count_for_nothing() {
 async fn clients_of_a_trusted_proxy_count_apart() {
     let top = "trusted_proxies = [\"127.0.0.0/8\", \"10.0.0.0/8\"]";
     let tables = format!("[limits]\nper_address = {}", limit(2));
-    let site = Site::builder().top(top).tables(tables).start().await;
+    let deployment = Deployment::builder().top(top).tables(tables).start().await;
     for (chain, status) in [
         ("198.51.100.1", 200),
         ("1.1.1.1, 198.51.100.1", 200),
@@ -62,19 +62,19 @@ async fn clients_of_a_trusted_proxy_count_apart() {
         ("2001:db8:0:1::3", 429),
         ("2001:db8:0:2::1", 200),
     ] {
-        let request = ping().bearer(&site.good_token()).header("X-Forwarded-For", chain);
-        assert_eq!(site.send(request).await.status, status, "{chain}");
+        let request = ping().bearer(&deployment.good_token()).header("X-Forwarded-For", chain);
+        assert_eq!(deployment.send(request).await.status, status, "{chain}");
     }
 }
 
 /// J5: a principal is limited over all its tokens, and apart from others.
 #[tokio::test]
 async fn more_tokens_are_not_more_requests() {
-    let site = Site::builder().tables(format!("[limits]\nper_principal = {}", limit(2))).start().await;
-    let token = |client: &str| site.forge.token().scope("mcp:tools").claim("azp", client).sign();
+    let deployment = Deployment::builder().tables(format!("[limits]\nper_principal = {}", limit(2))).start().await;
+    let token = |client: &str| deployment.test_issuer.token().scope("mcp:tools").claim("azp", client).sign();
     let mut denied = Vec::new();
     for (client, limited) in [("one", false), ("two", false), ("three", true), ("one", true)] {
-        let answer = site.send(ping().bearer(&token(client))).await;
+        let answer = deployment.send(ping().bearer(&token(client))).await;
         if limited {
             assert_limited(&answer);
             denied.push((answer, "limit.principal"));
@@ -82,31 +82,31 @@ async fn more_tokens_are_not_more_requests() {
             assert_eq!(answer.status, 200, "{answer:?}");
         }
     }
-    let bob = site.forge.token().scope("mcp:tools").subject("bob").sign();
-    assert_eq!(site.send(ping().bearer(&bob)).await.status, 200);
-    assert_eq!(site.send(ping().bearer("rubbish")).await.status, 401, "what is no principal's counts for none");
-    site.portcullis.assert_all_denied(&denied).await;
+    let bob = deployment.test_issuer.token().scope("mcp:tools").subject("bob").sign();
+    assert_eq!(deployment.send(ping().bearer(&bob)).await.status, 200);
+    assert_eq!(deployment.send(ping().bearer("rubbish")).await.status, 401, "what is no principal's counts for none");
+    deployment.portcullis.assert_all_denied(&denied).await;
 }
 
 /// J5: calls of the tools that a rule names are limited, however the tool's name is written, and answered by JSON-RPC.
 #[tokio::test]
 async fn calls_of_a_tool_are_limited() {
     let rule = format!("[[resource.rule]]\nmethod = \"tools/call\"\nname = \"slow_*\"\nlimit = {}", limit(1));
-    let site = Site::builder().resource(rule).start().await;
+    let deployment = Deployment::builder().resource(rule).start().await;
     let call = |name: &str| {
-        modern_request(Site::ENDPOINT, "tools/call", &json!({ "name": name, "arguments": {} }))
+        modern_request(Deployment::ENDPOINT, "tools/call", &json!({ "name": name, "arguments": {} }))
             .header("Mcp-Name", name)
-            .bearer(&site.good_token())
+            .bearer(&deployment.good_token())
     };
-    assert_eq!(site.send(call("slow_one")).await.status, 200);
+    assert_eq!(deployment.send(call("slow_one")).await.status, 200);
     let mut denied = Vec::new();
     for name in ["slow_one", "slow_two", "SLOW_one"] {
-        let answer = site.send(call(name)).await;
+        let answer = deployment.send(call(name)).await;
         assert_limited(&answer);
         answer.assert_rpc_error(429, -32603);
         denied.push((answer, "limit.tool"));
     }
-    assert_eq!(site.send(call("fast")).await.status, 200);
-    assert_eq!(site.upstream.count(), 2);
-    site.portcullis.assert_all_denied(&denied).await;
+    assert_eq!(deployment.send(call("fast")).await.status, 200);
+    assert_eq!(deployment.upstream.count(), 2);
+    deployment.portcullis.assert_all_denied(&denied).await;
 }

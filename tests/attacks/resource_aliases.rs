@@ -1,6 +1,6 @@
 //! Other spellings of a resource's URI, under which a server finds what a rule protects.
 
-use portcullis_scenarios::{Request, Site, call, modern_call};
+use portcullis_scenarios::{Deployment, Request, call, modern_call};
 use serde_json::{Value, json};
 
 const RULES: &str = r#"
@@ -24,14 +24,14 @@ fn read(uri: &str) -> String {
 /// F12: a rule for a URI holds for each spelling that servers take for the same resource.
 #[tokio::test]
 async fn of_a_protected_resource() {
-    let site = Site::builder().resource(RULES).start().await;
-    let token = site.good_token();
-    let session = site.open_session(&token).await;
-    let post = |body: String| Request::post(Site::ENDPOINT, body).bearer(&token).session(&session);
+    let deployment = Deployment::builder().resource(RULES).start().await;
+    let token = deployment.good_token();
+    let session = deployment.open_session(&token).await;
+    let post = |body: String| Request::post(Deployment::ENDPOINT, body).bearer(&token).session(&session);
     for open in ["file:///public/x", "file:///secrets", "note:a b", "https://host/?file:///secret", "%"] {
-        assert_eq!(site.send(post(read(open))).await.status, 200, "{open}");
+        assert_eq!(deployment.send(post(read(open))).await.status, 200, "{open}");
     }
-    let before = site.upstream.count();
+    let before = deployment.upstream.count();
     let mut denied = Vec::new();
     for alias in [
         "file:///secret/x",
@@ -51,28 +51,29 @@ async fn of_a_protected_resource() {
         "file:///public//..//../secret/x",
         "file://host/secret/x",
     ] {
-        let answer = site.send(post(read(alias))).await;
+        let answer = deployment.send(post(read(alias))).await;
         assert_eq!(answer.status, 403, "{alias}: {answer:?}");
         assert_eq!(answer.challenge("error"), Some("insufficient_scope"), "{alias}: {answer:?}");
         denied.push((answer, "scope.insufficient"));
     }
-    assert_eq!(site.upstream.count(), before, "a request reached the upstream");
-    site.portcullis.assert_all_denied(&denied).await;
-    let admin = site.forge.token().scope("mcp:tools mcp:admin").sign();
-    let session = site.open_session(&admin).await;
-    let answer =
-        site.send(Request::post(Site::ENDPOINT, read("file:///a/../secret/x")).bearer(&admin).session(&session)).await;
+    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
+    deployment.portcullis.assert_all_denied(&denied).await;
+    let admin = deployment.test_issuer.token().scope("mcp:tools mcp:admin").sign();
+    let session = deployment.open_session(&admin).await;
+    let answer = deployment
+        .send(Request::post(Deployment::ENDPOINT, read("file:///a/../secret/x")).bearer(&admin).session(&session))
+        .await;
     assert_eq!(answer.status, 200, "{answer:?}");
-    assert_eq!(site.upstream.last().body, read("file:///a/../secret/x"), "the URI is passed on as it was sent");
+    assert_eq!(deployment.upstream.last().body, read("file:///a/../secret/x"), "the URI is passed on as it was sent");
 }
 
 /// F12: a URI that URL parsers change before they read it is refused, with the request's id, wherever it stands.
 #[tokio::test]
 async fn that_parsers_clean_up() {
-    let site = Site::builder().resource(RULES).start().await;
-    let token = site.good_token();
-    let session = site.open_session(&token).await;
-    let before = site.upstream.count();
+    let deployment = Deployment::builder().resource(RULES).start().await;
+    let token = deployment.good_token();
+    let session = deployment.open_session(&token).await;
+    let before = deployment.upstream.count();
     let mut denied = Vec::new();
     for uri in [
         " file:///secret/x",
@@ -82,31 +83,37 @@ async fn that_parsers_clean_up() {
         "file:///a\\..\\secret\\x",
         "\u{a0}note:x",
     ] {
-        let answer = site.send(Request::post(Site::ENDPOINT, read(uri)).bearer(&token).session(&session)).await;
+        let answer =
+            deployment.send(Request::post(Deployment::ENDPOINT, read(uri)).bearer(&token).session(&session)).await;
         answer.assert_rpc_error(400, -32602);
         assert_eq!(answer.json()["id"], 7, "{uri:?}");
         denied.push((answer, "message.uri_characters"));
         let params = json!({ "notifications": { "resourceSubscriptions": ["note:a", uri] } });
-        let request = Request::post(Site::ENDPOINT, modern_call(8, "subscriptions/listen", &params))
+        let request = Request::post(Deployment::ENDPOINT, modern_call(8, "subscriptions/listen", &params))
             .header("MCP-Protocol-Version", "2026-07-28")
             .header("Mcp-Method", "subscriptions/listen");
-        let answer = site.send(request.bearer(&token)).await;
+        let answer = deployment.send(request.bearer(&token)).await;
         answer.assert_rpc_error(400, -32602);
         assert_eq!(answer.json()["id"], 8, "{uri:?}");
         denied.push((answer, "message.uri_characters"));
     }
     let nested = read(&format!("file:///%{}2e", "25".repeat(50)));
-    let answer = site.send(Request::post(Site::ENDPOINT, nested).bearer(&token).session(&session)).await;
+    let answer = deployment.send(Request::post(Deployment::ENDPOINT, nested).bearer(&token).session(&session)).await;
     answer.assert_rpc_error(400, -32602);
     denied.push((answer, "message.uri_spellings"));
-    assert_eq!(site.upstream.count(), before, "a request reached the upstream");
-    site.portcullis.assert_all_denied(&denied).await;
+    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
+    deployment.portcullis.assert_all_denied(&denied).await;
     // Tools may be called by any name, and without rules for names nothing is refused.
     let tool = call(1, "tools/call", &json!({ "name": " a\\\t", "arguments": {} }));
-    assert_eq!(site.send(Request::post(Site::ENDPOINT, tool).bearer(&token).session(&session)).await.status, 200);
-    let site = Site::start().await;
-    let token = site.good_token();
-    let session = site.open_session(&token).await;
-    let answer = site.send(Request::post(Site::ENDPOINT, read(" file:///a\\b")).bearer(&token).session(&session)).await;
+    assert_eq!(
+        deployment.send(Request::post(Deployment::ENDPOINT, tool).bearer(&token).session(&session)).await.status,
+        200
+    );
+    let deployment = Deployment::start().await;
+    let token = deployment.good_token();
+    let session = deployment.open_session(&token).await;
+    let answer = deployment
+        .send(Request::post(Deployment::ENDPOINT, read(" file:///a\\b")).bearer(&token).session(&session))
+        .await;
     assert_eq!((answer.status, &answer.json()["id"]), (200, &Value::from(7)));
 }

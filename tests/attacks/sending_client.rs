@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use portcullis_scenarios::{Request, Site, exchange};
+use portcullis_scenarios::{Deployment, Request, exchange};
 use tokio::process::Command;
 
 const NODE_HTTP: &str = r#"
@@ -71,8 +71,8 @@ async fn run(program: &str, flag: &str, script: &str, port: u16) -> String {
 /// B8: Node's and Python's clients read the challenge after a 1 MiB POST without a token.
 #[tokio::test]
 async fn clients_read_the_challenge() {
-    let site = Site::start().await;
-    let port = site.portcullis.address().port();
+    let deployment = Deployment::start().await;
+    let port = deployment.portcullis.address().port();
     for (program, flag, name, script) in [
         ("node", "-e", "http", NODE_HTTP),
         ("node", "-e", "fetch", NODE_FETCH),
@@ -88,31 +88,31 @@ async fn clients_read_the_challenge() {
             );
         }
     }
-    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
+    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 }
 
 /// B8: the same for raw sockets that send all they have before they read, for every early refusal.
 #[tokio::test]
 async fn early_refusals_are_read() {
-    let site = Site::start().await;
-    let good = site.good_token();
-    let expired = site.token().expires_in(-60).sign();
+    let deployment = Deployment::start().await;
+    let good = deployment.good_token();
+    let expired = deployment.token().expires_in(-60).sign();
     let body = vec![b' '; 1 << 20];
     for (case, request, status) in [
-        ("no token", Request::post(Site::ENDPOINT, body.clone()), 401),
-        ("a bad token", Request::post(Site::ENDPOINT, body.clone()).bearer(&expired), 401),
+        ("no token", Request::post(Deployment::ENDPOINT, body.clone()), 401),
+        ("a bad token", Request::post(Deployment::ENDPOINT, body.clone()).bearer(&expired), 401),
         ("a token in the query", Request::post("/mcp?access_token=x", body.clone()), 401),
-        ("too large", Request::post(Site::ENDPOINT, vec![b' '; 6 << 20]).bearer(&good), 413),
+        ("too large", Request::post(Deployment::ENDPOINT, vec![b' '; 6 << 20]).bearer(&good), 413),
         ("no such path", Request::post("/other", body.clone()), 404),
         (
             "a foreign origin",
-            Request::post(Site::ENDPOINT, body.clone()).header("Origin", "http://attacker.example"),
+            Request::post(Deployment::ENDPOINT, body.clone()).header("Origin", "http://attacker.example"),
             403,
         ),
-        ("another method", Request::new("PUT", Site::ENDPOINT).bearer(&good).body(body.clone()), 405),
+        ("another method", Request::new("PUT", Deployment::ENDPOINT).bearer(&good).body(body.clone()), 405),
     ] {
-        let answer = exchange(site.portcullis.address(), &request.to_bytes()).await;
+        let answer = exchange(deployment.portcullis.address(), &request.to_bytes()).await;
         assert_eq!(answer.status, status, "{case}: {answer:?}");
     }
-    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
+    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 }

@@ -1,39 +1,42 @@
 //! Session identifiers that the attacker chose, guessed or bent.
 
-use portcullis_scenarios::{INITIALIZE, Request, Site, Upstream, call};
+use portcullis_scenarios::{Deployment, INITIALIZE, Request, Upstream, call};
 use serde_json::json;
 
 /// E2, E5: an initialize request that names an identifier gets no session, least of all of that name.
 #[tokio::test]
 async fn an_identifier_of_ones_own() {
-    let site = Site::start().await;
-    let token = site.good_token();
+    let deployment = Deployment::start().await;
+    let token = deployment.good_token();
     let mut denied = Vec::new();
     for chosen in ["fixed-by-the-attacker", "backend-1", &"A".repeat(44), "x"] {
-        let answer = site.send(Request::post(Site::ENDPOINT, INITIALIZE).bearer(&token).session(chosen)).await;
+        let answer =
+            deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token).session(chosen)).await;
         answer.assert_no_session();
         denied.push((answer, "session.unknown"));
     }
-    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
-    site.portcullis.assert_all_denied(&denied).await;
+    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
+    deployment.portcullis.assert_all_denied(&denied).await;
 }
 
 /// E3: the backend's identifier never leaves, and each session has a fresh one of at least 128 random bits.
 #[tokio::test]
 async fn identifiers_are_minted_here() {
-    let site = Site::start().await;
-    let token = site.good_token();
+    let deployment = Deployment::start().await;
+    let token = deployment.good_token();
     let mut seen = std::collections::HashSet::new();
     for _ in 0..20 {
-        let session = site.open_session(&token).await;
+        let session = deployment.open_session(&token).await;
         assert!(session.len() >= 22 && session.len() <= 128, "{session}");
         assert!(session.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'), "{session}");
         assert!(!session.contains("backend"), "{session}");
         assert!(seen.insert(session), "an identifier came twice");
     }
     // The backend's own identifiers open nothing.
-    let answer = site
-        .send(Request::post(Site::ENDPOINT, call(1, "tools/list", &json!({}))).bearer(&token).session("backend-1"))
+    let answer = deployment
+        .send(
+            Request::post(Deployment::ENDPOINT, call(1, "tools/list", &json!({}))).bearer(&token).session("backend-1"),
+        )
         .await;
     answer.assert_no_session();
 }
@@ -41,10 +44,10 @@ async fn identifiers_are_minted_here() {
 /// E1: only visible ASCII of at most 128 bytes is looked at; one bit away from a good identifier is unknown.
 #[tokio::test]
 async fn bent_identifiers() {
-    let site = Site::start().await;
-    let token = site.good_token();
-    let session = site.open_session(&token).await;
-    let before = site.upstream.count();
+    let deployment = Deployment::start().await;
+    let token = deployment.good_token();
+    let session = deployment.open_session(&token).await;
+    let before = deployment.upstream.count();
     let mut bent: Vec<Vec<u8>> = Vec::new();
     for position in [0, session.len() / 2, session.len() - 1] {
         let mut bytes = session.clone().into_bytes();
@@ -69,17 +72,18 @@ async fn bent_identifiers() {
     for identifier in bent {
         let header = |request: Request| request.bearer(&token).header("Mcp-Session-Id", &identifier);
         let shown = String::from_utf8_lossy(&identifier).into_owned();
-        let answer = site.send(header(Request::post(Site::ENDPOINT, call(1, "tools/list", &json!({}))))).await;
+        let answer =
+            deployment.send(header(Request::post(Deployment::ENDPOINT, call(1, "tools/list", &json!({}))))).await;
         assert_eq!(answer.status, 400, "{shown}: {answer:?}");
         answer.assert_no_session();
         for method in ["GET", "DELETE"] {
-            let answer = site.send(header(Request::new(method, Site::ENDPOINT))).await;
+            let answer = deployment.send(header(Request::new(method, Deployment::ENDPOINT))).await;
             assert_eq!((answer.status, answer.text().as_str()), (400, "Invalid or missing session ID"), "{shown}");
         }
     }
-    assert_eq!(site.upstream.count(), before, "a request reached the upstream");
-    let answer = site
-        .send(Request::post(Site::ENDPOINT, call(1, "tools/list", &json!({}))).bearer(&token).session(&session))
+    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
+    let answer = deployment
+        .send(Request::post(Deployment::ENDPOINT, call(1, "tools/list", &json!({}))).bearer(&token).session(&session))
         .await;
     assert_eq!(answer.status, 200, "{answer:?}");
 }
@@ -93,8 +97,8 @@ async fn no_session_without_success() {
             Some(Upstream::answer(status, &headers, r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no"}}"#))
         })
         .await;
-        let site = Site::builder().upstream(upstream).top("").start().await;
-        let answer = site.try_token(&site.good_token()).await;
+        let deployment = Deployment::builder().upstream(upstream).top("").start().await;
+        let answer = deployment.try_token(&deployment.good_token()).await;
         assert_eq!(answer.status, status, "{answer:?}");
         assert_eq!(answer.count("mcp-session-id"), 0, "{answer:?}");
     }

@@ -1,16 +1,17 @@
 //! Requests whose end two readers could see in different places (RFC 9112 sections 6.3 and 11.2).
 
-use portcullis_scenarios::{Connection, INITIALIZE, Request, Site, exchange};
+use portcullis_scenarios::{Connection, Deployment, INITIALIZE, Request, exchange};
 
 /// F4: framing that is malformed or contradicts itself is refused, and the connection is closed: nothing behind it is
 /// read as a request.
 #[tokio::test]
 async fn malformed_framing() {
-    let site = Site::start().await;
-    let good = site.good_token();
-    let smuggled = Request::post(Site::ENDPOINT, INITIALIZE).bearer(&good).to_bytes();
+    let deployment = Deployment::start().await;
+    let good = deployment.good_token();
+    let smuggled = Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&good).to_bytes();
     let post = |lines: &str, body: &str| {
-        let mut bytes = Request::post(Site::ENDPOINT, "").bearer(&good).header("Transfer-Encoding", "").to_bytes();
+        let mut bytes =
+            Request::post(Deployment::ENDPOINT, "").bearer(&good).header("Transfer-Encoding", "").to_bytes();
         let text = String::from_utf8(bytes.clone()).unwrap().replace("Transfer-Encoding: \r\n", lines);
         bytes = text.into_bytes();
         bytes.extend_from_slice(body.as_bytes());
@@ -39,36 +40,37 @@ async fn malformed_framing() {
         ("an overflowing chunk size", post("Transfer-Encoding: chunked\r\n", "10000000000000004\r\nabcd\r\n0\r\n\r\n")),
         ("a chunk without its end", post("Transfer-Encoding: chunked\r\n", "4\r\nabcdXX0\r\n\r\n")),
     ] {
-        let mut connection = Connection::open(site.portcullis.address()).await;
+        let mut connection = Connection::open(deployment.portcullis.address()).await;
         let answer = connection.exchange(&bytes).await;
         assert_eq!(answer.status, 400, "{case}: {answer:?}");
         connection.assert_closed().await;
-        assert!(site.upstream.recorded().is_empty(), "{case}: a request reached the upstream");
+        assert!(deployment.upstream.recorded().is_empty(), "{case}: a request reached the upstream");
     }
 }
 
 /// F4: on HTTP/1.0, where there is no chunked coding, it is refused.
 #[tokio::test]
 async fn chunked_on_http_1_0() {
-    let site = Site::start().await;
-    let good = site.good_token();
+    let deployment = Deployment::start().await;
+    let good = deployment.good_token();
     let bytes = format!(
         "POST /mcp HTTP/1.0\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {good}\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
     );
-    let answer = exchange(site.portcullis.address(), bytes.as_bytes()).await;
+    let answer = exchange(deployment.portcullis.address(), bytes.as_bytes()).await;
     assert_eq!(answer.status, 400, "{answer:?}");
-    assert!(site.upstream.recorded().is_empty());
+    assert!(deployment.upstream.recorded().is_empty());
 }
 
 /// F4: a request with both a length and the chunked coding is refused, or the coding counts alone; the upstream sees
 /// one request with one length, and what follows is judged as a request of its own.
 #[tokio::test]
 async fn a_length_and_the_chunked_coding() {
-    let site = Site::start().await;
-    let good = site.good_token();
+    let deployment = Deployment::start().await;
+    let good = deployment.good_token();
     let chunked = format!("{:x}\r\n{INITIALIZE}\r\n0\r\n\r\n", INITIALIZE.len());
     let smuggled =
-        String::from_utf8(Request::post(Site::ENDPOINT, INITIALIZE).header("X-Smuggled", "1").to_bytes()).unwrap();
+        String::from_utf8(Request::post(Deployment::ENDPOINT, INITIALIZE).header("X-Smuggled", "1").to_bytes())
+            .unwrap();
     for lines in [
         "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n",
         "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n",
@@ -76,15 +78,18 @@ async fn a_length_and_the_chunked_coding() {
         "Transfer-Encoding: gzip, chunked\r\n",
         "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
     ] {
-        let head =
-            Request::post(Site::ENDPOINT, "").bearer(&good).raw_lines(lines).header("Transfer-Encoding", "").to_bytes();
+        let head = Request::post(Deployment::ENDPOINT, "")
+            .bearer(&good)
+            .raw_lines(lines)
+            .header("Transfer-Encoding", "")
+            .to_bytes();
         let head = String::from_utf8(head).unwrap().replace("Transfer-Encoding: \r\n", "");
-        let before = site.upstream.count();
-        let mut connection = Connection::open(site.portcullis.address()).await;
+        let before = deployment.upstream.count();
+        let mut connection = Connection::open(deployment.portcullis.address()).await;
         let answer = connection.exchange(format!("{head}{chunked}{smuggled}").as_bytes()).await;
         assert!(matches!(answer.status, 200 | 400 | 415), "{lines}: {answer:?}");
         if answer.status == 200 {
-            let seen = site.upstream.last();
+            let seen = deployment.upstream.last();
             assert_eq!(seen.header("content-length"), Some(INITIALIZE.len().to_string().as_str()), "{lines}");
             assert_eq!(seen.header("transfer-encoding"), None, "{lines}");
             assert_eq!(seen.body, INITIALIZE, "{lines}");
@@ -92,32 +97,32 @@ async fn a_length_and_the_chunked_coding() {
         if let Some(second) = connection.answer().await {
             assert_eq!(second.assert_unauthorized(), None, "{lines}: what follows has no token of its own");
         }
-        assert!(site.upstream.count() <= before + 1, "{lines}");
-        assert!(site.upstream.recorded().iter().all(|seen| !seen.headers.contains_key("x-smuggled")), "{lines}");
+        assert!(deployment.upstream.count() <= before + 1, "{lines}");
+        assert!(deployment.upstream.recorded().iter().all(|seen| !seen.headers.contains_key("x-smuggled")), "{lines}");
     }
 }
 
 /// F4: pipelined requests are answered one by one, each judged by its own token.
 #[tokio::test]
 async fn pipelined_requests() {
-    let site = Site::start().await;
-    let good = site.good_token();
-    let with = Request::post(Site::ENDPOINT, INITIALIZE).bearer(&good).to_bytes();
-    let without = Request::post(Site::ENDPOINT, INITIALIZE).to_bytes();
-    let mut connection = Connection::open(site.portcullis.address()).await;
+    let deployment = Deployment::start().await;
+    let good = deployment.good_token();
+    let with = Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&good).to_bytes();
+    let without = Request::post(Deployment::ENDPOINT, INITIALIZE).to_bytes();
+    let mut connection = Connection::open(deployment.portcullis.address()).await;
     let first = connection.exchange(&[&with[..], &without[..], &with[..]].concat()).await;
     assert_eq!(first.status, 200, "{first:?}");
     let second = connection.answer().await.unwrap();
     assert_eq!(second.assert_unauthorized(), None, "a connection is not authenticated: {second:?}");
-    assert_eq!(site.upstream.count(), 1, "what follows an unread body is not read");
+    assert_eq!(deployment.upstream.count(), 1, "what follows an unread body is not read");
 }
 
 /// L1: hop-by-hop headers, and those that `Connection` names, end here, and cannot take the guard's own headers away.
 #[tokio::test]
 async fn hop_by_hop_headers() {
-    let site = Site::start().await;
-    let request = Request::post(Site::ENDPOINT, INITIALIZE)
-        .bearer(&site.good_token())
+    let deployment = Deployment::start().await;
+    let request = Request::post(Deployment::ENDPOINT, INITIALIZE)
+        .bearer(&deployment.good_token())
         .header("Connection", "keep-alive, X-Portcullis-Subject, X-Request-Id, X-Forwarded-For, Content-Type2, X-Named")
         .header("X-Named", "1")
         .header("Keep-Alive", "timeout=5")
@@ -127,9 +132,9 @@ async fn hop_by_hop_headers() {
         .header("Upgrade", "h2c")
         .header("HTTP2-Settings", "AAMAAABkAAQAAP__")
         .header("Expect", "100-continue");
-    let answer = site.send(request).await;
+    let answer = deployment.send(request).await;
     assert_eq!(answer.status, 200, "{answer:?}");
-    let seen = site.upstream.last();
+    let seen = deployment.upstream.last();
     for name in ["x-named", "keep-alive", "proxy-connection", "te", "trailer", "upgrade", "expect"] {
         assert_eq!(seen.header(name), None, "{name}: {seen:?}");
     }

@@ -1,6 +1,6 @@
 //! Headers in which a client claims an address, an identity or a certificate that only a proxy may assert.
 
-use portcullis_scenarios::{Answer, INITIALIZE, Recorded, Request, Site};
+use portcullis_scenarios::{Answer, Deployment, INITIALIZE, Recorded, Request};
 
 /// Names that upstreams trust, each behind a common proxy, in various spellings.
 const ASSERTED: &[&str] = &[
@@ -52,22 +52,23 @@ const ASSERTED: &[&str] = &[
     "Tailscale-User-Login",
 ];
 
-fn spoofed(site: &Site) -> Request {
-    let request = Request::post(Site::ENDPOINT, INITIALIZE).bearer(&site.good_token()).header("X-Custom", "kept");
+fn spoofed(deployment: &Deployment) -> Request {
+    let request =
+        Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&deployment.good_token()).header("X-Custom", "kept");
     ASSERTED.iter().fold(request, |request, name| request.header(name, "203.0.113.66"))
 }
 
-async fn seen(site: &Site, request: Request) -> (Answer, Recorded) {
-    let answer = site.send(request).await;
+async fn seen(deployment: &Deployment, request: Request) -> (Answer, Recorded) {
+    let answer = deployment.send(request).await;
     assert_eq!(answer.status, 200, "{answer:?}");
-    (answer, site.upstream.last())
+    (answer, deployment.upstream.last())
 }
 
 /// L8: no header that speaks for the client passes, in any spelling; others do.
 #[tokio::test]
 async fn asserted_headers_stay_behind() {
-    let site = Site::start().await;
-    let (_, seen) = seen(&site, spoofed(&site)).await;
+    let deployment = Deployment::start().await;
+    let (_, seen) = seen(&deployment, spoofed(&deployment)).await;
     assert!(!format!("{seen:?}").contains("203.0.113.66"), "{seen:?}");
     assert_eq!(seen.header("x-custom"), Some("kept"));
     assert_eq!(seen.header("x-forwarded-for"), Some("127.0.0.1"));
@@ -78,12 +79,13 @@ async fn asserted_headers_stay_behind() {
 async fn configured_headers() {
     let settings = "identity_headers = { X-User = \"sub\", X-Forwarded-User = \"sub\" }\n\
                     forward_headers = [\"X-Real-IP\", \"CF-Connecting-IP\"]";
-    let site = Site::builder().resource(settings).start().await;
-    let token = site.token().subject("alice").sign();
-    let request = ASSERTED.iter().fold(Request::post(Site::ENDPOINT, INITIALIZE).bearer(&token), |request, name| {
-        request.header(name, "203.0.113.66")
-    });
-    let (_, seen) = seen(&site, request).await;
+    let deployment = Deployment::builder().resource(settings).start().await;
+    let token = deployment.token().subject("alice").sign();
+    let request =
+        ASSERTED.iter().fold(Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token), |request, name| {
+            request.header(name, "203.0.113.66")
+        });
+    let (_, seen) = seen(&deployment, request).await;
     for name in ["x-user", "x-forwarded-user"] {
         let values: Vec<_> = seen.headers.get_all(name).iter().collect();
         assert_eq!(values, ["alice"], "{name}");
@@ -100,7 +102,7 @@ async fn configured_headers() {
 /// what the client claims.
 #[tokio::test]
 async fn the_address_behind_a_trusted_proxy() {
-    let site = Site::builder().top("trusted_proxies = [\"127.0.0.1\", \"10.0.0.0/8\"]").start().await;
+    let deployment = Deployment::builder().top("trusted_proxies = [\"127.0.0.1\", \"10.0.0.0/8\"]").start().await;
     for (value, expected) in [
         ("198.51.100.7", "198.51.100.7"),
         ("203.0.113.66, 198.51.100.7", "198.51.100.7"),
@@ -108,9 +110,10 @@ async fn the_address_behind_a_trusted_proxy() {
         ("2001:db8::7", "2001:db8::7"),
         ("garbage", "127.0.0.1"),
     ] {
-        let request =
-            Request::post(Site::ENDPOINT, INITIALIZE).bearer(&site.good_token()).header("X-Forwarded-For", value);
-        let (_, seen) = seen(&site, request.header("Forwarded", "for=203.0.113.66")).await;
+        let request = Request::post(Deployment::ENDPOINT, INITIALIZE)
+            .bearer(&deployment.good_token())
+            .header("X-Forwarded-For", value);
+        let (_, seen) = seen(&deployment, request.header("Forwarded", "for=203.0.113.66")).await;
         assert_eq!(seen.header("x-forwarded-for"), Some(expected), "{value}");
         let node = if expected.contains(':') { format!("\"[{expected}]\"") } else { expected.to_owned() };
         assert!(seen.header("forwarded").unwrap().starts_with(&format!("for={node};")), "{seen:?}");
@@ -120,19 +123,19 @@ async fn the_address_behind_a_trusted_proxy() {
 /// F11: the upstream gets one spelling of the content type, not the client's.
 #[tokio::test]
 async fn the_content_type_is_a_constant() {
-    let site = Site::start().await;
+    let deployment = Deployment::start().await;
     for spelled in [
         "application/json",
         "Application/JSON",
         "application/json; charset=utf-8",
         "application/json ;Charset=\"UTF-8\"",
     ] {
-        let request = Request::new("POST", Site::ENDPOINT)
+        let request = Request::new("POST", Deployment::ENDPOINT)
             .header("Content-Type", spelled)
             .header("Accept", "application/json, text/event-stream")
-            .bearer(&site.good_token())
+            .bearer(&deployment.good_token())
             .body(INITIALIZE);
-        let (_, seen) = seen(&site, request).await;
+        let (_, seen) = seen(&deployment, request).await;
         let types: Vec<_> = seen.headers.get_all("content-type").iter().collect();
         assert_eq!(types, ["application/json"], "{spelled}");
         assert_eq!(seen.header("content-encoding"), None);

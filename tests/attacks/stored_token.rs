@@ -4,14 +4,14 @@
 use std::{
     fs::File,
     io::{Read as _, Write as _},
-    process::{Command, Stdio},
+    process::Stdio,
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
     },
 };
 
-use portcullis_scenarios::{Finished, Peer, Portcullis, Scratch, binary};
+use portcullis_scenarios::{Finished, Peer, Portcullis, Scratch, command, program};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::{Value, json};
 
@@ -76,7 +76,7 @@ async fn another_path_gets_no_stored_token() {
     let input = format!("{}\n", json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} }));
     let url = host.peer.url(EVIL);
     let bridge = ["connect", &url, "--auto-consent", "--store", host.store.as_str()];
-    let bridged = Portcullis::run_fed(&bridge, &input).await;
+    let bridged = Portcullis::run_with_input(&bridge, &input).await;
     let answer: Value = serde_json::from_str(&bridged.stdout).unwrap();
     assert_eq!(answer["error"]["data"]["reason"], "client.broader_resource", "{bridged:?}");
     assert!(bridged.stderr.contains("--accept-broader-resource"), "{bridged:?}");
@@ -149,10 +149,10 @@ fn in_terminal(url: &str, store: &str, typed: &str) -> String {
     grantpt(&terminal).unwrap();
     unlockpt(&terminal).unwrap();
     let name = ptsname(&terminal, Vec::new()).unwrap().into_string().unwrap();
-    let program = || Stdio::from(File::options().read(true).write(true).open(&name).unwrap());
-    let mut command = Command::new(binary());
-    command.args(["login", url, "--no-browser", "--store", store]).env_remove("PORTCULLIS_TOKEN");
-    let mut child = command.stdin(program()).stdout(program()).stderr(program()).spawn().unwrap();
+    let side = || Stdio::from(File::options().read(true).write(true).open(&name).unwrap());
+    let mut command = command(program());
+    command.args(["login", url, "--no-browser", "--store", store]);
+    let mut child = command.stdin(side()).stdout(side()).stderr(side()).spawn().unwrap();
     drop(command);
     let (mut shown, mut buffer, mut is_answered) = (String::new(), [0; 4096], false);
     // The last read fails: the other end is closed.

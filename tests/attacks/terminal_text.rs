@@ -1,7 +1,7 @@
 //! Text that deceives people who read the log on a terminal: control sequences, separators, direction and invisible marks.
 
 use portcullis_metadata::EscapedText;
-use portcullis_scenarios::{Answer, Http2, Request, Scratch, Site, audit_records, call};
+use portcullis_scenarios::{Answer, Deployment, Http2, Request, Scratch, audit_records, call};
 use serde_json::{Value, json};
 
 /// What a terminal obeys (C0, C1), what begins a line, what turns the direction of writing, and what is invisible.
@@ -11,15 +11,15 @@ const DECEPTIVE: &str =
 const IN_A_PATH: &str = "/a\u{85}\u{9b}31m\u{2028}\u{202e}\u{200b}\u{3164}z";
 
 /// Sends deceptive text wherever a client can put some, and gives the answers to the request for the path, and to the call.
-async fn send_deceptive_text(site: &Site) -> [Answer; 2] {
-    let token = site.token().subject(DECEPTIVE).client_id(DECEPTIVE).sign();
-    let mut http2 = Http2::connect(site.portcullis.address()).await;
+async fn send_deceptive_text(deployment: &Deployment) -> [Answer; 2] {
+    let token = deployment.token().subject(DECEPTIVE).client_id(DECEPTIVE).sign();
+    let mut http2 = Http2::connect(deployment.portcullis.address()).await;
     let path = http2.send(Http2::request("GET", IN_A_PATH), "").await;
     let path = path.unwrap_or_else(|error| panic!("no answer: {error}"));
-    let session = site.open_session(&token).await;
-    let post = |body: String| Request::post(Site::ENDPOINT, body).bearer(&token).session(&session);
-    site.send(post(call(2, DECEPTIVE, &json!({})))).await;
-    let called = site.send(post(call(3, "tools/call", &json!({ "name": DECEPTIVE, "arguments": {} })))).await;
+    let session = deployment.open_session(&token).await;
+    let post = |body: String| Request::post(Deployment::ENDPOINT, body).bearer(&token).session(&session);
+    deployment.send(post(call(2, DECEPTIVE, &json!({})))).await;
+    let called = deployment.send(post(call(3, "tools/call", &json!({ "name": DECEPTIVE, "arguments": {} })))).await;
     [path, called]
 }
 
@@ -34,31 +34,31 @@ fn assert_harmless(what: &str, text: &str) {
 async fn json_lines() {
     let trail = Scratch::path_for("audit.jsonl");
     let tables = format!("[audit]\ntarget = {{ file = \"{}\" }}", trail.as_str());
-    let site = Site::builder().tables(tables).start().await;
-    let [path, called] = send_deceptive_text(&site).await;
+    let deployment = Deployment::builder().tables(tables).start().await;
+    let [path, called] = send_deceptive_text(&deployment).await;
     assert_eq!((path.status, called.status), (404, 200), "{path:?} {called:?}");
-    assert_eq!(site.portcullis.access_line(&path).await["http.path"], IN_A_PATH);
-    assert_eq!(site.portcullis.access_line(&called).await["principal.subject"], DECEPTIVE);
+    assert_eq!(deployment.portcullis.access_line(&path).await["http.path"], IN_A_PATH);
+    assert_eq!(deployment.portcullis.access_line(&called).await["principal.subject"], DECEPTIVE);
 
     let is_call = |record: &Value| record["mcp.tool"] == DECEPTIVE && record["principal.client"] == DECEPTIVE;
     let records = audit_records(trail.path().to_owned(), is_call).await;
     assert!(records.iter().any(|record| record["mcp.method"] == DECEPTIVE), "{records:#?}");
     assert_harmless("the trail", &std::fs::read_to_string(trail.path()).unwrap());
-    let finished = site.portcullis.stop().await;
+    let finished = deployment.portcullis.stop().await;
     assert_harmless("the log", &finished.stderr);
 }
 
 /// J8: lines for people show it escaped.
 #[tokio::test]
 async fn lines_for_people() {
-    let site = Site::builder().log_format("human").start().await;
-    let [path, called] = send_deceptive_text(&site).await;
+    let deployment = Deployment::builder().log_format("human").start().await;
+    let [path, called] = send_deceptive_text(&deployment).await;
     let id = path.header("x-request-id").unwrap();
-    let line = site.portcullis.logged_line(&[id, "http.path="]).await;
+    let line = deployment.portcullis.logged_line(&[id, "http.path="]).await;
     assert!(line.contains(&format!(" http.path={} ", EscapedText(IN_A_PATH))), "{line}");
     let id = called.header("x-request-id").unwrap();
-    let line = site.portcullis.logged_line(&[id, "principal.subject="]).await;
+    let line = deployment.portcullis.logged_line(&[id, "principal.subject="]).await;
     assert!(line.contains(r#" principal.subject="a\u001b[2J"#), "{line}");
-    let finished = site.portcullis.stop().await;
+    let finished = deployment.portcullis.stop().await;
     assert_harmless("the log", &finished.stderr);
 }

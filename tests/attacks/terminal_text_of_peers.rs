@@ -114,7 +114,7 @@ async fn the_bridges_lines_are_escaped() {
     let (peer, store) = (peer.await, Scratch::path_for("store"));
     let input = format!("{}\n", json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} }));
     let arguments = ["connect", &peer.url("/mcp"), "--auto-consent", "--store", store.as_str()];
-    let finished = Portcullis::run_fed(&arguments, &input).await;
+    let finished = Portcullis::run_with_input(&arguments, &input).await;
     assert!(finished.stderr.contains(r"a\u{1b}[2J"), "{finished:?}");
     assert!(!finished.stderr.replace('\n', "").contains(EscapedText::escapes), "{finished:?}");
 }

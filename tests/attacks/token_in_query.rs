@@ -1,58 +1,58 @@
 //! A token in the query, where logs and caches find it (RFC 6750 section 2.3, RFC 9700 section 4.3.2).
 
-use portcullis_scenarios::{INITIALIZE, Request, Site};
+use portcullis_scenarios::{Deployment, INITIALIZE, Request};
 
 const SPELLINGS: &[&str] = &["access_token", "Access_Token", "access%5Ftoken", "%61ccess_token", "%61%63cess%5ftoken"];
 
 /// F9: a token in the query is never read: without a valid bearer 401 with `invalid_request`.
 #[tokio::test]
 async fn without_a_valid_bearer() {
-    let site = Site::start().await;
-    let good = site.good_token();
-    let expired = site.token().expires_in(-60).sign();
+    let deployment = Deployment::start().await;
+    let good = deployment.good_token();
+    let expired = deployment.token().expires_in(-60).sign();
     let mut denied = Vec::new();
     for name in SPELLINGS {
         for query in
             [format!("{name}={good}"), format!("a=1&{name}={good}"), format!("a=1;{name}={good}"), (*name).to_owned()]
         {
-            let target = format!("{}?{query}", Site::ENDPOINT);
+            let target = format!("{}?{query}", Deployment::ENDPOINT);
             let post = || Request::post(&target, INITIALIZE);
             for request in [post(), post().bearer(&expired), post().header("Authorization", "Basic dTpw")] {
-                let answer = site.send(request).await;
+                let answer = deployment.send(request).await;
                 assert_eq!(answer.assert_unauthorized(), Some("invalid_request"), "{target}: {answer:?}");
                 assert!(!format!("{answer:?}").contains(&good));
                 denied.push((answer, "bearer.in_query"));
             }
         }
     }
-    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
-    assert!(!site.portcullis.log().contains(&good), "the token is in the log");
-    site.portcullis.assert_all_denied(&denied).await;
+    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
+    assert!(!deployment.portcullis.log().contains(&good), "the token is in the log");
+    deployment.portcullis.assert_all_denied(&denied).await;
 }
 
 /// F9: beside a valid bearer it is 400, and nothing is passed on.
 #[tokio::test]
 async fn beside_a_valid_bearer() {
-    let site = Site::start().await;
-    let good = site.good_token();
+    let deployment = Deployment::start().await;
+    let good = deployment.good_token();
     let mut denied = Vec::new();
     for name in SPELLINGS {
-        let target = format!("{}?{name}={good}", Site::ENDPOINT);
-        let answer = site.send(Request::post(&target, INITIALIZE).bearer(&good)).await;
+        let target = format!("{}?{name}={good}", Deployment::ENDPOINT);
+        let answer = deployment.send(Request::post(&target, INITIALIZE).bearer(&good)).await;
         assert_eq!(answer.status, 400, "{target}: {answer:?}");
         assert_eq!(answer.count("www-authenticate"), 0, "{answer:?}");
         denied.push((answer, "bearer.in_query"));
     }
-    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
-    assert!(!site.portcullis.log().contains(&good), "the token is in the log");
-    site.portcullis.assert_all_denied(&denied).await;
+    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
+    assert!(!deployment.portcullis.log().contains(&good), "the token is in the log");
+    deployment.portcullis.assert_all_denied(&denied).await;
 }
 
 /// F9: spellings that only a lenient upstream reads as the name are taken off; other parameters stay as they are.
 #[tokio::test]
 async fn what_reaches_the_upstream() {
-    let site = Site::start().await;
-    let good = site.good_token();
+    let deployment = Deployment::start().await;
+    let good = deployment.good_token();
     for (query, passed) in [
         ("a=1&b=%20", "?a=1&b=%20".to_owned()),
         ("my_access_token=1", "?my_access_token=1".to_owned()),
@@ -60,13 +60,13 @@ async fn what_reaches_the_upstream() {
         (&format!("+access_token={good}&a=1"), "?a=1".to_owned()),
         (&format!("a=1&%20access_token={good}"), "?a=1".to_owned()),
     ] {
-        let target = format!("{}?{query}", Site::ENDPOINT);
-        let answer = site.send(Request::post(&target, INITIALIZE).bearer(&good)).await;
+        let target = format!("{}?{query}", Deployment::ENDPOINT);
+        let answer = deployment.send(Request::post(&target, INITIALIZE).bearer(&good)).await;
         assert!(matches!(answer.status, 200 | 400), "{query}: {answer:?}");
         if answer.status == 200 {
-            assert_eq!(site.upstream.last().target, format!("/backend{passed}"), "{query}");
+            assert_eq!(deployment.upstream.last().target, format!("/backend{passed}"), "{query}");
         }
     }
-    assert!(site.upstream.count() >= 3);
-    assert!(site.upstream.recorded().iter().all(|request| !request.target.contains(&good)), "the token went on");
+    assert!(deployment.upstream.count() >= 3);
+    assert!(deployment.upstream.recorded().iter().all(|request| !request.target.contains(&good)), "the token went on");
 }

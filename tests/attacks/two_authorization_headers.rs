@@ -1,12 +1,12 @@
 //! Credentials that different readers could read differently.
 
-use portcullis_scenarios::{Http2, INITIALIZE, Request, Site};
+use portcullis_scenarios::{Deployment, Http2, INITIALIZE, Request};
 
 /// B2: several `Authorization` headers are one too many, whichever of them is good.
 #[tokio::test]
 async fn several_headers() {
-    let site = Site::start().await;
-    let (good, other) = (site.good_token(), site.token().subject("mallory").sign());
+    let deployment = Deployment::start().await;
+    let (good, other) = (deployment.good_token(), deployment.token().subject("mallory").sign());
     let bearer = |token: &str| format!("Bearer {token}");
     let mut denied = Vec::new();
     for values in [
@@ -17,26 +17,26 @@ async fn several_headers() {
         ["Basic dTpw".to_owned(), bearer(&good)],
         [bearer(&good), String::new()],
     ] {
-        let request = Request::post(Site::ENDPOINT, INITIALIZE);
+        let request = Request::post(Deployment::ENDPOINT, INITIALIZE);
         let request = values.iter().fold(request, |request, value| request.header("Authorization", value));
-        let answer = site.send(request).await;
+        let answer = deployment.send(request).await;
         assert_eq!(answer.assert_unauthorized(), Some("invalid_request"), "{answer:?}");
         denied.push((answer, "bearer.repeated"));
     }
-    let mut http2 = Http2::connect(site.portcullis.address()).await;
+    let mut http2 = Http2::connect(deployment.portcullis.address()).await;
     let request =
-        Http2::post(Site::ENDPOINT).header("authorization", bearer(&good)).header("authorization", bearer(&good));
+        Http2::post(Deployment::ENDPOINT).header("authorization", bearer(&good)).header("authorization", bearer(&good));
     let answer = http2.send(request, INITIALIZE).await.unwrap();
     assert_eq!(answer.assert_unauthorized(), Some("invalid_request"), "{answer:?}");
-    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
-    site.portcullis.assert_all_denied(&denied).await;
+    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
+    deployment.portcullis.assert_all_denied(&denied).await;
 }
 
 /// B2: a Bearer that is not one well-formed token is `invalid_request`.
 #[tokio::test]
 async fn malformed_bearers() {
-    let site = Site::start().await;
-    let good = site.good_token();
+    let deployment = Deployment::start().await;
+    let good = deployment.good_token();
     let mut denied = Vec::new();
     for value in [
         "Bearer".to_owned(),
@@ -52,45 +52,48 @@ async fn malformed_bearers() {
         format!("Bearer {good}\u{e9}"),
         format!("Bearer {}", good.replace('.', "%2E")),
     ] {
-        let answer = site.send(Request::post(Site::ENDPOINT, INITIALIZE).header("Authorization", &value)).await;
+        let answer =
+            deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE).header("Authorization", &value)).await;
         assert_eq!(answer.assert_unauthorized(), Some("invalid_request"), "{value}: {answer:?}");
         assert!(!answer.text().contains(&good));
         denied.push((answer, "bearer.malformed"));
     }
-    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
-    site.portcullis.assert_all_denied(&denied).await;
+    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
+    deployment.portcullis.assert_all_denied(&denied).await;
 }
 
 /// B2: no credentials, or those of another scheme, are no error of the client's: the challenge has no `error`.
 #[tokio::test]
 async fn no_bearer() {
-    let site = Site::start().await;
-    let answer = site.send(Request::post(Site::ENDPOINT, INITIALIZE)).await;
+    let deployment = Deployment::start().await;
+    let answer = deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE)).await;
     assert_eq!(answer.assert_unauthorized(), None, "{answer:?}");
-    site.portcullis.assert_denied(&answer, "bearer.missing").await;
-    let good = site.good_token();
+    deployment.portcullis.assert_denied(&answer, "bearer.missing").await;
+    let good = deployment.good_token();
     for value in
         ["Basic dTpw", "Digest x", "", "DPoP abc", &good, &format!("Bearerx {good}"), &format!("X-Bearer {good}")]
     {
-        let answer = site.send(Request::post(Site::ENDPOINT, INITIALIZE).header("Authorization", value)).await;
+        let answer =
+            deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE).header("Authorization", value)).await;
         assert_eq!(answer.assert_unauthorized(), None, "{value}: {answer:?}");
-        site.portcullis.assert_denied(&answer, "bearer.other_scheme").await;
+        deployment.portcullis.assert_denied(&answer, "bearer.other_scheme").await;
     }
-    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
-    let answer =
-        site.send(Request::post(Site::ENDPOINT, INITIALIZE).header("Authorization", format!("bEARER   {good}"))).await;
+    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
+    let answer = deployment
+        .send(Request::post(Deployment::ENDPOINT, INITIALIZE).header("Authorization", format!("bEARER   {good}")))
+        .await;
     assert_eq!(answer.status, 200, "the scheme counts in any case: {answer:?}");
 }
 
 /// C9: a token in the body, in a cookie, or in a header of another name is no token.
 #[tokio::test]
 async fn tokens_in_other_places() {
-    let site = Site::start().await;
-    let good = site.good_token();
-    let form = Request::new("POST", Site::ENDPOINT)
+    let deployment = Deployment::start().await;
+    let good = deployment.good_token();
+    let form = Request::new("POST", Deployment::ENDPOINT)
         .header("Content-Type", "application/x-www-form-urlencoded")
         .body(format!("access_token={good}"));
-    let post = || Request::post(Site::ENDPOINT, INITIALIZE);
+    let post = || Request::post(Deployment::ENDPOINT, INITIALIZE);
     let mut denied = Vec::new();
     for request in [
         form,
@@ -101,10 +104,10 @@ async fn tokens_in_other_places() {
         post().header("Authorization_", format!("Bearer {good}")),
         post().header("DPoP", &good),
     ] {
-        let answer = site.send(request).await;
+        let answer = deployment.send(request).await;
         assert_eq!(answer.assert_unauthorized(), None, "{answer:?}");
         denied.push((answer, "bearer.missing"));
     }
-    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
-    site.portcullis.assert_all_denied(&denied).await;
+    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
+    deployment.portcullis.assert_all_denied(&denied).await;
 }

@@ -1,10 +1,10 @@
 //! An upstream whose answers would be taken for the guard's own words.
 
-use portcullis_scenarios::{INITIALIZE, Request, Site, Upstream};
+use portcullis_scenarios::{Deployment, INITIALIZE, Request, Upstream};
 
-async fn site_answering(status: u16, headers: &'static [(&'static str, &'static str)]) -> Site {
+async fn deployment_answering(status: u16, headers: &'static [(&'static str, &'static str)]) -> Deployment {
     let upstream = Upstream::scripted(move |_| Some(Upstream::answer(status, headers, "upstream's own text"))).await;
-    Site::builder().upstream(upstream).start().await
+    Deployment::builder().upstream(upstream).start().await
 }
 
 const CHALLENGES: &[(&str, &str)] = &[
@@ -24,8 +24,8 @@ async fn refusals_of_the_upstream() {
         (403, 403, None),
         (200, 200, None),
     ] {
-        let site = site_answering(theirs, CHALLENGES).await;
-        let answer = site.try_token(&site.good_token()).await;
+        let deployment = deployment_answering(theirs, CHALLENGES).await;
+        let answer = deployment.try_token(&deployment.good_token()).await;
         assert_eq!(answer.status, ours, "{theirs}: {answer:?}");
         for name in ["www-authenticate", "proxy-authenticate", "authentication-info"] {
             assert_eq!(answer.count(name), 0, "{theirs}: {answer:?}");
@@ -35,7 +35,7 @@ async fn refusals_of_the_upstream() {
             Some(code) => {
                 assert!(!answer.text().contains("upstream's own text"), "{answer:?}");
                 answer.assert_rpc_error(502, -32603);
-                site.portcullis.assert_denied(&answer, code).await;
+                deployment.portcullis.assert_denied(&answer, code).await;
             }
             None => assert_eq!(answer.text(), "upstream's own text"),
         }
@@ -45,7 +45,7 @@ async fn refusals_of_the_upstream() {
 /// L1, F2: an upstream sets no cookie, no correlation id and no CORS header of its own, and no session where none is.
 #[tokio::test]
 async fn headers_of_the_upstream() {
-    let site = site_answering(
+    let deployment = deployment_answering(
         200,
         &[
             ("set-cookie", "session=evil"),
@@ -63,9 +63,10 @@ async fn headers_of_the_upstream() {
         ],
     )
     .await;
-    let request =
-        Request::post(Site::ENDPOINT, INITIALIZE).bearer(&site.good_token()).header("Origin", "http://localhost:1");
-    let answer = site.send(request).await;
+    let request = Request::post(Deployment::ENDPOINT, INITIALIZE)
+        .bearer(&deployment.good_token())
+        .header("Origin", "http://localhost:1");
+    let answer = deployment.send(request).await;
     assert_eq!(answer.status, 200, "{answer:?}");
     assert!(!format!("{answer:?}").contains("evil"), "{answer:?}");
     for name in

@@ -1,6 +1,6 @@
 //! What an upstream says of its own address, and what a client says against the address that was configured.
 
-use portcullis_scenarios::{INITIALIZE, RawUpstream, Request, Site, Upstream};
+use portcullis_scenarios::{Deployment, INITIALIZE, RawUpstream, Request, Upstream};
 
 /// L10: a redirect of the upstream is 502. Where it leads to is for the log alone, which names the address to configure and
 /// none of its secrets.
@@ -15,15 +15,15 @@ async fn redirects() {
     ] {
         let answer = format!("HTTP/1.1 {status} Elsewhere\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n");
         let raw = RawUpstream::start(answer).await;
-        let site = Site::builder().upstream_setting(raw.setting()).start().await;
-        let answer = site.try_token(&site.good_token()).await;
+        let deployment = Deployment::builder().upstream_setting(raw.setting()).start().await;
+        let answer = deployment.try_token(&deployment.good_token()).await;
         answer.assert_rpc_error(502, -32603);
         assert_eq!(answer.count("location"), 0, "{answer:?}");
         for told in ["10.1.2.3", "internal", "canary", "backend"] {
             assert!(!format!("{answer:?}").contains(told), "{answer:?}");
         }
-        site.portcullis.assert_denied(&answer, "upstream.redirect").await;
-        let line = site.portcullis.logged_line(&["the upstream redirects to", logged, "`upstream`"]).await;
+        deployment.portcullis.assert_denied(&answer, "upstream.redirect").await;
+        let line = deployment.portcullis.logged_line(&["the upstream redirects to", logged, "`upstream`"]).await;
         assert!(!line.contains("canary"), "{line}");
     }
 }
@@ -42,8 +42,8 @@ async fn addresses_in_headers() {
         ];
         Some(Upstream::answer(201, &headers, "{}"))
     };
-    let site = Site::builder().upstream(Upstream::scripted(script).await).start().await;
-    let answer = site.try_token(&site.good_token()).await;
+    let deployment = Deployment::builder().upstream(Upstream::scripted(script).await).start().await;
+    let answer = deployment.try_token(&deployment.good_token()).await;
     assert_eq!((answer.status, answer.header("x-kept")), (201, Some("yes")), "{answer:?}");
     assert!(!format!("{answer:?}").contains("10.1.2.3"), "{answer:?}");
 }
@@ -53,7 +53,7 @@ async fn addresses_in_headers() {
 async fn fixed_parameters() {
     let upstream = Upstream::start().await;
     let setting = format!("{{ http = \"{}/backend?tenant=acme&api_key=k\" }}", upstream.origin());
-    let site = Site::builder().upstream_setting(setting).start().await;
+    let deployment = Deployment::builder().upstream_setting(setting).start().await;
     for parameter in [
         "tenant=evil",
         "TENANT=evil",
@@ -71,8 +71,8 @@ async fn fixed_parameters() {
         "api+key=evil",
         "api%5Bkey=evil",
     ] {
-        let target = format!("{}?a=1&{parameter}&b[]=2", Site::ENDPOINT);
-        let answer = site.send(Request::post(&target, INITIALIZE).bearer(&site.good_token())).await;
+        let target = format!("{}?a=1&{parameter}&b[]=2", Deployment::ENDPOINT);
+        let answer = deployment.send(Request::post(&target, INITIALIZE).bearer(&deployment.good_token())).await;
         assert_eq!(answer.status, 200, "{parameter}: {answer:?}");
         assert_eq!(upstream.last().target, "/backend?tenant=acme&api_key=k&a=1&b[]=2", "{parameter}");
     }

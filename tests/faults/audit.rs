@@ -8,16 +8,16 @@ use std::{
     process::Command,
 };
 
-use portcullis_scenarios::{INITIALIZE, Request, Scratch, Site, audit_records};
+use portcullis_scenarios::{Deployment, INITIALIZE, Request, Scratch, Signal, audit_records};
 use serde_json::Value;
 
-async fn site(file: &str) -> Site {
+async fn deployment(file: &str) -> Deployment {
     let tables = format!("[audit]\ntarget = {{ file = \"{file}\" }}\nqueue = 65536");
-    Site::builder().top("shutdown_timeout = \"2s\"").tables(tables).start().await
+    Deployment::builder().top("shutdown_timeout = \"2s\"").tables(tables).start().await
 }
 
 fn unauthorized() -> Request {
-    Request::post(Site::ENDPOINT, INITIALIZE)
+    Request::post(Deployment::ENDPOINT, INITIALIZE)
 }
 
 fn events<'a>(records: &'a [Value], event: &str) -> Vec<&'a Value> {
@@ -31,21 +31,21 @@ async fn a_pipe_without_a_reader() {
     const REQUESTS: usize = 400;
     let pipe = Scratch::path_for("audit.pipe");
     assert!(Command::new("mkfifo").arg(pipe.as_str()).status().unwrap().success());
-    let site = site(pipe.as_str()).await;
-    site.portcullis.logged("waits for a reader", |line| line["level"] == "WARN").await;
+    let deployment = deployment(pipe.as_str()).await;
+    deployment.portcullis.logged("waits for a reader", |line| line["level"] == "WARN").await;
     for _ in 0..REQUESTS {
-        site.send(unauthorized()).await.assert_unauthorized();
+        deployment.send(unauthorized()).await.assert_unauthorized();
     }
-    site.portcullis.logged("audit records are lost from now on", |line| line["level"] == "WARN").await;
+    deployment.portcullis.logged("audit records are lost from now on", |line| line["level"] == "WARN").await;
 
     let path = pipe.path().to_owned();
     let reading = tokio::task::spawn_blocking(move || {
         let lines = BufReader::new(File::open(path).unwrap()).lines();
         lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap()).collect::<Vec<_>>()
     });
-    site.portcullis.logged("audit records were lost", |line| line["audit.lost"].is_u64()).await;
-    site.send(unauthorized()).await.assert_unauthorized();
-    let finished = site.portcullis.stop().await;
+    deployment.portcullis.logged("audit records were lost", |line| line["audit.lost"].is_u64()).await;
+    deployment.send(unauthorized()).await.assert_unauthorized();
+    let finished = deployment.portcullis.stop().await;
     assert_eq!(finished.code, Some(0), "{finished:?}");
 
     let records = reading.await.unwrap();
@@ -66,13 +66,13 @@ async fn a_pipe_without_a_reader() {
 /// than a shutdown may take.
 #[tokio::test]
 async fn a_full_disk() {
-    let site = site("/dev/full").await;
+    let deployment = deployment("/dev/full").await;
     for _ in 0..10 {
-        site.send(unauthorized()).await.assert_unauthorized();
+        deployment.send(unauthorized()).await.assert_unauthorized();
     }
-    site.portcullis.logged("audit records cannot be written", |line| line["level"] == "ERROR").await;
-    site.send(unauthorized()).await.assert_unauthorized();
-    let finished = site.portcullis.stop().await;
+    deployment.portcullis.logged("audit records cannot be written", |line| line["level"] == "ERROR").await;
+    deployment.send(unauthorized()).await.assert_unauthorized();
+    let finished = deployment.portcullis.stop().await;
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let said = finished.stderr.lines().find(|line| line.contains("left unwritten")).expect("said in the log");
     let said: Value = serde_json::from_str(said).unwrap();
@@ -84,7 +84,7 @@ async fn a_full_disk() {
 #[tokio::test]
 async fn rotation() {
     let (file, rotated) = (Scratch::path_for("audit.jsonl"), Scratch::path_for("audit.jsonl.1"));
-    let first = site(file.as_str()).await;
+    let first = deployment(file.as_str()).await;
     let told = |path: &Path| audit_records(path.to_owned(), |record| record["event"] == "decision");
     first.send(unauthorized()).await;
     let before = told(file.path()).await;
@@ -92,7 +92,7 @@ async fn rotation() {
     assert_eq!(fs::metadata(file.path()).unwrap().permissions().mode() & 0o777, 0o600);
 
     fs::rename(file.path(), rotated.path()).unwrap();
-    first.portcullis.signal("HUP").await;
+    first.portcullis.signal(Signal::HUP);
     first.portcullis.logged("opened anew", |line| line["level"] == "INFO").await;
     first.send(unauthorized()).await;
     let after = told(file.path()).await;
@@ -105,7 +105,7 @@ async fn rotation() {
     let mut torn = fs::read_to_string(file.path()).unwrap();
     torn.push_str("{\"timestamp\":");
     fs::write(file.path(), &torn).unwrap();
-    let second = site(file.as_str()).await;
+    let second = deployment(file.as_str()).await;
     assert_eq!(second.portcullis.stop().await.code, Some(0));
     let text = fs::read_to_string(file.path()).unwrap();
     let more: Vec<_> = text.strip_prefix(&torn).expect("it goes on").lines().collect();
@@ -118,11 +118,11 @@ async fn a_folder_that_is_gone() {
     let folder = Scratch::path_for("audit");
     fs::create_dir(folder.path()).unwrap();
     let file = folder.path().join("audit.jsonl");
-    let site = site(file.to_str().unwrap()).await;
+    let deployment = deployment(file.to_str().unwrap()).await;
     fs::remove_dir_all(folder.path()).unwrap();
-    site.portcullis.signal("HUP").await;
-    site.portcullis.logged("cannot be opened anew", |line| line["level"] == "ERROR").await;
-    site.send(unauthorized()).await.assert_unauthorized();
-    let finished = site.portcullis.stop().await;
+    deployment.portcullis.signal(Signal::HUP);
+    deployment.portcullis.logged("cannot be opened anew", |line| line["level"] == "ERROR").await;
+    deployment.send(unauthorized()).await.assert_unauthorized();
+    let finished = deployment.portcullis.stop().await;
     assert!(finished.stderr.contains("complete to its end"), "{}", finished.stderr);
 }

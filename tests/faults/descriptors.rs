@@ -1,30 +1,30 @@
 //! File descriptors run short: idle connections and requests without end must not take them from everybody else.
 
-use portcullis_scenarios::{Connection, Request, Site, Trickle, Upstream};
+use portcullis_scenarios::{Connection, Deployment, Request, Trickle, Upstream};
 
 /// More than a limit of 256 files leaves to connections.
 const FLOOD: usize = 270;
 
-async fn flood(site: &Site) -> Vec<Connection> {
+async fn flood(deployment: &Deployment) -> Vec<Connection> {
     let mut connections = Vec::new();
     for _ in 0..FLOOD {
-        connections.push(Connection::open(site.portcullis.address()).await);
+        connections.push(Connection::open(deployment.portcullis.address()).await);
     }
     connections
 }
 
-async fn assert_serves(site: &Site) {
-    assert_eq!(site.send(Request::new("GET", "/healthz")).await.status, 200);
-    site.assert_accepted("during the flood", &site.good_token()).await;
+async fn assert_serves(deployment: &Deployment) {
+    assert_eq!(deployment.send(Request::new("GET", "/healthz")).await.status, 200);
+    deployment.assert_accepted("during the flood", &deployment.good_token()).await;
 }
 
 /// L9: the soft limit is raised to what the configuration needs.
 #[tokio::test]
 async fn idle_connections_under_a_soft_limit() {
-    let site = Site::builder().files("-Sn 256").tables("[limits]\nmax_connections = 1000").start().await;
-    let held = flood(&site).await;
-    assert_serves(&site).await;
-    assert!(!site.portcullis.log().contains("is lowered"), "{}", site.portcullis.log());
+    let deployment = Deployment::builder().files("-Sn 256").tables("[limits]\nmax_connections = 1000").start().await;
+    let held = flood(&deployment).await;
+    assert_serves(&deployment).await;
+    assert!(!deployment.portcullis.log().contains("is lowered"), "{}", deployment.portcullis.log());
     drop(held);
 }
 
@@ -38,20 +38,20 @@ async fn idle_connections_under_a_hard_limit() {
         let body = (request.method == http::Method::GET).then(|| body.lock().unwrap().take())??;
         Some(Upstream::trickle(200, &[("content-type", "text/event-stream")], body))
     };
-    let site = Site::builder().upstream(Upstream::scripted(script).await).files("-n 256").start().await;
+    let deployment = Deployment::builder().upstream(Upstream::scripted(script).await).files("-n 256").start().await;
     for part in
         ["max_connections is lowered from 10000 to 86", "from [10000] to [86]", "LimitNOFILE=20084", "ulimit -Hn 20084"]
     {
-        site.portcullis.logged_line(&["the limit of open files is 256, and 20084 are needed", part]).await;
+        deployment.portcullis.logged_line(&["the limit of open files is 256, and 20084 are needed", part]).await;
     }
-    let token = site.good_token();
-    let session = site.open_session(&token).await;
-    let mut stream = Connection::open(site.portcullis.address()).await;
-    stream.write(&Request::new("GET", Site::ENDPOINT).bearer(&token).session(&session).to_bytes()).await;
+    let token = deployment.good_token();
+    let session = deployment.open_session(&token).await;
+    let mut stream = Connection::open(deployment.portcullis.address()).await;
+    stream.write(&Request::new("GET", Deployment::ENDPOINT).bearer(&token).session(&session).to_bytes()).await;
     assert_eq!(stream.head().await.unwrap().status, 200);
 
-    let mut held = flood(&site).await;
-    assert_serves(&site).await;
+    let mut held = flood(&deployment).await;
+    assert_serves(&deployment).await;
     events.send(": still open\n\n".into()).unwrap();
     assert_eq!(
         stream.chunk().await.as_deref(),
@@ -59,5 +59,5 @@ async fn idle_connections_under_a_hard_limit() {
         "a stream is not closed for others"
     );
     held[0].assert_closed().await;
-    assert!(!site.portcullis.log().contains("a connection was not accepted"), "it never ran out of files");
+    assert!(!deployment.portcullis.log().contains("a connection was not accepted"), "it never ran out of files");
 }

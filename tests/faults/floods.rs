@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use portcullis_scenarios::{Connection, Portcullis, Recorded, Request, Site, Trickle, Upstream};
+use portcullis_scenarios::{Connection, Deployment, Portcullis, Recorded, Request, Trickle, Upstream};
 
 const MIB: usize = 1 << 20;
 
@@ -19,8 +19,8 @@ fn resident(portcullis: &Portcullis) -> usize {
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
 }
 
-async fn limited(limits: &str) -> Site {
-    Site::builder().tables(format!("[limits]\n{limits}")).start().await
+async fn limited(limits: &str) -> Deployment {
+    Deployment::builder().tables(format!("[limits]\n{limits}")).start().await
 }
 
 /// F4: while all connections have requests in progress, new ones wait, and are served when one of the others closes.
@@ -36,10 +36,10 @@ async fn connections() {
         })
     };
     let upstream = Upstream::scripted(script).await;
-    let site = Site::builder().upstream(upstream).tables("[limits]\nmax_connections = 2").start().await;
-    let (address, token) = (site.portcullis.address(), site.good_token());
-    let session = site.open_session(&token).await;
-    let stream = Request::new("GET", Site::ENDPOINT).bearer(&token).session(&session);
+    let deployment = Deployment::builder().upstream(upstream).tables("[limits]\nmax_connections = 2").start().await;
+    let (address, token) = (deployment.portcullis.address(), deployment.good_token());
+    let session = deployment.open_session(&token).await;
+    let stream = Request::new("GET", Deployment::ENDPOINT).bearer(&token).session(&session);
     let (mut first, mut second) = (Connection::open(address).await, Connection::open(address).await);
     for connection in [&mut first, &mut second] {
         connection.write(&stream.to_bytes()).await;
@@ -49,7 +49,7 @@ async fn connections() {
     let mut third = Connection::open(address).await;
     third.write(&Request::new("GET", "/healthz").to_bytes()).await;
     tokio::time::sleep(Duration::from_millis(1500)).await;
-    assert!(!site.portcullis.log().contains("/healthz"), "the third is not served");
+    assert!(!deployment.portcullis.log().contains("/healthz"), "the third is not served");
     for sender in senders.lock().unwrap().iter() {
         sender.send(": event\n\n".into()).unwrap();
     }
@@ -67,8 +67,8 @@ async fn connections() {
 /// F4, L9: at the limit, a new connection takes the place of the one that is idle for the longest time.
 #[tokio::test]
 async fn idle_connections_give_way() {
-    let site = limited("max_connections = 2\nheader_timeout = \"10m\"").await;
-    let address = site.portcullis.address();
+    let deployment = limited("max_connections = 2\nheader_timeout = \"10m\"").await;
+    let address = deployment.portcullis.address();
     let healthy = Request::new("GET", "/healthz");
     let (mut silent, mut used) = (Connection::open(address).await, Connection::open(address).await);
     silent.write(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ").await;
@@ -84,8 +84,8 @@ async fn idle_connections_give_way() {
 /// F4: a head that does not come to its end in time costs its connection, however steadily it comes.
 #[tokio::test]
 async fn heads_that_never_end() {
-    let site = limited("header_timeout = \"1s\"").await;
-    let mut slow = Connection::open(site.portcullis.address()).await;
+    let deployment = limited("header_timeout = \"1s\"").await;
+    let mut slow = Connection::open(deployment.portcullis.address()).await;
     slow.write(b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n").await;
     let mut written = 0;
     let ended = tokio::select! {
@@ -93,7 +93,7 @@ async fn heads_that_never_end() {
         () = async {
             // The other connection shows that time passes for everybody else as ever.
             loop {
-                assert_eq!(site.send(Request::new("GET", "/healthz")).await.status, 200);
+                assert_eq!(deployment.send(Request::new("GET", "/healthz")).await.status, 200);
                 written += 1;
             }
         } => unreachable!(),
@@ -105,26 +105,26 @@ async fn heads_that_never_end() {
 /// F4: a body that pauses for too long is refused, and costs its connection.
 #[tokio::test]
 async fn bodies_that_pause() {
-    let site = limited("body_pause = \"1s\"").await;
-    let mut slow = Connection::open(site.portcullis.address()).await;
-    let token = site.good_token();
-    let head = Request::post(Site::ENDPOINT, "").bearer(&token).header("Content-Length", "1000");
+    let deployment = limited("body_pause = \"1s\"").await;
+    let mut slow = Connection::open(deployment.portcullis.address()).await;
+    let token = deployment.good_token();
+    let head = Request::post(Deployment::ENDPOINT, "").bearer(&token).header("Content-Length", "1000");
     slow.write(&[&head.to_bytes()[..], b"{\"jsonrpc\":"].concat()).await;
     let answer = slow.answer().await.expect("an answer");
     assert_eq!(answer.status, 400, "{answer:?}");
-    site.portcullis.assert_denied(&answer, "body.broken").await;
+    deployment.portcullis.assert_denied(&answer, "body.broken").await;
     slow.assert_closed().await;
-    assert_eq!(site.upstream.count(), 0);
+    assert_eq!(deployment.upstream.count(), 0);
 }
 
 /// F4: a flood of connections with half a head each holds what the heads are, and no more.
 #[tokio::test]
 async fn half_heads_hold_little() {
     const CONNECTIONS: usize = 500;
-    let site = Site::start().await;
-    let address = site.portcullis.address();
-    assert_eq!(site.send(Request::new("GET", "/healthz")).await.status, 200);
-    let before = resident(&site.portcullis);
+    let deployment = Deployment::start().await;
+    let address = deployment.portcullis.address();
+    assert_eq!(deployment.send(Request::new("GET", "/healthz")).await.status, 200);
+    let before = resident(&deployment.portcullis);
     let half = format!("POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Long: {}", "x".repeat(16 << 10));
     let mut flood = Vec::new();
     for _ in 0..CONNECTIONS {
@@ -133,9 +133,9 @@ async fn half_heads_hold_little() {
         flood.push(connection);
     }
     for _ in 0..50 {
-        site.assert_accepted("meanwhile", &site.good_token()).await;
+        deployment.assert_accepted("meanwhile", &deployment.good_token()).await;
     }
-    let grown = resident(&site.portcullis).saturating_sub(before);
+    let grown = resident(&deployment.portcullis).saturating_sub(before);
     assert!(grown < CONNECTIONS * (64 << 10), "{} KiB a connection", grown / CONNECTIONS / 1024);
 }
 
@@ -150,22 +150,22 @@ async fn answers_that_nobody_reads() {
         (0..64).for_each(|_| sender.send(piece.clone()).unwrap());
         request.header("x-large").map(|_| Upstream::trickle(200, &[("content-type", "text/event-stream")], body))
     };
-    let site = Site::builder().upstream(Upstream::scripted(script).await).start().await;
-    let token = site.good_token();
-    let session = site.open_session(&token).await;
-    let before = resident(&site.portcullis);
-    let large = Request::new("GET", Site::ENDPOINT).bearer(&token).session(&session).header("X-Large", "yes");
+    let deployment = Deployment::builder().upstream(Upstream::scripted(script).await).start().await;
+    let token = deployment.good_token();
+    let session = deployment.open_session(&token).await;
+    let before = resident(&deployment.portcullis);
+    let large = Request::new("GET", Deployment::ENDPOINT).bearer(&token).session(&session).header("X-Large", "yes");
     let mut clients = Vec::new();
     for _ in 0..CLIENTS {
-        let mut client = Connection::open(site.portcullis.address()).await;
+        let mut client = Connection::open(deployment.portcullis.address()).await;
         client.write(&large.to_bytes()).await;
         assert_eq!(client.head().await.expect("a head").status, 200);
         clients.push(client);
     }
     for _ in 0..50 {
-        site.assert_accepted("meanwhile", &token).await;
+        deployment.assert_accepted("meanwhile", &token).await;
     }
-    let grown = resident(&site.portcullis).saturating_sub(before);
+    let grown = resident(&deployment.portcullis).saturating_sub(before);
     assert!(grown < CLIENTS * 2 * MIB, "{} KiB a client, of 64 MiB each", grown / CLIENTS / 1024);
 }
 
@@ -211,21 +211,21 @@ fn requests(count: u32, reset: bool) -> Vec<u8> {
 /// F4: streams that are opened and reset over and over cost the connection (CVE-2023-44487).
 #[tokio::test]
 async fn rapid_resets() {
-    let site = limited("max_resets = 5\nheader_timeout = \"5m\"").await;
-    let mut client = Connection::open(site.portcullis.address()).await;
+    let deployment = limited("max_resets = 5\nheader_timeout = \"5m\"").await;
+    let mut client = Connection::open(deployment.portcullis.address()).await;
     client.write(&requests(500, true)).await;
     let rest = client.rest().await;
     let frames = frames(&rest);
     let farewell = frames.iter().find(|(kind, ..)| *kind == GOAWAY).unwrap_or_else(|| panic!("no GOAWAY: {frames:?}"));
     assert_eq!(farewell.2[4..8], 11_u32.to_be_bytes(), "ENHANCE_YOUR_CALM");
-    assert_eq!(site.send(Request::new("GET", "/healthz")).await.status, 200);
+    assert_eq!(deployment.send(Request::new("GET", "/healthz")).await.status, 200);
 }
 
 /// F4: an HTTP/2 client is told how many streams it may have, and more are refused.
 #[tokio::test]
 async fn streams() {
-    let site = limited("max_streams = 7\nheader_timeout = \"1s\"").await;
-    let mut client = Connection::open(site.portcullis.address()).await;
+    let deployment = limited("max_streams = 7\nheader_timeout = \"1s\"").await;
+    let mut client = Connection::open(deployment.portcullis.address()).await;
     client.write(&requests(20, false)).await;
     let rest = client.rest().await;
     let frames = frames(&rest);

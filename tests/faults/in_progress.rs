@@ -7,7 +7,9 @@ use std::{
 
 use bytes::Bytes;
 use http::Response;
-use portcullis_scenarios::{Connection, Http2, Recorded, Reply, Request, Site, Trickle, Upstream, call, modern_call};
+use portcullis_scenarios::{
+    Connection, Deployment, Http2, Recorded, Reply, Request, Trickle, Upstream, call, modern_call,
+};
 use serde_json::json;
 use tokio::{
     net::TcpListener,
@@ -41,14 +43,14 @@ async fn hanging() -> (Open, Upstream) {
 #[tokio::test]
 async fn hanging_requests_of_one_principal() {
     let (open, upstream) = hanging().await;
-    let site = Site::builder().upstream(upstream).start().await;
-    let (alice, bob) = (site.token().subject("alice").sign(), site.token().subject("bob").sign());
-    let session = site.open_session(&alice).await;
+    let deployment = Deployment::builder().upstream(upstream).start().await;
+    let (alice, bob) = (deployment.token().subject("alice").sign(), deployment.token().subject("bob").sign());
+    let session = deployment.open_session(&alice).await;
     let mut hanging = JoinSet::new();
     for _ in 0..2 {
-        let client = Http2::connect(site.portcullis.address()).await;
+        let client = Http2::connect(deployment.portcullis.address()).await;
         for number in 0..75 {
-            let request = Http2::post(Site::ENDPOINT)
+            let request = Http2::post(Deployment::ENDPOINT)
                 .header("authorization", format!("Bearer {alice}"))
                 .header("mcp-session-id", &session);
             let mut client = client.clone();
@@ -61,24 +63,24 @@ async fn hanging_requests_of_one_principal() {
         assert_eq!((answer.status, answer.header("retry-after")), (429, Some("1")), "{answer:?}");
         refused.push((answer, "limit.in_flight"));
     }
-    site.upstream.reached(1 + 100).await;
-    site.portcullis.assert_all_denied(&refused).await;
+    deployment.upstream.reached(1 + 100).await;
+    deployment.portcullis.assert_all_denied(&refused).await;
 
-    let echo = Request::post(Site::ENDPOINT, call(1, "echo", &json!({}))).session(&session);
-    let other_client = site.token().subject("alice").client_id("another").sign();
+    let echo = Request::post(Deployment::ENDPOINT, call(1, "echo", &json!({}))).session(&session);
+    let other_client = deployment.token().subject("alice").client_id("another").sign();
     for token in [&alice, &other_client] {
-        let answer = site.send(echo.clone().bearer(token)).await;
+        let answer = deployment.send(echo.clone().bearer(token)).await;
         assert_eq!(answer.status, 429, "{answer:?}");
     }
-    site.open_session(&bob).await;
-    assert_eq!(site.send(Request::new("GET", "/healthz")).await.status, 200);
+    deployment.open_session(&bob).await;
+    assert_eq!(deployment.send(Request::new("GET", "/healthz")).await.status, 200);
     assert!(hanging.try_join_next().is_none(), "the others are in progress");
 
     open.lock().unwrap().clear();
     while let Some(ended) = hanging.join_next().await {
         assert_eq!(ended.unwrap().status, 200);
     }
-    let answer = site.send(echo.bearer(&alice)).await;
+    let answer = deployment.send(echo.bearer(&alice)).await;
     assert_eq!(answer.status, 200, "{answer:?}");
 }
 
@@ -95,20 +97,20 @@ async fn requests_without_a_response() {
             counted.send_replace(held.len());
         }
     });
-    let site = Site::builder()
+    let deployment = Deployment::builder()
         .upstream_setting(format!("{{ http = \"http://{address}/\" }}"))
         .tables("[limits]\nin_flight_per_principal = 3")
         .start()
         .await;
-    let bearer = format!("Bearer {}", site.good_token());
+    let bearer = format!("Bearer {}", deployment.good_token());
     let request = || {
-        let request = Http2::post(Site::ENDPOINT).header("authorization", &bearer);
+        let request = Http2::post(Deployment::ENDPOINT).header("authorization", &bearer);
         let request = request.header("mcp-protocol-version", "2026-07-28").header("mcp-method", "tools/list");
         (request, modern_call(1, "tools/list", &json!({})))
     };
     for round in 1..=2 {
         let mut hanging = JoinSet::new();
-        let client = Http2::connect(site.portcullis.address()).await;
+        let client = Http2::connect(deployment.portcullis.address()).await;
         for _ in 0..5 {
             let (mut client, (request, body)) = (client.clone(), request());
             hanging.spawn(async move { client.send(request, body).await });
@@ -121,7 +123,7 @@ async fn requests_without_a_response() {
         assert!(hanging.try_join_next().is_none());
         hanging.shutdown().await;
         drop(client);
-        while site.portcullis.log().matches("client.gone").count() < 3 * round {
+        while deployment.portcullis.log().matches("client.gone").count() < 3 * round {
             sleep(Duration::from_millis(20)).await;
         }
     }
@@ -131,39 +133,39 @@ async fn requests_without_a_response() {
 #[tokio::test]
 async fn streams_count_apart() {
     let (open, upstream) = hanging().await;
-    let site = Site::builder()
+    let deployment = Deployment::builder()
         .upstream(upstream)
         .tables("[limits]\nin_flight_per_principal = 1\n[session]\nmax_per_owner = 2")
         .start()
         .await;
-    let token = site.good_token();
-    let session = site.open_session(&token).await;
-    let listen = Request::new("GET", Site::ENDPOINT).header("Accept", "text/event-stream");
+    let token = deployment.good_token();
+    let session = deployment.open_session(&token).await;
+    let listen = Request::new("GET", Deployment::ENDPOINT).header("Accept", "text/event-stream");
     let listen = listen.bearer(&token).session(&session);
     let mut streams = Vec::new();
     for _ in 0..2 {
-        let mut stream = Connection::open(site.portcullis.address()).await;
+        let mut stream = Connection::open(deployment.portcullis.address()).await;
         stream.write(&listen.to_bytes()).await;
         assert_eq!(stream.head().await.unwrap().status, 200);
         streams.push(stream);
     }
-    let refused = site.send(listen.clone()).await;
+    let refused = deployment.send(listen.clone()).await;
     assert_eq!((refused.status, refused.header("retry-after")), (429, Some("5")), "{refused:?}");
-    site.portcullis.assert_denied(&refused, "limit.streams").await;
-    let echo = Request::post(Site::ENDPOINT, call(1, "echo", &json!({}))).bearer(&token).session(&session);
-    assert_eq!(site.send(echo.clone()).await.status, 200);
+    deployment.portcullis.assert_denied(&refused, "limit.streams").await;
+    let echo = Request::post(Deployment::ENDPOINT, call(1, "echo", &json!({}))).bearer(&token).session(&session);
+    assert_eq!(deployment.send(echo.clone()).await.status, 200);
 
-    let hang = Request::post(Site::ENDPOINT, call(2, "hang", &json!({}))).bearer(&token).session(&session);
-    let mut hanging = Connection::open(site.portcullis.address()).await;
+    let hang = Request::post(Deployment::ENDPOINT, call(2, "hang", &json!({}))).bearer(&token).session(&session);
+    let mut hanging = Connection::open(deployment.portcullis.address()).await;
     hanging.write(&hang.to_bytes()).await;
     assert_eq!(hanging.head().await.unwrap().status, 200);
-    assert_eq!(site.send(echo).await.status, 429);
+    assert_eq!(deployment.send(echo).await.status, 429);
 
     open.lock().unwrap().clear();
     for mut ended in streams.into_iter().chain([hanging]) {
         assert_eq!(ended.chunk().await, None);
     }
-    let mut stream = Connection::open(site.portcullis.address()).await;
+    let mut stream = Connection::open(deployment.portcullis.address()).await;
     stream.write(&listen.to_bytes()).await;
     assert_eq!(stream.head().await.unwrap().status, 200);
 }

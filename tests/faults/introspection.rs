@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use portcullis_scenarios::{Request, Scratch, Site, SiteBuilder, Upstream};
+use portcullis_scenarios::{Deployment, DeploymentBuilder, Request, Scratch, Upstream};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
@@ -34,9 +34,9 @@ impl Endpoint {
         *self.answer.lock().unwrap() = (status, answer);
     }
 
-    /// A site whose one issuer signs its tokens and is asked about each.
-    fn site(&self) -> SiteBuilder {
-        Site::builder().issuer(format!(
+    /// A deployment whose one issuer signs its tokens and is asked about each.
+    fn deployment(&self) -> DeploymentBuilder {
+        Deployment::builder().issuer(format!(
             "validate = \"jwt+introspection\"\nclient_id = \"portcullis\"\nclient_secret = {{ file = \"{}\" }}\n\
              introspection_endpoint = \"{}/introspect\"\nintrospection_cache = \"0s\"",
             self.secret.as_str(),
@@ -46,7 +46,7 @@ impl Endpoint {
 }
 
 fn active() -> Value {
-    json!({ "active": true, "aud": Site::RESOURCE })
+    json!({ "active": true, "aud": Deployment::RESOURCE })
 }
 
 fn active_with(scope: impl Into<Value>) -> Value {
@@ -56,10 +56,10 @@ fn active_with(scope: impl Into<Value>) -> Value {
 }
 
 /// Waits until readiness has this status, and gives what it says of the one issuer.
-async fn readiness(site: &Site, status: u16) -> Value {
+async fn readiness(deployment: &Deployment, status: u16) -> Value {
     let reached = async {
         loop {
-            let ready = site.send(Request::new("GET", "/readyz")).await;
+            let ready = deployment.send(Request::new("GET", "/readyz")).await;
             if ready.status == status {
                 return ready.json()["resources"][0]["issuers"][0].clone();
             }
@@ -68,7 +68,7 @@ async fn readiness(site: &Site, status: u16) -> Value {
     };
     timeout(LIMIT, reached)
         .await
-        .unwrap_or_else(|_| panic!("/readyz never answers {status}:\n{}", site.portcullis.log()))
+        .unwrap_or_else(|_| panic!("/readyz never answers {status}:\n{}", deployment.portcullis.log()))
 }
 
 /// D6: an endpoint that rejects our credentials is found at start, without a token: the issuer is not usable, and the log
@@ -77,36 +77,36 @@ async fn readiness(site: &Site, status: u16) -> Value {
 #[tokio::test]
 async fn rejected_credentials() {
     let endpoint = Endpoint::start(401, json!({ "error": "invalid_client" })).await;
-    let site = endpoint.site().start().await;
+    let deployment = endpoint.deployment().start().await;
     let code = "introspection.client_rejected";
-    let issuer = readiness(&site, 503).await;
+    let issuer = readiness(&deployment, 503).await;
     assert_eq!((&issuer["usable"], &issuer["reason"]), (&json!(false), &json!(code)), "{issuer}");
-    let line = site.portcullis.logged(code, |line| line["introspection.failure"] == code).await;
+    let line = deployment.portcullis.logged(code, |line| line["introspection.failure"] == code).await;
     let message = line["message"].as_str().unwrap();
     assert!(message.contains("`client_id`, `client_secret`") && message.contains("status 401"), "{message}");
-    assert_eq!(site.portcullis.log().matches("hush").count(), 0);
+    assert_eq!(deployment.portcullis.log().matches("hush").count(), 0);
     let test = endpoint.server.last();
     let body = String::from_utf8(test.body.to_vec()).unwrap();
     assert!(body.contains("token=portcullis-probe-") && body.contains("client_secret=hush"), "{body}");
-    assert!(!site.portcullis.log().contains("portcullis-probe-"));
+    assert!(!deployment.portcullis.log().contains("portcullis-probe-"));
 
     endpoint.answers(200, json!({ "active": false }));
-    assert_eq!(readiness(&site, 200).await["usable"], true);
+    assert_eq!(readiness(&deployment, 200).await["usable"], true);
 
     endpoint.answers(400, json!({ "error": "invalid_client" }));
-    let answer = site.try_token(&site.good_token()).await;
+    let answer = deployment.try_token(&deployment.good_token()).await;
     assert_eq!(answer.assert_unauthorized(), None, "{answer:?}");
-    assert_eq!(readiness(&site, 503).await["reason"], code);
+    assert_eq!(readiness(&deployment, 503).await["reason"], code);
     endpoint.answers(200, active());
-    site.assert_accepted("accepted again", &site.good_token()).await;
-    readiness(&site, 200).await;
+    deployment.assert_accepted("accepted again", &deployment.good_token()).await;
+    readiness(&deployment, 200).await;
 }
 
 /// D6: an empty `scope` takes all scopes from a signed token, an absent one none, and `null` is no answer.
 #[tokio::test]
 async fn scopes_that_are_taken_away() {
     let endpoint = Endpoint::start(200, active()).await;
-    let site = endpoint.site().start().await;
+    let deployment = endpoint.deployment().start().await;
     for (answer, status) in [
         (active(), 200),
         (active_with(""), 403),
@@ -117,7 +117,7 @@ async fn scopes_that_are_taken_away() {
         (active_with(7), 401),
     ] {
         endpoint.answers(200, answer.clone());
-        let got = site.try_token(&site.good_token()).await;
+        let got = deployment.try_token(&deployment.good_token()).await;
         assert_eq!(got.status, status, "{answer}: {got:?}");
         if status == 403 {
             assert!(got.header("www-authenticate").unwrap().contains("insufficient_scope"), "{got:?}");

@@ -9,7 +9,7 @@ use std::sync::{
 use bytes::Bytes;
 use http::Response;
 use portcullis_metadata::SystemClock;
-use portcullis_scenarios::{INITIALIZE, Recorded, Reply, Request, Site, Trickle, Upstream};
+use portcullis_scenarios::{Deployment, INITIALIZE, Recorded, Reply, Request, Trickle, Upstream};
 use portcullis_testkit::TestIssuer;
 use tokio::{sync::mpsc::UnboundedSender, task::JoinSet, time::timeout};
 
@@ -37,7 +37,7 @@ enum Keys {
 
 /// An issuer whose keys are published as a scenario says.
 struct Publisher {
-    forge: Arc<TestIssuer>,
+    test_issuer: Arc<TestIssuer>,
     keys: Arc<Mutex<Keys>>,
     hits: Arc<AtomicUsize>,
     _server: Upstream,
@@ -45,28 +45,28 @@ struct Publisher {
 
 impl Publisher {
     async fn start(keys: Keys) -> Self {
-        let (forge, keys) = (Arc::new(OnceLock::<Arc<TestIssuer>>::new()), Arc::new(Mutex::new(keys)));
+        let (test_issuer, keys) = (Arc::new(OnceLock::<Arc<TestIssuer>>::new()), Arc::new(Mutex::new(keys)));
         let (hits, held) = (Arc::new(AtomicUsize::new(0)), Mutex::new(Vec::new()));
-        let (known, published, counted) = (Arc::clone(&forge), Arc::clone(&keys), Arc::clone(&hits));
+        let (known, published, counted) = (Arc::clone(&test_issuer), Arc::clone(&keys), Arc::clone(&hits));
         let script = move |request: &Recorded| {
-            let forge = known.get()?;
-            if request.target == forge.metadata_url().path() {
-                return Some(Upstream::answer(200, &[JSON], forge.metadata_json()));
+            let test_issuer = known.get()?;
+            if request.target == test_issuer.metadata_url().path() {
+                return Some(Upstream::answer(200, &[JSON], test_issuer.metadata_json()));
             }
-            if request.target != forge.endpoint("jwks").path() {
+            if request.target != test_issuer.endpoint("jwks").path() {
                 return Some(Upstream::answer(
                     if request.target == "/moved" { 200 } else { 404 },
                     &[JSON],
-                    forge.jwks_json(),
+                    test_issuer.jwks_json(),
                 ));
             }
             counted.fetch_add(1, Ordering::SeqCst);
-            Some(publish(forge, *published.lock().unwrap(), &held))
+            Some(publish(test_issuer, *published.lock().unwrap(), &held))
         };
         let server = Upstream::scripted(script).await;
-        let made = TestIssuer::new(&server.origin()).with_resource(Site::RESOURCE).with_clock(SystemClock::new());
-        let forge = Arc::clone(forge.get_or_init(|| Arc::new(made)));
-        Self { forge, keys, hits, _server: server }
+        let made = TestIssuer::new(&server.origin()).with_resource(Deployment::RESOURCE).with_clock(SystemClock::new());
+        let test_issuer = Arc::clone(test_issuer.get_or_init(|| Arc::new(made)));
+        Self { test_issuer, keys, hits, _server: server }
     }
 
     fn publish(&self, keys: Keys) {
@@ -77,20 +77,20 @@ impl Publisher {
         self.hits.load(Ordering::SeqCst)
     }
 
-    async fn site(&self, cooldown: &str) -> Site {
-        let name = self.forge.issuer().as_str();
+    async fn deployment(&self, cooldown: &str) -> Deployment {
+        let name = self.test_issuer.issuer().as_str();
         let table = format!("[[issuer]]\nissuer = \"{name}\"\njwks = {{ cooldown = \"{cooldown}\" }}");
-        Site::builder().tables(table).resource(format!("issuers = [\"{name}\"]")).start().await
+        Deployment::builder().tables(table).resource(format!("issuers = [\"{name}\"]")).start().await
     }
 }
 
-fn publish(forge: &TestIssuer, keys: Keys, held: &Mutex<Vec<UnboundedSender<Bytes>>>) -> Response<Reply> {
+fn publish(test_issuer: &TestIssuer, keys: Keys, held: &Mutex<Vec<UnboundedSender<Bytes>>>) -> Response<Reply> {
     match keys {
-        Keys::Good => Upstream::answer(200, &[JSON], forge.jwks_json()),
-        Keys::AsText => Upstream::answer(200, &[("content-type", "text/plain")], forge.jwks_json()),
-        Keys::Broken => Upstream::answer(503, &[JSON], forge.jwks_json()),
+        Keys::Good => Upstream::answer(200, &[JSON], test_issuer.jwks_json()),
+        Keys::AsText => Upstream::answer(200, &[("content-type", "text/plain")], test_issuer.jwks_json()),
+        Keys::Broken => Upstream::answer(503, &[JSON], test_issuer.jwks_json()),
         Keys::Html => Upstream::answer(200, &[("content-type", "text/html")], "<html>keys</html>"),
-        Keys::Redirected => Upstream::answer(302, &[JSON, ("location", "/moved")], forge.jwks_json()),
+        Keys::Redirected => Upstream::answer(302, &[JSON, ("location", "/moved")], test_issuer.jwks_json()),
         Keys::Endless | Keys::Stuck => {
             let (sender, body) = Trickle::new();
             sender.send("{\"keys\":[".into()).unwrap();
@@ -102,7 +102,7 @@ fn publish(forge: &TestIssuer, keys: Keys, held: &Mutex<Vec<UnboundedSender<Byte
             Upstream::trickle(200, &[JSON], body)
         }
         Keys::TooMany => {
-            let set: serde_json::Value = serde_json::from_str(&forge.jwks_json()).unwrap();
+            let set: serde_json::Value = serde_json::from_str(&test_issuer.jwks_json()).unwrap();
             let one = set["keys"][0].to_string();
             let all = (0..10_000).map(|number| one.replace("\"kid\":\"", &format!("\"kid\":\"{number}-")));
             let all = [one.clone()].into_iter().chain(all).collect::<Vec<_>>().join(",");
@@ -110,13 +110,13 @@ fn publish(forge: &TestIssuer, keys: Keys, held: &Mutex<Vec<UnboundedSender<Byte
         }
         Keys::TooManySmall => {
             let small = format!("{}]}}", ",{\"kty\":\"EC\"}".repeat(9_999));
-            let set = forge.jwks_json().trim_end().trim_end_matches("]}").to_owned() + &small;
+            let set = test_issuer.jwks_json().trim_end().trim_end_matches("]}").to_owned() + &small;
             assert!(set.len() < 256 << 10 && serde_json::from_str::<serde_json::Value>(&set).is_ok());
             Upstream::answer(200, &[JSON], set)
         }
         Keys::OneBad => {
             let bad = r#"{"keys":[{"kty":"oct","k":"aHVzaA","kid":"shared"},"#;
-            Upstream::answer(200, &[JSON], forge.jwks_json().replacen("{\"keys\":[", bad, 1))
+            Upstream::answer(200, &[JSON], test_issuer.jwks_json().replacen("{\"keys\":[", bad, 1))
         }
         Keys::Empty => Upstream::answer(200, &[JSON], "{}"),
     }
@@ -134,9 +134,9 @@ const FAULTS: [Keys; 8] = [
 ];
 
 /// Tries a token until it is accepted: whatever keeps it out now passes.
-async fn accepted_at_last(site: &Site, token: &str, case: &str) {
+async fn accepted_at_last(deployment: &Deployment, token: &str, case: &str) {
     let tried = async {
-        while site.try_token(token).await.status != 200 {
+        while deployment.try_token(token).await.status != 200 {
             tokio::task::yield_now().await;
         }
     };
@@ -165,20 +165,20 @@ where
 async fn from_the_start() {
     for_each(FAULTS, |fault| async move {
         let issuer = Publisher::start(fault).await;
-        let site = issuer.site("1s").await;
-        let token = issuer.forge.token().sign();
-        let answer = site.try_token(&token).await;
+        let deployment = issuer.deployment("1s").await;
+        let token = issuer.test_issuer.token().sign();
+        let answer = deployment.try_token(&token).await;
         assert_eq!(answer.assert_unauthorized(), None, "{fault:?}: {answer:?}");
         let seconds = answer.header("retry-after").and_then(|value| value.parse::<u32>().ok());
         assert!(seconds.is_some_and(|seconds| seconds > 0), "{fault:?}: {answer:?}");
-        site.portcullis.assert_denied(&answer, "issuer.unavailable").await;
-        let told = site.portcullis.logged("cannot fetch issuer keys", |line| line["level"] == "WARN").await;
+        deployment.portcullis.assert_denied(&answer, "issuer.unavailable").await;
+        let told = deployment.portcullis.logged("cannot fetch issuer keys", |line| line["level"] == "WARN").await;
         assert!(told["issuer.failure"].is_string(), "{fault:?}: {told}");
-        assert_eq!(site.send(Request::new("GET", "/readyz")).await.status, 503, "{fault:?}");
+        assert_eq!(deployment.send(Request::new("GET", "/readyz")).await.status, 503, "{fault:?}");
 
         issuer.publish(Keys::Good);
-        accepted_at_last(&site, &token, &format!("{fault:?}")).await;
-        assert_eq!(site.send(Request::new("GET", "/readyz")).await.status, 200, "{fault:?}");
+        accepted_at_last(&deployment, &token, &format!("{fault:?}")).await;
+        assert_eq!(deployment.send(Request::new("GET", "/readyz")).await.status, 200, "{fault:?}");
     })
     .await;
 }
@@ -189,25 +189,25 @@ async fn from_the_start() {
 async fn later_on() {
     for_each(FAULTS, |fault| async move {
         let issuer = Publisher::start(Keys::Good).await;
-        let site = issuer.site("1s").await;
-        let old = issuer.forge.key();
-        accepted_at_last(&site, &issuer.forge.token().sign(), &format!("{fault:?}, at first")).await;
+        let deployment = issuer.deployment("1s").await;
+        let old = issuer.test_issuer.key();
+        accepted_at_last(&deployment, &issuer.test_issuer.token().sign(), &format!("{fault:?}, at first")).await;
 
         issuer.publish(fault);
-        issuer.forge.rotate();
-        let new = issuer.forge.token().sign();
+        issuer.test_issuer.rotate();
+        let new = issuer.test_issuer.token().sign();
         // Whatever is answered while the keys are asked for, it is no entrance.
-        let answer = site.try_token(&new).await;
+        let answer = deployment.try_token(&new).await;
         assert_eq!(answer.status, 401, "{fault:?}: {answer:?}");
-        site.portcullis.logged("cannot fetch issuer keys", |line| line["level"] == "WARN").await;
+        deployment.portcullis.logged("cannot fetch issuer keys", |line| line["level"] == "WARN").await;
         for number in 0..3 {
-            let token = issuer.forge.token().claim("number", number).signed_by(Arc::clone(&old)).sign();
-            site.assert_accepted(&format!("{fault:?}: the old key"), &token).await;
+            let token = issuer.test_issuer.token().claim("number", number).signed_by(Arc::clone(&old)).sign();
+            deployment.assert_accepted(&format!("{fault:?}: the old key"), &token).await;
         }
         issuer.publish(Keys::Good);
-        accepted_at_last(&site, &new, &format!("{fault:?}, at last")).await;
-        let token = issuer.forge.token().claim("number", 9).signed_by(old).sign();
-        site.assert_refused([(format!("{fault:?}: the withdrawn key"), token, "token.key_unknown")]).await;
+        accepted_at_last(&deployment, &new, &format!("{fault:?}, at last")).await;
+        let token = issuer.test_issuer.token().claim("number", 9).signed_by(old).sign();
+        deployment.assert_refused([(format!("{fault:?}: the withdrawn key"), token, "token.key_unknown")]).await;
     })
     .await;
 }
@@ -217,12 +217,12 @@ async fn later_on() {
 async fn ten_thousand_keys() {
     for (keys, failure) in [(Keys::TooMany, "fetch.too_large"), (Keys::TooManySmall, "keys.too_many")] {
         let issuer = Publisher::start(keys).await;
-        let site = issuer.site("10m").await;
-        let answer = site.try_token(&issuer.forge.token().sign()).await;
+        let deployment = issuer.deployment("10m").await;
+        let answer = deployment.try_token(&issuer.test_issuer.token().sign()).await;
         assert_eq!(answer.assert_unauthorized(), None, "{keys:?}: {answer:?}");
-        let told = site.portcullis.logged("cannot fetch issuer keys", |line| line["level"] == "WARN").await;
+        let told = deployment.portcullis.logged("cannot fetch issuer keys", |line| line["level"] == "WARN").await;
         assert_eq!(told["issuer.failure"], failure, "{keys:?}: {told}");
-        let ready = site.send(Request::new("GET", "/readyz")).await;
+        let ready = deployment.send(Request::new("GET", "/readyz")).await;
         assert_eq!(ready.status, 503, "{keys:?}: {ready:?}");
     }
 }
@@ -231,19 +231,19 @@ async fn ten_thousand_keys() {
 #[tokio::test]
 async fn one_bad_key() {
     let issuer = Publisher::start(Keys::OneBad).await;
-    let site = issuer.site("30s").await;
-    accepted_at_last(&site, &issuer.forge.token().sign(), "beside a bad one").await;
-    let told = site.portcullis.logged("a published key is refused", |line| line["level"] == "WARN").await;
+    let deployment = issuer.deployment("30s").await;
+    accepted_at_last(&deployment, &issuer.test_issuer.token().sign(), "beside a bad one").await;
+    let told = deployment.portcullis.logged("a published key is refused", |line| line["level"] == "WARN").await;
     assert_eq!((&told["key.id"], &told["key.failure"]), (&"shared".into(), &"jwk.symmetric".into()), "{told}");
-    assert!(!site.portcullis.log().contains("aHVzaA"));
+    assert!(!deployment.portcullis.log().contains("aHVzaA"));
 }
 
 /// C10: a good set is taken whatever its `Content-Type` says: many issuers say something else.
 #[tokio::test]
 async fn another_content_type() {
     let issuer = Publisher::start(Keys::AsText).await;
-    let site = issuer.site("30s").await;
-    accepted_at_last(&site, &issuer.forge.token().sign(), "as text").await;
+    let deployment = issuer.deployment("30s").await;
+    accepted_at_last(&deployment, &issuer.test_issuer.token().sign(), "as text").await;
 }
 
 /// C10: a flood of tokens with unknown keys, from many clients at once, causes one fetch in the cooldown and no more, and
@@ -251,18 +251,19 @@ async fn another_content_type() {
 #[tokio::test]
 async fn a_flood_of_unknown_keys() {
     let issuer = Publisher::start(Keys::Good).await;
-    let site = issuer.site("10m").await;
-    let good = issuer.forge.token().sign();
-    accepted_at_last(&site, &good, "at first").await;
+    let deployment = issuer.deployment("10m").await;
+    let good = issuer.test_issuer.token().sign();
+    accepted_at_last(&deployment, &good, "at first").await;
     assert_eq!(issuer.hits(), 1);
     let mut flood = JoinSet::new();
     for client in 0..20 {
-        let tokens: Vec<_> =
-            (0..10).map(|number| issuer.forge.token().kid(&format!("unknown-{client}-{number}")).sign()).collect();
-        let address = site.portcullis.address();
+        let tokens: Vec<_> = (0..10)
+            .map(|number| issuer.test_issuer.token().kid(&format!("unknown-{client}-{number}")).sign())
+            .collect();
+        let address = deployment.portcullis.address();
         flood.spawn(async move {
             for token in tokens {
-                let answer = Request::post(Site::ENDPOINT, INITIALIZE).bearer(&token).send(address).await;
+                let answer = Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token).send(address).await;
                 assert_eq!(answer.status, 401, "{answer:?}");
             }
         });
@@ -271,18 +272,18 @@ async fn a_flood_of_unknown_keys() {
         ended.unwrap();
     }
     assert_eq!(issuer.hits(), 2, "one fetch for 200 tokens of 20 clients");
-    site.assert_accepted("meanwhile", &issuer.forge.token().claim("number", 1).sign()).await;
+    deployment.assert_accepted("meanwhile", &issuer.test_issuer.token().claim("number", 1).sign()).await;
 }
 
 /// C10: after the cooldown the first token of a really new key is accepted, however many unknown ones came before.
 #[tokio::test]
 async fn a_new_key_behind_a_flood() {
     let issuer = Publisher::start(Keys::Good).await;
-    let site = issuer.site("1s").await;
-    accepted_at_last(&site, &issuer.forge.token().sign(), "at first").await;
+    let deployment = issuer.deployment("1s").await;
+    accepted_at_last(&deployment, &issuer.test_issuer.token().sign(), "at first").await;
     for number in 0..20 {
-        site.try_token(&issuer.forge.token().kid(&format!("unknown-{number}")).sign()).await;
+        deployment.try_token(&issuer.test_issuer.token().kid(&format!("unknown-{number}")).sign()).await;
     }
-    issuer.forge.rotate();
-    accepted_at_last(&site, &issuer.forge.token().sign(), "the new key").await;
+    issuer.test_issuer.rotate();
+    accepted_at_last(&deployment, &issuer.test_issuer.token().sign(), "the new key").await;
 }

@@ -1,6 +1,6 @@
 //! The end: what is under way ends well, and nothing new begins.
 
-use portcullis_scenarios::{Connection, Http2, INITIALIZE, Recorded, Request, Site, Trickle, Upstream};
+use portcullis_scenarios::{Connection, Deployment, Http2, INITIALIZE, Recorded, Request, Signal, Trickle, Upstream};
 use serde_json::Value;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -8,33 +8,33 @@ use tokio::{
     sync::mpsc::UnboundedSender,
 };
 
-async fn slow_site() -> (UnboundedSender<bytes::Bytes>, Site) {
+async fn slow_deployment() -> (UnboundedSender<bytes::Bytes>, Deployment) {
     let (sender, body) = Trickle::new();
     let body = std::sync::Mutex::new(Some(body));
     let script = move |_: &Recorded| {
         let body = body.lock().unwrap().take()?;
         Some(Upstream::trickle(200, &[("content-type", "application/json")], body))
     };
-    (sender, Site::builder().upstream(Upstream::scripted(script).await).start().await)
+    (sender, Deployment::builder().upstream(Upstream::scripted(script).await).start().await)
 }
 
 /// F4: a request under way finishes after SIGTERM, new connections are refused, idle ones are closed, and the exit code
 /// is 0.
 #[tokio::test]
 async fn requests_under_way_finish() {
-    for signal in ["TERM", "INT"] {
-        let (answering, site) = slow_site().await;
-        let address = site.portcullis.address();
+    for signal in [Signal::TERM, Signal::INT] {
+        let (answering, deployment) = slow_deployment().await;
+        let address = deployment.portcullis.address();
         let mut idle = Connection::open(address).await;
         assert_eq!(idle.send(&Request::new("GET", "/healthz")).await.status, 200);
         let mut idle_http2 = Http2::connect(address).await;
         assert_eq!(idle_http2.send(Http2::request("GET", "/healthz"), "").await.unwrap().status, 200);
         let mut busy = Connection::open(address).await;
-        busy.write(&Request::post(Site::ENDPOINT, INITIALIZE).bearer(&site.good_token()).to_bytes()).await;
-        site.upstream.reached(1).await;
+        busy.write(&Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&deployment.good_token()).to_bytes()).await;
+        deployment.upstream.reached(1).await;
 
-        site.portcullis.signal(signal).await;
-        site.portcullis.logged("shutting down", |_| true).await;
+        deployment.portcullis.signal(signal);
+        deployment.portcullis.logged("shutting down", |_| true).await;
         idle.assert_closed().await;
         // The listener may close a moment after it is said.
         while TcpStream::connect(address).await.is_ok() {
@@ -44,11 +44,11 @@ async fn requests_under_way_finish() {
         answering.send("true}".into()).unwrap();
         drop(answering);
         let answer = busy.answer().await.unwrap();
-        assert_eq!((answer.status, answer.text().as_str()), (200, "{\"late\":true}"), "{signal}: {answer:?}");
+        assert_eq!((answer.status, answer.text().as_str()), (200, "{\"late\":true}"), "{signal:?}: {answer:?}");
         assert_eq!(answer.count("mcp-session-id"), 1, "{answer:?}");
 
-        let finished = site.portcullis.ended().await;
-        assert_eq!(finished.code, Some(0), "{signal}: {}", finished.stderr);
+        let finished = deployment.portcullis.ended().await;
+        assert_eq!(finished.code, Some(0), "{signal:?}: {}", finished.stderr);
         let id = answer.header("x-request-id").unwrap();
         assert!(
             finished.stderr.lines().any(|line| line.contains(id) && line.contains("\"request\"")),
@@ -63,16 +63,16 @@ async fn the_limit() {
     let (_answering, body) = Trickle::new();
     let body = std::sync::Mutex::new(Some(body));
     let script = move |_: &Recorded| Some(Upstream::trickle(200, &[], body.lock().unwrap().take()?));
-    let site = Site::builder()
+    let deployment = Deployment::builder()
         .upstream(Upstream::scripted(script).await)
         .top("shutdown_timeout = \"1s\"")
         .tables("[audit]\ntarget = \"stdout\"")
         .start()
         .await;
-    let mut busy = Connection::open(site.portcullis.address()).await;
-    busy.write(&Request::post(Site::ENDPOINT, INITIALIZE).bearer(&site.good_token()).to_bytes()).await;
-    site.upstream.reached(1).await;
-    let finished = site.portcullis.stop().await;
+    let mut busy = Connection::open(deployment.portcullis.address()).await;
+    busy.write(&Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&deployment.good_token()).to_bytes()).await;
+    deployment.upstream.reached(1).await;
+    let finished = deployment.portcullis.stop().await;
     assert_eq!(finished.code, Some(0), "{}", finished.stderr);
     assert!(finished.stderr.contains("cut off"), "{}", finished.stderr);
     let decisions: Vec<_> = finished.stdout.lines().filter(|line| line.contains("\"event\":\"decision\"")).collect();
@@ -83,20 +83,20 @@ async fn the_limit() {
 /// F4: a hangup ends nothing, even where there is no file to be read anew.
 #[tokio::test]
 async fn a_hangup() {
-    let site = Site::start().await;
-    let mut kept = Connection::open(site.portcullis.address()).await;
+    let deployment = Deployment::start().await;
+    let mut kept = Connection::open(deployment.portcullis.address()).await;
     for _ in 0..2 {
-        site.portcullis.signal("HUP").await;
+        deployment.portcullis.signal(Signal::HUP);
         assert_eq!(kept.send(&Request::new("GET", "/healthz")).await.status, 200);
     }
-    assert_eq!(site.portcullis.stop().await.code, Some(0));
+    assert_eq!(deployment.portcullis.stop().await.code, Some(0));
 }
 
 /// F4: without requests it ends at once, `demo` and `idp` too.
 #[tokio::test]
 async fn at_rest() {
-    let site = Site::start().await;
-    assert_eq!(site.portcullis.stop().await.code, Some(0));
+    let deployment = Deployment::start().await;
+    assert_eq!(deployment.portcullis.stop().await.code, Some(0));
     let demo =
         portcullis_scenarios::Portcullis::start(&["demo", "--listen", "127.0.0.1:0", "--idp-listen", "127.0.0.1:0"])
             .await;
@@ -107,11 +107,11 @@ async fn at_rest() {
 #[tokio::test]
 async fn sessions_end() {
     const SESSIONS: usize = 50;
-    let site = Site::builder().tables("[audit]\ntarget = \"stdout\"").start().await;
+    let deployment = Deployment::builder().tables("[audit]\ntarget = \"stdout\"").start().await;
     for number in 0..SESSIONS {
-        site.open_session(&site.token().subject(&format!("user-{number}")).sign()).await;
+        deployment.open_session(&deployment.token().subject(&format!("user-{number}")).sign()).await;
     }
-    let Site { portcullis, upstream, .. } = site;
+    let Deployment { portcullis, upstream, .. } = deployment;
     let finished = portcullis.stop().await;
     assert_eq!(finished.code, Some(0), "{}", finished.stderr);
     let records: Vec<Value> = finished.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -151,9 +151,9 @@ async fn sessions_end_at_a_silent_upstream() {
             tokio::spawn(async move { stream.read_to_end(&mut Vec::new()).await });
         }
     });
-    let site = Site::builder().upstream_setting(setting).top("shutdown_timeout = \"60s\"").start().await;
-    site.open_session(&site.good_token()).await;
-    let finished = site.portcullis.stop().await;
+    let deployment = Deployment::builder().upstream_setting(setting).top("shutdown_timeout = \"60s\"").start().await;
+    deployment.open_session(&deployment.good_token()).await;
+    let finished = deployment.portcullis.stop().await;
     assert_eq!(finished.code, Some(0), "{}", finished.stderr);
     assert!(finished.stderr.contains("were not told of all ended sessions in time"), "{}", finished.stderr);
 }

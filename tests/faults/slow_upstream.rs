@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use portcullis_scenarios::{
-    Answer, Connection, Http2, INITIALIZE, RawRequest, RawUpstream, Request, Site, Trickle, Upstream, modern_call,
-    modern_request,
+    Answer, Connection, Deployment, Http2, INITIALIZE, RawRequest, RawUpstream, Request, Trickle, Upstream,
+    modern_call, modern_request,
 };
 use serde_json::json;
 
@@ -20,7 +20,7 @@ async fn upstream() -> RawUpstream {
 }
 
 fn good(token: &str) -> Request {
-    modern_request(Site::ENDPOINT, "tools/list", &json!({})).bearer(token)
+    modern_request(Deployment::ENDPOINT, "tools/list", &json!({})).bearer(token)
 }
 
 fn hanging(token: &str) -> Request {
@@ -37,22 +37,22 @@ fn assert_timed_out(answer: &Answer) {
 #[tokio::test]
 async fn no_head_in_time() {
     let raw = upstream().await;
-    let settings = format!("{}\nupstream_head_timeout = \"1s\"", Site::SCOPED);
-    let site = Site::builder().upstream_setting(raw.setting()).resource(settings).start().await;
-    let token = site.good_token();
+    let settings = format!("{}\nupstream_head_timeout = \"1s\"", Deployment::SCOPED);
+    let deployment = Deployment::builder().upstream_setting(raw.setting()).resource(settings).start().await;
+    let token = deployment.good_token();
     for _ in 0..2 {
-        let mut client = Connection::open(site.portcullis.address()).await;
+        let mut client = Connection::open(deployment.portcullis.address()).await;
         assert_eq!(client.send(&good(&token)).await.status, 200);
         let started = Instant::now();
         client.write(&hanging(&token).to_bytes()).await;
-        assert_eq!(site.send(good(&token)).await.status, 200);
+        assert_eq!(deployment.send(good(&token)).await.status, 200);
         let answer = client.answer().await.unwrap();
         assert!(started.elapsed() >= Duration::from_secs(1), "{:?}", started.elapsed());
         assert_timed_out(&answer);
-        site.portcullis.assert_denied(&answer, "upstream.head_timeout").await;
+        deployment.portcullis.assert_denied(&answer, "upstream.head_timeout").await;
         assert_eq!(client.send(&good(&token)).await.status, 200, "the client's connection goes on");
     }
-    let mut client = Connection::open(site.portcullis.address()).await;
+    let mut client = Connection::open(deployment.portcullis.address()).await;
     client.write(&hanging(&token).to_bytes()).await;
     let before = raw.open();
     assert_timed_out(&client.answer().await.unwrap());
@@ -68,12 +68,12 @@ async fn streams_may_pause() {
         let body = (request.method == http::Method::GET).then(|| body.lock().unwrap().take())??;
         Some(Upstream::trickle(200, &[("content-type", "text/event-stream")], body))
     };
-    let settings = format!("{}\nupstream_head_timeout = \"1s\"", Site::SCOPED);
-    let site = Site::builder().upstream(Upstream::scripted(script).await).resource(settings).start().await;
-    let token = site.good_token();
-    let session = site.open_session(&token).await;
-    let mut client = Connection::open(site.portcullis.address()).await;
-    client.write(&Request::new("GET", Site::ENDPOINT).bearer(&token).session(&session).to_bytes()).await;
+    let settings = format!("{}\nupstream_head_timeout = \"1s\"", Deployment::SCOPED);
+    let deployment = Deployment::builder().upstream(Upstream::scripted(script).await).resource(settings).start().await;
+    let token = deployment.good_token();
+    let session = deployment.open_session(&token).await;
+    let mut client = Connection::open(deployment.portcullis.address()).await;
+    client.write(&Request::new("GET", Deployment::ENDPOINT).bearer(&token).session(&session).to_bytes()).await;
     assert_eq!(client.head().await.unwrap().status, 200);
     tokio::time::sleep(Duration::from_secs(3)).await;
     events.send(": late\n\n".into()).unwrap();
@@ -86,26 +86,26 @@ async fn streams_may_pause() {
 async fn too_many_connections() {
     const MOST: usize = 3;
     let raw = upstream().await;
-    let settings = format!("{}\nupstream_head_timeout = \"2s\"", Site::SCOPED);
-    let site = Site::builder()
+    let settings = format!("{}\nupstream_head_timeout = \"2s\"", Deployment::SCOPED);
+    let deployment = Deployment::builder()
         .upstream_setting(raw.setting())
         .resource(settings)
         .tables(format!("[limits]\nupstream_connections = {MOST}"))
         .start()
         .await;
-    let token = site.good_token();
+    let token = deployment.good_token();
     let mut clients = Vec::new();
     for _ in 0..MOST {
-        let mut client = Connection::open(site.portcullis.address()).await;
+        let mut client = Connection::open(deployment.portcullis.address()).await;
         client.write(&hanging(&token).to_bytes()).await;
         clients.push(client);
     }
     raw.until_open(MOST).await;
-    let answer = site.send(good(&token)).await;
+    let answer = deployment.send(good(&token)).await;
     answer.assert_rpc_error(503, -32603);
     assert_eq!(answer.header("retry-after"), Some("1"), "{answer:?}");
-    site.portcullis.assert_denied(&answer, "upstream.too_many_connections").await;
-    assert_eq!(site.send(Request::new("GET", "/healthz")).await.status, 200);
+    deployment.portcullis.assert_denied(&answer, "upstream.too_many_connections").await;
+    assert_eq!(deployment.send(Request::new("GET", "/healthz")).await.status, 200);
     for client in &mut clients {
         assert_timed_out(&client.answer().await.unwrap());
     }
@@ -114,7 +114,7 @@ async fn too_many_connections() {
     for _ in 0..4 * MOST {
         let mut clients = Vec::new();
         for _ in 0..MOST {
-            let mut client = Connection::open(site.portcullis.address()).await;
+            let mut client = Connection::open(deployment.portcullis.address()).await;
             client.write(&good(&token).to_bytes()).await;
             clients.push(client);
         }
@@ -130,19 +130,19 @@ async fn too_many_connections() {
 async fn requests_without_end() {
     const REQUESTS: usize = 570;
     let raw = upstream().await;
-    let site = Site::builder()
+    let deployment = Deployment::builder()
         .upstream_setting(raw.setting())
         .files("-Sn 512")
         .tables("[limits]\nmax_connections = 1000")
         .start()
         .await;
-    let (mallory, alice) = (site.token().subject("mallory").sign(), site.token().subject("alice").sign());
+    let (mallory, alice) = (deployment.token().subject("mallory").sign(), deployment.token().subject("alice").sign());
     let mut refused = tokio::task::JoinSet::new();
     for _ in 0..REQUESTS.div_ceil(95) {
-        let client = Http2::connect(site.portcullis.address()).await;
+        let client = Http2::connect(deployment.portcullis.address()).await;
         for _ in 0..95 {
             let mut client = client.clone();
-            let request = Http2::post(Site::ENDPOINT)
+            let request = Http2::post(Deployment::ENDPOINT)
                 .header("authorization", format!("Bearer {mallory}"))
                 .header("mcp-protocol-version", "2026-07-28")
                 .header("mcp-method", "tools/list")
@@ -151,9 +151,9 @@ async fn requests_without_end() {
         }
     }
     for _ in 0..20 {
-        assert_eq!(site.send(Request::new("GET", "/healthz")).await.status, 200);
-        assert_eq!(site.send(good(&alice)).await.status, 200);
-        assert_eq!(site.send(Request::post(Site::ENDPOINT, INITIALIZE)).await.assert_unauthorized(), None);
+        assert_eq!(deployment.send(Request::new("GET", "/healthz")).await.status, 200);
+        assert_eq!(deployment.send(good(&alice)).await.status, 200);
+        assert_eq!(deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE)).await.assert_unauthorized(), None);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     // Those that were answered at all were told to wait.
@@ -161,5 +161,5 @@ async fn requests_without_end() {
         let answer = answer.unwrap().unwrap();
         assert!(matches!(answer.status, 429 | 503) && answer.count("retry-after") == 1, "{answer:?}");
     }
-    assert!(!site.portcullis.log().contains("a connection was not accepted"), "it never ran out of files");
+    assert!(!deployment.portcullis.log().contains("a connection was not accepted"), "it never ran out of files");
 }

@@ -12,7 +12,7 @@ use hyper::{
     client::conn::http2::{self, SendRequest},
 };
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use portcullis_scenarios::{Http2, Recorded, Request, Site, Trickle, Upstream};
+use portcullis_scenarios::{Deployment, Http2, Recorded, Request, Trickle, Upstream};
 use tokio::{
     net::TcpStream,
     sync::mpsc::UnboundedSender,
@@ -20,8 +20,8 @@ use tokio::{
 };
 
 /// An HTTP/2 client that grants each stream a window of so many bytes. It answers pings and settings.
-async fn with_window(site: &Site, window: u32) -> SendRequest<Empty<Bytes>> {
-    let stream = TcpStream::connect(site.portcullis.address()).await.unwrap();
+async fn with_window(deployment: &Deployment, window: u32) -> SendRequest<Empty<Bytes>> {
+    let stream = TcpStream::connect(deployment.portcullis.address()).await.unwrap();
     let (sender, connection) = http2::Builder::new(TokioExecutor::new())
         .initial_stream_window_size(window)
         .handshake(TokioIo::new(stream))
@@ -38,10 +38,10 @@ async fn ask(sender: &mut SendRequest<Empty<Bytes>>, request: http::request::Bui
 /// L9: responses that nothing is taken of do not keep others off the listener.
 #[tokio::test]
 async fn windows_of_zero_at_the_limit() {
-    let site = Site::builder().tables("[limits]\nmax_connections = 20").start().await;
+    let deployment = Deployment::builder().tables("[limits]\nmax_connections = 20").start().await;
     let mut held = Vec::new();
     for number in 0..25 {
-        let mut sender = with_window(&site, 0).await;
+        let mut sender = with_window(&deployment, 0).await;
         let asked = async move {
             let response = sender.send_request(Http2::request("GET", "/healthz").body(Empty::new()).unwrap()).await;
             (sender, response)
@@ -51,7 +51,7 @@ async fn windows_of_zero_at_the_limit() {
     }
     let started = Instant::now();
     for _ in 0..3 {
-        let answer = timeout(Duration::from_secs(15), site.send(Request::new("GET", "/healthz"))).await;
+        let answer = timeout(Duration::from_secs(15), deployment.send(Request::new("GET", "/healthz"))).await;
         assert_eq!(answer.expect("an answer").status, 200);
     }
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
@@ -76,28 +76,28 @@ async fn listening(
     limits: &str,
     window: u32,
     token_seconds: i64,
-) -> (Site, SendRequest<Empty<Bytes>>, http::Response<Incoming>, UnboundedSender<Bytes>) {
+) -> (Deployment, SendRequest<Empty<Bytes>>, http::Response<Incoming>, UnboundedSender<Bytes>) {
     let (upstream, senders) = streaming().await;
-    let site = Site::builder().issuer("leeway = \"0s\"").upstream(upstream).tables(limits).start().await;
-    let token = site.token().expires_in(token_seconds).sign();
-    let session = site.open_session(&token).await;
-    let mut client = with_window(&site, window).await;
-    let request = Http2::request("GET", Site::ENDPOINT)
+    let deployment = Deployment::builder().issuer("leeway = \"0s\"").upstream(upstream).tables(limits).start().await;
+    let token = deployment.token().expires_in(token_seconds).sign();
+    let session = deployment.open_session(&token).await;
+    let mut client = with_window(&deployment, window).await;
+    let request = Http2::request("GET", Deployment::ENDPOINT)
         .header("accept", "text/event-stream")
         .header("authorization", format!("Bearer {token}"))
         .header("mcp-session-id", session);
     let response = ask(&mut client, request).await;
     assert_eq!(response.status(), 200);
     let events = senders.lock().unwrap().pop().unwrap();
-    (site, client, response, events)
+    (deployment, client, response, events)
 }
 
 /// L3, L9: a stream whose token has expired leaves its upstream although its client takes nothing.
 #[tokio::test]
 async fn an_event_stream_without_a_window() {
-    let (site, _client, _response, events) = listening("[limits]\nbody_pause = \"6s\"", 0, 4).await;
+    let (deployment, _client, _response, events) = listening("[limits]\nbody_pause = \"6s\"", 0, 4).await;
     events.send(": event\n\n".into()).unwrap();
-    site.portcullis.logged("stream.token_expired", |line| line["stream.code"] == "stream.token_expired").await;
+    deployment.portcullis.logged("stream.token_expired", |line| line["stream.code"] == "stream.token_expired").await;
     timeout(Duration::from_secs(15), events.closed()).await.expect("the upstream's stream ends");
 }
 
@@ -105,7 +105,7 @@ async fn an_event_stream_without_a_window() {
 #[tokio::test]
 async fn a_slow_client_is_served() {
     const LENGTH: usize = 256 << 10;
-    let (_site, _client, response, events) = listening("[limits]\nbody_pause = \"1s\"", 16 << 10, 300).await;
+    let (_deployment, _client, response, events) = listening("[limits]\nbody_pause = \"1s\"", 16 << 10, 300).await;
     sleep(Duration::from_millis(2500)).await;
     let mut event = vec![b'x'; LENGTH];
     event[..6].copy_from_slice(b"data: ");

@@ -1,9 +1,10 @@
 //! An upstream that is away or talks nonsense.
 
-use portcullis_scenarios::{INITIALIZE, RawUpstream, Request, Site};
+use portcullis_scenarios::{Deployment, INITIALIZE, RawUpstream, Request};
 
-async fn assert_bad_gateway(site: &Site, code: &str) {
-    let answer = site.send(Request::post(Site::ENDPOINT, INITIALIZE).bearer(&site.good_token())).await;
+async fn assert_bad_gateway(deployment: &Deployment, code: &str) {
+    let answer =
+        deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&deployment.good_token())).await;
     answer.assert_rpc_error(502, -32603);
     assert_eq!(
         answer.text(),
@@ -11,7 +12,7 @@ async fn assert_bad_gateway(site: &Site, code: &str) {
     );
     assert_eq!(answer.count("mcp-session-id"), 0, "{answer:?}");
     assert_eq!(answer.count("www-authenticate"), 0, "{answer:?}");
-    site.portcullis.assert_denied(&answer, code).await;
+    deployment.portcullis.assert_denied(&answer, code).await;
 }
 
 /// L1: an upstream that nobody listens at is 502, over TCP and unix sockets; tokens are judged before.
@@ -22,11 +23,11 @@ async fn away() {
     socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
     let address = socket.local_addr().unwrap();
     for setting in [format!("{{ http = \"http://{address}/mcp\" }}"), "{ unix = \"/nowhere/socket\" }".to_owned()] {
-        let site = Site::builder().upstream_setting(setting).start().await;
-        assert_bad_gateway(&site, "upstream.unreachable").await;
-        assert_eq!(site.send(Request::post(Site::ENDPOINT, INITIALIZE)).await.assert_unauthorized(), None);
-        assert_eq!(site.send(Request::new("GET", Site::METADATA_PATH)).await.status, 200);
-        assert_eq!(site.send(Request::new("GET", "/readyz")).await.status, 200, "readiness is about issuers");
+        let deployment = Deployment::builder().upstream_setting(setting).start().await;
+        assert_bad_gateway(&deployment, "upstream.unreachable").await;
+        assert_eq!(deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE)).await.assert_unauthorized(), None);
+        assert_eq!(deployment.send(Request::new("GET", Deployment::METADATA_PATH)).await.status, 200);
+        assert_eq!(deployment.send(Request::new("GET", "/readyz")).await.status, 200, "readiness is about issuers");
     }
 }
 
@@ -35,7 +36,8 @@ async fn away() {
 async fn no_answer() {
     for answer in ["", "SSH-2.0-OpenSSH_9.6\r\n", "HTTP/1.1 abc\r\n\r\n", "<html></html>"] {
         let raw = RawUpstream::start(answer).await;
-        let site = Site::builder().upstream_setting(format!("{{ http = \"{}\" }}", raw.url())).start().await;
-        assert_bad_gateway(&site, "upstream.no_answer").await;
+        let deployment =
+            Deployment::builder().upstream_setting(format!("{{ http = \"{}\" }}", raw.url())).start().await;
+        assert_bad_gateway(&deployment, "upstream.no_answer").await;
     }
 }

@@ -1,15 +1,15 @@
 //! The audit trail on standard output: who did what, when, and what was decided.
 
-use portcullis_scenarios::{INITIALIZE, Request, Site, call};
+use portcullis_scenarios::{Deployment, INITIALIZE, Request, call};
 use serde_json::{Value, json};
 
-async fn audited() -> Site {
-    Site::builder().tables("[audit]\ntarget = \"stdout\"").start().await
+async fn audited() -> Deployment {
+    Deployment::builder().tables("[audit]\ntarget = \"stdout\"").start().await
 }
 
 /// The trail to its end; it is all that is on standard output.
-async fn trail(site: Site) -> Vec<Value> {
-    let finished = site.portcullis.stop().await;
+async fn trail(deployment: Deployment) -> Vec<Value> {
+    let finished = deployment.portcullis.stop().await;
     let record = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
     finished.stdout.lines().map(record).collect()
 }
@@ -22,10 +22,10 @@ fn of<'a>(trail: &'a [Value], event: &str) -> Vec<&'a Value> {
 /// decision, its reason and its time.
 #[tokio::test]
 async fn each_decision() {
-    let site = audited().await;
-    let token = site.token().subject("alice").client_id("editor").sign();
-    let poor = site.forge.token().subject("bob").sign();
-    let session = site.open_session(&token).await;
+    let deployment = audited().await;
+    let token = deployment.token().subject("alice").client_id("editor").sign();
+    let poor = deployment.test_issuer.token().subject("bob").sign();
+    let session = deployment.open_session(&token).await;
     let post = |body: String| Request::post("/mcp?key=canary", body);
     let tool = call(2, "tools/call", &json!({ "name": "add", "arguments": {} }));
     let mut asked = Vec::new();
@@ -36,7 +36,7 @@ async fn each_decision() {
         (post(tool.clone()), "deny", Some("bearer.missing"), 401, None),
         (post(tool.clone()).bearer("canary"), "deny", Some("token.malformed"), 401, None),
         (Request::new("OPTIONS", "/mcp"), "deny", Some("bearer.missing"), 401, None),
-        (Request::new("GET", Site::METADATA_PATH), "allow", None, 200, None),
+        (Request::new("GET", Deployment::METADATA_PATH), "allow", None, 200, None),
         (
             Request::new("GET", "/mcp").header("Origin", "http://a.example"),
             "deny",
@@ -46,20 +46,24 @@ async fn each_decision() {
         ),
     ] {
         let method = String::from_utf8(request.to_bytes()).unwrap().split(' ').next().unwrap().to_owned();
-        let answer = site.send(request).await;
+        let answer = deployment.send(request).await;
         let id = answer.header("x-request-id").expect("an id").to_owned();
         asked.push((id, method, answer.status, decision, code, status, subject));
     }
-    let trail = trail(site).await;
+    let trail = trail(deployment).await;
     assert!(!format!("{trail:?}").contains("canary"), "{trail:?}");
     for (id, method, answered, decision, code, status, subject) in asked {
         let told: Vec<_> = of(&trail, "decision").into_iter().filter(|record| record["request.id"] == *id).collect();
         let [record] = told[..] else { panic!("{decision} {code:?}: not one record: {told:?}") };
         assert_eq!((answered, &record["http.status"]), (status, &status.into()), "{record}");
         assert_eq!((&record["decision"], record["deny.code"].as_str()), (&decision.into(), code), "{record}");
-        assert_eq!((&record["http.method"], &record["resource"]), (&method.into(), &Site::RESOURCE.into()), "{record}");
+        assert_eq!(
+            (&record["http.method"], &record["resource"]),
+            (&method.into(), &Deployment::RESOURCE.into()),
+            "{record}"
+        );
         assert_eq!(record["principal.subject"].as_str(), subject, "{record}");
-        let issuer = subject.map(|_| site_issuer());
+        let issuer = subject.map(|_| issuer_name());
         assert_eq!(record["principal.issuer"].as_str(), issuer, "{record}");
         assert_eq!(record["principal.client"].as_str().is_some(), subject.is_some(), "{record}");
         assert!(subject != Some("alice") || record["principal.client"] == "editor", "{record}");
@@ -71,25 +75,28 @@ async fn each_decision() {
     }
 }
 
-fn site_issuer() -> &'static str {
+fn issuer_name() -> &'static str {
     "https://issuer.example"
 }
 
 /// J4: each session that begins or ends is told of with its owner, by a hash and never by its identifier.
 #[tokio::test]
 async fn sessions() {
-    let site = audited().await;
-    let token = site.token().subject("alice").client_id("editor").sign();
-    let session = site.open_session(&token).await;
-    let deleted = site.send(Request::new("DELETE", Site::ENDPOINT).bearer(&token).session(&session)).await;
+    let deployment = audited().await;
+    let token = deployment.token().subject("alice").client_id("editor").sign();
+    let session = deployment.open_session(&token).await;
+    let deleted = deployment.send(Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session)).await;
     assert!((200..300).contains(&deleted.status), "{deleted:?}");
-    let trail = trail(site).await;
+    let trail = trail(deployment).await;
     let ([opened], [ended]) = (&of(&trail, "session.opened")[..], &of(&trail, "session.ended")[..]) else {
         panic!("not one of each: {trail:?}")
     };
     for record in [opened, ended] {
         assert_eq!((&record["principal.subject"], &record["principal.client"]), (&"alice".into(), &"editor".into()));
-        assert_eq!((&record["principal.issuer"], &record["resource"]), (&site_issuer().into(), &Site::RESOURCE.into()));
+        assert_eq!(
+            (&record["principal.issuer"], &record["resource"]),
+            (&issuer_name().into(), &Deployment::RESOURCE.into())
+        );
         assert_eq!(record["session"].as_str().unwrap().len(), 16, "{record}");
     }
     assert_eq!(opened["session"], ended["session"]);
@@ -100,20 +107,21 @@ async fn sessions() {
 /// J4: what each principal used is counted, and told at the end at the latest.
 #[tokio::test]
 async fn usage() {
-    let site = audited().await;
-    let (alice, bob) = (site.token().subject("alice").sign(), site.forge.token().subject("bob").sign());
+    let deployment = audited().await;
+    let (alice, bob) =
+        (deployment.token().subject("alice").sign(), deployment.test_issuer.token().subject("bob").sign());
     for (token, times) in [(&alice, 3), (&bob, 2)] {
         for _ in 0..times {
-            site.try_token(token).await;
+            deployment.try_token(token).await;
         }
     }
-    site.send(Request::post(Site::ENDPOINT, INITIALIZE)).await.assert_unauthorized();
-    let trail = trail(site).await;
+    deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE)).await.assert_unauthorized();
+    let trail = trail(deployment).await;
     let used = |subject: Option<&str>| {
         let rows = of(&trail, "usage");
         let rows = rows.iter().filter(|row| row["principal.subject"].as_str() == subject);
         rows.fold((0, 0), |(requests, denied), row| {
-            assert_eq!(row["resource"], Site::RESOURCE);
+            assert_eq!(row["resource"], Deployment::RESOURCE);
             (requests + row["usage.requests"].as_u64().unwrap(), denied + row["usage.denied"].as_u64().unwrap())
         })
     };

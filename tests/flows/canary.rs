@@ -10,7 +10,7 @@ use std::{
 use http::Response;
 use portcullis_metadata::PkceVerifier;
 use portcullis_scenarios::{
-    AuthorizationServer, INITIALIZE, Portcullis, Recorded, Reply, Request, Scratch, Site, Upstream, call,
+    AuthorizationServer, Deployment, INITIALIZE, Portcullis, Recorded, Reply, Request, Scratch, Upstream, call,
     modern_request,
 };
 use portcullis_testkit::Canaries;
@@ -18,25 +18,17 @@ use serde_json::{Value, json};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
-fn canaries<'a>(secrets: impl IntoIterator<Item = (&'a str, &'a str)>) -> Canaries {
-    let mut canaries = Canaries::default();
-    for (what, secret) in secrets {
-        canaries.add(what, secret);
-    }
-    canaries
-}
-
 /// J1, J2, E3: every refusal and every accepted request, in both forms of the log and in the audit trail.
 #[tokio::test]
 async fn guard_and_endpoint() {
     for format in ["json", "human"] {
         let audit = Scratch::path_for("audit.jsonl");
         let tables = format!("[audit]\ntarget = {{ file = \"{}\" }}", audit.as_str());
-        let site = Site::builder().tables(tables).log_format(format).start().await;
-        let token = site.token().claim("jti", "canary-claim").sign();
-        let (poor, expired) = (site.forge.token().sign(), site.token().expires_in(-60).sign());
-        let unknown_key = site.token().kid("canary-kid-is-public").sign();
-        let session = site.open_session(&token).await;
+        let deployment = Deployment::builder().tables(tables).log_format(format).start().await;
+        let token = deployment.token().claim("jti", "canary-claim").sign();
+        let (poor, expired) = (deployment.test_issuer.token().sign(), deployment.token().expires_in(-60).sign());
+        let unknown_key = deployment.token().kid("canary-kid-is-public").sign();
+        let session = deployment.open_session(&token).await;
         let target = "/mcp?key=canary-query&code=canary-code";
         let decorated = |request: Request| {
             request
@@ -71,14 +63,14 @@ async fn guard_and_endpoint() {
             (decorated(Request::new("DELETE", target)).bearer(&token).session(&session), 200, None),
         ];
         for (position, (request, status, code)) in cases.into_iter().enumerate() {
-            let answer = site.send(request).await;
+            let answer = deployment.send(request).await;
             assert_eq!(answer.status, status, "{format}, case {position}, {code:?}: {answer:?}");
             let id = answer.header("x-request-id").expect("an id");
-            let line = site.portcullis.logged_line(&["INFO", "request", id, &status.to_string()]).await;
+            let line = deployment.portcullis.logged_line(&["INFO", "request", id, &status.to_string()]).await;
             assert_eq!(line.contains("deny.code"), code.is_some(), "{line}");
             assert!(line.contains(code.unwrap_or("latency.us")), "{code:?}: {line}");
         }
-        let finished = site.portcullis.stop().await;
+        let finished = deployment.portcullis.stop().await;
         let secrets = [
             ("a token", &*token),
             ("a token without scopes", &*poor),
@@ -91,7 +83,8 @@ async fn guard_and_endpoint() {
         let planted = planted.iter().map(|(what, canary)| (*what, canary.as_str()));
         let more =
             ["canary one two", "canary-bad-token", "canary-token", "canary-session", "canary-body", "canary-claim"];
-        let canaries = canaries(secrets.into_iter().chain(planted).chain(more.map(|canary| (canary, canary))));
+        let canaries =
+            Canaries::from_iter(secrets.into_iter().chain(planted).chain(more.map(|canary| (canary, canary))));
         let trail = fs::read_to_string(audit.path()).unwrap();
         assert!(trail.lines().count() > 20 && finished.stderr.lines().count() > 20, "there is something to search");
         canaries.assert_absent(&format!("the {format} log"), &finished.stderr);
@@ -108,8 +101,8 @@ async fn a_planted_leak_is_found() {
         Engine as _,
         engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD},
     };
-    let site = Site::start().await;
-    let token = site.good_token();
+    let deployment = Deployment::start().await;
+    let token = deployment.good_token();
     let hex: String = token.bytes().map(|byte| format!("{byte:02x}")).collect();
     let percent: String = token.bytes().map(|byte| format!("%{byte:02X}")).collect();
     let forms = [
@@ -120,11 +113,11 @@ async fn a_planted_leak_is_found() {
         ("base64", STANDARD_NO_PAD.encode(&token)),
     ];
     for (_, leak) in &forms {
-        let answer = site.send(Request::new("GET", &format!("/planted/{leak}"))).await;
+        let answer = deployment.send(Request::new("GET", &format!("/planted/{leak}"))).await;
         assert_eq!(answer.status, 404, "{answer:?}");
     }
-    let log = site.portcullis.stop().await.stderr;
-    let leaks = canaries([("a token", &*token)]).leaks(&log);
+    let log = deployment.portcullis.stop().await.stderr;
+    let leaks = Canaries::from_iter([("a token", &*token)]).leaks(&log);
     for (form, _) in &forms {
         assert!(leaks.iter().any(|leak| leak.form == *form && leak.what == "a token"), "{form}: {leaks:?}");
     }
@@ -137,38 +130,38 @@ async fn issuers() {
     const SECRET: &str = "introspection-secret: 100% hush";
     let says = Arc::new(Mutex::new((
         200,
-        json!({ "active": true, "aud": Site::RESOURCE, "sub": "alice", "scope": "mcp:tools" }),
+        json!({ "active": true, "aud": Deployment::RESOURCE, "sub": "alice", "scope": "mcp:tools" }),
     )));
     let script = Arc::clone(&says);
     let asked = Upstream::scripted(move |request| Some(introspection(request, &script.lock().unwrap()))).await;
-    let keys = AuthorizationServer::start(Site::RESOURCE);
+    let keys = AuthorizationServer::start(Deployment::RESOURCE);
     let secret = Scratch::file("secret", SECRET);
-    let (asked_name, keys_name) = (asked.origin(), keys.forge().issuer().as_str().to_owned());
+    let (asked_name, keys_name) = (asked.origin(), keys.test_issuer().issuer().as_str().to_owned());
     let tables = format!(
         "[[issuer]]\nissuer = \"{asked_name}\"\nvalidate = \"introspection\"\nclient_id = \"portcullis\"\n\
          client_secret = {{ file = \"{}\" }}\nintrospection_auth = \"basic\"\nintrospection_cache = \"0s\"\n\
          [[issuer]]\nissuer = \"{keys_name}\"\njwks = {{ cooldown = \"1s\" }}",
         secret.as_str()
     );
-    let site = Site::builder().tables(tables).start().await;
-    site.portcullis.logged_line(&["issuer keys changed", &keys_name]).await;
+    let deployment = Deployment::builder().tables(tables).start().await;
+    deployment.portcullis.logged_line(&["issuer keys changed", &keys_name]).await;
 
     let opaque = "canary-opaque-token";
-    site.assert_accepted("active", opaque).await;
+    deployment.assert_accepted("active", opaque).await;
     *says.lock().unwrap() = (200, json!({ "active": false, "note": "canary-answer" }));
-    let inactive = site.try_token(opaque).await;
-    site.portcullis.assert_denied(&inactive, "token.inactive").await;
+    let inactive = deployment.try_token(opaque).await;
+    deployment.portcullis.assert_denied(&inactive, "token.inactive").await;
     *says.lock().unwrap() = (500, json!("canary-answer"));
-    assert_eq!(site.try_token(opaque).await.status, 401);
-    site.portcullis.logged_line(&["WARN", &asked_name]).await;
+    assert_eq!(deployment.try_token(opaque).await.status, 401);
+    deployment.portcullis.logged_line(&["WARN", &asked_name]).await;
 
-    let signed = keys.forge().token().scope("mcp:tools").sign();
-    site.assert_accepted("signed", &signed).await;
-    let unknown = keys.forge().token().kid("another-kid").scope("mcp:tools").sign();
-    site.portcullis.assert_denied(&site.try_token(&unknown).await, "token.key_unknown").await;
+    let signed = keys.test_issuer().token().scope("mcp:tools").sign();
+    deployment.assert_accepted("signed", &signed).await;
+    let unknown = keys.test_issuer().token().kid("another-kid").scope("mcp:tools").sign();
+    deployment.portcullis.assert_denied(&deployment.try_token(&unknown).await, "token.key_unknown").await;
 
     let basic = asked.last().header("authorization").expect("basic").trim_start_matches("Basic ").to_owned();
-    let canaries = canaries([
+    let canaries = Canaries::from_iter([
         ("an opaque token", opaque),
         ("a token", &signed),
         ("a token of an unknown key", &unknown),
@@ -176,7 +169,7 @@ async fn issuers() {
         ("the header with the secret", &basic),
         ("the issuer's answer", "canary-answer"),
     ]);
-    canaries.assert_absent("the log", &site.portcullis.stop().await.stderr);
+    canaries.assert_absent("the log", &deployment.portcullis.stop().await.stderr);
 }
 
 fn introspection(request: &Recorded, (status, says): &(u16, Value)) -> Response<Reply> {
@@ -200,7 +193,7 @@ async fn client() {
         let arguments = ["call", "--auto-consent", "--log-format", format, &endpoint, "tools/list"];
         let finished = Portcullis::run_with(&arguments, &[("PORTCULLIS_LOG", "trace")]).await;
         assert_eq!(finished.code, Some(0), "{finished:?}");
-        let mut canaries = canaries([
+        let mut canaries = Canaries::from_iter([
             ("the code", "canary-of-the-code"),
             ("the access token", "canary-of-the-access-token"),
             ("the refresh token", "canary-of-the-refresh-token"),
@@ -329,7 +322,7 @@ async fn development_server() {
     for texts in [&["issued a code", &*client][..], &["issued an access token", &client], &["session opened"]] {
         demo.logged_line(texts).await;
     }
-    let mut canaries = canaries([
+    let mut canaries = Canaries::from_iter([
         ("the code", &*code),
         ("the client's secret", &secret),
         ("the verifier", verifier.secret()),

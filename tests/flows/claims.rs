@@ -1,6 +1,6 @@
 //! Claims beside scopes: wanted of every token, of some messages, and only reported; scopes that stand for others.
 
-use portcullis_scenarios::{Site, modern_request};
+use portcullis_scenarios::{Deployment, modern_request};
 use serde_json::json;
 
 const RULES: &str = r#"
@@ -25,7 +25,7 @@ claims = [{ claim = "groups", one_of = ["finance"] }]
 /// C14, B7: roles of every token, groups for some tools, and a broader scope in place of the one that is asked for.
 #[tokio::test]
 async fn claims_and_implied_scopes() {
-    let site = Site::builder().resource(RULES).start().await;
+    let deployment = Deployment::builder().resource(RULES).start().await;
     let (user, other) = (json!({ "roles": ["mcp-user"] }), json!({ "roles": ["other"] }));
     let mut denied = Vec::new();
     for (tool, scope, roles, groups, code) in [
@@ -38,17 +38,18 @@ async fn claims_and_implied_scopes() {
         ("billing_pay", "mcp:tools", &user, json!(["staff"]), Some("claim.mismatch")),
         ("BILLING_pay", "mcp:admin", &user, json!("Finance"), Some("claim.mismatch")),
     ] {
-        let token = site.forge.token().scope(scope).claim("realm_access", roles.clone()).claim("groups", groups);
-        let request = modern_request(Site::ENDPOINT, "tools/call", &json!({ "name": tool, "arguments": {} }))
+        let token =
+            deployment.test_issuer.token().scope(scope).claim("realm_access", roles.clone()).claim("groups", groups);
+        let request = modern_request(Deployment::ENDPOINT, "tools/call", &json!({ "name": tool, "arguments": {} }))
             .header("Mcp-Name", tool)
             .bearer(&token.sign());
-        let answer = site.send(request).await;
+        let answer = deployment.send(request).await;
         assert_eq!(answer.status, if code.is_some() { 403 } else { 200 }, "{tool} {scope} {roles}: {answer:?}");
         if let Some(code) = code {
             assert_eq!(answer.header("www-authenticate").is_some(), code == "scope.insufficient", "{answer:?}");
             denied.push((answer, code));
         }
     }
-    assert_eq!(site.upstream.count(), 3);
-    site.portcullis.assert_all_denied(&denied).await;
+    assert_eq!(deployment.upstream.count(), 3);
+    deployment.portcullis.assert_all_denied(&denied).await;
 }

@@ -2,33 +2,34 @@
 
 use std::{process::Stdio, time::Duration};
 
-use portcullis_scenarios::{Portcullis, Scratch, Upstream, binary};
+use portcullis_scenarios::{Portcullis, Process, Scratch, Signal, Upstream, command, program};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines},
-    process::{Child, ChildStdin, ChildStdout, Command},
+    process::{ChildStderr, ChildStdin, ChildStdout},
     time::timeout,
 };
 
 use crate::idp::Idp;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The running bridge. It is killed when dropped.
 struct Bridge {
-    child: Child,
+    process: Process,
     input: Option<ChildStdin>,
     output: Lines<BufReader<ChildStdout>>,
 }
 
 impl Bridge {
     fn start(url: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
-        let mut command = Command::new(binary());
-        command.args(["connect", url]).args(arguments).env_remove("PORTCULLIS_TOKEN").envs(environment.iter().copied());
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-        let mut child = command.spawn().unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap()).lines();
-        Self { input: child.stdin.take(), output, child }
+        let mut command = command(program());
+        command.args(["connect", url]).args(arguments).envs(environment.iter().copied());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = Process::start("connect", &mut command).unwrap();
+        let input = ChildStdin::from_std(process.take_stdin().unwrap()).unwrap();
+        let output = ChildStdout::from_std(process.take_stdout().unwrap()).unwrap();
+        Self { process, input: Some(input), output: BufReader::new(output).lines() }
     }
 
     async fn send(&mut self, message: Value) {
@@ -37,7 +38,7 @@ impl Bridge {
 
     async fn ask(&mut self, id: i64, method: &str, params: Value) -> Value {
         self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
-        let line = timeout(PATIENCE, self.output.next_line()).await.unwrap().unwrap().unwrap();
+        let line = timeout(TIMEOUT, self.output.next_line()).await.unwrap().unwrap().unwrap();
         let answer: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(answer["id"], id, "{answer}");
         answer
@@ -51,21 +52,16 @@ impl Bridge {
         answer
     }
 
-    async fn signal(&self, name: &str) {
-        let id = self.child.id().unwrap().to_string();
-        assert!(Command::new("kill").args([&format!("-{name}"), &id]).status().await.unwrap().success());
-    }
-
     /// Waits for its end: the exit code, what was left on standard output, and standard error.
     async fn ended(mut self) -> (Option<i32>, Vec<String>, String) {
         let mut rest = Vec::new();
-        while let Some(line) = timeout(PATIENCE, self.output.next_line()).await.unwrap().unwrap() {
+        while let Some(line) = timeout(TIMEOUT, self.output.next_line()).await.unwrap().unwrap() {
             rest.push(line);
         }
         let mut log = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut log).await.unwrap();
+        ChildStderr::from_std(self.process.take_stderr().unwrap()).unwrap().read_to_string(&mut log).await.unwrap();
         assert!(!log.contains("panicked"), "{log}");
-        (timeout(PATIENCE, self.child.wait()).await.unwrap().unwrap().code(), rest, log)
+        (timeout(TIMEOUT, self.process.wait()).await.unwrap().unwrap().code(), rest, log)
     }
 }
 
@@ -104,7 +100,7 @@ async fn instances_sign_in_once_and_are_served() {
         let (code, rest, log) = bridge.ended().await;
         assert_eq!((code, rest, log.as_str()), (Some(0), vec![], ""));
     }
-    demo.signal("TERM").await;
+    demo.signal(Signal::TERM);
     let log = demo.ended().await.stderr;
     assert_eq!(log.matches(r#""session.reason":"deleted""#).count(), 3, "{log}");
 }
@@ -112,15 +108,15 @@ async fn instances_sign_in_once_and_are_served() {
 /// E9: a signal ends the session too, and whoever still waits is told.
 #[tokio::test]
 async fn a_signal_ends_the_session() {
-    for signal in ["TERM", "INT"] {
+    for signal in [Signal::TERM, Signal::INT] {
         let (demo, url) = demo().await;
         let store = Scratch::path_for("store");
         let mut bridge = Bridge::start(&url, &["--auto-consent", "--store", store.as_str()], &[]);
         bridge.initialize().await;
-        bridge.signal(signal).await;
+        bridge.process.signal(signal);
         let (code, rest, _) = bridge.ended().await;
         assert_eq!((code, rest), (Some(0), vec![]));
-        demo.signal("TERM").await;
+        demo.signal(Signal::TERM);
         assert!(demo.ended().await.stderr.contains(r#""session.reason":"deleted""#));
     }
 }
@@ -207,13 +203,13 @@ async fn a_client_that_is_gone() {
     let store = Scratch::path_for("store");
     let mut bridge = Bridge::start(&url, &["--auto-consent", "--store", store.as_str()], &[]);
     bridge.initialize().await;
-    let Bridge { mut child, input, output } = bridge;
+    let Bridge { mut process, input, output } = bridge;
     drop(output);
     let mut input = input.unwrap();
     // Nobody reads the answer to this.
     input.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}\n").await.unwrap();
-    assert_eq!(timeout(PATIENCE, child.wait()).await.unwrap().unwrap().code(), Some(0));
-    demo.signal("TERM").await;
+    assert_eq!(timeout(TIMEOUT, process.wait()).await.unwrap().unwrap().code(), Some(0));
+    demo.signal(Signal::TERM);
     assert!(demo.ended().await.stderr.contains(r#""session.reason":"deleted""#));
 }
 
@@ -256,7 +252,7 @@ async fn broken_streams_and_lost_sessions() {
     bridge.send(json!({ "jsonrpc": "2.0", "id": 1, "method": "slow" })).await;
     let mut lines = Vec::new();
     for _ in 0..2 {
-        lines.push(timeout(PATIENCE, bridge.output.next_line()).await.unwrap().unwrap().unwrap());
+        lines.push(timeout(TIMEOUT, bridge.output.next_line()).await.unwrap().unwrap().unwrap());
     }
     assert_eq!(lines[0], progress);
     assert!(lines[1].contains(r#""resumed":true"#), "{lines:?}");
@@ -278,7 +274,7 @@ async fn a_token_of_another_client_opens_another_session() {
         .map(|id| format!("[[client]]\nid = \"{id}\"\nredirect_uris = [\"http://127.0.0.1/callback\"]\n"));
     let clients = Scratch::file("clients.toml", &clients.concat());
     let idp = ["--auto-consent", "--scope", "mcp:tools", "--scope", "mcp:admin", "--clients", clients.as_str()];
-    let idp = timeout(PATIENCE, Idp::start(&idp)).await.unwrap();
+    let idp = timeout(TIMEOUT, Idp::start(&idp)).await.unwrap();
 
     let upstream = Upstream::start().await;
     // Clients compare the resource with the address that they know, which has to be there before the start.

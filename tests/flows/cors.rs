@@ -1,6 +1,6 @@
 //! Pages of other origins.
 
-use portcullis_scenarios::{INITIALIZE, Request, Site};
+use portcullis_scenarios::{Deployment, INITIALIZE, Request};
 
 const ORIGIN: &str = "http://localhost:6274";
 
@@ -18,8 +18,8 @@ fn exposed(header: &str) -> Vec<String> {
 /// F1, F2: a preflight is answered before the bearer check; requested headers are allowed by reflection.
 #[tokio::test]
 async fn preflight_needs_no_token() {
-    let site = Site::start().await;
-    let answer = site.send(preflight(Site::ENDPOINT)).await;
+    let deployment = Deployment::start().await;
+    let answer = deployment.send(preflight(Deployment::ENDPOINT)).await;
     assert_eq!((answer.status, answer.body.len()), (204, 0), "{answer:?}");
     assert_eq!(answer.header("access-control-allow-origin"), Some(ORIGIN));
     assert_eq!(answer.header("access-control-allow-methods"), Some("GET, POST, DELETE"));
@@ -31,26 +31,29 @@ async fn preflight_needs_no_token() {
     assert!(answer.headers.iter().filter(|(name, _)| name == "vary").any(|(_, value)| value.contains("Origin")));
     // OPTIONS that is no preflight is a method like any other.
     assert_eq!(
-        site.send(Request::new("OPTIONS", Site::ENDPOINT).header("Origin", ORIGIN)).await.assert_unauthorized(),
+        deployment
+            .send(Request::new("OPTIONS", Deployment::ENDPOINT).header("Origin", ORIGIN))
+            .await
+            .assert_unauthorized(),
         None
     );
-    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
+    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 }
 
 /// B6: a page can read the challenge on the 401 itself, the session on the answer to initialize, and why it is refused.
 #[tokio::test]
 async fn what_is_exposed() {
-    let site = Site::start().await;
-    let good = site.good_token();
-    let no_scope = site.forge.token().sign();
+    let deployment = Deployment::start().await;
+    let good = deployment.good_token();
+    let no_scope = deployment.test_issuer.token().sign();
     for (request, status) in [
-        (Request::post(Site::ENDPOINT, INITIALIZE), 401),
-        (Request::post(Site::ENDPOINT, INITIALIZE).bearer("x.y.z"), 401),
-        (Request::post(Site::ENDPOINT, INITIALIZE).bearer(&no_scope), 403),
-        (Request::post(Site::ENDPOINT, "{").bearer(&good), 400),
-        (Request::post(Site::ENDPOINT, INITIALIZE).bearer(&good), 200),
+        (Request::post(Deployment::ENDPOINT, INITIALIZE), 401),
+        (Request::post(Deployment::ENDPOINT, INITIALIZE).bearer("x.y.z"), 401),
+        (Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&no_scope), 403),
+        (Request::post(Deployment::ENDPOINT, "{").bearer(&good), 400),
+        (Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&good), 200),
     ] {
-        let answer = site.send(request.header("Origin", ORIGIN)).await;
+        let answer = deployment.send(request.header("Origin", ORIGIN)).await;
         assert_eq!(answer.status, status, "{answer:?}");
         assert_eq!(answer.header("access-control-allow-origin"), Some(ORIGIN), "{answer:?}");
         let exposed = exposed(answer.header("access-control-expose-headers").unwrap());
@@ -63,8 +66,8 @@ async fn what_is_exposed() {
 /// F2: the header of another protocol is exposed by its own name.
 #[tokio::test]
 async fn another_protocol() {
-    let site = Site::builder().resource("proto = \"Acme\"").start().await;
-    let answer = site.send(Request::post(Site::ENDPOINT, INITIALIZE)).await;
+    let deployment = Deployment::builder().resource("proto = \"Acme\"").start().await;
+    let answer = deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE)).await;
     let exposed = exposed(answer.header("access-control-expose-headers").unwrap());
     assert!(exposed.iter().any(|name| name == "acme-session-id"), "{answer:?}");
     assert!(!exposed.iter().any(|name| name == "mcp-session-id"), "{answer:?}");

@@ -58,22 +58,22 @@ async fn what_cannot_run_is_told_apart() {
 #[tokio::test]
 async fn a_token_is_explained() {
     let (demo, url) = demo().await;
-    let opaque = Portcullis::run_fed(&["explain-token", &url], "opaque-secret").await;
+    let opaque = Portcullis::run_with_input(&["explain-token", &url], "opaque-secret").await;
     assert_eq!(opaque.code, Some(0), "{opaque:?}");
     assert!(opaque.stdout.contains("401 Unauthorized"), "{opaque:?}");
     assert!(opaque.stdout.contains("error=\"invalid_token\""), "{opaque:?}");
 
     // Signed by somebody else, for somebody else, and long expired.
-    let forge = TestIssuer::new("https://issuer.example");
-    let token = forge.token().sign();
+    let test_issuer = TestIssuer::new("https://issuer.example");
+    let token = test_issuer.token().sign();
     for arguments in [&["explain-token", &url][..], &["doctor", "--token", &url]] {
-        let finished = Portcullis::run_fed(arguments, &token).await;
+        let finished = Portcullis::run_with_input(arguments, &token).await;
         assert_eq!(finished.code, Some(1), "{finished:?}");
         assert!(finished.stdout.contains("the token's issuer is not one of this resource's"), "{finished:?}");
         assert!(!format!("{finished:?}").contains(&token), "{finished:?}");
         assert_eq!(finished.stdout.contains("a request without a token"), arguments[0] == "doctor", "{finished:?}");
     }
-    let empty = Portcullis::run_fed(&["explain-token", &url], " \n").await;
+    let empty = Portcullis::run_with_input(&["explain-token", &url], " \n").await;
     assert_eq!((empty.code, empty.stderr.lines().count()), (Some(2), 1), "{empty:?}");
     assert!(!demo.log().contains("opaque-secret"), "a token goes nowhere");
 }

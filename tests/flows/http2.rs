@@ -1,22 +1,23 @@
 //! HTTP/2 by prior knowledge.
 
-use portcullis_scenarios::{Http2, INITIALIZE, Site, call};
+use portcullis_scenarios::{Deployment, Http2, INITIALIZE, call};
 use serde_json::json;
 
 /// E2, E4: a session over HTTP/2, all its requests on one connection.
 #[tokio::test]
 async fn a_session() {
-    let site = Site::start().await;
-    let mut http2 = Http2::connect(site.portcullis.address()).await;
-    let answer = http2.send(Http2::post(Site::ENDPOINT), INITIALIZE).await.unwrap();
+    let deployment = Deployment::start().await;
+    let mut http2 = Http2::connect(deployment.portcullis.address()).await;
+    let answer = http2.send(Http2::post(Deployment::ENDPOINT), INITIALIZE).await.unwrap();
     assert_eq!(answer.assert_unauthorized(), None);
 
-    let bearer = format!("Bearer {}", site.good_token());
-    let answer = http2.send(Http2::post(Site::ENDPOINT).header("authorization", &bearer), INITIALIZE).await.unwrap();
+    let bearer = format!("Bearer {}", deployment.good_token());
+    let answer =
+        http2.send(Http2::post(Deployment::ENDPOINT).header("authorization", &bearer), INITIALIZE).await.unwrap();
     assert_eq!(answer.status, 200, "{answer:?}");
     let session = answer.header("mcp-session-id").unwrap().to_owned();
     let in_session = |method: &str| {
-        Http2::request(method, Site::ENDPOINT)
+        Http2::request(method, Deployment::ENDPOINT)
             .header("authorization", &bearer)
             .header("content-type", "application/json")
             .header("mcp-session-id", &session)
@@ -27,15 +28,15 @@ async fn a_session() {
     assert_eq!((answer.status, answer.text().as_str()), (200, ": open\n\n"), "{answer:?}");
     assert_eq!(http2.send(in_session("DELETE"), "").await.unwrap().status, 200);
     http2.send(in_session("POST"), call(3, "echo", &json!({}))).await.unwrap().assert_no_session();
-    assert!(site.upstream.recorded().iter().all(|seen| seen.header("via") == Some("2.0 portcullis")));
+    assert!(deployment.upstream.recorded().iter().all(|seen| seen.header("via") == Some("2.0 portcullis")));
 }
 
 /// F3: Host and `:authority` have to agree, and either is judged.
 #[tokio::test]
 async fn host_and_authority() {
-    let site = Site::start().await;
-    let bearer = format!("Bearer {}", site.good_token());
-    let mut http2 = Http2::connect(site.portcullis.address()).await;
+    let deployment = Deployment::start().await;
+    let bearer = format!("Bearer {}", deployment.good_token());
+    let mut http2 = Http2::connect(deployment.portcullis.address()).await;
     for (authority, host, status) in [
         ("127.0.0.1", None, 200),
         ("127.0.0.1:3000", Some("127.0.0.1:3000"), 200),
@@ -48,25 +49,25 @@ async fn host_and_authority() {
     ] {
         let request = http::Request::builder()
             .method("POST")
-            .uri(format!("http://{authority}{}", Site::ENDPOINT))
+            .uri(format!("http://{authority}{}", Deployment::ENDPOINT))
             .header("content-type", "application/json")
             .header("authorization", &bearer);
         let request = host.iter().fold(request, |request, host| request.header("host", *host));
-        let before = site.upstream.count();
+        let before = deployment.upstream.count();
         let answer = http2.send(request, INITIALIZE).await.unwrap();
         assert_eq!(answer.status, status, "{authority}, {host:?}: {answer:?}");
-        assert_eq!(site.upstream.count() - before, usize::from(status == 200), "{authority}, {host:?}");
+        assert_eq!(deployment.upstream.count() - before, usize::from(status == 200), "{authority}, {host:?}");
     }
 }
 
 /// A3, A4: the metadata over HTTP/2, and 404 for everything else.
 #[tokio::test]
 async fn metadata() {
-    let site = Site::start().await;
-    let mut http2 = Http2::connect(site.portcullis.address()).await;
-    let answer = http2.send(Http2::request("GET", Site::METADATA_PATH), "").await.unwrap();
-    assert_eq!(answer.json()["resource"], Site::RESOURCE, "{answer:?}");
-    let answer = http2.send(Http2::request("HEAD", Site::METADATA_PATH), "").await.unwrap();
+    let deployment = Deployment::start().await;
+    let mut http2 = Http2::connect(deployment.portcullis.address()).await;
+    let answer = http2.send(Http2::request("GET", Deployment::METADATA_PATH), "").await.unwrap();
+    assert_eq!(answer.json()["resource"], Deployment::RESOURCE, "{answer:?}");
+    let answer = http2.send(Http2::request("HEAD", Deployment::METADATA_PATH), "").await.unwrap();
     assert_eq!((answer.status, answer.body.len()), (200, 0), "{answer:?}");
     let answer = http2.send(Http2::request("GET", "/MCP"), "").await.unwrap();
     assert_eq!(answer.status, 404, "{answer:?}");

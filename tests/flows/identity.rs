@@ -1,13 +1,13 @@
 //! What the upstream learns of a caller, and what it never sees.
 
-use portcullis_scenarios::{INITIALIZE, Request, Site};
+use portcullis_scenarios::{Deployment, INITIALIZE, Request};
 
 /// L2, C12: the token and everything that could be taken for one stays here; who calls is told by the guard alone.
 #[tokio::test]
 async fn what_the_upstream_sees() {
-    let site = Site::start().await;
-    let token = site.token().subject("alice").client_id("editor").scope("mcp:tools other").sign();
-    let request = Request::post(&format!("{}?a=1", Site::ENDPOINT), INITIALIZE)
+    let deployment = Deployment::start().await;
+    let token = deployment.token().subject("alice").client_id("editor").scope("mcp:tools other").sign();
+    let request = Request::post(&format!("{}?a=1", Deployment::ENDPOINT), INITIALIZE)
         .bearer(&token)
         .header("DPoP", "proof-canary")
         .header("Proxy-Authorization", "Basic proxy-canary")
@@ -24,9 +24,9 @@ async fn what_the_upstream_sees() {
         .header("X-Request-Id", "mallory")
         .header("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
         .header("X-Custom", "kept");
-    let answer = site.send(request).await;
+    let answer = deployment.send(request).await;
     assert_eq!(answer.status, 200, "{answer:?}");
-    let seen = site.upstream.last();
+    let seen = deployment.upstream.last();
     let all = format!("{seen:?}");
     for canary in [token.as_str(), token.rsplit('.').next().unwrap(), "canary", "mallory", "Bearer"] {
         assert!(!all.contains(canary), "{canary} reached the upstream: {all}");
@@ -55,27 +55,27 @@ async fn what_the_upstream_sees() {
 #[tokio::test]
 async fn chosen_headers() {
     let settings = "identity_headers = { Remote-User = \"sub\", X-Tenant = \"tenant\", X-Level = \"level\" }\nforward_cookies = true";
-    let site = Site::builder().resource(settings).start().await;
+    let deployment = Deployment::builder().resource(settings).start().await;
     let request = |token: &str| {
-        Request::post(Site::ENDPOINT, INITIALIZE)
+        Request::post(Deployment::ENDPOINT, INITIALIZE)
             .bearer(token)
             .header("Remote-User", "root")
             .header("X-Tenant", "theirs")
             .header("X-Portcullis-Subject", "root")
             .header("Cookie", "a=1")
     };
-    let answer = site.send(request(&site.token().claim("tenant", "ours").claim("level", 3).sign())).await;
+    let answer = deployment.send(request(&deployment.token().claim("tenant", "ours").claim("level", 3).sign())).await;
     assert_eq!(answer.status, 200, "{answer:?}");
-    let seen = site.upstream.last();
+    let seen = deployment.upstream.last();
     assert_eq!(seen.header("remote-user"), Some("alice"));
     assert_eq!(seen.header("x-tenant"), Some("ours"));
     assert_eq!(seen.header("x-level"), Some("3"));
     assert_eq!(seen.header("x-portcullis-subject"), None);
     assert_eq!(seen.header("cookie"), Some("a=1"));
 
-    site.send(request(&site.good_token())).await;
+    deployment.send(request(&deployment.good_token())).await;
     assert_eq!(
-        site.upstream.last().header("x-tenant"),
+        deployment.upstream.last().header("x-tenant"),
         None,
         "a claim that is absent sends nothing, and no copy either"
     );
@@ -84,11 +84,11 @@ async fn chosen_headers() {
 /// L2, F7: without authorization nobody is named, and inbound names are dropped all the same.
 #[tokio::test]
 async fn nobody() {
-    let site = Site::builder().resource("auth = \"none\"").start().await;
+    let deployment = Deployment::builder().resource("auth = \"none\"").start().await;
     let request =
-        Request::post(Site::ENDPOINT, INITIALIZE).bearer("some.to.ken").header("X-Portcullis-Subject", "root");
-    assert_eq!(site.send(request).await.status, 200);
-    let seen = site.upstream.last();
+        Request::post(Deployment::ENDPOINT, INITIALIZE).bearer("some.to.ken").header("X-Portcullis-Subject", "root");
+    assert_eq!(deployment.send(request).await.status, 200);
+    let seen = deployment.upstream.last();
     assert_eq!(seen.header("x-portcullis-subject"), None);
     assert_eq!(seen.header("authorization"), None);
 }

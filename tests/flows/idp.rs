@@ -3,29 +3,30 @@
 use std::process::Stdio;
 
 use portcullis_metadata::{PkceVerifier, authorization_server_urls};
-use portcullis_scenarios::{Answer, Portcullis, Request, Scratch, binary};
+use portcullis_scenarios::{Answer, Portcullis, Process, Request, Scratch, command, program};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
-    process::{Child, Command},
+    process::ChildStdout,
 };
 
 const REDIRECT: &str = "http%3A%2F%2F127.0.0.1%3A4321%2Fcallback";
 
 /// The running program. It is killed when dropped.
 pub(crate) struct Idp {
-    _child: Child,
+    _process: Process,
     pub(crate) issuer: String,
 }
 
 impl Idp {
     pub(crate) async fn start(arguments: &[&str]) -> Self {
-        let mut command = Command::new(binary());
-        command.args(["idp", "--listen", "127.0.0.1:0"]).args(arguments).stdin(Stdio::null()).stderr(Stdio::null());
-        let mut child = command.stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut command = command(program());
+        command.args(["idp", "--listen", "127.0.0.1:0"]).args(arguments).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut process = Process::start("idp", &mut command).unwrap();
+        let stdout = ChildStdout::from_std(process.take_stdout().unwrap()).unwrap();
+        let mut lines = BufReader::new(stdout).lines();
         let line = lines.next_line().await.unwrap().unwrap();
         let issuer = line.strip_prefix("development authorization server: ").unwrap().to_owned();
-        Self { _child: child, issuer }
+        Self { _process: process, issuer }
     }
 
     async fn send(&self, request: Request) -> Answer {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use http::Response;
-use portcullis_scenarios::{Portcullis, Recorded, Reply, Request, Scratch, Site, SiteBuilder, Upstream};
+use portcullis_scenarios::{Deployment, DeploymentBuilder, Portcullis, Recorded, Reply, Request, Scratch, Upstream};
 use serde_json::{Value, json};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
@@ -46,10 +46,10 @@ impl Asked {
         )
     }
 
-    /// A site that accepts its tokens, found by its metadata, beside those of the issuer with keys.
-    fn site(&self, more: &str) -> SiteBuilder {
+    /// A deployment that accepts its tokens, found by its metadata, beside those of the issuer with keys.
+    fn deployment(&self, more: &str) -> DeploymentBuilder {
         let (name, settings) = (self.server.origin(), self.settings("introspection"));
-        Site::builder().tables(format!("[[issuer]]\nissuer = \"{name}\"\n{settings}\n{more}"))
+        Deployment::builder().tables(format!("[[issuer]]\nissuer = \"{name}\"\n{settings}\n{more}"))
     }
 }
 
@@ -76,7 +76,7 @@ fn is_test(form: &HashMap<String, String>) -> bool {
 fn active() -> Value {
     json!({
         "active": true,
-        "aud": Site::RESOURCE,
+        "aud": Deployment::RESOURCE,
         "client_id": "editor",
         "sub": "alice",
         "scope": "mcp:tools",
@@ -122,13 +122,13 @@ fn assert_silent(portcullis: &Portcullis) {
 #[tokio::test]
 async fn an_active_token() {
     let asked = Asked::start().await;
-    let site = asked.site("").start().await;
-    site.assert_accepted("opaque", TOKEN).await;
-    let upstream = site.upstream.last();
+    let deployment = asked.deployment("").start().await;
+    deployment.assert_accepted("opaque", TOKEN).await;
+    let upstream = deployment.upstream.last();
     assert_eq!(upstream.header("x-portcullis-subject"), Some("alice"));
     assert_eq!(upstream.header("x-portcullis-client"), Some("editor"));
     assert_eq!(upstream.header("x-portcullis-issuer"), Some(asked.server.origin().as_str()));
-    site.assert_accepted("the issuer with keys", &site.good_token()).await;
+    deployment.assert_accepted("the issuer with keys", &deployment.good_token()).await;
 
     let sent = json!({ "token": TOKEN, "client_id": "portcullis", "client_secret": SECRET });
     assert_eq!(json!(asked.calls()), json!([sent]));
@@ -136,27 +136,27 @@ async fn an_active_token() {
     assert_eq!(call.method, "POST");
     assert_eq!(call.header("content-type"), Some("application/x-www-form-urlencoded"));
     assert_eq!(call.header("authorization"), None);
-    assert_silent(&site.portcullis);
+    assert_silent(&deployment.portcullis);
 }
 
 /// D1: with basic the secret is in the header, form-encoded, and not in the form.
 #[tokio::test]
 async fn basic_authentication() {
     let asked = Asked::start().await;
-    let site = asked.site("introspection_auth = \"basic\"").start().await;
-    site.assert_accepted("opaque", TOKEN).await;
+    let deployment = asked.deployment("introspection_auth = \"basic\"").start().await;
+    deployment.assert_accepted("opaque", TOKEN).await;
     assert_eq!(json!(asked.calls()), json!([{ "token": TOKEN, "client_id": "portcullis" }]));
     let pair = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, "portcullis:a+secret%3A+100%25+hush");
     assert_eq!(asked.server.last().header("authorization"), Some(format!("Basic {pair}").as_str()));
-    assert_silent(&site.portcullis);
-    assert!(!site.portcullis.log().contains(&pair));
+    assert_silent(&deployment.portcullis);
+    assert!(!deployment.portcullis.log().contains(&pair));
 }
 
 /// D3, B1: an inactive token, and what is no access token for this resource: 401 with the challenge and `invalid_token`.
 #[tokio::test]
 async fn tokens_that_do_not_count() {
     let asked = Asked::start().await;
-    let site = asked.site("").start().await;
+    let deployment = asked.deployment("").start().await;
     let cases = [
         ("inactive", json!({ "active": false }), "token.inactive"),
         ("inactive and talkative", with("active", json!(false)), "token.inactive"),
@@ -170,10 +170,10 @@ async fn tokens_that_do_not_count() {
     ];
     for (number, (case, answer, code)) in cases.into_iter().enumerate() {
         asked.says(200, answer);
-        site.assert_refused([(case, format!("{TOKEN}-{number}"), code)]).await;
+        deployment.assert_refused([(case, format!("{TOKEN}-{number}"), code)]).await;
     }
     assert_eq!(asked.calls().len(), 9);
-    assert_silent(&site.portcullis);
+    assert_silent(&deployment.portcullis);
 }
 
 /// D3, B2, D5: an issuer that does not answer as it should: 401 without `error` and with `Retry-After`, the details in the
@@ -181,7 +181,7 @@ async fn tokens_that_do_not_count() {
 #[tokio::test]
 async fn an_issuer_that_does_not_answer() {
     let asked = Asked::start().await;
-    let site = asked.site("").start().await;
+    let deployment = asked.deployment("").start().await;
     let large = with("padding", json!("x".repeat(64 * 1024)));
     let cases = [
         (503, json!({})),
@@ -197,20 +197,20 @@ async fn an_issuer_that_does_not_answer() {
     ];
     for (status, says) in cases {
         asked.says(status, says);
-        let answer = site.try_token(TOKEN).await;
+        let answer = deployment.try_token(TOKEN).await;
         assert_eq!(answer.assert_unauthorized(), None, "{status}: {answer:?}");
         assert_eq!(answer.header("retry-after"), Some("5"), "{status}: {answer:?}");
-        site.portcullis.assert_denied(&answer, "issuer.unavailable").await;
+        deployment.portcullis.assert_denied(&answer, "issuer.unavailable").await;
     }
     for code in ["introspection.status", "introspection.document", "fetch.too_large"] {
-        site.portcullis.logged(code, |line| line["introspection.failure"] == code).await;
+        deployment.portcullis.logged(code, |line| line["introspection.failure"] == code).await;
     }
     assert!(asked.server.recorded().iter().all(|request| request.target != "/elsewhere"), "a redirect was followed");
-    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
-    assert_silent(&site.portcullis);
+    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
+    assert_silent(&deployment.portcullis);
 
     asked.says(200, active());
-    site.assert_accepted("the same token", TOKEN).await;
+    deployment.assert_accepted("the same token", TOKEN).await;
 }
 
 /// D2, B2: an issuer that is away, and one whose metadata names no endpoint: the token is not judged, and readiness says
@@ -232,15 +232,15 @@ async fn an_endpoint_that_is_not_found() {
         let name = issuer.origin();
         let table =
             format!("[[issuer]]\nissuer = \"{name}\"\nvalidate = \"introspection\"\nclient_id = \"portcullis\"");
-        let site = Site::builder().tables(table).resource(format!("issuers = [\"{name}\"]")).start().await;
-        let answer = site.try_token(TOKEN).await;
+        let deployment = Deployment::builder().tables(table).resource(format!("issuers = [\"{name}\"]")).start().await;
+        let answer = deployment.try_token(TOKEN).await;
         assert_eq!(answer.assert_unauthorized(), None, "{answer:?}");
         assert!(answer.header("retry-after").is_some(), "{answer:?}");
-        site.portcullis.assert_denied(&answer, "issuer.unavailable").await;
-        let ready = site.send(Request::new("GET", "/readyz")).await;
+        deployment.portcullis.assert_denied(&answer, "issuer.unavailable").await;
+        let ready = deployment.send(Request::new("GET", "/readyz")).await;
         assert_eq!(ready.status, 503, "{ready:?}");
         assert_eq!(ready.json()["resources"][0]["issuers"][0]["reason"], reason, "{ready:?}");
-        site.portcullis.logged(reason, |line| line["issuer.failure"] == reason).await;
+        deployment.portcullis.logged(reason, |line| line["issuer.failure"] == reason).await;
         assert!(issuer.recorded().iter().all(|request| request.method == "GET"), "something was sent there");
     }
 }
@@ -249,14 +249,14 @@ async fn an_endpoint_that_is_not_found() {
 #[tokio::test]
 async fn a_remembered_token() {
     let asked = Asked::start().await;
-    let site = asked.site("").start().await;
+    let deployment = asked.deployment("").start().await;
     for _ in 0..20 {
-        site.assert_accepted("again", TOKEN).await;
+        deployment.assert_accepted("again", TOKEN).await;
     }
     assert_eq!(asked.calls().len(), 1);
     asked.says(200, json!({ "active": false }));
-    site.assert_accepted("remembered", TOKEN).await;
-    site.assert_refused([("another one", format!("{TOKEN}-2"), "token.inactive")]).await;
+    deployment.assert_accepted("remembered", TOKEN).await;
+    deployment.assert_refused([("another one", format!("{TOKEN}-2"), "token.inactive")]).await;
     assert_eq!(asked.calls().len(), 2);
 }
 
@@ -265,7 +265,7 @@ async fn a_remembered_token() {
 #[tokio::test]
 async fn signature_and_introspection() {
     let asked = Asked::start().await;
-    let site = Site::builder()
+    let deployment = Deployment::builder()
         .issuer(format!(
             "{}\nintrospection_endpoint = \"{}/introspect\"\nintrospection_cache = \"0s\"",
             asked.settings("jwt+introspection"),
@@ -273,25 +273,26 @@ async fn signature_and_introspection() {
         ))
         .start()
         .await;
-    site.assert_refused([
-        ("a bad signature", portcullis_testkit::flip_signature(&site.good_token()), "token.signature"),
-        ("expired", site.token().expires_in(-60).sign(), "token.expired"),
-        ("opaque", TOKEN.to_owned(), "token.malformed"),
-    ])
-    .await;
+    deployment
+        .assert_refused([
+            ("a bad signature", portcullis_testkit::flip_signature(&deployment.good_token()), "token.signature"),
+            ("expired", deployment.token().expires_in(-60).sign(), "token.expired"),
+            ("opaque", TOKEN.to_owned(), "token.malformed"),
+        ])
+        .await;
     assert!(asked.calls().is_empty());
 
-    let token = site.good_token();
-    site.assert_accepted("active", &token).await;
-    site.assert_accepted("active still", &token).await;
+    let token = deployment.good_token();
+    deployment.assert_accepted("active", &token).await;
+    deployment.assert_accepted("active still", &token).await;
     assert_eq!(asked.calls().len(), 2);
     asked.says(200, json!({ "active": false }));
-    site.assert_refused([("revoked", token.clone(), "token.inactive")]).await;
+    deployment.assert_refused([("revoked", token.clone(), "token.inactive")]).await;
     asked.says(503, json!({}));
-    let answer = site.try_token(&token).await;
+    let answer = deployment.try_token(&token).await;
     assert_eq!(answer.assert_unauthorized(), None, "{answer:?}");
-    assert!(!site.portcullis.log().contains(&token));
-    assert_silent(&site.portcullis);
+    assert!(!deployment.portcullis.log().contains(&token));
+    assert_silent(&deployment.portcullis);
 }
 
 /// D2, J6: what cannot work is refused at start, in one line that names it and shows no secret.

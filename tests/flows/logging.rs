@@ -1,27 +1,27 @@
 //! What the log says of each request.
 
-use portcullis_scenarios::{INITIALIZE, Request, Site};
+use portcullis_scenarios::{Deployment, INITIALIZE, Request};
 
 /// J1, J2: one access line a request, on every path, with the status, the caller and no query.
 #[tokio::test]
 async fn access_lines() {
-    let site = Site::start().await;
-    let token = site.token().subject("alice").client_id("editor").sign();
+    let deployment = Deployment::start().await;
+    let token = deployment.token().subject("alice").client_id("editor").sign();
     for (request, path, status, subject) in [
         (Request::post("/mcp?a=b", INITIALIZE).bearer(&token), "/mcp", 200, Some("alice")),
         (Request::post("/mcp", "{").bearer(&token), "/mcp", 400, Some("alice")),
         (Request::post("/mcp", INITIALIZE), "/mcp", 401, None),
-        (Request::post("/mcp", INITIALIZE).bearer(&site.forge.token().sign()), "/mcp", 403, Some("alice")),
+        (Request::post("/mcp", INITIALIZE).bearer(&deployment.test_issuer.token().sign()), "/mcp", 403, Some("alice")),
         (Request::new("GET", "/nowhere?a=b"), "/nowhere", 404, None),
         (Request::new("GET", "/healthz"), "/healthz", 200, None),
         (Request::new("GET", "/readyz"), "/readyz", 200, None),
-        (Request::new("GET", Site::METADATA_PATH), Site::METADATA_PATH, 200, None),
+        (Request::new("GET", Deployment::METADATA_PATH), Deployment::METADATA_PATH, 200, None),
         (Request::new("GET", "/mcp").header("Origin", "http://attacker.example"), "/mcp", 403, None),
     ] {
         let method = String::from_utf8(request.to_bytes()).unwrap().split(' ').next().unwrap().to_owned();
-        let answer = site.send(request).await;
+        let answer = deployment.send(request).await;
         assert_eq!(answer.status, status, "{answer:?}");
-        let line = site.portcullis.access_line(&answer).await;
+        let line = deployment.portcullis.access_line(&answer).await;
         assert_eq!(line["level"], "INFO", "{line}");
         assert_eq!(line["http.method"], method.as_str(), "{line}");
         assert_eq!(line["http.path"], path, "{line}");
@@ -30,7 +30,7 @@ async fn access_lines() {
         assert_eq!(line["deny.code"].is_string(), status >= 400, "{line}");
         assert!(line["latency.us"].is_u64() && line["timestamp"].is_string(), "{line}");
         let id = answer.header("x-request-id").unwrap();
-        let log = site.portcullis.log();
+        let log = deployment.portcullis.log();
         let lines = log.lines().filter(|line| line.contains(id) && line.contains("\"message\":\"request\"")).count();
         assert_eq!(lines, 1, "one access line a request");
     }
@@ -39,13 +39,13 @@ async fn access_lines() {
 /// J1: what is told of a session beside the access line has the id of the request that it happened in.
 #[tokio::test]
 async fn session_lines_have_the_request_id() {
-    let site = Site::start().await;
-    let token = site.good_token();
-    let opened = site.try_token(&token).await;
+    let deployment = Deployment::start().await;
+    let token = deployment.good_token();
+    let opened = deployment.try_token(&token).await;
     let session = opened.header("mcp-session-id").unwrap();
-    let deleted = site.send(Request::new("DELETE", Site::ENDPOINT).bearer(&token).session(session)).await;
+    let deleted = deployment.send(Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(session)).await;
     for (message, answer) in [("session opened", &opened), ("session ended", &deleted)] {
-        let line = site.portcullis.logged(message, |line| line["message"] == message).await;
+        let line = deployment.portcullis.logged(message, |line| line["message"] == message).await;
         assert_eq!(line["span"]["request.id"].as_str(), answer.header("x-request-id"), "{line}");
     }
 }

@@ -41,7 +41,7 @@ async fn one_login_serves_all() {
 
     let call = machine.run("call", &["tools/call", r#"{"name":"whoami"}"#]).await;
     assert!(call.stdout.contains("alice"), "{call:?}");
-    let explained = Portcullis::run_fed(&["explain-token", &machine.url], &text).await;
+    let explained = Portcullis::run_with_input(&["explain-token", &machine.url], &text).await;
     assert_eq!(explained.code, Some(0), "{explained:?}");
     assert!(explained.stdout.contains("it lets the request through"), "{explained:?}");
 

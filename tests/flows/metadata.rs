@@ -1,6 +1,6 @@
 //! The protected resource metadata document (RFC 9728).
 
-use portcullis_scenarios::{Request, Site, SiteBuilder};
+use portcullis_scenarios::{Deployment, DeploymentBuilder, Request};
 use serde_json::json;
 
 const ROOT: &str = "/.well-known/oauth-protected-resource";
@@ -9,17 +9,17 @@ const ROOT: &str = "/.well-known/oauth-protected-resource";
 #[tokio::test]
 async fn the_document() {
     let named = "scopes_supported = [\"mcp:tools\"]\nresource_name = \"Tools\"\nresource_documentation = \"https://docs.example/\"";
-    let site = Site::builder().resource(named).start().await;
-    for path in [Site::METADATA_PATH, ROOT] {
+    let deployment = Deployment::builder().resource(named).start().await;
+    for path in [Deployment::METADATA_PATH, ROOT] {
         for host in ["127.0.0.1", "localhost:1234"] {
-            let answer = site.send(Request::without_host("GET", path).header("Host", host)).await;
+            let answer = deployment.send(Request::without_host("GET", path).header("Host", host)).await;
             assert_eq!(answer.status, 200, "{answer:?}");
             assert_eq!(answer.header("content-type"), Some("application/json"), "{answer:?}");
             assert_eq!(answer.header("cache-control"), Some("public, max-age=300"), "{answer:?}");
             assert_eq!(
                 answer.json(),
                 json!({
-                    "resource": Site::RESOURCE,
+                    "resource": Deployment::RESOURCE,
                     "authorization_servers": ["https://issuer.example"],
                     "scopes_supported": ["mcp:tools"],
                     "bearer_methods_supported": ["header"],
@@ -29,10 +29,10 @@ async fn the_document() {
             );
         }
     }
-    let plain = Site::builder().resource("").start().await;
+    let plain = Deployment::builder().resource("").start().await;
     let answer = plain.send(Request::new("GET", ROOT)).await;
     let expected = json!({
-        "resource": Site::RESOURCE,
+        "resource": Deployment::RESOURCE,
         "authorization_servers": ["https://issuer.example"],
         "bearer_methods_supported": ["header"],
     });
@@ -42,72 +42,74 @@ async fn the_document() {
 /// A4: GET and HEAD; a known document is 304 without a body; other methods are 405 with `Allow`.
 #[tokio::test]
 async fn methods_and_caching() {
-    let site = Site::start().await;
-    for path in [Site::METADATA_PATH, ROOT] {
-        let get = site.send(Request::new("GET", path)).await;
+    let deployment = Deployment::start().await;
+    for path in [Deployment::METADATA_PATH, ROOT] {
+        let get = deployment.send(Request::new("GET", path)).await;
         let etag = get.header("etag").unwrap().to_owned();
-        let head = site.send(Request::new("HEAD", path)).await;
+        let head = deployment.send(Request::new("HEAD", path)).await;
         assert_eq!(head.status, 200, "{head:?}");
         for name in ["content-type", "content-length", "cache-control", "etag"] {
             assert_eq!(head.header(name), get.header(name), "{name}");
         }
         for known in [etag.clone(), format!("W/{etag}"), format!("\"other\", {etag}"), "*".to_owned()] {
             for method in ["GET", "HEAD"] {
-                let answer = site.send(Request::new(method, path).header("If-None-Match", &known)).await;
+                let answer = deployment.send(Request::new(method, path).header("If-None-Match", &known)).await;
                 assert_eq!((answer.status, answer.body.len()), (304, 0), "{known}: {answer:?}");
                 assert_eq!(answer.header("etag"), Some(etag.as_str()), "{answer:?}");
             }
         }
-        let answer = site.send(Request::new("GET", path).header("If-None-Match", "\"other\"")).await;
+        let answer = deployment.send(Request::new("GET", path).header("If-None-Match", "\"other\"")).await;
         assert_eq!(answer.status, 200);
         for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"] {
-            let answer = site.send(Request::new(method, path)).await;
+            let answer = deployment.send(Request::new(method, path)).await;
             assert_eq!((answer.status, answer.header("allow")), (405, Some("GET, HEAD")), "{method}: {answer:?}");
             assert_eq!(answer.count("www-authenticate"), 0, "{answer:?}");
         }
     }
-    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
+    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 }
 
 /// A4, F2: a page may read the document and its preflight is answered.
 #[tokio::test]
 async fn pages_may_read_it() {
-    let site = Site::start().await;
+    let deployment = Deployment::start().await;
     let origin = "http://localhost:6274";
-    let answer = site.send(Request::new("GET", ROOT).header("Origin", origin)).await;
+    let answer = deployment.send(Request::new("GET", ROOT).header("Origin", origin)).await;
     assert_eq!(answer.header("access-control-allow-origin"), Some(origin), "{answer:?}");
     let preflight = Request::new("OPTIONS", ROOT)
         .header("Origin", origin)
         .header("Access-Control-Request-Method", "GET")
         .header("Access-Control-Request-Headers", "mcp-protocol-version");
-    let answer = site.send(preflight).await;
+    let answer = deployment.send(preflight).await;
     assert_eq!(answer.status, 204, "{answer:?}");
     assert_eq!(answer.header("access-control-allow-origin"), Some(origin));
     assert_eq!(answer.header("access-control-allow-methods"), Some("GET, HEAD"));
     assert_eq!(answer.header("access-control-allow-headers"), Some("mcp-protocol-version"));
 }
 
-fn two_resources(second: &str) -> SiteBuilder {
-    Site::builder().resource("").tables(format!("[[resource]]\nendpoint = \"/other\"\nupstream = \"demo\"\n{second}"))
+fn two_resources(second: &str) -> DeploymentBuilder {
+    Deployment::builder()
+        .resource("")
+        .tables(format!("[[resource]]\nendpoint = \"/other\"\nupstream = \"demo\"\n{second}"))
 }
 
 /// A3: each of several resources has its path form; the root form is the default one's, or nobody's.
 #[tokio::test]
 async fn several_resources() {
-    let site = two_resources("").start().await;
+    let deployment = two_resources("").start().await;
     let resource = async |path: &str| {
-        let answer = site.send(Request::new("GET", path)).await;
+        let answer = deployment.send(Request::new("GET", path)).await;
         (answer.status == 200).then(|| answer.json()["resource"].as_str().unwrap().to_owned())
     };
-    assert_eq!(resource(Site::METADATA_PATH).await.as_deref(), Some(Site::RESOURCE));
+    assert_eq!(resource(Deployment::METADATA_PATH).await.as_deref(), Some(Deployment::RESOURCE));
     assert_eq!(resource(&format!("{ROOT}/other")).await.as_deref(), Some("http://127.0.0.1:3000/other"));
     assert_eq!(resource(ROOT).await, None);
 
-    let site = two_resources("default = true").start().await;
-    let answer = site.send(Request::new("GET", ROOT)).await;
+    let deployment = two_resources("default = true").start().await;
+    let answer = deployment.send(Request::new("GET", ROOT)).await;
     assert_eq!(answer.json()["resource"], "http://127.0.0.1:3000/other");
     // A token for one of them is no token for the other.
-    let answer = site.send(Request::post("/other", "{}").bearer(&site.good_token())).await;
+    let answer = deployment.send(Request::post("/other", "{}").bearer(&deployment.good_token())).await;
     assert_eq!(answer.status, 401, "{answer:?}");
     assert_eq!(answer.challenge("error"), Some("invalid_token"));
     assert_eq!(
@@ -119,20 +121,20 @@ async fn several_resources() {
 /// A6: what the challenge points to always serves the document; with the endpoint at the root it is the root form.
 #[tokio::test]
 async fn the_challenge_points_to_it() {
-    let site = Site::builder()
+    let deployment = Deployment::builder()
         .resource("")
         .tables("[[resource]]\nendpoint = \"/\"\nupstream = \"demo\"\ndefault = true")
         .start()
         .await;
-    for (endpoint, path) in [("/", ROOT), (Site::ENDPOINT, Site::METADATA_PATH)] {
-        let answer = site.send(Request::post(endpoint, "{}")).await;
+    for (endpoint, path) in [("/", ROOT), (Deployment::ENDPOINT, Deployment::METADATA_PATH)] {
+        let answer = deployment.send(Request::post(endpoint, "{}")).await;
         let pointed = answer.challenge("resource_metadata").unwrap().to_owned();
         assert_eq!(pointed, format!("http://127.0.0.1:3000{path}"));
-        let answer = site.send(Request::new("GET", pointed.strip_prefix("http://127.0.0.1:3000").unwrap())).await;
+        let answer = deployment.send(Request::new("GET", pointed.strip_prefix("http://127.0.0.1:3000").unwrap())).await;
         assert_eq!(answer.status, 200);
         let expected = format!("http://127.0.0.1:3000{endpoint}");
         assert_eq!(answer.json()["resource"].as_str().unwrap().trim_end_matches('/'), expected.trim_end_matches('/'));
     }
-    let answer = site.send(Request::new("GET", &format!("{ROOT}/"))).await;
+    let answer = deployment.send(Request::new("GET", &format!("{ROOT}/"))).await;
     assert_eq!(answer.status, 404, "{answer:?}");
 }

@@ -2,7 +2,7 @@
 
 use portcullis_devidp::{ClientSettings, DevIdp, DevIdpSettings};
 use portcullis_metadata::{PkceVerifier, Secret};
-use portcullis_scenarios::{Answer, Request, Scratch, Site};
+use portcullis_scenarios::{Answer, Deployment, Request, Scratch};
 use std::net::SocketAddr;
 
 const SECRET: &str = "hush-hush";
@@ -65,14 +65,14 @@ impl Idp {
         request.body(form).send(self.address).await
     }
 
-    /// A site whose only issuer this is.
-    async fn site(&self, secret: &Scratch, validate: &str, more: &str) -> Site {
+    /// A deployment whose only issuer this is.
+    async fn deployment(&self, secret: &Scratch, validate: &str, more: &str) -> Deployment {
         let (name, secret) = (&self.issuer, secret.as_str());
         let table = format!(
             "[[issuer]]\nissuer = \"{name}\"\nvalidate = \"{validate}\"\nclient_id = \"portcullis\"\n\
              client_secret = {{ file = \"{secret}\" }}\n{more}"
         );
-        Site::builder()
+        Deployment::builder()
             .tables(table)
             .resource(format!("issuers = [\"{name}\"]\nrequired_scopes = [\"mcp:tools\"]"))
             .start()
@@ -90,15 +90,15 @@ async fn a_revoked_token_is_refused_at_once() {
         ("introspection", "introspection_cache = \"0s\"\nintrospection_auth = \"basic\""),
         ("jwt+introspection", "introspection_cache = \"0s\""),
     ] {
-        let site = idp.site(&secret, validate, more).await;
+        let deployment = idp.deployment(&secret, validate, more).await;
         let ((client, token), (_, other)) = (idp.issue().await, idp.issue().await);
-        site.assert_accepted("active", &token).await;
-        site.assert_accepted("active still", &token).await;
+        deployment.assert_accepted("active", &token).await;
+        deployment.assert_accepted("active still", &token).await;
         idp.revoke(&client, &token).await;
-        site.assert_refused([("revoked", token.clone(), "token.inactive")]).await;
-        site.assert_accepted("somebody else's", &other).await;
+        deployment.assert_refused([("revoked", token.clone(), "token.inactive")]).await;
+        deployment.assert_accepted("somebody else's", &other).await;
         for canary in [SECRET, token.as_str(), other.as_str()] {
-            assert!(!site.portcullis.log().contains(canary), "{canary} is in the log");
+            assert!(!deployment.portcullis.log().contains(canary), "{canary} is in the log");
         }
     }
 }
@@ -108,24 +108,26 @@ async fn a_revoked_token_is_refused_at_once() {
 async fn a_signature_outlives_a_revocation() {
     let idp = Idp::start().await;
     let name = &idp.issuer;
-    let site = Site::builder()
+    let deployment = Deployment::builder()
         .tables(format!("[[issuer]]\nissuer = \"{name}\""))
         .resource(format!("issuers = [\"{name}\"]"))
         .start()
         .await;
     let (client, token) = idp.issue().await;
     idp.revoke(&client, &token).await;
-    site.assert_accepted("revoked, and nobody was asked", &token).await;
+    deployment.assert_accepted("revoked, and nobody was asked", &token).await;
 }
 
 /// D3: a token that was never used before it is revoked is refused with the defaults, too; so is one of another server.
 #[tokio::test]
 async fn the_defaults_refuse_what_is_inactive() {
     let (idp, secret) = (Idp::start().await, Scratch::file("secret", SECRET));
-    let site = idp.site(&secret, "introspection", "").await;
+    let deployment = idp.deployment(&secret, "introspection", "").await;
     let (client, token) = idp.issue().await;
     idp.revoke(&client, &token).await;
-    site.assert_refused([("revoked", token, "token.inactive"), ("made up", "abc".to_owned(), "token.inactive")]).await;
+    deployment
+        .assert_refused([("revoked", token, "token.inactive"), ("made up", "abc".to_owned(), "token.inactive")])
+        .await;
     let (_, foreign) = Idp::start().await.issue().await;
-    site.assert_refused([("another server's", foreign, "token.issuer_unknown")]).await;
+    deployment.assert_refused([("another server's", foreign, "token.issuer_unknown")]).await;
 }

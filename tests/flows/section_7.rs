@@ -1,6 +1,6 @@
 //! Every refusal that the contract names, with its exact status, headers and body.
 
-use portcullis_scenarios::{Answer, INITIALIZE, Request, Site, call};
+use portcullis_scenarios::{Answer, Deployment, INITIALIZE, Request, call};
 use serde_json::json;
 
 const CHALLENGE: &str = "Bearer realm=\"mcp\", resource_metadata=\"http://127.0.0.1:3000/.well-known/oauth-protected-resource/mcp\", scope=\"mcp:tools\"";
@@ -19,10 +19,10 @@ fn header_names(answer: &Answer) -> Vec<&str> {
 /// B1, B2: no token, and every kind of token that is not accepted: 401 with the challenge and a generic body.
 #[tokio::test]
 async fn unauthorized() {
-    let site = Site::start().await;
+    let deployment = Deployment::start().await;
     let mut answers = Vec::new();
     for method in ["POST", "GET", "DELETE"] {
-        let answer = site.send(Request::new(method, Site::ENDPOINT)).await;
+        let answer = deployment.send(Request::new(method, Deployment::ENDPOINT)).await;
         assert_eq!(answer.assert_unauthorized(), None, "{method}");
         assert_eq!(answer.header("www-authenticate"), Some(CHALLENGE), "{method}");
         answers.push(answer);
@@ -30,13 +30,13 @@ async fn unauthorized() {
     let invalid = format!("{CHALLENGE}, {INVALID_TOKEN}");
     for (case, token) in [
         ("no token at all", "abc".to_owned()),
-        ("expired", site.token().expires_in(-60).sign()),
-        ("another audience", site.token().audience("https://elsewhere.example/").sign()),
-        ("another issuer", site.token().issuer("https://elsewhere.example").sign()),
-        ("a bad signature", portcullis_testkit::flip_signature(&site.good_token())),
+        ("expired", deployment.token().expires_in(-60).sign()),
+        ("another audience", deployment.token().audience("https://elsewhere.example/").sign()),
+        ("another issuer", deployment.token().issuer("https://elsewhere.example").sign()),
+        ("a bad signature", portcullis_testkit::flip_signature(&deployment.good_token())),
     ] {
         for method in ["POST", "GET", "DELETE"] {
-            let answer = site.send(Request::new(method, Site::ENDPOINT).bearer(&token)).await;
+            let answer = deployment.send(Request::new(method, Deployment::ENDPOINT).bearer(&token)).await;
             assert_eq!(answer.assert_unauthorized(), Some("invalid_token"), "{method}, {case}");
             assert_eq!(answer.header("www-authenticate"), Some(invalid.as_str()), "{method}, {case}");
             answers.push(answer);
@@ -54,16 +54,16 @@ async fn unauthorized() {
         assert_eq!(header_names(answer), expected, "{answer:?}");
         assert_eq!(answer.header("content-length"), Some("86"), "{answer:?}");
     }
-    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
+    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 }
 
 /// E5: a POST without a usable session that is no initialize request: 400, -32000, id null, whatever the body is.
 #[tokio::test]
 async fn no_session() {
-    let site = Site::start().await;
-    let token = site.good_token();
+    let deployment = Deployment::start().await;
+    let token = deployment.good_token();
     let list = call(7, "tools/list", &json!({}));
-    let post = |body: &str| Request::post(Site::ENDPOINT, body).bearer(&token);
+    let post = |body: &str| Request::post(Deployment::ENDPOINT, body).bearer(&token);
     let unknown = "A".repeat(44);
     for (case, request) in [
         ("a request", post(&list)),
@@ -77,11 +77,14 @@ async fn no_session() {
         ("a batch", post(&format!("[{INITIALIZE}]"))),
         (
             "text",
-            Request::new("POST", Site::ENDPOINT).bearer(&token).header("Content-Type", "text/plain").body("hello"),
+            Request::new("POST", Deployment::ENDPOINT)
+                .bearer(&token)
+                .header("Content-Type", "text/plain")
+                .body("hello"),
         ),
-        ("no type", Request::new("POST", Site::ENDPOINT).bearer(&token).body("hello")),
+        ("no type", Request::new("POST", Deployment::ENDPOINT).bearer(&token).body("hello")),
     ] {
-        let answer = site.send(request).await;
+        let answer = deployment.send(request).await;
         answer.assert_no_session();
         assert_eq!(
             answer.text(),
@@ -91,55 +94,55 @@ async fn no_session() {
         let expected = ["access-control-expose-headers", "cache-control", "content-type", "vary", "x-request-id"];
         assert_eq!(header_names(&answer), expected, "{case}: {answer:?}");
     }
-    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
+    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 }
 
 /// E6: GET and DELETE with a missing or unknown identifier: 400 and a plain text that says so.
 #[tokio::test]
 async fn no_stream() {
-    let site = Site::start().await;
-    let token = site.good_token();
+    let deployment = Deployment::start().await;
+    let token = deployment.good_token();
     for method in ["GET", "DELETE"] {
-        let request = Request::new(method, Site::ENDPOINT).bearer(&token);
+        let request = Request::new(method, Deployment::ENDPOINT).bearer(&token);
         let mut denied = Vec::new();
         for (identifier, code) in
             [(None, "session.missing"), (Some("nobody's"), "session.unknown"), (Some(""), "session.unknown")]
         {
             let request = identifier.iter().fold(request.clone(), |request, identifier| request.session(identifier));
-            let answer = site.send(request).await;
+            let answer = deployment.send(request).await;
             assert_eq!(answer.status, 400, "{method}: {answer:?}");
             assert_eq!(answer.header("content-type"), Some("text/plain; charset=utf-8"), "{answer:?}");
             assert_eq!(answer.text(), "Invalid or missing session ID");
             denied.push((answer, code));
         }
-        site.portcullis.assert_all_denied(&denied).await;
+        deployment.portcullis.assert_all_denied(&denied).await;
     }
-    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
+    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 }
 
 /// J1: every refusal has its own correlation id, made here, and the log has its reason under the same.
 #[tokio::test]
 async fn correlation() {
-    let site = Site::start().await;
+    let deployment = Deployment::start().await;
     let inbound = "11111111-2222-3333-4444-555555555555";
-    let expired = site.token().expires_in(-60).sign();
+    let expired = deployment.token().expires_in(-60).sign();
     let mut denied = Vec::new();
     for (request, code) in [
-        (Request::post(Site::ENDPOINT, INITIALIZE), "bearer.missing"),
-        (Request::post(Site::ENDPOINT, INITIALIZE).bearer(&expired), "token.expired"),
-        (Request::post(Site::ENDPOINT, "{").bearer(&site.good_token()), "session.missing"),
+        (Request::post(Deployment::ENDPOINT, INITIALIZE), "bearer.missing"),
+        (Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&expired), "token.expired"),
+        (Request::post(Deployment::ENDPOINT, "{").bearer(&deployment.good_token()), "session.missing"),
         (Request::new("GET", "/nowhere"), "path.unknown"),
-        (Request::new("POST", Site::METADATA_PATH), "metadata.method"),
+        (Request::new("POST", Deployment::METADATA_PATH), "metadata.method"),
     ] {
-        let answer = site.send(request.header("X-Request-Id", inbound)).await;
+        let answer = deployment.send(request.header("X-Request-Id", inbound)).await;
         assert_ne!(answer.header("x-request-id"), Some(inbound), "{answer:?}");
         assert_eq!(answer.count("x-request-id"), 1, "{answer:?}");
         denied.push((answer, code));
     }
-    site.portcullis.assert_all_denied(&denied).await;
+    deployment.portcullis.assert_all_denied(&denied).await;
     let mut ids: Vec<_> = denied.iter().map(|(answer, _)| answer.header("x-request-id").unwrap()).collect();
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), denied.len());
-    assert!(!site.portcullis.log().contains(inbound), "an inbound id is in the log");
+    assert!(!deployment.portcullis.log().contains(inbound), "an inbound id is in the log");
 }

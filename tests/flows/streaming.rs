@@ -1,6 +1,6 @@
 //! Answers that come piece by piece go out piece by piece.
 
-use portcullis_scenarios::{Connection, Request, Site, Trickle, Upstream, call};
+use portcullis_scenarios::{Connection, Deployment, Request, Trickle, Upstream, call};
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -21,8 +21,8 @@ fn script() -> (
     (sender, script)
 }
 
-async fn one_by_one(site: Site, request: Request, events: UnboundedSender<bytes::Bytes>) {
-    let mut connection = Connection::open(site.portcullis.address()).await;
+async fn one_by_one(deployment: Deployment, request: Request, events: UnboundedSender<bytes::Bytes>) {
+    let mut connection = Connection::open(deployment.portcullis.address()).await;
     connection.write(&request.to_bytes()).await;
     let head = connection.head().await.unwrap();
     assert_eq!(head.status, 200, "{head:?}");
@@ -42,26 +42,28 @@ async fn one_by_one(site: Site, request: Request, events: UnboundedSender<bytes:
 #[tokio::test]
 async fn a_post_over_tcp() {
     let (events, script) = script();
-    let site = Site::builder().upstream(Upstream::scripted(script).await).start().await;
-    let token = site.good_token();
-    let session = site.open_session(&token).await;
-    let request = Request::post(Site::ENDPOINT, call(2, "tools/call", &json!({ "name": "slow" })))
+    let deployment = Deployment::builder().upstream(Upstream::scripted(script).await).start().await;
+    let token = deployment.good_token();
+    let session = deployment.open_session(&token).await;
+    let request = Request::post(Deployment::ENDPOINT, call(2, "tools/call", &json!({ "name": "slow" })))
         .bearer(&token)
         .session(&session);
-    one_by_one(site, request, events).await;
+    one_by_one(deployment, request, events).await;
 }
 
 /// L1: a GET stream, over a unix socket.
 #[tokio::test]
 async fn a_get_over_a_unix_socket() {
     let (events, script) = script();
-    let site = Site::builder().upstream(Upstream::scripted_on_unix(script)).start().await;
-    let token = site.good_token();
-    let session = site.open_session(&token).await;
-    assert_eq!(site.upstream.last().target, "/backend");
-    let request =
-        Request::new("GET", Site::ENDPOINT).header("Accept", "text/event-stream").bearer(&token).session(&session);
-    one_by_one(site, request, events).await;
+    let deployment = Deployment::builder().upstream(Upstream::scripted_on_unix(script)).start().await;
+    let token = deployment.good_token();
+    let session = deployment.open_session(&token).await;
+    assert_eq!(deployment.upstream.last().target, "/backend");
+    let request = Request::new("GET", Deployment::ENDPOINT)
+        .header("Accept", "text/event-stream")
+        .bearer(&token)
+        .session(&session);
+    one_by_one(deployment, request, events).await;
 }
 
 /// L1: an upstream that fails halfway ends the answer, and does not end it as if it were whole.
@@ -71,10 +73,10 @@ async fn an_upstream_that_breaks_off() {
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"half\":",
     )
     .await;
-    let site = Site::builder().upstream_setting(format!("{{ http = \"{}\" }}", raw.url())).start().await;
-    let token = site.good_token();
-    let mut connection = Connection::open(site.portcullis.address()).await;
-    let list = portcullis_scenarios::modern_request(Site::ENDPOINT, "tools/list", &json!({}));
+    let deployment = Deployment::builder().upstream_setting(format!("{{ http = \"{}\" }}", raw.url())).start().await;
+    let token = deployment.good_token();
+    let mut connection = Connection::open(deployment.portcullis.address()).await;
+    let list = portcullis_scenarios::modern_request(Deployment::ENDPOINT, "tools/list", &json!({}));
     connection.write(&list.bearer(&token).to_bytes()).await;
     // Whether the head still leaves before the failure is known is a matter of luck; a whole answer never comes.
     if let Some(head) = connection.head().await {
@@ -91,12 +93,12 @@ async fn an_initialize_that_breaks_off() {
     )
     .await;
     let setting = format!("{{ http = \"{}\" }}", raw.url());
-    let site = Site::builder().upstream_setting(setting).tables("[session]\nmax_total = 1").start().await;
-    let token = site.good_token();
+    let deployment = Deployment::builder().upstream_setting(setting).tables("[session]\nmax_total = 1").start().await;
+    let token = deployment.good_token();
     for _ in 0..2 {
-        let answer = site.try_token(&token).await;
+        let answer = deployment.try_token(&token).await;
         answer.assert_rpc_error(502, -32603);
         assert_eq!((&answer.json()["id"], answer.count("mcp-session-id")), (&json!(1), 0), "{answer:?}");
-        site.portcullis.assert_denied(&answer, "upstream.body_broken").await;
+        deployment.portcullis.assert_denied(&answer, "upstream.body_broken").await;
     }
 }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Empty};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use portcullis_scenarios::{Portcullis, Scratch, Site, Upstream};
+use portcullis_scenarios::{Deployment, Portcullis, Scratch, Signal, Upstream};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::{
     ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion,
@@ -103,7 +103,7 @@ impl Listener {
     async fn replace(&self, certificate: &str, key: &str) {
         std::fs::write(self.certificates.path(), certificate).unwrap();
         std::fs::write(self.key.path(), key).unwrap();
-        self.portcullis.signal("HUP").await;
+        self.portcullis.signal(Signal::HUP);
     }
 }
 
@@ -193,9 +193,9 @@ impl TlsFront {
     }
 }
 
-async fn site(upstream: &Upstream, setting: String, ca: &Scratch) -> Site {
-    let resource = format!("{}\nupstream_ca_file = \"{}\"", Site::SCOPED, ca.as_str());
-    Site::builder().upstream(upstream.clone()).upstream_setting(setting).resource(resource).start().await
+async fn deployment(upstream: &Upstream, setting: String, ca: &Scratch) -> Deployment {
+    let resource = format!("{}\nupstream_ca_file = \"{}\"", Deployment::SCOPED, ca.as_str());
+    Deployment::builder().upstream(upstream.clone()).upstream_setting(setting).resource(resource).start().await
 }
 
 /// L1: an https upstream is spoken to in TLS, by its name, over connections that are kept.
@@ -204,9 +204,9 @@ async fn an_upstream_in_tls() {
     let (certified, upstream) = (localhost(), Upstream::start().await);
     let front = TlsFront::start(&certified, &upstream).await;
     let ca = Scratch::file("ca.pem", &certified.cert.pem());
-    let site = site(&upstream, front.setting("localhost"), &ca).await;
+    let deployment = deployment(&upstream, front.setting("localhost"), &ca).await;
     for round in 0..8 {
-        site.assert_accepted(&format!("round {round}"), &site.good_token()).await;
+        deployment.assert_accepted(&format!("round {round}"), &deployment.good_token()).await;
     }
     assert_eq!(upstream.last().header("host").unwrap(), format!("localhost:{}", front.port));
     let asked = front.asked.lock().unwrap().clone();
@@ -223,11 +223,11 @@ async fn an_upstream_with_a_wrong_certificate() {
     let front = TlsFront::start(&certified, &upstream).await;
     for (host, trusted) in [("localhost", &other), ("127.0.0.1", &certified)] {
         let ca = Scratch::file("ca.pem", &trusted.cert.pem());
-        let site = site(&upstream, front.setting(host), &ca).await;
-        let answer = site.try_token(&site.good_token()).await;
+        let deployment = deployment(&upstream, front.setting(host), &ca).await;
+        let answer = deployment.try_token(&deployment.good_token()).await;
         answer.assert_rpc_error(502, -32603);
-        site.portcullis.assert_denied(&answer, "upstream.tls").await;
-        let said = site.portcullis.logged("certificate", |line| line["deny.code"] == "upstream.tls").await;
+        deployment.portcullis.assert_denied(&answer, "upstream.tls").await;
+        let said = deployment.portcullis.logged("certificate", |line| line["deny.code"] == "upstream.tls").await;
         assert_eq!(said["level"], "WARN", "{said}");
     }
     assert_eq!(upstream.count(), 0);

@@ -1,35 +1,35 @@
 //! How sessions end.
 
-use portcullis_scenarios::{Recorded, Request, Site, Upstream, call};
+use portcullis_scenarios::{Deployment, Recorded, Request, Upstream, call};
 use serde_json::json;
 
 fn post(token: &str, session: &str) -> Request {
-    Request::post(Site::ENDPOINT, call(2, "echo", &json!({}))).bearer(token).session(session)
+    Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({}))).bearer(token).session(session)
 }
 
 /// E9: DELETE is passed on with the backend's identifier and ends the session; the next DELETE knows nothing of it.
 #[tokio::test]
 async fn by_delete() {
-    let site = Site::start().await;
-    let token = site.good_token();
-    let (session, other) = (site.open_session(&token).await, site.open_session(&token).await);
-    let delete = || Request::new("DELETE", Site::ENDPOINT).bearer(&token).session(&session);
-    let answer = site.send(delete()).await;
+    let deployment = Deployment::start().await;
+    let token = deployment.good_token();
+    let (session, other) = (deployment.open_session(&token).await, deployment.open_session(&token).await);
+    let delete = || Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session);
+    let answer = deployment.send(delete()).await;
     assert_eq!(answer.status, 200, "{answer:?}");
-    let seen = site.upstream.last();
+    let seen = deployment.upstream.last();
     assert_eq!(seen.method, http::Method::DELETE);
     assert!(seen.header("mcp-session-id").unwrap().starts_with("backend-"));
     assert_eq!(seen.target, "/backend");
 
-    let before = site.upstream.count();
+    let before = deployment.upstream.count();
     for _ in 0..2 {
-        let answer = site.send(delete()).await;
+        let answer = deployment.send(delete()).await;
         assert_eq!((answer.status, answer.text().as_str()), (400, "Invalid or missing session ID"), "{answer:?}");
-        site.portcullis.assert_denied(&answer, "session.ended").await;
+        deployment.portcullis.assert_denied(&answer, "session.ended").await;
     }
-    site.send(post(&token, &session)).await.assert_no_session();
-    assert_eq!(site.upstream.count(), before, "a request reached the upstream");
-    assert_eq!(site.send(post(&token, &other)).await.status, 200, "other sessions go on");
+    deployment.send(post(&token, &session)).await.assert_no_session();
+    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
+    assert_eq!(deployment.send(post(&token, &other)).await.status, 200, "other sessions go on");
 }
 
 /// E9: a backend that lets no client end sessions does not keep ours from ending.
@@ -39,12 +39,13 @@ async fn by_delete_at_a_backend_without_it() {
         let script = move |request: &Recorded| {
             (request.method == http::Method::DELETE).then(|| Upstream::answer(theirs, &[], ""))
         };
-        let site = Site::builder().upstream(Upstream::scripted(script).await).start().await;
-        let token = site.good_token();
-        let session = site.open_session(&token).await;
-        let answer = site.send(Request::new("DELETE", Site::ENDPOINT).bearer(&token).session(&session)).await;
+        let deployment = Deployment::builder().upstream(Upstream::scripted(script).await).start().await;
+        let token = deployment.good_token();
+        let session = deployment.open_session(&token).await;
+        let answer =
+            deployment.send(Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session)).await;
         assert_eq!(answer.status, 204, "{answer:?}");
-        site.send(post(&token, &session)).await.assert_no_session();
+        deployment.send(post(&token, &session)).await.assert_no_session();
     }
 }
 
@@ -55,15 +56,16 @@ async fn by_delete_at_a_backend_that_fails() {
         let script = move |request: &Recorded| {
             (request.method == http::Method::DELETE).then(|| Upstream::answer(theirs, &[], "no"))
         };
-        let site = Site::builder().upstream(Upstream::scripted(script).await).start().await;
-        let token = site.good_token();
-        let session = site.open_session(&token).await;
-        let before = site.upstream.count();
-        let answer = site.send(Request::new("DELETE", Site::ENDPOINT).bearer(&token).session(&session)).await;
+        let deployment = Deployment::builder().upstream(Upstream::scripted(script).await).start().await;
+        let token = deployment.good_token();
+        let session = deployment.open_session(&token).await;
+        let before = deployment.upstream.count();
+        let answer =
+            deployment.send(Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session)).await;
         assert_eq!((answer.status, answer.body.len()), (204, 0), "{answer:?}");
-        site.send(post(&token, &session)).await.assert_no_session();
-        site.upstream.reached(before + 2).await;
-        let seen = site.upstream.recorded().split_off(before);
+        deployment.send(post(&token, &session)).await.assert_no_session();
+        deployment.upstream.reached(before + 2).await;
+        let seen = deployment.upstream.recorded().split_off(before);
         assert!(seen.iter().all(|seen| seen.method == http::Method::DELETE), "{seen:?}");
         assert_eq!(seen[0].header("mcp-session-id"), seen[1].header("mcp-session-id"));
     }
@@ -78,31 +80,32 @@ async fn by_the_backend() {
         Some("forbidden") => Some(Upstream::answer(403, &[], "no")),
         _ => None,
     };
-    let site = Site::builder().upstream(Upstream::scripted(script).await).start().await;
-    let token = site.good_token();
-    let session = site.open_session(&token).await;
+    let deployment = Deployment::builder().upstream(Upstream::scripted(script).await).start().await;
+    let token = deployment.good_token();
+    let session = deployment.open_session(&token).await;
     let send = async |method: &str| {
         let body = call(2, method, &json!({}));
-        site.send(Request::post(Site::ENDPOINT, body).bearer(&token).session(&session)).await
+        deployment.send(Request::post(Deployment::ENDPOINT, body).bearer(&token).session(&session)).await
     };
-    let get =
-        || Request::new("GET", Site::ENDPOINT).header("Accept", "text/event-stream").bearer(&token).session(&session);
-    assert_eq!(site.send(get()).await.status, 200);
+    let get = || {
+        Request::new("GET", Deployment::ENDPOINT).header("Accept", "text/event-stream").bearer(&token).session(&session)
+    };
+    assert_eq!(deployment.send(get()).await.status, 200);
     assert_eq!(send("failing").await.status, 500);
     assert_eq!(send("forbidden").await.status, 403);
     assert_eq!(send("echo").await.status, 200, "the session goes on");
     assert_eq!(send("forgotten").await.status, 404, "the backend's answer is passed on");
     send("echo").await.assert_no_session();
-    assert_eq!(site.send(get()).await.status, 400);
+    assert_eq!(deployment.send(get()).await.status, 400);
 }
 
 /// E5: identifiers of before a restart are unknown ones.
 #[tokio::test]
 async fn by_a_restart() {
-    let site = Site::start().await;
-    let token = site.good_token();
-    let session = site.open_session(&token).await;
-    let restarted = Site::start().await;
+    let deployment = Deployment::start().await;
+    let token = deployment.good_token();
+    let session = deployment.open_session(&token).await;
+    let restarted = Deployment::start().await;
     restarted.send(post(&restarted.good_token(), &session)).await.assert_no_session();
-    assert_eq!(site.send(post(&token, &session)).await.status, 200);
+    assert_eq!(deployment.send(post(&token, &session)).await.status, 200);
 }

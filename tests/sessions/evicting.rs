@@ -8,7 +8,9 @@ use std::{
 
 use bytes::Bytes;
 use http::Method;
-use portcullis_scenarios::{Answer, Connection, INITIALIZE, Recorded, Request, Scratch, Site, Trickle, Upstream, call};
+use portcullis_scenarios::{
+    Answer, Connection, Deployment, INITIALIZE, Recorded, Request, Scratch, Trickle, Upstream, call,
+};
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -20,7 +22,7 @@ use tokio::{
 use crate::leftovers::head;
 
 fn post(token: &str, session: &str) -> Request {
-    Request::post(Site::ENDPOINT, call(2, "echo", &json!({}))).bearer(token).session(session)
+    Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({}))).bearer(token).session(session)
 }
 
 fn limited(max_per_owner: usize) -> String {
@@ -32,8 +34,8 @@ fn assert_full(answer: &Answer) {
     assert_eq!((answer.header("retry-after"), answer.count("mcp-session-id")), (Some("30"), 0), "{answer:?}");
 }
 
-/// A site whose upstream leaves each GET stream open until its sender is dropped.
-async fn streaming_site(max_per_owner: usize) -> (Arc<Mutex<Vec<UnboundedSender<Bytes>>>>, Site) {
+/// A deployment whose upstream leaves each GET stream open until its sender is dropped.
+async fn streaming_deployment(max_per_owner: usize) -> (Arc<Mutex<Vec<UnboundedSender<Bytes>>>>, Deployment) {
     let streams = Arc::new(Mutex::new(Vec::new()));
     let opened = Arc::clone(&streams);
     let script = move |request: &Recorded| {
@@ -46,13 +48,14 @@ async fn streaming_site(max_per_owner: usize) -> (Arc<Mutex<Vec<UnboundedSender<
         Some(Upstream::trickle(200, &[("content-type", "text/event-stream")], body))
     };
     let upstream = Upstream::scripted(script).await;
-    (streams, Site::builder().upstream(upstream).tables(limited(max_per_owner)).start().await)
+    (streams, Deployment::builder().upstream(upstream).tables(limited(max_per_owner)).start().await)
 }
 
 /// A stream of a session. It lasts as long as the connection.
-async fn stream(site: &Site, token: &str, session: &str) -> Connection {
-    let mut connection = Connection::open(site.portcullis.address()).await;
-    let get = Request::new("GET", Site::ENDPOINT).header("Accept", "text/event-stream").bearer(token).session(session);
+async fn stream(deployment: &Deployment, token: &str, session: &str) -> Connection {
+    let mut connection = Connection::open(deployment.portcullis.address()).await;
+    let get =
+        Request::new("GET", Deployment::ENDPOINT).header("Accept", "text/event-stream").bearer(token).session(session);
     connection.write(&get.to_bytes()).await;
     assert_eq!(connection.head().await.unwrap().status, 200);
     connection
@@ -66,26 +69,26 @@ async fn a_session_for_each_task() {
     const MAX: usize = 5;
     let audit = Scratch::path_for("audit.jsonl");
     let tables = format!("{}\n[audit]\ntarget = {{ file = \"{}\" }}", limited(MAX), audit.as_str());
-    let site = Site::builder().tables(tables).start().await;
-    let token = site.good_token();
+    let deployment = Deployment::builder().tables(tables).start().await;
+    let token = deployment.good_token();
     let mut sessions = Vec::new();
     for _ in 0..TASKS {
-        sessions.push(site.open_session(&token).await);
+        sessions.push(deployment.open_session(&token).await);
     }
     let (evicted, kept) = sessions.split_at(TASKS - MAX);
     for session in kept {
-        assert_eq!(site.send(post(&token, session)).await.status, 200);
+        assert_eq!(deployment.send(post(&token, session)).await.status, 200);
     }
     for session in [&evicted[0], &evicted[evicted.len() - 1]] {
-        let answer = site.send(post(&token, session)).await;
+        let answer = deployment.send(post(&token, session)).await;
         answer.assert_no_session();
-        site.portcullis.assert_denied(&answer, "session.ended").await;
+        deployment.portcullis.assert_denied(&answer, "session.ended").await;
     }
     // Each initialize, the five uses, and a DELETE for each evicted session.
-    site.upstream.reached(TASKS + MAX + evicted.len()).await;
-    let deleted = site.upstream.recorded().iter().filter(|seen| seen.method == Method::DELETE).count();
+    deployment.upstream.reached(TASKS + MAX + evicted.len()).await;
+    let deleted = deployment.upstream.recorded().iter().filter(|seen| seen.method == Method::DELETE).count();
     assert_eq!(deleted, evicted.len());
-    assert_eq!(site.portcullis.stop().await.code, Some(0));
+    assert_eq!(deployment.portcullis.stop().await.code, Some(0));
     let records = fs::read_to_string(audit.path()).unwrap();
     let ended = |reason: &str| records.matches(&format!("\"session.reason\":\"{reason}\"")).count();
     assert_eq!((ended("evicted"), ended("shutdown")), (evicted.len(), MAX));
@@ -95,43 +98,43 @@ async fn a_session_for_each_task() {
 /// before the upstream is asked; other owners are not concerned.
 #[tokio::test]
 async fn sessions_in_use() {
-    let (streams, site) = streaming_site(2).await;
-    let (alice, bob) = (site.token().subject("alice").sign(), site.token().subject("bob").sign());
-    let bobs = [site.open_session(&bob).await, site.open_session(&bob).await];
-    let sessions = [site.open_session(&alice).await, site.open_session(&alice).await];
-    let _first = stream(&site, &alice, &sessions[0]).await;
-    let third = site.open_session(&alice).await;
-    site.send(post(&alice, &sessions[1])).await.assert_no_session();
-    let _third = stream(&site, &alice, &third).await;
-    site.portcullis.logged("session ended", |line| line["session.reason"] == "evicted").await;
+    let (streams, deployment) = streaming_deployment(2).await;
+    let (alice, bob) = (deployment.token().subject("alice").sign(), deployment.token().subject("bob").sign());
+    let bobs = [deployment.open_session(&bob).await, deployment.open_session(&bob).await];
+    let sessions = [deployment.open_session(&alice).await, deployment.open_session(&alice).await];
+    let _first = stream(&deployment, &alice, &sessions[0]).await;
+    let third = deployment.open_session(&alice).await;
+    deployment.send(post(&alice, &sessions[1])).await.assert_no_session();
+    let _third = stream(&deployment, &alice, &third).await;
+    deployment.portcullis.logged("session ended", |line| line["session.reason"] == "evicted").await;
 
-    let before = site.upstream.count();
-    let answer = site.try_token(&alice).await;
+    let before = deployment.upstream.count();
+    let answer = deployment.try_token(&alice).await;
     assert_full(&answer);
-    site.portcullis.assert_denied(&answer, "session.owner_full").await;
-    assert!(site.upstream.recorded()[before..].iter().all(|seen| seen.method == Method::DELETE), "it was asked");
+    deployment.portcullis.assert_denied(&answer, "session.owner_full").await;
+    assert!(deployment.upstream.recorded()[before..].iter().all(|seen| seen.method == Method::DELETE), "it was asked");
     for session in &bobs {
-        assert_eq!(site.send(post(&bob, session)).await.status, 200);
+        assert_eq!(deployment.send(post(&bob, session)).await.status, 200);
     }
     for session in [&sessions[0], &third] {
-        assert_eq!(site.send(post(&alice, session)).await.status, 200);
+        assert_eq!(deployment.send(post(&alice, session)).await.status, 200);
     }
 
     // The end of a stream makes its session the one that ends next.
     drop(streams.lock().unwrap().remove(0));
-    let mut answer = site.try_token(&alice).await;
+    let mut answer = deployment.try_token(&alice).await;
     for _ in 0..200 {
         if answer.status != 503 {
             break;
         }
         sleep(Duration::from_millis(20)).await;
-        answer = site.try_token(&alice).await;
+        answer = deployment.try_token(&alice).await;
     }
     assert_eq!(answer.status, 200, "{answer:?}");
-    site.send(post(&alice, &sessions[0])).await.assert_no_session();
-    assert_eq!(site.send(post(&alice, &third)).await.status, 200);
+    deployment.send(post(&alice, &sessions[0])).await.assert_no_session();
+    assert_eq!(deployment.send(post(&alice, &third)).await.status, 200);
     for session in &bobs {
-        assert_eq!(site.send(post(&bob, session)).await.status, 200);
+        assert_eq!(deployment.send(post(&bob, session)).await.status, 200);
     }
 }
 
@@ -142,21 +145,24 @@ async fn a_failed_initialize() {
         let body = String::from_utf8_lossy(&request.body).into_owned();
         body.contains("\"failing\"").then(|| Upstream::answer(500, &[("mcp-session-id", "theirs")], ""))
     };
-    let site = Site::builder().upstream(Upstream::scripted(script).await).tables(limited(2)).start().await;
-    let token = site.good_token();
-    let sessions = [site.open_session(&token).await, site.open_session(&token).await];
+    let deployment = Deployment::builder().upstream(Upstream::scripted(script).await).tables(limited(2)).start().await;
+    let token = deployment.good_token();
+    let sessions = [deployment.open_session(&token).await, deployment.open_session(&token).await];
     let failing = INITIALIZE.replace("\"scenario\"", "\"failing\"");
     for _ in 0..5 {
-        assert_eq!(site.send(Request::post(Site::ENDPOINT, failing.as_str()).bearer(&token)).await.status, 500);
+        assert_eq!(
+            deployment.send(Request::post(Deployment::ENDPOINT, failing.as_str()).bearer(&token)).await.status,
+            500
+        );
     }
     let batch = format!("[{INITIALIZE}]");
     for body in [batch.as_str(), "{", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":7}"] {
-        assert_ne!(site.send(Request::post(Site::ENDPOINT, body).bearer(&token)).await.status, 200);
+        assert_ne!(deployment.send(Request::post(Deployment::ENDPOINT, body).bearer(&token)).await.status, 200);
     }
     for session in &sessions {
-        assert_eq!(site.send(post(&token, session)).await.status, 200);
+        assert_eq!(deployment.send(post(&token, session)).await.status, 200);
     }
-    assert!(!site.portcullis.log().contains("session ended"));
+    assert!(!deployment.portcullis.log().contains("session ended"));
 }
 
 /// E2, E9: `initialize` requests at once at the limit: each needs an unused session of its own. One for which none is left when
@@ -186,11 +192,11 @@ async fn at_once() {
             }
         }
     });
-    let site = Site::builder().upstream_setting(setting).tables(limited(2)).start().await;
-    let token = site.good_token();
-    let initialize = Request::post(Site::ENDPOINT, INITIALIZE).bearer(&token);
+    let deployment = Deployment::builder().upstream_setting(setting).tables(limited(2)).start().await;
+    let token = deployment.good_token();
+    let initialize = Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token);
     let start = async || {
-        let mut connection = Connection::open(site.portcullis.address()).await;
+        let mut connection = Connection::open(deployment.portcullis.address()).await;
         connection.write(&initialize.to_bytes()).await;
         connection
     };
@@ -207,18 +213,18 @@ async fn at_once() {
         let client = start().await;
         waiting.push((client, next(&mut openings).await));
     }
-    let answer = site.send(initialize.clone()).await;
+    let answer = deployment.send(initialize.clone()).await;
     assert_full(&answer);
     assert!(deletions.try_recv().is_err(), "no session has ended yet");
 
-    let _streams = [stream(&site, &token, &sessions[0]).await, stream(&site, &token, &sessions[1]).await];
+    let _streams = [stream(&deployment, &token, &sessions[0]).await, stream(&deployment, &token, &sessions[1]).await];
     for (number, (mut client, backend)) in waiting.into_iter().enumerate() {
         let name = format!("late-{number}");
         open(backend, &name).await;
         let answer = client.answer().await.unwrap();
         assert_full(&answer);
         assert_eq!(answer.json()["id"], 1, "{answer:?}");
-        site.portcullis.assert_denied(&answer, "session.owner_full").await;
+        deployment.portcullis.assert_denied(&answer, "session.owner_full").await;
         assert_eq!(next(&mut deletions).await, format!("mcp-session-id: {name}"));
     }
 }

@@ -1,19 +1,21 @@
 //! Keys that outlive the process, and what the owner of an ended session hears.
 
-use portcullis_scenarios::{Answer, Portcullis, Request, Scratch, Site, call};
+use portcullis_scenarios::{Answer, Deployment, Portcullis, Request, Scratch, Signal, call};
 use serde_json::json;
 
 const OLD: &str = "the-old-key-0123456789abcdef0123456789";
 const NEW: &str = "the-new-key-0123456789abcdef0123456789";
 
-async fn echo(site: &Site, session: &str) -> Answer {
-    let post = Request::post(Site::ENDPOINT, call(2, "echo", &json!({}))).bearer(&site.good_token()).session(session);
-    site.send(post).await
+async fn echo(deployment: &Deployment, session: &str) -> Answer {
+    let post = Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({})))
+        .bearer(&deployment.good_token())
+        .session(session);
+    deployment.send(post).await
 }
 
-async fn with_keys(file: &Scratch) -> Site {
+async fn with_keys(file: &Scratch) -> Deployment {
     let tables = format!("[session]\nended_status = 404\nkeys = [{{ file = \"{}\" }}]", file.as_str());
-    Site::builder().tables(tables).start().await
+    Deployment::builder().tables(tables).start().await
 }
 
 /// E10: with shared keys the owner hears 404 for a session that a restart ended, in the form of each method; anybody else,
@@ -22,62 +24,65 @@ async fn with_keys(file: &Scratch) -> Site {
 async fn a_restart_with_the_same_keys() {
     let keys = Scratch::file("session-keys", OLD);
     let session = {
-        let site = with_keys(&keys).await;
-        let session = site.open_session(&site.good_token()).await;
-        assert_eq!(echo(&site, &session).await.status, 200);
+        let deployment = with_keys(&keys).await;
+        let session = deployment.open_session(&deployment.good_token()).await;
+        assert_eq!(echo(&deployment, &session).await.status, 200);
         session
     };
-    let site = with_keys(&keys).await;
-    let answer = echo(&site, &session).await;
+    let deployment = with_keys(&keys).await;
+    let answer = echo(&deployment, &session).await;
     answer.assert_rpc_error(404, -32000);
     assert!(answer.json()["id"].is_null(), "{answer:?}");
-    site.portcullis.assert_denied(&answer, "session.ended").await;
+    deployment.portcullis.assert_denied(&answer, "session.ended").await;
     for method in ["GET", "DELETE"] {
-        let request = Request::new(method, Site::ENDPOINT).bearer(&site.good_token()).session(&session);
-        let answer = site.send(request).await;
+        let request = Request::new(method, Deployment::ENDPOINT).bearer(&deployment.good_token()).session(&session);
+        let answer = deployment.send(request).await;
         assert_eq!((answer.status, answer.text().as_str()), (404, "Session not found"), "{answer:?}");
     }
-    let mallory = site.token().subject("mallory").sign();
-    let post = Request::post(Site::ENDPOINT, call(2, "echo", &json!({}))).bearer(&mallory).session(&session);
-    site.send(post).await.assert_no_session();
+    let mallory = deployment.token().subject("mallory").sign();
+    let post = Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({}))).bearer(&mallory).session(&session);
+    deployment.send(post).await.assert_no_session();
     let (head, last) = session.split_at(session.len() - 1);
     let changed = format!("{head}{}", if last == "A" { "B" } else { "A" });
-    echo(&site, &changed).await.assert_no_session();
-    let other = Site::builder().tables("[session]\nended_status = 404").start().await;
+    echo(&deployment, &changed).await.assert_no_session();
+    let other = Deployment::builder().tables("[session]\nended_status = 404").start().await;
     echo(&other, &session).await.assert_no_session();
-    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
+    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 }
 
 /// E10: keys follow their file, without a restart and without the loss of a session; a bad file changes nothing.
 #[tokio::test]
 async fn a_rotation() {
     let keys = Scratch::file("session-keys", &format!("{OLD}\n"));
-    let site = with_keys(&keys).await;
-    let (session, ended) = (site.open_session(&site.good_token()).await, site.open_session(&site.good_token()).await);
-    let delete = Request::new("DELETE", Site::ENDPOINT).bearer(&site.good_token()).session(&ended);
-    assert_eq!(site.send(delete).await.status, 200);
+    let deployment = with_keys(&keys).await;
+    let (session, ended) = (
+        deployment.open_session(&deployment.good_token()).await,
+        deployment.open_session(&deployment.good_token()).await,
+    );
+    let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&deployment.good_token()).session(&ended);
+    assert_eq!(deployment.send(delete).await.status, 200);
     let rewrite = async |text: &str, told: &str| {
         std::fs::write(keys.path(), text).unwrap();
-        site.portcullis.signal("HUP").await;
-        site.portcullis.logged(told, |_| true).await;
+        deployment.portcullis.signal(Signal::HUP);
+        deployment.portcullis.logged(told, |_| true).await;
     };
 
     rewrite(&format!("{NEW}\n{OLD}\n"), "the session keys were replaced").await;
-    assert_eq!(echo(&site, &session).await.status, 200);
-    echo(&site, &ended).await.assert_rpc_error(404, -32000);
-    let younger = site.open_session(&site.good_token()).await;
+    assert_eq!(echo(&deployment, &session).await.status, 200);
+    echo(&deployment, &ended).await.assert_rpc_error(404, -32000);
+    let younger = deployment.open_session(&deployment.good_token()).await;
 
     rewrite("too short\n", "the session keys stay as they were").await;
-    assert!(!site.portcullis.log().contains("too short"), "a secret is in the log");
+    assert!(!deployment.portcullis.log().contains("too short"), "a secret is in the log");
     for session in [&session, &younger] {
-        assert_eq!(echo(&site, session).await.status, 200);
+        assert_eq!(echo(&deployment, session).await.status, 200);
     }
-    drop(site);
+    drop(deployment);
 
     std::fs::write(keys.path(), NEW).unwrap();
-    let site = with_keys(&keys).await;
-    echo(&site, &younger).await.assert_rpc_error(404, -32000);
-    echo(&site, &session).await.assert_no_session();
+    let deployment = with_keys(&keys).await;
+    echo(&deployment, &younger).await.assert_rpc_error(404, -32000);
+    echo(&deployment, &session).await.assert_no_session();
 }
 
 /// E10, J6: keys come from environment or file; literal, short, repeated and missing ones are refused at start.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use portcullis_scenarios::{Connection, INITIALIZE, Request, Site};
+use portcullis_scenarios::{Connection, Deployment, INITIALIZE, Request};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
@@ -33,22 +33,22 @@ async fn before_the_answer_has_begun() {
             let _ = stream.read_to_end(&mut Vec::new()).await;
         }
     });
-    let site = Site::builder().upstream_setting(setting).tables("[session]\nmax_total = 1").start().await;
-    let token = site.good_token();
-    let mut leaving = Connection::open(site.portcullis.address()).await;
-    leaving.write(&Request::post(Site::ENDPOINT, INITIALIZE).bearer(&token).to_bytes()).await;
+    let deployment = Deployment::builder().upstream_setting(setting).tables("[session]\nmax_total = 1").start().await;
+    let token = deployment.good_token();
+    let mut leaving = Connection::open(deployment.portcullis.address()).await;
+    leaving.write(&Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token).to_bytes()).await;
     assert!(seen.recv().await.unwrap().starts_with("post /backend "));
     drop(leaving);
-    site.portcullis.logged("a client has gone before its session was opened", |_| true).await;
-    let answer = site.try_token(&token).await;
+    deployment.portcullis.logged("a client has gone before its session was opened", |_| true).await;
+    let answer = deployment.try_token(&token).await;
     answer.assert_rpc_error(503, -32603);
-    site.portcullis.assert_denied(&answer, "session.store_full").await;
+    deployment.portcullis.assert_denied(&answer, "session.store_full").await;
 
     go_on.send(()).await.unwrap();
     let ended = seen.recv().await.unwrap();
     assert!(ended.starts_with("delete /backend ") && ended.contains("\r\nmcp-session-id: theirs\r\n"), "{ended}");
     go_on.send(()).await.unwrap();
-    site.open_session(&token).await;
+    deployment.open_session(&token).await;
 }
 
 /// E9: an upstream that does not answer for one session is told of others meanwhile.
@@ -85,12 +85,12 @@ async fn while_the_upstream_is_slow() {
             let _ = stream.read_to_end(&mut Vec::new()).await;
         }
     });
-    let site = Site::builder().upstream_setting(setting).start().await;
-    let token = site.good_token();
+    let deployment = Deployment::builder().upstream_setting(setting).start().await;
+    let token = deployment.good_token();
     for number in 1..=3 {
-        let session = site.open_session(&token).await;
-        let delete = Request::new("DELETE", Site::ENDPOINT).bearer(&token).session(&session);
-        assert_eq!(site.send(delete).await.status, 204);
+        let session = deployment.open_session(&token).await;
+        let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session);
+        assert_eq!(deployment.send(delete).await.status, 204);
         for _ in 0..2 {
             assert_eq!(seen.recv().await.unwrap(), format!("mcp-session-id: theirs-{number}"));
         }

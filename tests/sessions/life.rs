@@ -1,6 +1,6 @@
 //! Opening and using sessions.
 
-use portcullis_scenarios::{INITIALIZE, Request, Site, call};
+use portcullis_scenarios::{Deployment, INITIALIZE, Request, call};
 use portcullis_testkit::TokenBuilder;
 use serde_json::json;
 
@@ -8,30 +8,33 @@ use serde_json::json;
 /// the identifier that the backend knows.
 #[tokio::test]
 async fn opened_and_used() {
-    let site = Site::start().await;
-    let token = site.good_token();
-    let opened = site.try_token(&token).await;
+    let deployment = Deployment::start().await;
+    let token = deployment.good_token();
+    let opened = deployment.try_token(&token).await;
     assert_eq!(opened.status, 200, "{opened:?}");
     assert_eq!(opened.count("mcp-session-id"), 1, "{opened:?}");
     assert_eq!(opened.json()["result"]["protocolVersion"], "2025-11-25", "{opened:?}");
     let session = opened.header("mcp-session-id").unwrap();
-    assert_eq!(site.upstream.last().header("mcp-session-id"), None);
+    assert_eq!(deployment.upstream.last().header("mcp-session-id"), None);
 
     let in_session = |request: Request| request.bearer(&token).session(session);
-    let answer = site.send(in_session(Request::post(Site::ENDPOINT, call(2, "echo", &json!({ "x": 1 }))))).await;
+    let answer =
+        deployment.send(in_session(Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({ "x": 1 }))))).await;
     assert_eq!(answer.json()["result"], json!({ "x": 1 }), "{answer:?}");
-    let backend = site.upstream.last().header("mcp-session-id").unwrap().to_owned();
+    let backend = deployment.upstream.last().header("mcp-session-id").unwrap().to_owned();
     assert!(backend.starts_with("backend-"), "{backend}");
 
     let notification = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-    let answer = site.send(in_session(Request::post(Site::ENDPOINT, notification))).await;
+    let answer = deployment.send(in_session(Request::post(Deployment::ENDPOINT, notification))).await;
     assert_eq!((answer.status, answer.body.len()), (202, 0), "{answer:?}");
-    let answer = site.send(in_session(Request::post(Site::ENDPOINT, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#))).await;
+    let answer = deployment
+        .send(in_session(Request::post(Deployment::ENDPOINT, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#)))
+        .await;
     assert_eq!(answer.status, 202, "a response to the server's own request: {answer:?}");
-    let get = Request::new("GET", Site::ENDPOINT).header("Accept", "text/event-stream");
-    let answer = site.send(in_session(get)).await;
+    let get = Request::new("GET", Deployment::ENDPOINT).header("Accept", "text/event-stream");
+    let answer = deployment.send(in_session(get)).await;
     assert_eq!((answer.status, answer.header("content-type")), (200, Some("text/event-stream")), "{answer:?}");
-    for seen in site.upstream.recorded().iter().skip(1) {
+    for seen in deployment.upstream.recorded().iter().skip(1) {
         assert_eq!(seen.header("mcp-session-id"), Some(backend.as_str()), "{seen:?}");
     }
 }
@@ -39,13 +42,15 @@ async fn opened_and_used() {
 /// E4: sessions do not mix, and the backend tells them apart.
 #[tokio::test]
 async fn side_by_side() {
-    let site = Site::start().await;
-    let tokens = ["alice", "bob", "alice"].map(|subject| site.token().subject(subject).sign());
+    let deployment = Deployment::start().await;
+    let tokens = ["alice", "bob", "alice"].map(|subject| deployment.token().subject(subject).sign());
     let mut sessions = Vec::new();
     for token in &tokens {
-        let session = site.open_session(token).await;
-        site.send(Request::post(Site::ENDPOINT, call(2, "echo", &json!({}))).bearer(token).session(&session)).await;
-        sessions.push(site.upstream.last().header("mcp-session-id").unwrap().to_owned());
+        let session = deployment.open_session(token).await;
+        deployment
+            .send(Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({}))).bearer(token).session(&session))
+            .await;
+        sessions.push(deployment.upstream.last().header("mcp-session-id").unwrap().to_owned());
     }
     sessions.sort_unstable();
     sessions.dedup();
@@ -55,13 +60,17 @@ async fn side_by_side() {
 /// E4, E7: another token of the same owner goes on in the session, whatever else in it changed.
 #[tokio::test]
 async fn a_refreshed_token() {
-    let site = Site::start().await;
-    let session = site.open_session(&site.token().sign()).await;
-    let refreshed: [TokenBuilder; 3] =
-        [site.token().expires_in(200), site.token().claim("sid", "another"), site.token().scope("mcp:tools mcp:admin")];
+    let deployment = Deployment::start().await;
+    let session = deployment.open_session(&deployment.token().sign()).await;
+    let refreshed: [TokenBuilder; 3] = [
+        deployment.token().expires_in(200),
+        deployment.token().claim("sid", "another"),
+        deployment.token().scope("mcp:tools mcp:admin"),
+    ];
     for token in refreshed {
-        let post = Request::post(Site::ENDPOINT, call(2, "echo", &json!({}))).bearer(&token.sign()).session(&session);
-        assert_eq!(site.send(post).await.status, 200);
+        let post =
+            Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({}))).bearer(&token.sign()).session(&session);
+        assert_eq!(deployment.send(post).await.status, 200);
     }
 }
 
@@ -69,50 +78,51 @@ async fn a_refreshed_token() {
 /// subject.
 #[tokio::test]
 async fn tokens_without_a_subject() {
-    let site = Site::start().await;
-    let answer = site.try_token(&site.token().without("sub").sign()).await;
+    let deployment = Deployment::start().await;
+    let answer = deployment.try_token(&deployment.token().without("sub").sign()).await;
     assert_eq!((answer.status, answer.count("mcp-session-id")), (403, 0), "{answer:?}");
     assert_eq!(answer.count("www-authenticate"), 0, "{answer:?}");
-    site.portcullis.assert_denied(&answer, "session.no_owner").await;
-    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
+    deployment.portcullis.assert_denied(&answer, "session.no_owner").await;
+    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 
-    let site = Site::builder().issuer("subjectless = \"client\"").start().await;
-    let machine = site.token().without("sub").client_id("robot").sign();
-    let session = site.open_session(&machine).await;
-    let post = |token: &str| Request::post(Site::ENDPOINT, call(2, "echo", &json!({}))).bearer(token).session(&session);
-    assert_eq!(site.send(post(&machine)).await.status, 200);
+    let deployment = Deployment::builder().issuer("subjectless = \"client\"").start().await;
+    let machine = deployment.token().without("sub").client_id("robot").sign();
+    let session = deployment.open_session(&machine).await;
+    let post =
+        |token: &str| Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({}))).bearer(token).session(&session);
+    assert_eq!(deployment.send(post(&machine)).await.status, 200);
     for token in [
-        site.token().subject("robot").sign(),
-        site.token().subject("robot").client_id("robot").sign(),
-        site.token().without("sub").client_id("other").sign(),
+        deployment.token().subject("robot").sign(),
+        deployment.token().subject("robot").client_id("robot").sign(),
+        deployment.token().without("sub").client_id("other").sign(),
     ] {
-        site.send(post(&token)).await.assert_no_session();
+        deployment.send(post(&token)).await.assert_no_session();
     }
 }
 
 /// E1: the header's first word can be set; `Mcp-Session-Id` is nothing then.
 #[tokio::test]
 async fn another_protocol() {
-    let site = Site::builder().resource("proto = \"Acme\"").start().await;
-    let token = site.good_token();
-    let opened = site.try_token(&token).await;
+    let deployment = Deployment::builder().resource("proto = \"Acme\"").start().await;
+    let token = deployment.good_token();
+    let opened = deployment.try_token(&token).await;
     // The backend of this scenario names its sessions in `Mcp-Session-Id`, which is not ours to map here.
     let session = opened.header("acme-session-id").unwrap_or_else(|| panic!("{opened:?}")).to_owned();
-    let post = || Request::post(Site::ENDPOINT, call(2, "echo", &json!({}))).bearer(&token);
-    let answer = site.send(post().header("ACME-SESSION-ID", &session)).await;
+    let post = || Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({}))).bearer(&token);
+    let answer = deployment.send(post().header("ACME-SESSION-ID", &session)).await;
     assert_eq!(answer.status, 200, "{answer:?}");
-    let before = site.upstream.count();
-    site.send(post().session(&session)).await.assert_no_session();
-    assert_eq!(site.upstream.count(), before);
-    site.send(post().header("Acme-Session-Id", &session).session("stray")).await;
-    assert_eq!(site.upstream.last().header("mcp-session-id"), None, "a stray identifier went on");
+    let before = deployment.upstream.count();
+    deployment.send(post().session(&session)).await.assert_no_session();
+    assert_eq!(deployment.upstream.count(), before);
+    deployment.send(post().header("Acme-Session-Id", &session).session("stray")).await;
+    assert_eq!(deployment.upstream.last().header("mcp-session-id"), None, "a stray identifier went on");
 }
 
 /// E2: an initialize request needs an id and a good envelope; notifications open nothing.
 #[tokio::test]
 async fn what_opens_no_session() {
-    let site = Site::start().await;
-    let token = site.good_token();
+    let deployment = Deployment::start().await;
+    let token = deployment.good_token();
     for body in [
         r#"{"jsonrpc":"2.0","method":"initialize","params":{}}"#.to_owned(),
         INITIALIZE.replace("2.0", "1.0"),
@@ -121,28 +131,28 @@ async fn what_opens_no_session() {
         INITIALIZE.replace("\"id\":1", "\"id\":null"),
         INITIALIZE.replace("\"id\":1", "\"id\":{}"),
     ] {
-        let answer = site.send(Request::post(Site::ENDPOINT, body.as_str()).bearer(&token)).await;
+        let answer = deployment.send(Request::post(Deployment::ENDPOINT, body.as_str()).bearer(&token)).await;
         answer.assert_no_session();
     }
     let untyped =
-        Request::new("POST", Site::ENDPOINT).header("Content-Type", "text/plain").bearer(&token).body(INITIALIZE);
-    let answer = site.send(untyped).await;
+        Request::new("POST", Deployment::ENDPOINT).header("Content-Type", "text/plain").bearer(&token).body(INITIALIZE);
+    let answer = deployment.send(untyped).await;
     assert_eq!((answer.status, answer.count("mcp-session-id")), (415, 0), "{answer:?}");
-    assert!(site.upstream.recorded().is_empty(), "a request reached the upstream");
+    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
     // Escapes do not hide the method.
     let escaped = INITIALIZE.replace("initialize", "\\u0069nitialize");
-    let answer = site.send(Request::post(Site::ENDPOINT, escaped).bearer(&token)).await;
+    let answer = deployment.send(Request::post(Deployment::ENDPOINT, escaped).bearer(&token)).await;
     assert_eq!((answer.status, answer.count("mcp-session-id")), (200, 1), "{answer:?}");
 }
 
 /// F4: in a session, what is no JSON is -32700, what is no JSON-RPC -32600, and another content type 415.
 #[tokio::test]
 async fn bodies_in_a_session() {
-    let site = Site::start().await;
-    let token = site.good_token();
-    let session = site.open_session(&token).await;
-    let before = site.upstream.count();
-    let post = |body: &str| Request::post(Site::ENDPOINT, body).bearer(&token).session(&session);
+    let deployment = Deployment::start().await;
+    let token = deployment.good_token();
+    let session = deployment.open_session(&token).await;
+    let before = deployment.upstream.count();
+    let post = |body: &str| Request::post(Deployment::ENDPOINT, body).bearer(&token).session(&session);
     for (body, code) in [
         ("", -32700),
         ("{", -32700),
@@ -156,7 +166,7 @@ async fn bodies_in_a_session() {
         (r#"{"jsonrpc":"2.0","id":1,"method":"x","result":1}"#, -32600),
         (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}"#, -32602),
     ] {
-        site.send(post(body)).await.assert_rpc_error(400, code);
+        deployment.send(post(body)).await.assert_rpc_error(400, code);
     }
     let list = call(1, "tools/list", &json!({}));
     for (name, value) in [
@@ -165,16 +175,16 @@ async fn bodies_in_a_session() {
         ("Content-Type", "application/jsonp"),
         ("Content-Type", ""),
     ] {
-        let request = Request::new("POST", Site::ENDPOINT)
+        let request = Request::new("POST", Deployment::ENDPOINT)
             .header(name, value)
             .bearer(&token)
             .session(&session)
             .body(list.as_str());
-        let answer = site.send(request).await;
+        let answer = deployment.send(request).await;
         assert_eq!(answer.status, 415, "{value}: {answer:?}");
-        site.portcullis.assert_denied(&answer, "body.content_type").await;
+        deployment.portcullis.assert_denied(&answer, "body.content_type").await;
     }
-    let answer = site.send(post(&list).header("Content-Encoding", "gzip")).await;
+    let answer = deployment.send(post(&list).header("Content-Encoding", "gzip")).await;
     assert_eq!(answer.status, 415, "{answer:?}");
-    assert_eq!(site.upstream.count(), before, "a request reached the upstream");
+    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
 }

@@ -1,6 +1,6 @@
 //! How many sessions there may be.
 
-use portcullis_scenarios::{Answer, INITIALIZE, Request, Site, Upstream};
+use portcullis_scenarios::{Answer, Deployment, INITIALIZE, Request, Upstream};
 
 fn assert_full(answer: &Answer) {
     answer.assert_rpc_error(503, -32603);
@@ -14,16 +14,16 @@ fn assert_full(answer: &Answer) {
 /// E9: at the total limit new sessions are 503 with `Retry-After`, whoever asks; none ends, not even of the same owner.
 #[tokio::test]
 async fn in_total() {
-    let site = Site::builder().tables("[session]\nmax_total = 3").start().await;
+    let deployment = Deployment::builder().tables("[session]\nmax_total = 3").start().await;
     for subject in ["a", "b", "c"] {
-        site.open_session(&site.token().subject(subject).sign()).await;
+        deployment.open_session(&deployment.token().subject(subject).sign()).await;
     }
     for subject in ["d", "a"] {
-        let answer = site.try_token(&site.token().subject(subject).sign()).await;
+        let answer = deployment.try_token(&deployment.token().subject(subject).sign()).await;
         assert_full(&answer);
-        site.portcullis.assert_denied(&answer, "session.store_full").await;
+        deployment.portcullis.assert_denied(&answer, "session.store_full").await;
     }
-    assert!(!site.portcullis.log().contains("session ended"));
+    assert!(!deployment.portcullis.log().contains("session ended"));
 }
 
 /// E2: room that was reserved for a session that the backend refused is given back.
@@ -35,11 +35,11 @@ async fn refused_sessions_take_no_room() {
         (number < 5).then(|| Upstream::answer(500, &[], ""))
     })
     .await;
-    let site = Site::builder().upstream(upstream).tables("[session]\nmax_total = 1").start().await;
-    let token = site.good_token();
+    let deployment = Deployment::builder().upstream(upstream).tables("[session]\nmax_total = 1").start().await;
+    let token = deployment.good_token();
     for _ in 0..5 {
-        assert_eq!(site.send(Request::post(Site::ENDPOINT, INITIALIZE).bearer(&token)).await.status, 500);
+        assert_eq!(deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token)).await.status, 500);
     }
-    site.open_session(&token).await;
-    assert_full(&site.try_token(&token).await);
+    deployment.open_session(&token).await;
+    assert_full(&deployment.try_token(&token).await);
 }

@@ -1,39 +1,39 @@
 //! Sessions where authorization is off.
 
-use portcullis_scenarios::{INITIALIZE, Request, Site, call, modern_request};
+use portcullis_scenarios::{Deployment, INITIALIZE, Request, call, modern_request};
 use serde_json::json;
 
 /// F7: sessions have no owner and are kept by identifier alone; tokens are not looked at, and no metadata is served.
 #[tokio::test]
 async fn sessions_without_owners() {
-    let site = Site::builder().resource("auth = \"none\"").start().await;
-    let opened = site.send(Request::post(Site::ENDPOINT, INITIALIZE)).await;
+    let deployment = Deployment::builder().resource("auth = \"none\"").start().await;
+    let opened = deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE)).await;
     assert_eq!(opened.status, 200, "{opened:?}");
     let session = opened.header("mcp-session-id").unwrap();
-    let post = || Request::post(Site::ENDPOINT, call(2, "echo", &json!({})));
+    let post = || Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({})));
     for request in [post(), post().bearer("not.a.token"), post().header("Authorization", "Basic x")] {
-        assert_eq!(site.send(request.session(session)).await.status, 200);
+        assert_eq!(deployment.send(request.session(session)).await.status, 200);
     }
-    site.send(post()).await.assert_no_session();
-    site.send(post().session("unknown")).await.assert_no_session();
-    let answer = site.send(Request::new("GET", Site::ENDPOINT)).await;
+    deployment.send(post()).await.assert_no_session();
+    deployment.send(post().session("unknown")).await.assert_no_session();
+    let answer = deployment.send(Request::new("GET", Deployment::ENDPOINT)).await;
     assert_eq!((answer.status, answer.text().as_str()), (400, "Invalid or missing session ID"), "{answer:?}");
-    let modern = modern_request(Site::ENDPOINT, "tools/list", &json!({}));
-    assert_eq!(site.send(modern).await.status, 200);
-    let answer = site.send(Request::new("DELETE", Site::ENDPOINT).session(session)).await;
+    let modern = modern_request(Deployment::ENDPOINT, "tools/list", &json!({}));
+    assert_eq!(deployment.send(modern).await.status, 200);
+    let answer = deployment.send(Request::new("DELETE", Deployment::ENDPOINT).session(session)).await;
     assert_eq!(answer.status, 200, "{answer:?}");
-    site.send(post().session(session)).await.assert_no_session();
-    for path in [Site::METADATA_PATH, "/.well-known/oauth-protected-resource"] {
-        assert_eq!(site.send(Request::new("GET", path)).await.status, 404, "{path}");
+    deployment.send(post().session(session)).await.assert_no_session();
+    for path in [Deployment::METADATA_PATH, "/.well-known/oauth-protected-resource"] {
+        assert_eq!(deployment.send(Request::new("GET", path)).await.status, 404, "{path}");
     }
-    let answer = site.send(Request::post("/mcp?access_token=x", INITIALIZE)).await;
+    let answer = deployment.send(Request::post("/mcp?access_token=x", INITIALIZE)).await;
     assert_eq!(answer.status, 400, "a token in the query never goes on: {answer:?}");
 }
 
 /// F7: it is said loudly at start.
 #[tokio::test]
 async fn loudly() {
-    let site = Site::builder().resource("auth = \"none\"").start().await;
-    let line = site.portcullis.logged("auth = \\\"none\\\"", |line| line["level"] == "WARN").await;
+    let deployment = Deployment::builder().resource("auth = \"none\"").start().await;
+    let line = deployment.portcullis.logged("auth = \\\"none\\\"", |line| line["level"] == "WARN").await;
     assert!(line["message"].as_str().unwrap().contains("/mcp"), "{line}");
 }

@@ -1,6 +1,6 @@
 //! Which revisions a session can follow, and what `initialize` gets when the upstream settles on another one.
 
-use portcullis_scenarios::{Connection, INITIALIZE, Request, Site, Trickle, Upstream, call, modern_request};
+use portcullis_scenarios::{Connection, Deployment, INITIALIZE, Request, Trickle, Upstream, call, modern_request};
 use serde_json::{Value, json};
 
 /// An upstream that settles on this revision, whatever it is asked for.
@@ -20,21 +20,22 @@ async fn settling_on(revision: &'static str, content_type: &'static str) -> Upst
 /// E11: a session of 2025-03-26 works without a version header, which that revision does not have, and with one; batches do not.
 #[tokio::test]
 async fn the_first_one_with_streamable_http() {
-    let site = Site::builder().upstream(settling_on("2025-03-26", "application/json").await).start().await;
-    let token = site.good_token();
-    let answer =
-        site.send(Request::post(Site::ENDPOINT, INITIALIZE.replace("2025-11-25", "2025-03-26")).bearer(&token)).await;
+    let deployment = Deployment::builder().upstream(settling_on("2025-03-26", "application/json").await).start().await;
+    let token = deployment.good_token();
+    let answer = deployment
+        .send(Request::post(Deployment::ENDPOINT, INITIALIZE.replace("2025-11-25", "2025-03-26")).bearer(&token))
+        .await;
     assert_eq!((answer.status, &answer.json()["result"]["protocolVersion"]), (200, &json!("2025-03-26")));
     let session = answer.header("mcp-session-id").unwrap().to_owned();
-    let post = |body: String| Request::post(Site::ENDPOINT, body).bearer(&token).session(&session);
+    let post = |body: String| Request::post(Deployment::ENDPOINT, body).bearer(&token).session(&session);
     let list = call(2, "tools/list", &json!({}));
     for request in [post(list.clone()), post(list.clone()).header("MCP-Protocol-Version", "2025-03-26")] {
-        assert_eq!(site.send(request).await.status, 200);
-        assert_eq!(site.upstream.last().header("mcp-session-id"), Some("theirs"));
+        assert_eq!(deployment.send(request).await.status, 200);
+        assert_eq!(deployment.upstream.last().header("mcp-session-id"), Some("theirs"));
     }
-    let get = Request::new("GET", Site::ENDPOINT).bearer(&token).session(&session);
-    assert_eq!(site.send(get.header("MCP-Protocol-Version", "2025-03-26")).await.status, 200);
-    site.send(post(format!("[{list}]"))).await.assert_rpc_error(400, -32600);
+    let get = Request::new("GET", Deployment::ENDPOINT).bearer(&token).session(&session);
+    assert_eq!(deployment.send(get.header("MCP-Protocol-Version", "2025-03-26")).await.status, 200);
+    deployment.send(post(format!("[{list}]"))).await.assert_rpc_error(400, -32600);
 }
 
 /// E11: an `initialize` that settles on a revision that is not served fails at once, names the served ones, and leaves no session behind.
@@ -45,24 +46,24 @@ async fn one_that_is_not_served() {
         ("2024-11-05", "text/event-stream", "", json!(["2025-11-25", "2025-06-18", "2025-03-26"])),
         ("2025-03-26", "application/json", "revisions = [\"2025-11-25\", \"2026-07-28\"]", json!(["2025-11-25"])),
     ] {
-        let site = Site::builder()
+        let deployment = Deployment::builder()
             .upstream(settling_on(revision, content_type).await)
             .resource(setting)
             .tables("[session]\nmax_total = 1")
             .start()
             .await;
-        let token = site.good_token();
+        let token = deployment.good_token();
         for attempt in 1..=2 {
-            let answer = site.try_token(&token).await;
+            let answer = deployment.try_token(&token).await;
             answer.assert_rpc_error(400, -32022);
             let body = answer.json();
             assert_eq!((&body["id"], answer.count("mcp-session-id")), (&json!(1), 0), "{answer:?}");
             assert_eq!(body["error"]["data"], json!({ "supported": served, "requested": "2025-11-25" }));
             let message = body["error"]["message"].as_str().unwrap();
             assert!(message.contains(revision) && message.contains("2025-11-25"), "{message}");
-            site.portcullis.assert_denied(&answer, "era.version_negotiated").await;
-            site.upstream.reached(2 * attempt).await;
-            let deleted = site.upstream.recorded().into_iter().filter(|request| request.method == "DELETE");
+            deployment.portcullis.assert_denied(&answer, "era.version_negotiated").await;
+            deployment.upstream.reached(2 * attempt).await;
+            let deleted = deployment.upstream.recorded().into_iter().filter(|request| request.method == "DELETE");
             assert!(
                 deleted.clone().count() == attempt
                     && deleted.last().unwrap().header("mcp-session-id") == Some("theirs")
@@ -84,14 +85,14 @@ async fn before_it_is_known() {
         })
     })
     .await;
-    let site = Site::builder().upstream(upstream).start().await;
-    let mut leaving = Connection::open(site.portcullis.address()).await;
-    leaving.write(&Request::post(Site::ENDPOINT, INITIALIZE).bearer(&site.good_token()).to_bytes()).await;
-    site.upstream.reached(1).await;
+    let deployment = Deployment::builder().upstream(upstream).start().await;
+    let mut leaving = Connection::open(deployment.portcullis.address()).await;
+    leaving.write(&Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&deployment.good_token()).to_bytes()).await;
+    deployment.upstream.reached(1).await;
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     drop(leaving);
-    site.upstream.reached(2).await;
-    let last = site.upstream.last();
+    deployment.upstream.reached(2).await;
+    let last = deployment.upstream.last();
     assert_eq!((last.method.as_str(), last.header("mcp-session-id")), ("DELETE", Some("theirs")));
 }
 
@@ -108,9 +109,9 @@ async fn with_more_to_come() {
         })
     })
     .await;
-    let site = Site::builder().upstream(upstream).start().await;
-    let mut client = Connection::open(site.portcullis.address()).await;
-    client.write(&Request::post(Site::ENDPOINT, INITIALIZE).bearer(&site.good_token()).to_bytes()).await;
+    let deployment = Deployment::builder().upstream(upstream).start().await;
+    let mut client = Connection::open(deployment.portcullis.address()).await;
+    client.write(&Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&deployment.good_token()).to_bytes()).await;
     sender.send("id: 1\ndata:\n\n".into()).unwrap();
     let answer = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}"#;
     sender.send(format!("data: {answer}\n\n").into()).unwrap();
@@ -142,18 +143,21 @@ async fn without_sessions() {
         }
     })
     .await;
-    let site = Site::builder().upstream(upstream).start().await;
-    let token = site.good_token();
+    let deployment = Deployment::builder().upstream(upstream).start().await;
+    let token = deployment.good_token();
     for method in ["resources/subscribe", "resources/unsubscribe"] {
-        let answer = site.send(modern_request(Site::ENDPOINT, method, &json!({})).bearer(&token)).await;
+        let answer = deployment.send(modern_request(Deployment::ENDPOINT, method, &json!({})).bearer(&token)).await;
         answer.assert_rpc_error(404, -32601);
         assert_eq!(answer.json()["id"], 1, "{answer:?}");
     }
     assert_eq!(
-        site.send(modern_request(Site::ENDPOINT, "server/discover", &json!({})).bearer(&token)).await.status,
+        deployment
+            .send(modern_request(Deployment::ENDPOINT, "server/discover", &json!({})).bearer(&token))
+            .await
+            .status,
         200
     );
-    let before = site.upstream.count();
+    let before = deployment.upstream.count();
     let mut message: Value = serde_json::from_str(&call(3, "server/discover", &json!({}))).unwrap();
     message["params"]["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "v999.0.0",
@@ -161,11 +165,11 @@ async fn without_sessions() {
     });
     // On a connection, and so perhaps with a worker, of its own each time.
     for _ in 0..4 {
-        let request = Request::post(Site::ENDPOINT, message.to_string()).bearer(&token);
+        let request = Request::post(Deployment::ENDPOINT, message.to_string()).bearer(&token);
         let request = request.header("MCP-Protocol-Version", "v999.0.0").header("Mcp-Method", "server/discover");
-        let answer = site.send(request).await;
+        let answer = deployment.send(request).await;
         answer.assert_rpc_error(400, -32022);
         assert_eq!(answer.json()["error"]["data"], json!({ "supported": ["2026-07-28"], "requested": "v999.0.0" }));
     }
-    assert_eq!(site.upstream.count(), before, "a request of an unknown revision reached the upstream");
+    assert_eq!(deployment.upstream.count(), before, "a request of an unknown revision reached the upstream");
 }

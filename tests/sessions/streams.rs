@@ -7,7 +7,8 @@ use std::{
 
 use http::Method;
 use portcullis_scenarios::{
-    Connection, Recorded, Request, Scratch, Site, SiteBuilder, Trickle, Upstream, audit_records, call, modern_request,
+    Connection, Deployment, DeploymentBuilder, Recorded, Request, Scratch, Trickle, Upstream, audit_records, call,
+    modern_request,
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -44,8 +45,8 @@ struct Open {
 }
 
 impl Open {
-    async fn of(site: &Site, streams: &Streams, request: Request) -> Self {
-        let mut connection = Connection::open(site.portcullis.address()).await;
+    async fn of(deployment: &Deployment, streams: &Streams, request: Request) -> Self {
+        let mut connection = Connection::open(deployment.portcullis.address()).await;
         connection.write(&request.to_bytes()).await;
         let head = connection.head().await.unwrap();
         assert_eq!((head.status, head.header("content-type")), (200, Some("text/event-stream")), "{head:?}");
@@ -73,15 +74,18 @@ impl Open {
 }
 
 fn get(token: &str, session: &str) -> Request {
-    Request::new("GET", Site::ENDPOINT).header("Accept", "text/event-stream").bearer(token).session(session)
+    Request::new("GET", Deployment::ENDPOINT).header("Accept", "text/event-stream").bearer(token).session(session)
 }
 
-async fn echo(site: &Site, token: &str, session: &str) -> u16 {
-    site.send(Request::post(Site::ENDPOINT, call(2, "echo", &json!({}))).bearer(token).session(session)).await.status
+async fn echo(deployment: &Deployment, token: &str, session: &str) -> u16 {
+    deployment
+        .send(Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({}))).bearer(token).session(session))
+        .await
+        .status
 }
 
-async fn ended_as(site: &Site, code: &str) -> Value {
-    site.portcullis.logged(code, |line| line["stream.code"] == code).await
+async fn ended_as(deployment: &Deployment, code: &str) -> Value {
+    deployment.portcullis.logged(code, |line| line["stream.code"] == code).await
 }
 
 /// L3: a stream ends when its token expires, behind the event that it is in; its client is then asked for a new token. Log and
@@ -89,19 +93,19 @@ async fn ended_as(site: &Site, code: &str) -> Value {
 #[tokio::test]
 async fn with_an_expiring_token() {
     let (streams, trail) = (Streams::default(), Scratch::path_for("audit.jsonl"));
-    let site = Site::builder()
+    let deployment = Deployment::builder()
         .issuer(EXACT)
         .upstream(streams.upstream().await)
         .tables(format!("[audit]\ntarget = {{ file = \"{}\" }}", trail.as_str()))
         .start()
         .await;
-    let token = site.token().expires_in(5).sign();
-    let session = site.open_session(&token).await;
-    let mut idle = Open::of(&site, &streams, get(&token, &session)).await;
-    let mut busy = Open::of(&site, &streams, get(&token, &session)).await;
+    let token = deployment.token().expires_in(5).sign();
+    let session = deployment.open_session(&token).await;
+    let mut idle = Open::of(&deployment, &streams, get(&token, &session)).await;
+    let mut busy = Open::of(&deployment, &streams, get(&token, &session)).await;
     busy.pass("id: 7\r\ndata: {\"begun\"").await;
     idle.ended().await;
-    let line = ended_as(&site, "stream.token_expired").await;
+    let line = ended_as(&deployment, "stream.token_expired").await;
     assert!(line["request.id"].is_string() && line["session"].as_str().unwrap().len() == 16, "{line}");
 
     busy.pass(":true}\r\n").await;
@@ -109,14 +113,14 @@ async fn with_an_expiring_token() {
     assert_eq!(busy.connection.chunk().await.as_deref(), Some(&b"\r\n"[..]), "the end of the event, and no more");
     busy.ended().await;
 
-    let again = site.send(get(&token, &session).header("Last-Event-ID", "7")).await;
+    let again = deployment.send(get(&token, &session).header("Last-Event-ID", "7")).await;
     assert_eq!(again.assert_unauthorized(), Some("invalid_token"), "{again:?}");
     let records = audit_records(trail.path().to_owned(), |record| record["event"] == "stream.ended").await;
     let record = records.iter().find(|record| record["event"] == "stream.ended").unwrap();
     assert_eq!(record["stream.code"], "stream.token_expired", "{record}");
-    assert_eq!((&record["resource"], &record["principal.subject"]), (&json!(Site::RESOURCE), &json!("alice")));
+    assert_eq!((&record["resource"], &record["principal.subject"]), (&json!(Deployment::RESOURCE), &json!("alice")));
     assert_eq!(record["session"], line["session"], "{record}");
-    assert!(!site.portcullis.log().contains(&session) && !site.portcullis.log().contains(&token));
+    assert!(!deployment.portcullis.log().contains(&session) && !deployment.portcullis.log().contains(&token));
 }
 
 /// L3: streams go on while their owner uses the session with a newer token that has at least the same scopes; neither a token
@@ -124,18 +128,18 @@ async fn with_an_expiring_token() {
 #[tokio::test]
 async fn with_newer_tokens() {
     let streams = Streams::default();
-    let site = Site::builder().issuer(EXACT).upstream(streams.upstream().await).start().await;
-    let short = |scope: &str| site.token().scope(scope).expires_in(6).sign();
+    let deployment = Deployment::builder().issuer(EXACT).upstream(streams.upstream().await).start().await;
+    let short = |scope: &str| deployment.token().scope(scope).expires_in(6).sign();
     let (narrow, wide) = (short("mcp:tools"), short("mcp:tools mcp:admin"));
-    let session = site.open_session(&narrow).await;
-    let mut kept = Open::of(&site, &streams, get(&narrow, &session)).await;
-    let mut too_wide = Open::of(&site, &streams, get(&wide, &session)).await;
-    let theirs = site.open_session(&narrow).await;
-    let mut not_used = Open::of(&site, &streams, get(&narrow, &theirs)).await;
+    let session = deployment.open_session(&narrow).await;
+    let mut kept = Open::of(&deployment, &streams, get(&narrow, &session)).await;
+    let mut too_wide = Open::of(&deployment, &streams, get(&wide, &session)).await;
+    let theirs = deployment.open_session(&narrow).await;
+    let mut not_used = Open::of(&deployment, &streams, get(&narrow, &theirs)).await;
 
-    assert_eq!(echo(&site, &site.token().expires_in(60).sign(), &session).await, 200);
-    let mallory = site.token().subject("mallory").expires_in(60).sign();
-    assert_eq!(echo(&site, &mallory, &theirs).await, 400);
+    assert_eq!(echo(&deployment, &deployment.token().expires_in(60).sign(), &session).await, 200);
+    let mallory = deployment.token().subject("mallory").expires_in(60).sign();
+    assert_eq!(echo(&deployment, &mallory, &theirs).await, 400);
     too_wide.ended().await;
     not_used.ended().await;
     // Longer than two sweeps.
@@ -147,13 +151,13 @@ async fn with_newer_tokens() {
 #[tokio::test]
 async fn without_a_session() {
     let streams = Streams::default();
-    let site = Site::builder().issuer(EXACT).upstream(streams.upstream().await).start().await;
+    let deployment = Deployment::builder().issuer(EXACT).upstream(streams.upstream().await).start().await;
     let request =
-        || modern_request(Site::ENDPOINT, "tools/call", &json!({ "name": "slow" })).header("Mcp-Name", "slow");
-    let mut short = Open::of(&site, &streams, request().bearer(&site.token().expires_in(5).sign())).await;
-    let mut long = Open::of(&site, &streams, request().bearer(&site.token().expires_in(60).sign())).await;
+        || modern_request(Deployment::ENDPOINT, "tools/call", &json!({ "name": "slow" })).header("Mcp-Name", "slow");
+    let mut short = Open::of(&deployment, &streams, request().bearer(&deployment.token().expires_in(5).sign())).await;
+    let mut long = Open::of(&deployment, &streams, request().bearer(&deployment.token().expires_in(60).sign())).await;
     short.ended().await;
-    let line = ended_as(&site, "stream.token_expired").await;
+    let line = ended_as(&deployment, "stream.token_expired").await;
     assert_eq!(line.get("session"), None, "{line}");
     long.assert_open().await;
 }
@@ -188,14 +192,14 @@ impl Asked {
         )
     }
 
-    /// A site whose signed tokens it is asked about as well.
-    fn site(&self, interval: u64) -> SiteBuilder {
-        Site::builder().issuer(self.settings("jwt+introspection", interval))
+    /// A deployment whose signed tokens it is asked about as well.
+    fn deployment(&self, interval: u64) -> DeploymentBuilder {
+        Deployment::builder().issuer(self.settings("jwt+introspection", interval))
     }
 }
 
 fn active() -> Value {
-    json!({ "active": true, "aud": Site::RESOURCE, "client_id": "editor", "sub": "alice", "scope": "mcp:tools" })
+    json!({ "active": true, "aud": Deployment::RESOURCE, "client_id": "editor", "sub": "alice", "scope": "mcp:tools" })
 }
 
 /// L3: an introspected token that its issuer takes back ends its streams within the interval; it is checked once for all of
@@ -203,12 +207,12 @@ fn active() -> Value {
 #[tokio::test]
 async fn with_a_revoked_token() {
     let (asked, streams) = (Asked::start().await, Streams::default());
-    let site = asked.site(1).upstream(streams.upstream().await).start().await;
-    let token = site.good_token();
-    let session = site.open_session(&token).await;
+    let deployment = asked.deployment(1).upstream(streams.upstream().await).start().await;
+    let token = deployment.good_token();
+    let session = deployment.open_session(&token).await;
     let mut open = Vec::new();
     for _ in 0..4 {
-        open.push(Open::of(&site, &streams, get(&token, &session)).await);
+        open.push(Open::of(&deployment, &streams, get(&token, &session)).await);
     }
     let (before, started) = (asked.server.count(), Instant::now());
     sleep(Duration::from_secs(4)).await;
@@ -224,13 +228,13 @@ async fn with_a_revoked_token() {
         open.ended().await;
     }
     assert!(revoked.elapsed() < Duration::from_secs(5), "{:?}", revoked.elapsed());
-    ended_as(&site, "stream.token_inactive").await;
-    let again = site.send(get(&token, &session)).await;
+    ended_as(&deployment, "stream.token_inactive").await;
+    let again = deployment.send(get(&token, &session)).await;
     assert_eq!(again.assert_unauthorized(), Some("invalid_token"), "{again:?}");
     let calls = asked.server.count();
     sleep(Duration::from_secs(2)).await;
     assert_eq!(asked.server.count(), calls, "a token that nothing depends on is not checked");
-    assert!(!site.portcullis.log().contains(&token), "the token is in the log");
+    assert!(!deployment.portcullis.log().contains(&token), "the token is in the log");
 }
 
 /// L3: the same for an opaque token without an expiry, which lives as long as its issuer says; and for one that lost a scope.
@@ -241,7 +245,7 @@ async fn with_an_opaque_token() {
         (json!({ "active": false }), "stream.token_inactive"),
         (json!({ "active": true, "aud": "https://other.example/mcp" }), "stream.token_inactive"),
         (
-            json!({ "active": true, "aud": Site::RESOURCE, "client_id": "editor", "sub": "alice", "scope": "mcp:tools" }),
+            json!({ "active": true, "aud": Deployment::RESOURCE, "client_id": "editor", "sub": "alice", "scope": "mcp:tools" }),
             "stream.scopes_reduced",
         ),
     ] {
@@ -251,15 +255,15 @@ async fn with_an_opaque_token() {
         asked.says(200, wide);
         let table =
             format!("[[issuer]]\nissuer = \"{}\"\n{}", asked.server.origin(), asked.settings("introspection", 1));
-        let site = Site::builder().tables(table).upstream(streams.upstream().await).start().await;
-        let session = site.open_session(TOKEN).await;
-        let mut open = Open::of(&site, &streams, get(TOKEN, &session)).await;
+        let deployment = Deployment::builder().tables(table).upstream(streams.upstream().await).start().await;
+        let session = deployment.open_session(TOKEN).await;
+        let mut open = Open::of(&deployment, &streams, get(TOKEN, &session)).await;
         sleep(Duration::from_millis(2500)).await;
         open.assert_open().await;
         asked.says(200, change);
         open.ended().await;
-        ended_as(&site, code).await;
-        assert!(!site.portcullis.log().contains("canary"), "the token is in the log");
+        ended_as(&deployment, code).await;
+        assert!(!deployment.portcullis.log().contains("canary"), "the token is in the log");
     }
 }
 
@@ -267,13 +271,14 @@ async fn with_an_opaque_token() {
 #[tokio::test]
 async fn with_an_issuer_that_fails() {
     let (asked, streams) = (Asked::start().await, Streams::default());
-    let site = asked.site(3).upstream(streams.upstream().await).start().await;
-    let token = site.good_token();
+    let deployment = asked.deployment(3).upstream(streams.upstream().await).start().await;
+    let token = deployment.good_token();
     let opened = Instant::now();
-    let session = site.open_session(&token).await;
-    let mut open = Open::of(&site, &streams, get(&token, &session)).await;
+    let session = deployment.open_session(&token).await;
+    let mut open = Open::of(&deployment, &streams, get(&token, &session)).await;
     asked.says(503, json!({}));
-    site.portcullis
+    deployment
+        .portcullis
         .logged("introspection.status", |line| line["introspection.failure"] == "introspection.status")
         .await;
     sleep(Duration::from_secs(1)).await;
@@ -281,7 +286,7 @@ async fn with_an_issuer_that_fails() {
     open.ended().await;
     let after = opened.elapsed();
     assert!(after >= Duration::from_secs(6) && after < Duration::from_secs(15), "{after:?}");
-    ended_as(&site, "stream.introspection_failed").await;
+    ended_as(&deployment, "stream.introspection_failed").await;
 }
 
 /// L3: a failure that passes ends nothing, and the expiry of a signed token counts although its issuer calls it active.
@@ -289,18 +294,19 @@ async fn with_an_issuer_that_fails() {
 async fn with_an_issuer_that_fails_once() {
     let (asked, streams) = (Asked::start().await, Streams::default());
     let settings = format!("{}\n{EXACT}", asked.settings("jwt+introspection", 2));
-    let site = Site::builder().issuer(settings).upstream(streams.upstream().await).start().await;
-    let (short, long) = (site.token().expires_in(8).sign(), site.token().expires_in(60).sign());
-    let session = site.open_session(&short).await;
-    let mut expiring = Open::of(&site, &streams, get(&short, &session)).await;
-    let other = site.open_session(&long).await;
-    let mut open = Open::of(&site, &streams, get(&long, &other)).await;
+    let deployment = Deployment::builder().issuer(settings).upstream(streams.upstream().await).start().await;
+    let (short, long) = (deployment.token().expires_in(8).sign(), deployment.token().expires_in(60).sign());
+    let session = deployment.open_session(&short).await;
+    let mut expiring = Open::of(&deployment, &streams, get(&short, &session)).await;
+    let other = deployment.open_session(&long).await;
+    let mut open = Open::of(&deployment, &streams, get(&long, &other)).await;
     asked.says(503, json!({}));
-    site.portcullis
+    deployment
+        .portcullis
         .logged("introspection.status", |line| line["introspection.failure"] == "introspection.status")
         .await;
     asked.says(200, active());
     expiring.ended().await;
-    ended_as(&site, "stream.token_expired").await;
+    ended_as(&deployment, "stream.token_expired").await;
     open.assert_open().await;
 }

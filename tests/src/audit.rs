@@ -1,14 +1,16 @@
+//! [`audit_records`]: reads an audit file.
+
 use std::{path::PathBuf, time::Duration};
 
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
-use crate::PATIENCE;
+use crate::TIMEOUT;
 
-/// The records of an audit file, as soon as a wanted one is among them. A line that is still being written is no record yet.
+/// Waits for a record that satisfies a predicate and returns all records of the file. An incomplete last line is skipped.
 ///
 /// # Panics
-/// When none comes in time, or a whole line is no JSON.
+/// Panics if there is no such record in time, or a complete line is not JSON.
 pub async fn audit_records(path: PathBuf, wanted: impl Fn(&Value) -> bool) -> Vec<Value> {
     let read = async {
         loop {
@@ -24,5 +26,5 @@ pub async fn audit_records(path: PathBuf, wanted: impl Fn(&Value) -> bool) -> Ve
             sleep(Duration::from_millis(10)).await;
         }
     };
-    timeout(PATIENCE, read).await.unwrap_or_else(|_| panic!("no such record in {}", path.display()))
+    timeout(TIMEOUT, read).await.unwrap_or_else(|_| panic!("no such record in {}", path.display()))
 }

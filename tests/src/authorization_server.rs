@@ -1,3 +1,5 @@
+//! [`AuthorizationServer`]: serves the keys of a test issuer over a socket.
+
 use std::{
     convert::Infallible,
     net::SocketAddr,
@@ -16,47 +18,47 @@ use portcullis_metadata::SystemClock;
 use portcullis_testkit::TestIssuer;
 use tokio::net::TcpSocket;
 
-/// An authorization server that publishes a forge's metadata and keys over a socket. Until it is opened, connections to
-/// it are refused.
+/// An authorization server that publishes the metadata and keys of an issuer over a socket. It refuses connections until it is
+/// opened.
 pub struct AuthorizationServer {
-    forge: Arc<TestIssuer>,
+    test_issuer: Arc<TestIssuer>,
     socket: Option<TcpSocket>,
     hits: Arc<AtomicUsize>,
 }
 
 impl AuthorizationServer {
-    /// Takes a free port, and lets nobody in yet.
+    /// Binds a free port without listening.
     ///
     /// # Panics
-    /// When no port can be had.
+    /// Panics if there is no free port.
     pub fn closed(resource: &str) -> Self {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
         let address = socket.local_addr().expect("an address");
-        let forge =
+        let test_issuer =
             TestIssuer::new(&format!("http://{address}")).with_resource(resource).with_clock(SystemClock::new());
-        Self { forge: Arc::new(forge), socket: Some(socket), hits: Arc::default() }
+        Self { test_issuer: Arc::new(test_issuer), socket: Some(socket), hits: Arc::default() }
     }
 
-    /// The same, open from the start.
+    /// Starts an open server.
     pub fn start(resource: &str) -> Self {
         let mut server = Self::closed(resource);
         server.open();
         server
     }
 
-    /// Lets connections in.
+    /// Starts to accept connections.
     ///
     /// # Panics
-    /// When it is open already.
+    /// Panics if it is already open.
     pub fn open(&mut self) {
         let listener = self.socket.take().expect("it is closed").listen(64).expect("it can listen");
-        let (forge, hits) = (Arc::clone(&self.forge), Arc::clone(&self.hits));
+        let (test_issuer, hits) = (Arc::clone(&self.test_issuer), Arc::clone(&self.hits));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (forge, hits) = (Arc::clone(&forge), Arc::clone(&hits));
+                let (test_issuer, hits) = (Arc::clone(&test_issuer), Arc::clone(&hits));
                 let service = service_fn(move |request: Request<Incoming>| {
-                    let response = answer(&forge, &hits, request.uri().path());
+                    let response = answer(&test_issuer, &hits, request.uri().path());
                     async move { Ok::<_, Infallible>(response) }
                 });
                 tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
@@ -64,23 +66,23 @@ impl AuthorizationServer {
         });
     }
 
-    /// The issuer, whose tokens a scenario makes and whose keys it rotates.
-    pub fn forge(&self) -> &TestIssuer {
-        &self.forge
+    /// Returns the issuer.
+    pub fn test_issuer(&self) -> &TestIssuer {
+        &self.test_issuer
     }
 
-    /// How often its keys were asked for.
+    /// Returns the number of requests for the keys.
     pub fn key_requests(&self) -> usize {
         self.hits.load(Ordering::SeqCst)
     }
 }
 
-fn answer(forge: &TestIssuer, hits: &AtomicUsize, path: &str) -> Response<Full<Bytes>> {
-    let body = if path == forge.metadata_url().path() {
-        forge.metadata_json()
-    } else if path == forge.endpoint("jwks").path() {
+fn answer(test_issuer: &TestIssuer, hits: &AtomicUsize, path: &str) -> Response<Full<Bytes>> {
+    let body = if path == test_issuer.metadata_url().path() {
+        test_issuer.metadata_json()
+    } else if path == test_issuer.endpoint("jwks").path() {
         hits.fetch_add(1, Ordering::SeqCst);
-        forge.jwks_json()
+        test_issuer.jwks_json()
     } else {
         let mut response = Response::new(Full::default());
         *response.status_mut() = StatusCode::NOT_FOUND;

@@ -1,34 +1,43 @@
+//! [`Portcullis`]: the program under test.
+
 use std::{
     net::SocketAddr,
-    process::{Output, Stdio},
+    process::{Command, Output, Stdio},
 };
 
 use serde_json::Value;
 use tokio::{
     io::AsyncWriteExt as _,
-    process::{Child, Command},
+    process::{ChildStderr, ChildStdout},
     time::timeout,
 };
 
-use crate::{Answer, PATIENCE, Scratch, binary, log::Log};
+use crate::{
+    TIMEOUT,
+    answer::Answer,
+    log::Log,
+    process::{Process, Signal},
+    program::{command, listen_address, program},
+    scratch::Scratch,
+};
 
-/// The real program, running. It is killed when dropped, and a scenario fails when it ever panicked.
+/// A running `portcullis` program. It is killed when dropped. Dropping it panics if the program has panicked.
 pub struct Portcullis {
-    child: Child,
+    process: Process,
     address: SocketAddr,
     log: Log,
     output: Log,
     _configuration: Option<Scratch>,
 }
 
-/// What a program that ended by itself left behind.
+/// The result of a program that has ended.
 #[derive(Debug)]
 pub struct Finished {
-    /// Its exit code.
+    /// The exit code; `None` after a signal.
     pub code: Option<i32>,
-    /// Its standard output.
+    /// The standard output.
     pub stdout: String,
-    /// Its standard error.
+    /// The standard error.
     pub stderr: String,
 }
 
@@ -46,15 +55,15 @@ impl Portcullis {
     /// Starts `portcullis serve` with a configuration and waits until it listens.
     ///
     /// # Panics
-    /// When it does not listen in time.
+    /// Panics if it does not listen in time.
     pub async fn serve(configuration: &str) -> Self {
         Self::serve_logging(configuration, "json", None).await
     }
 
-    /// The same, with its log in this form, and a limit of open files where there are arguments of `ulimit`.
+    /// As [`serve`](Self::serve), with a log format and a limit of open files. The limit is an argument of `ulimit`.
     ///
     /// # Panics
-    /// When it does not listen in time.
+    /// Panics if it does not listen in time.
     pub async fn serve_logging(configuration: &str, format: &str, files: Option<&str>) -> Self {
         let file = Scratch::file("portcullis.toml", configuration);
         let mut started = Self::start_logging(&["serve", "--config", file.as_str()], format, files).await;
@@ -65,83 +74,80 @@ impl Portcullis {
     /// Starts the program with these arguments and waits until it listens.
     ///
     /// # Panics
-    /// When it does not listen in time.
+    /// Panics if it does not listen in time.
     pub async fn start(arguments: &[&str]) -> Self {
         Self::start_logging(arguments, "json", None).await
     }
 
     async fn start_logging(arguments: &[&str], format: &str, files: Option<&str>) -> Self {
-        let mut child = command(arguments, files)
-            .args(["--log-format", format])
-            .env("PORTCULLIS_LOG", "trace")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
-        let log = Log::read(child.stderr.take().expect("standard error is piped"));
-        let output = Log::read(child.stdout.take().expect("standard output is piped"));
-        let address = timeout(PATIENCE, log.find(listening_at)).await.ok().flatten();
+        let mut command = limited(arguments, files);
+        command.args(["--log-format", format]).env("PORTCULLIS_LOG", "trace");
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = Process::start("portcullis", &mut command).expect("the program starts");
+        let stderr = process.take_stderr().expect("standard error is piped");
+        let stdout = process.take_stdout().expect("standard output is piped");
+        let log = Log::read(ChildStderr::from_std(stderr).expect("a pipe"));
+        let output = Log::read(ChildStdout::from_std(stdout).expect("a pipe"));
+        let address = timeout(TIMEOUT, log.find(listen_address)).await.ok().flatten();
         let address = address.unwrap_or_else(|| panic!("it does not listen:\n{}", log.text()));
-        Self { child, address, log, output, _configuration: None }
+        Self { process, address, log, output, _configuration: None }
     }
 
-    /// Runs the program until it ends by itself.
+    /// Runs the program to its end.
     ///
     /// # Panics
-    /// When it does not end in time.
+    /// Panics if it does not end in time.
     pub async fn run(arguments: &[&str]) -> Finished {
         Self::run_with(arguments, &[]).await
     }
 
-    /// Runs the program until it ends by itself, with more environment variables.
+    /// Runs the program to its end, with further environment variables.
     ///
     /// # Panics
-    /// When it does not end in time.
+    /// Panics if it does not end in time.
     pub async fn run_with(arguments: &[&str], environment: &[(&str, &str)]) -> Finished {
-        let output = command(arguments, None).envs(environment.iter().copied()).output();
-        Finished::from(timeout(PATIENCE, output).await.expect("it ends by itself").expect("it starts"))
+        let mut command = tokio::process::Command::from(limited(arguments, None));
+        let output = command.kill_on_drop(true).envs(environment.iter().copied()).output();
+        Finished::from(timeout(TIMEOUT, output).await.expect("it ends").expect("it starts"))
     }
 
-    /// Runs the program until it ends by itself, with this on its standard input.
+    /// Runs the program to its end, with this standard input.
     ///
     /// # Panics
-    /// When it does not end in time.
-    pub async fn run_fed(arguments: &[&str], input: &str) -> Finished {
-        let mut command = command(arguments, None);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    /// Panics if it does not end in time.
+    pub async fn run_with_input(arguments: &[&str], input: &str) -> Finished {
+        let mut command = tokio::process::Command::from(limited(arguments, None));
+        command.kill_on_drop(true).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("it starts");
         let mut stdin = child.stdin.take().expect("standard input is piped");
         stdin.write_all(input.as_bytes()).await.expect("it reads");
         drop(stdin);
-        Finished::from(timeout(PATIENCE, child.wait_with_output()).await.expect("it ends by itself").expect("it ran"))
+        Finished::from(timeout(TIMEOUT, child.wait_with_output()).await.expect("it ends").expect("it ran"))
     }
 
-    /// Where it listens.
+    /// Returns the address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The process's number.
-    ///
-    /// # Panics
-    /// When it has ended.
+    /// Returns the process identifier.
     pub fn id(&self) -> u32 {
-        self.child.id().expect("it runs")
+        self.process.id()
     }
 
-    /// The access line of the request that was answered so. It waits for the line to be written.
+    /// Waits for the access log line of an answered request and returns it.
     ///
     /// # Panics
-    /// When there is none in time, or the answer has no request id.
+    /// Panics if there is no such line in time, or the answer has no request ID.
     pub async fn access_line(&self, answer: &Answer) -> Value {
         let id = answer.header("x-request-id").unwrap_or_else(|| panic!("no request id: {answer:?}"));
         self.logged(id, |line| line["message"] == "request" && line["request.id"] == id).await
     }
 
-    /// Asserts the reason code in the access line of an answer, and that the answer itself does not tell it.
+    /// Asserts that the access log line of an answer has this reason code, and that the answer does not contain it.
     ///
     /// # Panics
-    /// When it is another one.
+    /// Panics otherwise.
     pub async fn assert_denied(&self, answer: &Answer, code: &str) {
         let line = self.access_line(answer).await;
         assert_eq!(line["deny.code"], code, "{answer:?}\n{line}");
@@ -149,71 +155,67 @@ impl Portcullis {
         assert!(!format!("{answer:?}").contains(code), "the reason is told to the client: {answer:?}");
     }
 
-    /// As [`assert_denied`](Self::assert_denied), for answers in any number.
+    /// Calls [`assert_denied`](Self::assert_denied) for each answer.
     ///
     /// # Panics
-    /// When one of them has another reason.
+    /// Panics if an assertion fails or there is no answer.
     pub async fn assert_all_denied(&self, denied: &[(Answer, &str)]) {
-        assert!(!denied.is_empty(), "no case at all");
+        assert!(!denied.is_empty(), "there is no case");
         for (answer, code) in denied {
             self.assert_denied(answer, code).await;
         }
     }
 
-    /// The first log line that has this text and is wanted. It waits for the line to be written.
+    /// Waits for the first JSON log line that contains a text and satisfies a predicate, and returns it.
     ///
     /// # Panics
-    /// When there is none in time.
+    /// Panics if there is no such line in time.
     pub async fn logged(&self, text: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-        let line = timeout(PATIENCE, self.log.wait(text, wanted)).await.ok().flatten();
+        let line = timeout(TIMEOUT, self.log.wait(text, wanted)).await.ok().flatten();
         line.unwrap_or_else(|| panic!("no such line with {text:?}:\n{}", self.log.text()))
     }
 
-    /// The first log line, in any form, that has all these texts. It waits for the line to be written.
+    /// Waits for the first log line that contains all texts, in either log format, and returns it.
     ///
     /// # Panics
-    /// When there is none in time.
+    /// Panics if there is no such line in time.
     pub async fn logged_line(&self, texts: &[&str]) -> String {
         let all = |line: &str| texts.iter().all(|text| line.contains(text)).then(|| line.to_owned());
-        let line = timeout(PATIENCE, self.log.find(all)).await.ok().flatten();
+        let line = timeout(TIMEOUT, self.log.find(all)).await.ok().flatten();
         line.unwrap_or_else(|| panic!("no line with {texts:?}:\n{}", self.log.text()))
     }
 
-    /// Everything that it has logged so far.
+    /// Returns the log so far.
     pub fn log(&self) -> String {
         self.log.text()
     }
 
-    /// Asks it to stop, waits for its end, and gives its exit code and all that it wrote.
+    /// Sends SIGTERM and waits for the end.
     ///
     /// # Panics
-    /// When it does not end in time.
+    /// Panics if it does not end in time.
     pub async fn stop(self) -> Finished {
-        self.signal("TERM").await;
+        self.signal(Signal::TERM);
         self.ended().await
     }
 
-    /// Waits for its end, and gives its exit code and all that it wrote.
+    /// Waits for the end.
     ///
     /// # Panics
-    /// When it does not end in time.
+    /// Panics if it does not end in time.
     pub async fn ended(mut self) -> Finished {
-        let status = timeout(PATIENCE, self.child.wait()).await.expect("it ends").expect("it can be waited for");
+        let status = timeout(TIMEOUT, self.process.wait()).await.expect("it ends").expect("it can be waited for");
         let ended = async {
             self.log.ended().await;
             self.output.ended().await;
         };
-        timeout(PATIENCE, ended).await.expect("nobody else holds its output");
+        timeout(TIMEOUT, ended).await.expect("no other process holds its output");
         Finished { code: status.code(), stdout: self.output.text(), stderr: self.log.text() }
     }
 
-    /// Sends it a signal by name.
-    ///
-    /// # Panics
-    /// When `kill` cannot be run.
-    pub async fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([&format!("-{name}"), &self.id().to_string()]).status().await;
-        assert!(sent.expect("kill runs").success());
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        self.process.signal(signal);
     }
 }
 
@@ -226,30 +228,16 @@ impl Drop for Portcullis {
     }
 }
 
-/// The address in the line that says that it listens, in either form of the log.
-fn listening_at(line: &str) -> Option<SocketAddr> {
-    let (_, rest) = line.split_once("listening").filter(|_| line.contains("listen.address"))?;
-    let (_, address) = rest.split_once("listen.address")?;
-    let address = address.trim_start_matches(['"', ':', '=']);
-    address.split(['"', ' ']).next()?.parse().ok()
-}
-
-/// The program with these arguments and limit of open files, and with nothing of it configured by this process's
-/// environment.
-fn command(arguments: &[&str], files: Option<&str>) -> Command {
+/// Returns the command with these arguments, under a limit of open files if there is one.
+fn limited(arguments: &[&str], files: Option<&str>) -> Command {
     let mut command = match files {
-        None => Command::new(binary()),
+        None => command(program()),
         Some(limit) => {
-            let mut shell = Command::new("sh");
-            shell.args(["-c", &format!("ulimit {limit} && exec \"$0\" \"$@\"")]).arg(binary());
+            let mut shell = command("sh".as_ref());
+            shell.args(["-c", &format!("ulimit {limit} && exec \"$0\" \"$@\"")]).arg(program());
             shell
         }
     };
-    command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
-    for (name, _) in std::env::vars_os() {
-        if name.to_str().is_some_and(|name| name.starts_with("PORTCULLIS_")) {
-            command.env_remove(name);
-        }
-    }
+    command.args(arguments);
     command
 }

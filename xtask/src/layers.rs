@@ -47,6 +47,16 @@ const BANNED: &[(&str, &str, &str)] = &[
 /// The only crate that names josekit.
 const JOSE: &str = "portcullis-jose";
 
+/// Returns the crates in the rows, lowest first.
+pub(crate) fn crates() -> impl Iterator<Item = &'static str> {
+    ROWS.iter().flat_map(|row| row.iter().copied())
+}
+
+/// Returns the crates in the rows that are libraries: all but the binary.
+pub(crate) fn libraries() -> impl Iterator<Item = &'static str> {
+    crates().filter(|name| *name != "portcullis")
+}
+
 pub(crate) fn run() -> anyhow::Result<()> {
     let packages = workspace::metadata()?.packages;
     let faults = faults(&packages);

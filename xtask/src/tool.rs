@@ -33,8 +33,9 @@ impl Tool {
     pub(crate) const CONFORMANCE: Self = Self { cargo: &["--package=portcullis-e2e"], subcommand: Some("conformance") };
     pub(crate) const FUZZ_SMOKE: Self =
         Self { cargo: &["--package=portcullis-fuzz-bodies", "--bin=replay"], subcommand: None };
-    /// Optimized, because an unoptimized load generator would measure itself.
-    pub(crate) const BENCH: Self = Self { cargo: &["--package=portcullis-bench", "--release"], subcommand: None };
+    /// Optimized, because an unoptimized load generator would measure itself. The programs that it measures have the same
+    /// profile, so that dependencies are built once.
+    pub(crate) const BENCH: Self = Self { cargo: &["--package=portcullis-bench", "--profile=dist"], subcommand: None };
 
     /// Builds the program and runs it with these arguments.
     ///

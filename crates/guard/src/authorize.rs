@@ -1,80 +1,94 @@
+//! Authorization: the claims and scopes that a request needs.
+
+mod claim_rule;
+mod path_glob;
+mod route_rule;
+mod scope_implications;
+
 use http::Method;
 use portcullis_metadata::Scopes;
 use portcullis_verifier::Principal;
 
-use crate::{
-    ClaimDenial, ClaimDenials, ClaimRule, RouteRule, ScopeEnforcer, ScopeImplications,
-    path_glob::{AmbiguousPath, PlainPath},
+use self::path_glob::{AmbiguousPath, PlainPath};
+pub use self::{
+    claim_rule::{ClaimDenial, ClaimDenials, ClaimRule, ClaimRuleError, ClaimTest},
+    path_glob::{PathGlob, PathGlobError},
+    route_rule::RouteRule,
+    scope_implications::ScopeImplications,
 };
 
-/// What requests need: claims, and scopes by route.
+/// Which layer enforces [`GuardSettings::required_scopes`](crate::GuardSettings::required_scopes).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ScopeEnforcer {
+    /// The guard.
+    Guard,
+    /// The service behind the guard, which knows what else the request needs and can name all of it in one 403. The guard
+    /// still names the scopes in its 401 challenges and still enforces the route rules.
+    ///
+    /// Every service behind the guard must then enforce the scopes.
+    Inner,
+}
+
+/// The claims and scopes that requests need.
 pub(crate) struct Rules {
     pub(crate) required: Scopes,
-    pub(crate) judged_by: ScopeEnforcer,
+    pub(crate) enforced_by: ScopeEnforcer,
     pub(crate) implications: ScopeImplications,
     pub(crate) claims: Vec<ClaimRule>,
     pub(crate) routes: Vec<RouteRule>,
 }
 
-/// A principal may do what it asks for.
+/// An authorized request.
 pub(crate) struct Authorized {
-    /// Why a rule would have refused it that only reports.
+    /// The denial by a report-only rule.
     pub(crate) report_only_denial: Option<ClaimDenial>,
 }
 
-/// Why a principal may not do what it asks for.
+/// Why a request is not authorized.
 #[derive(Debug)]
 pub(crate) enum NotAuthorized {
-    /// No rule can judge the path.
+    /// The path is ambiguous, so no route rule can be applied.
     AmbiguousPath,
-    /// Its claims are not what they have to be.
+    /// A claim rule denies the request.
     Claims(ClaimDenial),
-    /// Scopes are missing; `needed` is all that the request needs.
+    /// Scopes are missing. `needed` contains all scopes that the request needs.
     Scopes { needed: Scopes },
 }
 
 impl Rules {
-    /// Whether this principal's claims and scopes are enough. Claims come first: nobody is sent for scopes that would not
-    /// help. Where nothing is asked of claims, and the path has no percent-encoded characters, nothing is allocated.
-    pub(crate) fn judge(
+    /// Checks the claims and scopes of a principal.
+    ///
+    /// Claims are checked first, so that a client does not request scopes that would not help. Nothing is allocated if
+    /// there are no claim rules and the path has no percent-encoded characters.
+    pub(crate) fn authorize(
         &self,
         method: &Method,
         path: &str,
         principal: &Principal,
     ) -> Result<Authorized, NotAuthorized> {
-        let mut claims = ClaimDenials::default();
-        claims.evaluate(&self.claims, principal);
-        match claims.enforced {
-            Some(unmet) => Err(NotAuthorized::Claims(unmet)),
-            None => self
-                .judge_scopes(method, path, principal.scopes())
-                .map(|()| Authorized { report_only_denial: claims.report_only }),
+        let mut denials = ClaimDenials::default();
+        denials.evaluate(&self.claims, principal);
+        if let Some(denial) = denials.enforced {
+            return Err(NotAuthorized::Claims(denial));
         }
+        self.check_scopes(method, path, principal.scopes())?;
+        Ok(Authorized { report_only_denial: denials.report_only })
     }
 
-    fn judge_scopes(&self, method: &Method, path: &str, granted: &Scopes) -> Result<(), NotAuthorized> {
+    fn check_scopes(&self, method: &Method, path: &str, granted: &Scopes) -> Result<(), NotAuthorized> {
         let covers = |needed| self.implications.covers(granted, needed);
-        let enough = self.judged_by == ScopeEnforcer::Inner || covers(&self.required);
+        let has_required = self.enforced_by == ScopeEnforcer::Inner || covers(&self.required);
         if self.routes.is_empty() {
-            return if enough { Ok(()) } else { Err(NotAuthorized::Scopes { needed: self.required.clone() }) };
+            return if has_required { Ok(()) } else { Err(NotAuthorized::Scopes { needed: self.required.clone() }) };
         }
         let path = PlainPath::parse(path).map_err(|AmbiguousPath| NotAuthorized::AmbiguousPath)?;
-        let matching = || self.routes.iter().filter(|rule| rule.counts_for(method, &path));
-        if enough && matching().all(|rule| covers(&rule.scopes)) {
+        let matching = || self.routes.iter().filter(|rule| rule.matches(method, &path));
+        if has_required && matching().all(|rule| covers(&rule.scopes)) {
             return Ok(());
         }
-        // All that it takes, so that the client has to ask for scopes only once.
+        // All needed scopes are named, so that the client has to request scopes only once.
         let needed = matching().fold(self.required.clone(), |needed, rule| needed.union(&rule.scopes));
         Err(NotAuthorized::Scopes { needed })
-    }
-}
-
-impl RouteRule {
-    fn counts_for(&self, method: &Method, path: &PlainPath<'_>) -> bool {
-        // Methods are case-sensitive (RFC 9110 section 9.1), and there are servers that take `post` for `POST`.
-        let is = |listed: &Method| listed.as_str().eq_ignore_ascii_case(method.as_str());
-        let is_head = is(&Method::HEAD);
-        let counts = |listed: &Method| is(listed) || (is_head && listed.as_str().eq_ignore_ascii_case("GET"));
-        (self.methods.is_empty() || self.methods.iter().any(counts)) && self.path.matches(path)
     }
 }

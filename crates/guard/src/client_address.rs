@@ -1,49 +1,57 @@
+//! [`TrustedProxies`]: the client's address behind reverse proxies.
+
 use std::net::{IpAddr, SocketAddr};
 
 use http::{HeaderMap, HeaderName, header::FORWARDED};
 use ipnet::IpNet;
 
-/// How many hops are looked at; more are not to be told apart from an attack.
+/// The number of hops that are read.
 const MAX_HOPS: usize = 32;
 
-/// The proxies whose word on the client's address is taken.
+/// The address of the connection's peer: a request extension that a server sets, for the client's address in the
+/// [`Decision`](crate::Decision) and for limits per address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer(pub SocketAddr);
+
+/// The proxies whose forwarding header is trusted.
 ///
-/// Such a proxy appends to one header the address that it was called from. The client's address is the last one there
-/// that belongs to no trusted proxy. Whatever stands before it is the client's own invention, and so are the header of
-/// any other peer, and the other of the two headers.
+/// A proxy appends the address of its own peer to the header. The client's address is the last address in the header that
+/// does not belong to a trusted proxy. The addresses before it can be forged and are ignored, and so are the header of
+/// any other peer and the other of the two headers.
 #[derive(Clone, Debug, Default)]
 pub struct TrustedProxies {
     networks: Vec<IpNet>,
     header: ProxyHeader,
 }
 
-/// The header in which trusted proxies say whom they were called by.
+/// The header in which trusted proxies report the client's address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ProxyHeader {
-    /// `X-Forwarded-For`: addresses in a list.
+    /// `X-Forwarded-For`: a list of addresses.
     #[default]
     XForwardedFor,
-    /// `Forwarded` (RFC 7239), of which `for` is read.
+    /// The parameter `for` of `Forwarded` (RFC 7239).
     Forwarded,
 }
 
-/// A text is no address and no network such as `10.0.0.0/8`.
+/// A string is neither an address nor a network such as `10.0.0.0/8`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no address and no network such as `10.0.0.0/8`")]
+#[error("`{0}` is neither an address nor a network such as `10.0.0.0/8`")]
 pub struct TrustedProxyError(String);
 
 impl TrustedProxyError {
-    /// The stable code.
+    /// Returns a stable code for logs and tests.
     pub const fn code(&self) -> &'static str {
         "settings.network"
     }
 }
 
 impl TrustedProxies {
-    /// Trusts the proxies of these addresses and networks.
+    /// Trusts the proxies at these addresses and in these networks.
     ///
     /// # Errors
-    /// When a text is neither.
+    /// Fails if a string is neither.
     pub fn new<'a>(
         networks: impl IntoIterator<Item = &'a str>,
         header: ProxyHeader,
@@ -53,8 +61,7 @@ impl TrustedProxies {
         Ok(Self { networks: networks.collect::<Result<_, _>>()?, header })
     }
 
-    /// The address of the client that a request came from: the peer's, unless that is a trusted proxy. It is the peer's,
-    /// too, where a trusted proxy says nothing that could be read.
+    /// Returns the client's address: the peer's, unless the peer is a trusted proxy with a valid header.
     pub(crate) fn client(&self, peer: SocketAddr, headers: &HeaderMap) -> IpAddr {
         let peer = peer.ip().to_canonical();
         if !self.trusts(peer) {
@@ -87,7 +94,7 @@ impl ProxyHeader {
         }
     }
 
-    /// The address in one element of the header's list. An element that was cut at a comma inside quotes has none.
+    /// The address in one element of the header's list. A fragment of a quoted string with a comma has none.
     fn address(self, element: &str) -> Option<IpAddr> {
         match self {
             Self::XForwardedFor => node(element),
@@ -119,7 +126,7 @@ mod tests {
 
     fn client(proxies: &TrustedProxies, peer: &str, values: &[&str]) -> String {
         let mut headers = HeaderMap::new();
-        // The other header is the client's own.
+        // The other header is forged by the client.
         for name in [HeaderName::from_static("x-forwarded-for"), FORWARDED] {
             if name != proxies.header.name() {
                 headers.insert(name, HeaderValue::from_static("for=203.0.113.9"));
@@ -157,9 +164,9 @@ mod tests {
         }
     }
 
-    /// J5: what cannot be read leaves the proxy's own address; garbage before the client's address counts for nothing.
+    /// J5: for an invalid header the client's address is the proxy's; invalid elements before the client's are ignored.
     #[test]
-    fn unreadable_words_count_for_nothing() {
+    fn invalid_elements_are_ignored() {
         let proxies = trusting(ProxyHeader::XForwardedFor);
         for value in ["", "unknown", "198.51.100.1,", "a, 10.9.9.9", "1.2.3", "1.2.3.4:99999", "[10.0.0.1]", "\u{e9}"] {
             assert_eq!(client(&proxies, "10.1.2.3", &[value]), "10.1.2.3", "{value}");
@@ -169,7 +176,7 @@ mod tests {
         assert_eq!(client(&proxies, "10.1.2.3", &[&format!("198.51.100.1,{long}")]), "10.9.9.9");
     }
 
-    /// J5: the same from `Forwarded`, whose other parameters count for nothing.
+    /// J5: `Forwarded` is read in the same way; its other parameters are ignored.
     #[test]
     fn the_standard_header() {
         let proxies = trusting(ProxyHeader::Forwarded);

@@ -1,3 +1,5 @@
+//! CORS: preflight responses, and the headers that let web pages read responses.
+
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode,
@@ -8,9 +10,9 @@ use http::{
     },
 };
 
-use crate::{CorsSettings, OriginPolicy, request_id::X_REQUEST_ID};
+use crate::{origin::OriginPolicy, request_id::X_REQUEST_ID};
 
-/// What browsers keep at most: two hours.
+/// Two hours, the longest time that browsers accept.
 const MAX_AGE_SECONDS: HeaderValue = HeaderValue::from_static("7200");
 const MAX_REQUESTED_HEADERS_BYTES: usize = 4096;
 
@@ -19,53 +21,84 @@ const VARY_PREFLIGHT: HeaderValue =
     HeaderValue::from_static("Access-Control-Request-Method, Access-Control-Request-Headers");
 const ANY: HeaderValue = HeaderValue::from_static("*");
 
-/// The response headers of CORS that do not depend on the request.
+/// What web pages of other origins may send and read (the CORS protocol of the Fetch standard).
+///
+/// Credentials are never allowed: pages send tokens in a header that they set themselves.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct CorsSettings {
+    /// The methods that a preflight allows. Default: GET, HEAD, POST, PUT, PATCH, DELETE.
+    pub methods: Vec<Method>,
+    /// The response headers that pages may read in addition to `WWW-Authenticate` and `X-Request-Id`. Default: none.
+    pub exposed_headers: Vec<HeaderName>,
+}
+
+impl CorsSettings {
+    /// Allows these methods and exposes these response headers.
+    pub fn new(
+        methods: impl IntoIterator<Item = Method>,
+        exposed_headers: impl IntoIterator<Item = HeaderName>,
+    ) -> Self {
+        Self { methods: methods.into_iter().collect(), exposed_headers: exposed_headers.into_iter().collect() }
+    }
+}
+
+impl Default for CorsSettings {
+    fn default() -> Self {
+        Self {
+            methods: vec![Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE],
+            exposed_headers: Vec::new(),
+        }
+    }
+}
+
+/// The CORS response headers that do not depend on the request.
 pub(crate) struct Cors {
     any_origin: bool,
     methods: HeaderValue,
     exposed: HeaderValue,
 }
 
-/// For whom an answer is readable.
+/// Which origin may read a response.
 #[derive(Clone, Debug)]
-pub(crate) enum Reader {
-    /// Every page.
+pub(crate) enum AllowedOrigin {
+    /// Every origin.
     Any,
-    /// The page that asked: its `Origin`.
-    Page(HeaderValue),
-    /// No page.
-    Nobody,
+    /// The origin of the request.
+    Origin(HeaderValue),
+    /// No origin.
+    None,
 }
 
 impl Cors {
     pub(crate) fn new(settings: &CorsSettings, origins: &OriginPolicy) -> Self {
         let exposed = [WWW_AUTHENTICATE, X_REQUEST_ID];
         Self {
-            any_origin: origins.admits_any_origin(),
+            any_origin: origins.allows_any_origin(),
             methods: list(settings.methods.iter().map(Method::as_str)),
             exposed: list(exposed.iter().chain(&settings.exposed_headers).map(HeaderName::as_str)),
         }
     }
 
-    /// Who may read the answer to a request whose origin was admitted.
-    pub(crate) fn reader(&self, headers: &HeaderMap) -> Reader {
+    /// The origin that may read the response, if the origin policy accepts the request.
+    pub(crate) fn allowed_origin(&self, headers: &HeaderMap) -> AllowedOrigin {
         if self.any_origin {
-            return Reader::Any;
+            return AllowedOrigin::Any;
         }
-        headers.get(ORIGIN).map_or(Reader::Nobody, |origin| Reader::Page(origin.clone()))
+        headers.get(ORIGIN).map_or(AllowedOrigin::None, |origin| AllowedOrigin::Origin(origin.clone()))
     }
 
-    /// The answer to a preflight for the resource.
+    /// The response to a preflight for the resource.
     pub(crate) fn preflight(&self, headers: &HeaderMap) -> Response<Option<Bytes>> {
-        answer(headers, self.methods.clone())
+        preflight_response(headers, self.methods.clone())
     }
 
-    /// Gives an answer the CORS headers that every answer has. An inner service's has none of its own any more.
-    pub(crate) fn decorate(&self, reader: &Reader, headers: &mut HeaderMap) {
-        match reader {
-            Reader::Any => drop(headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, ANY)),
-            Reader::Page(origin) => drop(headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone())),
-            Reader::Nobody => {}
+    /// Adds the CORS headers that every response has. Those of the inner service must have been [removed](strip).
+    pub(crate) fn add_headers(&self, allowed: &AllowedOrigin, headers: &mut HeaderMap) {
+        match allowed {
+            AllowedOrigin::Any => drop(headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, ANY)),
+            AllowedOrigin::Origin(origin) => drop(headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone())),
+            AllowedOrigin::None => {}
         }
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, self.exposed.clone());
         if !self.any_origin {
@@ -74,10 +107,10 @@ impl Cors {
     }
 }
 
-/// Takes the CORS headers off an inner service's answer, but for the one that [`Cors::decorate`] always replaces.
+/// Removes the CORS headers of an inner service, except for the one that [`Cors::add_headers`] always replaces.
 pub(crate) fn strip(headers: &mut HeaderMap) {
     const PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-allow-private-network");
-    // One look at the few names of an answer costs less than six look-ups, and hardly any answer has one of these.
+    // One pass over the few header names is cheaper than six lookups, and few responses have any of these headers.
     if !headers.keys().any(|name| name.as_str().starts_with("access-control-")) {
         return;
     }
@@ -93,13 +126,13 @@ pub(crate) fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// Whether a request is a CORS preflight; any other OPTIONS is a request like all others.
+/// Whether a request is a CORS preflight. Any other OPTIONS request is treated like other requests.
 pub(crate) fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
     *method == Method::OPTIONS && headers.contains_key(ORIGIN) && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// A preflight's answer, without the headers that [`Cors::decorate`] adds.
-pub(crate) fn answer(request: &HeaderMap, methods: HeaderValue) -> Response<Option<Bytes>> {
+/// The response to a preflight, without the headers that [`Cors::add_headers`] adds.
+pub(crate) fn preflight_response(request: &HeaderMap, methods: HeaderValue) -> Response<Option<Bytes>> {
     let mut response = Response::new(None);
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();
@@ -112,7 +145,7 @@ pub(crate) fn answer(request: &HeaderMap, methods: HeaderValue) -> Response<Opti
     response
 }
 
-/// The header names that a preflight asks for, when they are a bounded list of names.
+/// The header names that a preflight requests, if they are a list of names of bounded length.
 fn requested_headers(request: &HeaderMap) -> Option<&HeaderValue> {
     let mut values = request.get_all(ACCESS_CONTROL_REQUEST_HEADERS).iter();
     let value = values.next()?;
@@ -125,6 +158,6 @@ fn requested_headers(request: &HeaderMap) -> Option<&HeaderValue> {
 
 fn list<'a>(names: impl Iterator<Item = &'a str>) -> HeaderValue {
     let text = names.collect::<Vec<_>>().join(", ");
-    // Names of methods and headers are tokens (RFC 9110 section 5.6.2), so their list is a header value.
+    // Method and header names are tokens (RFC 9110 section 5.6.2), so the list is a valid header value.
     HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static(""))
 }

@@ -1,48 +1,53 @@
-use std::{net::IpAddr, sync::Arc, time::Duration};
+//! [`Decision`] and [`DecisionSink`]: one event per request, for logs, audit and metrics.
 
-use http::{Method, Request, StatusCode, uri::PathAndQuery};
+mod operation;
+
+use std::{net::IpAddr, time::Duration};
+
+use http::{Method, StatusCode};
 use portcullis_metadata::{EscapedText, ResourceUri, UnixTime};
-use portcullis_verifier::{Principal, VerifiedToken};
+use portcullis_verifier::Principal;
 
-use crate::{Caller, Operation, Peer, ProtectedResource, RequestId};
+pub use self::operation::Operation;
+use crate::request_id::RequestId;
 
-/// What became of one request, told when the head of its answer is known.
+/// The outcome of one request. It is reported when the head of the response is known.
 ///
-/// It holds neither the query nor any header nor the token.
+/// It contains neither the query nor headers nor the token.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Decision<'a> {
-    /// The correlation id, the same that the client got in `X-Request-Id`.
+    /// The request id that the client receives in `X-Request-Id`.
     pub request_id: &'a RequestId,
-    /// When the request came in.
+    /// The time when the request arrived.
     pub time: UnixTime,
     /// The request's method.
     pub method: &'a Method,
     /// The request's path, without the query.
     pub path: &'a str,
-    /// The status of the answer. Where there was none: 499 when the client went away, 500 when the inner service failed,
-    /// 503 when the server was shut down.
+    /// The status of the response. Without a response: 499 if the client disconnected, 500 if the inner service failed,
+    /// 503 if the server was shut down.
     pub status: StatusCode,
-    /// Why the request was refused, as a stable code; `None` when it was not.
+    /// The stable code of the rejection; `None` if the request was not rejected.
     pub code: Option<&'static str>,
-    /// The code of a rule that only reports, and would have refused the request.
+    /// The stable code of the denial by a report-only rule, which did not reject the request.
     pub report_only_denial: Option<&'static str>,
-    /// What the request is about, where the service behind the guard read its body and said.
+    /// What the request asked for, if the inner service [recorded](crate::Caller::record_operation) it.
     pub operation: Option<&'a Operation>,
-    /// Whom the token speaks for, where one was verified; also when the request was then refused.
+    /// The principal of the token, if one was verified. It is also present if the request was rejected afterwards.
     pub principal: Option<&'a Principal>,
-    /// The client's address, where the server set [`Peer`]: the connection's other end or, where that is one of the
-    /// [trusted proxies](crate::TrustedProxies), whom it was called by.
+    /// The client's address, if the server set [`Peer`](crate::Peer): the address of the peer, or behind a
+    /// [trusted proxy](crate::TrustedProxies) the address that the proxy reports.
     pub client_address: Option<IpAddr>,
-    /// The resource that was asked for.
+    /// The requested resource.
     pub resource: &'a ResourceUri,
-    /// From the request's arrival at the guard to the head of the answer.
+    /// The time from the arrival of the request to the head of the response.
     pub latency: Duration,
 }
 
 impl<'a> Decision<'a> {
-    /// A decision about a request that was admitted and answered with `status`, for tests of a [`DecisionSink`]. All
-    /// optional fields are `None` and the latency is zero.
+    /// Creates a decision about an admitted request, for tests of a [`DecisionSink`]. All optional fields are `None`, and
+    /// the latency is zero.
     pub fn new(
         request_id: &'a RequestId,
         time: UnixTime,
@@ -67,15 +72,15 @@ impl<'a> Decision<'a> {
     }
 }
 
-/// Takes each [`Decision`]: an access log, an audit trail, metrics.
+/// Receives the [`Decision`] about each request, for example for an access log, an audit trail or metrics.
 pub trait DecisionSink: Send + Sync + 'static {
-    /// Called exactly once for every request, refusals, preflights and metadata included, on the request's
-    /// own task: it must not wait or panic.
+    /// Called exactly once per request, including rejected requests, preflights and metadata requests. It runs on the
+    /// task of the request, so it must not block or panic.
     fn decided(&self, decision: &Decision<'_>);
 }
 
-/// A sink that writes one `tracing` event a request, at level info. `deny.code` says why it was refused. Paths, operations
-/// and their targets are written as [`EscapedText`].
+/// A sink that emits one `tracing` event per request at level info. `deny.code` is the code of the rejection. Paths,
+/// operations and targets are escaped by [`EscapedText`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TracingSink;
 
@@ -95,111 +100,5 @@ impl DecisionSink for TracingSink {
             latency_us = u64::try_from(decision.latency.as_micros()).unwrap_or(u64::MAX),
             "request"
         );
-    }
-}
-
-/// 499, as access logs write it: no answer was sent.
-const CLIENT_GONE: u16 = 499;
-
-/// One request's decision in the making. It is told once, at the latest when this is dropped.
-pub(crate) struct Report {
-    resource: Arc<ProtectedResource>,
-    request_id: RequestId,
-    time: UnixTime,
-    started: Duration,
-    method: Method,
-    path: Option<PathAndQuery>,
-    client_address: Option<IpAddr>,
-    who: Who,
-    told: bool,
-}
-
-/// Whose request it is, as far as that is known.
-enum Who {
-    Nobody,
-    /// A token was verified, and the request refused.
-    Refused(VerifiedToken),
-    /// The request was handed on.
-    Admitted(Caller),
-}
-
-impl Report {
-    pub(crate) fn start<B>(resource: Arc<ProtectedResource>, request: &Request<B>) -> Self {
-        Self {
-            request_id: RequestId::generate(),
-            time: resource.clock.now(),
-            started: resource.clock.monotonic(),
-            method: request.method().clone(),
-            path: request.uri().path_and_query().cloned(),
-            client_address: request
-                .extensions()
-                .get()
-                .map(|Peer(peer)| resource.trusted_proxies.client(*peer, request.headers())),
-            who: Who::Nobody,
-            told: false,
-            resource,
-        }
-    }
-
-    pub(crate) fn method(&self) -> &Method {
-        &self.method
-    }
-
-    pub(crate) fn resource(&self) -> &Arc<ProtectedResource> {
-        &self.resource
-    }
-
-    pub(crate) fn request_id(&self) -> &RequestId {
-        &self.request_id
-    }
-
-    pub(crate) fn client_address(&self) -> Option<IpAddr> {
-        self.client_address
-    }
-
-    pub(crate) fn refused(&mut self, verified: VerifiedToken) {
-        self.who = Who::Refused(verified);
-    }
-
-    pub(crate) fn admitted(&mut self, caller: Caller) {
-        self.who = Who::Admitted(caller);
-    }
-
-    pub(crate) fn tell(&mut self, status: StatusCode, code: Option<&'static str>) {
-        if std::mem::replace(&mut self.told, true) {
-            return;
-        }
-        let (principal, caller) = match &self.who {
-            Who::Nobody => (None, None),
-            Who::Refused(verified) => (Some(verified.principal()), None),
-            Who::Admitted(caller) => (caller.principal(), Some(caller)),
-        };
-        self.resource.sink.decided(&Decision {
-            request_id: &self.request_id,
-            time: self.time,
-            method: &self.method,
-            path: self.path.as_ref().map_or("", PathAndQuery::path),
-            status,
-            code,
-            report_only_denial: caller.and_then(Caller::report_only_denial),
-            operation: caller.and_then(Caller::operation),
-            principal,
-            client_address: self.client_address,
-            resource: self.resource.resource(),
-            latency: self.resource.clock.monotonic().saturating_sub(self.started),
-        });
-    }
-}
-
-impl Drop for Report {
-    fn drop(&mut self) {
-        let (status, code) = if std::thread::panicking() {
-            (StatusCode::INTERNAL_SERVER_ERROR, "inner.panicked")
-        } else if self.resource.is_shutting_down() {
-            (StatusCode::SERVICE_UNAVAILABLE, "server.shutdown")
-        } else {
-            (StatusCode::from_u16(CLIENT_GONE).unwrap_or(StatusCode::REQUEST_TIMEOUT), "client.gone")
-        };
-        self.tell(status, Some(code));
     }
 }

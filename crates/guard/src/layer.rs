@@ -1,3 +1,11 @@
+//! [`GuardLayer`] and [`Guard`]: the tower layer and its service.
+
+pub(crate) mod admission;
+mod body;
+mod decision_report;
+mod future;
+mod request_context;
+
 use std::{
     sync::Arc,
     task::{Context, Poll},
@@ -7,23 +15,28 @@ use http::{Request, Response};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::{
-    GuardBody, ProtectedResource, authenticate,
-    exchange::Exchange,
-    future::GuardFuture,
-    judge::{Admission, Judgement, judge},
+use self::{
+    admission::{NextStep, check_request},
+    request_context::RequestContext,
 };
+pub use self::{body::GuardBody, future::GuardFuture};
+use crate::{authenticate, resource::ProtectedResource};
 
-/// Puts a service behind a [`ProtectedResource`].
+/// Puts a service behind a [`ProtectedResource`]. [`Guard::builder`] builds it.
 #[derive(Clone, Debug)]
 pub struct GuardLayer {
     resource: Arc<ProtectedResource>,
 }
 
 impl GuardLayer {
-    /// A layer for services that are this resource, or part of it.
+    /// Creates a layer for services that implement this resource, or a part of it.
     pub fn new(resource: Arc<ProtectedResource>) -> Self {
         Self { resource }
+    }
+
+    /// The protected resource.
+    pub fn resource(&self) -> &Arc<ProtectedResource> {
+        &self.resource
     }
 }
 
@@ -35,8 +48,10 @@ impl<S> Layer<S> for GuardLayer {
     }
 }
 
-/// A service behind the guard. The inner service sees only requests that were admitted: each has one
-/// [`Caller`](crate::Caller) in its extensions, an `X-Request-Id` of ours, and neither `Authorization` nor `DPoP`.
+/// A service behind the guard.
+///
+/// The inner service receives only admitted requests. Each has one [`Caller`](crate::Caller) in its extensions, an
+/// `X-Request-Id` that the guard generated, and neither `Authorization` nor `DPoP`.
 #[derive(Clone, Debug)]
 pub struct Guard<S> {
     resource: Arc<ProtectedResource>,
@@ -56,34 +71,26 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        let mut exchange = Exchange::start(Arc::clone(&self.resource), &request);
-        match judge(&self.resource, exchange.head(&request)) {
-            Judgement::AdmitAnyone => {
-                exchange.admit(&mut request, None, None, None);
-                GuardFuture::inner(exchange, self.inner.call(request))
+        let mut context = RequestContext::start(Arc::clone(&self.resource), &request);
+        match check_request(&self.resource, context.head(&request)) {
+            NextStep::Admit(admission) => {
+                context.admit(&mut request, admission);
+                GuardFuture::inner(context, self.inner.call(request))
             }
-            Judgement::Judged(Admission::Admit { verified, report_only_denial, permit }) => {
-                exchange.admit(&mut request, Some(verified), report_only_denial, permit);
-                GuardFuture::inner(exchange, self.inner.call(request))
+            NextStep::Reject(rejected) => {
+                let response = context.reject(rejected);
+                GuardFuture::respond(context, response)
             }
-            Judgement::Judged(Admission::Refuse(refusal, verified)) => {
-                let response = exchange.refuse(&refusal, verified);
-                GuardFuture::answer(exchange, response)
+            NextStep::Respond(response) => {
+                let response = context.respond(response, None);
+                GuardFuture::respond(context, response)
             }
-            Judgement::Refuse(refusal) => {
-                let response = exchange.refuse(&refusal, None);
-                GuardFuture::answer(exchange, response)
-            }
-            Judgement::Answer(response) => {
-                let response = exchange.answer(response, None);
-                GuardFuture::answer(exchange, response)
-            }
-            Judgement::Verify(verifier, token) => {
-                let verification = authenticate::verify(verifier, token, exchange.request_id());
-                // The clone takes the place of the service that `poll_ready` made ready.
-                let spare = self.inner.clone();
-                let ready = std::mem::replace(&mut self.inner, spare);
-                GuardFuture::verifying(exchange, verification, ready, request)
+            NextStep::Verify(verifier, token) => {
+                let verification = authenticate::verify(verifier, token, context.request_id());
+                // `poll_ready` prepared the current service, so the clone replaces it and the current one is called.
+                let clone = self.inner.clone();
+                let ready = std::mem::replace(&mut self.inner, clone);
+                GuardFuture::verifying(context, verification, ready, request)
             }
         }
     }

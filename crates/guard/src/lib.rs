@@ -1,64 +1,36 @@
-//! The tower layer that puts OAuth 2.1 in front of any HTTP resource.
+//! A tower layer that turns any HTTP service into an OAuth 2.1 protected resource (RFC 6750, RFC 9728).
 //!
-//! A [`GuardLayer`] turns a `tower` service of `http::Request`, with any body, into a protected resource
-//! (RFC 6750, RFC 9728). It reads no body and knows no protocol above HTTP. A request passes these steps, and
-//! the first that refuses it answers:
-//!
-//! 1. It gets a [`RequestId`]; an inbound `X-Request-Id` counts for nothing.
-//! 2. `Host` and `Origin` are judged by the [`OriginPolicy`]: 400 or 403.
-//! 3. The metadata document is served, and CORS preflights are answered, to anybody.
-//! 4. Not more requests than the [limits](GuardLimits) say may come from an address: 429.
-//! 5. There has to be exactly one `Authorization: Bearer`, and the verifier has to accept its token: 401 with a
-//!    challenge that names the document. A token in the query is never read.
-//! 6. Nor may there be more of one principal: 429. The token's claims have to be what the [rules](ClaimRule) want: 403. It has to have the scopes that the resource
-//!    and its [routes](RouteRule) need, be it through [broader ones](ScopeImplications): 403 with a challenge.
-//! 7. No principal has more requests in progress than its [limit](ConcurrencyLimiter), nor more event streams open: 429.
-//!
-//! The service behind it sees what is left: requests without `Authorization` and `DPoP`, with one [`Caller`] in
-//! their extensions. Whatever happens, a [`DecisionSink`] is told once. A token that was verified a short while
-//! ago costs no allocation and no boxed future to judge, and one lock for the time of a table probe; each limit takes one more.
-//!
-//! Clients get generic words and the correlation id; the reason code goes to the sink. Not done here: TLS,
-//! limits on bodies and connections, and whatever the message in a body needs.
+//! [`Guard::builder`] builds a [`GuardLayer`] for a `tower` service of `http::Request` with any body, such as an axum
+//! router. The guard does not read bodies and does not depend on a protocol above HTTP.
 //!
 //! # Example
 //!
-//! The issuer here is a forged one; in production keys come over `portcullis_discovery::HttpFetch`.
-//!
 //! ```
-//! use std::{convert::Infallible, sync::Arc};
-//!
-//! use http::{Request, Response, StatusCode};
-//! use portcullis_guard::{Authentication, Caller, GuardLayer, GuardSettings, ProtectedResource};
-//! use portcullis_metadata::{ProtectedResourceMetadata, ResourceUri, Scopes};
-//! use portcullis_testkit::{ScriptedFetch, TestIssuer, ManualClock};
-//! use portcullis_verifier::{IssuerSettings, TrustedIssuer, Verifier, VerifierSettings};
-//! use tower::{Layer, ServiceExt, service_fn};
+//! use portcullis_guard::{Caller, Guard, Verifier};
+//! # use std::{convert::Infallible, sync::Arc};
+//! # use http::{Request, Response, StatusCode};
+//! # use portcullis_testkit::{ScriptedFetch, TestIssuer};
+//! # use tower::{Layer, ServiceExt, service_fn};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let forge = TestIssuer::new("https://auth.example.com").with_resource("https://api.example.com/");
-//! let (fetch, clock) = (ScriptedFetch::new(), Arc::new(ManualClock::new()));
-//! fetch.publish(&forge);
+//! # let issuer = TestIssuer::new("https://auth.example.com").with_resource("https://api.example.com/");
+//! # let issuer = issuer.with_clock(portcullis_guard::metadata::SystemClock::new());
+//! # let keys = ScriptedFetch::new();
+//! # keys.publish(&issuer);
+//! let verifier = Verifier::builder("https://api.example.com/").issuer("https://auth.example.com");
+//! # let verifier = verifier.fetch(Arc::new(keys)); // The keys come from a test issuer here, otherwise over HTTP.
+//! let guard = Guard::builder(verifier.build()?).required_scopes("read").public_path("/healthz").build()?;
 //!
-//! let resource = ResourceUri::parse("https://api.example.com/")?;
-//! let issuer = IssuerSettings::new(forge.issuer().clone());
-//! let issuer = TrustedIssuer::new(issuer, Arc::new(fetch), clock.clone(), tokio::runtime::Handle::current())?;
-//! let verifier = Verifier::new(VerifierSettings::new(resource.clone()), vec![issuer], clock)?;
-//!
-//! let metadata = ProtectedResourceMetadata::new(resource, vec![forge.issuer().clone()]);
-//! let mut settings = GuardSettings::new(metadata, Authentication::Required(verifier))?;
-//! settings.required_scopes = Scopes::parse("read")?;
-//!
-//! let hello = service_fn(async |request: Request<String>| {
-//!     let caller = request.extensions().get::<Caller>().and_then(Caller::principal);
-//!     let name = caller.and_then(|principal| principal.subject()).unwrap_or("nobody");
+//! let service = guard.layer(service_fn(async |request: Request<String>| {
+//!     let principal = request.extensions().get::<Caller>().and_then(Caller::principal);
+//!     let name = principal.and_then(|principal| principal.subject()).unwrap_or("unknown");
 //!     Ok::<_, Infallible>(Response::new(format!("hello {name}")))
-//! });
-//! let service = GuardLayer::new(ProtectedResource::new(settings)?).layer(hello);
+//! }));
 //!
-//! let ask = || Request::get("/").header("host", "api.example.com");
-//! let denied = service.clone().oneshot(ask().body(String::new())?).await?;
+//! // Without a token, the response has a challenge.
+//! let request = || Request::get("/").header("host", "api.example.com");
+//! let denied = service.clone().oneshot(request().body(String::new())?).await?;
 //! assert_eq!(denied.status(), StatusCode::UNAUTHORIZED);
 //! assert_eq!(
 //!     denied.headers()["www-authenticate"],
@@ -66,54 +38,82 @@
 //!      resource_metadata=\"https://api.example.com/.well-known/oauth-protected-resource\", scope=\"read\""
 //! );
 //!
-//! let bearer = format!("Bearer {}", forge.token().scope("read").sign());
-//! let allowed = service.oneshot(ask().header("authorization", bearer).body(String::new())?).await?;
+//! // With a token of the issuer, the service responds.
+//! # let token = issuer.token().scope("read").sign();
+//! let request = request().header("authorization", format!("Bearer {token}"));
+//! let allowed = service.oneshot(request.body(String::new())?).await?;
 //! assert_eq!(allowed.status(), StatusCode::OK);
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Steps
+//!
+//! A request passes these steps. The first one that rejects it responds:
+//!
+//! 1. The guard generates a [`RequestId`] and ignores an `X-Request-Id` of the client.
+//! 2. The [`OriginPolicy`] checks `Host` and `Origin`: 400 or 403.
+//! 3. The metadata document and CORS preflights are answered without a token.
+//! 4. The [rate limit](GuardLimits) per client address applies: 429.
+//! 5. Requests to [public paths](GuardSettings::public_paths) are admitted without a token.
+//! 6. There must be exactly one `Authorization: Bearer` header with a token that the [`Verifier`] accepts: 401 with a
+//!    challenge that refers to the metadata. A token in the query is never accepted.
+//! 7. The rate limit per principal applies: 429.
+//! 8. The token's claims must meet the [claim rules](ClaimRule): 403. Its scopes must cover what the resource and its
+//!    [routes](RouteRule) need, directly or by [implication](ScopeImplications): 403 with a challenge.
+//! 9. The [limit on requests and event streams in progress](ConcurrencyLimiter) of the principal applies: 429.
+//!
+//! The inner service receives requests without `Authorization` and `DPoP`, and with a [`Caller`] in their extensions. A
+//! [`DecisionSink`] receives one [`Decision`] per request. Clients receive generic texts and the request id; the reason
+//! code goes to the sink.
+//!
+//! The guard does not terminate TLS, does not limit bodies and connections, and does not check what a message in a body
+//! needs. A request with a cached token allocates no boxed future.
+//!
+//! # Other crates
+//!
+//! [`verifier`] and [`metadata`] are re-exported, so that a service needs no other crate of this workspace.
 
 mod authenticate;
 mod authorize;
-mod bearer;
-mod body;
+mod builder;
 mod caller;
-mod challenges;
-mod claim_rule;
 mod client_address;
 mod cors;
 mod decision;
-mod exchange;
-mod future;
-mod judge;
+mod document;
 mod layer;
 mod limit;
-mod metadata;
-mod operation;
 mod origin;
-mod path_glob;
 mod request_id;
 mod resource;
 mod respond;
-mod scope_implications;
 mod settings;
 
-pub use body::GuardBody;
-pub use caller::{Caller, Peer, RejectionCode};
-pub use challenges::Challenges;
-pub use claim_rule::{ClaimDenial, ClaimDenials, ClaimRule, ClaimRuleError, ClaimTest};
-pub use client_address::{ProxyHeader, TrustedProxies, TrustedProxyError};
-pub use decision::{Decision, DecisionSink, TracingSink};
-pub use future::GuardFuture;
-pub use layer::{Guard, GuardLayer};
+pub use authorize::{
+    ClaimDenial, ClaimDenials, ClaimRule, ClaimRuleError, ClaimTest, PathGlob, PathGlobError, RouteRule, ScopeEnforcer,
+    ScopeImplications,
+};
+pub use builder::{GuardBuilder, GuardBuilderError};
+pub use caller::{Caller, RejectionCode};
+pub use client_address::{Peer, ProxyHeader, TrustedProxies, TrustedProxyError};
+pub use cors::CorsSettings;
+pub use decision::{Decision, DecisionSink, Operation, TracingSink};
+pub use layer::{Guard, GuardBody, GuardFuture, GuardLayer};
 pub use limit::{ConcurrencyLimiter, GuardLimits, LimitExceeded, Rate, RateError, RateLimiter};
-pub use operation::Operation;
 pub use origin::{OriginPolicy, OriginPolicyError, OriginRejection};
-pub use path_glob::{PathGlob, PathGlobError};
+pub use portcullis_metadata as metadata;
+pub use portcullis_verifier as verifier;
+pub use portcullis_verifier::{IssuerSettings, Principal, Verifier, VerifierBuilder};
 pub use request_id::RequestId;
 pub use resource::ProtectedResource;
-pub use scope_implications::ScopeImplications;
-pub use settings::{Authentication, CorsSettings, GuardSettings, GuardSettingsError, RouteRule, ScopeEnforcer};
+pub use respond::Challenges;
+pub use settings::{Authentication, GuardSettings, GuardSettingsError};
+
+/// Runs the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;
 
 #[cfg(test)]
 mod tests;

@@ -1,34 +1,38 @@
+//! [`OriginPolicy`]: checks `Host` and `Origin`.
+
+mod authority;
+#[cfg(test)]
+mod tests;
+
 use http::{
     HeaderMap, StatusCode, Uri, Version,
     header::{HOST, ORIGIN},
 };
 use url::Url;
 
-use authority::Authority;
+use self::authority::Authority;
 
-mod authority;
-
-/// Which `Host` and `Origin` values a server answers: its defence against DNS rebinding and against pages
-/// that should not read it.
+/// Which `Host` and `Origin` values are accepted, as a defence against DNS rebinding and cross-origin reads.
 ///
-/// - Where the server's own address is loopback, only loopback hosts and origins are admitted, on any port,
-///   and those that [`allow_host`](Self::allow_host) and [`allow_origin`](Self::allow_origin) add.
-/// - Elsewhere any host and any origin is, until one of the two (or [`only_listed_origins`](Self::only_listed_origins))
-///   narrows it: then only the listed ones are (and, for hosts, the server's own name).
+/// - If the server's URL is on loopback, loopback hosts and origins are accepted on any port, and those that
+///   [`allow_host`](Self::allow_host) and [`allow_origin`](Self::allow_origin) add.
+/// - Otherwise any host and any origin is accepted. A call of [`allow_host`](Self::allow_host) restricts hosts to the
+///   listed ones and the server's own. A call of [`allow_origin`](Self::allow_origin) or
+///   [`only_listed_origins`](Self::only_listed_origins) restricts origins to the listed ones.
 ///
-/// Whatever the settings, there must be exactly one well-formed host (RFC 9112 section 3.2), and `Host` must
-/// agree with the authority of the request target where both are present (RFC 9113 section 8.3.1). A
-/// request without `Origin` comes from no page and is admitted. `Origin: null` is any sandboxed page's, so
-/// it is admitted only where any origin is.
+/// In every case there must be exactly one well-formed host (RFC 9112 section 3.2), and `Host` must agree with the
+/// authority of the request target if both are present (RFC 9113 section 8.3.1). A request without `Origin` is accepted,
+/// because it does not come from a web page. Any sandboxed page can send `Origin: null`, so it is accepted only if any
+/// origin is.
 #[derive(Clone, Debug)]
 pub struct OriginPolicy {
     loopback: bool,
     own: HostRule,
-    /// The port that clients leave out of `Host`: that of the server's own scheme.
+    /// The default port of the server's scheme, which clients omit from `Host`.
     default_port: Option<u16>,
     hosts: Vec<HostRule>,
     origins: Vec<OriginRule>,
-    /// Whether origins are admitted by the list alone, where the server is not on loopback.
+    /// Whether origins must be listed if the server is not on loopback.
     origins_listed: bool,
 }
 
@@ -45,35 +49,35 @@ struct OriginRule {
     host: HostRule,
 }
 
-/// Why a request's host or origin is refused.
+/// Why a request's host or origin is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OriginRejection {
     /// There is neither a `Host` header nor an authority in the request target.
-    #[error("the request names no host")]
+    #[error("the request has no host")]
     HostMissing,
-    /// There are several `Host` headers, equal ones included.
+    /// There are several `Host` headers, which may be equal.
     #[error("the request has several host headers")]
     HostRepeated,
-    /// The host is no `name`, `name:port` or `[address]:port`.
+    /// The host is not `name`, `name:port` or `[address]:port`.
     #[error("the host is malformed")]
     HostMalformed,
     /// `Host` and the authority of the request target differ.
     #[error("the host header and the request target name different hosts")]
     HostDisagrees,
-    /// The policy does not admit the host.
+    /// The policy does not allow the host.
     #[error("the host is not allowed")]
     HostNotAllowed,
     /// There are several `Origin` headers.
     #[error("the request has several origin headers")]
     OriginRepeated,
-    /// The policy does not admit the origin.
+    /// The policy does not allow the origin.
     #[error("the origin is not allowed")]
     OriginNotAllowed,
 }
 
 impl OriginRejection {
-    /// The stable reason code.
+    /// Returns the stable reason code.
     pub fn code(self) -> &'static str {
         match self {
             Self::HostMissing => "host.missing",
@@ -86,8 +90,8 @@ impl OriginRejection {
         }
     }
 
-    /// The status to answer with: 400 where RFC 9112 section 3.2 demands it (no host, several, a malformed
-    /// one), else 403.
+    /// The status of the response: 400 if RFC 9112 section 3.2 requires it (a missing, repeated or malformed host),
+    /// otherwise 403.
     pub fn status(self) -> StatusCode {
         match self {
             Self::HostMissing | Self::HostRepeated | Self::HostMalformed => StatusCode::BAD_REQUEST,
@@ -96,23 +100,23 @@ impl OriginRejection {
     }
 }
 
-/// Why a setting is no host or origin to admit.
+/// Why a host or origin setting is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OriginPolicyError {
-    /// The address that clients see has no host.
+    /// The base URL has no host.
     #[error("the base URL has no host")]
     NoHost,
-    /// An allowed host is no `name`, `name:port` or `[address]:port`.
-    #[error("`{0}` is no host: write `name`, `name:port` or `[address]:port`")]
+    /// An allowed host is not `name`, `name:port` or `[address]:port`.
+    #[error("`{0}` is not a host: write `name`, `name:port` or `[address]:port`")]
     Host(String),
-    /// An allowed origin is no `scheme://host` with an optional port. `null` is none: any page can send it.
-    #[error("`{0}` is no origin: write `https://host` or `https://host:port`, without a path")]
+    /// An allowed origin is not `scheme://host` with an optional port. `null` is not allowed, because any page can send it.
+    #[error("`{0}` is not an origin: write `https://host` or `https://host:port`, without a path")]
     Origin(String),
 }
 
 impl OriginPolicyError {
-    /// The stable code.
+    /// Returns a stable code for logs and tests.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NoHost => "settings.base_url",
@@ -123,10 +127,10 @@ impl OriginPolicyError {
 }
 
 impl OriginPolicy {
-    /// The policy for a server that clients reach at `base_url`; its path does not count.
+    /// Creates the policy for a server that clients reach at `base_url`. The path is ignored.
     ///
     /// # Errors
-    /// When the URL has no host.
+    /// Fails if the URL has no host.
     pub fn for_base_url(base_url: &Url) -> Result<Self, OriginPolicyError> {
         let host = base_url.host_str().ok_or(OriginPolicyError::NoHost)?;
         Ok(Self {
@@ -139,12 +143,12 @@ impl OriginPolicy {
         })
     }
 
-    /// Admits one more host: `name` (any port) or `name:port`, where a `Host` without a port stands for the one
-    /// that belongs to the base URL's scheme. For a server that is not on loopback the first one narrows
-    /// "any host" to the listed ones and its own.
+    /// Accepts one more host: `name` (any port) or `name:port`. A `Host` without a port has the default port of the base
+    /// URL's scheme. If the server is not on loopback, the first call restricts hosts to the listed ones and the server's
+    /// own.
     ///
     /// # Errors
-    /// When the text is no host.
+    /// Fails if the string is not a host.
     pub fn allow_host(mut self, host: &str) -> Result<Self, OriginPolicyError> {
         let parsed = Authority::parse(host).filter(|parsed| !parsed.host.contains('*'));
         let parsed = parsed.ok_or_else(|| OriginPolicyError::Host(host.to_owned()))?;
@@ -152,16 +156,16 @@ impl OriginPolicy {
         Ok(self)
     }
 
-    /// Admits one more origin, such as `https://app.example.com` or `http://10.0.0.7:8080`. For a server
-    /// that is not on loopback the first one narrows "any origin" to the listed ones.
+    /// Accepts one more origin, such as `https://app.example.com` or `http://10.0.0.7:8080`. If the server is not on
+    /// loopback, the first call restricts origins to the listed ones.
     ///
     /// # Errors
-    /// When the text is no origin (RFC 6454 section 6.1), or is `null`.
+    /// Fails if the string is not an origin (RFC 6454 section 6.1) or is `null`.
     pub fn allow_origin(mut self, origin: &str) -> Result<Self, OriginPolicyError> {
-        let refused = || OriginPolicyError::Origin(origin.to_owned());
-        let (scheme, authority) = split_origin(origin).ok_or_else(refused)?;
+        let error = || OriginPolicyError::Origin(origin.to_owned());
+        let (scheme, authority) = split_origin(origin).ok_or_else(error)?;
         if authority.host.contains('*') {
-            return Err(refused());
+            return Err(error());
         }
         let port = authority.port.or_else(|| default_port(scheme));
         let host = HostRule { host: authority.host.into(), port };
@@ -169,26 +173,26 @@ impl OriginPolicy {
         Ok(self.only_listed_origins())
     }
 
-    /// Admits listed origins alone, on loopback those of loopback too. [`allow_origin`](Self::allow_origin) implies
-    /// it; by itself it is the empty list, which admits no page.
+    /// Accepts only listed origins, and loopback origins if the server is on loopback.
+    /// [`allow_origin`](Self::allow_origin) implies it. Without a listed origin no page is accepted.
     #[must_use]
     pub fn only_listed_origins(mut self) -> Self {
         self.origins_listed = true;
         self
     }
 
-    /// Judges one request by its version, target and headers. Allocates nothing.
+    /// Checks the version, target and headers of a request. Allocates nothing.
     ///
     /// # Errors
-    /// When the host is missing, repeated, malformed, contradicted or not admitted, or the origin is
-    /// repeated or not admitted.
+    /// Fails if the host is missing, repeated, malformed, contradictory or not allowed, or if the origin is repeated or not
+    /// allowed.
     pub fn check(&self, version: Version, uri: &Uri, headers: &HeaderMap) -> Result<(), OriginRejection> {
         self.check_host(version, uri, headers)?;
         self.check_origin(headers)
     }
 
-    /// Whether every origin is admitted, so that an answer need not say for which one it is.
-    pub(crate) fn admits_any_origin(&self) -> bool {
+    /// Whether every origin is accepted, so that responses need not depend on the origin.
+    pub(crate) fn allows_any_origin(&self) -> bool {
         !self.loopback && !self.origins_listed
     }
 
@@ -206,17 +210,17 @@ impl OriginPolicy {
                 return Err(OriginRejection::HostDisagrees);
             }
             (Some(host), _) => host,
-            // Only HTTP/1.1 demands the header beside a target that names the host (RFC 9112 section 3.2).
+            // Only HTTP/1.1 requires the header in addition to a target with a host (RFC 9112 section 3.2).
             (None, Some(target)) if version != Version::HTTP_11 => target,
             _ => return Err(OriginRejection::HostMissing),
         };
-        let listed = || self.hosts.iter().any(|rule| rule.admits(&host, self.default_port));
-        let admitted = if self.loopback {
+        let listed = || self.hosts.iter().any(|rule| rule.allows(&host, self.default_port));
+        let allowed = if self.loopback {
             host.is_loopback() || listed()
         } else {
-            self.hosts.is_empty() || self.own.admits(&host, self.default_port) || listed()
+            self.hosts.is_empty() || self.own.allows(&host, self.default_port) || listed()
         };
-        if admitted { Ok(()) } else { Err(OriginRejection::HostNotAllowed) }
+        if allowed { Ok(()) } else { Err(OriginRejection::HostNotAllowed) }
     }
 
     fn check_origin(&self, headers: &HeaderMap) -> Result<(), OriginRejection> {
@@ -227,32 +231,32 @@ impl OriginPolicy {
         if values.next().is_some() {
             return Err(OriginRejection::OriginRepeated);
         }
-        if self.admits_any_origin() {
+        if self.allows_any_origin() {
             return Ok(());
         }
         let parsed = origin.to_str().ok().and_then(split_origin);
-        let admitted = parsed.is_some_and(|(scheme, authority)| {
+        let allowed = parsed.is_some_and(|(scheme, authority)| {
             let page_on_loopback = matches!(scheme, "http" | "https") && authority.is_loopback();
-            (self.loopback && page_on_loopback) || self.origins.iter().any(|rule| rule.admits(scheme, &authority))
+            (self.loopback && page_on_loopback) || self.origins.iter().any(|rule| rule.allows(scheme, &authority))
         });
-        if admitted { Ok(()) } else { Err(OriginRejection::OriginNotAllowed) }
+        if allowed { Ok(()) } else { Err(OriginRejection::OriginNotAllowed) }
     }
 }
 
 impl HostRule {
-    fn admits(&self, host: &Authority<'_>, default_port: Option<u16>) -> bool {
+    fn allows(&self, host: &Authority<'_>, default_port: Option<u16>) -> bool {
         self.host.eq_ignore_ascii_case(host.host)
             && self.port.is_none_or(|port| host.port.or(default_port) == Some(port))
     }
 }
 
 impl OriginRule {
-    fn admits(&self, scheme: &str, authority: &Authority<'_>) -> bool {
-        self.scheme.eq_ignore_ascii_case(scheme) && self.host.admits(authority, default_port(scheme))
+    fn allows(&self, scheme: &str, authority: &Authority<'_>) -> bool {
+        self.scheme.eq_ignore_ascii_case(scheme) && self.host.allows(authority, default_port(scheme))
     }
 }
 
-/// An `Origin` value's scheme and authority; `None` for `null` and for anything with a path.
+/// The scheme and authority of an `Origin` value; `None` for `null` and for a value with a path.
 fn split_origin(origin: &str) -> Option<(&str, Authority<'_>)> {
     let (scheme, authority) = origin.split_once("://")?;
     let scheme_like = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
@@ -267,6 +271,3 @@ fn default_port(scheme: &str) -> Option<u16> {
         _ => None,
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,3 +1,5 @@
+//! [`RequestId`]: the correlation id of a request.
+
 use std::{
     cell::Cell,
     fmt,
@@ -7,58 +9,58 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 
-/// The header that carries the correlation id, on the request handed on and on every answer.
+/// The header with the request id, on the request to the inner service and on every response.
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The correlation id of one request: a version 4 UUID (RFC 9562 section 5.4) as lower-case text.
+/// The correlation id of one request: a version 4 UUID (RFC 9562 section 5.4) in lower case.
 ///
-/// Made by the guard for every request, never taken from the client. It tells log lines apart and is no
-/// secret: nothing may be authorized by it. Cheap to clone.
+/// The guard generates it for every request and ignores an id from the client. It is not a secret and must not authorize
+/// anything. Cloning is cheap.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RequestId(HeaderValue);
 
 impl RequestId {
-    /// The header that carries it.
+    /// The header with the request id.
     pub const HEADER: HeaderName = X_REQUEST_ID;
 
-    /// A fresh id from this thread's generator, for answers that a server gives without a guard.
+    /// Generates an id. Servers call it for responses that do not pass a guard.
     pub fn generate() -> Self {
         let mut text = [0; uuid::fmt::Hyphenated::LENGTH];
         uuid::Builder::from_random_bytes(random_bytes()).into_uuid().hyphenated().encode_lower(&mut text);
-        // One allocation, shared by the request's header, the answer's and this value.
+        // The headers of the request and the response share this allocation.
         let shared = Bytes::from_owner(text);
         Self(HeaderValue::from_maybe_shared(shared).unwrap_or(HeaderValue::from_static("")))
     }
 
-    /// The id's text, 36 characters.
+    /// The id as a string of 36 characters.
     pub fn as_str(&self) -> &str {
         self.0.to_str().unwrap_or_default()
     }
 
-    /// The id as a header value; shares the text.
+    /// The id as a header value, without copying it.
     pub fn to_header_value(&self) -> HeaderValue {
         self.0.clone()
     }
 }
 
-/// 128 bits from two counters, scattered. Where they begin is this thread's, drawn from the operating system once; a
-/// call to the system for each request would cost more than all else the guard does.
+/// Generates 128 bits with two SplitMix64 generators of this thread. The operating system seeds them once, because a
+/// system call per request would cost more than the rest of the guard.
 fn random_bytes() -> [u8; 16] {
     thread_local! {
         static COUNTERS: Cell<[u64; 2]> = Cell::new([0, 1].map(|half: u64| RandomState::new().hash_one(half)));
     }
     let [high, low] = COUNTERS.with(|counters| counters.replace(counters.get().map(|count| count.wrapping_add(STEP))));
     let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&scatter(high).to_ne_bytes());
-    bytes[8..].copy_from_slice(&scatter(low).to_ne_bytes());
+    bytes[..8].copy_from_slice(&mix(high).to_ne_bytes());
+    bytes[8..].copy_from_slice(&mix(low).to_ne_bytes());
     bytes
 }
 
 /// The increment of SplitMix64.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The output function of SplitMix64: one to one, so that ids of a thread do not repeat.
-fn scatter(count: u64) -> u64 {
+/// The output function of SplitMix64. It is a bijection, so the ids of a thread do not repeat.
+fn mix(count: u64) -> u64 {
     let mixed = (count ^ (count >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ (mixed >> 31)
@@ -82,10 +84,10 @@ mod tests {
 
     use super::*;
 
-    /// J1: the scattering is that of SplitMix64, which gives no number twice.
+    /// J1: the generator is SplitMix64, whose outputs do not repeat.
     #[test]
-    fn numbers_are_scattered_as_published() {
-        let counts = [1, 2, 3].map(|times| scatter(STEP.wrapping_mul(times)));
+    fn outputs_are_those_of_splitmix64() {
+        let counts = [1, 2, 3].map(|times| mix(STEP.wrapping_mul(times)));
         assert_eq!(counts, [0xe220_a839_7b1d_cdaf, 0x6e78_9e6a_a1b9_65f4, 0x06c4_5d18_8009_454f]);
     }
 

@@ -1,3 +1,5 @@
+//! [`ProtectedResource`]: a resource with everything prepared that its responses share.
+
 use std::{
     fmt,
     sync::{
@@ -12,19 +14,27 @@ use portcullis_metadata::{
 use url::Url;
 
 use crate::{
-    Authentication, Challenges, DecisionSink, GuardLimits, GuardSettings, GuardSettingsError, OriginPolicy,
-    ScopeImplications, TrustedProxies, authorize::Rules, cors::Cors, metadata::Document,
+    authorize::{Rules, ScopeImplications},
+    client_address::TrustedProxies,
+    cors::Cors,
+    decision::DecisionSink,
+    document::Document,
+    limit::GuardLimits,
+    origin::OriginPolicy,
+    respond::Challenges,
+    settings::{Authentication, GuardSettings, GuardSettingsError},
 };
 
-/// A resource and all that the guard answers for it, prepared once: documents, challenges, header values.
+/// A protected resource: checked settings, the metadata document, challenges and header values.
 ///
-/// It is shared by every [`GuardLayer`](crate::GuardLayer) made from it.
+/// All [`GuardLayer`](crate::GuardLayer)s that are created from it share it.
 pub struct ProtectedResource {
     resource: ResourceUri,
     challenges: Challenges,
     pub(crate) document: Document,
     pub(crate) authentication: Authentication,
     pub(crate) rules: Rules,
+    public_paths: Vec<String>,
     pub(crate) limits: GuardLimits,
     pub(crate) trusted_proxies: TrustedProxies,
     pub(crate) origins: OriginPolicy,
@@ -35,28 +45,32 @@ pub struct ProtectedResource {
 }
 
 impl ProtectedResource {
-    /// Judges the settings and prepares everything that repeats.
+    /// Checks the settings and prepares the responses.
     ///
-    /// Where authentication is off, a warning is logged, and required scopes, routes and claim rules count for nothing.
+    /// If authentication is off, a warning is logged, and required scopes, routes and claim rules have no effect.
     ///
     /// # Errors
-    /// When the resource is plain `http` outside loopback; metadata or verifier are for another resource; the
-    /// document lists no authorization server, speaks of `offline_access`, or announces what the guard does
-    /// not enforce; the realm cannot stand in a header.
+    /// Fails if
+    ///
+    /// - the resource is plain `http` on a host other than loopback,
+    /// - the metadata or the verifier belongs to another resource,
+    /// - the metadata lists no authorization server or announces something that the guard does not enforce,
+    /// - the scopes contain `offline_access` or `scopes_supported` contains an invalid name,
+    /// - the realm is not a valid header value, or a public path is not a path.
     pub fn new(settings: GuardSettings) -> Result<Arc<Self>, GuardSettingsError> {
         let named = check(&settings)?;
         let metadata_url = metadata_url(&settings.resource);
         let mut metadata = settings.metadata;
         metadata.bearer_methods_supported = vec!["header".to_owned()];
         if matches!(settings.authentication, Authentication::Off) {
-            tracing::warn!(resource = settings.resource.as_str(), "authentication is off: anybody may do anything");
+            tracing::warn!(resource = settings.resource.as_str(), "authentication is off: every request is admitted");
         }
         Ok(Arc::new(Self {
             document: Document::new(&metadata, metadata_url.path(), settings.root_metadata),
             challenges: Challenges::new(&settings.realm, metadata_url, &settings.required_scopes, named),
             rules: Rules {
                 required: settings.required_scopes,
-                judged_by: settings.scopes_enforced_by,
+                enforced_by: settings.scopes_enforced_by,
                 implications: settings.scope_implications,
                 claims: settings.claims,
                 routes: settings.routes,
@@ -64,6 +78,7 @@ impl ProtectedResource {
             cors: Cors::new(&settings.cors, &settings.origins),
             resource: settings.resource,
             authentication: settings.authentication,
+            public_paths: settings.public_paths,
             limits: settings.limits,
             trusted_proxies: settings.trusted_proxies,
             origins: settings.origins,
@@ -78,8 +93,8 @@ impl ProtectedResource {
         &self.resource
     }
 
-    /// Says that the server no longer waits for answers. Requests that are dropped from now on are reported as
-    /// `server.shutdown` with status 503; it is not their clients that went away.
+    /// Marks the server as shutting down. Requests whose future is dropped from now on are reported as `server.shutdown`
+    /// with status 503, and not as `client.gone`.
     pub fn mark_shutting_down(&self) {
         self.shutting_down.store(true, Ordering::Relaxed);
     }
@@ -88,17 +103,23 @@ impl ProtectedResource {
         self.shutting_down.load(Ordering::Relaxed)
     }
 
-    /// The resource's challenges, for a service behind the guard that judges scopes itself.
+    /// The challenges, for a service behind the guard that checks scopes itself.
     pub fn challenges(&self) -> &Challenges {
         &self.challenges
     }
 
-    /// Which scopes stand for others at this resource, for a service behind the guard that judges scopes itself.
+    /// The scope implications, for a service behind the guard that checks scopes itself.
     pub fn scope_implications(&self) -> &ScopeImplications {
         &self.rules.implications
     }
 
-    /// The path that the metadata document is served at (RFC 9728 section 3.1); every challenge names it.
+    /// Returns whether requests for this path need no token, because it is one of the
+    /// [public paths](GuardSettings::public_paths).
+    pub fn is_public(&self, path: &str) -> bool {
+        self.public_paths.iter().any(|public| public == path)
+    }
+
+    /// The path of the metadata document (RFC 9728 section 3.1), which every challenge refers to.
     pub fn metadata_path(&self) -> &str {
         self.document.path()
     }
@@ -110,7 +131,7 @@ impl fmt::Debug for ProtectedResource {
     }
 }
 
-/// All scopes that the resource names, if the settings can be used.
+/// Checks the settings and returns all scopes that the resource mentions.
 fn check(settings: &GuardSettings) -> Result<Scopes, GuardSettingsError> {
     let GuardSettings { resource, metadata, .. } = settings;
     if !is_https_or_loopback_http(resource.url()) {
@@ -136,6 +157,9 @@ fn check(settings: &GuardSettings) -> Result<Scopes, GuardSettingsError> {
     if !printable || !(1..=256).contains(&settings.realm.len()) {
         return Err(GuardSettingsError::Realm);
     }
+    if let Some(path) = settings.public_paths.iter().find(|path| !is_request_path(path)) {
+        return Err(GuardSettingsError::PublicPath(path.clone()));
+    }
     let mut supported = Scopes::empty();
     for name in &metadata.scopes_supported {
         let scope = Scopes::from_names([name.as_str()]).map_err(|_| GuardSettingsError::ScopeName(name.clone()))?;
@@ -144,8 +168,8 @@ fn check(settings: &GuardSettings) -> Result<Scopes, GuardSettingsError> {
     let routes = settings.routes.iter().fold(Scopes::empty(), |all, rule| all.union(&rule.scopes));
     let implied = settings.scope_implications.names();
     for (place, scopes) in [
-        ("scopes_supported", &supported),
         ("required_scopes", &settings.required_scopes),
+        ("scopes_supported", &supported),
         ("a route", &routes),
         ("the implied scopes", implied),
     ] {
@@ -156,7 +180,7 @@ fn check(settings: &GuardSettings) -> Result<Scopes, GuardSettingsError> {
     Ok(supported.union(&settings.required_scopes).union(&routes).union(implied))
 }
 
-/// A member by which the document promises that tokens are bound to their sender.
+/// The member of the metadata that announces sender-constrained tokens, if there is one.
 fn not_enforced(metadata: &ProtectedResourceMetadata) -> Option<&'static str> {
     [
         ("dpop_signing_alg_values_supported", !metadata.dpop_signing_alg_values_supported.is_empty()),
@@ -170,7 +194,11 @@ fn not_enforced(metadata: &ProtectedResourceMetadata) -> Option<&'static str> {
     .find_map(|(member, announced)| announced.then_some(member))
 }
 
-/// The path form of the document's address, for a resource at `/` the root form.
+fn is_request_path(path: &str) -> bool {
+    path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'*' | b'?' | b'#'))
+}
+
+/// The URL of the metadata document (RFC 9728 section 3.1).
 fn metadata_url(resource: &ResourceUri) -> Url {
     let forms = protected_resource_urls(resource.url());
     forms.into_iter().next().unwrap_or_else(|| resource.url().clone())

@@ -1,3 +1,7 @@
+//! [`Rejection`]: the only place that turns a rejection into a response.
+
+mod challenges;
+
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -7,61 +11,67 @@ use http::{
 };
 use portcullis_metadata::Scopes;
 
-use crate::{Challenges, ClaimDenial, LimitExceeded, OriginRejection, bearer::NoBearer};
+pub use self::challenges::Challenges;
+use crate::{
+    authenticate::NoBearerToken,
+    authorize::ClaimDenial,
+    limit::{LimitExceeded, whole_seconds},
+    origin::OriginRejection,
+};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const DEFAULT_RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// Every way in which the guard refuses a request.
+/// Every reason for which the guard rejects a request.
 #[derive(Debug)]
-pub(crate) enum Refusal {
-    /// By its host or origin.
+pub(crate) enum Rejection {
+    /// The host or origin is not allowed.
     Origin(OriginRejection),
-    /// The metadata document is read only.
+    /// The method is not allowed for the metadata document.
     MetadataMethod { allow: HeaderValue },
-    /// There is no metadata where authentication is off.
+    /// Authentication is off, so there is no metadata document.
     NoMetadata,
-    /// No bearer token that could be verified.
-    NoBearer(NoBearer),
-    /// A token in the query, and no valid one in the header.
-    QueryToken,
-    /// A token in the query beside a valid one in the header, or where no token is needed.
-    QueryTokenBeside,
-    /// The verifier does not accept the token.
-    TokenRejected { code: &'static str },
-    /// The token could not be judged now.
+    /// There is no bearer token that can be verified.
+    NoBearerToken(NoBearerToken),
+    /// There is a token in the query and no valid one in the header.
+    TokenInQuery,
+    /// There is a token in the query although the header has a valid one, or no token is needed.
+    SecondTokenInQuery,
+    /// The token is not valid.
+    InvalidToken { code: &'static str },
+    /// The token cannot be verified now.
     Unavailable { code: &'static str, retry_after: Option<Duration> },
-    /// Too many requests came.
-    LimitExceeded { code: &'static str, limited: LimitExceeded },
-    /// No rule can judge the path.
+    /// A limit is exceeded.
+    LimitExceeded { code: &'static str, exceeded: LimitExceeded },
+    /// The path is ambiguous, so no route rule can be applied.
     AmbiguousPath,
-    /// The token is good, and its claims are not what they have to be.
+    /// The token is valid, and a claim rule denies the request.
     Claims(ClaimDenial),
-    /// The token is good and lacks scopes.
+    /// The token is valid and lacks scopes.
     InsufficientScope { needed: Scopes, granted: Scopes },
 }
 
-impl Refusal {
-    /// The stable reason code: for the log, never for the client.
+impl Rejection {
+    /// The stable reason code. It is logged and never sent to the client.
     pub(crate) fn code(&self) -> &'static str {
         match self {
-            Self::Origin(refused) => refused.code(),
+            Self::Origin(rejection) => rejection.code(),
             Self::MetadataMethod { .. } => "metadata.method",
             Self::NoMetadata => "metadata.none",
-            Self::NoBearer(reason) => reason.code(),
-            Self::QueryToken | Self::QueryTokenBeside => "bearer.in_query",
-            Self::TokenRejected { code } | Self::Unavailable { code, .. } | Self::LimitExceeded { code, .. } => code,
+            Self::NoBearerToken(reason) => reason.code(),
+            Self::TokenInQuery | Self::SecondTokenInQuery => "bearer.in_query",
+            Self::InvalidToken { code } | Self::Unavailable { code, .. } | Self::LimitExceeded { code, .. } => code,
             Self::AmbiguousPath => "path.ambiguous",
-            Self::Claims(unmet) => unmet.code(),
+            Self::Claims(denial) => denial.code(),
             Self::InsufficientScope { .. } => "scope.insufficient",
         }
     }
 
-    /// The answer that the client gets: generic text, and the challenge where one belongs.
+    /// The response: a generic text, and a challenge for 401 and insufficient scope.
     pub(crate) fn response(&self, challenges: &Challenges) -> Response<Option<Bytes>> {
         match self {
-            Self::Origin(refused) if refused.status() == StatusCode::BAD_REQUEST => bad_request(),
+            Self::Origin(rejection) if rejection.status() == StatusCode::BAD_REQUEST => bad_request(),
             Self::Origin(_) => plain(
                 StatusCode::FORBIDDEN,
                 r#"{"error":"forbidden","error_description":"The host or origin is not allowed"}"#,
@@ -77,27 +87,29 @@ impl Refusal {
             Self::NoMetadata => {
                 plain(StatusCode::NOT_FOUND, r#"{"error":"not_found","error_description":"There is no such document"}"#)
             }
-            Self::NoBearer(NoBearer::Missing | NoBearer::OtherScheme) => unauthorized(challenges.without_error()),
-            Self::NoBearer(NoBearer::Repeated | NoBearer::Malformed) | Self::QueryToken => {
+            Self::NoBearerToken(NoBearerToken::Missing | NoBearerToken::OtherScheme) => {
+                unauthorized(challenges.without_error())
+            }
+            Self::NoBearerToken(NoBearerToken::Repeated | NoBearerToken::Malformed) | Self::TokenInQuery => {
                 unauthorized(challenges.invalid_request())
             }
-            Self::TokenRejected { .. } => unauthorized(challenges.invalid_token()),
+            Self::InvalidToken { .. } => unauthorized(challenges.invalid_token()),
             Self::Unavailable { retry_after, .. } => {
                 let mut response = unauthorized(challenges.without_error());
                 let wait = retry_after.unwrap_or(DEFAULT_RETRY_AFTER);
                 response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(whole_seconds(wait)));
                 response
             }
-            Self::LimitExceeded { limited, .. } => {
+            Self::LimitExceeded { exceeded, .. } => {
                 let mut response = plain(
                     StatusCode::TOO_MANY_REQUESTS,
                     r#"{"error":"too_many_requests","error_description":"Try again later"}"#,
                 );
-                response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(limited.retry_after_secs()));
+                response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(exceeded.retry_after_secs()));
                 response
             }
-            Self::QueryTokenBeside | Self::AmbiguousPath => bad_request(),
-            // Without a challenge: no other scopes would help.
+            Self::SecondTokenInQuery | Self::AmbiguousPath => bad_request(),
+            // There is no challenge, because other scopes would not help.
             Self::Claims(_) => plain(
                 StatusCode::FORBIDDEN,
                 r#"{"error":"access_denied","error_description":"The access token does not allow this request"}"#,
@@ -115,7 +127,7 @@ impl Refusal {
     }
 }
 
-/// One text for every cause: what is wrong with a token is for the log.
+/// Every cause has the same text, so that the client does not learn why a token is invalid.
 fn unauthorized(challenge: &HeaderValue) -> Response<Option<Bytes>> {
     let mut response = plain(
         StatusCode::UNAUTHORIZED,
@@ -135,9 +147,4 @@ fn plain(status: StatusCode, body: &'static str) -> Response<Option<Bytes>> {
     response.headers_mut().insert(CONTENT_TYPE, JSON);
     response.headers_mut().insert(CACHE_CONTROL, NO_STORE);
     response
-}
-
-/// Rounded up, at least one.
-pub(crate) fn whole_seconds(wait: Duration) -> u64 {
-    wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)).max(1)
 }

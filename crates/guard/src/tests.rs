@@ -1,6 +1,7 @@
 mod allocations;
 mod authentication;
 mod authorization;
+mod builder;
 mod claims;
 mod cross_origin;
 mod decisions;
@@ -9,6 +10,7 @@ mod held_token;
 mod limits;
 mod off;
 mod properties;
+mod public_paths;
 mod secrecy;
 mod settings;
 mod support;

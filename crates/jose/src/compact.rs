@@ -58,11 +58,6 @@ impl<'a> CompactJws<'a> {
         &self.payload
     }
 
-    /// Returns the decoded payload by value. See [`unverified_payload`](Self::unverified_payload).
-    pub fn into_unverified_payload(self) -> Vec<u8> {
-        self.payload
-    }
-
     /// Returns the JWS signing input: the header and payload segments, separated by a dot.
     pub(crate) fn signing_input(&self) -> &[u8] {
         self.signing_input

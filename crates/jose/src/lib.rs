@@ -39,7 +39,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The feature `vendored`, enabled by default, builds OpenSSL from source. Without it the system's OpenSSL is linked.
+//! The system's OpenSSL is linked, unless the feature `vendored` is on: it builds OpenSSL from source.
 
 mod algorithm;
 mod compact;

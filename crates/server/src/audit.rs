@@ -11,7 +11,7 @@ mod sink;
 mod usage;
 mod writer;
 
-pub(crate) use sink::rehearse;
+pub(crate) use sink::dry_run;
 
 use std::{
     sync::{
@@ -94,7 +94,7 @@ impl AuditTrail {
     ///
     /// # Errors
     /// When the signal cannot be listened to.
-    pub(crate) fn follow_rotation(&self) -> std::io::Result<()> {
+    pub(crate) fn reopen_on_hangup(&self) -> std::io::Result<()> {
         let mut hangups = signal(SignalKind::hangup())?;
         let (audit, writer) = (self.audit.clone(), self.writer.clone());
         tokio::spawn(async move {

@@ -1,24 +1,16 @@
-//! Serving: one accept loop, one worker a core, and a control runtime for everything that is not a request.
+//! The running server: one accept loop, one worker thread per core, and a control runtime for everything else.
 
 mod accept;
-mod activity;
 mod backend;
-mod closer;
 mod connection;
-mod connections;
-mod descriptors;
-mod hangup;
+mod file_limit;
 mod health;
-mod last_sessions;
-mod linger;
-mod opening;
-mod request_body;
+mod observers;
 mod router;
-mod session_keys;
-mod shutdown;
-mod sinks;
-mod site;
-mod streams;
+mod sessions;
+mod signals;
+mod state;
+mod sweep;
 mod tls;
 mod worker;
 
@@ -33,7 +25,7 @@ use arc_swap::ArcSwap;
 use portcullis_metadata::SystemClock;
 use tokio::{
     sync::{mpsc, oneshot, watch},
-    time::{Instant, MissedTickBehavior, interval, timeout, timeout_at},
+    time::{Instant, timeout, timeout_at},
 };
 
 use crate::{
@@ -41,27 +33,23 @@ use crate::{
     plan::Plan,
     telemetry::{AccessLog, LogFormat},
 };
-use connection::ConnectionLimits;
-use last_sessions::Teller;
-use request_body::BodyTimes;
+use connection::{ConnectionLimits, request_body::BodyTimeouts};
+use observers::Observers;
 use router::Router;
-use sinks::Sinks;
-use site::Site;
+use sessions::shutdown::{UpstreamEndTask, end_all};
+use state::ServerState;
 use tls::Tls;
-use worker::{Ending, Worker};
+use worker::{StopSignals, Worker};
 
-pub(crate) use shutdown::on_signal;
+pub(crate) use signals::shutdown as shutdown_signal;
 
-/// How often ended sessions and outdated tokens are looked for.
-const SWEEP: Duration = Duration::from_secs(5);
-
-/// What requests that are cut off, and then the audit trail, have to tell of their end.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// The least time that cancelled requests have to report their end, and the audit trail to write its last records.
+const FINAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Opens the port.
 ///
 /// # Errors
-/// When the address cannot be listened on; the message names the fix.
+/// When the address cannot be listened on. The message says how to fix it.
 pub(crate) fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
     let listener = TcpListener::bind(address).with_context(|| {
         format!("cannot listen on {address}; stop the program that holds the port, or choose another with --listen")
@@ -70,23 +58,23 @@ pub(crate) fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
     Ok(listener)
 }
 
-/// Builds all that a plan asks for and throws it away: what is wrong with it shows, and nobody is asked anything.
+/// Builds everything that a plan needs and drops it, without any network access.
 ///
 /// # Errors
 /// When the plan cannot run.
-pub(crate) fn rehearse(plan: &Plan) -> anyhow::Result<()> {
-    let access = Arc::new(AccessLog::unwritten(LogFormat::default()));
-    Site::new(plan, Arc::new(SystemClock::new()), Sinks { access, audit: None }).map(drop)
+pub(crate) fn dry_run(plan: &Plan) -> anyhow::Result<()> {
+    let access = Arc::new(AccessLog::without_writer(LogFormat::default()));
+    ServerState::new(plan, Arc::new(SystemClock::new()), Observers { access, audit: None }).map(drop)
 }
 
-/// Serves until `shutdown` is true and the requests under way have ended, or their time is up.
+/// Serves until `shutdown` is true and the requests in progress have ended, or the shutdown timeout is over.
 ///
-/// The process's limit of open files is raised to what the plan needs; where that cannot be, fewer connections are served.
+/// Raises the process's limit of open files to what the plan needs. Where that is not possible, fewer connections are served.
 ///
-/// It runs on the control runtime: keys are fetched, sessions reaped and connections accepted there.
+/// Runs on the control runtime, which accepts connections, fetches keys and sweeps sessions.
 ///
 /// # Errors
-/// When a worker cannot be started.
+/// When the server cannot start, or the last access lines cannot be written.
 pub(crate) async fn serve(
     mut plan: Plan,
     listener: TcpListener,
@@ -94,81 +82,84 @@ pub(crate) async fn serve(
     audit: Option<AuditTrail>,
     shutdown: watch::Receiver<bool>,
 ) -> anyhow::Result<()> {
+    // Process: the listener, the limit of open files, signals.
     let address = listener.local_addr()?;
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let shortage = descriptors::fit(&mut plan);
-    hangup::outlive()?;
+    let shortage = file_limit::fit(&mut plan);
+    signals::ignore_hangup()?;
     if let Some(audit) = &audit {
-        audit.follow_rotation()?;
+        audit.reopen_on_hangup()?;
     }
-    let sinks = Sinks { access: Arc::clone(&access), audit: audit.as_ref().map(|trail| trail.audit().clone()) };
-    let (site, closing) = Site::new(&plan, Arc::new(SystemClock::new()), sinks)?;
-    // Only now: a plan that cannot run is one line, and not this one.
+
+    // State: issuers, sessions and the service stacks of all resources.
+    let observers = Observers { access: Arc::clone(&access), audit: audit.as_ref().map(|trail| trail.audit().clone()) };
+    let (state, upstream_ends) = ServerState::new(&plan, Arc::new(SystemClock::new()), observers)?;
+    // A plan that cannot run reports its error alone.
     if let Some(shortage) = shortage {
         shortage.warn();
     }
-    site.start();
+    state.spawn_key_refresh();
     let tls = plan.tls.as_ref().map(Tls::new).transpose()?;
+
+    // Background tasks: reloaded files, ended sessions, sweeps.
     if let (Some(tls), Some(files)) = (&tls, &plan.tls) {
-        tokio::spawn(tls.clone().follow(files.clone()));
+        tokio::spawn(tls.clone().reload(files.clone()));
     }
     if let Some(sources) = plan.session.key_sources.clone() {
-        tokio::spawn(session_keys::follow(site.sessions().clone(), sources));
+        tokio::spawn(sessions::keys::reload(state.sessions().clone(), sources));
     }
-    let (last, shutdown_sessions) = oneshot::channel();
-    let teller = Teller { last, task: tokio::spawn(closing.run(shutdown_sessions)) };
-    let site = Arc::new(ArcSwap::from_pointee(site));
+    let (last_sessions, sessions_at_shutdown) = oneshot::channel();
+    let upstream_ends = UpstreamEndTask { last_sessions, task: tokio::spawn(upstream_ends.run(sessions_at_shutdown)) };
+    let state = Arc::new(ArcSwap::from_pointee(state));
+    tokio::spawn(sweep::streams(Arc::clone(&state)));
+    let table_sweep = tokio::spawn(sweep::tables(Arc::clone(&state)));
 
-    let limits = ConnectionLimits {
-        max_head: plan.max_head(),
-        max_headers: plan.limits.max_headers,
-        idle: plan.limits.header_timeout.0,
-        body: BodyTimes { pause: plan.limits.body_pause.0, whole: plan.limits.body_timeout.0 },
-        max_streams: plan.limits.max_streams,
-        max_resets: plan.limits.max_resets,
-    };
-    let (done, mut all_done) = mpsc::channel(1);
-    let (cut, cut_off) = watch::channel(false);
-    let ending = Ending { shutdown: shutdown.clone(), cut_off };
+    // Workers.
+    let limits = connection_limits(&plan);
+    let (worker_done, mut workers_done) = mpsc::channel(1);
+    let (cancel, cancelled) = watch::channel(false);
+    let stop = StopSignals { shutdown: shutdown.clone(), cancelled };
     let workers = (0..plan.workers)
         .map(|number| {
-            let router = Router::new(Arc::clone(&site), number, limits.max_headers);
-            Worker::start(format!("worker-{number}"), router, tls.clone(), limits, ending.clone(), done.clone())
+            let router = Router::new(Arc::clone(&state), number, limits.max_headers);
+            Worker::start(format!("worker-{number}"), router, tls.clone(), limits, stop.clone(), worker_done.clone())
         })
         .collect::<Result<Vec<_>, _>>()
         .context("a worker cannot be started")?;
-    drop(done);
-
-    tokio::spawn(streams::end_unauthorized(Arc::clone(&site)));
-    let swept = Arc::clone(&site);
-    let reaper = tokio::spawn(async move {
-        let mut period = interval(SWEEP);
-        period.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            period.tick().await;
-            swept.load().sweep();
-        }
-    });
+    drop(worker_done);
 
     tracing::info!(listen.address = %address, workers = plan.workers, "listening");
     accept::run(listener, workers, plan.limits.max_connections, shutdown).await;
+
+    // Shutdown: requests first, then sessions, then the logs.
     tracing::info!("shutting down: requests under way may end");
     let deadline = Instant::now() + plan.shutdown_timeout;
-    if timeout_at(deadline, all_done.recv()).await.is_err() {
+    if timeout_at(deadline, workers_done.recv()).await.is_err() {
         tracing::warn!(timeout.seconds = plan.shutdown_timeout.as_secs(), "requests still under way are cut off");
-        site.load().cut_off();
-        cut.send_replace(true);
-        // Each of them is told of before it is gone; a worker that is stuck is not waited for.
-        let _ = timeout(LAST_WORDS, all_done.recv()).await;
+        state.load().cut_off();
+        cancel.send_replace(true);
+        // Each cancelled request is logged before its worker is done. A worker that is stuck is not waited for.
+        let _ = timeout(FINAL_FLUSH_TIMEOUT, workers_done.recv()).await;
     }
-    reaper.abort();
-    let sessions = site.load().sessions().clone();
-    let ended = last_sessions::end(&sessions, audit.as_ref(), deadline.max(Instant::now() + LAST_WORDS)).await;
-    let left = deadline.saturating_duration_since(Instant::now()).max(LAST_WORDS);
-    tokio::join!(teller.finish(ended, left), async {
+    table_sweep.abort();
+    let sessions = state.load().sessions().clone();
+    let ended = end_all(&sessions, audit.as_ref(), deadline.max(Instant::now() + FINAL_FLUSH_TIMEOUT)).await;
+    let left = deadline.saturating_duration_since(Instant::now()).max(FINAL_FLUSH_TIMEOUT);
+    tokio::join!(upstream_ends.finish(ended, left), async {
         if let Some(audit) = audit {
             audit.finish(left).await;
         }
     });
     Ok(access.flush(&mut std::io::stderr())?)
+}
+
+fn connection_limits(plan: &Plan) -> ConnectionLimits {
+    ConnectionLimits {
+        max_head: plan.max_head(),
+        max_headers: plan.limits.max_headers,
+        idle: plan.limits.header_timeout.0,
+        body: BodyTimeouts { pause: plan.limits.body_pause.0, whole: plan.limits.body_timeout.0 },
+        max_streams: plan.limits.max_streams,
+        max_resets: plan.limits.max_resets,
+    }
 }

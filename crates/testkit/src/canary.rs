@@ -136,6 +136,16 @@ fn encoded_within(engine: &GeneralPurpose, bytes: &[u8], before: usize) -> Strin
     encoded[first.min(end)..end].to_owned()
 }
 
+impl<N: Into<String>, S: AsRef<str>> FromIterator<(N, S)> for Canaries {
+    fn from_iter<I: IntoIterator<Item = (N, S)>>(secrets: I) -> Self {
+        let mut canaries = Self::default();
+        for (what, secret) in secrets {
+            canaries.add(what, secret.as_ref());
+        }
+        canaries
+    }
+}
+
 impl std::fmt::Display for Leak {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "line {}: {} ({}): ", self.line, self.what, self.form)?;

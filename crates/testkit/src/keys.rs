@@ -1,4 +1,4 @@
-//! The signing keys of forges.
+//! The signing keys of test issuers.
 
 use std::{
     collections::HashMap,

@@ -1,6 +1,6 @@
-//! Test utilities of this workspace: a [`ManualClock`], a [`TestIssuer`] for valid and malicious tokens, a [`ScriptedFetch`] that
-//! answers fetches from a script, a [`FetchFn`] that answers them by a function, and [`Canaries`] that detect leaked
-//! secrets. Use it only as a dev-dependency.
+//! Test utilities of this workspace: a [`ManualClock`], a [`TestIssuer`] for valid and malicious tokens, a
+//! [`ScriptedFetch`] that answers fetches from a script, a [`FetchFn`] that answers them by a function, and [`Canaries`]
+//! that detect leaked secrets. Use it only as a dev-dependency.
 //!
 //! All functions panic on misuse.
 //!
@@ -9,10 +9,10 @@
 //! use portcullis_metadata::JwkSet;
 //! use portcullis_testkit::TestIssuer;
 //!
-//! let forge = TestIssuer::new("https://issuer.example");
-//! let token = forge.token().scope("mcp:tools").sign();
+//! let issuer = TestIssuer::new("https://issuer.example");
+//! let token = issuer.token().scope("mcp:tools").sign();
 //!
-//! let jwks = JwkSet::parse(forge.jwks_json().as_bytes())?;
+//! let jwks = JwkSet::parse(issuer.jwks_json().as_bytes())?;
 //! let (keys, _) = KeySet::from_jwks(&jwks, AlgorithmSet::default())?;
 //! assert!(keys.verify(&CompactJws::parse(&token, 16_384)?).is_ok());
 //! # Ok::<(), Box<dyn std::error::Error>>(())

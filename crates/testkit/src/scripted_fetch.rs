@@ -36,10 +36,10 @@ impl ScriptedFetch {
         Self::default()
     }
 
-    /// Serves a forge's metadata and current keys.
-    pub fn publish(&self, forge: &TestIssuer) {
-        self.serve(forge.metadata_url(), 200, forge.metadata_json());
-        self.serve(forge.endpoint("jwks"), 200, forge.jwks_json());
+    /// Serves the metadata and current keys of an issuer.
+    pub fn publish(&self, test_issuer: &TestIssuer) {
+        self.serve(test_issuer.metadata_url(), 200, test_issuer.metadata_json());
+        self.serve(test_issuer.endpoint("jwks"), 200, test_issuer.jwks_json());
     }
 
     /// Answers requests for this URL with a status and an `application/json` body.
@@ -217,11 +217,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_forge_is_published() {
-        let (issuer, forge) = (ScriptedFetch::new(), TestIssuer::new("https://issuer.example"));
-        issuer.publish(&forge);
-        let metadata = issuer.fetch(get(forge.metadata_url().as_str())).await.unwrap();
-        assert_eq!(metadata.body, forge.metadata_json());
-        assert_eq!(issuer.fetch(get(URL)).await.unwrap().body, forge.jwks_json());
+    async fn a_test_issuer_is_published() {
+        let (issuer, test_issuer) = (ScriptedFetch::new(), TestIssuer::new("https://issuer.example"));
+        issuer.publish(&test_issuer);
+        let metadata = issuer.fetch(get(test_issuer.metadata_url().as_str())).await.unwrap();
+        assert_eq!(metadata.body, test_issuer.metadata_json());
+        assert_eq!(issuer.fetch(get(URL)).await.unwrap().body, test_issuer.jwks_json());
     }
 }

@@ -17,7 +17,7 @@ use crate::{clock::ManualClock, keys::signing_key, token::TokenBuilder};
 
 /// An issuer that signs any token.
 ///
-/// Forges of different issuers have different keys with the same `kid` (`rs256-0`, after a rotation `rs256-1`). Forges of
+/// Different issuers have different keys with the same `kid` (`rs256-0`, after a rotation `rs256-1`). Values of
 /// the same issuer share their keys within a process.
 pub struct TestIssuer {
     issuer: Issuer,

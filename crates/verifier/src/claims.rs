@@ -2,18 +2,18 @@
 
 use portcullis_metadata::{IntrospectionResponse, ResourceUri, UnixTime, UnverifiedClaims};
 
-use crate::{IssuerSettings, Principal, VerifyError, kind, principal::Derived, said::Said};
+use crate::{IssuerSettings, Principal, VerifyError, kind, principal::PrincipalFields, said::Said};
 
-/// Judges the claims of a token whose signature is that of `settings.issuer`. The principal's payload is still to be
-/// given to it: until then it has no claims.
+/// Checks the claims of a token whose signature is that of `settings.issuer`. They were parsed from `payload`.
 pub(crate) fn judge_token(
     claims: &UnverifiedClaims<'_>,
+    payload: &[u8],
     settings: &IssuerSettings,
     resource: &ResourceUri,
     now: UnixTime,
 ) -> Result<Principal, VerifyError> {
     let expires = judge(&Statement::of_token(claims, settings, resource), settings, now)?;
-    Ok(Principal {
+    Ok(Principal::new(PrincipalFields {
         issuer: settings.issuer.clone(),
         subject: claims.sub().map(Into::into),
         client: claims.client_id().or(claims.azp()).map(Into::into),
@@ -21,10 +21,9 @@ pub(crate) fn judge_token(
         expires,
         valid_until: Some(expires.saturating_add(settings.leeway)),
         introspected_at: None,
-        said: Said::default(),
+        said: Said::in_object(payload.to_vec()),
         subjectless_client: settings.subjectless_client,
-        derived: Derived::new(),
-    })
+    }))
 }
 
 /// What a token's claims say, or its issuer about it, as far as that is judged.

@@ -47,6 +47,7 @@
 //! # }
 //! ```
 
+mod builder;
 mod cache;
 mod claims;
 mod deadline;
@@ -71,6 +72,7 @@ mod source;
 mod token;
 mod verifier;
 
+pub use builder::{VerifierBuilder, VerifierBuilderError};
 pub use error::VerifyError;
 pub use explanation::{Judgement, TokenRule};
 pub use health::IssuerHealth;

@@ -127,7 +127,7 @@ impl WatchedToken {
         let now = self.held.verifier.clock().monotonic();
         let outcome = match verified {
             Ok(verified) if is_same_owner(verified.principal(), self.held.verified.principal()) => {
-                let confirmed_at = verified.principal().introspected_at.unwrap_or(now);
+                let confirmed_at = verified.principal().introspected_at().unwrap_or(now);
                 let mut state = self.state();
                 (state.latest, state.confirmed_at) = (verified, confirmed_at);
                 Ok(self.rechecks.next_after(confirmed_at))
@@ -148,7 +148,7 @@ impl WatchedToken {
     /// What a request learned of the token after the last check.
     fn remembered_since(&self, confirmed_at: Duration) -> Option<VerifiedToken> {
         let remembered = self.held.verifier.cached(self.held.token.secret())?;
-        (remembered.principal().introspected_at > Some(confirmed_at)).then_some(remembered)
+        (remembered.principal().introspected_at() > Some(confirmed_at)).then_some(remembered)
     }
 
     /// Until when a token that was confirmed at this time lasts without a confirmation.
@@ -167,7 +167,7 @@ impl WatchedToken {
 
 impl HeldToken {
     fn confirmed_at(&self) -> Duration {
-        self.verified.principal().introspected_at.unwrap_or_default()
+        self.verified.principal().introspected_at().unwrap_or_default()
     }
 }
 

@@ -12,7 +12,6 @@ use crate::{
     deadline::Deadline,
     introspection, kind,
     lane::Lane,
-    said::Said,
     shape,
 };
 
@@ -33,9 +32,19 @@ pub struct VerifierSettings {
 }
 
 impl VerifierSettings {
+    /// The default of [`max_token_bytes`](Self::max_token_bytes).
+    pub const DEFAULT_MAX_TOKEN_BYTES: usize = 16 * 1024;
+    /// The default of [`cache_entries`](Self::cache_entries).
+    pub const DEFAULT_CACHE_ENTRIES: usize = 10_000;
+
     /// The defaults, for this resource.
     pub fn new(resource: ResourceUri) -> Self {
-        Self { resource, max_token_bytes: 16 * 1024, cache_entries: 10_000, generation: 0 }
+        Self {
+            resource,
+            max_token_bytes: Self::DEFAULT_MAX_TOKEN_BYTES,
+            cache_entries: Self::DEFAULT_CACHE_ENTRIES,
+            generation: 0,
+        }
     }
 }
 
@@ -174,7 +183,7 @@ impl Verifier {
         now: Now,
     ) -> Result<VerifiedToken, VerifyError> {
         let (principal, keys) = match CompactJws::parse(token.secret(), self.settings.max_token_bytes) {
-            Ok(jws) => self.judge_jws(token, jws, now).await?,
+            Ok(jws) => self.judge_jws(token, &jws, now).await?,
             Err(error) => self.judge_opaque(token, error, now).await?,
         };
         let verified = VerifiedToken::new(principal);
@@ -202,19 +211,16 @@ impl Verifier {
 
     /// A JWS goes to the issuer that it names, and to no other. Nothing of the claim is believed: it says whose keys to
     /// try.
-    async fn judge_jws(&self, token: &AccessToken, jws: CompactJws<'_>, now: Now) -> Judged {
+    async fn judge_jws(&self, token: &AccessToken, jws: &CompactJws<'_>, now: Now) -> Judged {
         let claims = UnverifiedClaims::parse(jws.unverified_payload());
-        let (position, issuer) = self.pick(&jws, &claims)?;
+        let (position, issuer) = self.pick(jws, &claims)?;
         let routed = Routed { token, issuer, now };
         let judged = match &issuer.settings().validation {
-            Validation::Introspection(_) => self.ask_about_jws(&routed, &jws).await,
-            Validation::Jwt => self.judge_signed(&routed, &jws, read(&claims)?, &mut Deadline::default()).await,
-            Validation::JwtAndIntrospection(_) => self.judge_signed_and_ask(&routed, &jws, read(&claims)?).await,
+            Validation::Introspection(_) => self.ask_about_jws(&routed, jws).await,
+            Validation::Jwt => self.judge_signed(&routed, jws, read(&claims)?, &mut Deadline::default()).await,
+            Validation::JwtAndIntrospection(_) => self.judge_signed_and_ask(&routed, jws, read(&claims)?).await,
         };
-        let (mut principal, generation) = judged.inspect_err(|error| refused(issuer, error))?;
-        if issuer.settings().validation.has_signature() {
-            principal.said = Said::in_object(jws.into_unverified_payload());
-        }
+        let (principal, generation) = judged.inspect_err(|error| refused(issuer, error))?;
         Ok((principal, KeyState { issuer: position, generation }))
     }
 
@@ -256,7 +262,7 @@ impl Verifier {
         let signed = issuer.verify_signature(jws, routed.now.monotonic, deadline).await?;
         kind::judge_type(jws.header().typ(), settings.require_at_jwt)?;
         let now = if deadline.is_set() { self.clock.now() } else { routed.now.unix };
-        let principal = claims::judge_token(claims, settings, &self.settings.resource, now)?;
+        let principal = claims::judge_token(claims, jws.unverified_payload(), settings, &self.settings.resource, now)?;
         signed.turn.accept();
         Ok((principal, signed.generation))
     }
@@ -269,7 +275,7 @@ impl Verifier {
     ) -> Result<(Principal, u64), VerifyError> {
         let mut deadline = Deadline::default();
         let (signed, generation) = self.judge_signed(routed, jws, claims, &mut deadline).await?;
-        let (answer, answered) = self.ask(routed, &mut deadline, |_| signed.expires).await?;
+        let (answer, answered) = self.ask(routed, &mut deadline, |_| signed.expires()).await?;
         Ok((signed.narrowed_to(answer.scope.as_ref(), &answered), generation))
     }
 
@@ -297,10 +303,9 @@ impl Verifier {
         unsaid_end: impl FnOnce(UnixTime) -> UnixTime,
     ) -> Result<(Arc<IntrospectionResponse>, Principal), VerifyError> {
         let answer = routed.issuer.introspect(routed.token, deadline).await?;
-        let now = self.clock.now();
-        let mut principal =
-            introspection::judge(&answer, routed.issuer.settings(), &self.settings.resource, now, unsaid_end(now))?;
-        principal.introspected_at = Some(self.clock.monotonic());
+        let (now, settings) = (self.now(), routed.issuer.settings());
+        let unsaid_end = unsaid_end(now.unix);
+        let principal = introspection::judge(&answer, settings, &self.settings.resource, now, unsaid_end)?;
         Ok((answer, principal))
     }
 

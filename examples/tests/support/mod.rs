@@ -4,7 +4,7 @@
 
 use axum::{Router, routing::get};
 use portcullis_discovery::{Fetch, FetchRequest, FetchResponse, HttpFetch};
-use portcullis_metadata::SystemClock;
+use portcullis_guard::metadata::SystemClock;
 use portcullis_testkit::TestIssuer;
 use tokio::net::TcpListener;
 
@@ -22,12 +22,12 @@ pub(crate) fn serve(listener: TcpListener, app: Router) {
 /// An issuer that publishes its metadata and keys, and makes tokens for `resource`.
 pub(crate) async fn issuer(resource: &str) -> TestIssuer {
     let (listener, base) = listener().await;
-    let forge = TestIssuer::new(&base).with_resource(resource).with_clock(SystemClock::new());
-    let (metadata, keys) = (forge.metadata_json(), forge.jwks_json());
+    let test_issuer = TestIssuer::new(&base).with_resource(resource).with_clock(SystemClock::new());
+    let (metadata, keys) = (test_issuer.metadata_json(), test_issuer.jwks_json());
     let json = |text: String| get(async move || ([("content-type", "application/json")], text));
-    let app = Router::new().route(forge.metadata_url().path(), json(metadata));
-    serve(listener, app.route(forge.endpoint("jwks").path(), json(keys)));
-    forge
+    let app = Router::new().route(test_issuer.metadata_url().path(), json(metadata));
+    serve(listener, app.route(test_issuer.endpoint("jwks").path(), json(keys)));
+    test_issuer
 }
 
 pub(crate) async fn send(mut request: FetchRequest, token: Option<&str>) -> FetchResponse {
@@ -35,4 +35,11 @@ pub(crate) async fn send(mut request: FetchRequest, token: Option<&str>) -> Fetc
         request.headers.insert("authorization", format!("Bearer {token}").parse().unwrap());
     }
     HttpFetch::new(Default::default()).unwrap().fetch(request).await.unwrap()
+}
+
+/// Asserts that the function `app` of an example has at most 15 lines.
+pub(crate) fn assert_short(example: &str) {
+    let lines =
+        example.lines().skip_while(|line| !line.contains("fn app(")).take_while(|line| *line != "}").count() + 1;
+    assert!((2..=15).contains(&lines), "{lines} lines");
 }

@@ -1,4 +1,4 @@
-//! Release builds of the programs that are measured.
+//! Builds of the programs that are measured.
 
 use std::path::PathBuf;
 
@@ -23,10 +23,14 @@ impl Programs {
         Ok(Self {
             portcullis: build(
                 !options.micro,
-                &["--release", "--package=portcullis", "--bin=portcullis"],
+                &["--profile=dist", "--package=portcullis", "--bin=portcullis"],
                 "portcullis",
             )?,
-            steps: build(!options.only_macro, &["--release", "--package=portcullis-bench", "--bench=steps"], "steps")?,
+            steps: build(
+                !options.only_macro,
+                &["--profile=dist", "--package=portcullis-bench", "--bench=steps"],
+                "steps",
+            )?,
         })
     }
 }

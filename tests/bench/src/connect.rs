@@ -9,15 +9,11 @@ use std::{
 
 use anyhow::{Context as _, bail, ensure};
 use clap::Args;
+use portcullis_scenarios::{Scratch, block_on, command, free_address, npm_install};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{
-    figures::Spread,
-    folder::Folder,
-    process::{Process, free_address},
-    report::machine,
-};
+use super::{figures::Spread, process::MeasuredProcess, report::machine};
 use xtask::{built, workspace};
 
 /// What to measure.
@@ -37,7 +33,7 @@ pub(super) struct Options {
     json: bool,
 }
 
-const PACKAGE: &str = include_str!("connect/package.json");
+const MANIFEST: &str = include_str!("connect/package.json");
 const OURS: &str = "portcullis connect";
 const THEIRS: &str = "mcp-remote";
 
@@ -49,18 +45,24 @@ const CALL_GOAL: f64 = 0.25;
 const MB: f64 = 1e6;
 
 pub(super) fn run(options: &Options) -> anyhow::Result<()> {
+    block_on(compare(options))
+}
+
+async fn compare(options: &Options) -> anyhow::Result<()> {
     let portcullis = match &options.program {
         Some(program) => program.clone(),
-        None => built::build(&["--release", "--package=portcullis", "--bin=portcullis"])?.program("portcullis")?,
+        None => built::build(&["--profile=dist", "--package=portcullis", "--bin=portcullis"])?.program("portcullis")?,
     };
-    let packages = installed()?;
-    let folder = Folder::create()?;
+    let packages = workspace::metadata()?.target_directory.join("bench-connect");
+    npm_install(&packages, MANIFEST).await?;
+    let packages = packages.join("node_modules");
+    let folder = Scratch::folder("bench");
     let (listen, idp) = (free_address()?, free_address()?);
-    let mut demo = Command::new(&portcullis);
+    let mut demo = command(&portcullis);
     demo.args(["demo", "--auto-consent", "--listen", &listen.to_string(), "--idp-listen", &idp.to_string()]);
     demo.stdout(Stdio::null()).stderr(fs::File::create(folder.path().join("demo.log"))?);
-    let mut demo = Process::start(&mut demo, listen)?;
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(demo.listening())?;
+    let mut demo = MeasuredProcess::start(&mut demo, listen)?;
+    demo.listening().await?;
 
     let url = format!("http://{listen}/mcp");
     let store = folder.path().join("store");
@@ -74,24 +76,6 @@ pub(super) fn run(options: &Options) -> anyhow::Result<()> {
         print!("{report}");
     }
     report.judge()
-}
-
-/// The packages, installed by npm once.
-fn installed() -> anyhow::Result<PathBuf> {
-    let folder = workspace::metadata()?.target_directory.join("bench-connect");
-    let (manifest, mark) = (folder.join("package.json"), folder.join("installed"));
-    if fs::read_to_string(&mark).is_ok_and(|held| held == PACKAGE) {
-        return Ok(folder.join("node_modules"));
-    }
-    fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
-    fs::write(manifest, PACKAGE)?;
-    eprintln!("installing mcp-remote and the TypeScript SDK into {}", folder.display());
-    let mut npm = Command::new("npm");
-    npm.args(["install", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(&folder);
-    let status = npm.stdout(Stdio::null()).status().context("npm is needed, which comes with Node.js")?;
-    ensure!(status.success(), "npm ended with {status}");
-    fs::write(mark, PACKAGE)?;
-    Ok(folder.join("node_modules"))
 }
 
 /// One turn of one bridge.

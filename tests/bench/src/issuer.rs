@@ -7,9 +7,9 @@ use portcullis_testkit::TestIssuer;
 
 /// Writes `jwks.json` into the folder, and returns a token for this resource that is valid for an hour.
 pub(super) fn sign_token(issuer: &str, resource: &str, folder: &Path) -> anyhow::Result<String> {
-    let forge = TestIssuer::new(issuer).with_resource(resource).with_clock(SystemClock::new());
-    fs::write(folder.join("jwks.json"), forge.jwks_json())?;
-    let token = forge
+    let test_issuer = TestIssuer::new(issuer).with_resource(resource).with_clock(SystemClock::new());
+    fs::write(folder.join("jwks.json"), test_issuer.jwks_json())?;
+    let token = test_issuer
         .token()
         .expires_in(3_600)
         .scope("openid profile mcp:tools")

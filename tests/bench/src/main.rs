@@ -7,7 +7,6 @@ mod build;
 mod connect;
 mod figures;
 mod flavour;
-mod folder;
 mod hostile;
 mod http;
 mod introspection;

@@ -2,9 +2,9 @@
 
 use std::{path::Path, process::Stdio};
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
+use portcullis_scenarios::block_on;
 use serde_json::{Value, json};
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::{
     Options,
@@ -15,19 +15,10 @@ use super::{
     rig::{Rig, VARIANTS},
 };
 
-/// Measures, and prints. Whatever was started is taken down, when it fails or is interrupted, too.
+/// Measures and prints. All processes are ended, also after a failure or an interruption.
 pub(super) fn run(options: &Options) -> anyhow::Result<()> {
     let programs = Programs::build(options)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        let mut terminate = signal(SignalKind::terminate())?;
-        tokio::select! {
-            measured = measure(options, &programs) => measured,
-            _ = interrupt.recv() => bail!("interrupted"),
-            _ = terminate.recv() => bail!("terminated"),
-        }
-    })
+    block_on(measure(options, &programs))
 }
 
 async fn measure(options: &Options, programs: &Programs) -> anyhow::Result<()> {

@@ -3,8 +3,9 @@
 use std::{fs, net::SocketAddr, path::Path, process::Command};
 
 use anyhow::Context as _;
+use portcullis_scenarios::free_address;
 
-use super::process::{self, Process};
+use super::process::MeasuredProcess;
 
 const CONFIGURATION: &str = include_str!("nginx.conf");
 const MISSING: &str = "nginx is not on PATH; install it (Debian: apt install nginx-light), or run with --micro";
@@ -17,8 +18,8 @@ pub(super) fn version() -> anyhow::Result<String> {
 }
 
 /// Starts it in front of the upstream.
-pub(super) async fn start(folder: &Path, upstream: SocketAddr) -> anyhow::Result<Process> {
-    let address = process::free_address()?;
+pub(super) async fn start(folder: &Path, upstream: SocketAddr) -> anyhow::Result<MeasuredProcess> {
+    let address = free_address()?;
     let configuration = CONFIGURATION
         .replace("{listen}", &address.to_string())
         .replace("{upstream}", &upstream.to_string())
@@ -27,7 +28,7 @@ pub(super) async fn start(folder: &Path, upstream: SocketAddr) -> anyhow::Result
     fs::write(&file, configuration)?;
     let mut command = Command::new("nginx");
     command.arg("-e").arg(folder.join("error.log")).arg("-p").arg(folder).arg("-c").arg(file);
-    let mut nginx = Process::start(&mut command, address)?;
+    let mut nginx = MeasuredProcess::start(&mut command, address)?;
     nginx.listening().await?;
     Ok(nginx)
 }

@@ -5,27 +5,24 @@ use std::{
     io::{BufRead as _, BufReader},
     net::SocketAddr,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Stdio,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, bail};
+use portcullis_scenarios::{command, free_address};
 use tokio::time::sleep;
 
-use super::{
-    flavour::Flavour,
-    http::Connection,
-    process::{self, Process},
-};
+use super::{flavour::Flavour, http::Connection, process::MeasuredProcess};
 
 pub(super) const PATH: &str = "/mcp";
 pub(super) const ISSUER: &str = "https://auth.example.com/realms/prod";
 pub(super) const BASE_URL: &str = "http://127.0.0.1:3000";
 
 /// How long the server may take to become ready.
-const PATIENCE: Duration = Duration::from_secs(3);
+const READY_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long access lines may stay in memory.
-const LOG_PATIENCE: Duration = Duration::from_secs(1);
+const LOG_TIMEOUT: Duration = Duration::from_secs(1);
 /// What every access line of an admitted request has.
 const ACCESS_LINE: [&str; 2] = [" http.path=/mcp ", " http.status=200 "];
 
@@ -49,7 +46,7 @@ impl<'a> Setup<'a> {
         folder: &Path,
         upstream: SocketAddr,
     ) -> anyhow::Result<Self> {
-        let address = process::free_address()?;
+        let address = free_address()?;
         let configuration = folder.join(format!("{name}.toml"));
         let audit = folder.join(format!("{name}.jsonl"));
         fs::write(&configuration, flavour.configuration(address, upstream, folder, &audit))?;
@@ -58,20 +55,20 @@ impl<'a> Setup<'a> {
     }
 
     /// Starts it, and tells how long it took until it was ready for requests.
-    pub(super) async fn start(&self) -> anyhow::Result<(Process, Duration)> {
+    pub(super) async fn start(&self) -> anyhow::Result<(MeasuredProcess, Duration)> {
         let log = File::options().create(true).append(true).open(self.log())?;
-        let mut command = Command::new(self.program);
+        let mut command = command(self.program);
         command.arg("serve").arg("--config").arg(&self.configuration);
         // With it, every invalid signature costs a walk through the stack: josekit's errors take one along.
         command.env_remove("RUST_BACKTRACE").env_remove("RUST_LIB_BACKTRACE");
-        command.env_remove("PORTCULLIS_LOG").stdout(Stdio::null()).stderr(log);
+        command.stdout(Stdio::null()).stderr(log);
         let started = Instant::now();
-        let mut process = Process::start(&mut command, self.address)?;
+        let mut process = MeasuredProcess::start(&mut command, self.address)?;
         let log = || fs::read_to_string(self.log()).unwrap_or_default();
         drop(process.listening().await.with_context(log)?);
         let mut connection = Connection::open(self.address).await?;
         while connection.get("/readyz").await?.status != 200 {
-            if started.elapsed() > PATIENCE {
+            if started.elapsed() > READY_TIMEOUT {
                 bail!("it does not become ready:\n{}", log());
             }
             sleep(Duration::from_millis(1)).await;
@@ -106,7 +103,7 @@ impl<'a> Setup<'a> {
     /// When there are more lines than requests.
     pub(super) async fn lines_missing(&self, requests: usize) -> anyhow::Result<usize> {
         let (mut found, mut grew) = (0, Instant::now());
-        while found < requests && grew.elapsed() < LOG_PATIENCE {
+        while found < requests && grew.elapsed() < LOG_TIMEOUT {
             sleep(Duration::from_millis(20)).await;
             let lines = BufReader::new(File::open(self.log())?).lines();
             let now =

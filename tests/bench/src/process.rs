@@ -1,29 +1,28 @@
-//! A measured process: its address, its CPU time, its memory.
+//! [`MeasuredProcess`]: a process with its address, CPU time and memory.
 
 use std::{
     fs,
     io::{BufRead as _, BufReader},
-    net::{SocketAddr, TcpListener},
+    net::SocketAddr,
     path::Path,
-    process::{Child, Command, Stdio},
-    thread,
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, bail};
+use portcullis_scenarios::Process;
 use tokio::{net::TcpStream, time::sleep};
 
-/// How long a process may take until it listens, and until it ends when it is asked to.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The maximum time until a process listens.
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A process that is ended when dropped.
-pub(super) struct Process {
-    name: String,
-    child: Child,
+/// A measured process. It is killed when dropped.
+pub(super) struct MeasuredProcess {
+    process: Process,
     pub(super) address: SocketAddr,
 }
 
-/// Memory of a process in bytes.
+/// The memory of a process in bytes.
 #[derive(Clone, Copy, serde::Serialize)]
 pub(super) struct Memory {
     pub(super) resident: u64,
@@ -31,56 +30,51 @@ pub(super) struct Memory {
     pub(super) anonymous: u64,
 }
 
-impl Process {
-    /// Starts a program that prints the address that it listens on as its first line.
+impl MeasuredProcess {
+    /// Starts a program that prints its address as its first line.
     pub(super) fn announcing(command: &mut Command) -> anyhow::Result<Self> {
-        let (mut child, name) = spawn(command.stdout(Stdio::piped()))?;
+        let mut process = spawn(command.stdout(Stdio::piped()))?;
         let mut line = String::new();
-        BufReader::new(child.stdout.take().context("no standard output")?).read_line(&mut line)?;
-        match line.trim().parse() {
-            Ok(address) => Ok(Self { name, child, address }),
-            Err(_) => {
-                let _ = child.kill();
-                bail!("{name} printed {line:?}, not an address")
-            }
-        }
+        BufReader::new(process.take_stdout().context("no standard output")?).read_line(&mut line)?;
+        let address = line.trim().parse();
+        let address = address.with_context(|| format!("{} printed {line:?}, not an address", process.name()))?;
+        Ok(Self { process, address })
     }
 
     /// Starts a program that will listen on a known address.
     pub(super) fn start(command: &mut Command, address: SocketAddr) -> anyhow::Result<Self> {
-        let (child, name) = spawn(command)?;
-        Ok(Self { name, child, address })
+        Ok(Self { process: spawn(command)?, address })
     }
 
-    /// Waits until something accepts connections there.
+    /// Waits until the process accepts connections.
     pub(super) async fn listening(&mut self) -> anyhow::Result<TcpStream> {
         let started = Instant::now();
         loop {
             if let Ok(stream) = TcpStream::connect(self.address).await {
                 return Ok(stream);
             }
-            if let Some(status) = self.child.try_wait()? {
-                bail!("{} ended with {status}", self.name);
+            if let Some(status) = self.process.try_wait()? {
+                bail!("{} ended with {status}", self.process.name());
             }
-            if started.elapsed() > PATIENCE {
-                bail!("{} does not listen on {}", self.name, self.address);
+            if started.elapsed() > START_TIMEOUT {
+                bail!("{} does not listen on {}", self.process.name(), self.address);
             }
             sleep(Duration::from_millis(1)).await;
         }
     }
 
-    /// CPU time, user and system, of the process, its threads and its children so far.
+    /// Returns the CPU time so far, user and system, of the process, its threads and its children.
     pub(super) fn cpu(&self) -> anyhow::Result<Duration> {
-        let mut total = threads_cpu(self.child.id())?;
-        for child in children(self.child.id())? {
+        let mut total = threads_cpu(self.process.id())?;
+        for child in children(self.process.id())? {
             total += threads_cpu(child)?;
         }
         Ok(total)
     }
 
-    /// The memory of the process itself.
+    /// Returns the memory of the process without its children.
     pub(super) fn memory(&self) -> anyhow::Result<Memory> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
         let field = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name)).with_context(|| format!("no {name}"))?;
             Ok::<_, anyhow::Error>(line.trim().trim_end_matches("kB").trim().parse::<u64>()? * 1024)
@@ -89,34 +83,12 @@ impl Process {
     }
 }
 
-impl Drop for Process {
-    fn drop(&mut self) {
-        // A signal that a program can act on first: nginx ends its workers then.
-        let asked = Command::new("kill").arg(self.child.id().to_string()).status();
-        let started = Instant::now();
-        while asked.is_ok() && started.elapsed() < PATIENCE {
-            match self.child.try_wait() {
-                Ok(None) => thread::sleep(Duration::from_millis(5)),
-                Ok(Some(_)) | Err(_) => return,
-            }
-        }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// An address that was free a moment ago.
-pub(super) fn free_address() -> anyhow::Result<SocketAddr> {
-    Ok(TcpListener::bind("127.0.0.1:0").context("no free port")?.local_addr()?)
-}
-
-fn spawn(command: &mut Command) -> anyhow::Result<(Child, String)> {
+fn spawn(command: &mut Command) -> anyhow::Result<Process> {
     let name = Path::new(command.get_program()).display().to_string();
-    let child = command.stdin(Stdio::null()).spawn().with_context(|| format!("{name} does not start"))?;
-    Ok((child, name))
+    Process::start(name, command.stdin(Stdio::null()))
 }
 
-/// The kernel's own account in nanoseconds, finer than the ticks of `/proc/PID/stat`.
+/// Returns the CPU time from `schedstat`, which counts in nanoseconds. `/proc/PID/stat` counts in clock ticks.
 fn threads_cpu(process: u32) -> anyhow::Result<Duration> {
     let mut total = Duration::ZERO;
     for thread in fs::read_dir(format!("/proc/{process}/task"))? {

@@ -3,17 +3,17 @@
 use std::{env, net::SocketAddr, path::Path, process::Command, time::Duration};
 
 use anyhow::{Context as _, ensure};
+use portcullis_scenarios::Scratch;
 
 use super::{
     figures::{Sample, Starts},
     flavour::Flavour,
-    folder::Folder,
     hostile::letters,
     http::Connection,
     issuer::sign_token,
     load, nginx,
     portcullis::{BASE_URL, ISSUER, PATH, Setup, tool_call},
-    process::{Memory, Process},
+    process::{MeasuredProcess, Memory},
     varied::Varied,
 };
 
@@ -49,9 +49,9 @@ const LETTERS_AT: usize = 23;
 
 /// Everything that runs. It is taken down when dropped.
 pub(super) struct Rig<'a> {
-    upstream: Process,
-    nginx: Process,
-    proxy: Process,
+    upstream: MeasuredProcess,
+    nginx: MeasuredProcess,
+    proxy: MeasuredProcess,
     usual: Server<'a>,
     all_on: Server<'a>,
     introspecting: Server<'a>,
@@ -60,24 +60,25 @@ pub(super) struct Rig<'a> {
     /// A call with a token of which no two are the same.
     unknown_token: Varied,
     pub(super) starts: Starts,
-    _issuer: Process,
-    _folder: Folder,
+    _issuer: MeasuredProcess,
+    _folder: Scratch,
 }
 
 /// A server under test, and what is asked of it.
 struct Server<'a> {
     setup: Setup<'a>,
-    process: Process,
+    process: MeasuredProcess,
     request: Varied,
 }
 
 impl<'a> Rig<'a> {
     pub(super) async fn start(portcullis: &'a Path, baseline: Option<&'a Path>) -> anyhow::Result<Self> {
-        let folder = Folder::create()?;
+        let folder = Scratch::folder("bench");
         let this = env::current_exe()?;
-        let upstream = Process::announcing(Command::new(&this).args(["upstream"]))?;
-        let proxy = Process::announcing(Command::new(&this).args(["proxy", &upstream.address.to_string()]))?;
-        let asked = Process::announcing(Command::new(&this).args(["introspection", &format!("{BASE_URL}{PATH}")]))?;
+        let upstream = MeasuredProcess::announcing(Command::new(&this).args(["upstream"]))?;
+        let proxy = MeasuredProcess::announcing(Command::new(&this).args(["proxy", &upstream.address.to_string()]))?;
+        let asked =
+            MeasuredProcess::announcing(Command::new(&this).args(["introspection", &format!("{BASE_URL}{PATH}")]))?;
         let nginx = nginx::start(folder.path(), upstream.address).await?;
 
         let token = sign_token(ISSUER, &format!("{BASE_URL}{PATH}"), folder.path())?;
@@ -206,14 +207,14 @@ impl<'a> Server<'a> {
     }
 
     /// Opens the session that all requests have.
-    async fn ready(setup: Setup<'a>, process: Process) -> anyhow::Result<Self> {
+    async fn ready(setup: Setup<'a>, process: MeasuredProcess) -> anyhow::Result<Self> {
         setup.clear_log()?;
         let request = Varied::not_at_all(tool_call(&setup.token, &setup.open_session().await?));
         ensure!(setup.lines_missing(1).await? == 0, "the first request has no access line");
         Ok(Self { setup, process, request })
     }
 
-    fn target(&self) -> (&Process, &Varied, Option<&Setup<'a>>) {
+    fn target(&self) -> (&MeasuredProcess, &Varied, Option<&Setup<'a>>) {
         (&self.process, &self.request, Some(&self.setup))
     }
 }

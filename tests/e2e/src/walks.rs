@@ -8,6 +8,7 @@ mod canary;
 mod chromium;
 mod client;
 mod client_walk;
+mod deployment;
 mod devidp;
 mod discovery;
 mod expect;
@@ -22,27 +23,25 @@ mod readers;
 mod request;
 pub(crate) mod server;
 mod session;
-mod site;
 mod visitor;
 mod walk;
 mod wire;
 
 use std::{
     fs,
-    future::Future,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use tokio::signal::unix::{SignalKind, signal};
 
 use chromium::Chromium;
+use deployment::USER;
 use person::Person;
+use portcullis_scenarios::block_on;
 use progress::Progress;
-use site::USER;
 use wire::Wire;
 use xtask::{built, checklist::Unit, workspace};
 
@@ -89,27 +88,26 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let program = built::build(&["--package=portcullis", "--bin=portcullis", "--locked"])?.program("portcullis")?;
     let target = workspace::metadata()?.target_directory;
     let folder = fresh_folder(&target)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (mut progress, outcome);
     match arguments.idp {
         _ if arguments.readers => {
             progress = Progress::new(Unit::Seconds, readers::LIMIT);
             let whole = readers::whole(&program, &target, &folder, arguments.reader_options, &mut progress);
-            outcome = runtime.block_on(unless_interrupted(whole));
+            outcome = block_on(whole);
         }
         IdentityProvider::Devidp => {
             progress = Progress::new(Unit::Milliseconds, devidp::LIMIT);
             let wire = Arc::new(Wire::new(devidp::LIMIT)?);
             let person = person(arguments, &target, &wire, &mut progress);
             let whole = devidp::whole(&program, &folder, wire, person, &mut progress);
-            outcome = runtime.block_on(unless_interrupted(whole));
+            outcome = block_on(whole);
         }
         IdentityProvider::OidcProvider => {
             progress = Progress::new(Unit::Seconds, oidc_provider::LIMIT);
             let wire = Arc::new(Wire::new(oidc_provider::LIMIT)?);
             let person = person(arguments, &target, &wire, &mut progress);
             let whole = oidc_provider::whole(&program, &target, &folder, wire, person, &mut progress);
-            outcome = runtime.block_on(unless_interrupted(whole));
+            outcome = block_on(whole);
         }
         IdentityProvider::Keycloak => {
             progress = Progress::new(Unit::Seconds, keycloak::LIMIT);
@@ -123,7 +121,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 only: &arguments.only,
             };
             let whole = keycloak::whole(&stage, wire, person, &mut progress);
-            outcome = runtime.block_on(unless_interrupted(whole));
+            outcome = block_on(whole);
         }
     }
     println!("\n{}", progress.table());
@@ -148,19 +146,6 @@ impl IdentityProvider {
             Self::OidcProvider => "oidc-provider",
             Self::Keycloak => "keycloak",
         }
-    }
-}
-
-/// Ends the future, and so drops what it holds, on SIGINT, SIGTERM and SIGHUP.
-async fn unless_interrupted(whole: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut hang_up = signal(SignalKind::hangup())?;
-    tokio::select! {
-        outcome = whole => outcome,
-        _ = interrupt.recv() => bail!("interrupted"),
-        _ = terminate.recv() => bail!("asked to end"),
-        _ = hang_up.recv() => bail!("the terminal is gone"),
     }
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use http::{HeaderName, HeaderValue};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
-use portcullis_http1::{EncodedHeaders, RequestBuilder};
+use portcullis_http1::RequestBuilder;
 use portcullis_metadata::Scopes;
 use portcullis_verifier::Principal;
 use serde_json::Value;
@@ -76,8 +76,6 @@ pub(crate) struct Identity<'a> {
     pub(crate) client: Option<&'a str>,
     pub(crate) scopes: &'a Scopes,
     pub(crate) claims: &'a (dyn Claims + Sync),
-    /// The principal that stores the encoded headers.
-    pub(crate) principal: Option<&'a Principal>,
 }
 
 impl<'a> From<&'a Principal> for Identity<'a> {
@@ -88,46 +86,18 @@ impl<'a> From<&'a Principal> for Identity<'a> {
             client: principal.client(),
             scopes: principal.scopes(),
             claims: principal,
-            principal: Some(principal),
         }
     }
 }
 
-/// Adds the identity headers to a request.
+/// Adds the configured identity headers that have a value to a request.
 pub(super) fn add_headers(request: &mut RequestBuilder, identity: Identity<'_>, configured: &[IdentityHeader]) {
-    let stored =
-        identity.principal.and_then(|principal| principal.derived(|_| StoredHeaders::new(identity, configured)));
-    match stored {
-        Some(stored) if *stored.configured == *configured => {
-            request.headers(&stored.encoded);
+    for IdentityHeader { name, source } in configured {
+        let value = value(identity, source).and_then(|value| HeaderValue::from_str(&value).ok());
+        if let Some(value) = value {
+            request.header(name, &value);
         }
-        // Another upstream, or the configuration before a reload, has stored other headers.
-        _ => headers(identity, configured).for_each(|(name, value)| {
-            request.header(&name, &value);
-        }),
     }
-}
-
-/// The encoded identity headers of a principal, stored with it.
-struct StoredHeaders {
-    configured: Box<[IdentityHeader]>,
-    encoded: EncodedHeaders,
-}
-
-impl StoredHeaders {
-    fn new(identity: Identity<'_>, configured: &[IdentityHeader]) -> Self {
-        Self { configured: configured.into(), encoded: headers(identity, configured).collect() }
-    }
-}
-
-fn headers<'a>(
-    identity: Identity<'a>,
-    configured: &'a [IdentityHeader],
-) -> impl Iterator<Item = (HeaderName, HeaderValue)> + use<'a> {
-    configured.iter().filter_map(move |IdentityHeader { name, source }| {
-        let text = value(identity, source)?;
-        Some((name.clone(), HeaderValue::from_str(&text).ok()?))
-    })
 }
 
 fn value<'a>(identity: Identity<'a>, source: &IdentitySource) -> Option<Cow<'a, str>> {
@@ -200,7 +170,6 @@ mod tests {
             client: None,
             scopes: &scopes,
             claims,
-            principal: None,
         };
         let mut request = RequestBuilder::new(&Method::GET, &PathAndQuery::from_static("/"));
         let name = HeaderName::from_static("x-test");

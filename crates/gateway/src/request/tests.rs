@@ -200,7 +200,6 @@ fn what_is_added() {
         client: Some("app"),
         scopes: &scopes,
         claims: &Value::Null,
-        principal: None,
     };
     let forged = headers(&[
         ("connection", "x-portcullis-subject, x-request-id, host, via, x-forwarded-for, forwarded"),

@@ -1,3 +1,5 @@
+//! [`Table`]: the bounded table of rate counters.
+
 use std::{
     array,
     collections::HashMap,
@@ -9,49 +11,49 @@ use std::{
 use governor::{nanos::Nanos, state::StateStore};
 use portcullis_metadata::Clock;
 
-/// More parts than workers, so that two rarely meet at a lock.
-pub(super) const PARTS: usize = 16;
-/// How often a full part is searched for those that have nothing used up.
-const SEARCH_EVERY: Duration = Duration::from_secs(1);
+/// The number of shards. Each has a lock, and there are more than workers.
+pub(super) const SHARDS: usize = 16;
+/// How often idle counters of a full shard are removed.
+const CLEANUP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A keyed hash of whoever is counted. Two with the same one count together.
+/// A keyed hash of the counted address or principal. Equal hashes share a counter.
 pub(super) type Key = u64;
 
-/// What everybody has used up: for each key the moment at which that is nothing any more.
+/// The counters: for each key, the time from which its full rate is available again.
 pub(super) struct Table {
-    parts: [Mutex<Part>; PARTS],
-    /// How many one part holds.
-    room: usize,
+    shards: [Mutex<Shard>; SHARDS],
+    /// The number of counters of one shard.
+    shard_capacity: usize,
     clock: Arc<dyn Clock>,
-    /// Moments are counted from here.
+    /// Times in the table are relative to this one.
     started: Duration,
 }
 
 #[derive(Default)]
-struct Part {
-    counts: HashMap<Key, Nanos, BuildHasherDefault<Hashed>>,
-    /// The count of all who find no room.
-    common: Option<Nanos>,
-    next_search: Duration,
+struct Shard {
+    counts: HashMap<Key, Nanos, BuildHasherDefault<PassThroughHasher>>,
+    /// The counter of all keys that do not fit.
+    overflow: Option<Nanos>,
+    next_cleanup: Duration,
 }
 
 impl Table {
     pub(super) fn new(capacity: usize, clock: Arc<dyn Clock>) -> Self {
         let started = clock.monotonic();
-        Self { parts: array::from_fn(|_| Mutex::default()), room: capacity / PARTS, clock, started }
+        Self { shards: array::from_fn(|_| Mutex::default()), shard_capacity: capacity / SHARDS, clock, started }
     }
 
-    /// Whether a part has room for one more, those that have nothing used up forgotten.
-    fn makes_room(&self, part: &mut Part) -> bool {
-        if part.counts.len() < self.room {
+    /// Returns whether a shard can take one more counter. Removes idle counters if it is full.
+    fn has_capacity(&self, shard: &mut Shard) -> bool {
+        if shard.counts.len() < self.shard_capacity {
             return true;
         }
         let now = self.clock.monotonic().saturating_sub(self.started);
-        if now >= part.next_search {
-            part.next_search = now.saturating_add(SEARCH_EVERY);
-            part.counts.retain(|_, free| Duration::from(*free) > now);
+        if now >= shard.next_cleanup {
+            shard.next_cleanup = now.saturating_add(CLEANUP_INTERVAL);
+            shard.counts.retain(|_, free| Duration::from(*free) > now);
         }
-        part.counts.len() < self.room
+        shard.counts.len() < self.shard_capacity
     }
 }
 
@@ -62,36 +64,36 @@ impl StateStore for Table {
     where
         F: Fn(Option<Nanos>) -> Result<(T, Nanos), E>,
     {
-        let mut part = self.parts[part_of(*key)].lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = part.counts.get_mut(key) {
-            let (outcome, next) = measure(Some(*count))?;
+        let mut shard = self.shards[shard_of(*key)].lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = shard.counts.get_mut(key) {
+            let (result, next) = measure(Some(*count))?;
             *count = next;
-            return Ok(outcome);
+            return Ok(result);
         }
-        if self.makes_room(&mut part) {
-            let (outcome, next) = measure(None)?;
-            part.counts.insert(*key, next);
-            return Ok(outcome);
+        if self.has_capacity(&mut shard) {
+            let (result, next) = measure(None)?;
+            shard.counts.insert(*key, next);
+            return Ok(result);
         }
-        let (outcome, next) = measure(part.common)?;
-        part.common = Some(next);
-        Ok(outcome)
+        let (result, next) = measure(shard.overflow)?;
+        shard.overflow = Some(next);
+        Ok(result)
     }
 }
 
-/// The part that holds a key: its highest bits, since the map takes the low ones.
-pub(super) fn part_of(key: Key) -> usize {
-    (key >> (Key::BITS - PARTS.ilog2())) as usize
+/// The shard of a key: its highest bits, because the map uses the low ones.
+pub(super) fn shard_of(key: Key) -> usize {
+    (key >> (Key::BITS - SHARDS.ilog2())) as usize
 }
 
-/// Keys are hashes already.
+/// A pass-through hasher, because keys are hashes.
 #[derive(Default)]
-pub(super) struct Hashed(u64);
+pub(super) struct PassThroughHasher(u64);
 
-impl Hasher for Hashed {
+impl Hasher for PassThroughHasher {
     fn finish(&self) -> u64 {
-        // The map looks at the highest bits, too, which all keys of a part share.
-        self.0.rotate_left(PARTS.ilog2())
+        // The map also uses the highest bits, which all keys of a shard share.
+        self.0.rotate_left(SHARDS.ilog2())
     }
 
     fn write(&mut self, bytes: &[u8]) {
@@ -114,18 +116,17 @@ mod tests {
     use super::*;
 
     fn held(table: &Table) -> usize {
-        table.parts.iter().map(|part| part.lock().unwrap().counts.len()).sum()
+        table.shards.iter().map(|shard| shard.lock().unwrap().counts.len()).sum()
     }
 
-    /// Counts all of these keys, with something used up until the given moment.
+    /// Sets the counters of these keys to be idle from the given time on.
     fn count(table: &Table, keys: impl Iterator<Item = Key>, until: Duration) {
         for key in keys {
             table.measure_and_replace(&(key << 60 | key), |_| Ok::<_, ()>(((), until.into()))).unwrap();
         }
     }
 
-    /// J5: the table never holds more than its capacity; a full part is searched once a second, and forgets those that
-    /// have nothing used up.
+    /// J5: the table never exceeds its capacity. Idle counters of a full shard are removed once a second.
     #[test]
     fn the_table_is_bounded() {
         let clock = ManualClock::new();
@@ -135,19 +136,19 @@ mod tests {
         clock.advance(Duration::from_secs(9));
         count(&table, 1000..2000, Duration::from_millis(9_500));
         assert_eq!(held(&table), 64);
-        assert!(table.parts[0].lock().unwrap().counts.contains_key(&0), "what is used up stays");
+        assert!(table.shards[0].lock().unwrap().counts.contains_key(&0), "a counter that is not idle stays");
         clock.advance(Duration::from_secs(1));
         count(&table, 2000..2001, Duration::from_secs(20));
-        let part = &table.parts[0].lock().unwrap().counts;
-        assert!(part.len() == 1 && part.contains_key(&2000), "what is free makes room: {part:?}");
+        let shard = &table.shards[0].lock().unwrap().counts;
+        assert!(shard.len() == 1 && shard.contains_key(&2000), "idle counters are removed: {shard:?}");
     }
 
-    /// J5: newcomers to a full part make it search no more than once a second.
+    /// J5: new keys clean up a full shard at most once a second.
     #[test]
-    fn a_full_part_is_not_searched_all_the_time() {
+    fn a_full_shard_is_cleaned_up_once_a_second() {
         let clock = ManualClock::new();
-        let table = Table::new(PARTS, Arc::new(clock.clone()));
-        let held = || table.parts[0].lock().unwrap().counts.keys().copied().collect::<Vec<_>>();
+        let table = Table::new(SHARDS, Arc::new(clock.clone()));
+        let held = || table.shards[0].lock().unwrap().counts.keys().copied().collect::<Vec<_>>();
         count(&table, [16, 32].into_iter(), Duration::from_millis(500));
         assert_eq!(held(), [16]);
         clock.advance(Duration::from_millis(999));
@@ -158,30 +159,30 @@ mod tests {
         assert_eq!(held(), [64]);
     }
 
-    /// J5: a part is searched as soon as it is full, since it was not while it had room.
+    /// J5: a shard is cleaned up only when it is full.
     #[test]
-    fn a_part_with_room_is_not_searched() {
+    fn a_shard_with_capacity_is_not_cleaned_up() {
         let clock = ManualClock::new();
-        let table = Table::new(2 * PARTS, Arc::new(clock.clone()));
+        let table = Table::new(2 * SHARDS, Arc::new(clock.clone()));
         count(&table, [16].into_iter(), Duration::from_millis(100));
         count(&table, [32].into_iter(), Duration::from_secs(9));
         clock.advance(Duration::from_millis(500));
         count(&table, [48].into_iter(), Duration::from_secs(9));
-        let part = &table.parts[0].lock().unwrap().counts;
-        assert!(part.len() == 2 && !part.contains_key(&16), "{part:?}");
+        let shard = &table.shards[0].lock().unwrap().counts;
+        assert!(shard.len() == 2 && !shard.contains_key(&16), "{shard:?}");
     }
 
-    /// J5: the map is given all bits of a key, those first that keys of one part do not share, so that none of them meet.
+    /// J5: the hasher moves the bits that differ between the keys of a shard to where the map uses them.
     #[test]
-    fn keys_of_a_part_are_spread_in_its_map() {
-        let hash = BuildHasherDefault::<Hashed>::default();
+    fn keys_of_a_shard_are_spread_in_its_map() {
+        let hash = BuildHasherDefault::<PassThroughHasher>::default();
         let hashed = [0, 1, 1 << 20, 1 << 52, 0xf << 60].map(|key: Key| hash.hash_one(key));
         assert_eq!(hashed, [0, 1 << 4, 1 << 24, 1 << 56, 0xf]);
     }
 
-    /// J5: a refused request counts nothing, neither of somebody who is known nor of newcomers.
+    /// J5: a rejected request changes no counter and adds none.
     #[test]
-    fn refusals_count_nothing() {
+    fn rejected_requests_are_not_counted() {
         let table = Table::new(0, Arc::new(ManualClock::new()));
         assert_eq!(table.measure_and_replace(&1, |_| Err::<((), Nanos), _>("no")), Err("no"));
         let table = Table::new(64, Arc::new(ManualClock::new()));

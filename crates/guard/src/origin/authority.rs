@@ -1,9 +1,11 @@
+//! [`Authority`]: a host with an optional port.
+
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use http::HeaderValue;
 
-/// A host with an optional port (RFC 9110 section 7.2), borrowed from a header or a request target.
-/// User information is never part of it.
+/// A host with an optional port (RFC 9110 section 7.2), borrowed from a header or a request target. User information is
+/// not accepted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Authority<'a> {
     pub(super) host: &'a str,
@@ -32,12 +34,12 @@ impl<'a> Authority<'a> {
         if well_formed { Some(Self { host, port }) } else { None }
     }
 
-    /// Whether both name the same host and port; `default` is the port that a missing one stands for.
+    /// Whether both have the same host and port. `default` replaces a missing port.
     pub(super) fn agrees(&self, other: &Self, default: Option<u16>) -> bool {
         self.host.eq_ignore_ascii_case(other.host) && self.port.or(default) == other.port.or(default)
     }
 
-    /// `localhost` or a name below it, `127.0.0.0/8`, `[::1]`. No name is resolved.
+    /// `localhost` or a name below it, `127.0.0.0/8`, `[::1]`. Names are not resolved.
     pub(super) fn is_loopback(&self) -> bool {
         if let Some(address) = self.host.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')) {
             return address.parse::<Ipv6Addr>().is_ok_and(|address| address.is_loopback());
@@ -53,8 +55,8 @@ impl<'a> Authority<'a> {
     }
 }
 
-/// `unreserved`, `sub-delims` and `%` of RFC 3986 section 3.2.2, without the comma, which would let two
-/// joined headers look like one host.
+/// `unreserved`, `sub-delims` and `%` of RFC 3986 section 3.2.2, except for the comma, because two combined headers would
+/// look like one host.
 fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+;=".contains(&byte)
 }

@@ -154,7 +154,7 @@ fn has_no_reader(error: &io::Error) -> bool {
 ///
 /// # Errors
 /// When it could not.
-pub(crate) fn rehearse(path: &Path) -> anyhow::Result<()> {
+pub(crate) fn dry_run(path: &Path) -> anyhow::Result<()> {
     let fix = || format!("{} cannot be written to; name a file in a folder that exists", path.display());
     match fs::metadata(path) {
         Ok(metadata) if metadata.file_type().is_fifo() => Ok(()),

@@ -12,7 +12,7 @@ use crate::{
 pub(crate) fn run(arguments: &cli::Check) -> anyhow::Result<()> {
     let loaded = config::load(&arguments.config, Overrides::default())?;
     let plan = Plan::new(&loaded.config)?;
-    super::control_runtime()?.block_on(async { serve::rehearse(&plan) })?;
+    super::control_runtime()?.block_on(async { serve::dry_run(&plan) })?;
     if arguments.json { json(&loaded, &plan.warnings) } else { human(&loaded, &plan.warnings) }
 }
 

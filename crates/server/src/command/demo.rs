@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: &cli::Demo, format: LogFormat) -> anyhow::Result<()
     let listener = serve::bind(arguments.listen)?;
     let address = listener.local_addr()?;
     super::control_runtime()?.block_on(async {
-        let shutdown = serve::on_signal()?;
+        let shutdown = serve::shutdown_signal()?;
         let settings = DevIdpSettings {
             listen: arguments.idp_listen,
             auto_consent: arguments.auto_consent,

@@ -10,7 +10,7 @@ use crate::{cli, config::SecretSource, serve};
 
 pub(crate) fn run(arguments: cli::Idp) -> anyhow::Result<()> {
     super::control_runtime()?.block_on(async {
-        let mut shutdown = serve::on_signal()?;
+        let mut shutdown = serve::shutdown_signal()?;
         let idp = DevIdp::bind(settings(arguments)?).await?;
         super::print(format_args!("development authorization server: {}", idp.issuer()))?;
         idp.serve(async move {

@@ -23,7 +23,7 @@ pub(crate) fn run(arguments: &cli::Serve, format: LogFormat) -> anyhow::Result<(
     let audit = plan.audit.as_ref().map(|audit| AuditTrail::start(audit, plan.workers, clock)).transpose()?;
     let listener = serve::bind(plan.listen)?;
     super::control_runtime()?.block_on(async {
-        let shutdown = serve::on_signal()?;
+        let shutdown = serve::shutdown_signal()?;
         serve::serve(plan, listener, AccessLog::start(format)?, audit, shutdown).await
     })
 }

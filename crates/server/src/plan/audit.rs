@@ -41,7 +41,7 @@ pub(super) fn plan(configured: &Audit) -> anyhow::Result<AuditPlan> {
             !file.as_os_str().is_empty(),
             "audit.target names no file; write {{ file = \"/path\" }}, or \"stdout\""
         );
-        audit::rehearse(file).context("audit.target")?;
+        audit::dry_run(file).context("audit.target")?;
     }
     Ok(AuditPlan {
         target: configured.target.clone(),

@@ -27,7 +27,7 @@ upstream = { http = "http://127.0.0.1:8000/mcp" }
 fn judge(text: &str) -> anyhow::Result<Plan> {
     let plan = Plan::new(&config::from_text(text)?)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async { serve::rehearse(&plan) })?;
+    runtime.block_on(async { serve::dry_run(&plan) })?;
     Ok(plan)
 }
 

@@ -1,4 +1,4 @@
-//! The one accept loop: each connection goes to the worker that has the fewest.
+//! The accept loop, which passes each connection to the worker with the fewest.
 
 use std::{
     io,
@@ -13,34 +13,34 @@ use tokio::{
 };
 
 use super::{
-    connections::Connections,
+    connection::table::ConnectionTable,
     worker::{Accepted, Worker},
 };
 
-/// A pause after a failed accept, so that a lack of file descriptors does not spin a core.
-const PAUSE: Duration = Duration::from_millis(50);
-/// How long a connection that was closed may take to free its place before another one is closed.
+/// The pause after a failed accept, so that a lack of file descriptors does not spin a core.
+const ERROR_PAUSE: Duration = Duration::from_millis(50);
+/// How long a closed connection may take to release its permit before another one is closed.
 const RETRY: Duration = Duration::from_millis(100);
-/// Failures are logged at most this often.
+/// The least time between two warnings.
 const WARN_EVERY: Duration = Duration::from_secs(10);
 
-/// Accepts until `shutdown` is true, then lets the listener and the workers' inboxes go.
+/// Accepts until `shutdown` is true, then drops the listener and the workers' inboxes.
 pub(super) async fn run(
     listener: TcpListener,
     workers: Vec<Worker>,
     max_connections: usize,
     mut shutdown: watch::Receiver<bool>,
 ) {
-    let (places, connections) = (Arc::new(Semaphore::new(max_connections)), Arc::new(Connections::default()));
+    let (permits, connections) = (Arc::new(Semaphore::new(max_connections)), Arc::new(ConnectionTable::default()));
     let mut warned: Option<Instant> = None;
     loop {
         let accepted = tokio::select! {
             biased;
             _ = shutdown.wait_for(|shutdown| *shutdown) => return,
-            accepted = accept(&listener, &places, &connections) => accepted,
+            accepted = accept(&listener, &permits, &connections) => accepted,
         };
         match (accepted, workers.iter().min_by_key(|worker| worker.load())) {
-            (Ok(accepted), Some(worker)) => worker.hand(accepted).await,
+            (Ok(accepted), Some(worker)) => worker.send(accepted).await,
             (Err(error), _) => {
                 if warned.is_none_or(|warned| warned.elapsed() >= WARN_EVERY) {
                     warned = Some(Instant::now());
@@ -49,36 +49,36 @@ pub(super) async fn run(
                 if is_out_of_files(&error) {
                     connections.close_idle();
                 }
-                sleep(PAUSE).await;
+                sleep(ERROR_PAUSE).await;
             }
             (Ok(_), None) => return,
         }
     }
 }
 
-/// Accepts one connection and waits for a place for it: at the limit, further ones wait in the kernel's bounded backlog.
+/// Accepts one connection and waits for its permit. At the limit, further connections wait in the kernel's bounded backlog.
 async fn accept(
     listener: &TcpListener,
-    places: &Arc<Semaphore>,
-    connections: &Arc<Connections>,
+    permits: &Arc<Semaphore>,
+    connections: &Arc<ConnectionTable>,
 ) -> io::Result<Accepted> {
     let (stream, peer) = listener.accept().await?;
     stream.set_nodelay(true)?;
-    let permit = place(places, connections).await?;
+    let permit = acquire_permit(permits, connections).await?;
     Ok(Accepted { stream: stream.into_std()?, peer, permit, connections: Arc::clone(connections) })
 }
 
-/// Takes a place. At the limit, the longest idle connection is closed for the new one; when all have requests in
+/// Acquires a permit. At the limit, the longest idle connection is closed for the new one; when all have requests in
 /// progress, the new one waits.
-async fn place(places: &Arc<Semaphore>, connections: &Connections) -> io::Result<OwnedSemaphorePermit> {
+async fn acquire_permit(permits: &Arc<Semaphore>, connections: &ConnectionTable) -> io::Result<OwnedSemaphorePermit> {
     loop {
-        if let Ok(permit) = Arc::clone(places).try_acquire_owned() {
+        if let Ok(permit) = Arc::clone(permits).try_acquire_owned() {
             return Ok(permit);
         }
         if connections.close_idle() {
             tracing::debug!("an idle connection was closed for a new one");
         }
-        if let Ok(permit) = timeout(RETRY, Arc::clone(places).acquire_owned()).await {
+        if let Ok(permit) = timeout(RETRY, Arc::clone(permits).acquire_owned()).await {
             return permit.map_err(io::Error::other);
         }
     }

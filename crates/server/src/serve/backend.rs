@@ -1,4 +1,4 @@
-//! What stands behind the endpoint: one type for all kinds of upstream.
+//! The service inside the endpoint: an HTTP upstream or the demo server.
 
 use std::{
     convert::Infallible,
@@ -16,29 +16,29 @@ use portcullis_gateway::{HttpUpstream, UpstreamBody};
 use portcullis_session::CapacityPermit;
 use tower_service::Service;
 
-use super::opening::{Opening, Openings};
+use super::sessions::initialize::{InitializeCalls, InitializeFuture};
 use crate::demo::DemoService;
 
 /// An upstream of one worker.
 #[derive(Clone)]
 pub(super) struct Backend {
-    kind: Kind,
-    openings: Arc<Openings>,
+    service: BackendService,
+    initialize_calls: Arc<InitializeCalls>,
 }
 
 #[derive(Clone)]
-pub(super) enum Kind {
-    /// Boxed, so that what is cloned and held for each request stays small.
+pub(super) enum BackendService {
+    /// Boxed, so that the clone for each request stays small.
     Demo(Box<Plain<DemoService>>),
     Http(HttpUpstream),
 }
 
-/// The body of an upstream's answer.
+/// The body of an upstream's response.
 pub(super) type BackendBody = Either<BoxBody<Bytes, Infallible>, UpstreamBody>;
 
 impl Backend {
-    pub(super) fn new(kind: Kind, openings: Arc<Openings>) -> Self {
-        Self { kind, openings }
+    pub(super) fn new(service: BackendService, initialize_calls: Arc<InitializeCalls>) -> Self {
+        Self { service, initialize_calls }
     }
 }
 
@@ -48,32 +48,32 @@ impl Service<Admitted> for Backend {
     type Future = BackendFuture;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        match &mut self.kind {
-            Kind::Demo(service) => service.poll_ready(cx),
-            Kind::Http(upstream) => upstream.poll_ready(cx),
+        match &mut self.service {
+            BackendService::Demo(demo) => demo.poll_ready(cx),
+            BackendService::Http(upstream) => upstream.poll_ready(cx),
         }
     }
 
     fn call(&mut self, admitted: Admitted) -> BackendFuture {
         let room = admitted.extensions().get::<CapacityPermit>().cloned();
-        let call = match &mut self.kind {
-            Kind::Demo(service) => BackendFuture::Demo { future: service.call(admitted) },
-            Kind::Http(upstream) => BackendFuture::Http { future: upstream.call(admitted) },
+        let call = match &mut self.service {
+            BackendService::Demo(demo) => BackendFuture::Demo { future: demo.call(admitted) },
+            BackendService::Http(upstream) => BackendFuture::Http { future: upstream.call(admitted) },
         };
         match room {
-            Some(room) => BackendFuture::Opening { future: self.openings.start(call, room) },
+            Some(room) => BackendFuture::InitializeFuture { future: self.initialize_calls.start(call, room) },
             None => call,
         }
     }
 }
 
 pin_project! {
-    /// The answer in the making.
+    /// The future of the upstream's response.
     #[project = Projected]
     pub(super) enum BackendFuture {
         Demo { #[pin] future: <Plain<DemoService> as Service<Admitted>>::Future },
         Http { #[pin] future: <HttpUpstream as Service<Admitted>>::Future },
-        Opening { #[pin] future: Opening },
+        InitializeFuture { #[pin] future: InitializeFuture },
     }
 }
 
@@ -83,7 +83,7 @@ impl Future for BackendFuture {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project() {
             Projected::Demo { future } => future.poll(cx).map_ok(|response| response.map(Either::Left)),
-            Projected::Opening { future } => future.poll(cx).map(Ok),
+            Projected::InitializeFuture { future } => future.poll(cx).map(Ok),
             Projected::Http { future } => future.poll(cx).map_ok(|response| response.map(Either::Right)),
         }
     }

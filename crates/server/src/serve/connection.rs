@@ -1,14 +1,11 @@
-//! One connection, from its first byte to its close.
+//! Serving one connection, from its first byte to its close.
 
-use std::{
-    error::Error,
-    future::poll_fn,
-    net::SocketAddr,
-    pin::pin,
-    sync::Arc,
-    task::{Poll, Waker},
-    time::Duration,
-};
+pub(super) mod activity;
+mod lingering_close;
+pub(super) mod request_body;
+pub(super) mod table;
+
+use std::{error::Error, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Request, Response, Version};
@@ -24,18 +21,16 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{
-    activity::{Activity, CountedAnswer, RestLimits},
-    linger::{Linger, Unread},
-    request_body::{BodyTimes, RequestBody},
-};
+use activity::{Activity, CountedResponse, RestLimits};
+use lingering_close::{LingeringClose, UnreadBytes};
+use request_body::{BodyTimeouts, RequestBody};
 
-/// What answers the requests of a connection.
-pub(super) trait Answer: Clone + Send + Sync + 'static {
+/// Responds to the requests of a connection.
+pub(super) trait Handler: Clone + Send + Sync + 'static {
     type Body: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static;
     type Future: Future<Output = Response<Self::Body>> + Send + 'static;
 
-    fn answer(&self, request: Request<RequestBody<Incoming>>, peer: SocketAddr) -> Self::Future;
+    fn handle(&self, request: Request<RequestBody<Incoming>>, peer: SocketAddr) -> Self::Future;
 }
 
 /// The bounds of a connection.
@@ -43,74 +38,75 @@ pub(super) trait Answer: Clone + Send + Sync + 'static {
 pub(super) struct ConnectionLimits {
     /// Bytes of a request's head.
     pub(super) max_head: usize,
-    /// Header fields of a request; on HTTP/2 whoever answers counts them.
+    /// Header fields of a request on HTTP/1.1. On HTTP/2 the handler counts them.
     pub(super) max_headers: usize,
     /// Time for a request's head to arrive, counted from the end of the one before.
     pub(super) idle: Duration,
     /// Time for a request's body, and for the client to take a part of a response.
-    pub(super) body: BodyTimes,
+    pub(super) body: BodyTimeouts,
     /// HTTP/2 streams open at once.
     pub(super) max_streams: u32,
     /// HTTP/2 streams that the peer opened and reset, and errors that it caused, before the connection is closed
-    /// (CVE-2023-44487 and its kin).
+    /// (CVE-2023-44487 and similar attacks).
     pub(super) max_resets: usize,
 }
 
-/// Bytes of an answer that wait for an HTTP/2 peer that does not read, for each stream.
-const HTTP2_UNREAD: usize = 64 << 10;
+/// Bytes of a response that are buffered for each HTTP/2 stream while the peer does not read.
+const HTTP2_MAX_UNSENT: usize = 64 << 10;
 
-/// Header fields up to which hyper keeps them off the heap; it is its own default.
+/// hyper's default for `max_headers`, up to which it keeps them off the heap.
 const HEADERS_ON_STACK: usize = 100;
 
-/// How long an idle or blocked connection takes to close at most.
-const FAREWELL: Duration = Duration::from_secs(1);
+/// The longest time that an idle or blocked connection takes to close.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How often a silent HTTP/2 peer is asked whether it is still there.
+/// How often a silent HTTP/2 peer is pinged.
 const HTTP2_PING: Duration = Duration::from_secs(60);
 
-/// The HTTP protocol with its bounds, made once a worker.
+/// Builds the HTTP protocol with its limits. Each worker does so once.
 pub(super) fn protocol(limits: ConnectionLimits) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    // The time for a head is watched here, by one timer a connection in place of one a request.
-    // No `pipeline_flush`: it holds an answer back while bytes of a next head have come, and for ever where those
-    // bytes are the head that the answer refuses. Head and body leave in one plain write.
+    // `serve` enforces the timeout of a head with one timer per connection, not one per request.
+    // `pipeline_flush` stays off: it delays a response while bytes of the next head arrive, without limit if the response
+    // refuses that head. Head and body leave in one plain write.
     builder.http1().header_read_timeout(None).max_buf_size(limits.max_head).writev(false);
     if limits.max_headers != HEADERS_ON_STACK {
         builder.http1().max_headers(limits.max_headers);
     }
-    // Resets by this side stay at h2's limit of 1,024 per connection: late data of a request that was refused early causes one,
-    // and a client may be refused often during the life of its connection.
+    // Resets sent by this side keep h2's limit of 1,024 per connection: late data after an early refusal causes one,
+    // and a connection may see many refusals.
     builder
         .http2()
         .timer(TokioTimer::new())
         .max_header_list_size(u32::try_from(limits.max_head).unwrap_or(u32::MAX))
         .max_concurrent_streams(limits.max_streams)
         .max_pending_accept_reset_streams(limits.max_resets)
-        .max_send_buf_size(HTTP2_UNREAD)
+        .max_send_buf_size(HTTP2_MAX_UNSENT)
         .keep_alive_interval(HTTP2_PING);
     builder
 }
 
-/// Serves a connection until either side closes it, it is idle or blocked for too long, or a shutdown lets its last request end.
-pub(super) async fn serve<S, A>(
+/// Serves a connection until either side closes it, it is idle or blocked for too long, or the server shuts down and the last
+/// request has ended.
+pub(super) async fn serve<S, H>(
     stream: S,
     peer: SocketAddr,
     protocol: &auto::Builder<TokioExecutor>,
     limits: ConnectionLimits,
-    answer: A,
+    handler: H,
     activity: Arc<Activity>,
     mut shutdown: watch::Receiver<bool>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    A: Answer,
+    H: Handler,
 {
-    let unread = Unread::default();
-    let io = TokioIo::new(Linger::new(stream, unread.clone()));
+    let unread = UnreadBytes::default();
+    let io = TokioIo::new(LingeringClose::new(stream, unread.clone()));
 
     let service = service_fn({
         let activity = Arc::clone(&activity);
         move |request: Request<Incoming>| {
-            let Some(in_flight) = activity.begin() else { return CountedAnswer::never() };
+            let Some(in_flight) = activity.begin() else { return CountedResponse::never() };
             let unread = if request.version() < Version::HTTP_2 {
                 Some(unread.clone())
             } else {
@@ -118,75 +114,42 @@ pub(super) async fn serve<S, A>(
                 None
             };
             let request = request.map(|body| RequestBody::new(body, unread, limits.body));
-            let answer = answer.answer(request, peer);
-            CountedAnswer::new(answer, in_flight)
+            CountedResponse::new(handler.handle(request, peer), in_flight)
         }
     });
 
     let mut connection = pin!(protocol.serve_connection(io, service));
     let rest = RestLimits { idle: limits.idle, blocked: limits.body.pause };
-    let mut idle = pin!(sleep_until(Instant::now() + rest.idle.min(rest.blocked)));
-    let shutdown_seen = shutdown.clone();
-    let mut shutdown = pin!(shutdown.wait_for(|shutdown| *shutdown));
-    let mut closing = false;
-    // Whom the timer and the shutdown wake.
-    let mut woken: Option<Waker> = None;
+    let mut timer = pin!(sleep_until(Instant::now() + rest.idle.min(rest.blocked)));
+    let mut is_closing = false;
     loop {
-        let event = poll_fn(|cx| {
-            if let Poll::Ready(result) = connection.as_mut().poll(cx) {
-                return Poll::Ready(Event::Ended(result));
-            }
-            // Once they wake this task, it costs less to see whether they have than to poll them in each turn.
-            if woken.as_ref().is_none_or(|woken| !woken.will_wake(cx.waker())) {
-                if !closing && shutdown.as_mut().poll(cx).is_ready() {
-                    return Poll::Ready(Event::Shutdown);
+        tokio::select! {
+            biased;
+            ended = connection.as_mut() => {
+                if let Err(error) = ended {
+                    tracing::debug!(error = %error, "connection ended");
                 }
-                woken = idle.as_mut().poll(cx).is_pending().then(|| cx.waker().clone());
-            }
-            if !closing && !matches!(shutdown_seen.has_changed(), Ok(false)) {
-                Poll::Ready(Event::Shutdown)
-            } else if idle.is_elapsed() {
-                Poll::Ready(Event::Silence)
-            } else {
-                Poll::Pending
-            }
-        });
-        match event.await {
-            Event::Ended(Ok(())) => return,
-            Event::Ended(Err(error)) => {
-                tracing::debug!(error = %error, "connection ended");
                 return;
             }
-            Event::Shutdown => {
-                closing = true;
+            _ = shutdown.wait_for(|shutdown| *shutdown), if !is_closing => {
+                is_closing = true;
                 connection.as_mut().graceful_shutdown();
             }
-            Event::Silence => {
+            () = timer.as_mut() => {
                 let deadline = match activity.deadline(rest) {
                     Some(deadline) => deadline,
-                    None if closing => return,
-                    // The peer is told, so that it sends nothing more; what it has begun may still come.
+                    None if is_closing => return,
+                    // Requests that the client has already begun are still answered.
                     None => {
-                        closing = true;
+                        is_closing = true;
                         connection.as_mut().graceful_shutdown();
-                        Instant::now() + FAREWELL
+                        Instant::now() + CLOSE_TIMEOUT
                     }
                 };
-                idle.as_mut().reset(deadline);
-                woken = None;
+                timer.as_mut().reset(deadline);
             }
         }
     }
-}
-
-/// What ends a wait.
-enum Event<R> {
-    /// The connection is over.
-    Ended(R),
-    /// The process is to end.
-    Shutdown,
-    /// Nothing has been under way for a while, perhaps.
-    Silence,
 }
 
 #[cfg(test)]
@@ -205,7 +168,7 @@ mod tests {
         max_head: 32 << 10,
         max_headers: 100,
         idle: Duration::from_secs(30),
-        body: BodyTimes { pause: Duration::from_secs(30), whole: Duration::from_secs(300) },
+        body: BodyTimeouts { pause: Duration::from_secs(30), whole: Duration::from_secs(300) },
         max_streams: 100,
         max_resets: 20,
     };
@@ -214,11 +177,11 @@ mod tests {
     #[derive(Clone)]
     struct Slow(Arc<Semaphore>);
 
-    impl Answer for Slow {
+    impl Handler for Slow {
         type Body = Full<Bytes>;
         type Future = Pin<Box<dyn Future<Output = Response<Full<Bytes>>> + Send>>;
 
-        fn answer(&self, request: Request<RequestBody<Incoming>>, _: SocketAddr) -> Self::Future {
+        fn handle(&self, request: Request<RequestBody<Incoming>>, _: SocketAddr) -> Self::Future {
             let permits = Arc::clone(&self.0);
             Box::pin(async move {
                 let _ = request.into_body().collect().await;
@@ -234,11 +197,11 @@ mod tests {
 
     const MIB: usize = 1 << 20;
 
-    impl Answer for Large {
+    impl Handler for Large {
         type Body = Full<Bytes>;
         type Future = std::future::Ready<Response<Full<Bytes>>>;
 
-        fn answer(&self, _: Request<RequestBody<Incoming>>, _: SocketAddr) -> Self::Future {
+        fn handle(&self, _: Request<RequestBody<Incoming>>, _: SocketAddr) -> Self::Future {
             std::future::ready(Response::new(Full::from(vec![0; MIB])))
         }
     }
@@ -276,7 +239,7 @@ mod tests {
     async fn an_idle_connection_is_closed() {
         for sent in ["", "P", "PRI * HTTP/2.0\r\n", "GET / HTTP/1.1\r\nHost: a\r\nX-Slow: "] {
             let lasted = lifetime(sent.as_bytes()).await;
-            assert!(lasted >= LIMITS.idle && lasted <= LIMITS.idle + FAREWELL, "{sent:?}: {lasted:?}");
+            assert!(lasted >= LIMITS.idle && lasted <= LIMITS.idle + CLOSE_TIMEOUT, "{sent:?}: {lasted:?}");
         }
     }
 
@@ -314,7 +277,7 @@ mod tests {
             task.await.unwrap();
             let lasted = started.elapsed();
             // hyper may take one more piece into its buffer when the timer wakes it.
-            assert!(lasted >= LIMITS.body.pause && lasted <= LIMITS.body.pause * 2 + FAREWELL * 2, "{lasted:?}");
+            assert!(lasted >= LIMITS.body.pause && lasted <= LIMITS.body.pause * 2 + CLOSE_TIMEOUT * 2, "{lasted:?}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! `/healthz`: the process answers. `/readyz`: which issuers are usable.
+//! The report of `/readyz`: which issuers are usable.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use http::StatusCode;
 use portcullis_verifier::{IssuerHealth, TrustedIssuer};
 use serde_json::{Value, json};
 
-/// What the issuers of one resource are good for.
+/// The issuers of one resource.
 pub(super) struct Readiness<'a> {
     pub(super) endpoint: &'a str,
     pub(super) issuers: &'a [Arc<TrustedIssuer>],
 }
 
-/// 200 when every resource that asks for tokens has an issuer whose tokens can be verified, else 503.
+/// Returns 200 when every resource that requires tokens has an issuer whose tokens can be verified, and 503 otherwise.
 pub(super) fn ready<'a>(resources: impl Iterator<Item = Readiness<'a>>) -> (StatusCode, Value) {
     let mut all_ready = true;
     let resources: Vec<Value> = resources

@@ -1,4 +1,4 @@
-//! From a request's path to the stack that answers it.
+//! Routing of requests by path to the service stack of their resource, and the server's own responses.
 
 use std::{
     net::SocketAddr,
@@ -21,44 +21,43 @@ use portcullis_guard::{Peer, RequestId};
 use tower_service::Service;
 
 use super::{
-    connection::Answer,
+    connection::{Handler, request_body::RequestBody},
     health,
-    request_body::RequestBody,
-    site::{Site, SiteBody, Stack},
+    state::{ServerState, Stack, StackBody},
 };
 use crate::{
     plan::{HEALTH, READY},
     telemetry::Line,
 };
 
-/// A worker's view of the site.
+/// Routes a worker's requests.
 #[derive(Clone)]
 pub(super) struct Router {
-    site: Arc<ArcSwap<Site>>,
+    state: Arc<ArcSwap<ServerState>>,
     worker: usize,
     max_headers: usize,
 }
 
 impl Router {
-    pub(super) fn new(site: Arc<ArcSwap<Site>>, worker: usize, max_headers: usize) -> Self {
-        Self { site, worker, max_headers }
+    pub(super) fn new(state: Arc<ArcSwap<ServerState>>, worker: usize, max_headers: usize) -> Self {
+        Self { state, worker, max_headers }
     }
 }
 
-impl Answer for Router {
-    type Body = Either<SiteBody, Full<Bytes>>;
+impl Handler for Router {
+    type Body = Either<StackBody, Full<Bytes>>;
     type Future = RouterFuture;
 
     /// The path is compared as it came, byte for byte; only a match reaches a guard.
-    fn answer(&self, mut request: Request<RequestBody<Incoming>>, peer: SocketAddr) -> RouterFuture {
-        let site = self.site.load();
+    fn handle(&self, mut request: Request<RequestBody<Incoming>>, peer: SocketAddr) -> RouterFuture {
+        let state = self.state.load();
         // HTTP/1.1 heads were counted when they were parsed, HTTP/2 ones only in bytes.
         if request.headers().len() > self.max_headers {
             let answer = (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, Some("headers.too_many"), REFUSED.into(), TEXT);
-            return RouterFuture::Own { response: Some(finish(&site, &request, answer, Instant::now())) };
+            return RouterFuture::Own { response: Some(finish(&state, &request, answer, Instant::now())) };
         }
-        let Some(mut stack) = site.stack(request.uri().path(), self.worker) else {
-            return RouterFuture::Own { response: Some(own_answer(&site, &request)) };
+        let Some(mut stack) = state.stack(request.uri().path(), self.worker) else {
+            return RouterFuture::Own { response: Some(own_answer(&state, &request)) };
         };
         request.extensions_mut().insert(Peer(peer));
         RouterFuture::Stack { future: stack.call(request) }
@@ -75,7 +74,7 @@ pin_project! {
 }
 
 impl Future for RouterFuture {
-    type Output = Response<Either<SiteBody, Full<Bytes>>>;
+    type Output = Response<Either<StackBody, Full<Bytes>>>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project() {
@@ -96,28 +95,28 @@ impl Future for RouterFuture {
 type OwnAnswer = (StatusCode, Option<&'static str>, String, HeaderValue);
 
 /// Health, readiness, and 404 for everything else.
-fn own_answer<B>(site: &Site, request: &Request<B>) -> Response<Full<Bytes>> {
+fn own_answer<B>(state: &ServerState, request: &Request<B>) -> Response<Full<Bytes>> {
     let started = Instant::now();
-    let refused = site.origins().check(request.version(), request.uri(), request.headers()).err();
+    let refused = state.origins().check(request.version(), request.uri(), request.headers()).err();
     let answer = match (refused, request.uri().path()) {
         (Some(refused), _) => (refused.status(), Some(refused.code()), REFUSED.into(), TEXT),
         (None, HEALTH) => (StatusCode::OK, None, "ok\n".into(), TEXT),
         (None, READY) => {
-            let (status, report) = health::ready(site.readiness());
+            let (status, report) = health::ready(state.readiness());
             (status, None, format!("{report:#}\n"), JSON)
         }
         (None, _) => (StatusCode::NOT_FOUND, Some("path.unknown"), "not found\n".into(), TEXT),
     };
-    finish(site, request, answer, started)
+    finish(state, request, answer, started)
 }
 
 /// Reports the answer, and makes a response of it.
-fn finish<B>(site: &Site, request: &Request<B>, answer: OwnAnswer, started: Instant) -> Response<Full<Bytes>> {
+fn finish<B>(state: &ServerState, request: &Request<B>, answer: OwnAnswer, started: Instant) -> Response<Full<Bytes>> {
     let (status, code, body, kind) = answer;
     let request_id = RequestId::generate();
-    site.access().write(&Line {
+    state.access().write(&Line {
         request_id: request_id.as_str(),
-        time: site.clock().now(),
+        time: state.clock().now(),
         method: request.method(),
         path: request.uri().path(),
         status,

@@ -1,4 +1,4 @@
-//! TLS 1.2 and 1.3 on the listener, with certificates that follow their files.
+//! TLS 1.2 and 1.3 on the listener, and reloading of the certificate from its files.
 
 use std::{fmt, io, sync::Arc, time::Duration};
 
@@ -18,23 +18,23 @@ use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use crate::plan::TlsFiles;
 
-/// How long a client has for its handshake.
-const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How often the files are looked at.
-const LOOK: Duration = Duration::from_secs(10);
+/// How long a client may take for its handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often the files are checked for changes.
+const RELOAD_PERIOD: Duration = Duration::from_secs(10);
 
-/// The listener's side of TLS. Clones share the certificate.
+/// The server side of TLS. Clones share the certificate.
 #[derive(Clone)]
 pub(super) struct Tls {
     acceptor: TlsAcceptor,
     current: Arc<Current>,
 }
 
-/// The certificate that new connections get.
+/// The certificate for new connections.
 struct Current(ArcSwap<CertifiedKey>);
 
 impl Tls {
-    /// With what was in the files at the start.
+    /// Uses the certificate that was loaded at startup.
     ///
     /// # Errors
     /// When the protocol cannot be set up.
@@ -48,21 +48,23 @@ impl Tls {
         Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), current })
     }
 
-    /// Shakes hands with a client.
+    /// Performs the handshake with a client.
     ///
     /// # Errors
-    /// When the client speaks no TLS that is accepted here, or takes too long.
+    /// When the handshake fails or takes too long.
     pub(super) async fn accept<S>(&self, stream: S) -> io::Result<TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        timeout(HANDSHAKE, self.acceptor.accept(stream)).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+        timeout(HANDSHAKE_TIMEOUT, self.acceptor.accept(stream))
+            .await
+            .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// Follows the files: looks at them now and then, and at every SIGHUP. Files that cannot be used change nothing.
-    pub(super) async fn follow(self, files: TlsFiles) {
+    /// Replaces the certificate when the files change, checked periodically and at every SIGHUP. Unusable files leave it unchanged.
+    pub(super) async fn reload(self, files: TlsFiles) {
         let mut written = files.first().written;
-        let mut period = interval(LOOK);
+        let mut period = interval(RELOAD_PERIOD);
         period.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
         loop {
@@ -82,7 +84,7 @@ impl Tls {
                 }
                 Err(error) => {
                     written = now;
-                    tracing::error!("the certificate stays as it was: {error:#}");
+                    tracing::error!("the certificate is unchanged: {error:#}");
                 }
             }
         }
@@ -186,16 +188,16 @@ mod tests {
         let first = folder.renew();
         let files = folder.files().unwrap();
         let tls = Tls::new(&files).unwrap();
-        let following = tokio::spawn(tls.clone().follow(files));
+        let following = tokio::spawn(tls.clone().reload(files));
         tokio::time::sleep(Duration::from_millis(1)).await;
 
         let second = folder.renew();
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(RELOAD_PERIOD).await;
         assert!(agreed(&tls, &first, &[&TLS13]).await.is_err());
         assert!(agreed(&tls, &second, &[&TLS13]).await.is_ok());
 
         fs::write(folder.configured().key, "nothing").unwrap();
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(RELOAD_PERIOD).await;
         assert!(agreed(&tls, &second, &[&TLS13]).await.is_ok(), "the good one stays");
         following.abort();
     }

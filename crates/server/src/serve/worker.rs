@@ -1,4 +1,4 @@
-//! The data path: one thread with its own single-threaded runtime a core.
+//! Worker threads of the data path, each with a single-threaded runtime.
 
 use std::{
     io,
@@ -13,32 +13,30 @@ use std::{
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 
 use super::{
-    activity::Activity,
-    connection::{self, Answer, ConnectionLimits},
-    connections::Connections,
+    connection::{self, ConnectionLimits, Handler, activity::Activity, table::ConnectionTable},
     tls::Tls,
 };
 
-/// Connections that wait for a worker to pick them up.
-const BACKLOG: usize = 1024;
+/// ConnectionTable that wait for a worker to pick them up.
+const INBOX_CAPACITY: usize = 1024;
 
 /// An accepted connection on its way to a worker.
 pub(super) struct Accepted {
     pub(super) stream: TcpStream,
     pub(super) peer: SocketAddr,
-    /// Its place among all connections; given back when the connection ends.
+    /// Counts the connection against the limit until it ends.
     pub(super) permit: OwnedSemaphorePermit,
-    /// The table of all connections, in which it takes its place.
-    pub(super) connections: Arc<Connections>,
+    /// The table of all connections.
+    pub(super) connections: Arc<ConnectionTable>,
 }
 
-/// How a worker learns that it is to end.
+/// The signals by which workers stop.
 #[derive(Clone)]
-pub(super) struct Ending {
-    /// Requests under way may end, and none begins.
+pub(super) struct StopSignals {
+    /// Requests in progress may end, and no request starts.
     pub(super) shutdown: watch::Receiver<bool>,
-    /// Nothing is waited for any longer.
-    pub(super) cut_off: watch::Receiver<bool>,
+    /// Requests in progress are cancelled.
+    pub(super) cancelled: watch::Receiver<bool>,
 }
 
 /// The accept loop's end of a worker.
@@ -51,46 +49,46 @@ impl Worker {
     /// Starts the thread. It ends when the `Worker` is dropped and its last connection has ended; `done` is dropped then.
     ///
     /// # Errors
-    /// When the runtime or the thread cannot be made.
-    pub(super) fn start<A: Answer>(
+    /// When the runtime or the thread cannot be created.
+    pub(super) fn start<H: Handler>(
         name: String,
-        answer: A,
+        handler: H,
         tls: Option<Tls>,
         limits: ConnectionLimits,
-        ending: Ending,
+        ending: StopSignals,
         done: mpsc::Sender<()>,
     ) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let (inbox, accepted) = mpsc::channel(BACKLOG);
+        let (inbox, accepted) = mpsc::channel(INBOX_CAPACITY);
         let load = Arc::new(AtomicUsize::new(0));
         let worker = Self { inbox, load: Arc::clone(&load) };
         thread::Builder::new().name(name).spawn(move || {
-            runtime.block_on(run(accepted, answer, tls, limits, ending, load));
-            // What was cut off ends with the runtime, and is told of before the worker counts as done.
+            runtime.block_on(run(accepted, handler, tls, limits, ending, load));
+            // Cancelled requests end and are logged with the runtime, before the worker counts as done.
             drop((runtime, done));
         })?;
         Ok(worker)
     }
 
-    /// Connections that it has now.
+    /// ConnectionTable that it has now.
     pub(super) fn load(&self) -> usize {
         self.load.load(Ordering::Relaxed)
     }
 
-    /// Hands a connection over.
-    pub(super) async fn hand(&self, accepted: Accepted) {
+    /// Passes a connection to the worker.
+    pub(super) async fn send(&self, accepted: Accepted) {
         self.load.fetch_add(1, Ordering::Relaxed);
-        // The worker outlives its inbox; a failure could only mean that the process is ending.
+        // It fails only when the process is ending: the worker outlives its inbox.
         let _ = self.inbox.send(accepted).await;
     }
 }
 
-async fn run<A: Answer>(
+async fn run<H: Handler>(
     mut inbox: mpsc::Receiver<Accepted>,
-    answer: A,
+    handler: H,
     tls: Option<Tls>,
     limits: ConnectionLimits,
-    Ending { shutdown, mut cut_off }: Ending,
+    StopSignals { shutdown, mut cancelled }: StopSignals,
     load: Arc<AtomicUsize>,
 ) {
     let protocol = Arc::new(connection::protocol(limits));
@@ -99,22 +97,22 @@ async fn run<A: Answer>(
         tokio::select! {
             accepted = inbox.recv() => {
                 let Some(Accepted { stream, peer, permit, connections: table }) = accepted else { break };
-                let (protocol, answer, shutdown) = (Arc::clone(&protocol), answer.clone(), shutdown.clone());
+                let (protocol, handler, shutdown) = (Arc::clone(&protocol), handler.clone(), shutdown.clone());
                 let tls = tls.clone();
-                let counted = Counted(Arc::clone(&load));
+                let load = LoadGuard(Arc::clone(&load));
                 let activity = Activity::new();
-                let place = table.add(Arc::clone(&activity));
-                let slot = place.slot();
+                let entry = table.add(Arc::clone(&activity));
+                let slot = entry.slot();
                 let task = connections.spawn(async move {
-                    // In this order: a new connection finds the place empty when it has the permit.
-                    let _held = (place, counted, permit);
+                    // Dropped in this order: the entry is free before another connection can get the permit.
+                    let _held = (entry, load, permit);
                     let served = async {
                         let stream = tokio::net::TcpStream::from_std(stream)?;
                         match tls {
-                            None => connection::serve(stream, peer, &protocol, limits, answer, activity, shutdown).await,
+                            None => connection::serve(stream, peer, &protocol, limits, handler, activity, shutdown).await,
                             Some(tls) => {
                                 let stream = tls.accept(stream).await?;
-                                connection::serve(stream, peer, &protocol, limits, answer, activity, shutdown).await;
+                                connection::serve(stream, peer, &protocol, limits, handler, activity, shutdown).await;
                             }
                         }
                         io::Result::Ok(())
@@ -132,14 +130,14 @@ async fn run<A: Answer>(
     loop {
         tokio::select! {
             ended = connections.join_next() => if ended.is_none() { return },
-            Ok(_) = cut_off.wait_for(|cut_off| *cut_off) => return connections.shutdown().await,
+            Ok(_) = cancelled.wait_for(|cancelled| *cancelled) => return connections.shutdown().await,
         }
     }
 }
 
-struct Counted(Arc<AtomicUsize>);
+struct LoadGuard(Arc<AtomicUsize>);
 
-impl Drop for Counted {
+impl Drop for LoadGuard {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

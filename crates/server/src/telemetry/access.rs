@@ -49,14 +49,14 @@ impl AccessLog {
     /// # Errors
     /// When the thread cannot be made.
     pub(crate) fn start(format: LogFormat) -> io::Result<Arc<Self>> {
-        let log = Arc::new(Self::unwritten(format));
+        let log = Arc::new(Self::without_writer(format));
         let written = Arc::downgrade(&log);
         thread::Builder::new().name("access-log".to_owned()).spawn(move || write_until_dropped(&written))?;
         Ok(log)
     }
 
     /// A log that nobody writes before it is flushed or dropped.
-    pub(crate) fn unwritten(format: LogFormat) -> Self {
+    pub(crate) fn without_writer(format: LogFormat) -> Self {
         Self { format, slots: Default::default(), spare: Mutex::default(), dropped: AtomicU64::new(0) }
     }
 
@@ -158,7 +158,7 @@ mod tests {
     }
 
     fn written_of(format: LogFormat, path: &str, principal: Option<&Principal>) -> String {
-        let log = AccessLog::unwritten(format);
+        let log = AccessLog::without_writer(format);
         log.write(&Line {
             request_id: "an-id",
             time: UnixTime::from_secs(1_800_000_000),
@@ -241,7 +241,7 @@ mod tests {
     /// A buffer that has grown stays where lines are gathered.
     #[test]
     fn idle_slots_take_no_memory() {
-        let log = AccessLog::unwritten(LogFormat::Human);
+        let log = AccessLog::without_writer(LogFormat::Human);
         for _ in 0..2 * SLOTS {
             log.gather(|out| out.resize(MAX_KEPT, b'x'));
             log.flush(&mut Vec::new()).unwrap();
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_full_slot_drops_and_counts() {
-        let log = AccessLog::unwritten(LogFormat::Human);
+        let log = AccessLog::without_writer(LogFormat::Human);
         log.gather(|out| out.resize(MAX_GATHERED + 1, b'x'));
         log.gather(|out| out.push(b'y'));
         assert_eq!(log.dropped.load(Ordering::Relaxed), 1);

@@ -3,7 +3,7 @@ use std::cell::Cell;
 use portcullis_metadata::{Issuer, Scopes};
 
 use super::*;
-use crate::{Principal, principal::Derived};
+use crate::{Principal, principal::PrincipalFields};
 
 const START: u64 = 1_767_225_600;
 
@@ -12,7 +12,7 @@ fn now(seconds: u64) -> Now {
 }
 
 fn token(subject: &str, expires: u64) -> VerifiedToken {
-    VerifiedToken::new(Principal {
+    VerifiedToken::new(Principal::new(PrincipalFields {
         issuer: Issuer::parse("https://issuer.example").unwrap(),
         subject: Some(subject.into()),
         client: None,
@@ -22,8 +22,7 @@ fn token(subject: &str, expires: u64) -> VerifiedToken {
         introspected_at: None,
         said: crate::said::Said::default(),
         subjectless_client: false,
-        derived: Derived::new(),
-    })
+    }))
 }
 
 fn keys(generation: u64) -> KeyState {

@@ -33,10 +33,8 @@ fn judged(changes: Value, settings: &IssuerSettings) -> Result<Principal, &'stat
 fn judged_payload(payload: Vec<u8>, settings: &IssuerSettings) -> Result<Principal, &'static str> {
     let claims = UnverifiedClaims::parse(&payload).map_err(|error| error.code())?;
     let resource = ResourceUri::parse(RESOURCE).unwrap();
-    let judged = judge_token(&claims, settings, &resource, UnixTime::from_secs(NOW));
-    let mut principal = judged.map_err(|error| error.code())?;
-    principal.said = Said::in_object(payload);
-    Ok(principal)
+    let judged = judge_token(&claims, &payload, settings, &resource, UnixTime::from_secs(NOW));
+    judged.map_err(|error| error.code())
 }
 
 fn refusal(changes: Value, settings: &IssuerSettings) -> Option<&'static str> {

@@ -3,8 +3,9 @@ use serde_json::Value;
 
 use crate::{
     IssuerSettings, Principal, VerifyError,
+    cache::Now,
     claims::{self, Statement},
-    principal::Derived,
+    principal::PrincipalFields,
     said::Said,
 };
 
@@ -14,7 +15,7 @@ pub(crate) fn judge(
     answer: &IntrospectionResponse,
     settings: &IssuerSettings,
     resource: &ResourceUri,
-    now: UnixTime,
+    now: Now,
     unsaid_end: UnixTime,
 ) -> Result<Principal, VerifyError> {
     if !answer.active {
@@ -27,19 +28,18 @@ pub(crate) fn judge(
     let mut said = Statement::of_answer(answer, typ(answer)?, settings, resource);
     said.iss.get_or_insert(settings.issuer.as_str());
     said.exp.get_or_insert(unsaid_end);
-    let expires = claims::judge(&said, settings, now)?;
-    Ok(Principal {
+    let expires = claims::judge(&said, settings, now.unix)?;
+    Ok(Principal::new(PrincipalFields {
         issuer: settings.issuer.clone(),
         subject: answer.sub.as_deref().map(Into::into),
         client: answer.client_id.as_deref().or(answer.azp.as_deref()).map(Into::into),
         scopes: answer.scope.clone().unwrap_or_else(Scopes::empty),
         expires,
         valid_until: answer.exp.map(|exp| exp.saturating_add(settings.leeway)),
-        introspected_at: None,
+        introspected_at: Some(now.monotonic),
         said: Said::in_object(answer.to_json()),
         subjectless_client: settings.subjectless_client,
-        derived: Derived::new(),
-    })
+    }))
 }
 
 /// Some servers call ID tokens and refresh tokens active, and tell them apart here alone.

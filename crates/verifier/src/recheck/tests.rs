@@ -156,7 +156,10 @@ async fn a_refused_token_is_forgotten() {
     let (token, before) = (AccessToken::new(TOKEN), bench.verify(TOKEN).await.unwrap());
     fails(&bench);
     assert!(bench.verifier.verify_again(&token).await.unwrap_err().is_unavailable());
-    assert_eq!(bench.verifier.cached(TOKEN).unwrap().principal().introspected_at, before.principal().introspected_at);
+    assert_eq!(
+        bench.verifier.cached(TOKEN).unwrap().principal().introspected_at(),
+        before.principal().introspected_at()
+    );
     says(&bench, &json!({"active": false}));
     assert_eq!(bench.verifier.verify_again(&token).await.unwrap_err().code(), "token.inactive");
     assert!(bench.verifier.cached(TOKEN).is_none());

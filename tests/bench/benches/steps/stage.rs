@@ -36,7 +36,7 @@ const MESSAGE: &str =
 
 /// What all steps share.
 pub(crate) struct Stage {
-    forge: TestIssuer,
+    test_issuer: TestIssuer,
     resource: ResourceUri,
     store: SessionStore,
     required: Scopes,
@@ -55,19 +55,19 @@ pub(crate) struct Caller {
 impl Stage {
     pub(crate) fn new() -> Self {
         let clock = Arc::new(SystemClock::new());
-        let forge = TestIssuer::new("https://auth.example.com/realms/prod")
+        let test_issuer = TestIssuer::new("https://auth.example.com/realms/prod")
             .with_resource(RESOURCE)
             .with_clock(SystemClock::new());
         let resource = ResourceUri::parse(RESOURCE).expect("a resource");
         let settings = SessionSettings::new(SessionKey::random().expect("random bytes"));
         let store = SessionStore::new(settings, clock, Arc::new(()));
-        let callers = (0..CALLERS).map(|number| Caller::new(number, &forge, &store, &resource)).collect();
+        let callers = (0..CALLERS).map(|number| Caller::new(number, &test_issuer, &store, &resource)).collect();
         let mut rule = MessageRule::default();
         rule.method = Some(NameGlob::parse("tools/call").expect("a pattern"));
         rule.name = Some(NameGlob::parse("admin_*").expect("a pattern"));
         rule.scopes = Scopes::parse("mcp:admin").expect("scopes");
         Self {
-            forge,
+            test_issuer,
             resource,
             store,
             required: Scopes::parse("mcp:tools").expect("scopes"),
@@ -80,8 +80,8 @@ impl Stage {
     /// A verifier that has seen no token, and remembers so many.
     pub(crate) fn verifier(&self, remembered: usize) -> Arc<Verifier> {
         let clock = Arc::new(SystemClock::new());
-        let mut settings = IssuerSettings::new(self.forge.issuer().clone());
-        settings.keys = KeySource::Fixed(JwkSet::parse(self.forge.jwks_json().as_bytes()).expect("a key set"));
+        let mut settings = IssuerSettings::new(self.test_issuer.issuer().clone());
+        settings.keys = KeySource::Fixed(JwkSet::parse(self.test_issuer.jwks_json().as_bytes()).expect("a key set"));
         let (fetch, control) = (Arc::new(ScriptedFetch::new()), self.runtime.handle().clone());
         let issuer = TrustedIssuer::new(settings, fetch, clock.clone(), control).expect("an issuer");
         let mut settings = VerifierSettings::new(self.resource.clone());
@@ -111,7 +111,7 @@ impl Stage {
 
     /// Guard and endpoint, as a server stacks them.
     pub(crate) fn endpoint(&self, verifier: &Arc<Verifier>) -> Stack {
-        let metadata = ProtectedResourceMetadata::new(self.resource.clone(), vec![self.forge.issuer().clone()]);
+        let metadata = ProtectedResourceMetadata::new(self.resource.clone(), vec![self.test_issuer.issuer().clone()]);
         let authentication = Authentication::Required(Arc::clone(verifier));
         let mut settings = GuardSettings::new(metadata, authentication).expect("settings");
         settings.required_scopes = self.required.clone();
@@ -127,7 +127,7 @@ impl Stage {
 
     /// Good tokens that nobody has seen yet.
     pub(crate) fn fresh_tokens(&self, count: usize) -> Vec<AccessToken> {
-        (0..count).map(|number| AccessToken::new(usual_token(&self.forge, number).sign())).collect()
+        (0..count).map(|number| AccessToken::new(usual_token(&self.test_issuer, number).sign())).collect()
     }
 
     /// The token with another signature: the middle of it changed.
@@ -140,7 +140,7 @@ impl Stage {
 
     /// josekit with the issuer's key.
     pub(crate) fn josekit(&self) -> Josekit {
-        let mut members = self.forge.key().public_jwk();
+        let mut members = self.test_issuer.key().public_jwk();
         let kept = members.as_object_mut().expect("an object");
         kept.retain(|name, _| ["kty", "n", "e"].contains(&name.as_str()));
         let jwk = Jwk::from_map(kept.clone()).expect("a key");
@@ -149,8 +149,8 @@ impl Stage {
 }
 
 /// About as large as what Keycloak issues.
-fn usual_token(forge: &TestIssuer, number: usize) -> TokenBuilder {
-    forge
+fn usual_token(test_issuer: &TestIssuer, number: usize) -> TokenBuilder {
+    test_issuer
         .token()
         .expires_in(3_600)
         .subject(&format!("5f0d3b1c-7a52-4d0e-9c58-{number:012}"))
@@ -161,10 +161,11 @@ fn usual_token(forge: &TestIssuer, number: usize) -> TokenBuilder {
 }
 
 impl Caller {
-    fn new(number: usize, forge: &TestIssuer, store: &SessionStore, resource: &ResourceUri) -> Self {
-        let token = usual_token(forge, number).sign();
+    fn new(number: usize, test_issuer: &TestIssuer, store: &SessionStore, resource: &ResourceUri) -> Self {
+        let token = usual_token(test_issuer, number).sign();
         let subject = format!("5f0d3b1c-7a52-4d0e-9c58-{number:012}");
-        let owner = Owner::Subject { issuer: forge.issuer().as_str(), subject: &subject, client: Some("test-client") };
+        let owner =
+            Owner::Subject { issuer: test_issuer.issuer().as_str(), subject: &subject, client: Some("test-client") };
         let scopes = Scopes::parse(SCOPES).expect("scopes");
         let reservation = store.reserve(resource, owner, &scopes).expect("capacity");
         let session = Arc::clone(reservation.open(Box::from(*b"backend"), None).expect("capacity").session());

@@ -2,19 +2,19 @@
 
 use std::{
     fs,
-    net::TcpListener,
     path::Path,
-    process::{ExitStatus, Stdio},
+    process::{Command, ExitStatus, Stdio},
     time::Duration,
 };
 
 use anyhow::{Context as _, bail, ensure};
 use http::header::LOCATION;
 use portcullis_discovery::{Fetch as _, FetchRequest, FetchSettings, HttpFetch, UrlPolicy};
+use portcullis_scenarios::{Process, block_on, command, free_address};
 use serde::Deserialize;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader, Lines},
-    process::{Child, ChildStdout, Command},
+    process::ChildStdout,
     time::timeout,
 };
 use url::Url;
@@ -24,37 +24,36 @@ use xtask::built;
 
 const CLIENT: &str = "conformance";
 const RESOURCE: &str = "http://127.0.0.1:3000/mcp";
-/// The scenarios that have to run, so that none is lost unseen.
+/// The scenarios that must run.
 const SCENARIOS: [&str; 2] = ["authorization-server-metadata-endpoint", "authorization-code-grant"];
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) fn run() -> anyhow::Result<()> {
     let program = built::build(&["--package=portcullis", "--bin=portcullis", "--locked"])?.program("portcullis")?;
     let suite = Suite::install()?;
     let results = suite.results("authorization")?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let status = runtime.block_on(judged(&program, &suite, &results))?;
+    let status = block_on(run_suite(&program, &suite, &results))?;
     report(&results, status)
 }
 
-/// Starts the server, and lets the suite judge it.
-async fn judged(program: &Path, suite: &Suite, results: &Path) -> anyhow::Result<ExitStatus> {
+/// Starts the server and runs the suite against it.
+async fn run_suite(program: &Path, suite: &Suite, results: &Path) -> anyhow::Result<ExitStatus> {
     let clients = results.join("clients.toml");
     let client = format!("[[client]]\nid = \"{CLIENT}\"\nredirect_uris = [\"http://127.0.0.1/callback\"]\n");
     fs::write(&clients, client)?;
-    let mut idp = Command::new(program);
+    let mut idp = command(program);
     idp.args(["idp", "--listen", "127.0.0.1:0", "--auto-consent", "--clients"]).arg(&clients);
-    let (_idp, mut lines) = start(idp).context("portcullis idp")?;
+    let (_idp, mut lines) = start("portcullis idp", idp)?;
     let named = |line: &str| line.strip_prefix("development authorization server: ").map(str::to_owned);
     let issuer = find(&mut lines, named).await?.context("portcullis idp ended before it listened")?;
 
-    let port = free_port()?.to_string();
+    let port = free_address()?.port().to_string();
     let arguments = ["authorization", "--url", &issuer, "--client-id", CLIENT, "--resource", RESOURCE, "--port", &port];
-    let mut command = suite.command(&arguments);
-    command.arg("--output-dir").arg(results);
-    let (mut suite, mut lines) = start(command.into()).context("the suite")?;
+    let mut suite_command = suite.command(&arguments);
+    suite_command.arg("--output-dir").arg(results);
+    let (mut suite, mut lines) = start("the suite", suite_command)?;
     let authorize = format!("{issuer}/authorize?");
-    // The suite prints the address before its own server listens, most times.
+    // The suite usually prints the address before its own server listens.
     let (mut address, mut listens) = (None, false);
     while let Some(line) = find(&mut lines, |line| Some(line.to_owned())).await? {
         listens |= line.starts_with("Callback server started");
@@ -64,10 +63,10 @@ async fn judged(program: &Path, suite: &Suite, results: &Path) -> anyhow::Result
             listens = false;
         }
     }
-    Ok(timeout(PATIENCE, suite.wait()).await.context("the suite does not end")??)
+    timeout(TIMEOUT, suite.wait()).await.context("the suite does not end")?
 }
 
-/// Does what a browser would: asks for consent, and brings the answer to the suite.
+/// Acts as the browser: opens the authorization URL and follows the redirect to the suite.
 async fn visit(url: &str) -> anyhow::Result<()> {
     let fetch = HttpFetch::new(FetchSettings::default())?;
     let get = async |url: &str| {
@@ -80,14 +79,14 @@ async fn visit(url: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Starts a program that is killed when it is dropped, and what it prints.
-fn start(mut command: Command) -> anyhow::Result<(Child, Lines<BufReader<ChildStdout>>)> {
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
-    let stdout = child.stdout.take().context("its output is not piped")?;
-    Ok((child, BufReader::new(stdout).lines()))
+/// Starts a program and reads its standard output by lines.
+fn start(name: &str, mut command: Command) -> anyhow::Result<(Process, Lines<BufReader<ChildStdout>>)> {
+    let mut process = Process::start(name, command.stdin(Stdio::null()).stdout(Stdio::piped()))?;
+    let stdout = ChildStdout::from_std(process.take_stdout().context("the output is not piped")?)?;
+    Ok((process, BufReader::new(stdout).lines()))
 }
 
-/// The next line in which something is found; `None` at the end of the output.
+/// Returns the first value found in the next lines, or `None` at the end of the output.
 async fn find<T>(
     lines: &mut Lines<BufReader<ChildStdout>>,
     found: impl Fn(&str) -> Option<T>,
@@ -100,14 +99,10 @@ async fn find<T>(
         }
         Ok(None)
     };
-    timeout(PATIENCE, searched).await.context("nothing is printed any more")?
+    timeout(TIMEOUT, searched).await.context("no line was printed in time")?
 }
 
-fn free_port() -> anyhow::Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
-}
-
-/// One thing that a scenario looked at.
+/// A check of a scenario.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Check {
@@ -116,7 +111,7 @@ struct Check {
     error_message: Option<String>,
 }
 
-/// Prints every check. Strict: a warning or a skipped check counts as a failure, and so does a scenario that did not run.
+/// Prints every check. A warning, a skipped check and a scenario that did not run are failures.
 fn report(results: &Path, status: ExitStatus) -> anyhow::Result<()> {
     let (mut passed, mut failed) = (0, 0);
     for scenario in SCENARIOS {
@@ -133,7 +128,7 @@ fn report(results: &Path, status: ExitStatus) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a scenario left behind, in a folder that is named after it and the time.
+/// Returns the checks of a scenario. Its results are in a folder named after the scenario and the time.
 fn checks(results: &Path, scenario: &str) -> anyhow::Result<Vec<Check>> {
     let folders = fs::read_dir(results).with_context(|| format!("{} cannot be read", results.display()))?;
     let names_it = |name: &str| name.starts_with(&format!("authorization-server-{scenario}-"));

@@ -24,6 +24,7 @@ use self::{
     upstreams::{Started, Upstream},
 };
 use super::suite::Suite;
+use portcullis_scenarios::block_on;
 use xtask::{built, workspace};
 
 use crate::walks::program::Program;
@@ -52,10 +53,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let suite = Suite::install()?;
     let folder = suite.results(FOLDER)?;
     let target = workspace::metadata()?.target_directory;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let table = runtime.block_on(async {
+    let table = block_on(async {
         let mut table = Table::default();
-        let known = upstreams::all(&target.join("conformance-servers"), &folder).await?;
+        let known = upstreams::all(&target.join("conformance-servers")).await?;
         for upstream in known.into_iter().chain(arguments.also.iter().cloned()) {
             if arguments.only.as_ref().is_none_or(|only| upstream.name.contains(only.as_str())) {
                 compare(&program, &suite, &folder, &upstream, arguments, &mut table).await.context(upstream.name)?;
@@ -89,15 +89,15 @@ async fn compare(
     for revision in upstream.revisions.iter().filter(wanted) {
         let mut gateway = Gateway::start(program, folder, &started.url).await?;
         let forwarder = Forwarder::listen(gateway.address(), gateway.token()).await?;
-        let site = Site { suite, folder: folder.join(format!("{}-{revision}", upstream.name)), revision };
-        let alone = site.run("alone", &started.url, None).await?;
-        let through = site.run("through", &forwarder.url(), None).await?;
+        let runs = SuiteRuns { suite, folder: folder.join(format!("{}-{revision}", upstream.name)), revision };
+        let alone = runs.run("alone", &started.url, None).await?;
+        let through = runs.run("through", &forwarder.url(), None).await?;
         let mut differing = alone.differing(&through);
         // What depends on time can differ once.
         let mut repeated = Vec::new();
         for scenario in &differing {
-            let alone = site.run("alone-again", &started.url, Some(scenario)).await?;
-            let through = site.run("through-again", &forwarder.url(), Some(scenario)).await?;
+            let alone = runs.run("alone-again", &started.url, Some(scenario)).await?;
+            let through = runs.run("through-again", &forwarder.url(), Some(scenario)).await?;
             repeated.push(alone.differing(&through).is_empty());
         }
         let mut repeated = repeated.into_iter();
@@ -111,13 +111,13 @@ async fn compare(
 }
 
 /// Runs of the suite for one server and revision.
-struct Site<'a> {
+struct SuiteRuns<'a> {
     suite: &'a Suite,
     folder: PathBuf,
     revision: &'a str,
 }
 
-impl Site<'_> {
+impl SuiteRuns<'_> {
     /// Runs one scenario, or all, and reads the results. The suite's exit code tells nothing more.
     async fn run(&self, name: &str, url: &str, scenario: Option<&str>) -> anyhow::Result<Results> {
         let folder =
@@ -132,7 +132,7 @@ impl Site<'_> {
             None => parameters.extend(["--spec-version", self.revision, "--suite", "all"]),
         }
         let mut suite = Program::start("suite", &mut self.suite.command(&parameters), &folder)?;
-        suite.ended().await?;
+        suite.wait().await?;
         let results = Results::read(&folder)?;
         ensure!(!results.is_empty(), "the suite ran no scenario: {}", suite.last_lines());
         Ok(results)

@@ -6,13 +6,12 @@ use std::{
     process::{Command, Output},
 };
 
-use anyhow::{Context as _, ensure};
-
+use anyhow::Context as _;
+use portcullis_scenarios::{block_on, npm_install};
 use xtask::workspace;
 
-/// The versions that are run. Another one of the suite has other scenarios.
-const SUITE: &str = "@modelcontextprotocol/conformance@0.2.0-alpha.12";
-const NODE: &str = "node@22.23.3";
+/// The pinned versions. Other versions of the suite have other scenarios.
+const MANIFEST: &str = r#"{ "private": true, "dependencies": { "@modelcontextprotocol/conformance": "0.2.0-alpha.12", "node": "22.23.3" } }"#;
 
 /// An installed suite.
 pub(crate) struct Suite {
@@ -20,26 +19,11 @@ pub(crate) struct Suite {
 }
 
 impl Suite {
-    /// Installs it, where that has not been done.
+    /// Installs it, unless that was done before.
     pub(crate) fn install() -> anyhow::Result<Self> {
         let folder = workspace::metadata()?.target_directory.join("conformance");
-        let suite = Self { folder };
-        let installed = suite.folder.join("installed");
-        let wanted = format!("{SUITE} {NODE}");
-        if fs::read_to_string(&installed).is_ok_and(|held| held == wanted) {
-            return Ok(suite);
-        }
-        fs::create_dir_all(&suite.folder)?;
-        println!("installing {wanted} into {}", suite.folder.display());
-        let status = Command::new("npm")
-            .args(["install", "--no-audit", "--no-fund", "--no-save", "--loglevel=error", "--prefix"])
-            .arg(&suite.folder)
-            .args([SUITE, NODE])
-            .status()
-            .context("npm could not be started: Node.js 20 or newer is needed")?;
-        ensure!(status.success(), "npm could not install the suite");
-        fs::write(installed, wanted)?;
-        Ok(suite)
+        block_on(npm_install(&folder, MANIFEST))?;
+        Ok(Self { folder })
     }
 
     /// Runs it with these arguments, and captures what it says.

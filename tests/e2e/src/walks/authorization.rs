@@ -19,9 +19,9 @@ use tokio::{
 use url::{Url, form_urlencoded};
 
 use super::{
+    deployment::SCOPE,
     expect,
     pages::{self, Answers},
-    site::SCOPE,
     visitor::{SignIn, Visitor},
     wire::{Exchange, Wire},
 };

@@ -75,9 +75,9 @@ impl Chromium {
         node.arg(workspace::root().join(DRIVER)).arg(&file);
         let mut driver =
             Program::start(name, &mut node, &self.folder).context("the browser's driver needs Node.js 20")?;
-        let status = driver.ended().await?;
+        let status = driver.wait().await?;
         fs::remove_dir_all(self.folder.join(format!("{name}.profile"))).ok();
-        let written = driver.written();
+        let written = driver.output();
         let seen: Vec<Seen> = written.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         if !status.success() {
             bail!("the browser's driver ended with {status}: {}", written.trim_end());

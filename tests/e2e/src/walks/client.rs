@@ -109,7 +109,7 @@ impl Client {
             }
             sleep(PERIOD).await;
         }
-        let (status, written) = (process.ended().await?, process.written());
+        let (status, written) = (process.wait().await?, process.output());
         ensure!(!written.contains(PANIC), "portcullis {command}: a panic: {written}");
         Ok(Run { code: status.code(), written, asked: visited })
     }

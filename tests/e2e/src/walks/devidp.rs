@@ -6,10 +6,10 @@ use super::{
     canary,
     client::Client,
     client_walk::Ground,
+    deployment::{DevDeployment, OTHER},
     output,
     person::Person,
     progress::Progress,
-    site::{OTHER, Site},
     visitor::{SignIn, Visitor},
     walk,
     wire::Wire,
@@ -27,16 +27,16 @@ pub(super) async fn whole(
     person: Person,
     progress: &mut Progress,
 ) -> anyhow::Result<()> {
-    let mut site = progress.step("both programs start", Site::start(program, folder)).await?;
-    let visitor = Visitor::new(&site.endpoint, &site.issuer, Arc::clone(&wire), SignIn::Hint)?;
+    let mut deployment = progress.step("both programs start", DevDeployment::start(program, folder)).await?;
+    let visitor = Visitor::new(&deployment.endpoint, &deployment.issuer, Arc::clone(&wire), SignIn::Hint)?;
     let walked = walk::walk(&visitor, progress).await;
-    let stopped = progress.step("SIGTERM ends both with exit code 0", site.stop()).await;
+    let stopped = progress.step("SIGTERM ends both with exit code 0", deployment.stop()).await;
 
-    let start = Site::start_for_people(program, folder);
-    let mut site = progress.step("both start again, with a consent page and brief tokens", start).await?;
+    let start = DevDeployment::start_with_consent_page(program, folder);
+    let mut deployment = progress.step("both start again, with a consent page and brief tokens", start).await?;
     let client = Client::new(program, folder, person)?;
-    let shipped = shipped_walk(&site, &wire, &client, progress).await;
-    let stopped_again = progress.step("SIGTERM ends both again with exit code 0", site.stop()).await;
+    let shipped = shipped_walk(&deployment, &wire, &client, progress).await;
+    let stopped_again = progress.step("SIGTERM ends both again with exit code 0", deployment.stop()).await;
 
     let searched = async {
         let mut canaries = canary::canaries(&wire.exchanges());
@@ -47,14 +47,19 @@ pub(super) async fn whole(
     walked.and(stopped).and(shipped).and(stopped_again).and(searched)
 }
 
-async fn shipped_walk(site: &Site, wire: &Wire, client: &Client, progress: &mut Progress) -> anyhow::Result<()> {
-    let other = site.endpoint.join(OTHER)?;
+async fn shipped_walk(
+    deployment: &DevDeployment,
+    wire: &Wire,
+    client: &Client,
+    progress: &mut Progress,
+) -> anyhow::Result<()> {
+    let other = deployment.endpoint.join(OTHER)?;
     let ground = Ground {
         client,
         wire,
-        server: site.server(),
-        issuer: &site.issuer,
-        resource: &site.endpoint,
+        server: deployment.server(),
+        issuer: &deployment.issuer,
+        resource: &deployment.endpoint,
         other: Some(&other),
         consent_for: &[],
         brief: &other,

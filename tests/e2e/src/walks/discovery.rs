@@ -7,7 +7,7 @@ use portcullis_metadata::{
     parse_challenges, protected_resource_urls,
 };
 
-use super::{expect, site::SCOPE, visitor::Visitor};
+use super::{deployment::SCOPE, expect, visitor::Visitor};
 
 /// A POST without a token is refused, and the challenge says where to go on.
 pub(super) async fn challenge(visitor: &Visitor) -> anyhow::Result<BearerChallenge> {

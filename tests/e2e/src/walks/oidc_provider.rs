@@ -1,7 +1,7 @@
 //! `cargo xtask e2e --idp oidc-provider`: the real program as a client and as a resource, and npm's `oidc-provider`.
 
+mod deployment;
 mod package;
-mod site;
 mod tokens;
 
 use std::{path::Path, process::Command, sync::Arc, time::Duration};
@@ -19,8 +19,8 @@ use super::{
     wire::Wire,
 };
 use anyhow::Context as _;
+use deployment::{CLIENT_DOCUMENT_URL, OidcProviderDeployment};
 use package::Package;
-use site::{CLIENT_DOCUMENT_URL, Site};
 
 /// How long one step may take, but for those that say otherwise.
 pub(super) const LIMIT: Duration = Duration::from_secs(30);
@@ -36,14 +36,16 @@ pub(super) async fn whole(
     person: Person,
     progress: &mut Progress,
 ) -> anyhow::Result<()> {
-    let install = Package::installed(target, folder);
+    let install = Package::install(target);
     let package = progress.step_within(INSTALL_LIMIT, "npm installs oidc-provider and Node.js, once", install).await?;
-    let mut site = progress.step("oidc-provider and two servers start", Site::start(&package, program, folder)).await?;
+    let mut deployment = progress
+        .step("oidc-provider and two servers start", OidcProviderDeployment::start(&package, program, folder))
+        .await?;
     let client = Client::new(program, folder, person)?;
 
-    let library = library_walk(&site, Arc::clone(&wire), progress).await;
-    let shipped = shipped_walk(program, &site, &wire, &client, progress).await;
-    let stopped = progress.step("SIGTERM ends all of them in order", site.stop()).await;
+    let library = library_walk(&deployment, Arc::clone(&wire), progress).await;
+    let shipped = shipped_walk(program, &deployment, &wire, &client, progress).await;
+    let stopped = progress.step("SIGTERM ends all of them in order", deployment.stop()).await;
     let searched = async {
         let mut canaries = canary::canaries(&wire.exchanges());
         client.add_secrets(&mut canaries)?;
@@ -54,8 +56,12 @@ pub(super) async fn whole(
 }
 
 /// The library, with each of its requests looked at.
-async fn library_walk(site: &Site, wire: Arc<Wire>, progress: &mut Progress) -> anyhow::Result<()> {
-    let visitor = Visitor::new(&site.resource("/mcp")?, &site.issuer, wire, SignIn::OidcProvider)?;
+async fn library_walk(
+    deployment: &OidcProviderDeployment,
+    wire: Arc<Wire>,
+    progress: &mut Progress,
+) -> anyhow::Result<()> {
+    let visitor = Visitor::new(&deployment.resource("/mcp")?, &deployment.issuer, wire, SignIn::OidcProvider)?;
     let challenge = progress.step("a POST without a token is challenged", discovery::challenge(&visitor)).await?;
     progress.step("authorization server metadata, both forms", discovery::server_metadata(&visitor)).await?;
     let mut authorization = Authorization::begin(&visitor, challenge, "alice")?;
@@ -70,34 +76,34 @@ async fn library_walk(site: &Site, wire: Arc<Wire>, progress: &mut Progress) -> 
 /// The shipped program, as a person uses it.
 async fn shipped_walk(
     program: &Path,
-    site: &Site,
+    deployment: &OidcProviderDeployment,
     wire: &Wire,
     client: &Client,
     progress: &mut Progress,
 ) -> anyhow::Result<()> {
-    let (resource, other) = (site.resource("/mcp")?, site.resource("/signed-es256")?);
-    let brief = site.resource("/brief")?;
+    let (resource, other) = (deployment.resource("/mcp")?, deployment.resource("/signed-es256")?);
+    let brief = deployment.resource("/brief")?;
     let ground = Ground {
         client,
         wire,
-        server: &site.server,
-        issuer: &site.issuer,
+        server: &deployment.server,
+        issuer: &deployment.issuer,
         resource: &resource,
         other: Some(&other),
         consent_for: &[],
         brief: &brief,
     };
     ground.walk(progress).await?;
-    progress.step("tokens signed with ES256", tokens::signed_es256(site, client)).await?;
-    progress.step("opaque tokens, by introspection", tokens::opaque(site, wire, client)).await?;
-    progress.step("login with a client ID metadata document", document(program, site, client)).await
+    progress.step("tokens signed with ES256", tokens::signed_es256(deployment, client)).await?;
+    progress.step("opaque tokens, by introspection", tokens::opaque(deployment, wire, client)).await?;
+    progress.step("login with a client ID metadata document", document(program, deployment, client)).await
 }
 
 /// The client is known by the address of its document (draft-ietf-oauth-client-id-metadata-document).
-async fn document(program: &Path, site: &Site, client: &Client) -> anyhow::Result<()> {
-    let resource = site.resource("/mcp")?;
+async fn document(program: &Path, deployment: &OidcProviderDeployment, client: &Client) -> anyhow::Result<()> {
+    let resource = deployment.resource("/mcp")?;
     let document = Command::new(program).args(["client-document", CLIENT_DOCUMENT_URL]).output()?;
-    site.publish(&document.stdout)?;
+    deployment.publish(&document.stdout)?;
     let login = client.run("login", &resource, &["--client-metadata-url", CLIENT_DOCUMENT_URL]).await?;
     let login = login.succeeded().context("oidc-provider takes client ID metadata documents by draft 02")?;
     super::expect::that(

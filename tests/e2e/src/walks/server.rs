@@ -1,32 +1,60 @@
-//! `portcullis serve`: one process, and what its log tells.
+//! [`Server`]: a running `portcullis serve` and its log.
 
-use std::{env, net::SocketAddr, path::Path, process::Command};
+use std::{fs, net::SocketAddr, path::Path, process::Command, time::Duration};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use http::{HeaderMap, StatusCode};
 use portcullis_discovery::{Fetch as _, FetchRequest, HttpFetch, UrlPolicy};
+use portcullis_scenarios::{free_address, listen_address};
 use serde_json::Value;
+use tokio::time::sleep;
 use url::Url;
 
 use super::{expect, program::Program};
 
+/// The attempts to listen on a port that another process may take.
+const PORT_ATTEMPTS: usize = 5;
+
 /// A running server.
 pub(crate) struct Server {
     program: Program,
-    /// Where it listens.
+    /// The address that it listens on.
     pub(crate) address: SocketAddr,
 }
 
 impl Server {
-    /// Starts what [`command`] made, and waits until it listens.
+    /// Starts a command made by [`serve`] and waits until it listens.
     ///
     /// # Errors
-    /// When it ends before it listens.
+    /// Fails when it ends before it listens.
     pub(crate) async fn start(name: impl Into<String>, command: &mut Command, folder: &Path) -> anyhow::Result<Self> {
         let mut program = Program::start(name, command, folder)?;
-        let address = program.says(listening).await?;
-        let address = address.parse().with_context(|| format!("{address} is no address"))?;
+        let address = program.find_line(listen_address).await?;
         Ok(Self { program, address })
+    }
+
+    /// Starts a server on a free port that its configuration names, and waits until its issuers are usable.
+    ///
+    /// # Errors
+    /// Fails when it ends before it listens, or other processes take all attempted ports.
+    pub(crate) async fn start_on_free_port(
+        name: &str,
+        folder: &Path,
+        command: impl Fn(SocketAddr) -> anyhow::Result<Command>,
+    ) -> anyhow::Result<Self> {
+        for _ in 0..PORT_ATTEMPTS {
+            let address = free_address()?;
+            match Self::start(name, &mut command(address)?, folder).await {
+                Ok(server) => {
+                    expect::equal("the listen address", address, server.address)?;
+                    server.ready().await?;
+                    return Ok(server);
+                }
+                Err(error) if format!("{error:#}").contains("cannot listen on") => {}
+                Err(error) => return Err(error),
+            }
+        }
+        bail!("other processes took each of {PORT_ATTEMPTS} ports")
     }
 
     /// Waits until its issuers are usable.
@@ -38,42 +66,42 @@ impl Server {
             if answer.status == StatusCode::OK {
                 return Ok(());
             }
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            sleep(Duration::from_millis(5)).await;
         }
     }
 
-    /// Waits for the line that tells why the request that got these headers was refused, and gives the code.
+    /// Waits for the log line of a rejected request, identified by its response headers, and returns the reason code.
     pub(crate) async fn refusal(&self, headers: &HeaderMap) -> anyhow::Result<String> {
         let id = expect::header(headers, "x-request-id").to_owned();
         expect::that(!id.is_empty(), "X-Request-Id", "one", &id)?;
-        Ok(self.program.wrote(|line| denial(line, &id)).await)
+        Ok(self.program.find_any_line(|line| deny_code(line, &id)).await)
     }
 
-    /// Asks it to end, and expects that it does so in order.
+    /// Sends SIGTERM and expects exit code 0.
     pub(crate) async fn stop(&mut self) -> anyhow::Result<()> {
         expect::equal("exit code of the server", Some(0), self.program.stop().await?.code())
     }
 }
 
-/// The program, with all that it can log, and with nothing of it configured by this process's environment.
+/// Returns a command of the program that writes all log messages as JSON.
 pub(crate) fn command(program: &Path) -> Command {
-    let mut command = Command::new(program);
-    for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PORTCULLIS_")) {
-        command.env_remove(name);
-    }
+    let mut command = portcullis_scenarios::command(program);
     command.args(["--log-format", "json"]).env("PORTCULLIS_LOG", "trace");
     command
 }
 
-/// The address in the log line that tells it.
-fn listening(line: &str) -> Option<String> {
-    let line: Value = serde_json::from_str(line).ok()?;
-    (line["message"] == "listening").then(|| line["listen.address"].as_str().map(str::to_owned)).flatten()
+/// Writes a configuration to `<folder>/<name>.toml` and returns the command that serves it.
+pub(crate) fn serve(program: &Path, folder: &Path, name: &str, configuration: &str) -> anyhow::Result<Command> {
+    let file = folder.join(format!("{name}.toml"));
+    fs::write(&file, configuration).with_context(|| format!("{} cannot be written", file.display()))?;
+    let mut command = command(program);
+    command.args(["serve", "--config"]).arg(file);
+    Ok(command)
 }
 
-/// The code in a log line that tells of a request that was refused.
-fn denial(line: &str, request: &str) -> Option<String> {
-    // Most lines are of other requests; parsing them all takes long.
+/// Returns the reason code in the log line of a rejected request.
+fn deny_code(line: &str, request: &str) -> Option<String> {
+    // Most lines are of other requests. Parsing them all is slow.
     if !line.contains(request) {
         return None;
     }
@@ -86,19 +114,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_address_is_read_from_the_line_that_tells_it() {
-        let line = r#"{"level":"INFO","message":"listening","listen.address":"127.0.0.1:4000","workers":2}"#;
-        assert_eq!(listening(line).as_deref(), Some("127.0.0.1:4000"));
-        assert_eq!(listening(r#"{"message":"shutting down","listen.address":"127.0.0.1:4000"}"#), None);
-        assert_eq!(listening("listening"), None);
-    }
-
-    #[test]
-    fn a_code_is_read_from_its_requests_line() {
+    fn the_reason_code_is_read_from_the_line_of_its_request() {
         let line = r#"{"message":"request","request.id":"r1","deny.code":"token.expired"}"#;
-        assert_eq!(denial(line, "r1").as_deref(), Some("token.expired"));
-        assert_eq!(denial(line, "r2"), None);
-        assert_eq!(denial(r#"{"message":"r1","request.id":"r2","deny.code":"token.expired"}"#, "r1"), None);
-        assert_eq!(denial(r#"{"request.id":"r1"}"#, "r1"), None);
+        assert_eq!(deny_code(line, "r1").as_deref(), Some("token.expired"));
+        assert_eq!(deny_code(line, "r2"), None);
+        assert_eq!(deny_code(r#"{"message":"r1","request.id":"r2","deny.code":"token.expired"}"#, "r1"), None);
+        assert_eq!(deny_code(r#"{"request.id":"r1"}"#, "r1"), None);
     }
 }

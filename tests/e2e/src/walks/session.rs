@@ -10,9 +10,9 @@ use portcullis_mcp::Revision;
 use serde_json::{Value, json};
 
 use super::{
+    deployment::USER,
     discovery::bearer_challenge,
     expect,
-    site::USER,
     visitor::Visitor,
     wire::{Exchange, Wire},
 };

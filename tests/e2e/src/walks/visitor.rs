@@ -14,7 +14,7 @@ use super::{expect, wire::Wire};
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const TOOLS: &str = r#"{"jsonrpc":"2.0","id":7,"method":"tools/list"}"#;
 
-/// The walk's view of the site.
+/// The walk's view of the deployment.
 pub(super) struct Visitor {
     pub(super) endpoint: Url,
     pub(super) issuer: Issuer,

@@ -7,10 +7,10 @@ use portcullis_metadata::BearerChallenge;
 
 use super::{
     authorization::Authorization,
+    deployment::USER,
     discovery,
     progress::Progress,
     session::{self, Session},
-    site::USER,
     visitor::Visitor,
 };
 

@@ -81,32 +81,6 @@ async fn a_lookup_does_not_allocate() {
     assert_eq!(allocations.count_total, 0);
 }
 
-/// What is made of a principal is made once, and kept for every request with the same token; there is room for one.
-#[tokio::test(start_paused = true)]
-async fn what_is_derived_is_kept() {
-    let bench = ready().await;
-    let token = bench.forge.token().sign();
-    let verified = bench.verify(&token).await.unwrap();
-    let made = verified.principal().derived(|principal| principal.subject().map(str::to_owned));
-    assert_eq!(made, Some(&Some("alice".to_owned())));
-    let again = bench.verify(&token).await.unwrap();
-    assert_eq!(again.principal().derived(|_| Some("another".to_owned())), made);
-    assert_eq!(again.principal().derived(|_| 7_u32), None);
-}
-
-/// J4: what records say of a principal has a room of its own beside what is made for requests.
-#[tokio::test(start_paused = true)]
-async fn what_records_say_is_kept_apart() {
-    let bench = ready().await;
-    let verified = bench.verify(&bench.forge.token().sign()).await.unwrap();
-    let principal = verified.principal();
-    assert_eq!(principal.derived(|_| "a header"), Some(&"a header"));
-    assert_eq!(principal.recorded(|_| "a line"), Some(&"a line"));
-    assert_eq!(principal.recorded(|_| "another line"), Some(&"a line"));
-    assert_eq!(principal.derived(|_| "another header"), Some(&"a header"));
-    assert_eq!(principal.recorded(|_| 7_u32), None);
-}
-
 /// J5: requests count together by issuer and subject, whichever client and token, and by client only without a subject.
 #[tokio::test(start_paused = true)]
 async fn requests_count_by_subject_or_else_by_client() {

@@ -5,7 +5,7 @@ use std::{fs, net::SocketAddr, path::Path};
 use portcullis_metadata::SystemClock;
 use portcullis_testkit::TestIssuer;
 
-use crate::walks::server::{self, Server};
+use crate::walks::server::{Server, serve};
 
 const ISSUER: &str = "https://issuer.example";
 const BASE_URL: &str = "http://127.0.0.1:3000";
@@ -19,21 +19,21 @@ pub(super) struct Gateway {
 impl Gateway {
     /// Starts it in front of a server. Ended sessions are answered 404, as `server-session-lifecycle` expects.
     pub(super) async fn start(program: &Path, folder: &Path, upstream: &str) -> anyhow::Result<Self> {
-        let forge = TestIssuer::new(ISSUER).with_resource(&format!("{BASE_URL}/mcp")).with_clock(SystemClock::new());
-        let (keys, configuration) = (folder.join("jwks.json"), folder.join("portcullis.toml"));
-        fs::write(&keys, forge.jwks_json())?;
+        let test_issuer =
+            TestIssuer::new(ISSUER).with_resource(&format!("{BASE_URL}/mcp")).with_clock(SystemClock::new());
+        let keys = folder.join("jwks.json");
+        fs::write(&keys, test_issuer.jwks_json())?;
         let text = format!(
             "listen = \"127.0.0.1:0\"\nbase_url = \"{BASE_URL}\"\n\n\
              [session]\nended_status = 404\n\n\
              [[issuer]]\nissuer = \"{ISSUER}\"\njwks_file = {keys:?}\n\n\
              [[resource]]\nendpoint = \"/mcp\"\nupstream = {{ http = \"{upstream}\" }}\n"
         );
-        fs::write(&configuration, text)?;
-        let mut command = server::command(program);
-        command.arg("serve").arg("--config").arg(configuration).env("PORTCULLIS_LOG", "info");
+        let mut command = serve(program, folder, "portcullis", &text)?;
+        command.env("PORTCULLIS_LOG", "info");
         let server = Server::start("portcullis", &mut command, folder).await?;
         server.ready().await?;
-        Ok(Self { server, token: forge.token().expires_in(3600).sign() })
+        Ok(Self { server, token: test_issuer.token().expires_in(3600).sign() })
     }
 
     /// Where it listens.

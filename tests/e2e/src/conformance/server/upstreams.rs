@@ -3,11 +3,12 @@
 //! The conformance servers of the SDKs and of the suite are in no registry, so two of these are this project's own, on
 //! the published SDKs; `--also` takes any other.
 
-use std::{fs, net::TcpListener, path::Path, process::Command, time::Duration};
+use std::{fs, path::Path, process::Command, time::Duration};
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, bail};
 use tokio::{net::TcpStream, time::sleep};
 
+use portcullis_scenarios::{free_address, npm_install};
 use xtask::{built, workspace};
 
 use crate::walks::program::Program;
@@ -52,11 +53,11 @@ pub(super) struct Listening {
 }
 
 /// All servers that can be had from registries.
-pub(super) async fn all(target: &Path, logs: &Path) -> anyhow::Result<Vec<Upstream>> {
+pub(super) async fn all(target: &Path) -> anyhow::Result<Vec<Upstream>> {
     let rmcp = built::build(&["--package=portcullis-everything-server", "--locked"])?;
     let rmcp = rmcp.program("everything_server")?.to_string_lossy().into_owned();
     let mut upstreams = vec![Upstream::new("rmcp", REVISIONS, Source::Program(vec![rmcp]))];
-    let packages = install(target, logs).await;
+    let packages = install(target).await;
     let script = |path: &str| target.join(path).to_string_lossy().into_owned();
     let everything = script("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
     for (name, revisions, arguments) in [
@@ -72,23 +73,11 @@ pub(super) async fn all(target: &Path, logs: &Path) -> anyhow::Result<Vec<Upstre
     Ok(upstreams)
 }
 
-/// Installs the packages by npm, once, and puts the script beside them, where Node.js finds them.
-async fn install(target: &Path, logs: &Path) -> anyhow::Result<()> {
+/// Installs the packages and copies the script next to them, where Node.js finds them.
+async fn install(target: &Path) -> anyhow::Result<()> {
     let source = workspace::root().join("tests/servers/typescript");
-    let (manifest, installed) = (fs::read_to_string(source.join("package.json"))?, target.join("installed"));
-    fs::create_dir_all(target).with_context(|| format!("{} cannot be made", target.display()))?;
-    if fs::read_to_string(&installed).is_ok_and(|held| held == manifest) {
-        fs::copy(source.join("server.mjs"), target.join("server.mjs"))?;
-        return Ok(());
-    }
-    fs::write(target.join("package.json"), &manifest)?;
-    let mut npm = Command::new("npm");
-    npm.args(["install", "--no-audit", "--no-fund", "--loglevel=error", "--prefix"]).arg(target);
-    let mut npm = Program::start("npm", &mut npm, logs).context("npm is not here")?;
-    let status = npm.ended().await?;
-    ensure!(status.success(), "npm ended with {status}: {}", npm.last_lines());
+    npm_install(target, &fs::read_to_string(source.join("package.json"))?).await?;
     fs::copy(source.join("server.mjs"), target.join("server.mjs"))?;
-    fs::write(installed, manifest)?;
     Ok(())
 }
 
@@ -110,7 +99,7 @@ impl Upstream {
             Source::Url(url) => return Ok(Started::Listening(Listening { url: url.clone(), program: None })),
             Source::Program(arguments) => arguments,
         };
-        let address = TcpListener::bind("127.0.0.1:0").context("no free port")?.local_addr()?;
+        let address = free_address()?;
         let (program, arguments) = arguments.split_first().context("no program")?;
         let mut command = Command::new(program);
         command.args(arguments).env("PORT", address.port().to_string());

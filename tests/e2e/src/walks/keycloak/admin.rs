@@ -11,7 +11,7 @@ use url::Url;
 use crate::walks::expect;
 
 /// A realm takes seconds to make, and on a busy machine many.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const KEY_PROVIDER: &str = "org.keycloak.keys.KeyProvider";
 
 /// The administrator. What goes over this wire is no client's and no server's.
@@ -77,7 +77,7 @@ impl Admin {
         let what = format!("{method} {}", path.split('?').next().unwrap_or(path));
         let mut request = FetchRequest::new(method, self.base.join(path)?, UrlPolicy::Operator)
             .header(header::AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {}", self.token().await?))?);
-        request.timeout = PATIENCE;
+        request.timeout = TIMEOUT;
         if let Some(body) = body {
             request = request.header(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
             request.body = serde_json::to_vec(&body)?.into();
@@ -98,7 +98,7 @@ impl Admin {
         ];
         let url = self.base.join("realms/master/protocol/openid-connect/token")?;
         let mut request = FetchRequest::post_form(url, fields, UrlPolicy::Operator);
-        request.timeout = PATIENCE;
+        request.timeout = TIMEOUT;
         let answer = self.fetch.fetch(request).await?;
         let answer = expect::json("the administrator's token", StatusCode::OK, &answer)?;
         answer["access_token"].as_str().map(str::to_owned).context("expected a token for the administrator, got none")

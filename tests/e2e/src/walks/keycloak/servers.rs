@@ -1,9 +1,9 @@
 //! Portcullis in front of one resource, several times, each time set up in another way.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use super::places::Places;
-use crate::walks::server::{Server, command};
+use crate::walks::server::{Server, serve};
 
 /// A setup, and the file of `tests/idp/keycloak` that describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,10 +57,8 @@ impl Setup {
         places: Places,
         folder: &Path,
     ) -> anyhow::Result<Server> {
-        let file = folder.join(format!("{name}.toml"));
-        fs::write(&file, places.file(&format!("{}.toml", self.name()))?)?;
-        let mut command = command(program);
-        command.args(["serve", "--config"]).arg(&file).envs(SECRETS);
+        let mut command = serve(program, folder, name, &places.file(&format!("{}.toml", self.name()))?)?;
+        command.envs(SECRETS);
         // Clients see the first one; all others stand for it behind the same address.
         if name != Self::Jwt.name() {
             command.args(["--listen", "127.0.0.1:0"]);

@@ -16,7 +16,7 @@ use super::{
     names::{ADMIN, RULES},
     reader::Reader,
 };
-use crate::walks::server::{self, Server};
+use crate::walks::server::{Server, serve};
 
 const BASE_URL: &str = "http://127.0.0.1:3000";
 const ISSUER: &str = "https://issuer.example";
@@ -28,23 +28,21 @@ pub(super) const PRIVILEGED: &str = "privileged";
 /// A running gateway and the issuer that it trusts.
 pub(super) struct Gateway {
     server: Server,
-    forge: TestIssuer,
+    test_issuer: TestIssuer,
     trail: PathBuf,
 }
 
 impl Gateway {
     /// Starts it with a rule for everything that is protected, and an audit trail in the folder.
     pub(super) async fn start(program: &Path, folder: &Path, readers: &[Reader]) -> anyhow::Result<Self> {
-        let forge = TestIssuer::new(ISSUER).with_clock(SystemClock::new());
+        let test_issuer = TestIssuer::new(ISSUER).with_clock(SystemClock::new());
         let (keys, trail) = (folder.join("jwks.json"), folder.join("audit.jsonl"));
-        fs::write(&keys, forge.jwks_json())?;
-        let configuration = folder.join("readers.toml");
-        fs::write(&configuration, configured(readers, &keys, &trail)?)?;
-        let mut command = server::command(program);
-        command.arg("serve").arg("--config").arg(configuration).env("PORTCULLIS_LOG", "info");
+        fs::write(&keys, test_issuer.jwks_json())?;
+        let mut command = serve(program, folder, "portcullis", &configuration(readers, &keys, &trail)?)?;
+        command.env("PORTCULLIS_LOG", "info");
         let server = Server::start("portcullis", &mut command, folder).await?;
         server.ready().await?;
-        Ok(Self { server, forge, trail })
+        Ok(Self { server, test_issuer, trail })
     }
 
     /// Where it listens.
@@ -54,7 +52,7 @@ impl Gateway {
 
     /// A token for a reader; the privileged one has all scopes.
     pub(super) fn token(&self, reader: &Reader, is_privileged: bool) -> String {
-        let token = self.forge.token().audience(format!("{BASE_URL}/{}", reader.name)).expires_in(3600);
+        let token = self.test_issuer.token().audience(format!("{BASE_URL}/{}", reader.name)).expires_in(3600);
         if is_privileged {
             token.subject(PRIVILEGED).scope(&format!("{SCOPE} {ADMIN}")).sign()
         } else {
@@ -69,7 +67,7 @@ impl Gateway {
     }
 }
 
-fn configured(readers: &[Reader], keys: &Path, trail: &Path) -> anyhow::Result<String> {
+fn configuration(readers: &[Reader], keys: &Path, trail: &Path) -> anyhow::Result<String> {
     let mut text = format!(
         "listen = \"127.0.0.1:0\"\nbase_url = \"{BASE_URL}\"\n\n\
          [audit]\ntarget = {{ file = {trail:?} }}\n\n\

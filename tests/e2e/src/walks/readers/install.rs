@@ -9,6 +9,7 @@ use std::{
 use anyhow::{Context as _, ensure};
 
 use super::reader::Start;
+use portcullis_scenarios::npm_install;
 use xtask::workspace;
 
 use crate::walks::program::Program;
@@ -25,12 +26,17 @@ pub(super) enum Installed {
 /// What is not installed here, or cannot be fetched, is missing. What is here and does not build is an error.
 pub(super) async fn all(target: &Path, logs: &Path) -> anyhow::Result<Vec<(&'static str, Installed)>> {
     fs::create_dir_all(target).with_context(|| format!("{} cannot be made", target.display()))?;
-    let site = Site { sources: workspace::root().join("tests/readers"), target: target.to_owned(), logs };
-    let go = async { anyhow::Ok((site.go("go").await?, site.go("go-sdk").await?)) };
-    let (typescript, python, go) = tokio::join!(site.typescript(), site.python(), go);
+    let installer = Installer { sources: workspace::root().join("tests/readers"), target: target.to_owned(), logs };
+    let go = async { anyhow::Ok((installer.go("go").await?, installer.go("go-sdk").await?)) };
+    let (typescript, python, go) = tokio::join!(installer.typescript(), installer.python(), go);
     let (go, go_sdk) = go?;
-    let script = |folder: &str| site.sources.join(folder).join("server.py");
-    let python = |folder| installed(&python, |interpreter| command(interpreter, &[&script(folder)]));
+    let python = |folder: &str| {
+        installed(&python, |interpreter| {
+            let mut command = command(interpreter, &[&installer.sources.join(folder).join("server.py")]);
+            command.env("PYTHONPATH", installer.sources.join("common")).env("PYTHONDONTWRITEBYTECODE", "1");
+            command
+        })
+    };
     Ok(vec![
         ("serde_json", Installed::Ready(Start::InProcess)),
         ("aiohttp", python("aiohttp")),
@@ -41,26 +47,18 @@ pub(super) async fn all(target: &Path, logs: &Path) -> anyhow::Result<Vec<(&'sta
     ])
 }
 
-struct Site<'a> {
+struct Installer<'a> {
     sources: PathBuf,
     target: PathBuf,
     logs: &'a Path,
 }
 
-impl Site<'_> {
+impl Installer<'_> {
     /// The script is copied beside the packages, since Node.js looks for them from where the script is.
     async fn typescript(&self) -> anyhow::Result<PathBuf> {
         let (source, folder) = (self.sources.join("typescript"), self.target.join("typescript"));
-        fs::create_dir_all(&folder)?;
         self.run("node", command(Path::new("node"), &[Path::new("--version")])).await?;
-        let manifest = fs::read_to_string(source.join("package.json"))?;
-        self.once(&folder, &manifest, async || {
-            fs::write(folder.join("package.json"), &manifest)?;
-            let mut npm = Command::new("npm");
-            npm.args(["install", "--no-audit", "--no-fund", "--loglevel=error", "--prefix"]).arg(&folder);
-            self.run("npm", npm).await
-        })
-        .await?;
+        npm_install(&folder, &fs::read_to_string(source.join("package.json"))?).await?;
         let script = folder.join("server.mjs");
         fs::copy(source.join("server.mjs"), &script)?;
         Ok(script)
@@ -71,14 +69,16 @@ impl Site<'_> {
         let folder = self.target.join("python");
         let (interpreter, requirements) = (folder.join("bin/python"), self.sources.join("requirements.txt"));
         let wanted = fs::read_to_string(&requirements)?;
-        self.once(&folder, &wanted, async || {
-            self.run("venv", command(Path::new("python3"), &[Path::new("-m"), Path::new("venv"), &folder])).await?;
-            let mut pip = Command::new(&interpreter);
-            pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
-            pip.arg(&requirements);
-            self.run("pip", pip).await
-        })
-        .await?;
+        let installed = folder.join("installed");
+        if fs::read_to_string(&installed).is_ok_and(|found| found == wanted) {
+            return Ok(interpreter);
+        }
+        self.run("venv", command(Path::new("python3"), &[Path::new("-m"), Path::new("venv"), &folder])).await?;
+        let mut pip = Command::new(&interpreter);
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
+        pip.arg(&requirements);
+        self.run("pip", pip).await?;
+        fs::write(installed, wanted)?;
         Ok(interpreter)
     }
 
@@ -101,27 +101,11 @@ impl Site<'_> {
         Ok(Installed::Ready(Start::Program(Command::new(program))))
     }
 
-    /// Installs unless the same was installed before.
-    async fn once(
-        &self,
-        folder: &Path,
-        wanted: &str,
-        install: impl AsyncFnOnce() -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
-        let installed = folder.join("installed");
-        if fs::read_to_string(&installed).is_ok_and(|held| held == wanted) {
-            return Ok(());
-        }
-        install().await?;
-        fs::write(installed, wanted)?;
-        Ok(())
-    }
-
     async fn run(&self, name: &str, mut command: Command) -> anyhow::Result<()> {
         let program = command.get_program().to_string_lossy().into_owned();
         let mut running = Program::start(format!("install-{name}"), &mut command, self.logs)
             .with_context(|| format!("{program} is not here"))?;
-        let status = running.ended().await?;
+        let status = running.wait().await?;
         ensure!(status.success(), "{program} ended with {status}: {}", running.last_lines());
         Ok(())
     }

@@ -53,7 +53,7 @@ impl Reader {
             }
             Start::Program(mut command) => {
                 let mut program = Program::start(format!("reader-{name}"), &mut command, folder)?;
-                let address = program.says(|line| line.parse().ok()).await?;
+                let address = program.find_line(|line| line.parse().ok()).await?;
                 (address, Running::Program(program))
             }
         };
@@ -73,7 +73,7 @@ impl Reader {
         match &self.running {
             Running::InProcess(server) => Ok(server.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()),
             Running::Program(program) => {
-                let written = program.written();
+                let written = program.output();
                 let objects = written.lines().filter(|line| line.starts_with("{\"request\""));
                 objects
                     .map(|line| serde_json::from_str(line).with_context(|| format!("{}: {line}", self.name)))

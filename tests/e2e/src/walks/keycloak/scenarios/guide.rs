@@ -92,8 +92,9 @@ impl<'a> Walk<'a> {
             }
             Role::SignIn => {
                 let mut program = Program::start("sign-in", &mut self.shell(script)?, &self.folder)?;
-                let url =
-                    program.says(|line| line.starts_with("http://").then(|| Url::parse(line).ok()).flatten()).await?;
+                let url = program
+                    .find_line(|line| line.starts_with("http://").then(|| Url::parse(line).ok()).flatten())
+                    .await?;
                 self.sign_in(&url).await?;
                 succeeds(&mut program).await
             }
@@ -132,8 +133,8 @@ fn install(program: &Path, bin: &Path) -> anyhow::Result<()> {
 
 /// What a command prints is for a person, and so not searched for what it shows on purpose.
 async fn succeeds(program: &mut Program) -> anyhow::Result<()> {
-    let status = program.ended().await?;
-    ensure!(!program.written().contains(output::PANIC), "{}", program.last_lines());
+    let status = program.wait().await?;
+    ensure!(!program.output().contains(output::PANIC), "{}", program.last_lines());
     if status.success() {
         return Ok(());
     }

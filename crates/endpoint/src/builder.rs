@@ -1,0 +1,252 @@
+//! [`EndpointBuilder`]: guard and endpoint with the defaults of `portcullis serve`.
+
+use std::{
+    fmt,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use portcullis_guard::{GuardBuilder, GuardBuilderError, GuardLayer, ProtectedResource};
+use portcullis_mcp::header;
+use portcullis_session::{KeyError, SessionKey, SessionSettings, SessionStore};
+use tokio::{
+    runtime::Handle,
+    time::{MissedTickBehavior, interval},
+};
+
+use crate::{Endpoint, EndpointLayer, EndpointSettings, EndpointSettingsError, MessageRule, StreamRegistry};
+
+/// How often event streams are compared with the clock.
+const STREAM_SWEEP_INTERVAL: Duration = Duration::from_millis(500);
+/// Expired sessions are removed at every tenth sweep of the streams: every 5 s.
+const STREAM_SWEEPS_PER_SESSION_SWEEP: u64 = 10;
+
+impl Endpoint<()> {
+    /// Starts a builder for an MCP endpoint behind a guard. The resource of the guard's verifier is the endpoint.
+    ///
+    /// ```
+    /// use portcullis_endpoint::Endpoint;
+    /// use portcullis_guard::{Guard, Verifier};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let verifier = Verifier::builder("https://mcp.example.com/mcp").issuer("https://auth.example.com").build()?;
+    /// let (guard, endpoint) = Endpoint::builder(Guard::builder(verifier).required_scopes("mcp:tools")).build()?;
+    /// // For axum: Router::new().route_service("/mcp", endpoint.layer(Plain::new(service))).layer(guard)
+    /// # let _ = (guard, endpoint);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn builder(guard: GuardBuilder) -> EndpointBuilder {
+        EndpointBuilder { guard, sessions: None, rules: Vec::new(), changes: Vec::new() }
+    }
+}
+
+/// Builds a [`GuardLayer`] and an [`EndpointLayer`] that belong together. [`Endpoint::builder`] creates it.
+///
+/// Without further settings the endpoint behaves as in `portcullis serve`: it serves all revisions, keeps sessions in
+/// memory under a random key, and ends event streams when their token expires. `build` starts the task that ends sessions
+/// and streams. The task stops when both layers and their services are dropped.
+///
+/// Unlike `serve`, the guard itself enforces the required scopes, so that other routes behind the same guard need them
+/// too. The endpoint adds the scopes of its rules.
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct EndpointBuilder {
+    guard: GuardBuilder,
+    sessions: Option<SessionStore>,
+    rules: Vec<MessageRule>,
+    changes: Vec<SettingsChange>,
+}
+
+type SettingsChange = Box<dyn FnOnce(&mut EndpointSettings) + Send>;
+
+impl EndpointBuilder {
+    /// Adds a rule for some messages. All rules that match apply together.
+    pub fn rule(mut self, rule: MessageRule) -> Self {
+        self.rules.push(rule);
+        self
+    }
+
+    /// Sets where sessions are kept. Default: in memory, with the default [`SessionSettings`] and a random key.
+    pub fn sessions(mut self, sessions: SessionStore) -> Self {
+        self.sessions = Some(sessions);
+        self
+    }
+
+    /// Changes any of the settings, for those that have no method here.
+    pub fn configure(mut self, change: impl FnOnce(&mut EndpointSettings) + Send + 'static) -> Self {
+        self.changes.push(Box::new(change));
+        self
+    }
+
+    /// Builds the guard and the endpoint. Put the endpoint around the service, and the guard around the router: the guard
+    /// also serves the metadata document, which is at another path than the endpoint.
+    ///
+    /// The guard's CORS methods become those of the endpoint, and its exposed headers are added.
+    ///
+    /// # Errors
+    /// Fails if the guard or the endpoint cannot be built, if the operating system has no random bytes for the session key,
+    /// or outside a tokio runtime.
+    pub fn build(self) -> Result<(GuardLayer, EndpointLayer), EndpointBuilderError> {
+        let runtime = Handle::try_current().map_err(|_| EndpointBuilderError::NoRuntime)?;
+        let (mut required_scopes, mut clock) = (None, None);
+        let guard = self.guard.configure(|settings| {
+            let needed = EndpointSettings::cors(&header::SESSION);
+            settings.cors.methods = needed.methods;
+            settings.cors.exposed_headers.extend(needed.exposed_headers);
+            required_scopes = Some(settings.required_scopes.clone());
+            clock = Some(Arc::clone(&settings.clock));
+        });
+        let guard = guard.build()?;
+        let clock = clock.unwrap_or_else(|| Arc::new(portcullis_metadata::SystemClock::new()));
+        let sessions = match self.sessions {
+            Some(sessions) => sessions,
+            None => SessionStore::new(SessionSettings::new(SessionKey::random()?), Arc::clone(&clock), Arc::new(())),
+        };
+        let mut settings = EndpointSettings::new(Arc::clone(guard.resource()), sessions.clone());
+        settings.required_scopes = required_scopes.unwrap_or_default();
+        settings.rules = self.rules;
+        settings.streams = StreamRegistry::new(clock, Arc::new(()));
+        self.changes.into_iter().for_each(|change| change(&mut settings));
+        let (resource, streams) = (Arc::downgrade(guard.resource()), settings.streams.clone());
+        let endpoint = EndpointLayer::new(settings)?;
+        runtime.spawn(sweep(resource, streams, sessions));
+        Ok((guard, endpoint))
+    }
+}
+
+impl fmt::Debug for EndpointBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EndpointBuilder").field("rules", &self.rules).finish_non_exhaustive()
+    }
+}
+
+/// Why an [`EndpointBuilder`] cannot build an endpoint. The message names the fix.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EndpointBuilderError {
+    /// The guard cannot be built.
+    #[error(transparent)]
+    Guard(#[from] GuardBuilderError),
+    /// The endpoint's settings cannot be used.
+    #[error(transparent)]
+    Settings(#[from] EndpointSettingsError),
+    /// There is no session key.
+    #[error(transparent)]
+    SessionKey(#[from] KeyError),
+    /// `build` was called outside a tokio runtime.
+    #[error("no tokio runtime; call build() inside one")]
+    NoRuntime,
+}
+
+impl EndpointBuilderError {
+    /// Returns a stable code for logs and tests.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Guard(error) => error.code(),
+            Self::Settings(error) => error.code(),
+            Self::SessionKey(error) => error.code(),
+            Self::NoRuntime => "settings.no_runtime",
+        }
+    }
+}
+
+/// Ends streams and sessions whose time is over, until the resource is dropped.
+async fn sweep(resource: Weak<ProtectedResource>, streams: StreamRegistry, sessions: SessionStore) {
+    let mut ticks = interval(STREAM_SWEEP_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    for tick in 1_u64.. {
+        ticks.tick().await;
+        if resource.strong_count() == 0 {
+            return;
+        }
+        streams.sweep();
+        if tick % STREAM_SWEEPS_PER_SESSION_SWEEP == 0 {
+            sessions.sweep();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use bytes::Bytes;
+    use http::{Request, Response, StatusCode};
+    use http_body_util::Full;
+    use portcullis_guard::{Guard, Verifier};
+    use portcullis_testkit::{ScriptedFetch, TestIssuer};
+    use tower::{Layer, ServiceExt, service_fn};
+
+    use super::*;
+    use crate::{AdmittedBody, NameGlob, Plain};
+
+    const RESOURCE: &str = "https://mcp.example.com/mcp";
+
+    fn guard() -> (TestIssuer, GuardBuilder) {
+        let issuer = TestIssuer::new("https://issuer.example").with_resource(RESOURCE);
+        let fetch = ScriptedFetch::new();
+        fetch.publish(&issuer);
+        let issuer = issuer.with_clock(portcullis_metadata::SystemClock::new());
+        let verifier = Verifier::builder(RESOURCE).issuer("https://issuer.example").fetch(Arc::new(fetch));
+        (issuer, Guard::builder(verifier.build().unwrap()))
+    }
+
+    /// B7, E2: the required scopes of the guard and those of the endpoint's rules are enforced, and a session is opened.
+    #[tokio::test]
+    async fn scopes_are_enforced_and_sessions_opened() {
+        let (issuer, guard) = guard();
+        let mut rule = MessageRule::default();
+        rule.method = Some(NameGlob::parse("tools/*").unwrap());
+        rule.scopes = portcullis_metadata::Scopes::parse("tools").unwrap();
+        let (guard, endpoint) = Endpoint::builder(guard.required_scopes("mcp")).rule(rule).build().unwrap();
+        let inner = service_fn(async |_: Request<AdmittedBody>| {
+            Ok::<_, Infallible>(Response::new(Full::<Bytes>::from(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#)))
+        });
+        let service = guard.layer(endpoint.layer(Plain::new(inner)));
+        let send = async |scope: &str, session: Option<&str>, method: &str| {
+            let message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{}}}}"#);
+            let token = issuer.token().scope(scope).sign();
+            let mut request = Request::post("/mcp")
+                .header("host", "mcp.example.com")
+                .header("content-type", "application/json")
+                .header("authorization", format!("Bearer {token}"));
+            if let Some(session) = session {
+                request = request.header("mcp-session-id", session);
+            }
+            let response = service.clone().oneshot(request.body(Full::<Bytes>::from(message)).unwrap()).await.unwrap();
+            let session = response.headers().get("mcp-session-id").map(|id| id.to_str().unwrap().to_owned());
+            (response.status(), session)
+        };
+        assert_eq!(send("tools", None, "initialize").await.0, StatusCode::FORBIDDEN);
+        let (status, session) = send("mcp", None, "initialize").await;
+        assert_eq!(status, StatusCode::OK);
+        assert_eq!(send("mcp", session.as_deref(), "tools/list").await.0, StatusCode::FORBIDDEN);
+        let (status, session) = send("mcp tools", None, "initialize").await;
+        assert_eq!(status, StatusCode::OK);
+        assert_eq!(send("mcp tools", session.as_deref(), "tools/list").await.0, StatusCode::OK);
+    }
+
+    /// The endpoint's own path cannot be public.
+    #[tokio::test]
+    async fn a_public_endpoint_does_not_build() {
+        let (_, guard) = guard();
+        assert!(Endpoint::builder(guard.clone().public_path("/healthz")).build().is_ok());
+        let error = Endpoint::builder(guard.clone().public_path("/mcp")).build().map(drop).unwrap_err();
+        assert_eq!(error.code(), "settings.public_endpoint");
+        let error = Endpoint::builder(guard.realm("")).build().map(drop).unwrap_err();
+        assert_eq!(error.code(), "settings.realm");
+    }
+
+    /// L3: the task that ends streams and sessions stops when the layers are dropped.
+    #[tokio::test(start_paused = true)]
+    async fn the_sweep_stops_on_drop() {
+        let (_, guard) = guard();
+        let layers = Endpoint::builder(guard).build().unwrap();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert!(tokio::runtime::Handle::current().metrics().num_alive_tasks() > 0);
+        drop(layers);
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(tokio::runtime::Handle::current().metrics().num_alive_tasks(), 0);
+    }
+}

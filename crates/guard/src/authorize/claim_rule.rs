@@ -1,0 +1,162 @@
+//! [`ClaimRule`]: requirements on the claims of a token.
+
+use portcullis_verifier::Principal;
+use serde_json::Value;
+
+/// A requirement on one claim of the token, in addition to scopes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimRule {
+    claim: Box<str>,
+    test: ClaimTest,
+    report_only: bool,
+}
+
+/// The condition on a claim. If the claim is an array, one of its elements must meet the condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ClaimTest {
+    /// The claim is present and not `null`.
+    Present,
+    /// The claim is one of these values, compared exactly. Numbers and booleans are compared in their JSON form: `7`,
+    /// `true`.
+    OneOf(Vec<String>),
+    /// The claim is a string that ends with `@` and one of these domains, in any letter case. Subdomains do not match.
+    Domain(Vec<String>),
+}
+
+/// Why a [`ClaimRule`] is invalid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClaimRuleError {
+    /// The name of the claim is empty.
+    #[error("a claim rule must name a claim, or a JSON pointer to one such as `/realm_access/roles`")]
+    NoClaim,
+    /// The JSON pointer has a `~` that is neither `~0` nor `~1` (RFC 6901 section 3).
+    #[error("a JSON pointer must write `~` as `~0`, and `/` in a name as `~1`")]
+    Pointer,
+    /// The list of values is empty or has an empty value.
+    #[error("a claim rule must list at least one value, and no empty value")]
+    NoValue,
+    /// A domain contains `@`.
+    #[error("a domain must not contain `@`")]
+    Domain,
+}
+
+impl ClaimRuleError {
+    /// Returns a stable code for logs and tests.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::NoClaim => "settings.claim_name",
+            Self::Pointer => "settings.claim_pointer",
+            Self::NoValue => "settings.claim_values",
+            Self::Domain => "settings.claim_domain",
+        }
+    }
+}
+
+/// Why a rule denies a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ClaimDenial {
+    /// The claim is missing or `null`.
+    Missing,
+    /// The claim does not meet the condition.
+    Mismatch,
+}
+
+impl ClaimDenial {
+    /// Returns the stable reason code.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Missing => "claim.missing",
+            Self::Mismatch => "claim.mismatch",
+        }
+    }
+}
+
+/// The result of evaluating claim rules: the first denial by an enforced rule, and the first by a report-only rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ClaimDenials {
+    /// The first denial by an enforced rule. The request must be rejected.
+    pub enforced: Option<ClaimDenial>,
+    /// The first denial by a report-only rule. The request is not rejected for it.
+    pub report_only: Option<ClaimDenial>,
+}
+
+impl ClaimRule {
+    /// Creates a rule for the claim with this name. A name that starts with `/` is a JSON pointer (RFC 6901) into the
+    /// claims.
+    ///
+    /// # Errors
+    /// Fails if the name is empty or a malformed pointer, or if the condition has no values, an empty value, or a domain
+    /// with `@`.
+    pub fn new(claim: &str, test: ClaimTest) -> Result<Self, ClaimRuleError> {
+        if claim.is_empty() {
+            return Err(ClaimRuleError::NoClaim);
+        }
+        let is_escape = |after: &str| after.starts_with(['0', '1']);
+        if claim.starts_with('/') && !claim.split('~').skip(1).all(is_escape) {
+            return Err(ClaimRuleError::Pointer);
+        }
+        if let ClaimTest::OneOf(values) | ClaimTest::Domain(values) = &test
+            && (values.is_empty() || values.iter().any(String::is_empty))
+        {
+            return Err(ClaimRuleError::NoValue);
+        }
+        if matches!(&test, ClaimTest::Domain(domains) if domains.iter().any(|domain| domain.contains('@'))) {
+            return Err(ClaimRuleError::Domain);
+        }
+        Ok(Self { claim: claim.into(), test, report_only: false })
+    }
+
+    /// Makes the rule report-only: it rejects no request, and the [`Decision`](crate::Decision) has the code of its denial.
+    #[must_use]
+    pub fn report_only(mut self) -> Self {
+        self.report_only = true;
+        self
+    }
+
+    /// Checks the claims of a principal. It does not consider whether the rule is report-only.
+    ///
+    /// # Errors
+    /// Fails if the claim is missing or does not meet the condition.
+    pub fn check(&self, principal: &Principal) -> Result<(), ClaimDenial> {
+        let value = principal.claim(&self.claim).filter(|value| !value.is_null()).ok_or(ClaimDenial::Missing)?;
+        let is_met = match value {
+            Value::Array(values) => values.iter().any(|value| self.test.is_met_by(value)),
+            value => self.test.is_met_by(value),
+        };
+        if is_met { Ok(()) } else { Err(ClaimDenial::Mismatch) }
+    }
+}
+
+impl ClaimDenials {
+    /// Evaluates these rules and keeps the first denial of each kind. Each rule must be met.
+    pub fn evaluate(&mut self, rules: &[ClaimRule], principal: &Principal) {
+        for rule in rules {
+            let Err(denial) = rule.check(principal) else { continue };
+            let report_only = rule.report_only;
+            tracing::debug!(claim = &*rule.claim, deny.code = denial.code(), report_only, "claim rule");
+            let first = if report_only { &mut self.report_only } else { &mut self.enforced };
+            first.get_or_insert(denial);
+        }
+    }
+}
+
+impl ClaimTest {
+    fn is_met_by(&self, value: &Value) -> bool {
+        match self {
+            Self::Present => !value.is_null(),
+            Self::OneOf(values) => match value {
+                Value::String(text) => values.contains(text),
+                Value::Bool(_) | Value::Number(_) => values.contains(&value.to_string()),
+                _ => false,
+            },
+            Self::Domain(domains) => {
+                let domain = value.as_str().and_then(|text| text.rsplit_once('@')).map(|(_, domain)| domain);
+                domain.is_some_and(|domain| domains.iter().any(|listed| listed.eq_ignore_ascii_case(domain)))
+            }
+        }
+    }
+}

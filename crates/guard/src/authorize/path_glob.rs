@@ -1,0 +1,270 @@
+//! [`PathGlob`]: patterns for request paths.
+
+use std::{borrow::Cow, str::FromStr};
+
+use percent_encoding::percent_decode_str;
+use portcullis_metadata::wildcard_matches;
+
+/// A pattern for request paths, matched segment by segment.
+///
+/// `*` matches any characters within a segment. `**` is a whole segment and matches any number of segments, including
+/// none: `/reports/*` matches `/reports/7`; `/reports/**` also matches `/reports` and `/reports/7/pages`.
+///
+/// Matching ignores ASCII letter case and one trailing slash, and percent-encoded characters are decoded first. This is
+/// safe because a rule only adds scopes that a request needs. The guard rejects ambiguous paths before it matches them
+/// (see [`RouteRule`](crate::RouteRule)).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathGlob(Box<str>);
+
+/// Why a string is not a path pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PathGlobError {
+    /// It does not start with `/`.
+    #[error("a path pattern must start with `/`")]
+    NoLeadingSlash,
+    /// A segment contains `**` and other characters.
+    #[error("`**` must be a whole segment of a path pattern, as in `/reports/**`")]
+    DoubleStarInSegment,
+    /// It contains a character that a decoded path cannot contain.
+    #[error(
+        "a path pattern must not contain `?`, `#`, `%`, `;`, backslashes, control characters, or empty or dot segments"
+    )]
+    NeverMatches,
+}
+
+impl PathGlob {
+    /// Parses a pattern.
+    ///
+    /// # Errors
+    /// Fails if the pattern could match no path or is ambiguous.
+    pub fn parse(pattern: &str) -> Result<Self, PathGlobError> {
+        let Some(segments) = pattern.strip_prefix('/') else {
+            return Err(PathGlobError::NoLeadingSlash);
+        };
+        if segments.split('/').any(|segment| segment.contains("**") && segment != "**") {
+            return Err(PathGlobError::DoubleStarInSegment);
+        }
+        if pattern.contains(['?', '#', '%', ';']) || is_ambiguous(pattern) {
+            return Err(PathGlobError::NeverMatches);
+        }
+        Ok(Self(pattern.into()))
+    }
+
+    /// The pattern as it was parsed.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) fn matches(&self, path: &PlainPath<'_>) -> bool {
+        let mut pattern = segments(&self.0);
+        let mut path = segments(&path.0);
+        // Where matching continues if the rest after the last `**` does not match: `**` takes one more path segment.
+        let mut retry = None;
+        loop {
+            match (pattern.clone().next(), path.clone().next()) {
+                (Some("**"), _) => {
+                    pattern.next();
+                    retry = Some((pattern.clone(), path.clone()));
+                    continue;
+                }
+                (Some(wanted), Some(given)) if wildcard_matches(wanted, given) => {
+                    pattern.next();
+                    path.next();
+                    continue;
+                }
+                (None, None) => return true,
+                _ => {}
+            }
+            let Some((after, mut left)) = retry.take() else {
+                return false;
+            };
+            if left.next().is_none() {
+                return false;
+            }
+            pattern = after.clone();
+            path = left.clone();
+            retry = Some((after, left));
+        }
+    }
+}
+
+impl FromStr for PathGlob {
+    type Err = PathGlobError;
+
+    fn from_str(pattern: &str) -> Result<Self, PathGlobError> {
+        Self::parse(pattern)
+    }
+}
+
+/// A decoded request path that all servers interpret in the same way: it has no dot segments and no empty segments.
+pub(crate) struct PlainPath<'a>(Cow<'a, str>);
+
+/// Servers may interpret the path in different ways, so no rule can be applied to it.
+#[derive(Debug)]
+pub(crate) struct AmbiguousPath;
+
+impl<'a> PlainPath<'a> {
+    /// Allocates only for a path with percent-encoded characters.
+    pub(crate) fn parse(path: &'a str) -> Result<Self, AmbiguousPath> {
+        let decoded = percent_decode_str(path).decode_utf8().map_err(|_| AmbiguousPath)?;
+        let slashes = |text: &str| text.bytes().filter(|byte| *byte == b'/').count();
+        // A remaining `%` was encoded twice, or did not start an escape.
+        let suspect = decoded.contains(['%', ';']) || slashes(&decoded) != slashes(path);
+        if suspect || is_ambiguous(&decoded) { Err(AmbiguousPath) } else { Ok(Self(decoded)) }
+    }
+}
+
+fn is_ambiguous(path: &str) -> bool {
+    let mut inner = path.strip_prefix('/').unwrap_or(path);
+    inner = inner.strip_suffix('/').unwrap_or(inner);
+    path.contains(|c: char| c == '\\' || c.is_control())
+        || path.starts_with("//")
+        || (!inner.is_empty() && inner.split('/').any(|segment| matches!(segment, "" | "." | "..")))
+}
+
+fn segments(path: &str) -> std::str::Split<'_, char> {
+    let inner = path.strip_prefix('/').unwrap_or(path);
+    inner.strip_suffix('/').unwrap_or(inner).split('/')
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn matches(pattern: &str, path: &str) -> bool {
+        PathGlob::parse(pattern).unwrap().matches(&PlainPath::parse(path).unwrap())
+    }
+
+    #[test]
+    fn a_pattern_is_shown_as_it_was_written() {
+        assert_eq!(PathGlob::parse("/a/**").unwrap().as_str(), "/a/**");
+    }
+
+    /// B9: what a star and two stars stand for.
+    #[test]
+    fn stars_match_inside_and_across_segments() {
+        for (pattern, path) in [
+            ("/", "/"),
+            ("/**", "/"),
+            ("/**", "/a/b"),
+            ("/a", "/a"),
+            ("/a", "/a/"),
+            ("/a", "/A"),
+            ("/a", "/%61"),
+            ("/a/*", "/a/b"),
+            ("/a/x*z", "/a/xyz"),
+            ("/a/*b*", "/a/abba"),
+            ("/a/**", "/a"),
+            ("/a/**", "/a/b/c"),
+            ("/**/admin", "/admin"),
+            ("/**/admin", "/x/admin/y/admin"),
+            ("/a/**/b/**/c", "/a/b/x/b/y/c"),
+            ("/r\u{e9}sum\u{e9}", "/r%C3%A9sum%C3%A9"),
+        ] {
+            assert!(matches(pattern, path), "{pattern} {path}");
+        }
+        for (pattern, path) in [
+            ("/a", "/b"),
+            ("/a", "/a/b"),
+            ("/a", "/ab"),
+            ("/a/*", "/a/b/c"),
+            ("/*", "/a/b"),
+            ("/**/admin", "/admin/x"),
+            ("/a/**/c", "/a/b"),
+            ("/a*c", "/abd"),
+        ] {
+            assert!(!matches(pattern, path), "{pattern} {path}");
+        }
+    }
+
+    /// B9: a path that servers read in different ways reaches no rule.
+    #[test]
+    fn ambiguous_paths_are_detected() {
+        for path in [
+            "//",
+            "//a",
+            "/a//b",
+            "/a/./b",
+            "/a/../b",
+            "/..",
+            "/a/%2e%2e/b",
+            "/a%2Fb",
+            "/a%5Cb",
+            "/a\\b",
+            "/a%00",
+            "/a%0a",
+            "/%2561",
+            "/%zz",
+            "/a;x=1",
+            "/a%3bx",
+            "/%ff",
+            "/a//",
+        ] {
+            assert!(PlainPath::parse(path).is_err(), "{path}");
+        }
+        for path in ["/", "/a", "/a/", "/a/.well-known", "/a/..b", "/%41", "*", ""] {
+            assert!(PlainPath::parse(path).is_ok(), "{path}");
+        }
+    }
+
+    #[test]
+    fn invalid_patterns_are_rejected() {
+        for (pattern, error) in [
+            ("a", PathGlobError::NoLeadingSlash),
+            ("", PathGlobError::NoLeadingSlash),
+            ("/a**", PathGlobError::DoubleStarInSegment),
+            ("/***", PathGlobError::DoubleStarInSegment),
+            ("/a?b", PathGlobError::NeverMatches),
+            ("/a%20b", PathGlobError::NeverMatches),
+            ("/a//b", PathGlobError::NeverMatches),
+            ("/a/../b", PathGlobError::NeverMatches),
+        ] {
+            assert_eq!(PathGlob::parse(pattern), Err(error), "{pattern}");
+        }
+    }
+
+    /// The same question answered by plain recursion.
+    fn reference(pattern: &[u8], text: &[u8]) -> bool {
+        match pattern.split_first() {
+            None => text.is_empty(),
+            Some((b'*', rest)) => (0..=text.len()).any(|taken| reference(rest, &text[taken..])),
+            Some((byte, rest)) => text.first() == Some(byte) && reference(rest, &text[1..]),
+        }
+    }
+
+    fn reference_path(pattern: &[&str], path: &[&str]) -> bool {
+        match pattern.split_first() {
+            None => path.is_empty(),
+            Some((&"**", rest)) => (0..=path.len()).any(|taken| reference_path(rest, &path[taken..])),
+            Some((segment, rest)) => {
+                path.first().is_some_and(|given| reference(segment.as_bytes(), given.as_bytes()))
+                    && reference_path(rest, &path[1..])
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn matching_agrees_with_recursion(
+            pattern in prop::collection::vec(prop_oneof!["[ab*]{1,4}".prop_filter("no **", |s| !s.contains("**")), Just("**".to_owned())], 1..5),
+            path in prop::collection::vec("[ab]{1,4}", 1..6),
+        ) {
+            let glob = format!("/{}", pattern.join("/"));
+            let text = format!("/{}", path.join("/"));
+            let pattern: Vec<&str> = pattern.iter().map(String::as_str).collect();
+            let path: Vec<&str> = path.iter().map(String::as_str).collect();
+            prop_assert_eq!(matches(&glob, &text), reference_path(&pattern, &path));
+        }
+
+        #[test]
+        fn no_path_panics(path in ".{0,64}", raw in "(/|%[0-9a-f]{0,2}|[a-c.]){0,24}") {
+            let glob = PathGlob::parse("/**/a*b/**").unwrap();
+            for path in [path, raw] {
+                let _ = PlainPath::parse(&path).map(|path| glob.matches(&path));
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The steps that a request passes, in their order.
+
+use std::{net::IpAddr, sync::Arc};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, Uri, Version};
+use portcullis_metadata::{AccessToken, has_access_token_parameter};
+use portcullis_verifier::{VerifiedToken, Verifier, VerifyError};
+
+use crate::{
+    authenticate::BearerCredentials,
+    authorize::{Authorized, ClaimDenial, NotAuthorized},
+    cors,
+    document::DocumentResponse,
+    limit::{LimitExceeded, Permit},
+    resource::ProtectedResource,
+    respond::Rejection,
+    settings::Authentication,
+};
+
+/// The parts of a request that the guard reads: everything except the body, and the client's address.
+#[derive(Clone, Copy)]
+pub(crate) struct RequestHead<'a> {
+    method: &'a Method,
+    uri: &'a Uri,
+    version: Version,
+    headers: &'a HeaderMap,
+    client_address: Option<IpAddr>,
+}
+
+impl<'a> RequestHead<'a> {
+    pub(crate) fn new<B>(request: &'a Request<B>, client_address: Option<IpAddr>) -> Self {
+        Self {
+            method: request.method(),
+            uri: request.uri(),
+            version: request.version(),
+            headers: request.headers(),
+            client_address,
+        }
+    }
+
+    fn has_token_in_query(&self) -> bool {
+        self.uri.query().is_some_and(has_access_token_parameter)
+    }
+}
+
+/// What to do next with a request.
+pub(crate) enum NextStep {
+    /// Pass it to the inner service.
+    Admit(Admission),
+    /// Verify the token, and then call [`check_verified`].
+    Verify(Arc<Verifier>, AccessToken),
+    /// Answer with an error.
+    Reject(Rejected),
+    /// Answer with this response.
+    Respond(Response<Option<Bytes>>),
+}
+
+/// An admitted request.
+#[derive(Default)]
+pub(crate) struct Admission {
+    /// `None` if authentication is off or the path is public.
+    pub(crate) verified: Option<VerifiedToken>,
+    /// The denial by a report-only rule.
+    pub(crate) report_only_denial: Option<ClaimDenial>,
+    /// Counts the request while it is in progress, if that is limited.
+    pub(crate) permit: Option<Permit>,
+}
+
+/// A rejected request. The token may be valid.
+pub(crate) struct Rejected {
+    pub(crate) rejection: Rejection,
+    pub(crate) verified: Option<VerifiedToken>,
+}
+
+impl From<Rejection> for Rejected {
+    fn from(rejection: Rejection) -> Self {
+        Self { rejection, verified: None }
+    }
+}
+
+/// Performs the steps that need no waiting: all of them if the token is cached.
+pub(crate) fn check_request(resource: &ProtectedResource, head: RequestHead<'_>) -> NextStep {
+    if let Err(rejection) = resource.origins.check(head.version, head.uri, head.headers) {
+        return NextStep::Reject(Rejection::Origin(rejection).into());
+    }
+    if resource.document.is_at(head.uri.path()) {
+        return answer_metadata_request(resource, head);
+    }
+    if cors::is_preflight(head.method, head.headers) {
+        return NextStep::Respond(resource.cors.preflight(head.headers));
+    }
+    if let Some(limiter) = &resource.limits.per_address
+        && let Err(exceeded) = limiter.check_address(head.client_address)
+    {
+        return NextStep::Reject(Rejection::LimitExceeded { code: "limit.address", exceeded }.into());
+    }
+    let verifier = match &resource.authentication {
+        Authentication::Required(verifier) if !resource.is_public(head.uri.path()) => verifier,
+        _ if head.has_token_in_query() => return NextStep::Reject(Rejection::SecondTokenInQuery.into()),
+        _ => return NextStep::Admit(Admission::default()),
+    };
+    let credentials = BearerCredentials::read(head.headers);
+    // The syntax of a cached token has been checked before.
+    if let Some(verified) = credentials.ok().and_then(|credentials| verifier.cached(credentials.as_bytes())) {
+        return match authorize(resource, head, verified) {
+            Ok(admission) => NextStep::Admit(admission),
+            Err(rejected) => NextStep::Reject(rejected),
+        };
+    }
+    match credentials.and_then(BearerCredentials::unverified_token) {
+        Ok(token) => NextStep::Verify(Arc::clone(verifier), AccessToken::new(token)),
+        Err(_) if head.has_token_in_query() => NextStep::Reject(Rejection::TokenInQuery.into()),
+        Err(reason) => NextStep::Reject(Rejection::NoBearerToken(reason).into()),
+    }
+}
+
+/// Performs the steps after the verification of a token that was not cached.
+pub(crate) fn check_verified(
+    resource: &ProtectedResource,
+    head: RequestHead<'_>,
+    verified: Result<VerifiedToken, VerifyError>,
+) -> Result<Admission, Rejected> {
+    let rejection = match verified {
+        Ok(verified) => return authorize(resource, head, verified),
+        Err(_) if head.has_token_in_query() => Rejection::TokenInQuery,
+        Err(error) if error.is_unavailable() => {
+            Rejection::Unavailable { code: error.code(), retry_after: error.retry_after() }
+        }
+        Err(error) => Rejection::InvalidToken { code: error.code() },
+    };
+    Err(rejection.into())
+}
+
+fn answer_metadata_request(resource: &ProtectedResource, head: RequestHead<'_>) -> NextStep {
+    if matches!(resource.authentication, Authentication::Off) {
+        return NextStep::Reject(Rejection::NoMetadata.into());
+    }
+    match resource.document.respond(head.method, head.headers) {
+        DocumentResponse::Response(response) => NextStep::Respond(response),
+        DocumentResponse::MethodNotAllowed { allow } => NextStep::Reject(Rejection::MetadataMethod { allow }.into()),
+    }
+}
+
+fn authorize(
+    resource: &ProtectedResource,
+    head: RequestHead<'_>,
+    verified: VerifiedToken,
+) -> Result<Admission, Rejected> {
+    match try_authorize(resource, head, &verified) {
+        Ok((authorized, permit)) => {
+            Ok(Admission { verified: Some(verified), report_only_denial: authorized.report_only_denial, permit })
+        }
+        Err(rejection) => Err(Rejected { rejection, verified: Some(verified) }),
+    }
+}
+
+fn try_authorize(
+    resource: &ProtectedResource,
+    head: RequestHead<'_>,
+    verified: &VerifiedToken,
+) -> Result<(Authorized, Option<Permit>), Rejection> {
+    if head.has_token_in_query() {
+        return Err(Rejection::SecondTokenInQuery);
+    }
+    if let Some(limiter) = &resource.limits.per_principal {
+        let checked = limiter.check_principal(Some(verified.principal()));
+        checked.map_err(|exceeded| Rejection::LimitExceeded { code: "limit.principal", exceeded })?;
+    }
+    let authorized = resource.rules.authorize(head.method, head.uri.path(), verified.principal());
+    let authorized = authorized.map_err(|reason| match reason {
+        NotAuthorized::Claims(denial) => Rejection::Claims(denial),
+        NotAuthorized::AmbiguousPath => Rejection::AmbiguousPath,
+        NotAuthorized::Scopes { needed } => {
+            Rejection::InsufficientScope { needed, granted: verified.principal().scopes().clone() }
+        }
+    })?;
+    let permit = acquire_permit(resource, verified);
+    let permit = permit.map_err(|exceeded| Rejection::LimitExceeded { code: "limit.in_flight", exceeded })?;
+    Ok((authorized, permit))
+}
+
+/// Counts the request as in progress, if that is limited.
+fn acquire_permit(resource: &ProtectedResource, verified: &VerifiedToken) -> Result<Option<Permit>, LimitExceeded> {
+    let limiter = resource.limits.in_flight.as_ref();
+    limiter.map(|limiter| limiter.start_request(verified.principal())).transpose()
+}

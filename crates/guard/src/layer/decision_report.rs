@@ -1,0 +1,118 @@
+//! [`DecisionReport`]: collects the decision about a request and sends it to the sink.
+
+use std::{net::IpAddr, sync::Arc, time::Duration};
+
+use http::{Method, Request, StatusCode, uri::PathAndQuery};
+use portcullis_metadata::UnixTime;
+use portcullis_verifier::VerifiedToken;
+
+use crate::{
+    caller::Caller, client_address::Peer, decision::Decision, request_id::RequestId, resource::ProtectedResource,
+};
+
+/// The status 499 that access logs use for a client that disconnected before the response.
+const CLIENT_GONE: u16 = 499;
+
+/// Collects the decision about one request and sends it once, at the latest when it is dropped.
+pub(super) struct DecisionReport {
+    resource: Arc<ProtectedResource>,
+    request_id: RequestId,
+    time: UnixTime,
+    started: Duration,
+    method: Method,
+    path: Option<PathAndQuery>,
+    client_address: Option<IpAddr>,
+    identity: Identity,
+    sent: bool,
+}
+
+/// What is known of the sender.
+enum Identity {
+    /// No token was verified.
+    Unknown,
+    /// The token was verified, and the request was rejected.
+    Rejected(VerifiedToken),
+    /// The request was admitted.
+    Admitted(Caller),
+}
+
+impl DecisionReport {
+    pub(super) fn start<B>(resource: Arc<ProtectedResource>, request: &Request<B>) -> Self {
+        Self {
+            request_id: RequestId::generate(),
+            time: resource.clock.now(),
+            started: resource.clock.monotonic(),
+            method: request.method().clone(),
+            path: request.uri().path_and_query().cloned(),
+            client_address: request
+                .extensions()
+                .get()
+                .map(|Peer(peer)| resource.trusted_proxies.client(*peer, request.headers())),
+            identity: Identity::Unknown,
+            sent: false,
+            resource,
+        }
+    }
+
+    pub(super) fn method(&self) -> &Method {
+        &self.method
+    }
+
+    pub(super) fn resource(&self) -> &Arc<ProtectedResource> {
+        &self.resource
+    }
+
+    pub(super) fn request_id(&self) -> &RequestId {
+        &self.request_id
+    }
+
+    pub(super) fn client_address(&self) -> Option<IpAddr> {
+        self.client_address
+    }
+
+    pub(super) fn set_rejected(&mut self, verified: VerifiedToken) {
+        self.identity = Identity::Rejected(verified);
+    }
+
+    pub(super) fn set_admitted(&mut self, caller: Caller) {
+        self.identity = Identity::Admitted(caller);
+    }
+
+    pub(super) fn send(&mut self, status: StatusCode, code: Option<&'static str>) {
+        if std::mem::replace(&mut self.sent, true) {
+            return;
+        }
+        let (principal, caller) = match &self.identity {
+            Identity::Unknown => (None, None),
+            Identity::Rejected(verified) => (Some(verified.principal()), None),
+            Identity::Admitted(caller) => (caller.principal(), Some(caller)),
+        };
+        self.resource.sink.decided(&Decision {
+            request_id: &self.request_id,
+            time: self.time,
+            method: &self.method,
+            path: self.path.as_ref().map_or("", PathAndQuery::path),
+            status,
+            code,
+            report_only_denial: caller.and_then(Caller::report_only_denial),
+            operation: caller.and_then(Caller::operation),
+            principal,
+            client_address: self.client_address,
+            resource: self.resource.resource(),
+            latency: self.resource.clock.monotonic().saturating_sub(self.started),
+        });
+    }
+}
+
+impl Drop for DecisionReport {
+    fn drop(&mut self) {
+        let (status, code) = if std::thread::panicking() {
+            (StatusCode::INTERNAL_SERVER_ERROR, "inner.panicked")
+        } else if self.resource.is_shutting_down() {
+            (StatusCode::SERVICE_UNAVAILABLE, "server.shutdown")
+        } else {
+            (StatusCode::from_u16(CLIENT_GONE).unwrap_or(StatusCode::REQUEST_TIMEOUT), "client.gone")
+        };
+        self.send(status, Some(code));
+    }
+}

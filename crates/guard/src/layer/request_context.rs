@@ -1,0 +1,141 @@
+//! [`RequestContext`]: the state of one request from its arrival to the head of its response.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode, header::AUTHORIZATION};
+use portcullis_metadata::is_event_stream;
+use portcullis_verifier::{HeldToken, VerifiedToken};
+
+use super::{
+    admission::{Admission, Rejected, RequestHead},
+    body::GuardBody,
+    decision_report::DecisionReport,
+};
+use crate::{
+    authenticate::BearerCredentials,
+    caller::{Caller, RejectionCode},
+    cors::{self, AllowedOrigin},
+    limit::Permit,
+    request_id::{RequestId, X_REQUEST_ID},
+    resource::ProtectedResource,
+    respond::Rejection,
+    settings::Authentication,
+};
+
+const DPOP: HeaderName = HeaderName::from_static("dpop");
+
+/// The state of one request: its decision report, the origin that may read the response, and its permit.
+pub(super) struct RequestContext {
+    report: DecisionReport,
+    allowed_origin: AllowedOrigin,
+    /// Counts the request while it is in progress. It moves into the response body.
+    permit: Option<Permit>,
+}
+
+impl RequestContext {
+    pub(super) fn start<B>(resource: Arc<ProtectedResource>, request: &Request<B>) -> Self {
+        let allowed_origin = resource.cors.allowed_origin(request.headers());
+        Self { report: DecisionReport::start(resource, request), allowed_origin, permit: None }
+    }
+
+    pub(super) fn resource(&self) -> &ProtectedResource {
+        self.report.resource()
+    }
+
+    pub(super) fn request_id(&self) -> &RequestId {
+        self.report.request_id()
+    }
+
+    pub(super) fn head<'a, B>(&self, request: &'a Request<B>) -> RequestHead<'a> {
+        RequestHead::new(request, self.report.client_address())
+    }
+
+    /// Prepares an admitted request for the inner service: removes the credentials and adds the request id and the
+    /// [`Caller`].
+    pub(super) fn admit<B>(&mut self, request: &mut Request<B>, admission: Admission) {
+        let Admission { verified, report_only_denial, permit } = admission;
+        self.permit = permit;
+        let request_id = self.request_id().clone();
+        let held_token = verified.as_ref().and_then(|verified| self.hold_introspected(verified, request.headers()));
+        let headers = request.headers_mut();
+        headers.remove(AUTHORIZATION);
+        headers.remove(DPOP);
+        headers.insert(X_REQUEST_ID, request_id.to_header_value());
+        let caller = Caller::new(verified, held_token, request_id, self.report.client_address());
+        if let Some(denial) = report_only_denial {
+            caller.record_report_only_denial(denial.code());
+        }
+        request.extensions_mut().insert(caller.clone());
+        self.report.set_admitted(caller);
+    }
+
+    /// Keeps the token of the request if its issuer introspects tokens, so that it can be checked again.
+    fn hold_introspected(&self, verified: &VerifiedToken, headers: &HeaderMap) -> Option<HeldToken> {
+        if !verified.principal().is_introspected() {
+            return None;
+        }
+        let Authentication::Required(verifier) = &self.resource().authentication else { return None };
+        let token = BearerCredentials::read(headers).and_then(BearerCredentials::unverified_token).ok()?;
+        verifier.hold(verified, token)
+    }
+
+    /// Builds and reports the response to a rejected request.
+    pub(super) fn reject<B>(&mut self, rejected: Rejected) -> Response<GuardBody<B>> {
+        let Rejected { rejection, verified } = rejected;
+        if let Some(verified) = verified {
+            self.report.set_rejected(verified);
+        }
+        if matches!(rejection, Rejection::Origin(_)) {
+            // A rejected origin cannot read the response.
+            self.allowed_origin = AllowedOrigin::None;
+        }
+        let response = rejection.response(self.resource().challenges());
+        self.respond(response, Some(rejection.code()))
+    }
+
+    /// Completes and reports a response of the guard itself.
+    pub(super) fn respond<B>(
+        &mut self,
+        response: Response<Option<Bytes>>,
+        code: Option<&'static str>,
+    ) -> Response<GuardBody<B>> {
+        let mut response = response.map(|body| body.map_or_else(GuardBody::empty, GuardBody::full));
+        self.add_headers(response.headers_mut());
+        self.report.send(response.status(), code);
+        response
+    }
+
+    /// Completes and reports the response of the inner service.
+    ///
+    /// A GET whose event stream exceeds the limit is answered 429 instead. A POST has been executed already, so its
+    /// stream is passed on and counts as a request in progress.
+    pub(super) fn pass<B>(&mut self, response: Response<B>) -> Response<GuardBody<B>> {
+        let permit = match self.permit.take() {
+            Some(permit) if is_event_stream(response.headers()) => match permit.into_stream() {
+                Ok(permit) => Some(permit),
+                Err((permit, _)) if self.report.method() == Method::POST => Some(permit),
+                Err((_, exceeded)) => {
+                    return self.reject(Rejection::LimitExceeded { code: "limit.streams", exceeded }.into());
+                }
+            },
+            permit => permit,
+        };
+        let mut response = response.map(|body| GuardBody::inner(body, permit));
+        let code = response.extensions_mut().remove::<RejectionCode>();
+        cors::strip(response.headers_mut());
+        self.add_headers(response.headers_mut());
+        self.report.send(response.status(), code.map(|code| code.0));
+        response
+    }
+
+    /// Reports that the inner service failed without a response.
+    pub(super) fn fail(&mut self) {
+        self.report.send(StatusCode::INTERNAL_SERVER_ERROR, Some("inner.failed"));
+    }
+
+    fn add_headers(&self, headers: &mut HeaderMap) {
+        self.resource().cors.add_headers(&self.allowed_origin, headers);
+        headers.insert(X_REQUEST_ID, self.request_id().to_header_value());
+    }
+}

@@ -1,0 +1,61 @@
+//! [`Challenges`]: the `WWW-Authenticate` values of a resource.
+
+use http::HeaderValue;
+use portcullis_metadata::{BearerChallengeBuilder, BearerError, Scopes};
+use url::Url;
+
+/// The `WWW-Authenticate` values of one resource (RFC 6750 section 3, RFC 9728 section 5.1).
+#[derive(Clone, Debug)]
+pub struct Challenges {
+    realm: Box<str>,
+    metadata_url: Url,
+    /// All scopes that the resource mentions in its metadata and rules.
+    named: Scopes,
+    without_error: HeaderValue,
+    invalid_request: HeaderValue,
+    invalid_token: HeaderValue,
+}
+
+impl Challenges {
+    pub(crate) fn new(realm: &str, metadata_url: Url, required: &Scopes, named: Scopes) -> Self {
+        let challenge = || BearerChallengeBuilder::new(realm, &metadata_url).scope(required);
+        Self {
+            without_error: challenge().build(),
+            invalid_request: challenge()
+                .error(BearerError::InvalidRequest, "The request does not present exactly one well-formed bearer token")
+                .build(),
+            invalid_token: challenge()
+                .error(BearerError::InvalidToken, "The access token is expired, revoked or otherwise not accepted")
+                .build(),
+            realm: realm.into(),
+            metadata_url,
+            named,
+        }
+    }
+
+    /// The challenge for a 401 without a bearer token, or with one that cannot be verified now: `realm`,
+    /// `resource_metadata`, and `scope` if the resource requires scopes.
+    pub fn without_error(&self) -> &HeaderValue {
+        &self.without_error
+    }
+
+    /// The challenge with `error="invalid_request"`.
+    pub fn invalid_request(&self) -> &HeaderValue {
+        &self.invalid_request
+    }
+
+    /// The challenge with `error="invalid_token"`.
+    pub fn invalid_token(&self) -> &HeaderValue {
+        &self.invalid_token
+    }
+
+    /// The challenge for a 403. Its `scope` contains the `needed` scopes and those `granted` scopes that this resource
+    /// mentions in its metadata, required scopes or routes, because a client replaces the scopes that it has by these. A
+    /// service with rules of its own must add the granted scopes that its rules mention to `needed`.
+    pub fn insufficient_scope(&self, needed: &Scopes, granted: &Scopes) -> HeaderValue {
+        BearerChallengeBuilder::new(&self.realm, &self.metadata_url)
+            .scope(&needed.union(&granted.intersection(&self.named)))
+            .error(BearerError::InsufficientScope, "The access token lacks scopes that this request needs")
+            .build()
+    }
+}

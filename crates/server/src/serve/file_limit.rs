@@ -1,0 +1,159 @@
+//! The limit of open files (RLIMIT_NOFILE): raised to what a plan needs, or the plan reduced to fit it.
+
+use portcullis_gateway::ConnectionLimit;
+
+use crate::plan::{Plan, UpstreamPlan};
+
+/// Files that are open beside connections: standard streams, the listener, the logs, certificates, key files, the
+/// control runtime, name resolution, and one connection that is being accepted.
+const BASE_RESERVE: usize = 64;
+/// Files of one worker's runtime.
+const WORKER_RESERVE: usize = 8;
+/// ConnectionTable to one issuer, beside those that introspect.
+const ISSUER_RESERVE: usize = 4;
+
+/// Raises the process's limit of open files to what the plan needs, at most to the hard limit. Where that is not enough,
+/// the connections of the plan are lowered, each limit in the same proportion. `None` when nothing is lowered.
+pub(super) fn fit(plan: &mut Plan) -> Option<Shortage> {
+    let wanted = Files::wanted(plan);
+    let limit = raise(wanted.total())?;
+    let fitted = wanted.fitted(limit)?;
+    plan.limits.max_connections = fitted.clients;
+    let upstreams = plan.resources.iter_mut().filter_map(|resource| match &mut resource.upstream {
+        UpstreamPlan::Http(settings) => Some(settings),
+        UpstreamPlan::Demo => None,
+    });
+    upstreams.zip(&fitted.upstreams).for_each(|(settings, max)| settings.connection_limit = ConnectionLimit::new(*max));
+    Some(Shortage { limit, wanted, fitted })
+}
+
+/// A limit of open files that is too low for the plan as it is configured.
+pub(super) struct Shortage {
+    limit: usize,
+    wanted: Files,
+    fitted: Files,
+}
+
+impl Shortage {
+    /// Logs what was lowered, and the fix.
+    pub(super) fn warn(&self) {
+        let Self { limit, wanted, fitted } = self;
+        let needed = wanted.total();
+        tracing::warn!(
+            files.limit = limit,
+            files.needed = needed,
+            "the limit of open files is {limit}, and {needed} are needed: limits.max_connections is lowered from {} to {}, and \
+             the connections of upstreams from {:?} to {:?}; raise the hard limit to {needed} (ulimit -Hn {needed}, or \
+             LimitNOFILE={needed} in the systemd unit), or lower limits.max_connections and limits.upstream_connections",
+            wanted.clients,
+            fitted.clients,
+            wanted.upstreams,
+            fitted.upstreams,
+        );
+    }
+}
+
+/// What files are opened for.
+#[derive(Debug, PartialEq, Eq)]
+struct Files {
+    reserve: usize,
+    /// ConnectionTable of clients.
+    clients: usize,
+    /// ConnectionTable to each upstream.
+    upstreams: Vec<usize>,
+}
+
+impl Files {
+    fn wanted(plan: &Plan) -> Self {
+        let introspection = |issuer: &crate::plan::IssuerPlan| {
+            issuer.settings.validation.introspection().map_or(0, |introspection| introspection.max_in_flight)
+        };
+        let issuers: usize = plan.issuers.iter().map(|issuer| ISSUER_RESERVE + introspection(issuer)).sum();
+        let upstreams = plan.resources.iter().filter_map(|resource| match &resource.upstream {
+            UpstreamPlan::Http(settings) => Some(settings.connection_limit.max()),
+            UpstreamPlan::Demo => None,
+        });
+        Self {
+            reserve: BASE_RESERVE + WORKER_RESERVE * plan.workers + issuers,
+            clients: plan.limits.max_connections,
+            upstreams: upstreams.collect(),
+        }
+    }
+
+    fn connections(&self) -> usize {
+        self.upstreams.iter().fold(self.clients, |sum, max| sum.saturating_add(*max))
+    }
+
+    fn total(&self) -> usize {
+        self.connections().saturating_add(self.reserve)
+    }
+
+    /// The same in proportion, with no more files than `limit`; none of the connections is lowered to 0. `None` when they
+    /// fit as they are.
+    fn fitted(&self, limit: usize) -> Option<Self> {
+        if self.total() <= limit {
+            return None;
+        }
+        let available = limit.saturating_sub(self.reserve) as u128;
+        let wanted = self.connections() as u128;
+        let share = |max: &usize| usize::try_from(*max as u128 * available / wanted).map_or(1, |share| share.max(1));
+        Some(Self {
+            reserve: self.reserve,
+            clients: share(&self.clients),
+            upstreams: self.upstreams.iter().map(share).collect(),
+        })
+    }
+}
+
+/// Raises the soft limit to `needed` where it is lower, at most to the hard limit. The limit that then holds; `None`
+/// where there is none.
+#[cfg(unix)]
+fn raise(needed: usize) -> Option<usize> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let (soft, needed) = (current?, needed as u64);
+    let target = maximum.map_or(needed, |hard| hard.min(needed));
+    let raised = soft < target
+        && setrlimit(Resource::Nofile, Rlimit { current: Some(target), maximum })
+            .inspect_err(|error| tracing::warn!(error = %error, "the limit of open files cannot be raised"))
+            .is_ok();
+    usize::try_from(if raised { target } else { soft }).ok()
+}
+
+#[cfg(not(unix))]
+fn raise(_needed: usize) -> Option<usize> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn files(clients: usize, upstreams: &[usize]) -> Files {
+        Files { reserve: 80, clients, upstreams: upstreams.into() }
+    }
+
+    /// L9: connections are lowered in proportion, and only when they do not fit.
+    #[test]
+    fn connections_are_lowered_in_proportion() {
+        assert_eq!(files(10_000, &[10_000]).fitted(20_080), None);
+        assert_eq!(files(10_000, &[10_000]).fitted(256), Some(files(88, &[88])));
+        assert_eq!(files(10_000, &[5_000, 5_000]).fitted(1_080), Some(files(500, &[250, 250])));
+        assert_eq!(files(100, &[]).fitted(130), Some(files(50, &[])));
+        assert_eq!(files(10_000, &[10_000]).fitted(20), Some(files(1, &[1])), "never 0");
+    }
+
+    proptest! {
+        /// L9: what is fitted fits, as far as each may have one connection at all.
+        #[test]
+        fn fitted_connections_fit(clients in 1_usize..=1_000_000, upstreams in prop::collection::vec(1_usize..=1_000_000, 0..8), limit in 0_usize..3_000_000) {
+            let wanted = files(clients, &upstreams);
+            let fitted = wanted.fitted(limit).unwrap_or(wanted);
+            prop_assert!(fitted.total() <= limit.max(fitted.reserve + 1 + upstreams.len()) + upstreams.len() + 1);
+            prop_assert!(fitted.clients >= 1 && fitted.upstreams.iter().all(|max| *max >= 1));
+        }
+    }
+}

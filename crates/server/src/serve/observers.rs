@@ -1,0 +1,32 @@
+//! The observers of decisions and streams: access log and audit trail.
+
+use std::sync::Arc;
+
+use portcullis_endpoint::{EndedStream, StreamObserver};
+use portcullis_guard::{Decision, DecisionSink};
+
+use crate::{audit::Audit, telemetry::AccessLog};
+
+/// The access log, and the audit trail where one is kept.
+#[derive(Clone)]
+pub(super) struct Observers {
+    pub(super) access: Arc<AccessLog>,
+    pub(super) audit: Option<Audit>,
+}
+
+impl DecisionSink for Observers {
+    fn decided(&self, decision: &Decision<'_>) {
+        self.access.decided(decision);
+        if let Some(audit) = &self.audit {
+            audit.decided(decision);
+        }
+    }
+}
+
+impl StreamObserver for Observers {
+    fn ended(&self, stream: &EndedStream<'_>) {
+        if let Some(audit) = &self.audit {
+            audit.stream_ended(stream);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Calls that open an upstream session. They run to their end even if the client disconnects, so that no upstream session is lost.
+
+use std::{
+    convert::Infallible,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{HeaderName, Response, StatusCode};
+use http_body_util::{BodyExt as _, Either, Empty};
+use portcullis_endpoint::BackendSessionGuard;
+use portcullis_metadata::ResourceUri;
+use portcullis_session::CapacityPermit;
+use tokio::{sync::oneshot, time::timeout};
+
+use super::upstream_end::UpstreamEndQueue;
+use crate::serve::backend::BackendBody;
+
+/// How long the upstream may take after the client has disconnected.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Runs the calls of one resource that open upstream sessions.
+pub(crate) struct InitializeCalls {
+    pub(crate) resource: ResourceUri,
+    pub(crate) header: HeaderName,
+    pub(crate) upstream_ends: UpstreamEndQueue,
+}
+
+/// The future of the response.
+pub(crate) struct InitializeFuture(oneshot::Receiver<Response<BackendBody>>);
+
+impl InitializeCalls {
+    /// Starts a call. The room that its session would have stays taken until the call has ended.
+    pub(crate) fn start<F>(self: &Arc<Self>, call: F, room: CapacityPermit) -> InitializeFuture
+    where
+        F: Future<Output = Result<Response<BackendBody>, Infallible>> + Send + 'static,
+    {
+        let (mut answer, awaited) = oneshot::channel();
+        let initialize_calls = Arc::clone(self);
+        tokio::spawn(async move {
+            let mut call = pin!(call);
+            let answered = tokio::select! {
+                answered = &mut call => Some(answered),
+                () = answer.closed() => {
+                    tracing::debug!("a client disconnected before its session was opened");
+                    timeout(ANSWER_TIMEOUT, call).await.ok()
+                }
+            };
+            match answered {
+                Some(Ok(mut response)) => {
+                    initialize_calls.end_unless_recorded(&mut response);
+                    drop(answer.send(response));
+                }
+                Some(Err(infallible)) => match infallible {},
+                None => tracing::warn!(
+                    "an upstream session may be left open: the upstream never answered the request that opens it"
+                ),
+            }
+            drop(room);
+        });
+        InitializeFuture(awaited)
+    }
+
+    /// Ends the upstream session that a response names unless the endpoint records it: the client may have disconnected, or the
+    /// endpoint may refuse the response.
+    fn end_unless_recorded(self: &Arc<Self>, response: &mut Response<BackendBody>) {
+        let opened = response.status().is_success().then(|| response.headers().get(&self.header)).flatten();
+        let Some(backend) = opened.map(|backend| Box::<[u8]>::from(backend.as_bytes())) else { return };
+        let initialize_calls = Arc::clone(self);
+        response.extensions_mut().insert(BackendSessionGuard::new(move || {
+            tracing::info!("an upstream session ends because it was never recorded");
+            initialize_calls.upstream_ends.add(initialize_calls.resource.clone(), backend.clone());
+        }));
+    }
+}
+
+impl Future for InitializeFuture {
+    type Output = Response<BackendBody>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Poll::Ready(ready!(Pin::new(&mut self.0).poll(cx)).unwrap_or_else(|_| lost()))
+    }
+}
+
+/// The response when the call's task was dropped with its runtime.
+fn lost() -> Response<BackendBody> {
+    let mut response = Response::new(Either::Left(Empty::<Bytes>::new().boxed()));
+    *response.status_mut() = StatusCode::BAD_GATEWAY;
+    response
+}

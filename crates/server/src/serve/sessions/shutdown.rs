@@ -1,0 +1,139 @@
+//! Ending of all sessions at shutdown.
+
+use std::{sync::Arc, time::Duration};
+
+use portcullis_session::{EndReason, Session, SessionStore};
+use tokio::{
+    sync::oneshot,
+    task::{JoinHandle, yield_now},
+    time::{Instant, timeout},
+};
+
+use crate::audit::AuditTrail;
+
+/// The longest time for ending sessions at the upstreams.
+const UPSTREAM_END_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Sessions that are ended between two looks at the clock.
+const BATCH: usize = 256;
+
+/// Ends all sessions, audits each end, and returns them. Where the audit trail has no capacity left, it waits for it until
+/// `deadline`; the sessions that are left then end with the program, and the log counts them.
+pub(crate) async fn end_all(
+    sessions: &SessionStore,
+    audit: Option<&AuditTrail>,
+    deadline: Instant,
+) -> Vec<Arc<Session>> {
+    let mut left = sessions.all();
+    let mut ended = Vec::with_capacity(left.len());
+    while !left.is_empty() && Instant::now() < deadline {
+        for session in left.drain(left.len().saturating_sub(BATCH)..) {
+            if let Some(audit) = audit.filter(|audit| audit.is_half_full()) {
+                audit.drained(deadline).await;
+            }
+            if sessions.end(&session, EndReason::Shutdown) {
+                ended.push(session);
+            }
+        }
+        yield_now().await;
+    }
+    if !left.is_empty() {
+        tracing::error!(
+            audit.unwritten = left.len(),
+            "the end of sessions is not audited, there was no time left for it"
+        );
+        ended.append(&mut left);
+    }
+    if !ended.is_empty() {
+        tracing::info!(sessions = ended.len(), "sessions ended with the shutdown");
+    }
+    ended
+}
+
+/// The task that ends sessions at the upstreams.
+pub(crate) struct UpstreamEndTask {
+    pub(crate) last_sessions: oneshot::Sender<Vec<Arc<Session>>>,
+    pub(crate) task: JoinHandle<()>,
+}
+
+impl UpstreamEndTask {
+    /// Has the upstreams told of these sessions, and of those that wait already, as far as the time allows: `within`, and at
+    /// most 2 s.
+    pub(crate) async fn finish(mut self, sessions: Vec<Arc<Session>>, within: Duration) {
+        // It fails only when the task has ended.
+        let _ = self.last_sessions.send(sessions);
+        if timeout(within.min(UPSTREAM_END_TIMEOUT), &mut self.task).await.is_err() {
+            self.task.abort();
+            tracing::warn!(
+                "upstreams were not told of all ended sessions in time; the rest is left to their own time-outs"
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use portcullis_metadata::{ResourceUri, Scopes, SystemClock};
+    use portcullis_session::{Owner, SessionKey, SessionSettings};
+
+    use super::*;
+    use crate::{config::AuditTarget, plan::AuditPlan, serve::sessions::upstream_end::SessionEvents};
+
+    const COUNT: usize = 5_000;
+
+    fn store(audit: Option<&AuditTrail>) -> SessionStore {
+        let (closer, _) = SessionEvents::new(audit.map(|trail| trail.audit().clone()));
+        let settings = SessionSettings::new(SessionKey::random().unwrap());
+        let store = SessionStore::new(settings, Arc::new(SystemClock::new()), Arc::new(closer));
+        let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
+        for _ in 0..COUNT {
+            let reservation = store.reserve(&resource, Owner::Anonymous, &Scopes::empty()).unwrap();
+            drop(reservation.open(Box::from(*b"backend"), None).unwrap());
+        }
+        store
+    }
+
+    /// E9, J4: the queue of the trail is far too small for all sessions, and no end of one is lost.
+    #[tokio::test]
+    async fn each_end_is_audited() {
+        let file = std::env::temp_dir().join(format!("portcullis-last-sessions-{}.jsonl", std::process::id()));
+        let plan = AuditPlan {
+            target: AuditTarget::File(file.clone()),
+            queue: 256 << 10,
+            usage_interval: Duration::ZERO,
+            usage_rows: 16,
+        };
+        let audit = AuditTrail::start(&plan, 1, Arc::new(SystemClock::new())).unwrap();
+        let sessions = store(Some(&audit));
+        let deadline = Instant::now() + Duration::from_secs(60);
+        assert_eq!(end_all(&sessions, Some(&audit), deadline).await.len(), COUNT);
+        assert!(sessions.is_empty());
+        audit.finish(Duration::from_secs(60)).await;
+        let text = fs::read_to_string(&file).unwrap();
+        fs::remove_file(&file).unwrap();
+        assert_eq!(text.matches("\"session.reason\":\"shutdown\"").count(), COUNT);
+    }
+
+    /// E9: when the time is up, the rest is not ended one by one; the upstreams may be told of it all the same.
+    #[tokio::test]
+    async fn the_time_is_bounded() {
+        let sessions = store(None);
+        assert_eq!(end_all(&sessions, None, Instant::now()).await.len(), COUNT);
+        assert_eq!(sessions.len(), COUNT);
+        let deadline = Instant::now() + Duration::from_secs(60);
+        assert_eq!(end_all(&sessions, None, deadline).await.len(), COUNT);
+        assert!(sessions.is_empty());
+    }
+
+    /// E9: a silent upstream is not waited for.
+    #[tokio::test(start_paused = true)]
+    async fn a_teller_that_does_not_end_is_aborted() {
+        let (last_sessions, _received) = oneshot::channel();
+        let task = tokio::spawn(std::future::pending());
+        let started = Instant::now();
+        UpstreamEndTask { last_sessions, task }.finish(Vec::new(), Duration::from_secs(60)).await;
+        assert_eq!(started.elapsed(), UPSTREAM_END_TIMEOUT);
+    }
+}

@@ -1,0 +1,57 @@
+//! The `portcullis` program: building it, and the command that starts it.
+
+use std::{
+    env,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::OnceLock,
+};
+
+use xtask::built;
+
+/// Returns the path of the `portcullis` program. The first call builds it, so that no test runs an outdated one.
+///
+/// # Panics
+/// Panics when it cannot be built.
+pub fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let built = built::build(&["--package=portcullis", "--bin=portcullis"]);
+        built.and_then(|built| built.program("portcullis")).expect("the program builds")
+    })
+}
+
+/// Returns a command for the `portcullis` program without the `PORTCULLIS_*` variables and the standard input of this
+/// process.
+pub fn command(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.stdin(Stdio::null());
+    for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PORTCULLIS_")) {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Returns the address in the log line that says where the server listens, in either log format.
+pub fn listen_address(line: &str) -> Option<SocketAddr> {
+    let (_, rest) = line.split_once("listening").filter(|_| line.contains("listen.address"))?;
+    let (_, address) = rest.split_once("listen.address")?;
+    let address = address.trim_start_matches(['"', ':', '=']);
+    address.split(['"', ' ']).next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_listen_address_is_read_from_both_log_formats() {
+        let address = Some(SocketAddr::from(([127, 0, 0, 1], 4000)));
+        let json = r#"{"level":"INFO","message":"listening","listen.address":"127.0.0.1:4000","workers":2}"#;
+        assert_eq!(listen_address(json), address);
+        assert_eq!(listen_address("INFO listening listen.address=127.0.0.1:4000 workers=2"), address);
+        assert_eq!(listen_address(r#"{"message":"shutting down","listen.address":"127.0.0.1:4000"}"#), None);
+        assert_eq!(listen_address("listening"), None);
+    }
+}
