@@ -196,9 +196,11 @@ mod tests {
     #[tokio::test]
     async fn scopes_are_enforced_and_sessions_opened() {
         let (issuer, guard) = guard();
-        let mut rule = MessageRule::default();
-        rule.method = Some(NameGlob::parse("tools/*").unwrap());
-        rule.scopes = portcullis_metadata::Scopes::parse("tools").unwrap();
+        let rule = MessageRule {
+            method: Some(NameGlob::parse("tools/*").unwrap()),
+            scopes: portcullis_metadata::Scopes::parse("tools").unwrap(),
+            ..MessageRule::default()
+        };
         let (guard, endpoint) = Endpoint::builder(guard.required_scopes("mcp")).rule(rule).build().unwrap();
         let inner = service_fn(async |_: Request<AdmittedBody>| {
             Ok::<_, Infallible>(Response::new(Full::<Bytes>::from(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#)))
