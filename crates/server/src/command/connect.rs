@@ -42,7 +42,9 @@ async fn connect(
     streams: Streams,
 ) -> anyhow::Result<()> {
     let ca_file = arguments.sign_in.ca_file.clone();
-    let fetch = Arc::new(HttpFetch::new(FetchSettings { ca_file, ..FetchSettings::default() })?);
+    let mut fetch_settings = FetchSettings::default();
+    fetch_settings.ca_file = ca_file;
+    let fetch = Arc::new(HttpFetch::new(fetch_settings)?);
     let token_manager = Arc::new(token_manager(arguments, start, &fetch, &settings)?);
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let stop = async {

@@ -42,8 +42,9 @@ pub(crate) async fn prepare(
     start: StartUrl,
     store: CredentialStore,
 ) -> anyhow::Result<SignIn> {
-    let fetch =
-        Arc::new(HttpFetch::new(FetchSettings { ca_file: arguments.ca_file.clone(), ..FetchSettings::default() })?);
+    let mut fetch_settings = FetchSettings::default();
+    fetch_settings.ca_file = arguments.ca_file.clone();
+    let fetch = Arc::new(HttpFetch::new(fetch_settings)?);
     if let Some(token) = token_of_the_environment()? {
         return Ok(SignIn { token_manager: Arc::new(TokenManager::with_access_token(start, token)), fetch });
     }

@@ -61,7 +61,7 @@ fn settings(issuer: &Issuer) -> anyhow::Result<IntrospectionSettings> {
         settings.max_in_flight = most;
     }
     if let Some(span) = issuer.introspection_cache {
-        settings.remembered_for = span.0;
+        settings.cache_lifetime = span.0;
     }
     Ok(settings)
 }

@@ -219,8 +219,7 @@ fn rule(rule: &config::Rule) -> anyhow::Result<MessageRule> {
         "the rule for {:?} asks for nothing; give it scopes, claims or a limit",
         rule.method
     );
-    let mut message_rule = MessageRule::default();
-    message_rule.method = Some(glob(&rule.method)?);
+    let mut message_rule = MessageRule::for_method(glob(&rule.method)?);
     message_rule.name = rule.name.as_deref().map(glob).transpose()?;
     message_rule.scopes = scopes(&rule.scopes).context("rule.scopes")?;
     message_rule.claims = claims(&rule.claims).with_context(|| format!("the rule for {:?}", rule.method))?;

@@ -23,7 +23,7 @@ fn introspection_is_configured() {
     };
     assert_eq!((settings.client_id.as_str(), settings.max_in_flight), ("portcullis", 64));
     assert!(settings.client_secret.is_none() && settings.endpoint.is_none() && settings.authentication.is_none());
-    assert_eq!(settings.remembered_for, Duration::from_secs(30));
+    assert_eq!(settings.cache_lifetime, Duration::from_secs(30));
 
     let secret = std::env::temp_dir().join(format!("portcullis-plan-{}", std::process::id()));
     std::fs::write(&secret, "hush\n").unwrap();
@@ -44,7 +44,7 @@ fn introspection_is_configured() {
     assert_eq!(settings.client_secret.unwrap().secret(), "hush");
     assert_eq!(settings.endpoint.unwrap().as_str(), "http://127.0.0.1:9/introspect");
     assert_eq!(settings.authentication, Some(IntrospectionAuthentication::Basic));
-    assert_eq!((settings.max_in_flight, settings.remembered_for), (8, Duration::from_secs(5)));
+    assert_eq!((settings.max_in_flight, settings.cache_lifetime), (8, Duration::from_secs(5)));
 }
 
 /// D2, J6: what introspection cannot do with is refused, in one line that names it.
