@@ -93,7 +93,7 @@ async fn rotation() {
 
     fs::rename(file.path(), rotated.path()).unwrap();
     first.portcullis.signal(Signal::HUP);
-    first.portcullis.logged("opened anew", |line| line["level"] == "INFO").await;
+    first.portcullis.logged("reopened", |line| line["level"] == "INFO").await;
     first.send(unauthorized()).await;
     let after = told(file.path()).await;
     assert_eq!((events(&before, "decision").len(), events(&after, "decision").len()), (1, 1));
@@ -121,7 +121,7 @@ async fn a_folder_that_is_gone() {
     let deployment = deployment(file.to_str().unwrap()).await;
     fs::remove_dir_all(folder.path()).unwrap();
     deployment.portcullis.signal(Signal::HUP);
-    deployment.portcullis.logged("cannot be opened anew", |line| line["level"] == "ERROR").await;
+    deployment.portcullis.logged("cannot be reopened", |line| line["level"] == "ERROR").await;
     deployment.send(unauthorized()).await.assert_unauthorized();
     let finished = deployment.portcullis.stop().await;
     assert!(finished.stderr.contains("complete to its end"), "{}", finished.stderr);

@@ -1,4 +1,4 @@
-//! `portcullis doctor URL`: which step of the authorization chain fails, and why.
+//! `portcullis doctor URL` and `portcullis explain-token`.
 
 use std::{
     io::{self, IsTerminal as _, Read as _},

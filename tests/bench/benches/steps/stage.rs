@@ -62,8 +62,7 @@ impl Stage {
         let settings = SessionSettings::new(SessionKey::random().expect("random bytes"));
         let store = SessionStore::new(settings, clock, Arc::new(()));
         let callers = (0..CALLERS).map(|number| Caller::new(number, &test_issuer, &store, &resource)).collect();
-        let mut rule = MessageRule::default();
-        rule.method = Some(NameGlob::parse("tools/call").expect("a pattern"));
+        let mut rule = MessageRule::for_method(NameGlob::parse("tools/call").expect("a pattern"));
         rule.name = Some(NameGlob::parse("admin_*").expect("a pattern"));
         rule.scopes = Scopes::parse("mcp:admin").expect("scopes");
         Self {
