@@ -1,3 +1,5 @@
+//! [`TokenManager`]: keeps the token of one resource valid.
+
 use std::{
     fmt,
     sync::{Arc, PoisonError, RwLock},
@@ -46,6 +48,7 @@ struct Held {
 
 /// What became of a sign-out: of several tokens, of the one that the authorization server did least for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum SignOut {
     /// There was no token.
     NotSignedIn,
