@@ -55,8 +55,10 @@ pub struct EndpointBuilder {
     guard: GuardBuilder,
     sessions: Option<SessionStore>,
     rules: Vec<MessageRule>,
-    changes: Vec<Box<dyn FnOnce(&mut EndpointSettings) + Send>>,
+    changes: Vec<SettingsChange>,
 }
+
+type SettingsChange = Box<dyn FnOnce(&mut EndpointSettings) + Send>;
 
 impl EndpointBuilder {
     /// Adds a rule for some messages. All rules that match apply together.

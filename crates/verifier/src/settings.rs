@@ -44,6 +44,13 @@ pub struct IssuerSettings {
 }
 
 impl IssuerSettings {
+    /// The default of [`cooldown`](Self::cooldown).
+    pub const DEFAULT_COOLDOWN: Duration = Duration::from_secs(30);
+    /// The default of [`max_stale`](Self::max_stale).
+    pub const DEFAULT_MAX_STALE: Duration = Duration::from_secs(24 * 60 * 60);
+    /// The default of [`leeway`](Self::leeway).
+    pub const DEFAULT_LEEWAY: Duration = Duration::from_secs(10);
+
     /// The defaults, for this issuer.
     pub fn new(issuer: Issuer) -> Self {
         Self {
@@ -52,9 +59,9 @@ impl IssuerSettings {
             algorithms: AlgorithmSet::default(),
             keys: KeySource::Discovered,
             url_policy: UrlPolicy::Operator,
-            cooldown: Duration::from_secs(30),
-            max_stale: Duration::from_secs(24 * 60 * 60),
-            leeway: Duration::from_secs(10),
+            cooldown: Self::DEFAULT_COOLDOWN,
+            max_stale: Self::DEFAULT_MAX_STALE,
+            leeway: Self::DEFAULT_LEEWAY,
             max_lifetime: None,
             require_at_jwt: false,
             subjectless_client: false,

@@ -32,9 +32,19 @@ pub struct VerifierSettings {
 }
 
 impl VerifierSettings {
+    /// The default of [`max_token_bytes`](Self::max_token_bytes).
+    pub const DEFAULT_MAX_TOKEN_BYTES: usize = 16 * 1024;
+    /// The default of [`cache_entries`](Self::cache_entries).
+    pub const DEFAULT_CACHE_ENTRIES: usize = 10_000;
+
     /// The defaults, for this resource.
     pub fn new(resource: ResourceUri) -> Self {
-        Self { resource, max_token_bytes: 16 * 1024, cache_entries: 10_000, generation: 0 }
+        Self {
+            resource,
+            max_token_bytes: Self::DEFAULT_MAX_TOKEN_BYTES,
+            cache_entries: Self::DEFAULT_CACHE_ENTRIES,
+            generation: 0,
+        }
     }
 }
 
