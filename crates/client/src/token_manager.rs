@@ -48,7 +48,6 @@ struct Held {
 
 /// What became of a sign-out: of several tokens, of the one that the authorization server did least for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
 pub enum SignOut {
     /// There was no token.
     NotSignedIn,

@@ -7,7 +7,6 @@ use crate::{ClientError, ResourceToken, StartUrl, authorization::server::Server,
 
 /// What an authorization server has revoked of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Revocation {
     /// All of it.
     Complete,
