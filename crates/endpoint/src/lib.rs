@@ -1,5 +1,4 @@
 #![doc = include_str!("../README.md")]
-
 mod admission;
 mod admitted;
 mod builder;

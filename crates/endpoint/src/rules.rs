@@ -33,6 +33,13 @@ pub struct MessageRule {
     pub limit: Option<Arc<RateLimiter>>,
 }
 
+impl MessageRule {
+    /// Returns a rule for these methods that requires nothing. Set the requirements afterwards.
+    pub fn for_method(method: NameGlob) -> Self {
+        Self { method: Some(method), ..Self::default() }
+    }
+}
+
 /// The requirements of one endpoint.
 pub(crate) struct Rules {
     required: Scopes,

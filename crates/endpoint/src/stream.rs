@@ -14,7 +14,7 @@ mod session_streams;
 use portcullis_guard::RequestId;
 use portcullis_metadata::{ResourceUri, UnixTime};
 use portcullis_session::LogHash;
-use portcullis_verifier::{Principal, TokenLost};
+use portcullis_verifier::{Principal, RecheckFailure};
 
 pub use self::registry::StreamRegistry;
 pub(crate) use self::{
@@ -78,11 +78,11 @@ impl StreamEndReason {
     }
 }
 
-impl From<TokenLost> for StreamEndReason {
-    fn from(lost: TokenLost) -> Self {
+impl From<RecheckFailure> for StreamEndReason {
+    fn from(lost: RecheckFailure) -> Self {
         match lost {
-            TokenLost::Expired => Self::TokenExpired,
-            TokenLost::Unconfirmed => Self::IntrospectionFailed,
+            RecheckFailure::Expired => Self::TokenExpired,
+            RecheckFailure::Unconfirmed => Self::IntrospectionFailed,
             _ => Self::TokenInactive,
         }
     }

@@ -1,6 +1,6 @@
 //! [`CodeFlow`]: an authorization server that supports the authorization code flow with PKCE.
 
-use portcullis_discovery::{Refusal, UrlPolicy};
+use portcullis_discovery::{UrlPolicy, UrlPolicyError};
 use portcullis_metadata::{AuthorizationServerMetadata, Issuer, PkceChallenge};
 use url::Url;
 
@@ -33,7 +33,7 @@ pub enum UnsupportedServer {
     NoTokenEndpoint,
     /// The `authorization_endpoint` is no URL to send a browser to.
     #[error("the authorization endpoint is not safe to open: {0}")]
-    UnsafeAuthorizationEndpoint(Refusal),
+    UnsafeAuthorizationEndpoint(UrlPolicyError),
 }
 
 impl UnsupportedServer {
@@ -135,11 +135,15 @@ mod tests {
         let at = |url: &str| parsed(|m| m.authorization_endpoint = Some(Url::parse(url).unwrap()));
         assert!(at("http://127.0.0.1:9/authorize").is_ok());
         for url in ["http://auth.example.com/authorize", "file:///bin/sh", "javascript:alert(1)", "data:text/html,x"] {
-            assert_eq!(at(url).unwrap_err(), UnsupportedServer::UnsafeAuthorizationEndpoint(Refusal::Scheme), "{url}");
+            assert_eq!(
+                at(url).unwrap_err(),
+                UnsupportedServer::UnsafeAuthorizationEndpoint(UrlPolicyError::Scheme),
+                "{url}"
+            );
         }
         assert_eq!(
             at("https://10.0.0.1/authorize").unwrap_err(),
-            UnsupportedServer::UnsafeAuthorizationEndpoint(Refusal::Address)
+            UnsupportedServer::UnsafeAuthorizationEndpoint(UrlPolicyError::Address)
         );
     }
 }

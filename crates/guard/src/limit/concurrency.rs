@@ -74,7 +74,7 @@ impl ConcurrencyLimiter {
     /// # Errors
     /// Fails if the principal has reached the limit.
     pub(crate) fn start_request(self: &Arc<Self>, principal: &Principal) -> Result<Permit, LimitExceeded> {
-        self.start(principal.counts_as())
+        self.start(principal.limit_key())
     }
 
     fn start(self: &Arc<Self>, key: Key) -> Result<Permit, LimitExceeded> {

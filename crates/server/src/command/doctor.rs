@@ -1,4 +1,4 @@
-//! `portcullis doctor URL`: which step of the authorization chain fails, and why.
+//! `portcullis doctor URL` and `portcullis explain-token`.
 
 use std::{
     io::{self, IsTerminal as _, Read as _},
@@ -69,7 +69,9 @@ fn examine(
 ) -> anyhow::Result<Report> {
     let url = Url::parse(&arguments.url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
     let url = url.ok_or_else(|| anyhow::anyhow!("URL is no http or https URL: {:?}", arguments.url))?;
-    let fetch = HttpFetch::new(FetchSettings { ca_file: arguments.ca_file.clone(), ..FetchSettings::default() })?;
+    let mut fetch_settings = FetchSettings::default();
+    fetch_settings.ca_file = arguments.ca_file.clone();
+    let fetch = HttpFetch::new(fetch_settings)?;
     let doctor =
         Doctor::new(Arc::new(fetch), Arc::new(SystemClock::new())).allow_private_addresses(arguments.allow_private);
 

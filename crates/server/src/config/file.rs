@@ -1,4 +1,4 @@
-//! The shape of the configuration file. What a value means for a running server is judged in `crate::build`.
+//! The structure of the configuration file. `crate::plan` validates what the values mean.
 
 use std::{net::SocketAddr, path::PathBuf};
 

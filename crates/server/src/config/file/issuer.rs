@@ -1,3 +1,5 @@
+//! `[[issuer]]` in the configuration file.
+
 use std::path::PathBuf;
 
 use portcullis_verifier::IssuerSettings;

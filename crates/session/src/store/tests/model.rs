@@ -1,4 +1,4 @@
-//! RandomPart histories against a simple model of what a store should do.
+//! Random histories, compared with a simple model of the store.
 
 use proptest::prelude::*;
 

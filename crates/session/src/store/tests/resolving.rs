@@ -47,27 +47,27 @@ fn a_tag_is_computed_once() {
     let bench = bench();
     let session = bench.open(ALICE);
     let bytes = session.identifier();
-    let verified_generation = |identifier: &[u8]| {
+    let is_cached = |identifier: &[u8]| {
         session.is_verified(&TaggedId::parse(identifier).unwrap(), bench.store.0.key_generation.load(Ordering::SeqCst))
     };
-    assert!(!verified_generation(bytes.as_bytes()));
+    assert!(!is_cached(bytes.as_bytes()));
     drop(bench.resolve(ALICE, &session).unwrap());
-    assert!(verified_generation(bytes.as_bytes()));
+    assert!(is_cached(bytes.as_bytes()));
     // One character of the random part, of the epoch and of the tag.
     for at in [0, 22, 43] {
         let mut changed = bytes.as_bytes().to_vec();
         changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
-        assert!(!verified_generation(&changed), "{at}");
+        assert!(!is_cached(&changed), "{at}");
     }
     bench.store.set_keys(SessionKey::new(1, [5; 16]).into());
-    assert!(!verified_generation(bytes.as_bytes()));
+    assert!(!is_cached(bytes.as_bytes()));
     drop(bench.resolve(ALICE, &session).unwrap());
-    assert!(verified_generation(bytes.as_bytes()));
+    assert!(is_cached(bytes.as_bytes()));
     for _ in 0..=u16::MAX {
         bench.store.set_keys(SessionKey::new(1, [5; 16]).into());
     }
     drop(bench.resolve(ALICE, &session).unwrap());
-    assert!(!verified_generation(bytes.as_bytes()), "lists are no longer told apart");
+    assert!(!is_cached(bytes.as_bytes()), "lists are no longer told apart");
     bench.store.set_keys(SessionKey::new(1, [6; 16]).into());
     assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), ResolveError::Unknown);
 }
