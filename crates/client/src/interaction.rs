@@ -1,3 +1,5 @@
+//! [`Interaction`]: the part of the flow in which the user takes part.
+
 use portcullis_discovery::{BoxFuture, FetchError};
 use portcullis_metadata::{Issuer, ResourceUri};
 use url::Url;

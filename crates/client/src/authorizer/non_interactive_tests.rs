@@ -8,9 +8,9 @@ use url::Url;
 use super::*;
 use crate::{
     AssertionError, AssertionSource, ClientAuthentication, ClientInformation, ClientKey, EnterpriseIdentity,
-    client_key::tests::PEM,
-    dpop,
+    registration::client_key::tests::PEM,
     testing::{FetchFn, METADATA_URL, RESOURCE, Reply, ScriptedUser, TOKEN_URL, clock, form, metadata, well_behaved},
+    token::dpop,
 };
 
 const PROVIDER: &str = "https://idp.example.com/token";

@@ -1,3 +1,5 @@
+//! [`Server`]: the endpoints of an authorization server.
+
 use portcullis_discovery::UrlPolicy;
 use portcullis_jose::DpopKey;
 use portcullis_metadata::{AuthorizationServerMetadata, Issuer};
@@ -24,7 +26,10 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn judge(metadata: &AuthorizationServerMetadata, policy: UrlPolicy) -> Result<Self, UnsupportedServer> {
+    pub(crate) fn from_metadata(
+        metadata: &AuthorizationServerMetadata,
+        policy: UrlPolicy,
+    ) -> Result<Self, UnsupportedServer> {
         let algorithms = metadata.extra.get("dpop_signing_alg_values_supported").and_then(Value::as_array);
         let binds_tokens = algorithms.is_some_and(|listed| listed.iter().any(|one| one == DpopKey::ALGORITHM));
         Ok(Self {

@@ -1,3 +1,5 @@
+//! [`ClientCredentials`], [`ClientAuthentication`], and the stored form of a registration.
+
 use http::HeaderValue;
 use portcullis_metadata::{
     ClientMetadata, ClientRegistrationResponse, Issuer, Scopes, Secret, UnixTime, client_secret_basic,

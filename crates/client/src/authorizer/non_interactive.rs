@@ -1,12 +1,14 @@
+//! Grants without a user: client credentials, token exchange, JWT bearer.
+
 use portcullis_discovery::UrlPolicy;
 use portcullis_metadata::{Secret, TokenResponse};
 
 use super::{Authorizer, Found};
 use crate::{
     AssertionError, ClientCredentials, ClientError, EnterpriseIdentity, NonInteractiveGrant, ResourceToken, StartUrl,
-    server::Server,
-    token::Purpose,
-    token_endpoint::{Fields, TokenEndpoint},
+    authorization::server::Server,
+    token::endpoint::{Fields, TokenEndpoint},
+    token::resource_token::Purpose,
 };
 
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
@@ -17,13 +19,13 @@ const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 impl Authorizer {
     /// Gets a token without a person. Each way makes its requests once: a refusal is an error, never a reason to try
     /// another grant.
-    pub(super) async fn machine_grant(
+    pub(super) async fn non_interactive_grant(
         &self,
         grant: &NonInteractiveGrant,
         start: &StartUrl,
         found: &Found,
     ) -> Result<ResourceToken, ClientError> {
-        let server = Server::judge(&found.metadata, found.policy)?;
+        let server = Server::from_metadata(&found.metadata, found.policy)?;
         let client = self.brought(&server.issuer)?;
         if client.is_none() && !matches!(grant, NonInteractiveGrant::JwtBearer(_)) {
             return Err(ClientError::NoRegistration { issuer: server.issuer });
@@ -31,17 +33,17 @@ impl Authorizer {
         let client = client.as_ref();
         let response = match grant {
             NonInteractiveGrant::ClientCredentials => {
-                self.machine_token(&server, client, vec![("grant_type", "client_credentials")], found).await?
+                self.grant_token(&server, client, vec![("grant_type", "client_credentials")], found).await?
             }
             NonInteractiveGrant::EnterpriseManaged(identity) => {
                 let assertion = self.enterprise_assertion(identity, &server, found).await?;
                 let fields = vec![("grant_type", JWT_BEARER), ("assertion", assertion.secret())];
-                self.machine_token(&server, client, fields, found).await?
+                self.grant_token(&server, client, fields, found).await?
             }
             NonInteractiveGrant::JwtBearer(source) => {
                 let assertion = source.assertion(&server.issuer).await?;
                 let fields = vec![("grant_type", JWT_BEARER), ("assertion", assertion.secret())];
-                self.machine_token(&server, client, fields, found).await?
+                self.grant_token(&server, client, fields, found).await?
             }
         };
         let purpose = Purpose {
@@ -55,7 +57,7 @@ impl Authorizer {
         ResourceToken::new(response, purpose, self.clock.now())
     }
 
-    async fn machine_token(
+    async fn grant_token(
         &self,
         server: &Server,
         client: Option<&ClientCredentials>,

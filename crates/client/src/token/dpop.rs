@@ -1,3 +1,5 @@
+//! [`DpopBinding`]: a DPoP key and the nonces of the servers (RFC 9449).
+
 use std::{
     fmt,
     sync::{Mutex, PoisonError},

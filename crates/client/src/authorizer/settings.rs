@@ -1,9 +1,12 @@
+//! [`AuthorizerSettings`].
+
 use portcullis_metadata::{ClientIdUrl, Issuer, ProtectedResourceMetadata, Scopes};
 
 use crate::{ClientCredentials, ClientInformation, CredentialStore};
 
 /// What an [`Authorizer`](crate::Authorizer) may use beside what it finds out.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct AuthorizerSettings {
     /// The name under which the client registers. `Portcullis` by default.
     pub client_name: String,

@@ -1,10 +1,13 @@
+//! [`AuthorizationRequest`]: the authorization request (RFC 6749 section 4.1.1) and the validation of its response.
+
 use std::fmt;
 
 use portcullis_metadata::{Issuer, OAuthError, PkceChallenge, ResourceUri, Scopes, Secret, check_response_issuer};
 use url::Url;
 
 use crate::{
-    ClientError, RedirectError, RedirectParameters, code_flow::CodeFlow, dpop::DpopBinding, random, selection::OFFLINE,
+    ClientError, RedirectError, RedirectParameters, authorization::code_flow::CodeFlow, authorizer::selection::OFFLINE,
+    random, token::dpop::DpopBinding,
 };
 
 /// One authorization request (OAuth 2.1 section 4.1.1, RFC 8707 section 2.1), and what its answer is judged by.
@@ -115,7 +118,7 @@ pub(crate) mod tests {
             scopes: &Scopes::parse(scopes).unwrap(),
             binding: None,
         };
-        AuthorizationRequest::new(&CodeFlow::judge(&metadata, UrlPolicy::Operator).unwrap(), &asked).unwrap()
+        AuthorizationRequest::new(&CodeFlow::from_metadata(&metadata, UrlPolicy::Operator).unwrap(), &asked).unwrap()
     }
 
     pub(crate) fn state(request: &AuthorizationRequest) -> String {

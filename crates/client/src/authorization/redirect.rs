@@ -1,3 +1,5 @@
+//! [`RedirectParameters`]: the authorization response (RFC 6749 section 4.1.2).
+
 use std::fmt;
 
 use portcullis_metadata::{OAuthError, ResponseIssuerError, Secret};

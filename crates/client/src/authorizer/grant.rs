@@ -1,3 +1,5 @@
+//! [`NonInteractiveGrant`]: how to obtain a token without a user.
+
 use std::sync::Arc;
 
 use portcullis_discovery::BoxFuture;

@@ -1,3 +1,5 @@
+//! Selects the authorization server and the scopes.
+
 use portcullis_metadata::{Issuer, Scopes};
 
 use crate::ClientError;

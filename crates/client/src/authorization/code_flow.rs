@@ -1,8 +1,10 @@
+//! [`CodeFlow`]: an authorization server that supports the authorization code flow with PKCE.
+
 use portcullis_discovery::{UrlPolicy, UrlPolicyError};
 use portcullis_metadata::{AuthorizationServerMetadata, Issuer, PkceChallenge};
 use url::Url;
 
-use crate::server::Server;
+use crate::authorization::server::Server;
 
 /// An authorization server that is fit for the authorization code flow with PKCE: what its metadata says, judged.
 #[derive(Clone, Debug)]
@@ -50,7 +52,10 @@ impl UnsupportedServer {
 impl CodeFlow {
     /// Judges the metadata. The authorization endpoint is judged by `policy` here, since a browser opens it and no
     /// fetcher sees it; the others are judged when they are fetched.
-    pub(crate) fn judge(metadata: &AuthorizationServerMetadata, policy: UrlPolicy) -> Result<Self, UnsupportedServer> {
+    pub(crate) fn from_metadata(
+        metadata: &AuthorizationServerMetadata,
+        policy: UrlPolicy,
+    ) -> Result<Self, UnsupportedServer> {
         if !metadata.response_types_supported.iter().any(|kind| kind == "code") {
             return Err(UnsupportedServer::NoCodeFlow);
         }
@@ -62,7 +67,7 @@ impl CodeFlow {
             metadata.authorization_endpoint.clone().ok_or(UnsupportedServer::NoAuthorizationEndpoint)?;
         policy.check(&authorization_endpoint).map_err(UnsupportedServer::UnsafeAuthorizationEndpoint)?;
         Ok(Self {
-            server: Server::judge(metadata, policy)?,
+            server: Server::from_metadata(metadata, policy)?,
             authorization_endpoint,
             promises_issuer: metadata.authorization_response_iss_parameter_supported,
         })
@@ -89,42 +94,45 @@ mod tests {
 
     const LOOPBACK: UrlPolicy = UrlPolicy::Peer { loopback_http: true, private_addresses: false };
 
-    fn judge(change: impl FnOnce(&mut AuthorizationServerMetadata)) -> Result<CodeFlow, UnsupportedServer> {
+    fn parsed(change: impl FnOnce(&mut AuthorizationServerMetadata)) -> Result<CodeFlow, UnsupportedServer> {
         let mut metadata = AuthorizationServerMetadata::new(Issuer::parse("https://auth.example.com").unwrap());
         metadata.authorization_endpoint = Some(Url::parse("https://auth.example.com/authorize").unwrap());
         metadata.token_endpoint = Some(Url::parse("https://auth.example.com/token").unwrap());
         metadata.response_types_supported = vec!["token".into(), "code".into()];
         metadata.code_challenge_methods_supported = Some(vec!["plain".into(), "S256".into()]);
         change(&mut metadata);
-        CodeFlow::judge(&metadata, LOOPBACK)
+        CodeFlow::from_metadata(&metadata, LOOPBACK)
     }
 
     /// G7: without S256 in the metadata nothing is authorized.
     #[test]
     fn s256_must_be_advertised() {
-        assert!(judge(|_| ()).is_ok());
-        assert_eq!(judge(|m| m.code_challenge_methods_supported = None).unwrap_err(), UnsupportedServer::NoPkce);
+        assert!(parsed(|_| ()).is_ok());
+        assert_eq!(parsed(|m| m.code_challenge_methods_supported = None).unwrap_err(), UnsupportedServer::NoPkce);
         let plain =
             |m: &mut AuthorizationServerMetadata| m.code_challenge_methods_supported = Some(vec!["plain".into()]);
-        assert_eq!(judge(plain).unwrap_err(), UnsupportedServer::NoPkce);
+        assert_eq!(parsed(plain).unwrap_err(), UnsupportedServer::NoPkce);
     }
 
     /// G8: `response_types_supported` without `code` is refused.
     #[test]
     fn the_code_flow_must_be_offered() {
         assert_eq!(
-            judge(|m| m.response_types_supported = vec!["token".into()]).unwrap_err(),
+            parsed(|m| m.response_types_supported = vec!["token".into()]).unwrap_err(),
             UnsupportedServer::NoCodeFlow
         );
-        assert_eq!(judge(|m| m.response_types_supported.clear()).unwrap_err(), UnsupportedServer::NoCodeFlow);
-        assert_eq!(judge(|m| m.authorization_endpoint = None).unwrap_err(), UnsupportedServer::NoAuthorizationEndpoint);
-        assert_eq!(judge(|m| m.token_endpoint = None).unwrap_err(), UnsupportedServer::NoTokenEndpoint);
+        assert_eq!(parsed(|m| m.response_types_supported.clear()).unwrap_err(), UnsupportedServer::NoCodeFlow);
+        assert_eq!(
+            parsed(|m| m.authorization_endpoint = None).unwrap_err(),
+            UnsupportedServer::NoAuthorizationEndpoint
+        );
+        assert_eq!(parsed(|m| m.token_endpoint = None).unwrap_err(), UnsupportedServer::NoTokenEndpoint);
     }
 
     /// Only https or loopback http authorization URLs are ever opened.
     #[test]
     fn the_authorization_endpoint_is_safe_to_open() {
-        let at = |url: &str| judge(|m| m.authorization_endpoint = Some(Url::parse(url).unwrap()));
+        let at = |url: &str| parsed(|m| m.authorization_endpoint = Some(Url::parse(url).unwrap()));
         assert!(at("http://127.0.0.1:9/authorize").is_ok());
         for url in ["http://auth.example.com/authorize", "file:///bin/sh", "javascript:alert(1)", "data:text/html,x"] {
             assert_eq!(

@@ -1,3 +1,5 @@
+//! [`ClientKey`]: the key for `private_key_jwt`.
+
 use std::{fmt, sync::Arc};
 
 use portcullis_jose::{Algorithm, SigningKey};

@@ -1,3 +1,5 @@
+//! [`TokenEndpoint`]: requests to the token endpoint (RFC 6749 section 3.2).
+
 use http::{HeaderValue, Method, StatusCode, header};
 use portcullis_discovery::{Fetch, FetchRequest, FetchResponse, UrlPolicy};
 use portcullis_metadata::{Clock, Issuer, OAuthError, Secret, TokenResponse};
@@ -5,8 +7,8 @@ use url::Url;
 
 use crate::{
     ClientAuthentication, ClientCredentials, ClientError,
-    dpop::{self, DpopBinding},
-    server::Server,
+    authorization::server::Server,
+    token::dpop::{self, DpopBinding},
 };
 
 /// One endpoint of an authorization server that a client authenticates at: the token or the revocation endpoint.
