@@ -1,20 +1,21 @@
-//! Whether a token is an access token that a plain bearer may use (RFC 9068, RFC 8725 section 3.11).
+//! Checks that a token is an access token that any bearer may use (RFC 9068, RFC 8725 section 3.11).
 
-use crate::{VerifyError, claims::Statement};
+use super::validation::Statement;
+use crate::error::VerifyError;
 
-/// Claims that only other kinds of token carry: ID tokens (OpenID Connect Core 3.3.2.11) and security events (RFC 8417).
-pub(crate) const TELLING_CLAIMS: [&str; 4] = ["at_hash", "c_hash", "s_hash", "events"];
-/// What Keycloak writes into a `typ` claim of tokens that are for itself or for the client alone.
-const OTHER_KINDS: [&str; 4] = ["ID", "Refresh", "Offline", "Logout"];
+/// Claims that only other token types have: ID tokens (OpenID Connect Core 3.3.2.11) and security events (RFC 8417).
+pub(crate) const FOREIGN_CLAIMS: [&str; 4] = ["at_hash", "c_hash", "s_hash", "events"];
+/// Values of the `typ` claim in Keycloak's tokens that are not access tokens.
+const FOREIGN_TYPES: [&str; 4] = ["ID", "Refresh", "Offline", "Logout"];
 
-/// Judges the header's `typ`: absent, `JWT` or `at+jwt`, in any case, with or without `application/`.
-pub(crate) fn judge_type(typ: Option<&str>, require_at_jwt: bool) -> Result<(), VerifyError> {
-    let allowed = match typ.map(without_prefix) {
+/// Checks the header's `typ`: it must be missing, `JWT` or `at+jwt`, in any case, with or without `application/`.
+pub(crate) fn check_header_type(typ: Option<&str>, require_at_jwt: bool) -> Result<(), VerifyError> {
+    let is_allowed = match typ.map(without_prefix) {
         Some(typ) if typ.eq_ignore_ascii_case("at+jwt") => true,
         Some(typ) => !require_at_jwt && typ.eq_ignore_ascii_case("JWT"),
         None => !require_at_jwt,
     };
-    if allowed { Ok(()) } else { Err(VerifyError::TypeNotAllowed) }
+    if is_allowed { Ok(()) } else { Err(VerifyError::TypeNotAllowed) }
 }
 
 fn without_prefix(typ: &str) -> &str {
@@ -25,13 +26,13 @@ fn without_prefix(typ: &str) -> &str {
     }
 }
 
-/// Refuses what the claims show to be another kind of token, and tokens that are bound to their sender.
-pub(crate) fn judge_claims(said: &Statement<'_>) -> Result<(), VerifyError> {
-    let is_other_kind = |typ: &str| OTHER_KINDS.iter().any(|kind| kind.eq_ignore_ascii_case(typ));
-    if said.tells_another_kind || said.typ.is_some_and(is_other_kind) {
+/// Rejects tokens whose claims are those of another token type, and sender-constrained tokens.
+pub(crate) fn check_claims(statement: &Statement<'_>) -> Result<(), VerifyError> {
+    let is_foreign = |typ: &str| FOREIGN_TYPES.iter().any(|foreign| foreign.eq_ignore_ascii_case(typ));
+    if statement.has_foreign_claim || statement.typ.is_some_and(is_foreign) {
         return Err(VerifyError::NotAnAccessToken);
     }
-    if said.has_cnf { Err(VerifyError::SenderConstrained) } else { Ok(()) }
+    if statement.has_cnf { Err(VerifyError::SenderConstrained) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -39,7 +40,7 @@ mod tests {
     use super::*;
 
     fn code(typ: Option<&str>, require_at_jwt: bool) -> Option<&'static str> {
-        judge_type(typ, require_at_jwt).err().map(|error| error.code())
+        check_header_type(typ, require_at_jwt).err().map(|error| error.code())
     }
 
     /// C4: absent, `JWT` and `at+jwt` are accepted, in any case, with or without `application/`.
@@ -51,7 +52,7 @@ mod tests {
         assert_eq!(code(None, false), None);
     }
 
-    /// C4: `require_at_jwt` narrows it to `at+jwt`.
+    /// C4: with `require_at_jwt`, only `at+jwt` is accepted.
     #[test]
     fn at_jwt_can_be_required() {
         for typ in ["at+jwt", "application/at+jwt", "AT+JWT"] {
@@ -62,9 +63,9 @@ mod tests {
         }
     }
 
-    /// C4: every other type is refused, near ones included.
+    /// C4: every other type is rejected, including similar ones.
     #[test]
-    fn other_types_are_refused() {
+    fn other_types_are_rejected() {
         for typ in [
             "",
             "logout+jwt",
@@ -77,7 +78,7 @@ mod tests {
             "application/",
             "application/application/jwt",
             "text/jwt",
-            // As long as the prefix that may be there.
+            // The same length as the optional prefix.
             "applic4tion/jwt",
             "message/jwt+at+jwt",
             "at jwt",

@@ -1,3 +1,5 @@
+//! [`KeyFetcher`]: fetches the keys of one issuer.
+
 use std::{sync::Arc, time::Duration};
 
 use http::StatusCode;
@@ -5,27 +7,26 @@ use portcullis_discovery::{Fetch, FetchRequest, UrlPolicy};
 use portcullis_metadata::JwkSet;
 use url::Url;
 
-use crate::{RefreshError, schedule, server_metadata::ServerMetadata};
+use super::{refresh_error::RefreshError, schedule, server_metadata::ServerMetadata};
 
 const MAX_BODY: usize = 256 * 1024;
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Where an issuer's keys are fetched from.
-pub(crate) struct Source {
-    /// The address from the configuration, which is never discovered.
+/// Fetches the keys of one issuer from the configured URL or the `jwks_uri` of the issuer's metadata.
+pub(crate) struct KeyFetcher {
     configured: Option<Url>,
     metadata: Arc<ServerMetadata>,
     fetch: Arc<dyn Fetch>,
     policy: UrlPolicy,
 }
 
-/// A key set as it was published, and how long it counts as fresh.
-pub(crate) struct Fetched {
+/// A key set as published, and how long it is fresh.
+pub(crate) struct FetchedKeys {
     pub(crate) keys: JwkSet,
     pub(crate) max_age: Duration,
 }
 
-impl Source {
+impl KeyFetcher {
     pub(crate) fn new(
         configured: Option<Url>,
         metadata: Arc<ServerMetadata>,
@@ -35,8 +36,8 @@ impl Source {
         Self { configured, metadata, fetch, policy }
     }
 
-    /// Fetches the keys once. After a failure the address is discovered anew: it may have moved.
-    pub(crate) async fn fetch(&self) -> Result<Fetched, RefreshError> {
+    /// Fetches the keys once. After a failure, the next fetch discovers the URL again, because it may have changed.
+    pub(crate) async fn fetch(&self) -> Result<FetchedKeys, RefreshError> {
         let fetched = self.fetch_from(self.jwks_uri().await?).await;
         if fetched.is_err() {
             self.metadata.forget();
@@ -44,7 +45,7 @@ impl Source {
         fetched
     }
 
-    async fn fetch_from(&self, jwks_uri: Url) -> Result<Fetched, RefreshError> {
+    async fn fetch_from(&self, jwks_uri: Url) -> Result<FetchedKeys, RefreshError> {
         let mut request = FetchRequest::get(jwks_uri, self.policy);
         request.max_body = MAX_BODY;
         request.timeout = TIMEOUT;
@@ -52,7 +53,7 @@ impl Source {
         if response.status != StatusCode::OK {
             return Err(RefreshError::Status { status: response.status.as_u16() });
         }
-        Ok(Fetched { keys: JwkSet::parse(&response.body)?, max_age: schedule::max_age(&response.headers) })
+        Ok(FetchedKeys { keys: JwkSet::parse(&response.body)?, max_age: schedule::max_age(&response.headers) })
     }
 
     async fn jwks_uri(&self) -> Result<Url, RefreshError> {

@@ -26,19 +26,19 @@ fn claims(changes: Value) -> Vec<u8> {
     serde_json::to_vec(&claims).unwrap()
 }
 
-fn judged(changes: Value, settings: &IssuerSettings) -> Result<Principal, &'static str> {
-    judged_payload(claims(changes), settings)
+fn validated(changes: Value, settings: &IssuerSettings) -> Result<Principal, &'static str> {
+    validated_payload(claims(changes), settings)
 }
 
-fn judged_payload(payload: Vec<u8>, settings: &IssuerSettings) -> Result<Principal, &'static str> {
+fn validated_payload(payload: Vec<u8>, settings: &IssuerSettings) -> Result<Principal, &'static str> {
     let claims = UnverifiedClaims::parse(&payload).map_err(|error| error.code())?;
     let resource = ResourceUri::parse(RESOURCE).unwrap();
-    let judged = judge_token(&claims, &payload, settings, &resource, UnixTime::from_secs(NOW));
-    judged.map_err(|error| error.code())
+    let validated = validate_signed(&claims, &payload, settings, &resource, UnixTime::from_secs(NOW));
+    validated.map_err(|error| error.code())
 }
 
 fn refusal(changes: Value, settings: &IssuerSettings) -> Option<&'static str> {
-    judged(changes, settings).err()
+    validated(changes, settings).err()
 }
 
 #[track_caller]
@@ -240,10 +240,10 @@ fn scopes_are_read_in_every_form() {
         json!({ "scp": ["openid", "mcp:tools"] }),
         json!({ "scp": "openid mcp:tools" }),
     ] {
-        let principal = judged(changes.clone(), &settings()).unwrap();
+        let principal = validated(changes.clone(), &settings()).unwrap();
         assert_eq!(principal.scopes().iter().collect::<Vec<_>>(), ["mcp:tools", "openid"], "{changes}");
     }
-    assert!(judged(json!({}), &settings()).unwrap().scopes().is_empty());
+    assert!(validated(json!({}), &settings()).unwrap().scopes().is_empty());
     refused(json!({ "scope": 7 }), "claims.type");
     refused(json!({ "scope": "a\"b" }), "claims.scope");
 }
@@ -263,14 +263,14 @@ fn sender_constrained_tokens_are_refused() {
 fn a_binding_of_null_is_a_binding() {
     let mut with_null: Value = serde_json::from_slice(&claims(json!({}))).unwrap();
     with_null["cnf"] = Value::Null;
-    let judged = judged_payload(with_null.to_string().into(), &settings());
-    assert_eq!(judged.err(), Some("token.sender_constrained"));
+    let validated = validated_payload(with_null.to_string().into(), &settings());
+    assert_eq!(validated.err(), Some("token.sender_constrained"));
 }
 
 #[test]
 fn a_principal_says_whom_the_token_speaks_for() {
     let claims = json!({ "client_id": "app", "azp": "other", "email": "a@example.com", "scope": "x" });
-    let principal = judged(claims, &settings()).unwrap();
+    let principal = validated(claims, &settings()).unwrap();
     assert_eq!(principal.issuer().as_str(), ISSUER);
     assert_eq!(principal.subject(), Some("alice"));
     assert_eq!(principal.client(), Some("app"));
@@ -279,14 +279,14 @@ fn a_principal_says_whom_the_token_speaks_for() {
     assert_eq!(principal.claim("azp"), Some(&json!("other")));
     assert_eq!(principal.claims().len(), 9);
     assert!(!format!("{principal:?}").contains("alice"));
-    assert_eq!(judged(json!({ "azp": "other" }), &settings()).unwrap().client(), Some("other"));
+    assert_eq!(validated(json!({ "azp": "other" }), &settings()).unwrap().client(), Some("other"));
 }
 
 /// E7: only a client without a subject, and only where the issuer is set so, may own sessions as itself.
 #[test]
 fn owning_sessions_without_a_subject_is_a_setting() {
     let owns =
-        |changes: Value, settings: &IssuerSettings| judged(changes, settings).unwrap().may_own_sessions_as_client();
+        |changes: Value, settings: &IssuerSettings| validated(changes, settings).unwrap().may_own_sessions_as_client();
     let mut allowing = settings();
     allowing.subjectless_client = true;
     assert!(owns(json!({ "sub": null, "client_id": "app" }), &allowing));
