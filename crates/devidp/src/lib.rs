@@ -95,15 +95,18 @@ mod authentication;
 mod authorize;
 mod clients;
 mod control;
+mod device;
 mod error;
 mod handle;
 mod keys;
 mod metadata;
+mod providers;
 mod server;
 mod settings;
 mod tables;
 mod token;
 
+pub use authentication::mode::ClientAuthenticationMode;
 pub use clients::{
     grant_type::GrantType,
     settings::{ClientAuthentication, ClientSettings, ClientSettingsError},
@@ -113,5 +116,6 @@ pub use control::{
     faults::{Fault, FaultError, FaultKind, FaultPoint},
 };
 pub use error::DevIdpError;
+pub use providers::{Difference, Provider};
 pub use server::DevIdp;
 pub use settings::{DevIdpSettings, DocumentFetch, Registration, SigningAlgorithm, TokenHeaderType, TrustedIssuer};

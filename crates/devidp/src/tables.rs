@@ -70,6 +70,12 @@ impl<V> Table<V> {
         self.rows().by_key.retain(|_, row| !predicate(&row.value));
     }
 
+    /// Returns what `f` selects from the values that are not expired.
+    pub(crate) fn collect<R>(&self, f: impl Fn(&V) -> Option<R>) -> Vec<R> {
+        let now = self.clock.monotonic();
+        self.rows().by_key.values().filter(|row| !self.is_expired(row, now)).filter_map(|row| f(&row.value)).collect()
+    }
+
     /// Calls `f` with a value that is not expired. The table is locked during the call, so updates are atomic.
     pub(crate) fn update<R>(&self, key: &str, f: impl FnOnce(&mut V) -> (R, RowAction)) -> Option<R> {
         let now = self.clock.monotonic();
