@@ -1,4 +1,4 @@
-//! Tokens for somebody else, or for nobody in particular.
+//! Tokens with another audience, or with none.
 
 use portcullis_scenarios::Deployment;
 use serde_json::json;
@@ -70,7 +70,7 @@ async fn audiences_that_are_not() {
         .await;
 }
 
-/// C6: a token without an audience is for nobody.
+/// C6: a token without an audience is rejected.
 #[tokio::test]
 async fn no_audience() {
     let deployment = Deployment::start().await;

@@ -2,7 +2,7 @@
 
 use portcullis_scenarios::{Deployment, INITIALIZE, Request};
 
-/// F4: a body that is not UTF-8 is no JSON.
+/// F4: a body that is not UTF-8 is not JSON.
 #[tokio::test]
 async fn in_the_body() {
     let deployment = Deployment::start().await;

@@ -1,8 +1,8 @@
-//! Several messages in one body: rules judge one.
+//! JSON-RPC batches: rules check one message.
 
 use portcullis_scenarios::{Deployment, Request};
 
-/// F4: a batch is refused in a session, whatever is in it; without a session it is a message without one.
+/// F4: a batch is rejected in a session, whatever it contains. Without a session, it is a message without a session.
 #[tokio::test]
 async fn batches_are_refused() {
     let deployment = Deployment::start().await;

@@ -35,7 +35,7 @@ async fn in_the_body() {
     deployment.portcullis.assert_all_denied(&denied).await;
 }
 
-/// C9: a token that nests is judged or refused, and ends nothing.
+/// C9: a deeply nested token is verified or rejected and does not stop the program.
 #[tokio::test]
 async fn in_the_token() {
     let deployment = Deployment::start().await;

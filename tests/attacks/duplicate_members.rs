@@ -2,7 +2,7 @@
 
 use portcullis_scenarios::{Deployment, INITIALIZE, Request};
 
-/// C2: a repeated header member is refused, under whatever escapes.
+/// C2: a repeated header member is rejected, also with escapes.
 #[tokio::test]
 async fn in_the_header() {
     let deployment = Deployment::start().await;

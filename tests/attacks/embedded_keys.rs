@@ -54,7 +54,7 @@ async fn keys_in_the_header() {
     assert_eq!(fetched.load(Ordering::SeqCst), 0, "a key was fetched from where the token points");
 }
 
-/// C2: beside a good signature such members are as unknown ones: ignored, of whatever type.
+/// C2: with a valid signature, such members are ignored like unknown members, with any type.
 #[tokio::test]
 async fn embedded_keys_are_ignored() {
     let deployment = Deployment::start().await;

@@ -1,4 +1,4 @@
-//! Two issuers are trusted: neither speaks for the other, whatever key a token names.
+//! Two trusted issuers: the keys of one never verify tokens of the other.
 
 use portcullis_metadata::SystemClock;
 use portcullis_scenarios::{Deployment, Scratch};
@@ -20,7 +20,7 @@ async fn two_issuers() -> Two {
     Two { deployment, other, _keys: keys }
 }
 
-/// C1, C2: a token is judged with the keys of the issuer that it names, and with no other's.
+/// C1, C2: a token is verified only with the keys of the issuer that it names.
 #[tokio::test]
 async fn a_key_of_the_other_issuer() {
     let Two { deployment, other, _keys } = two_issuers().await;

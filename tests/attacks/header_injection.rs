@@ -3,7 +3,7 @@
 use portcullis_scenarios::{Deployment, INITIALIZE, RawUpstream, Request, call, exchange, modern_call};
 use serde_json::json;
 
-/// B4, F4: control bytes inside a head are refused before anything is judged, and no header of theirs comes back.
+/// B4, F4: control bytes in a head are rejected before any other check, and no injected header is in the response.
 #[tokio::test]
 async fn control_bytes_in_the_head() {
     let deployment = Deployment::start().await;

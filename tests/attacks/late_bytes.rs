@@ -31,7 +31,7 @@ fn request(token: &str) -> Request {
 /// L10: after an answer that announces a body and has none, or whose length is not one plain number, the connection is not
 /// used again, so that another user's next request gets its own answer.
 #[tokio::test]
-async fn late_bytes_reach_nobody() {
+async fn late_bytes_reach_no_other_client() {
     for (first, status) in [
         ("HTTP/1.1 204 No Content\r\nContent-Length: 111\r\n\r\n", 204),
         ("HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n", 204),

@@ -49,7 +49,7 @@ async fn only_at_jwt() {
         .await;
 }
 
-/// C13: a token that is bound to its sender is refused as a plain bearer, whatever the binding.
+/// C13: a sender-constrained token is rejected as a bearer token, with any binding.
 #[tokio::test]
 async fn sender_constrained_tokens() {
     let deployment = Deployment::start().await;

@@ -56,7 +56,7 @@ async fn paths_that_are_not_the_endpoint() {
         "/readyz/x",
     ] {
         let answer = deployment.send(Request::post(path, INITIALIZE).bearer(&good)).await;
-        // What is no path at all is refused by the HTTP parser.
+        // The HTTP parser rejects targets that are not paths.
         if answer.status != 400 {
             assert_eq!(answer.status, 404, "{path}: {answer:?}");
             assert_eq!(answer.text(), "not found\n", "{path}");

@@ -19,7 +19,7 @@ fn assert_limited(answer: &Answer) {
     assert!(answer.header("www-authenticate").is_none() && answer.header("x-request-id").is_some(), "{answer:?}");
 }
 
-/// J5: an address is limited whatever it claims to be, with and without a token; its metadata stays readable.
+/// J5: an address is limited regardless of the headers that it sends, with and without a token. Metadata requests are not limited.
 #[tokio::test]
 async fn invented_addresses_count_for_nothing() {
     let deployment = Deployment::builder().tables(format!("[limits]\nper_address = {}", limit(3))).start().await;
@@ -84,7 +84,11 @@ async fn more_tokens_are_not_more_requests() {
     }
     let bob = deployment.test_issuer.token().scope("mcp:tools").subject("bob").sign();
     assert_eq!(deployment.send(ping().bearer(&bob)).await.status, 200);
-    assert_eq!(deployment.send(ping().bearer("rubbish")).await.status, 401, "what is no principal's counts for none");
+    assert_eq!(
+        deployment.send(ping().bearer("rubbish")).await.status,
+        401,
+        "requests without a principal are not counted"
+    );
     deployment.portcullis.assert_all_denied(&denied).await;
 }
 

@@ -88,7 +88,7 @@ async fn bent_identifiers() {
     assert_eq!(answer.status, 200, "{answer:?}");
 }
 
-/// E2: a backend that refuses to initialize, or fails, opens no session, whatever identifier it names.
+/// E2: a backend that rejects `initialize`, or fails, opens no session, even if it names an identifier.
 #[tokio::test]
 async fn no_session_without_success() {
     for status in [400, 403, 404, 500] {

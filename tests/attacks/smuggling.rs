@@ -62,7 +62,7 @@ async fn chunked_on_http_1_0() {
 }
 
 /// F4: a request with both a length and the chunked coding is refused, or the coding counts alone; the upstream sees
-/// one request with one length, and what follows is judged as a request of its own.
+/// one request with one length, and what follows is checked as a separate request.
 #[tokio::test]
 async fn a_length_and_the_chunked_coding() {
     let deployment = Deployment::start().await;
@@ -102,7 +102,7 @@ async fn a_length_and_the_chunked_coding() {
     }
 }
 
-/// F4: pipelined requests are answered one by one, each judged by its own token.
+/// F4: pipelined requests are answered in order, each authenticated by its own token.
 #[tokio::test]
 async fn pipelined_requests() {
     let deployment = Deployment::start().await;

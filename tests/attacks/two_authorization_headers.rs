@@ -85,7 +85,7 @@ async fn no_bearer() {
     assert_eq!(answer.status, 200, "the scheme counts in any case: {answer:?}");
 }
 
-/// C9: a token in the body, in a cookie, or in a header of another name is no token.
+/// C9: a token in the body, in a cookie, or in another header is ignored.
 #[tokio::test]
 async fn tokens_in_other_places() {
     let deployment = Deployment::start().await;

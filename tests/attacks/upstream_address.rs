@@ -11,7 +11,7 @@ async fn redirects() {
         (308, "http://10.1.2.3:8080/mcp?key=canary#canary", "http://10.1.2.3:8080/mcp;"),
         (301, "https://user:canary@internal.example/mcp", "https://internal.example/mcp;"),
         (302, "//internal.example/login", "http://internal.example/login;"),
-        (303, "\u{e9}\u{ff}", "an address that cannot be read;"),
+        (303, "\u{e9}\u{ff}", "an invalid address;"),
     ] {
         let answer = format!("HTTP/1.1 {status} Elsewhere\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n");
         let raw = RawUpstream::start(answer).await;

@@ -24,7 +24,7 @@ fn events<'a>(records: &'a [Value], event: &str) -> Vec<&'a Value> {
     records.iter().filter(|record| record["event"] == event).collect()
 }
 
-/// J4: a named pipe that nobody reads, and that is full then, delays no request; the records that found no room are
+/// J4: a full named pipe without a reader delays no request. The records that find the queue full are
 /// counted where they are missing, at the end, and in the log.
 #[tokio::test]
 async fn a_pipe_without_a_reader() {
@@ -58,8 +58,8 @@ async fn a_pipe_without_a_reader() {
     assert_eq!(last["audit.lost"], lost);
     let used: u64 = events(&records, "usage").iter().map(|row| row["usage.requests"].as_u64().unwrap()).sum();
     assert_eq!(used, REQUESTS as u64 + 1, "what was lost is counted all the same");
-    let said = finished.stderr.lines().find(|line| line.contains("complete to its end")).expect("said in the log");
-    assert!(said.contains(&format!("\"audit.lost\":{lost}")), "{said}");
+    let line = finished.stderr.lines().find(|line| line.contains("complete to its end")).expect("a log line");
+    assert!(line.contains(&format!("\"audit.lost\":{lost}")), "{line}");
 }
 
 /// J4: a full disk delays no request; what could not be written is told in the log, and the end waits for it no longer
@@ -74,12 +74,12 @@ async fn a_full_disk() {
     deployment.send(unauthorized()).await.assert_unauthorized();
     let finished = deployment.portcullis.stop().await;
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    let said = finished.stderr.lines().find(|line| line.contains("left unwritten")).expect("said in the log");
-    let said: Value = serde_json::from_str(said).unwrap();
-    assert_eq!((&said["level"], &said["audit.unwritten"]), (&"ERROR".into(), &11.into()), "{said}");
+    let line = finished.stderr.lines().find(|line| line.contains("left unwritten")).expect("a log line");
+    let line: Value = serde_json::from_str(line).unwrap();
+    assert_eq!((&line["level"], &line["audit.unwritten"]), (&"ERROR".into(), &11.into()), "{line}");
 }
 
-/// J4: a file of its owner's own, which is opened anew at SIGHUP, with no record lost or torn, and goes on after a
+/// J4: a file with mode 0600 is reopened at SIGHUP, without a lost or split record, and continues after a
 /// restart.
 #[tokio::test]
 async fn rotation() {
@@ -93,7 +93,7 @@ async fn rotation() {
 
     fs::rename(file.path(), rotated.path()).unwrap();
     first.portcullis.signal(Signal::HUP);
-    first.portcullis.logged("opened anew", |line| line["level"] == "INFO").await;
+    first.portcullis.logged("reopened", |line| line["level"] == "INFO").await;
     first.send(unauthorized()).await;
     let after = told(file.path()).await;
     assert_eq!((events(&before, "decision").len(), events(&after, "decision").len()), (1, 1));
@@ -108,11 +108,11 @@ async fn rotation() {
     let second = deployment(file.as_str()).await;
     assert_eq!(second.portcullis.stop().await.code, Some(0));
     let text = fs::read_to_string(file.path()).unwrap();
-    let more: Vec<_> = text.strip_prefix(&torn).expect("it goes on").lines().collect();
+    let more: Vec<_> = text.strip_prefix(&torn).expect("the trail continues").lines().collect();
     assert!(more[0].is_empty() && more[1].contains("audit.started"), "{more:?}");
 }
 
-/// J4: where the folder of the file is gone, the file that is open goes on.
+/// J4: if the folder of the file was removed, the open file stays in use.
 #[tokio::test]
 async fn a_folder_that_is_gone() {
     let folder = Scratch::path_for("audit");
@@ -121,7 +121,7 @@ async fn a_folder_that_is_gone() {
     let deployment = deployment(file.to_str().unwrap()).await;
     fs::remove_dir_all(folder.path()).unwrap();
     deployment.portcullis.signal(Signal::HUP);
-    deployment.portcullis.logged("cannot be opened anew", |line| line["level"] == "ERROR").await;
+    deployment.portcullis.logged("cannot be reopened", |line| line["level"] == "ERROR").await;
     deployment.send(unauthorized()).await.assert_unauthorized();
     let finished = deployment.portcullis.stop().await;
     assert!(finished.stderr.contains("complete to its end"), "{}", finished.stderr);

@@ -1,4 +1,4 @@
-//! Clients that take what they can: connections, heads that never end, streams, resets, answers that nobody reads. Each
+//! Clients that exhaust resources: connections, endless heads, streams, resets, unread responses. Each
 //! has its bound, and everybody else is served meanwhile.
 
 use std::{
@@ -45,7 +45,7 @@ async fn connections() {
         connection.write(&stream.to_bytes()).await;
         assert_eq!(connection.head().await.expect("a head").status, 200);
     }
-    // The kernel takes it; nobody serves it yet, although the others have been silent for a while.
+    // The kernel accepts it. The server does not, although the others have been silent for a while.
     let mut third = Connection::open(address).await;
     third.write(&Request::new("GET", "/healthz").to_bytes()).await;
     tokio::time::sleep(Duration::from_millis(1500)).await;
@@ -91,7 +91,7 @@ async fn heads_that_never_end() {
     let ended = tokio::select! {
         rest = async { slow.rest().await } => rest,
         () = async {
-            // The other connection shows that time passes for everybody else as ever.
+            // The other connection is served as usual meanwhile.
             loop {
                 assert_eq!(deployment.send(Request::new("GET", "/healthz")).await.status, 200);
                 written += 1;
@@ -141,7 +141,7 @@ async fn half_heads_hold_little() {
 
 /// F4: clients that do not read their answers hold back the upstream, not memory.
 #[tokio::test]
-async fn answers_that_nobody_reads() {
+async fn unread_responses() {
     const CLIENTS: usize = 20;
     let piece = Bytes::from(vec![b'x'; MIB]);
     let script = move |request: &Recorded| {

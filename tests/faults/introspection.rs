@@ -102,7 +102,7 @@ async fn rejected_credentials() {
     readiness(&deployment, 200).await;
 }
 
-/// D6: an empty `scope` takes all scopes from a signed token, an absent one none, and `null` is no answer.
+/// D6: an empty `scope` removes all scopes of a signed token, an absent one removes none, and `null` makes the response invalid.
 #[tokio::test]
 async fn scopes_that_are_taken_away() {
     let endpoint = Endpoint::start(200, active()).await;

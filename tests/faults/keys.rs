@@ -133,7 +133,7 @@ const FAULTS: [Keys; 8] = [
     Keys::Empty,
 ];
 
-/// Tries a token until it is accepted: whatever keeps it out now passes.
+/// Tries a token until it is accepted.
 async fn accepted_at_last(deployment: &Deployment, token: &str, case: &str) {
     let tried = async {
         while deployment.try_token(token).await.status != 200 {
@@ -159,7 +159,7 @@ where
     }
 }
 
-/// B2, C10: nothing that is no good set of keys is taken at start; tokens are 401 without `error` and with
+/// B2, C10: an invalid key set is rejected at startup; tokens get 401 without `error` and with
 /// `Retry-After` until there is one, and good then.
 #[tokio::test]
 async fn from_the_start() {
@@ -196,7 +196,7 @@ async fn later_on() {
         issuer.publish(fault);
         issuer.test_issuer.rotate();
         let new = issuer.test_issuer.token().sign();
-        // Whatever is answered while the keys are asked for, it is no entrance.
+        // The token is not accepted while the keys are fetched.
         let answer = deployment.try_token(&new).await;
         assert_eq!(answer.status, 401, "{fault:?}: {answer:?}");
         deployment.portcullis.logged("cannot fetch issuer keys", |line| line["level"] == "WARN").await;
@@ -238,7 +238,7 @@ async fn one_bad_key() {
     assert!(!deployment.portcullis.log().contains("aHVzaA"));
 }
 
-/// C10: a good set is taken whatever its `Content-Type` says: many issuers say something else.
+/// C10: a valid set is accepted with any `Content-Type`: many issuers send another one.
 #[tokio::test]
 async fn another_content_type() {
     let issuer = Publisher::start(Keys::AsText).await;

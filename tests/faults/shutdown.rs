@@ -36,7 +36,7 @@ async fn requests_under_way_finish() {
         deployment.portcullis.signal(signal);
         deployment.portcullis.logged("shutting down", |_| true).await;
         idle.assert_closed().await;
-        // The listener may close a moment after it is said.
+        // The listener may close shortly after the log line.
         while TcpStream::connect(address).await.is_ok() {
             tokio::task::yield_now().await;
         }
@@ -80,7 +80,7 @@ async fn the_limit() {
     assert!(finished.stdout.lines().last().is_some_and(|line| line.contains("audit.stopped")), "{}", finished.stdout);
 }
 
-/// F4: a hangup ends nothing, even where there is no file to be read anew.
+/// F4: SIGHUP does not end the program, even if there is no file to read again.
 #[tokio::test]
 async fn a_hangup() {
     let deployment = Deployment::start().await;

@@ -50,7 +50,7 @@ async fn no_head_in_time() {
         assert!(started.elapsed() >= Duration::from_secs(1), "{:?}", started.elapsed());
         assert_timed_out(&answer);
         deployment.portcullis.assert_denied(&answer, "upstream.head_timeout").await;
-        assert_eq!(client.send(&good(&token)).await.status, 200, "the client's connection goes on");
+        assert_eq!(client.send(&good(&token)).await.status, 200, "the client's connection stays open");
     }
     let mut client = Connection::open(deployment.portcullis.address()).await;
     client.write(&hanging(&token).to_bytes()).await;

@@ -32,7 +32,7 @@ async fn assert_neither_serves_nor_checks(case: &str, configuration: &str, words
     }
 }
 
-/// A1, A3, A5: what the metadata must be is judged at start.
+/// A1, A3, A5: the metadata is validated at startup.
 #[tokio::test]
 async fn metadata() {
     let none = "base_url = \"http://127.0.0.1:3000\"\n[[resource]]\nendpoint = \"/mcp\"\nupstream = \"demo\"\n";
@@ -52,7 +52,7 @@ async fn metadata() {
     assert_neither_serves_nor_checks("two defaults", &defaults, &["default = true"]).await;
 }
 
-/// C1, C6, C7: what issuers must be is judged at start.
+/// C1, C6, C7: issuers are validated at startup.
 #[tokio::test]
 async fn issuers() {
     for (case, issuer, words) in [
@@ -80,7 +80,7 @@ async fn issuers() {
             "jwks_uri = \"https://k.example/\"\njwks_file = \"/x\"",
             &["jwks_uri", "jwks_file", "remove one"],
         ),
-        ("an audience that is no address", "audiences = [\"api\"]", &["audiences", "api", "absolute URL"]),
+        ("an audience that is not a URL", "audiences = [\"api\"]", &["audiences", "api", "absolute URL"]),
         ("twice", ISSUER, &["https://auth.example.com", "twice"]),
         ("plain http", "[[issuer]]\nissuer = \"http://auth.example.com\"", &["http://auth.example.com", "https"]),
         ("no URL", "[[issuer]]\nissuer = \"auth\"", &["auth"]),
@@ -231,7 +231,7 @@ async fn audit_trails() {
     }
 }
 
-/// A file that is missing, and one that is no TOML.
+/// A missing file, and one that is not TOML.
 #[tokio::test]
 async fn files() {
     for command in ["serve", "check"] {

@@ -15,10 +15,10 @@ async fn assert_bad_gateway(deployment: &Deployment, code: &str) {
     deployment.portcullis.assert_denied(&answer, code).await;
 }
 
-/// L1: an upstream that nobody listens at is 502, over TCP and unix sockets; tokens are judged before.
+/// L1: an upstream that does not listen gets 502, over TCP and unix sockets. Tokens are verified first.
 #[tokio::test]
 async fn away() {
-    // A bound socket that does not listen refuses connections, and nobody else can take its port.
+    // A bound socket that does not listen refuses connections and keeps its port.
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
     let address = socket.local_addr().unwrap();

@@ -94,7 +94,7 @@ async fn guard_and_endpoint() {
 }
 
 /// J2: the checker that finds nothing above finds a leak that is planted on purpose: a path is logged as it came, so a
-/// client that puts its secret there has it in the log, in whatever form.
+/// client that puts its secret there has it in the log.
 #[tokio::test]
 async fn a_planted_leak_is_found() {
     use base64::{

@@ -206,7 +206,7 @@ async fn a_client_that_is_gone() {
     let Bridge { mut process, input, output } = bridge;
     drop(output);
     let mut input = input.unwrap();
-    // Nobody reads the answer to this.
+    // The response to this is not read.
     input.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}\n").await.unwrap();
     assert_eq!(timeout(TIMEOUT, process.wait()).await.unwrap().unwrap().code(), Some(0));
     demo.signal(Signal::TERM);

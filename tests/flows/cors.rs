@@ -29,7 +29,7 @@ async fn preflight_needs_no_token() {
     );
     assert_eq!(answer.count("access-control-allow-credentials"), 0);
     assert!(answer.headers.iter().filter(|(name, _)| name == "vary").any(|(_, value)| value.contains("Origin")));
-    // OPTIONS that is no preflight is a method like any other.
+    // An OPTIONS request that is not a preflight is an ordinary request.
     assert_eq!(
         deployment
             .send(Request::new("OPTIONS", Deployment::ENDPOINT).header("Origin", ORIGIN))

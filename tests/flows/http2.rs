@@ -31,7 +31,7 @@ async fn a_session() {
     assert!(deployment.upstream.recorded().iter().all(|seen| seen.header("via") == Some("2.0 portcullis")));
 }
 
-/// F3: Host and `:authority` have to agree, and either is judged.
+/// F3: `Host` and `:authority` must agree, and both are checked.
 #[tokio::test]
 async fn host_and_authority() {
     let deployment = Deployment::start().await;

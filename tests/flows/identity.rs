@@ -48,7 +48,7 @@ async fn what_the_upstream_sees() {
     assert_eq!(seen.header("content-type"), Some("application/json"));
     assert_eq!(seen.header("content-length"), Some(INITIALIZE.len().to_string().as_str()));
     assert_eq!(seen.target, "/backend?a=1");
-    assert_eq!(seen.body, INITIALIZE, "the exact bytes that were judged");
+    assert_eq!(seen.body, INITIALIZE, "the exact bytes that were checked");
 }
 
 /// L2: header names and claims can be chosen; inbound copies under those names are dropped; cookies pass where allowed.
@@ -81,7 +81,7 @@ async fn chosen_headers() {
     );
 }
 
-/// L2, F7: without authorization nobody is named, and inbound names are dropped all the same.
+/// L2, F7: without authorization no identity headers are sent, and inbound ones are still removed.
 #[tokio::test]
 async fn nobody() {
     let deployment = Deployment::builder().resource("auth = \"none\"").start().await;

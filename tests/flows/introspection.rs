@@ -152,7 +152,7 @@ async fn basic_authentication() {
     assert!(!deployment.portcullis.log().contains(&pair));
 }
 
-/// D3, B1: an inactive token, and what is no access token for this resource: 401 with the challenge and `invalid_token`.
+/// D3, B1: an inactive token, or one that is not an access token for this resource: 401 with the challenge and `invalid_token`.
 #[tokio::test]
 async fn tokens_that_do_not_count() {
     let asked = Asked::start().await;
@@ -213,7 +213,7 @@ async fn an_issuer_that_does_not_answer() {
     deployment.assert_accepted("the same token", TOKEN).await;
 }
 
-/// D2, B2: an issuer that is away, and one whose metadata names no endpoint: the token is not judged, and readiness says
+/// D2, B2: an unreachable issuer, and one whose metadata has no endpoint: the token is neither accepted nor called invalid, and readiness says
 /// why.
 #[tokio::test]
 async fn an_endpoint_that_is_not_found() {

@@ -5,7 +5,7 @@ use serde_json::json;
 
 const ROOT: &str = "/.well-known/oauth-protected-resource";
 
-/// A1, A2, A3: the document, without authentication, in the path form and in the root form, whatever the Host says.
+/// A1, A2, A3: the document, without authentication, in the path form and in the root form, with any `Host`.
 #[tokio::test]
 async fn the_document() {
     let named = "scopes_supported = [\"mcp:tools\"]\nresource_name = \"Tools\"\nresource_documentation = \"https://docs.example/\"";
@@ -93,7 +93,7 @@ fn two_resources(second: &str) -> DeploymentBuilder {
         .tables(format!("[[resource]]\nendpoint = \"/other\"\nupstream = \"demo\"\n{second}"))
 }
 
-/// A3: each of several resources has its path form; the root form is the default one's, or nobody's.
+/// A3: each of several resources has its path form; the root form belongs to the default one, or does not exist.
 #[tokio::test]
 async fn several_resources() {
     let deployment = two_resources("").start().await;
@@ -108,7 +108,7 @@ async fn several_resources() {
     let deployment = two_resources("default = true").start().await;
     let answer = deployment.send(Request::new("GET", ROOT)).await;
     assert_eq!(answer.json()["resource"], "http://127.0.0.1:3000/other");
-    // A token for one of them is no token for the other.
+    // A token for one of them is rejected by the other.
     let answer = deployment.send(Request::post("/other", "{}").bearer(&deployment.good_token())).await;
     assert_eq!(answer.status, 401, "{answer:?}");
     assert_eq!(answer.challenge("error"), Some("invalid_token"));

@@ -115,7 +115,7 @@ async fn a_signature_outlives_a_revocation() {
         .await;
     let (client, token) = idp.issue().await;
     idp.revoke(&client, &token).await;
-    deployment.assert_accepted("revoked, and nobody was asked", &token).await;
+    deployment.assert_accepted("revoked, without introspection", &token).await;
 }
 
 /// D3: a token that was never used before it is revoked is refused with the defaults, too; so is one of another server.

@@ -65,7 +65,7 @@ async fn too_few_scopes() {
     deployment.portcullis.assert_all_denied(&denied).await;
 }
 
-/// B3: expiry, audience and issuer are judged before scopes.
+/// B3: expiry, audience and issuer are checked before scopes.
 #[tokio::test]
 async fn the_token_comes_first() {
     let deployment = Deployment::start().await;

@@ -57,7 +57,7 @@ async fn unauthorized() {
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 }
 
-/// E5: a POST without a usable session that is no initialize request: 400, -32000, id null, whatever the body is.
+/// E5: a POST without a usable session that is not an initialize request: 400, -32000, id null, with any body.
 #[tokio::test]
 async fn no_session() {
     let deployment = Deployment::start().await;

@@ -241,7 +241,7 @@ async fn ca_files_that_cannot_be_used() {
     let broken = Scratch::file("ca.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
     for (url, file, said) in [
         ("https://localhost/mcp", &missing, "cannot be read"),
-        ("https://localhost/mcp", &empty, "there is no certificate in it"),
+        ("https://localhost/mcp", &empty, "it contains no certificate"),
         ("https://localhost/mcp", &broken, "a certificate that cannot be used"),
         ("http://localhost/mcp", &empty, "the upstream is not https"),
     ] {

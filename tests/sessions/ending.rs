@@ -49,7 +49,7 @@ async fn by_delete_at_a_backend_without_it() {
     }
 }
 
-/// E9: a DELETE ends the session whatever happens to it behind the gateway; a backend that failed is asked again.
+/// E9: a DELETE ends the session even if it fails behind the gateway; the DELETE to a failed backend is repeated.
 #[tokio::test]
 async fn by_delete_at_a_backend_that_fails() {
     for theirs in [500, 503, 403] {
@@ -93,7 +93,7 @@ async fn by_the_backend() {
     assert_eq!(deployment.send(get()).await.status, 200);
     assert_eq!(send("failing").await.status, 500);
     assert_eq!(send("forbidden").await.status, 403);
-    assert_eq!(send("echo").await.status, 200, "the session goes on");
+    assert_eq!(send("echo").await.status, 200, "the session continues");
     assert_eq!(send("forgotten").await.status, 404, "the backend's answer is passed on");
     send("echo").await.assert_no_session();
     assert_eq!(deployment.send(get()).await.status, 400);

@@ -138,7 +138,7 @@ async fn sessions_in_use() {
     }
 }
 
-/// E2, E9: an `initialize` that fails ends no session, whatever it fails by.
+/// E2, E9: an `initialize` request that fails for any reason ends no session.
 #[tokio::test]
 async fn a_failed_initialize() {
     let script = |request: &Recorded| {

@@ -57,7 +57,7 @@ async fn side_by_side() {
     assert_eq!(sessions.len(), 3);
 }
 
-/// E4, E7: another token of the same owner goes on in the session, whatever else in it changed.
+/// E4, E7: another token of the same owner continues the session, whatever its other claims are.
 #[tokio::test]
 async fn a_refreshed_token() {
     let deployment = Deployment::start().await;
@@ -145,7 +145,7 @@ async fn what_opens_no_session() {
     assert_eq!((answer.status, answer.count("mcp-session-id")), (200, 1), "{answer:?}");
 }
 
-/// F4: in a session, what is no JSON is -32700, what is no JSON-RPC -32600, and another content type 415.
+/// F4: in a session, invalid JSON gets -32700, invalid JSON-RPC -32600, and another content type 415.
 #[tokio::test]
 async fn bodies_in_a_session() {
     let deployment = Deployment::start().await;

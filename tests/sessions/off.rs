@@ -27,10 +27,10 @@ async fn sessions_without_owners() {
         assert_eq!(deployment.send(Request::new("GET", path)).await.status, 404, "{path}");
     }
     let answer = deployment.send(Request::post("/mcp?access_token=x", INITIALIZE)).await;
-    assert_eq!(answer.status, 400, "a token in the query never goes on: {answer:?}");
+    assert_eq!(answer.status, 400, "a token in the query is never forwarded: {answer:?}");
 }
 
-/// F7: it is said loudly at start.
+/// F7: a warning is logged at startup.
 #[tokio::test]
 async fn loudly() {
     let deployment = Deployment::builder().resource("auth = \"none\"").start().await;

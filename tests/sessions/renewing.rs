@@ -52,7 +52,7 @@ async fn futures_of(deployment: &Deployment, token: &str, session: &str) -> [Ans
 
 /// E7, E8: the new identifier is as little use to anybody else as the old one.
 #[tokio::test]
-async fn for_nobody_else() {
+async fn for_the_owner_only() {
     let deployment = Deployment::start().await;
     let wide = deployment.token().scope("mcp:tools mcp:admin").sign();
     let first = deployment.open_session(&deployment.good_token()).await;

@@ -3,7 +3,7 @@
 use portcullis_scenarios::{Connection, Deployment, INITIALIZE, Request, Trickle, Upstream, call, modern_request};
 use serde_json::{Value, json};
 
-/// An upstream that settles on this revision, whatever it is asked for.
+/// An upstream that negotiates this revision for every request.
 async fn settling_on(revision: &'static str, content_type: &'static str) -> Upstream {
     Upstream::scripted(move |request| {
         (request.message_method().as_deref() == Some("initialize")).then(|| {

@@ -1,53 +1,55 @@
+//! [`Answer`]: an HTTP response as it was received.
+
 use std::fmt;
 
 use crate::Deployment;
 
-/// An HTTP answer as it came over the wire.
+/// An HTTP response as it was received.
 #[derive(Clone)]
 pub struct Answer {
     /// The status code.
     pub status: u16,
-    /// The header fields in their order, names in lower case.
+    /// The header fields in order, with names in lower case.
     pub headers: Vec<(String, String)>,
     /// The body, without its transfer coding.
     pub body: Vec<u8>,
 }
 
 impl Answer {
-    /// The first field of that name.
+    /// Returns the first field of a name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(held, _)| held == name).map(|(_, value)| value.as_str())
     }
 
-    /// How many fields of that name there are.
+    /// Returns the number of fields of a name.
     pub fn count(&self, name: &str) -> usize {
         self.headers.iter().filter(|(held, _)| held == name).count()
     }
 
-    /// The body as text.
+    /// Returns the body as a string.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The body as JSON.
+    /// Returns the body as JSON.
     ///
     /// # Panics
-    /// When it is none.
+    /// Panics if the body is not JSON.
     pub fn json(&self) -> serde_json::Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("the body is no JSON: {self:?}"))
+        serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("the body is not JSON: {self:?}"))
     }
 
-    /// One parameter of the challenge.
+    /// Returns a parameter of the challenge.
     pub fn challenge(&self, name: &str) -> Option<&str> {
         let challenge = self.header("www-authenticate")?;
         let after = challenge.split_once(&format!("{name}=\""))?.1;
         Some(after.split_once('"')?.0)
     }
 
-    /// Asserts what every 401 of the guard has, and gives the challenge's `error`. The body is the same for every cause.
+    /// Asserts what all 401 responses of the guard have in common, and returns the challenge's `error`.
     ///
     /// # Panics
-    /// When it is no such 401.
+    /// Panics otherwise.
     pub fn assert_unauthorized(&self) -> Option<&str> {
         assert_eq!(self.status, 401, "{self:?}");
         assert_eq!(self.count("www-authenticate"), 1, "{self:?}");
@@ -64,10 +66,10 @@ impl Answer {
         self.challenge("error")
     }
 
-    /// Asserts that the body is this JSON-RPC error without an id.
+    /// Asserts that the body is a JSON-RPC error with this status and code.
     ///
     /// # Panics
-    /// When it is not so.
+    /// Panics otherwise.
     pub fn assert_rpc_error(&self, status: u16, code: i64) {
         assert_eq!(self.status, status, "{self:?}");
         assert_eq!(self.header("content-type"), Some("application/json"), "{self:?}");
@@ -78,10 +80,10 @@ impl Answer {
         assert!(body.get("result").is_none(), "{self:?}");
     }
 
-    /// Asserts the answer to a POST that has no session it may use.
+    /// Asserts that the POST had no usable session.
     ///
     /// # Panics
-    /// When it is not so.
+    /// Panics otherwise.
     pub fn assert_no_session(&self) {
         self.assert_rpc_error(400, -32000);
         assert_eq!(self.json()["id"], serde_json::Value::Null, "{self:?}");

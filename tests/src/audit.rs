@@ -1,3 +1,5 @@
+//! [`audit_records`]: reads an audit file.
+
 use std::{path::PathBuf, time::Duration};
 
 use serde_json::Value;
@@ -5,10 +7,10 @@ use tokio::time::{sleep, timeout};
 
 use crate::TIMEOUT;
 
-/// The records of an audit file, as soon as a wanted one is among them. A line that is still being written is no record yet.
+/// Waits for a record that satisfies a predicate and returns all records of the file. An incomplete last line is skipped.
 ///
 /// # Panics
-/// When none comes in time, or a whole line is no JSON.
+/// Panics if there is no such record in time, or a complete line is not JSON.
 pub async fn audit_records(path: PathBuf, wanted: impl Fn(&Value) -> bool) -> Vec<Value> {
     let read = async {
         loop {

@@ -1,3 +1,5 @@
+//! [`AuthorizationServer`]: serves the keys of a test issuer over a socket.
+
 use std::{
     convert::Infallible,
     net::SocketAddr,
@@ -16,8 +18,8 @@ use portcullis_metadata::SystemClock;
 use portcullis_testkit::TestIssuer;
 use tokio::net::TcpSocket;
 
-/// An authorization server that publishes the issuer's metadata and keys over a socket. Until it is opened, connections to
-/// it are refused.
+/// An authorization server that publishes the metadata and keys of an issuer over a socket. It refuses connections until it is
+/// opened.
 pub struct AuthorizationServer {
     test_issuer: Arc<TestIssuer>,
     socket: Option<TcpSocket>,
@@ -25,10 +27,10 @@ pub struct AuthorizationServer {
 }
 
 impl AuthorizationServer {
-    /// Takes a free port, and lets nobody in yet.
+    /// Binds a free port without listening.
     ///
     /// # Panics
-    /// When no port can be had.
+    /// Panics if there is no free port.
     pub fn closed(resource: &str) -> Self {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
@@ -38,17 +40,17 @@ impl AuthorizationServer {
         Self { test_issuer: Arc::new(test_issuer), socket: Some(socket), hits: Arc::default() }
     }
 
-    /// The same, open from the start.
+    /// Starts an open server.
     pub fn start(resource: &str) -> Self {
         let mut server = Self::closed(resource);
         server.open();
         server
     }
 
-    /// Lets connections in.
+    /// Starts to accept connections.
     ///
     /// # Panics
-    /// When it is open already.
+    /// Panics if it is already open.
     pub fn open(&mut self) {
         let listener = self.socket.take().expect("it is closed").listen(64).expect("it can listen");
         let (test_issuer, hits) = (Arc::clone(&self.test_issuer), Arc::clone(&self.hits));
@@ -64,12 +66,12 @@ impl AuthorizationServer {
         });
     }
 
-    /// The issuer, whose tokens a scenario makes and whose keys it rotates.
+    /// Returns the issuer.
     pub fn test_issuer(&self) -> &TestIssuer {
         &self.test_issuer
     }
 
-    /// How often its keys were asked for.
+    /// Returns the number of requests for the keys.
     pub fn key_requests(&self) -> usize {
         self.hits.load(Ordering::SeqCst)
     }

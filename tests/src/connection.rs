@@ -1,3 +1,5 @@
+//! [`Connection`]: an HTTP/1.1 connection that sends arbitrary bytes.
+
 use std::net::SocketAddr;
 
 use tokio::{
@@ -8,13 +10,13 @@ use tokio::{
 
 use crate::{Answer, Request, TIMEOUT};
 
-/// A connection of HTTP/1.1 on which bytes are sent as they are, and answers read one by one.
+/// An HTTP/1.1 connection that sends arbitrary bytes and reads one response at a time.
 ///
-/// Everything here panics when nothing comes in time.
+/// All methods panic if nothing arrives in time.
 pub struct Connection {
     stream: TcpStream,
     received: Vec<u8>,
-    /// The answer that is read now is one to HEAD, which has no body.
+    /// The current response is one to HEAD and has no body.
     head_only: bool,
 }
 
@@ -22,37 +24,37 @@ impl Connection {
     /// Connects.
     ///
     /// # Panics
-    /// When the server does not accept.
+    /// Panics if the server does not accept.
     pub async fn open(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.expect("the server accepts");
         Self { stream, received: Vec::new(), head_only: false }
     }
 
-    /// Sends bytes. A server that refuses early may close before it has read everything, which is no error here.
+    /// Sends bytes. It is not an error if the server closes the connection before it has read everything.
     pub async fn write(&mut self, bytes: &[u8]) {
         self.head_only = bytes.starts_with(b"HEAD ");
         let written = timeout(TIMEOUT, self.stream.write_all(bytes)).await;
-        let _ = written.expect("the server reads within the patience of the scenario");
+        let _ = written.expect("the server reads in time");
     }
 
-    /// Sends bytes and reads one answer.
+    /// Sends bytes and reads one response.
     ///
     /// # Panics
-    /// When the connection ends without an answer.
+    /// Panics if the connection ends without a response.
     pub async fn exchange(&mut self, bytes: &[u8]) -> Answer {
         self.write(bytes).await;
-        self.answer().await.expect("an answer, and not the end of the connection")
+        self.answer().await.expect("a response")
     }
 
-    /// Sends a request and reads its answer.
+    /// Sends a request and reads its response.
     pub async fn send(&mut self, request: &Request) -> Answer {
         self.exchange(&request.to_bytes()).await
     }
 
-    /// The next answer; `None` when the connection ends before one begins.
+    /// Reads the next response. Returns `None` if the connection ends before it.
     ///
     /// # Panics
-    /// When the connection ends within an answer.
+    /// Panics if the connection ends within a response.
     pub async fn answer(&mut self) -> Option<Answer> {
         let mut answer = self.head().await?;
         if self.head_only || matches!(answer.status, 204 | 304) {
@@ -75,10 +77,10 @@ impl Connection {
         Some(answer)
     }
 
-    /// The head of the next answer alone; `None` when the connection ends before one begins.
+    /// Reads the head of the next response. Returns `None` if the connection ends before it.
     ///
     /// # Panics
-    /// When the connection ends within it.
+    /// Panics if the connection ends within the head.
     pub async fn head(&mut self) -> Option<Answer> {
         loop {
             if let Some((answer, length)) = parse_head(&self.received) {
@@ -93,10 +95,10 @@ impl Connection {
         }
     }
 
-    /// The next chunk of a chunked body; `None` after the last.
+    /// Reads the next chunk of a chunked body. Returns `None` after the last one.
     ///
     /// # Panics
-    /// When the connection ends before the last chunk, or the coding is broken.
+    /// Panics if the connection ends before the last chunk, or the coding is invalid.
     pub async fn chunk(&mut self) -> Option<Vec<u8>> {
         loop {
             if let Some((chunk, length)) = parse_chunk(&self.received) {
@@ -107,25 +109,25 @@ impl Connection {
         }
     }
 
-    /// All that still comes until the connection ends.
+    /// Reads until the connection ends.
     pub async fn rest(&mut self) -> Vec<u8> {
         while self.more().await {}
         std::mem::take(&mut self.received)
     }
 
-    /// Asserts that the connection is at its end.
+    /// Asserts that the connection ends without further data.
     ///
     /// # Panics
-    /// When more comes.
+    /// Panics otherwise.
     pub async fn assert_closed(&mut self) {
         let more = self.more().await;
-        assert!(!more && self.received.is_empty(), "more came: {}", String::from_utf8_lossy(&self.received));
+        assert!(!more && self.received.is_empty(), "received {}", String::from_utf8_lossy(&self.received));
     }
 
-    /// Reads more; `false` at the end. A reset is an end, too.
+    /// Reads more data. Returns `false` at the end or after a reset.
     async fn more(&mut self) -> bool {
         let read = timeout(TIMEOUT, self.stream.read_buf(&mut self.received)).await;
-        matches!(read.expect("something within the patience of the scenario"), Ok(count) if count > 0)
+        matches!(read.expect("data or the end in time"), Ok(count) if count > 0)
     }
 }
 

@@ -1,3 +1,5 @@
+//! [`Deployment`]: the program, its issuer and its upstream.
+
 use portcullis_metadata::SystemClock;
 use portcullis_testkit::{TestIssuer, TokenBuilder};
 

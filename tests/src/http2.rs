@@ -1,3 +1,5 @@
+//! [`Http2`]: an HTTP/2 client connection.
+
 use std::net::SocketAddr;
 
 use bytes::Bytes;
@@ -8,7 +10,7 @@ use tokio::{net::TcpStream, time::timeout};
 
 use crate::{Answer, TIMEOUT};
 
-/// A connection of HTTP/2 by prior knowledge. Clones share it.
+/// An HTTP/2 connection with prior knowledge. Clones share it.
 #[derive(Clone)]
 pub struct Http2 {
     sender: SendRequest<Full<Bytes>>,
@@ -18,7 +20,7 @@ impl Http2 {
     /// Connects.
     ///
     /// # Panics
-    /// When the other side does not speak HTTP/2.
+    /// Panics if the peer does not speak HTTP/2.
     pub async fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.expect("the server accepts");
         let (sender, connection) =
@@ -27,28 +29,28 @@ impl Http2 {
         Self { sender }
     }
 
-    /// A request with a loopback `:authority`.
+    /// Returns a request with a loopback `:authority`.
     ///
     /// # Panics
-    /// When the target makes no URI.
+    /// Panics if the target is not valid in a URI.
     pub fn request(method: &str, target: &str) -> http::request::Builder {
         http::Request::builder().method(method).uri(format!("http://127.0.0.1{target}"))
     }
 
-    /// A POST with what an MCP client sends beside its token.
+    /// Returns a POST with the headers of an MCP client, without a token.
     pub fn post(target: &str) -> http::request::Builder {
         Self::request("POST", target)
             .header("content-type", "application/json")
             .header("accept", "application/json, text/event-stream")
     }
 
-    /// Sends a request and reads its answer.
+    /// Sends a request and reads its response.
     ///
     /// # Errors
-    /// When the stream or the connection ends without a whole answer.
+    /// Fails if the stream or the connection ends before the response is complete.
     ///
     /// # Panics
-    /// When the request is malformed, or nothing comes in time.
+    /// Panics if the request is malformed or nothing arrives in time.
     pub async fn send(
         &mut self,
         request: http::request::Builder,

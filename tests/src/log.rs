@@ -1,3 +1,5 @@
+//! [`Log`]: the lines that a program writes.
+
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
@@ -6,7 +8,7 @@ use tokio::{
     sync::watch,
 };
 
-/// What a program writes, line by line.
+/// The lines that a program writes. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Log {
     lines: Arc<Mutex<Vec<String>>>,
@@ -29,7 +31,7 @@ impl Log {
         Self { lines, count }
     }
 
-    /// The first line that has this text, is JSON, and is wanted, once it is there. `None` when the program ended
+    /// Waits for the first JSON line that contains a text and satisfies a predicate. Returns `None` if the program ends
     /// without it.
     pub(crate) async fn wait(&self, text: &str, wanted: impl Fn(&Value) -> bool) -> Option<Value> {
         self.find(|line| {
@@ -39,7 +41,7 @@ impl Log {
         .await
     }
 
-    /// What is found in the first line that has it, once that is there. `None` when the program ended without it.
+    /// Waits for the first line for which `found` returns a value. Returns `None` if the program ends without it.
     pub(crate) async fn find<T>(&self, found: impl Fn(&str) -> Option<T>) -> Option<T> {
         let mut count = self.count.clone();
         let mut seen = 0;
@@ -59,7 +61,7 @@ impl Log {
         }
     }
 
-    /// Waits until the program has closed it.
+    /// Waits until the program has closed its end.
     pub(crate) async fn ended(&self) {
         let mut count = self.count.clone();
         while count.changed().await.is_ok() {}

@@ -1,16 +1,18 @@
+//! MCP messages and the requests that carry them.
+
 use serde_json::{Value, json};
 
 use crate::Request;
 
-/// An initialize request of revision 2025-11-25.
+/// An `initialize` request of revision 2025-11-25.
 pub const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"scenario","version":"1"}}}"#;
 
-/// A JSON-RPC request of the revisions with sessions.
+/// Returns a JSON-RPC request of the revisions with sessions.
 pub fn call(id: u64, method: &str, params: &Value) -> String {
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
 }
 
-/// A JSON-RPC request of revision 2026-07-28.
+/// Returns a JSON-RPC request of revision 2026-07-28.
 pub fn modern_call(id: u64, method: &str, params: &Value) -> String {
     let mut params = params.clone();
     params["_meta"] = json!({
@@ -21,7 +23,7 @@ pub fn modern_call(id: u64, method: &str, params: &Value) -> String {
     call(id, method, &params)
 }
 
-/// A POST of a [`modern_call`] with the headers that mirror it.
+/// Returns a POST of a [`modern_call`] with the headers that repeat its members.
 pub fn modern_request(target: &str, method: &str, params: &Value) -> Request {
     Request::post(target, modern_call(1, method, params))
         .header("MCP-Protocol-Version", "2026-07-28")

@@ -1,3 +1,5 @@
+//! [`RawUpstream`]: an upstream that answers with arbitrary bytes.
+
 use std::{
     net::SocketAddr,
     sync::{
@@ -15,27 +17,27 @@ use tokio::{
 
 use crate::TIMEOUT;
 
-/// An upstream that answers in bytes, well formed or not.
+/// An upstream that answers with arbitrary bytes.
 pub struct RawUpstream {
     address: SocketAddr,
     open: Arc<AtomicUsize>,
 }
 
-/// What a scripted [`RawUpstream`] is asked.
+/// A request to a scripted [`RawUpstream`].
 pub struct RawRequest {
     /// The request line and the header lines.
     pub head: String,
-    /// The body, as far as its length announces it.
+    /// The body, by its announced length.
     pub body: String,
-    /// How many requests came over the same connection before.
+    /// The number of earlier requests on the connection.
     pub earlier: usize,
 }
 
 impl RawUpstream {
-    /// Starts one on a free port that answers every request with the same bytes, and closes.
+    /// Starts one on a free port that answers every request with the same bytes and closes the connection.
     ///
     /// # Panics
-    /// When no port can be had.
+    /// Panics if there is no free port.
     pub async fn start(answer: impl Into<Vec<u8>>) -> Self {
         let answer = answer.into();
         Self::serve(move |mut stream| {
@@ -54,10 +56,10 @@ impl RawUpstream {
         .await
     }
 
-    /// Starts one on a free port that answers as the script says and keeps its connections. `None` is no answer at all.
+    /// Starts one on a free port that answers by a script and keeps its connections. `None` sends no response.
     ///
     /// # Panics
-    /// When no port can be had.
+    /// Panics if there is no free port.
     pub async fn scripted(script: impl Fn(&RawRequest) -> Option<Vec<u8>> + Send + Sync + 'static) -> Self {
         let script = Arc::new(script);
         Self::serve(move |mut stream| {
@@ -98,25 +100,25 @@ impl RawUpstream {
         Self { address, open }
     }
 
-    /// Its endpoint.
+    /// Returns the URL of the endpoint.
     pub fn url(&self) -> String {
         format!("http://{}/backend", self.address)
     }
 
-    /// The value of `upstream` in a configuration.
+    /// Returns the value of `upstream` in a configuration.
     pub fn setting(&self) -> String {
         format!("{{ http = \"{}\" }}", self.url())
     }
 
-    /// How many connections to it are open.
+    /// Returns the number of open connections.
     pub fn open(&self) -> usize {
         self.open.load(Ordering::SeqCst)
     }
 
-    /// Waits until so many connections to it are open.
+    /// Waits until this number of connections is open.
     ///
     /// # Panics
-    /// When that does not come in time.
+    /// Panics if that does not happen in time.
     pub async fn until_open(&self, wanted: usize) {
         let reached = timeout(TIMEOUT, async {
             while self.open() != wanted {
@@ -127,7 +129,7 @@ impl RawUpstream {
     }
 }
 
-/// The next request of a connection: its head and its body. `None` at the connection's end.
+/// Reads the head and the body of the next request. Returns `None` at the end of the connection.
 async fn read_request(stream: &mut TcpStream, received: &mut Vec<u8>) -> Option<(String, String)> {
     loop {
         if let Some(end) = received.windows(4).position(|window| window == b"\r\n\r\n") {

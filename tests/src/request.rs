@@ -1,8 +1,10 @@
+//! [`Request`]: an HTTP/1.1 request, well formed or not.
+
 use std::net::SocketAddr;
 
 use crate::{Answer, Connection};
 
-/// A request in the making. What it is given goes over the wire as it is, well formed or not.
+/// A builder of HTTP/1.1 requests. All parts are sent unchanged, well formed or not.
 #[derive(Clone)]
 pub struct Request {
     head: Vec<u8>,
@@ -11,17 +13,17 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request with its line and a loopback `Host`.
+    /// Creates a request with a request line and a loopback `Host`.
     pub fn new(method: &str, target: &str) -> Self {
         Self::without_host(method, target).header("Host", "127.0.0.1")
     }
 
-    /// A request with nothing but its line.
+    /// Creates a request with a request line only.
     pub fn without_host(method: &str, target: &str) -> Self {
         Self { head: format!("{method} {target} HTTP/1.1\r\n").into_bytes(), body: Vec::new(), has_length: false }
     }
 
-    /// A POST with what an MCP client sends beside its token.
+    /// Creates a POST with the headers of an MCP client, without a token.
     pub fn post(target: &str, body: impl Into<Vec<u8>>) -> Self {
         Self::new("POST", target)
             .header("Content-Type", "application/json")
@@ -29,7 +31,7 @@ impl Request {
             .body(body)
     }
 
-    /// Adds a header field, after those that are there.
+    /// Appends a header field.
     pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
         self.has_length |=
             name.eq_ignore_ascii_case("content-length") || name.eq_ignore_ascii_case("transfer-encoding");
@@ -50,19 +52,19 @@ impl Request {
         self.header("Mcp-Session-Id", identifier)
     }
 
-    /// Sets the body. Its length is announced, unless a field does so already.
+    /// Sets the body. `Content-Length` is added unless the request has it or `Transfer-Encoding`.
     pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
         self.body = body.into();
         self
     }
 
-    /// Adds bytes to the head as they are: whole lines, with their ends.
+    /// Appends bytes to the head: complete lines with their line ends.
     pub fn raw_lines(mut self, lines: impl AsRef<[u8]>) -> Self {
         self.head.extend_from_slice(lines.as_ref());
         self
     }
 
-    /// The bytes on the wire.
+    /// Returns the bytes that are sent.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = self.head.clone();
         if !self.has_length && (!self.body.is_empty() || bytes.starts_with(b"POST")) {
@@ -73,19 +75,19 @@ impl Request {
         bytes
     }
 
-    /// Sends it on a connection of its own.
+    /// Sends the request on a new connection.
     ///
     /// # Panics
-    /// When no complete answer comes in time.
+    /// Panics if no complete response arrives in time.
     pub async fn send(&self, address: SocketAddr) -> Answer {
         exchange(address, &self.to_bytes()).await
     }
 }
 
-/// Sends bytes on a connection of their own and reads one answer.
+/// Sends bytes on a new connection and reads one response.
 ///
 /// # Panics
-/// When no complete answer comes in time.
+/// Panics if no complete response arrives in time.
 pub async fn exchange(address: SocketAddr, bytes: &[u8]) -> Answer {
     Connection::open(address).await.exchange(bytes).await
 }

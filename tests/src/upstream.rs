@@ -1,3 +1,5 @@
+//! [`Upstream`]: an MCP server that records its requests.
+
 use std::{
     convert::Infallible,
     net::SocketAddr,
@@ -42,10 +44,10 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// The one value of a header field; `None` without it.
+    /// Returns the value of a header field.
     ///
     /// # Panics
-    /// When it is there several times.
+    /// Panics if the field is repeated.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut values = self.headers.get_all(name).iter();
         let value = values.next();
@@ -53,20 +55,20 @@ impl Recorded {
         value.map(|value| value.to_str().expect("visible ASCII"))
     }
 
-    /// The method of the message in the body.
+    /// Returns the method of the message in the body.
     pub fn message_method(&self) -> Option<String> {
         serde_json::from_slice::<Value>(&self.body).ok()?["method"].as_str().map(str::to_owned)
     }
 }
 
-/// The body of an upstream's answer: whole, or piece by piece.
+/// The body of a response: complete, or in pieces.
 pub type Reply = Either<Full<Bytes>, Trickle>;
 
-/// A body that a scenario writes piece by piece. It ends when its sender is dropped.
+/// A body that a test sends in pieces. It ends when its sender is dropped.
 pub struct Trickle(mpsc::UnboundedReceiver<Bytes>);
 
 impl Trickle {
-    /// A body and its sender.
+    /// Returns a body and its sender.
     pub fn new() -> (mpsc::UnboundedSender<Bytes>, Self) {
         let (sender, receiver) = mpsc::unbounded_channel();
         (sender, Self(receiver))
@@ -84,8 +86,8 @@ impl Body for Trickle {
 
 type Script = dyn Fn(&Recorded) -> Option<Response<Reply>> + Send + Sync;
 
-/// A small MCP server that records what reaches it. It opens a session for each initialize request, and answers any other
-/// request with its parameters.
+/// An MCP server that records its requests. It opens a session for each `initialize` request and answers every other request
+/// with its parameters.
 #[derive(Clone)]
 pub struct Upstream {
     place: Place,
@@ -109,10 +111,10 @@ impl Upstream {
         Self::scripted(|_| None).await
     }
 
-    /// Starts one that answers by the script, and as usual where the script has no answer.
+    /// Starts one that answers by a script, and by default where the script returns `None`.
     ///
     /// # Panics
-    /// When no port can be had.
+    /// Panics if there is no free port.
     pub async fn scripted(script: impl Fn(&Recorded) -> Option<Response<Reply>> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let place = Place::Tcp(listener.local_addr().expect("an address"));
@@ -129,7 +131,7 @@ impl Upstream {
     /// As [`scripted`](Self::scripted), on a unix socket.
     ///
     /// # Panics
-    /// When the socket cannot be made.
+    /// Panics if the socket cannot be created.
     pub fn scripted_on_unix(script: impl Fn(&Recorded) -> Option<Response<Reply>> + Send + Sync + 'static) -> Self {
         let socket = Scratch::path_for("upstream.sock");
         let listener = UnixListener::bind(socket.path()).expect("a unix socket");
@@ -143,7 +145,7 @@ impl Upstream {
         upstream
     }
 
-    /// The value of `upstream` in a configuration.
+    /// Returns the value of `upstream` in a configuration.
     pub fn setting(&self) -> String {
         match &self.place {
             Place::Tcp(address) => format!("{{ http = \"http://{address}/backend\" }}"),
@@ -151,10 +153,10 @@ impl Upstream {
         }
     }
 
-    /// Scheme, host and port of one that listens on a port.
+    /// Returns the scheme, host and port.
     ///
     /// # Panics
-    /// When it listens on a unix socket.
+    /// Panics if it listens on a unix socket.
     pub fn origin(&self) -> String {
         match &self.place {
             Place::Tcp(address) => format!("http://{address}"),
@@ -162,45 +164,45 @@ impl Upstream {
         }
     }
 
-    /// What reached it so far.
+    /// Returns the requests so far.
     pub fn recorded(&self) -> Vec<Recorded> {
         self.records.list.lock().unwrap().clone()
     }
 
-    /// How many requests reached it so far.
+    /// Returns the number of requests so far.
     pub fn count(&self) -> usize {
         self.records.list.lock().unwrap().len()
     }
 
-    /// Waits until so many requests have reached it in all.
+    /// Waits until this number of requests has arrived.
     ///
     /// # Panics
-    /// When they do not come in time.
+    /// Panics if they do not arrive in time.
     pub async fn reached(&self, wanted: usize) {
         let mut count = self.records.count.subscribe();
         timeout(TIMEOUT, count.wait_for(|count| *count >= wanted)).await.expect("in time").expect("it counts");
     }
 
-    /// The last request that reached it.
+    /// Returns the last request.
     ///
     /// # Panics
-    /// When none did.
+    /// Panics if there was none.
     pub fn last(&self) -> Recorded {
         self.recorded().pop().expect("a request reached the upstream")
     }
 
-    /// A whole answer.
+    /// Returns a response with a complete body.
     ///
     /// # Panics
-    /// When the status or a header is malformed.
+    /// Panics if the status or a header is malformed.
     pub fn answer(status: u16, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Response<Reply> {
         Self::reply(status, headers, Either::Left(Full::new(body.into())))
     }
 
-    /// An answer whose body is written piece by piece.
+    /// Returns a response with a body in pieces.
     ///
     /// # Panics
-    /// When the status or a header is malformed.
+    /// Panics if the status or a header is malformed.
     pub fn trickle(status: u16, headers: &[(&str, &str)], body: Trickle) -> Response<Reply> {
         Self::reply(status, headers, Either::Right(body))
     }
@@ -239,10 +241,10 @@ async fn answer(
     let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     let recorded = Recorded { method: parts.method, target: parts.uri.to_string(), headers: parts.headers, body };
     records.add(recorded.clone());
-    Ok(script(&recorded).unwrap_or_else(|| usual(&recorded)))
+    Ok(script(&recorded).unwrap_or_else(|| default_response(&recorded)))
 }
 
-fn usual(request: &Recorded) -> Response<Reply> {
+fn default_response(request: &Recorded) -> Response<Reply> {
     static SESSIONS: AtomicUsize = AtomicUsize::new(1);
     let message: Value = serde_json::from_slice(&request.body).unwrap_or_default();
     let result = |result: &Value| json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }).to_string();

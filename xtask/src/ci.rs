@@ -11,7 +11,7 @@ use xtask::{
 };
 
 use crate::{
-    layers, requirements,
+    api, layers, requirements,
     tool::{self, Tool},
 };
 
@@ -40,6 +40,7 @@ const CHECKS: &[Check] = &[
     ),
     Check::cargo("tests", &["test", "--workspace", "--no-fail-fast", "--locked"]),
     Check::cargo("docs", &["doc", "--workspace", "--no-deps", "--locked"]).with("RUSTDOCFLAGS", "--deny warnings"),
+    Check::chore("api", || api::run(true)),
     Check::cargo("deny", &["deny", "--workspace", "check", "bans", "licenses", "sources"]),
     Check::chore("fuzz-smoke", || Tool::FUZZ_SMOKE.run(&tool::Arguments::default())),
     Check::chore("e2e", || Tool::E2E.run(&tool::Arguments::default())),

@@ -9,7 +9,7 @@ use xtask::workspace::{self, Package};
 /// The rows, lowest first. A crate may use crates of the rows before its own.
 const ROWS: &[&[&str]] = &[
     &["portcullis-metadata", "portcullis-mcp"],
-    &["portcullis-jose", "portcullis-discovery", "portcullis-session"],
+    &["portcullis-jose", "portcullis-discovery", "portcullis-session", "portcullis-http1"],
     &["portcullis-verifier", "portcullis-client", "portcullis-devidp"],
     &["portcullis-guard", "portcullis-bridge"],
     &["portcullis-endpoint"],
@@ -46,6 +46,16 @@ const BANNED: &[(&str, &str, &str)] = &[
 
 /// The only crate that names josekit.
 const JOSE: &str = "portcullis-jose";
+
+/// Returns the crates in the rows, lowest first.
+pub(crate) fn crates() -> impl Iterator<Item = &'static str> {
+    ROWS.iter().flat_map(|row| row.iter().copied())
+}
+
+/// Returns the crates in the rows that are libraries: all but the binary.
+pub(crate) fn libraries() -> impl Iterator<Item = &'static str> {
+    crates().filter(|name| *name != "portcullis")
+}
 
 pub(crate) fn run() -> anyhow::Result<()> {
     let packages = workspace::metadata()?.packages;

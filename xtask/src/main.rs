@@ -1,7 +1,9 @@
 //! Chores of this workspace. `cargo xtask --help` lists them.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
 
+mod api;
 mod ci;
+mod crates;
 mod layers;
 mod requirements;
 mod tool;
@@ -30,6 +32,18 @@ enum Chore {
         #[arg(long)]
         check: bool,
     },
+    /// Write the public API of each library crate to docs/contribute/api.
+    Api {
+        /// Fail when a snapshot is out of date, instead of writing it.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Print the number of dependencies of each crate.
+    Crates {
+        /// Also measure how long a clean build of each crate takes.
+        #[arg(long)]
+        time: bool,
+    },
     /// Sign in through the real programs, from the first 401 to the end of a session.
     E2e(tool::Arguments),
     /// Run the public MCP conformance suite.
@@ -45,6 +59,8 @@ fn main() -> anyhow::Result<()> {
         Chore::Ci(arguments) => ci::run(&arguments),
         Chore::Layers => layers::run(),
         Chore::Requirements { check } => requirements::run(check),
+        Chore::Api { check } => api::run(check),
+        Chore::Crates { time } => crates::run(time),
         Chore::E2e(arguments) => Tool::E2E.run(&arguments),
         Chore::Conformance(arguments) => Tool::CONFORMANCE.run(&arguments),
         Chore::FuzzSmoke => Tool::FUZZ_SMOKE.run(&tool::Arguments::default()),

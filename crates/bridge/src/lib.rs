@@ -6,9 +6,18 @@
 //! Both obtain their access tokens from a [`TokenManager`](portcullis_client::TokenManager).
 
 mod bridge;
-mod mcp;
+mod error;
+mod mcp_client;
+mod response;
 #[cfg(test)]
 mod testing;
+mod tool_headers;
 
 pub use bridge::{Bridge, BridgeSettings, BridgeTransport};
-pub use mcp::{McpClient, McpError, McpSettings, MessageStream, RpcError, ServerRequestHandler};
+pub use error::{McpError, RpcError};
+pub use mcp_client::{McpClient, McpSettings, MessageStream, ServerRequestHandler};
+
+/// Tests the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,4 +1,4 @@
-use portcullis_discovery::{Refusal, UrlPolicy};
+use portcullis_discovery::{UrlPolicy, UrlPolicyError};
 use portcullis_metadata::{AuthorizationServerMetadata, Issuer, PkceChallenge};
 use url::Url;
 
@@ -31,7 +31,7 @@ pub enum UnsupportedServer {
     NoTokenEndpoint,
     /// The `authorization_endpoint` is no URL to send a browser to.
     #[error("the authorization endpoint is not safe to open: {0}")]
-    UnsafeAuthorizationEndpoint(Refusal),
+    UnsafeAuthorizationEndpoint(UrlPolicyError),
 }
 
 impl UnsupportedServer {
@@ -127,11 +127,15 @@ mod tests {
         let at = |url: &str| judge(|m| m.authorization_endpoint = Some(Url::parse(url).unwrap()));
         assert!(at("http://127.0.0.1:9/authorize").is_ok());
         for url in ["http://auth.example.com/authorize", "file:///bin/sh", "javascript:alert(1)", "data:text/html,x"] {
-            assert_eq!(at(url).unwrap_err(), UnsupportedServer::UnsafeAuthorizationEndpoint(Refusal::Scheme), "{url}");
+            assert_eq!(
+                at(url).unwrap_err(),
+                UnsupportedServer::UnsafeAuthorizationEndpoint(UrlPolicyError::Scheme),
+                "{url}"
+            );
         }
         assert_eq!(
             at("https://10.0.0.1/authorize").unwrap_err(),
-            UnsupportedServer::UnsafeAuthorizationEndpoint(Refusal::Address)
+            UnsupportedServer::UnsafeAuthorizationEndpoint(UrlPolicyError::Address)
         );
     }
 }

@@ -82,3 +82,8 @@ pub use start_url::{StartUrl, StartUrlError};
 pub use store::{CredentialStore, StoreError};
 pub use token::ResourceToken;
 pub use token_manager::{RequestAuthorization, SignOut, TokenManager};
+
+/// Tests the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,3 +1,5 @@
+//! [`AuthorizeLayer`] and [`AuthorizeService`]: the tower middleware for HTTP clients.
+
 use std::{
     future::poll_fn,
     mem,
@@ -34,11 +36,12 @@ impl<S> Layer<S> for AuthorizeLayer {
     }
 }
 
-/// Sends each request with the token_manager's token, and again where the resource's refusal can be helped: after a 401 once,
-/// after a 403 with `insufficient_scope` twice, as [`RequestAuthorization`](crate::RequestAuthorization) says.
+/// Sends each request with the resource's token, and again after a 401 or a 403 that another token can help against, as
+/// [`RequestAuthorization`](crate::RequestAuthorization) defines.
 ///
-/// A request's URL is absolute. A request to another origin than the resource's goes without a token. Bodies are
-/// cloned, since a request may be sent several times; `Bytes` in `http_body_util::Full` is cheap.
+/// A request's URL must be absolute. The token is sent only to the token manager's start URL and to the URL of the token's
+/// resource; a request to any other URL is sent without a token, and its response is returned as it is. Bodies are cloned,
+/// because a request may be sent several times; cloning `Bytes` in `http_body_util::Full` is cheap.
 #[derive(Clone, Debug)]
 pub struct AuthorizeService<S> {
     token_manager: Arc<TokenManager>,

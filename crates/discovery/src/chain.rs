@@ -14,7 +14,7 @@ mod error;
 mod resource_match;
 
 pub use endpoints::{InsecureEndpoint, insecure_endpoints};
-pub use error::{Attempt, Attempts, DiscoveryError, Outcome};
+pub use error::{Attempt, AttemptOutcome, Attempts, DiscoveryError};
 pub use resource_match::ResourceMatch;
 
 /// The chain from a resource's URL to the metadata of the servers that issue tokens for it (RFC 9728 section 5,
@@ -78,7 +78,7 @@ impl Discovery {
         if let Some(named) = challenge.and_then(|challenge| challenge.resource_metadata.as_deref()) {
             match Url::parse(named) {
                 Ok(url) => places.push(MetadataSource::Challenge(url)),
-                Err(_) => attempts.add("resource_metadata of the challenge".into(), Outcome::NotAUrl),
+                Err(_) => attempts.add("resource_metadata of the challenge".into(), AttemptOutcome::NotAUrl),
             }
         }
         places.extend(protected_resource_urls(asked).into_iter().map(MetadataSource::WellKnown));
@@ -146,11 +146,11 @@ impl Discovery {
         let outcome = if answer.status == StatusCode::OK {
             match parse(&answer.body) {
                 Ok(document) => return Ok(Some(document)),
-                Err(DocumentError::NotJson) => Outcome::NotJson,
+                Err(DocumentError::NotJson) => AttemptOutcome::NotJson,
                 Err(error) => return Err(DiscoveryError::Document { url: without_query(url), error }),
             }
         } else {
-            Outcome::Status(answer.status)
+            AttemptOutcome::Status(answer.status)
         };
         attempts.add(without_query(url), outcome);
         Ok(None)

@@ -6,7 +6,7 @@ use std::{error::Error, fmt, sync::Arc};
 pub enum FetchError {
     /// The URL policy refuses the address; nothing was sent.
     #[error("refused to connect: {0}")]
-    Refused(Refusal),
+    UrlPolicy(UrlPolicyError),
     /// The deadline passed.
     #[error("no complete answer in time")]
     Timeout,
@@ -21,14 +21,14 @@ pub enum FetchError {
     Network(NetworkError),
     /// The fetcher itself cannot be set up as asked: a CA file that cannot be read, a proxy URL that is none.
     #[error("{0}")]
-    Settings(#[from] SettingsError),
+    Settings(#[from] FetchSettingsError),
 }
 
 impl FetchError {
     /// The stable code, for logs and metrics.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Refused(refusal) => refusal.code(),
+            Self::UrlPolicy(refusal) => refusal.code(),
             Self::Timeout => "fetch.timeout",
             Self::TooLarge { .. } => "fetch.too_large",
             Self::Network(error) => error.failure().code(),
@@ -45,7 +45,7 @@ impl FetchError {
 /// What the URL policy has against an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum UrlPolicyError {
     /// Neither `https`, nor `http` to a loopback host where that is allowed.
     #[error("the URL is neither https nor, where that is allowed, http to a loopback host")]
     Scheme,
@@ -58,7 +58,7 @@ pub enum Refusal {
     Address,
 }
 
-impl Refusal {
+impl UrlPolicyError {
     /// The stable code, for logs and metrics.
     pub fn code(self) -> &'static str {
         match self {
@@ -144,7 +144,7 @@ impl NetworkFailure {
 /// Why a fetcher cannot be set up.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum SettingsError {
+pub enum FetchSettingsError {
     /// The CA file cannot be read.
     #[error("cannot read the CA file {path}: {kind}")]
     CaFileUnreadable {

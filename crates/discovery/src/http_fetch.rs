@@ -7,8 +7,8 @@ use tokio::time::timeout;
 use url::Url;
 
 use crate::{
-    BodyStream, BoxFuture, Fetch, FetchError, FetchRequest, FetchResponse, NetworkError, NetworkFailure, OpenResponse,
-    Refusal, SettingsError,
+    BodyStream, BoxFuture, Fetch, FetchError, FetchRequest, FetchResponse, FetchSettingsError, NetworkError,
+    NetworkFailure, OpenResponse, UrlPolicyError,
     lane::Lane,
     resolver::{self, FilteringResolver, Lookup, NoAddress},
     tls::Tls,
@@ -18,6 +18,7 @@ use crate::{
 /// How an [`HttpFetch`] is set up. The default trusts the machine's certificates, takes the proxy from the
 /// environment, and names itself `portcullis/` with the version. `Debug` does not show the proxy's credentials.
 #[derive(Clone, Default)]
+#[non_exhaustive]
 pub struct FetchSettings {
     /// A PEM file of certificates that are trusted beside the machine's own, for
     /// [`UrlPolicy::Operator`](crate::UrlPolicy::Operator) alone.
@@ -60,10 +61,10 @@ impl HttpFetch {
     pub fn new(settings: FetchSettings) -> Result<Self, FetchError> {
         let tls = Tls::new(settings.ca_file.as_deref())?;
         if settings.proxy.as_ref().is_some_and(|proxy| !matches!(proxy.scheme(), "http" | "https")) {
-            return Err(SettingsError::Proxy.into());
+            return Err(FetchSettingsError::Proxy.into());
         }
         if settings.user_agent.as_deref().is_some_and(|agent| HeaderValue::from_str(agent).is_err()) {
-            return Err(SettingsError::UserAgent.into());
+            return Err(FetchSettingsError::UserAgent.into());
         }
         Ok(Self { settings, tls, lookup: resolver::system, clients: [const { OnceLock::new() }; Lane::COUNT] })
     }
@@ -87,7 +88,7 @@ impl HttpFetch {
             .user_agent(agent);
         match (&self.settings.proxy, lane) {
             (Some(proxy), Lane::Operator) => {
-                builder = builder.proxy(Proxy::all(proxy.clone()).map_err(|_| SettingsError::Proxy)?);
+                builder = builder.proxy(Proxy::all(proxy.clone()).map_err(|_| FetchSettingsError::Proxy)?);
             }
             (None, Lane::Operator) => {}
             _ => builder = builder.no_proxy(),
@@ -96,7 +97,7 @@ impl HttpFetch {
     }
 
     async fn send(&self, request: FetchRequest) -> Result<Response, FetchError> {
-        request.policy.check(&request.url).map_err(FetchError::Refused)?;
+        request.policy.check(&request.url).map_err(FetchError::UrlPolicy)?;
         let client = self.client(Lane::of(request.policy, &request.url))?;
         let mut outgoing = reqwest::Request::new(request.method, request.url);
         *outgoing.headers_mut() = request.headers;
@@ -170,8 +171,8 @@ fn classify(error: reqwest::Error) -> FetchError {
     let mut source = error.source();
     while let Some(cause) = source {
         let inner = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        if let Some(refusal) = cause.downcast_ref::<Refusal>() {
-            return FetchError::Refused(*refusal);
+        if let Some(refusal) = cause.downcast_ref::<UrlPolicyError>() {
+            return FetchError::UrlPolicy(*refusal);
         } else if cause.is::<NoAddress>() {
             failure = NetworkFailure::Resolve;
         } else if cause.is::<rustls::Error>() || inner.is_some_and(|inner| inner.is::<rustls::Error>()) {

@@ -43,10 +43,10 @@ mod resolver;
 mod tls;
 
 pub use chain::{
-    Attempt, Attempts, DiscoveredResource, Discovery, DiscoveryError, InsecureEndpoint, MetadataSource, Outcome,
+    Attempt, AttemptOutcome, Attempts, DiscoveredResource, Discovery, DiscoveryError, InsecureEndpoint, MetadataSource,
     ResourceMatch, insecure_endpoints,
 };
-pub use error::{FetchError, NetworkError, NetworkFailure, Refusal, SettingsError};
+pub use error::{FetchError, FetchSettingsError, NetworkError, NetworkFailure, UrlPolicyError};
 pub use fetch::{BodyStream, BoxFuture, Fetch, FetchRequest, FetchResponse, OpenResponse};
 #[cfg(feature = "reqwest")]
 pub use http_fetch::{FetchSettings, HttpFetch};

@@ -4,7 +4,7 @@ use portcullis_metadata::{is_https_or_loopback_http, is_loopback};
 use url::{Host, Url};
 
 use crate::{
-    Refusal,
+    UrlPolicyError,
     addresses::{self, Reach},
 };
 
@@ -41,24 +41,24 @@ impl UrlPolicy {
     ///
     /// # Errors
     /// When the scheme, user information or a literal address is not acceptable.
-    pub fn check(self, url: &Url) -> Result<(), Refusal> {
+    pub fn check(self, url: &Url) -> Result<(), UrlPolicyError> {
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(Refusal::UserInformation);
+            return Err(UrlPolicyError::UserInformation);
         }
         if !is_https_or_loopback_http(url) {
-            return Err(Refusal::Scheme);
+            return Err(UrlPolicyError::Scheme);
         }
         let Self::Peer { loopback_http, private_addresses } = self else { return Ok(()) };
         if url.scheme() == "http" && !loopback_http {
-            return Err(Refusal::Scheme);
+            return Err(UrlPolicyError::Scheme);
         }
         let literal = match url.host() {
             Some(Host::Ipv4(address)) => IpAddr::V4(address),
             Some(Host::Ipv6(address)) => IpAddr::V6(address),
-            _ if is_loopback(url) && !loopback_http && !private_addresses => return Err(Refusal::Address),
+            _ if is_loopback(url) && !loopback_http && !private_addresses => return Err(UrlPolicyError::Address),
             _ => return Ok(()),
         };
-        if self.admits(url, literal) { Ok(()) } else { Err(Refusal::Address) }
+        if self.admits(url, literal) { Ok(()) } else { Err(UrlPolicyError::Address) }
     }
 
     /// Whether a connection for `url` may go to `address`, one of those that its host stands for. `localhost` and
@@ -87,7 +87,7 @@ mod tests {
     const LOOPBACK: UrlPolicy = UrlPolicy::Peer { loopback_http: true, private_addresses: false };
     const PRIVATE: UrlPolicy = UrlPolicy::Peer { loopback_http: false, private_addresses: true };
 
-    fn check(policy: UrlPolicy, url: &str) -> Result<(), Refusal> {
+    fn check(policy: UrlPolicy, url: &str) -> Result<(), UrlPolicyError> {
         policy.check(&Url::parse(url).unwrap())
     }
 
@@ -138,7 +138,7 @@ mod tests {
             "[100::1]",
             "[4000::1]",
         ] {
-            assert_eq!(check(PEER, &format!("https://{host}/")), Err(Refusal::Address), "{host}");
+            assert_eq!(check(PEER, &format!("https://{host}/")), Err(UrlPolicyError::Address), "{host}");
         }
         for host in
             ["9.9.9.9", "172.32.0.1", "auth.example.com", "[2620:fe::fe]", "[2002:909:909::]", "[::ffff:9.9.9.9]"]
@@ -154,16 +154,16 @@ mod tests {
             for host in ["127.0.0.1", "127.8.8.8", "[::1]", "localhost", "a.localhost"] {
                 assert_eq!(check(policy, &format!("http://{host}:1/")), Ok(()), "{host}");
             }
-            assert_eq!(check(policy, "http://169.254.169.254/"), Err(Refusal::Scheme));
-            assert_eq!(check(policy, "http://auth.example.com/"), Err(Refusal::Scheme));
-            assert_eq!(check(policy, "http://[::ffff:127.0.0.1]/"), Err(Refusal::Scheme));
+            assert_eq!(check(policy, "http://169.254.169.254/"), Err(UrlPolicyError::Scheme));
+            assert_eq!(check(policy, "http://auth.example.com/"), Err(UrlPolicyError::Scheme));
+            assert_eq!(check(policy, "http://[::ffff:127.0.0.1]/"), Err(UrlPolicyError::Scheme));
         }
         for policy in [PEER, PRIVATE] {
-            assert_eq!(check(policy, "http://127.0.0.1/"), Err(Refusal::Scheme));
+            assert_eq!(check(policy, "http://127.0.0.1/"), Err(UrlPolicyError::Scheme));
         }
-        assert_eq!(check(UrlPolicy::Operator, "ftp://auth.example.com/"), Err(Refusal::Scheme));
-        assert_eq!(check(UrlPolicy::Operator, "https://a@auth.example.com/"), Err(Refusal::UserInformation));
-        assert_eq!(check(PEER, "https://:b@auth.example.com/"), Err(Refusal::UserInformation));
+        assert_eq!(check(UrlPolicy::Operator, "ftp://auth.example.com/"), Err(UrlPolicyError::Scheme));
+        assert_eq!(check(UrlPolicy::Operator, "https://a@auth.example.com/"), Err(UrlPolicyError::UserInformation));
+        assert_eq!(check(PEER, "https://:b@auth.example.com/"), Err(UrlPolicyError::UserInformation));
     }
 
     /// G6: private addresses are the operator's to use, and a peer's when that is allowed; special ones never are a peer's.
@@ -175,9 +175,9 @@ mod tests {
         }
         for host in ["169.254.169.254", "[fd00:ec2::254]", "[fe80::1]", "0.0.0.0", "100.100.100.200"] {
             assert_eq!(check(UrlPolicy::Operator, &format!("https://{host}/")), Ok(()), "{host}");
-            assert_eq!(check(PRIVATE, &format!("https://{host}/")), Err(Refusal::Address), "{host}");
+            assert_eq!(check(PRIVATE, &format!("https://{host}/")), Err(UrlPolicyError::Address), "{host}");
         }
-        assert_eq!(check(LOOPBACK, "https://10.0.0.1/"), Err(Refusal::Address));
+        assert_eq!(check(LOOPBACK, "https://10.0.0.1/"), Err(UrlPolicyError::Address));
     }
 
     #[test]

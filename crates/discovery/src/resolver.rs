@@ -3,7 +3,7 @@ use std::{io, net::SocketAddr};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::Url;
 
-use crate::{BoxFuture, Refusal, UrlPolicy};
+use crate::{BoxFuture, UrlPolicy, UrlPolicyError};
 
 /// Finds what a name stands for.
 pub(crate) type Lookup = fn(String) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>>;
@@ -53,7 +53,7 @@ fn admitted(
     let admitted: Vec<_> = found.inspect(|_| any = true).filter(|address| policy.admits(&host, address.ip())).collect();
     match admitted.is_empty() {
         false => Ok(admitted),
-        true if any => Err(Refusal::Address.into()),
+        true if any => Err(UrlPolicyError::Address.into()),
         true => Err(NoAddress.into()),
     }
 }
@@ -74,7 +74,7 @@ mod tests {
     /// G6: what a peer's name resolves to is judged, and a name that resolves to private addresses alone is refused.
     #[test]
     fn a_peers_name_is_judged_by_its_addresses() {
-        let refused = Err(Refusal::Address.to_string());
+        let refused = Err(UrlPolicyError::Address.to_string());
         assert_eq!(judge(PEER, "auth.example.com", &["10.0.0.7", "127.0.0.1", "fe80::1"]), refused);
         assert_eq!(judge(PEER, "auth.example.com", &["10.0.0.7", "9.9.9.9"]), Ok(vec!["9.9.9.9".into()]));
         assert_eq!(judge(PEER, "localhost", &["127.0.0.1", "::1"]), Ok(vec!["127.0.0.1".into(), "::1".into()]));

@@ -12,7 +12,7 @@ use rustls::{
 };
 use rustls_platform_verifier::Verifier;
 
-use crate::{SettingsError, lane::Lane};
+use crate::{FetchSettingsError, lane::Lane};
 
 /// The certificates that servers are judged by, read when the first `https` fetch needs them.
 pub(crate) struct Tls {
@@ -23,7 +23,7 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    pub(crate) fn new(ca_file: Option<&Path>) -> Result<Self, SettingsError> {
+    pub(crate) fn new(ca_file: Option<&Path>) -> Result<Self, FetchSettingsError> {
         Ok(Self {
             provider: Arc::new(rustls::crypto::ring::default_provider()),
             own: ca_file.map(certificates).transpose()?.unwrap_or_default(),
@@ -32,10 +32,10 @@ impl Tls {
         })
     }
 
-    pub(crate) fn config(&self, lane: Lane) -> Result<ClientConfig, SettingsError> {
+    pub(crate) fn config(&self, lane: Lane) -> Result<ClientConfig, FetchSettingsError> {
         let builder = ClientConfig::builder_with_provider(self.provider.clone())
             .with_safe_default_protocol_versions()
-            .map_err(|_| SettingsError::TrustStore)?;
+            .map_err(|_| FetchSettingsError::TrustStore)?;
         let verifier = match lane {
             Lane::Plain => {
                 return Ok(builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth());
@@ -52,20 +52,21 @@ impl Tls {
         &self,
         slot: &OnceLock<Arc<Verifier>>,
         own: &[CertificateDer<'static>],
-    ) -> Result<Arc<dyn ServerCertVerifier>, SettingsError> {
+    ) -> Result<Arc<dyn ServerCertVerifier>, FetchSettingsError> {
         if let Some(verifier) = slot.get() {
             return Ok(verifier.clone());
         }
         let verifier = Verifier::new_with_extra_roots(own.iter().cloned(), self.provider.clone())
-            .map_err(|_| SettingsError::TrustStore)?;
+            .map_err(|_| FetchSettingsError::TrustStore)?;
         Ok(slot.get_or_init(|| Arc::new(verifier)).clone())
     }
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, SettingsError> {
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, FetchSettingsError> {
     let shown = || path.display().to_string();
-    let pem = fs::read(path).map_err(|error| SettingsError::CaFileUnreadable { path: shown(), kind: error.kind() })?;
-    let invalid = || SettingsError::CaFileInvalid { path: shown() };
+    let pem =
+        fs::read(path).map_err(|error| FetchSettingsError::CaFileUnreadable { path: shown(), kind: error.kind() })?;
+    let invalid = || FetchSettingsError::CaFileInvalid { path: shown() };
     let found: Vec<_> = CertificateDer::pem_slice_iter(&pem).collect::<Result<_, _>>().map_err(|_| invalid())?;
     // Importing them here makes a broken one known at start, not at the first fetch.
     let mut store = RootCertStore::empty();

@@ -50,3 +50,8 @@ mod token;
 
 pub use doctor::Doctor;
 pub use report::{Finding, Report, RequestSummary, ResponseSummary, Rule, Step, Verdict};
+
+/// Tests the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,6 +1,6 @@
 //! Sending a request, and saying what went wrong when no answer came.
 
-use portcullis_discovery::{Fetch, FetchError, FetchRequest, FetchResponse, NetworkFailure, Refusal};
+use portcullis_discovery::{Fetch, FetchError, FetchRequest, FetchResponse, NetworkFailure, UrlPolicyError};
 
 use crate::{Finding, RequestSummary, ResponseSummary, Rule, Step};
 
@@ -34,10 +34,10 @@ fn failure(error: &FetchError) -> Finding {
         other => other.to_string(),
     };
     let (rule, fix) = match error {
-        FetchError::Refused(Refusal::Scheme | Refusal::UserInformation) => {
+        FetchError::UrlPolicy(UrlPolicyError::Scheme | UrlPolicyError::UserInformation) => {
             (HTTPS, "use an https URL without user information; plain http is for loopback alone")
         }
-        FetchError::Refused(_) => {
+        FetchError::UrlPolicy(_) => {
             (PUBLIC, "clients refuse such addresses from a peer; publish public ones, or allow private ones here")
         }
         FetchError::Timeout => (BOUNDED, "let the server answer within seconds"),

@@ -13,7 +13,7 @@ use portcullis_metadata::{
     AccessToken, AccessTokenClaims, Clock, Issuer, JwkSet, ProtectedResourceMetadata, Scopes, UnixTime,
 };
 use portcullis_verifier::{
-    IssuerSettings, Judgement, KeySource, TokenRule, TrustedIssuer, Verifier, VerifierSettings, VerifyError,
+    IssuerSettings, KeySource, RuleCheck, TokenRule, TrustedIssuer, Verifier, VerifierSettings, VerifyError,
 };
 use tower::{Layer as _, ServiceExt as _, service_fn};
 
@@ -74,13 +74,13 @@ impl Chain {
 
     async fn judge(&self, token: &AccessToken, verifier: &Verifier, now: UnixTime) -> Vec<Finding> {
         let shown = Shown::of(token);
-        let judgements = verifier.explain(token).await;
-        if shown.is_none() && matches!(judgements.as_slice(), [Judgement { rule: TokenRule::Form, outcome: Err(_) }]) {
+        let checks = verifier.explain(token).await;
+        if shown.is_none() && matches!(checks.as_slice(), [RuleCheck { rule: TokenRule::Form, result: Err(_), .. }]) {
             let text = "it is no JWT: only its issuer can say what it is good for, by introspection";
             return vec![Finding::note(OPAQUE, text)];
         }
         let mut findings: Vec<_> = shown.iter().flat_map(|shown| shown.findings(now)).collect();
-        findings.extend(judgements.into_iter().map(finding));
+        findings.extend(checks.into_iter().map(finding));
         findings.extend(shown.map(|shown| self.judge_scopes(&shown.claims.scope)));
         findings
     }
@@ -183,12 +183,12 @@ fn distance(exp: UnixTime, now: UnixTime) -> String {
     }
 }
 
-fn finding(judgement: Judgement) -> Finding {
-    let (id, source) = judgement.rule.id_and_source();
+fn finding(check: RuleCheck) -> Finding {
+    let (id, source) = check.rule.id_and_source();
     let rule = Rule { id, source };
-    match judgement.outcome {
-        Ok(()) => Finding::met(rule, kept(judgement.rule)),
-        Err(error) => Finding::problem(rule, error.to_string(), fix(judgement.rule, &error)),
+    match check.result {
+        Ok(()) => Finding::met(rule, kept(check.rule)),
+        Err(error) => Finding::problem(rule, error.to_string(), fix(check.rule, &error)),
     }
 }
 

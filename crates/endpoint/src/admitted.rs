@@ -1,16 +1,18 @@
+//! The evidence that a request has passed all checks.
+
 use bytes::Bytes;
 use http::{Extensions, HeaderMap, Method, Request, Uri, Version, request::Parts};
 use portcullis_guard::Caller;
 use portcullis_mcp::Era;
 
-use crate::AdmittedBody;
+use crate::response::AdmittedBody;
 
-/// A request that was judged in every way: evidence for the inner service, which takes nothing else.
+/// A request that has passed all checks. The inner service accepts nothing else, and only the endpoint creates it.
 ///
-/// Only the endpoint makes it. The body is exactly the bytes that were judged (nothing for GET and DELETE); the
-/// headers hold neither the client's `Authorization`, nor `Connection` and what that names, nor the length and framing
-/// of the body as it came in; and the session header, where there is one, holds the identifier that the inner service
-/// itself gave out.
+/// - The body consists of exactly the checked bytes. It is empty for GET and DELETE.
+/// - The headers contain neither the client's `Authorization`, nor `Connection` and the headers it names, nor the length
+///   and framing of the received body.
+/// - The session header, if present, contains the identifier that the inner service issued.
 #[derive(Debug)]
 pub struct Admitted {
     parts: Parts,
@@ -24,60 +26,63 @@ impl Admitted {
         Self { parts, body, caller, era }
     }
 
-    /// POST, GET or DELETE.
+    /// Returns the method: POST, GET or DELETE.
     pub fn method(&self) -> &Method {
         &self.parts.method
     }
 
-    /// The request's target as it came in.
+    /// Returns the request's target as received.
     pub fn uri(&self) -> &Uri {
         &self.parts.uri
     }
 
-    /// The query, without the question mark. It never holds an `access_token`.
+    /// Returns the query, without the question mark. It never contains an `access_token`.
     pub fn query(&self) -> Option<&str> {
         self.parts.uri.query()
     }
 
-    /// The HTTP version that the client speaks.
+    /// Returns the HTTP version of the client's request.
     pub fn version(&self) -> Version {
         self.parts.version
     }
 
-    /// The headers. Hop-by-hop ones that `Connection` did not name, and copies of a gateway's own, are still there.
+    /// Returns the headers. Hop-by-hop headers that `Connection` did not name, and headers with the names of a gateway's
+    /// own, are still there.
     pub fn headers(&self) -> &HeaderMap {
         &self.parts.headers
     }
 
-    /// What servers and outer layers attached, such as [`Peer`](portcullis_guard::Peer). A request that opens a session
-    /// has the [`CapacityPermit`](portcullis_session::CapacityPermit) for it: whoever goes on with it when the client has gone keeps
-    /// that, so that the inner service's sessions stay as few as the limits allow.
+    /// Returns the extensions of servers and outer layers, such as [`Peer`](portcullis_guard::Peer).
+    ///
+    /// A request that opens a session has a [`CapacityPermit`](portcullis_session::CapacityPermit). A service that continues
+    /// the request after the client has disconnected must keep the permit meanwhile, so that the inner service has no more
+    /// sessions than the limits allow.
     pub fn extensions(&self) -> &Extensions {
         &self.parts.extensions
     }
 
-    /// The judged bytes. Clones share them, and count against the budget until the last is dropped.
+    /// Returns the checked bytes. Clones share them. They count against the budget until the last clone is dropped.
     pub fn body(&self) -> &Bytes {
         &self.body
     }
 
-    /// Who calls.
+    /// Returns the caller.
     pub fn caller(&self) -> &Caller {
         &self.caller
     }
 
-    /// Which rules of the protocol the request follows. A legacy version is that of the header; without a header,
-    /// that of the session, where it is known.
+    /// Returns the era of the request. A legacy version is that of the header or, without a header, that of the session, if
+    /// it is known.
     pub fn era(&self) -> Era {
         self.era
     }
 
-    /// The parts that a gateway builds its own request from.
+    /// Returns the parts of the request, for a gateway that builds its own.
     pub fn into_parts(self) -> (Parts, Bytes, Caller) {
         (self.parts, self.body, self.caller)
     }
 
-    /// The same as a request, for services that know nothing of this crate; the [`Caller`] is in its extensions.
+    /// Converts to an HTTP request, for services that do not depend on this crate. The [`Caller`] is in the extensions.
     pub fn into_request(self) -> Request<AdmittedBody> {
         let Self { mut parts, body, caller, .. } = self;
         parts.extensions.insert(caller);

@@ -14,7 +14,13 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use crate::{Endpoint, EndpointLayer, EndpointSettings, EndpointSettingsError, MessageRule, StreamRegistry};
+use crate::{
+    layer::EndpointLayer,
+    rules::MessageRule,
+    service::Endpoint,
+    settings::{EndpointSettings, EndpointSettingsError},
+    stream::StreamRegistry,
+};
 
 /// How often event streams are compared with the clock.
 const STREAM_SWEEP_INTERVAL: Duration = Duration::from_millis(500);
@@ -55,8 +61,10 @@ pub struct EndpointBuilder {
     guard: GuardBuilder,
     sessions: Option<SessionStore>,
     rules: Vec<MessageRule>,
-    changes: Vec<Box<dyn FnOnce(&mut EndpointSettings) + Send>>,
+    changes: Vec<SettingsChange>,
 }
+
+type SettingsChange = Box<dyn FnOnce(&mut EndpointSettings) + Send>;
 
 impl EndpointBuilder {
     /// Adds a rule for some messages. All rules that match apply together.
@@ -194,8 +202,7 @@ mod tests {
     #[tokio::test]
     async fn scopes_are_enforced_and_sessions_opened() {
         let (issuer, guard) = guard();
-        let mut rule = MessageRule::default();
-        rule.method = Some(NameGlob::parse("tools/*").unwrap());
+        let mut rule = MessageRule::for_method(NameGlob::parse("tools/*").unwrap());
         rule.scopes = portcullis_metadata::Scopes::parse("tools").unwrap();
         let (guard, endpoint) = Endpoint::builder(guard.required_scopes("mcp")).rule(rule).build().unwrap();
         let inner = service_fn(async |_: Request<AdmittedBody>| {

@@ -1,4 +1,4 @@
-//! The answer of the endpoint to come.
+//! The future of a response.
 
 use std::{
     pin::Pin,
@@ -18,26 +18,23 @@ use portcullis_guard::Caller;
 use tower_service::Service;
 
 use crate::{
-    Admitted, EndpointBody,
-    budget::Share,
-    collect::Collector,
-    exchange::{Exchange, record},
-    judge::{Admission, judge_post},
-    layer::Shared,
-    negotiated::{Negotiated, Negotiation},
-    respond::{Refusal, Refused},
+    admission::{Admission, Negotiated, Negotiation, SessionUse, admit_post, record_session},
+    admitted::Admitted,
+    message::{BodyError, BudgetShare, Collector},
+    response::{EndpointBody, Reason, Rejection},
+    state::EndpointState,
 };
 
 pin_project! {
-    /// The answer of an [`Endpoint`](crate::Endpoint) to come. Nothing in it is boxed but the answer to `initialize`.
+    /// The response future of an [`Endpoint`](crate::Endpoint).
     ///
-    /// Dropped early, it gives back what it holds: its share of the budget, and the room for a session that is not
-    /// open yet.
+    /// Only the response to `initialize` is boxed. Dropping the future returns its share of the budget and the
+    /// reservation of a session that is not recorded yet.
     pub struct EndpointFuture<S, B, RB>
     where
         S: Service<Admitted>,
     {
-        shared: Arc<Shared>,
+        endpoint: Arc<EndpointState>,
         #[pin]
         state: State<S, B, RB, S::Future>,
     }
@@ -46,18 +43,19 @@ pin_project! {
 pin_project! {
     #[project = StateProj]
     enum State<S, B, RB, F> {
-        /// Nothing to wait for.
-        Answer { response: Option<Response<EndpointBody<RB>>> },
-        /// The body of a POST is on its way in.
-        Reading { #[pin] body: B, held: Option<Held<S>> },
-        Inner { #[pin] future: F, exchange: Option<Exchange>, caller: Caller },
-        /// The inner service has accepted an `initialize`, and has not said yet which revision the session follows.
+        /// The response is complete.
+        Ready { response: Option<Response<EndpointBody<RB>>> },
+        /// The body of a POST is being collected.
+        Collecting { #[pin] body: B, pending: Option<PendingPost<S>> },
+        /// The inner service has been called.
+        Inner { #[pin] future: F, session_use: Option<SessionUse>, caller: Caller },
+        /// The inner service has accepted an `initialize`. The negotiated revision is not known yet.
         Negotiating { negotiation: Option<Box<Negotiation<RB>>>, caller: Caller },
     }
 }
 
-/// What waits for the body.
-struct Held<S> {
+/// A POST whose body is being collected.
+struct PendingPost<S> {
     collector: Collector,
     parts: Parts,
     caller: Caller,
@@ -69,30 +67,30 @@ where
     S: Service<Admitted, Response = Response<RB>>,
     B: Body<Data = Bytes>,
 {
-    pub(crate) fn refused(shared: Arc<Shared>, refused: Refused) -> Self {
-        let state = State::refused(&shared, &refused);
-        Self { shared, state }
+    pub(crate) fn rejected(endpoint: Arc<EndpointState>, rejection: Rejection) -> Self {
+        let state = State::rejected(&endpoint, &rejection);
+        Self { endpoint, state }
     }
 
-    pub(crate) fn reading(shared: Arc<Shared>, parts: Parts, body: B, caller: Caller, service: S) -> Self {
-        if body.size_hint().lower() > shared.max_body as u64 {
-            return Self::refused(shared, Refusal::TooLarge.into());
+    pub(crate) fn collecting(endpoint: Arc<EndpointState>, parts: Parts, body: B, caller: Caller, service: S) -> Self {
+        if body.size_hint().lower() > endpoint.max_body as u64 {
+            return Self::rejected(endpoint, Reason::Body(BodyError::TooLarge).into());
         }
-        let collector = Collector::new(shared.max_body, &shared.budget);
-        let held = Some(Held { collector, parts, caller, service });
-        Self { shared, state: State::Reading { body, held } }
+        let collector = Collector::new(endpoint.max_body, &endpoint.budget);
+        let pending = Some(PendingPost { collector, parts, caller, service });
+        Self { endpoint, state: State::Collecting { body, pending } }
     }
 
     pub(crate) fn admitted(
-        shared: Arc<Shared>,
+        endpoint: Arc<EndpointState>,
         admission: Admission,
         parts: Parts,
         body: Bytes,
         caller: Caller,
         service: &mut S,
     ) -> Self {
-        let state = State::inner(&shared, admission, parts, body, caller, service);
-        Self { shared, state }
+        let state = State::inner(&endpoint, admission, parts, body, caller, service);
+        Self { endpoint, state }
     }
 }
 
@@ -100,41 +98,42 @@ impl<S, B, RB> State<S, B, RB, S::Future>
 where
     S: Service<Admitted, Response = Response<RB>>,
 {
-    fn refused(shared: &Shared, refused: &Refused) -> Self {
-        Self::Answer { response: Some(shared.refuse(refused)) }
+    fn rejected(endpoint: &EndpointState, rejection: &Rejection) -> Self {
+        Self::Ready { response: Some(endpoint.reject(rejection)) }
     }
 
+    /// Calls the inner service.
     fn inner(
-        shared: &Shared,
+        endpoint: &EndpointState,
         admission: Admission,
         mut parts: Parts,
         body: Bytes,
         caller: Caller,
         service: &mut S,
     ) -> Self {
-        let Admission { era, exchange, mirrored } = admission;
-        mirrored.remove_unchecked(&mut parts.headers);
-        exchange.note_token(&caller);
-        exchange.prepare(&shared.sessions, &mut parts.headers);
-        if let Exchange::Opening(opening) = &exchange {
-            parts.extensions.insert(opening.room.capacity_permit());
-            // The response has to be readable for the revision that it names.
+        let Admission { era, session_use, checked_headers } = admission;
+        checked_headers.remove_others(&mut parts.headers);
+        session_use.extend_streams(&caller);
+        session_use.prepare_headers(&endpoint.sessions, &mut parts.headers);
+        if let SessionUse::Open(opening) = &session_use {
+            parts.extensions.insert(opening.reservation.capacity_permit());
+            // The endpoint reads the negotiated revision from the response.
             parts.headers.remove(ACCEPT_ENCODING);
         }
         for framing in [CONTENT_LENGTH, TRANSFER_ENCODING, TRAILER] {
             parts.headers.remove(framing);
         }
         let future = service.call(Admitted::new(parts, body, caller.clone(), era));
-        Self::Inner { future, exchange: Some(exchange), caller }
+        Self::Inner { future, session_use: Some(session_use), caller }
     }
 
-    /// The body is complete.
-    fn judged(shared: &Shared, held: Held<S>) -> Self {
-        let Held { collector, parts, caller, mut service } = held;
+    /// Checks a POST whose body is complete.
+    fn collected(endpoint: &EndpointState, pending: PendingPost<S>) -> Self {
+        let PendingPost { collector, parts, caller, mut service } = pending;
         let body = collector.finish();
-        match judge_post(shared, &parts, &caller, &body) {
-            Ok(admission) => Self::inner(shared, admission, parts, body, caller, &mut service),
-            Err(refused) => Self::refused(shared, &refused),
+        match admit_post(endpoint, &parts, &caller, &body) {
+            Ok(admission) => Self::inner(endpoint, admission, parts, body, caller, &mut service),
+            Err(rejection) => Self::rejected(endpoint, &rejection),
         }
     }
 }
@@ -149,30 +148,43 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
+        let endpoint: &EndpointState = this.endpoint;
         loop {
             let next = match this.state.as_mut().project() {
-                StateProj::Answer { response } => match response.take() {
+                StateProj::Ready { response } => match response.take() {
                     Some(response) => return Poll::Ready(Ok(response)),
-                    // Polled again after the end, which the contract of `Future` leaves open.
+                    // The future was polled after completion.
                     None => return Poll::Pending,
                 },
-                StateProj::Inner { future, exchange, caller } => {
+                StateProj::Collecting { mut body, pending } => {
+                    let Some(waiting) = pending else { return Poll::Pending };
+                    let is_complete = match ready!(body.as_mut().poll_frame(cx)) {
+                        // Most bodies are known to be complete with their last frame.
+                        Some(frame) => waiting.collector.add(frame).map(|()| body.is_end_stream()),
+                        None => Ok(true),
+                    };
+                    match is_complete {
+                        Ok(false) => continue,
+                        Ok(true) => match pending.take() {
+                            Some(complete) => State::collected(endpoint, complete),
+                            None => return Poll::Pending,
+                        },
+                        Err(error) => State::rejected(endpoint, &Reason::Body(error).into()),
+                    }
+                }
+                StateProj::Inner { future, session_use, caller } => {
                     let response = ready!(future.poll(cx))?;
-                    match exchange.take() {
-                        Some(Exchange::Opening(opening)) if response.status().is_success() => {
-                            match Negotiation::begin(
-                                opening,
-                                response,
-                                this.shared.revisions,
-                                Share::empty(&this.shared.budget),
-                            ) {
+                    match session_use.take() {
+                        Some(SessionUse::Open(opening)) if response.status().is_success() => {
+                            let share = BudgetShare::empty(&endpoint.budget);
+                            match Negotiation::begin(opening, response, endpoint.revisions, share) {
                                 Ok(negotiation) => {
                                     State::Negotiating { negotiation: Some(negotiation), caller: caller.clone() }
                                 }
-                                Err(accepted) => return Poll::Ready(Ok(record(*accepted, this.shared, caller))),
+                                Err(accepted) => return Poll::Ready(Ok(record_session(*accepted, endpoint, caller))),
                             }
                         }
-                        Some(exchange) => return Poll::Ready(Ok(exchange.finish(this.shared, caller, response))),
+                        Some(session_use) => return Poll::Ready(Ok(session_use.finish(endpoint, caller, response))),
                         None => return Poll::Pending,
                     }
                 }
@@ -183,37 +195,21 @@ where
                         return Poll::Pending;
                     };
                     let piece = match frame {
-                        Some(Err(_)) => return Poll::Ready(Ok(this.shared.refuse(&waiting.broken()))),
-                        // Trailers are dropped.
+                        Some(Err(_)) => return Poll::Ready(Ok(endpoint.reject(&waiting.incomplete()))),
+                        // Trailers are discarded.
                         Some(Ok(frame)) => Some(frame.into_data().unwrap_or_default()),
                         None => None,
                     };
-                    let last = piece.is_none() || waiting.body().is_end_stream();
-                    match waiting.take(&piece.unwrap_or_default(), last, this.shared.revisions) {
-                        Ok(Negotiated::Session(accepted)) => {
-                            return Poll::Ready(Ok(record(*accepted, this.shared, caller)));
+                    let is_last = piece.is_none() || waiting.body().is_end_stream();
+                    match waiting.read(&piece.unwrap_or_default(), is_last, endpoint.revisions) {
+                        Ok(Negotiated::Accepted(accepted)) => {
+                            return Poll::Ready(Ok(record_session(*accepted, endpoint, caller)));
                         }
-                        Ok(Negotiated::Refused(refused)) => return Poll::Ready(Ok(this.shared.refuse(&refused))),
-                        Err(more) => {
-                            *negotiation = Some(more);
+                        Ok(Negotiated::Rejected(rejection)) => return Poll::Ready(Ok(endpoint.reject(&rejection))),
+                        Err(unfinished) => {
+                            *negotiation = Some(unfinished);
                             continue;
                         }
-                    }
-                }
-                StateProj::Reading { mut body, held } => {
-                    let Some(waiting) = held else { return Poll::Pending };
-                    let added = match ready!(body.as_mut().poll_frame(cx)) {
-                        // Most bodies say with their last piece that it is the last.
-                        Some(frame) => waiting.collector.add(frame).map(|()| body.is_end_stream()),
-                        None => Ok(true),
-                    };
-                    match added {
-                        Ok(false) => continue,
-                        Ok(true) => match held.take() {
-                            Some(complete) => State::judged(this.shared, complete),
-                            None => return Poll::Pending,
-                        },
-                        Err(refusal) => State::refused(this.shared, &refusal.into()),
                     }
                 }
             };

@@ -1,19 +1,22 @@
+//! The adapter for services of HTTP requests.
+
 use std::task::{Context, Poll};
 
 use http::Request;
 use tower_service::Service;
 
-use crate::{Admitted, AdmittedBody};
+use crate::{admitted::Admitted, response::AdmittedBody};
 
-/// Puts any service of HTTP requests behind the endpoint, such as rmcp's or axum's: it finds the
-/// [`Caller`](portcullis_guard::Caller), and with it the principal, in the request's extensions.
+/// Adapts a service of HTTP requests, such as rmcp's or axum's, to [`Admitted`] requests.
+///
+/// The service finds the [`Caller`](portcullis_guard::Caller), and with it the principal, in the request's extensions.
 #[derive(Clone, Copy, Debug)]
 pub struct Plain<S> {
     service: S,
 }
 
 impl<S> Plain<S> {
-    /// Adapts a service.
+    /// Wraps a service.
     pub fn new(service: S) -> Self {
         Self { service }
     }

@@ -1,6 +1,8 @@
 //! The requirements for messages: scopes, claims and rate limits by method and name.
 
 mod name_glob;
+mod subject;
+mod uri_spellings;
 
 use std::sync::Arc;
 
@@ -10,109 +12,125 @@ use portcullis_metadata::Scopes;
 use portcullis_verifier::Principal;
 
 pub use self::name_glob::{NameGlob, NameGlobError};
-use crate::{aliases::UriError, subject::Subject};
+pub(crate) use self::{subject::Subject, uri_spellings::UriError};
 
-/// What some messages need beside what every request needs. All rules that match count together.
+/// Requirements for some messages, in addition to those for every request. All matching rules apply together.
+///
+/// The default matches every request and requires nothing.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct MessageRule {
-    /// The methods it counts for, such as `tools/*`; `None` means every request, streams and responses too.
+    /// The methods, such as `tools/*`. `None` matches every request, including GET, DELETE and responses.
     pub method: Option<NameGlob>,
-    /// The names it counts for: of a tool, prompt or task, or the URI of a resource, under any spelling of it. A message
-    /// that carries several names counts if one of them matches. `None` means all, and those messages that name nothing.
+    /// The names of tools, prompts and tasks, and the URIs of resources in any spelling. A message with several names
+    /// matches if one of them does. `None` matches every name, and messages without names.
     pub name: Option<NameGlob>,
-    /// The scopes that those messages need.
+    /// The required scopes.
     pub scopes: Scopes,
-    /// What the token's claims have to say for them, all of it.
+    /// The claims that the token must have, all of them.
     pub claims: Vec<ClaimRule>,
-    /// How many of them may come of each principal, once nothing else speaks against them. `None`: any number.
+    /// The rate limit per principal. It counts only requests that meet all other requirements. `None` means no limit.
     pub limit: Option<Arc<RateLimiter>>,
 }
 
-/// What requests need, by what they are about.
+impl MessageRule {
+    /// Returns a rule for these methods that requires nothing. Set the requirements afterwards.
+    pub fn for_method(method: NameGlob) -> Self {
+        Self { method: Some(method), ..Self::default() }
+    }
+}
+
+/// The requirements of one endpoint.
 pub(crate) struct Rules {
     required: Scopes,
     implications: ScopeImplications,
     rules: Vec<MessageRule>,
-    /// All scopes that the endpoint speaks of.
-    named: Scopes,
+    /// All scopes that the endpoint requires somewhere.
+    known_scopes: Scopes,
 }
 
-/// Why a principal may not do what it asks for.
+/// The reason why a principal may not send a message.
 #[derive(Debug)]
-pub(crate) enum NotAllowed {
-    /// Its claims are not what they have to be.
+pub(crate) enum RuleViolation {
+    /// The claims do not meet a requirement.
     Claims(ClaimDenial),
-    /// It lacks scopes.
-    Scopes(Missing),
-    /// It asks too often.
-    Limited(LimitExceeded),
+    /// Scopes are missing.
+    Scopes(MissingScopes),
+    /// The rate limit is exceeded.
+    RateLimit(LimitExceeded),
 }
 
-/// Scopes are missing.
+/// The scopes of a challenge.
 #[derive(Debug)]
-pub(crate) struct Missing {
-    /// All that the request needs, and those that the principal has of the ones that the endpoint names: clients
-    /// replace the scopes they hold by what a challenge lists.
+pub(crate) struct MissingScopes {
+    /// The scopes that the request needs, and the principal's scopes that the endpoint knows. Clients replace their
+    /// scopes with those of the challenge.
     pub(crate) needed: Scopes,
+    /// The principal's scopes.
     pub(crate) granted: Scopes,
 }
 
 impl Rules {
     pub(crate) fn new(required: Scopes, implications: ScopeImplications, rules: Vec<MessageRule>) -> Self {
-        let named = rules.iter().fold(required.clone(), |named, rule| named.union(&rule.scopes));
-        Self { required, implications, rules, named }
+        let known_scopes = rules.iter().fold(required.clone(), |known, rule| known.union(&rule.scopes));
+        Self { required, implications, rules, known_scopes }
     }
 
-    /// What a message is about, for [`judge`](Self::judge).
+    /// Returns the subject of a message, for [`authorize`](Self::authorize).
     ///
     /// # Errors
-    /// When a rule is for a name, and the message names a resource by a URI that readers could take for different ones.
+    /// Fails if a rule has a name and the message has a resource URI that servers read in different ways.
     pub(crate) fn subject<'a>(&self, envelope: &'a Envelope<'a>) -> Result<Subject<'a>, UriError> {
         Subject::new(envelope, &self.rules)
     }
 
-    /// Whether the principal's claims and scopes are enough, and it does not ask too often; without a principal, where
-    /// authentication is off, only the latter. Claims come first: nobody is sent for scopes that would not help. Where
-    /// nothing is asked of claims, and the scopes are enough, nothing is allocated.
-    pub(crate) fn judge(&self, subject: &Subject<'_>, caller: &Caller) -> Result<(), NotAllowed> {
+    /// Checks claims, scopes and rate limits, in this order: a client gets no challenge for scopes that would not help.
+    ///
+    /// Without a principal (authentication is off), only rate limits are checked. Allocates nothing if no rule has
+    /// claims and the scopes suffice.
+    pub(crate) fn authorize(&self, subject: &Subject<'_>, caller: &Caller) -> Result<(), RuleViolation> {
         let principal = caller.principal();
         if let Some(principal) = principal {
-            self.judge_principal(subject, principal, caller)?;
+            self.authorize_principal(subject, principal, caller)?;
         }
         for rule in &self.rules {
             if let Some(limiter) = &rule.limit
-                && subject.is_subject_to(rule)
+                && subject.matches(rule)
             {
-                limiter.check_principal(principal).map_err(NotAllowed::Limited)?;
+                limiter.check_principal(principal).map_err(RuleViolation::RateLimit)?;
             }
         }
         Ok(())
     }
 
-    fn judge_principal(&self, subject: &Subject<'_>, principal: &Principal, caller: &Caller) -> Result<(), NotAllowed> {
+    fn authorize_principal(
+        &self,
+        subject: &Subject<'_>,
+        principal: &Principal,
+        caller: &Caller,
+    ) -> Result<(), RuleViolation> {
         let granted = principal.scopes();
         let covers = |needed| self.implications.covers(granted, needed);
-        let (mut enough, mut claims) = (covers(&self.required), ClaimDenials::default());
+        let (mut has_scopes, mut denials) = (covers(&self.required), ClaimDenials::default());
         for rule in self.matching(subject) {
-            enough &= covers(&rule.scopes);
-            claims.evaluate(&rule.claims, principal);
+            has_scopes &= covers(&rule.scopes);
+            denials.evaluate(&rule.claims, principal);
         }
-        if let Some(unmet) = claims.enforced {
-            return Err(NotAllowed::Claims(unmet));
+        if let Some(denial) = denials.enforced {
+            return Err(RuleViolation::Claims(denial));
         }
-        if !enough {
+        if !has_scopes {
             let needed = self.matching(subject).fold(self.required.clone(), |needed, rule| needed.union(&rule.scopes));
-            let needed = needed.union(&granted.intersection(&self.named));
-            return Err(NotAllowed::Scopes(Missing { needed, granted: granted.clone() }));
+            let needed = needed.union(&granted.intersection(&self.known_scopes));
+            return Err(RuleViolation::Scopes(MissingScopes { needed, granted: granted.clone() }));
         }
-        if let Some(unmet) = claims.report_only {
-            caller.record_report_only_denial(unmet.code());
+        if let Some(denial) = denials.report_only {
+            caller.record_report_only_denial(denial.code());
         }
         Ok(())
     }
 
     fn matching<'a>(&'a self, subject: &'a Subject<'_>) -> impl Iterator<Item = &'a MessageRule> {
-        self.rules.iter().filter(move |rule| subject.is_subject_to(rule))
+        self.rules.iter().filter(move |rule| subject.matches(rule))
     }
 }

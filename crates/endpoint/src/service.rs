@@ -1,3 +1,5 @@
+//! The tower service.
+
 use std::{
     sync::Arc,
     task::{Context, Poll},
@@ -10,18 +12,24 @@ use portcullis_guard::Caller;
 use portcullis_mcp::header;
 use tower_service::Service;
 
-use crate::{Admitted, EndpointBody, EndpointFuture, judge::judge_stream, layer::Shared, respond::Refusal};
+use crate::{
+    admission::admit_without_body,
+    admitted::Admitted,
+    future::EndpointFuture,
+    response::{EndpointBody, Reason},
+    state::EndpointState,
+};
 
-/// A service behind the endpoint: it sees only requests that were [`Admitted`].
+/// Checks requests and passes those that it admits to the inner service as [`Admitted`].
 #[derive(Clone)]
 pub struct Endpoint<S> {
-    shared: Arc<Shared>,
+    state: Arc<EndpointState>,
     inner: S,
 }
 
 impl<S> Endpoint<S> {
-    pub(crate) fn new(shared: Arc<Shared>, inner: S) -> Self {
-        Self { shared, inner }
+    pub(crate) fn new(state: Arc<EndpointState>, inner: S) -> Self {
+        Self { state, inner }
     }
 }
 
@@ -40,29 +48,29 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let shared = Arc::clone(&self.shared);
+        let state = Arc::clone(&self.state);
         let (mut parts, body) = request.into_parts();
         let Some(caller) = parts.extensions.remove::<Caller>() else {
-            return EndpointFuture::refused(shared, Refusal::NoCaller.into());
+            return EndpointFuture::rejected(state, Reason::NoGuard.into());
         };
-        // First of all: what goes no further cannot be what a request is judged by.
+        // First, so that no check depends on a header that is not forwarded.
         header::remove_connection_options(&mut parts.headers);
         match parts.method {
             Method::POST => {
-                // The clone takes the place of the service that `poll_ready` made ready.
-                let spare = self.inner.clone();
-                let ready = std::mem::replace(&mut self.inner, spare);
-                EndpointFuture::reading(shared, parts, body, caller, ready)
+                // The clone replaces the service that `poll_ready` made ready.
+                let clone = self.inner.clone();
+                let ready = std::mem::replace(&mut self.inner, clone);
+                EndpointFuture::collecting(state, parts, body, caller, ready)
             }
-            Method::GET | Method::DELETE => match judge_stream(&shared, &parts, &caller) {
+            Method::GET | Method::DELETE => match admit_without_body(&state, &parts, &caller) {
                 Ok(admission) => {
-                    EndpointFuture::admitted(shared, admission, parts, Bytes::new(), caller, &mut self.inner)
+                    EndpointFuture::admitted(state, admission, parts, Bytes::new(), caller, &mut self.inner)
                 }
-                Err(refusal) => EndpointFuture::refused(shared, refusal.into()),
+                Err(reason) => EndpointFuture::rejected(state, reason.into()),
             },
             _ => {
-                let refusal = Refusal::Method { post_only: !shared.revisions.has_legacy() };
-                EndpointFuture::refused(shared, refusal.into())
+                let reason = Reason::Method { post_only: !state.revisions.has_legacy() };
+                EndpointFuture::rejected(state, reason.into())
             }
         }
     }

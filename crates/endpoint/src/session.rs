@@ -1,10 +1,16 @@
+//! The sessions of one endpoint: their owners, and the header that carries their identifiers.
+
+mod backend_guard;
+
 use http::{HeaderMap, HeaderName, HeaderValue};
 use portcullis_mcp::header;
 use portcullis_metadata::{ResourceUri, Scopes};
 use portcullis_session::{Identifier, InUse, Owner, ResolveError, Session, SessionStore};
 use portcullis_verifier::Principal;
 
-/// Sessions as the endpoint deals with them: one store, one resource, one header.
+pub use self::backend_guard::BackendSessionGuard;
+
+/// The sessions of one endpoint: a store, a resource and a header.
 pub(crate) struct Sessions {
     pub(crate) store: SessionStore,
     pub(crate) resource: ResourceUri,
@@ -12,48 +18,49 @@ pub(crate) struct Sessions {
     pub(crate) ended_status: EndedSessionStatus,
 }
 
-/// What the owner of a session is answered that this deployment issued and that has ended.
+/// The status of the response to the owner of an ended session.
 ///
-/// Anybody else's identifiers, ended or not, are unknown ones under either.
+/// It applies only to identifiers that this deployment issued to this owner. Other identifiers are always unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EndedSessionStatus {
     /// 400, as for an unknown identifier.
     #[default]
     BadRequest,
-    /// 404, as MCP 2025-06-18 and 2025-11-25 demand, upon which clients start a new session.
+    /// 404, as MCP 2025-06-18 and 2025-11-25 require. The client then starts a new session.
     NotFound,
 }
 
-/// Why a request has no session that it may use.
+/// The reason why a request has no usable session.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum NoSession {
-    /// It names none.
+pub(crate) enum SessionError {
+    /// The session header is missing.
     Missing,
-    /// It names one more than once.
+    /// The session header is repeated.
     Repeated,
-    /// The caller's token has no subject, so that no session can be its own.
+    /// The caller's token has no subject, so the caller cannot own a session.
     NoOwner,
-    /// It names none of the caller's.
+    /// The identifier is not that of an active session of the caller. The response does not say why.
     NotResolved(ResolveError),
-    /// It names one that was the caller's and has ended, and the caller is to know that.
-    Gone,
+    /// The caller's session has ended, and the response says so.
+    Ended,
 }
 
-impl NoSession {
+impl SessionError {
     pub(crate) fn code(self) -> &'static str {
         match self {
             Self::Missing => "session.missing",
             Self::Repeated => "session.repeated",
             Self::NoOwner => "session.no_owner",
-            Self::NotResolved(reason) => reason.code(),
-            Self::Gone => ResolveError::Ended.code(),
+            Self::NotResolved(error) => error.code(),
+            Self::Ended => ResolveError::Ended.code(),
         }
     }
 }
 
-/// Whose sessions this principal's are. Without a principal authentication is off, and sessions are nobody's.
-/// `None` for a token without subject whose issuer is not set to let clients own sessions.
+/// Returns the owner of this principal's sessions. Without a principal (authentication is off), the owner is anonymous.
+///
+/// Returns `None` for a token without a subject, unless its issuer's settings let clients own sessions.
 pub(crate) fn owner(principal: Option<&Principal>) -> Option<Owner<'_>> {
     let Some(principal) = principal else { return Some(Owner::Anonymous) };
     let issuer = principal.issuer().as_str();
@@ -66,67 +73,67 @@ pub(crate) fn owner(principal: Option<&Principal>) -> Option<Owner<'_>> {
     }
 }
 
-/// What this principal is allowed to do, as far as its sessions mind.
+/// Returns the principal's scopes; none without a principal.
 pub(crate) fn scopes(principal: Option<&Principal>) -> &Scopes {
     static NONE: Scopes = Scopes::empty();
     principal.map_or(&NONE, Principal::scopes)
 }
 
 impl Sessions {
-    /// Takes the session that the request names into use, if it is the owner's. `scopes` are what the caller's token allows.
+    /// Takes the owner's session that the request names into use. `scopes` are those of the caller's token.
     pub(crate) fn resolve(
         &self,
         headers: &HeaderMap,
         owner: Option<Owner<'_>>,
         scopes: &Scopes,
-    ) -> Result<InUse, NoSession> {
+    ) -> Result<InUse, SessionError> {
         let identifier = match header::single(headers, &self.header) {
-            Ok(identifier) => identifier.ok_or(NoSession::Missing)?,
-            Err(header::RepeatedHeader) => return Err(NoSession::Repeated),
+            Ok(identifier) => identifier.ok_or(SessionError::Missing)?,
+            Err(header::RepeatedHeader) => return Err(SessionError::Repeated),
         };
-        let owner = owner.ok_or(NoSession::NoOwner)?;
-        let tells_ended = self.ended_status == EndedSessionStatus::NotFound;
-        self.store.resolve(&self.resource, owner, scopes, identifier.as_bytes()).map_err(|reason| match reason {
-            ResolveError::Ended if tells_ended => NoSession::Gone,
-            reason => NoSession::NotResolved(reason),
+        let owner = owner.ok_or(SessionError::NoOwner)?;
+        let reveals_ended = self.ended_status == EndedSessionStatus::NotFound;
+        self.store.resolve(&self.resource, owner, scopes, identifier.as_bytes()).map_err(|error| match error {
+            ResolveError::Ended if reveals_ended => SessionError::Ended,
+            error => SessionError::NotResolved(error),
         })
     }
 
-    /// Takes every session header off and gives the first value.
-    pub(crate) fn take(&self, headers: &mut HeaderMap) -> Option<HeaderValue> {
-        self.drop_usual_name(headers);
+    /// Removes every session header and returns the first value.
+    pub(crate) fn take_header(&self, headers: &mut HeaderMap) -> Option<HeaderValue> {
+        self.remove_default_header(headers);
         headers.remove(&self.header)
     }
 
-    /// Puts the identifier that the backend knows the session by, where it gave one, in the place of the client's.
-    pub(crate) fn name_to_backend(&self, session: &Session, headers: &mut HeaderMap) {
+    /// Replaces the client's identifier by the backend's, if the backend issued one.
+    pub(crate) fn set_backend_identifier(&self, session: &Session, headers: &mut HeaderMap) {
         if session.backend_id().is_empty() {
-            self.take(headers);
+            self.take_header(headers);
         } else {
-            self.drop_usual_name(headers);
-            self.write(session.backend_id(), headers);
+            self.remove_default_header(headers);
+            self.set_header(session.backend_id(), headers);
         }
     }
 
-    /// Under its usual name an identifier could still reach whoever listens to that.
-    fn drop_usual_name(&self, headers: &mut HeaderMap) {
+    /// Sets the client's identifier.
+    pub(crate) fn set_client_identifier(&self, identifier: &Identifier, headers: &mut HeaderMap) {
+        self.set_header(identifier.as_bytes(), headers);
+    }
+
+    /// Removes `Mcp-Session-Id` if the endpoint uses another header. The other side could still read it.
+    fn remove_default_header(&self, headers: &mut HeaderMap) {
         if self.header != header::SESSION {
             headers.remove(header::SESSION);
         }
     }
 
-    /// Writes the identifier that the client knows the session by from now on.
-    pub(crate) fn name_to_client(&self, identifier: &Identifier, headers: &mut HeaderMap) {
-        self.write(identifier.as_bytes(), headers);
-    }
-
-    fn write(&self, identifier: &[u8], headers: &mut HeaderMap) {
+    fn set_header(&self, identifier: &[u8], headers: &mut HeaderMap) {
         match HeaderValue::from_bytes(identifier) {
             Ok(mut value) => {
                 value.set_sensitive(true);
                 headers.insert(&self.header, value);
             }
-            // No identifier holds such bytes; the other side's does not take its place.
+            // No identifier has such bytes. The other side's identifier must not remain.
             Err(_) => drop(headers.remove(&self.header)),
         }
     }

@@ -1,3 +1,5 @@
+//! The settings of an endpoint.
+
 use std::sync::Arc;
 
 use http::{HeaderName, Method};
@@ -6,45 +8,44 @@ use portcullis_mcp::{Revisions, header};
 use portcullis_metadata::{Scopes, SystemClock};
 use portcullis_session::SessionStore;
 
-use crate::{BodyBudget, EndedSessionStatus, MessageRule, StreamRegistry};
+use crate::{message::BodyBudget, rules::MessageRule, session::EndedSessionStatus, stream::StreamRegistry};
 
-/// What an [`EndpointLayer`](crate::EndpointLayer) is made of.
+/// The settings of an [`EndpointLayer`](crate::EndpointLayer).
 ///
-/// [`new`](Self::new) fills in the defaults; change single fields afterwards.
+/// [`new`](Self::new) sets the defaults. Set single fields afterwards.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct EndpointSettings {
-    /// The resource that the guard in front of the endpoint protects.
+    /// The resource that the guard around the endpoint protects.
     pub resource: Arc<ProtectedResource>,
-    /// The scopes that every request needs. Default: none. Set the guard's to the same, and its
+    /// The scopes that every request needs. Default: none. Set the same scopes in the guard's settings, and the guard's
     /// [`scopes_enforced_by`](portcullis_guard::GuardSettings::scopes_enforced_by) to
-    /// [`Inner`](portcullis_guard::ScopeEnforcer::Inner), so that one answer names these and what the rules add.
+    /// [`Inner`](portcullis_guard::ScopeEnforcer::Inner), so that one
+    /// challenge names these scopes and those of the rules.
     pub required_scopes: Scopes,
-    /// The scopes that some messages need beside them. Default: none.
+    /// The requirements for some messages, in addition to `required_scopes`. Default: none.
     pub rules: Vec<MessageRule>,
-    /// Which revisions are served. Default: all.
+    /// The served revisions. Default: all.
     pub revisions: Revisions,
-    /// The header that carries the session identifier, to the client and to the inner service. Default:
-    /// `Mcp-Session-Id`.
+    /// The header with the session identifier, for the client and for the inner service. Default: `Mcp-Session-Id`.
     pub session_header: HeaderName,
-    /// The largest body in bytes. Default: 4 MiB.
+    /// The maximum size of a body, in bytes. Default: 4 MiB.
     pub max_body: usize,
-    /// How deep a message may nest. Default: 64.
+    /// The maximum nesting depth of a message. Default: 64.
     pub max_depth: usize,
-    /// What all bodies that are held at once may take, over all endpoints that share it. Default: 256 MiB for
-    /// this endpoint alone.
+    /// The budget of all held bodies. Endpoints can share it. Default: 256 MiB for this endpoint alone.
     pub budget: Arc<BodyBudget>,
-    /// Where open event streams are kept, over all endpoints that share it. Default: one by the system's clock for this
-    /// endpoint alone; streams end with their authorization only if it is [swept](StreamRegistry::sweep).
+    /// The registry of open event streams. Endpoints can share it. Default: a registry with the system's clock for this
+    /// endpoint alone. Streams end with their authorization only if the registry is [swept](StreamRegistry::sweep).
     pub streams: StreamRegistry,
-    /// Where sessions are kept.
+    /// The session store.
     pub sessions: SessionStore,
-    /// What the owner of an ended session is answered. Default: 400.
+    /// The status of the response to the owner of an ended session. Default: 400.
     pub ended_status: EndedSessionStatus,
 }
 
 impl EndpointSettings {
-    /// The defaults, for this resource.
+    /// Returns the default settings for this resource.
     pub fn new(resource: Arc<ProtectedResource>, sessions: SessionStore) -> Self {
         Self {
             resource,
@@ -61,8 +62,8 @@ impl EndpointSettings {
         }
     }
 
-    /// What the guard has to allow and expose to pages of other origins, so that browsers can use the endpoint:
-    /// the three methods, the session header and `MCP-Protocol-Version`.
+    /// Returns the guard's CORS settings with which browsers can use the endpoint: GET, POST and DELETE, the session header
+    /// and `MCP-Protocol-Version`.
     pub fn cors(session_header: &HeaderName) -> CorsSettings {
         let methods = [Method::GET, Method::POST, Method::DELETE];
         CorsSettings::new(methods, [session_header.clone(), header::PROTOCOL_VERSION])
@@ -83,7 +84,7 @@ impl EndpointSettings {
     }
 }
 
-/// Why settings make no endpoint.
+/// The reason why settings are not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EndpointSettingsError {
@@ -94,14 +95,14 @@ pub enum EndpointSettingsError {
     /// [public paths](portcullis_guard::GuardSettings::public_paths).
     #[error("the path of the endpoint is a public path; remove it from the guard's public paths")]
     PublicEndpoint,
-    /// `offline_access` is among the scopes (MCP 2026-07-28 forbids it): it asks for a refresh token and is no
-    /// permission at a resource.
-    #[error("`offline_access` is no scope of a resource; remove it from required scopes and rules")]
+    /// `offline_access` is a required scope. It requests a refresh token and is not a permission at a resource; MCP
+    /// 2026-07-28 forbids it.
+    #[error("`offline_access` is not a scope of a resource; remove it from required scopes and rules")]
     OfflineAccess,
 }
 
 impl EndpointSettingsError {
-    /// The stable code.
+    /// Returns the stable code.
     pub const fn code(self) -> &'static str {
         match self {
             Self::NoRevision => "settings.no_revision",

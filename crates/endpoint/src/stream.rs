@@ -1,71 +1,73 @@
-//! Event streams end with the authorization that they were opened with.
+//! Event streams, which end with their authorization.
 //!
-//! An open stream is an entry of the [`StreamRegistry`], with the moment until which its token is valid. A sweep compares
-//! the entries with the time and wakes the streams that are over; their bodies then end behind a complete event. In a
-//! session the moment moves when the owner uses the session with a newer token that has at least the scopes of the token
-//! that opened the stream. An introspected token is checked again while the stream is open.
+//! The [`StreamRegistry`] has an entry for each open stream, with the expiry of its token. A sweep wakes the expired
+//! streams, whose bodies then end after a complete event. The expiry moves when the owner uses the same session with a
+//! newer token that has at least the scopes of the token that opened the stream. An introspected token is checked again
+//! while the stream is open.
 
-mod body;
 mod boundary;
-mod entry;
-mod of_session;
+mod guard;
+mod open_stream;
 mod registry;
+mod session_streams;
 
 use portcullis_guard::RequestId;
 use portcullis_metadata::{ResourceUri, UnixTime};
 use portcullis_session::LogHash;
-use portcullis_verifier::{Principal, TokenLost};
+use portcullis_verifier::{Principal, RecheckFailure};
 
-pub(crate) use body::{End, StreamGuard};
-pub(crate) use of_session::SessionStreams;
-pub(crate) use registry::Opening;
-pub use registry::StreamRegistry;
+pub use self::registry::StreamRegistry;
+pub(crate) use self::{
+    guard::{StreamGuard, StreamStop},
+    registry::StreamOrigin,
+    session_streams::SessionStreams,
+};
 
-/// Hears of event streams that end because their authorization has ended.
+/// Observes event streams whose authorization ends.
 pub trait StreamObserver: Send + Sync + 'static {
-    /// Called once for each such stream, by [`StreamRegistry::sweep`], with no lock held. Keep it short.
+    /// [`StreamRegistry::sweep`] calls this once for each such stream, without holding a lock. It must not block.
     fn ended(&self, stream: &EndedStream<'_>);
 }
 
-/// Hears nothing.
+/// Ignores all streams.
 impl StreamObserver for () {
     fn ended(&self, _stream: &EndedStream<'_>) {}
 }
 
-/// An event stream whose authorization has ended. Its body ends behind the next complete event.
+/// An event stream whose authorization has ended. Its body ends after the next complete event.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct EndedStream<'a> {
-    /// When this was noticed.
+    /// The time of the sweep.
     pub time: UnixTime,
-    /// The id of the request that the stream answers.
+    /// The id of the request that opened the stream.
     pub request_id: &'a RequestId,
-    /// The session, for logs; `None` for a request without one.
+    /// The session's hash for logs; `None` for a request without a session.
     pub session: Option<LogHash>,
     /// The resource.
     pub resource: &'a ResourceUri,
     /// The principal of the token that opened the stream.
     pub principal: &'a Principal,
-    /// Why it ends.
+    /// The reason.
     pub reason: StreamEndReason,
 }
 
-/// Why the authorization of an event stream has ended.
+/// The reason why the authorization of an event stream has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StreamEndReason {
-    /// The token has expired, and the owner has used the session with no newer one that has at least its scopes.
+    /// The token has expired. The owner has not used the session with a newer token that has at least its scopes.
     TokenExpired,
-    /// The issuer calls the token inactive, or says something of it for which it would be refused now.
+    /// The issuer reports the token as inactive, or reports claims with which it would be rejected now.
     TokenInactive,
-    /// The issuer took scopes away that the token had when the stream was opened.
+    /// The token has lost scopes that it had when the stream was opened.
     ScopesReduced,
     /// The issuer has not confirmed the token for two intervals.
     IntrospectionFailed,
 }
 
 impl StreamEndReason {
-    /// The stable reason code.
+    /// Returns the stable reason code.
     pub const fn code(self) -> &'static str {
         match self {
             Self::TokenExpired => "stream.token_expired",
@@ -76,11 +78,11 @@ impl StreamEndReason {
     }
 }
 
-impl From<TokenLost> for StreamEndReason {
-    fn from(lost: TokenLost) -> Self {
+impl From<RecheckFailure> for StreamEndReason {
+    fn from(lost: RecheckFailure) -> Self {
         match lost {
-            TokenLost::Expired => Self::TokenExpired,
-            TokenLost::Unconfirmed => Self::IntrospectionFailed,
+            RecheckFailure::Expired => Self::TokenExpired,
+            RecheckFailure::Unconfirmed => Self::IntrospectionFailed,
             _ => Self::TokenInactive,
         }
     }

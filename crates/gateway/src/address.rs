@@ -1,3 +1,8 @@
+//! The address of an upstream.
+
+mod query;
+mod trust;
+
 use std::path::PathBuf;
 
 use http::{HeaderValue, uri::PathAndQuery};
@@ -5,36 +10,39 @@ use rustls::pki_types::ServerName;
 use tokio_rustls::TlsConnector;
 use url::{Host, Url};
 
-use crate::{UpstreamSettingsError, UpstreamTrust, query};
+pub(crate) use query::without_token;
+pub use trust::UpstreamTrust;
 
-/// Where an HTTP upstream listens.
+use crate::error::UpstreamSettingsError;
+
+/// The address of an HTTP upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UpstreamAddress {
-    /// An `http` or `https` URL: host and port are connected to, path and query are asked for. A name is resolved anew for
-    /// each connection.
+    /// An `http` or `https` URL. Its path and query are the target of every request. The host name is resolved for each
+    /// connection.
     Tcp(Url),
-    /// A unix socket.
+    /// A Unix socket.
     Unix {
-        /// The socket's path in the file system.
+        /// The path of the socket in the file system.
         path: PathBuf,
-        /// The `http` URL asked for over the socket: its host goes into `Host`, its path and query are asked for.
+        /// An `http` URL. Its host is sent in `Host`, and its path and query are the target of every request.
         uri: Url,
     },
 }
 
-/// An address taken apart: what to connect to and what to ask for there.
+/// A parsed address: the endpoint to connect to and the target of the requests.
 pub(crate) struct Target {
     pub(crate) endpoint: Endpoint,
     pub(crate) host: HeaderValue,
     path: Box<str>,
     query: Option<Box<str>>,
-    /// Path and query as one.
-    asked: PathAndQuery,
+    /// The path and the query together.
+    path_and_query: PathAndQuery,
     url: Url,
 }
 
-/// What to connect to.
+/// The endpoint to connect to.
 pub(crate) enum Endpoint {
     Tcp(Host<String>, u16),
     Tls { host: Host<String>, port: u16, name: ServerName<'static>, connector: TlsConnector },
@@ -42,14 +50,14 @@ pub(crate) enum Endpoint {
 }
 
 impl Target {
-    /// `trust` is for `https` addresses alone.
+    /// `trust` is used for `https` addresses only.
     pub(crate) fn new(address: UpstreamAddress, trust: Option<UpstreamTrust>) -> Result<Self, UpstreamSettingsError> {
         let (url, socket) = match address {
             UpstreamAddress::Tcp(url) => (url, None),
             UpstreamAddress::Unix { .. } if cfg!(not(unix)) => return Err(UpstreamSettingsError::NoUnixSockets),
             UpstreamAddress::Unix { path, uri } => (uri, Some(path)),
         };
-        let host = check(&url)?.to_owned();
+        let host = host(&url)?.to_owned();
         let port = url.port_or_known_default().ok_or(UpstreamSettingsError::AddressScheme)?;
         let endpoint = match (socket, url.scheme()) {
             (None, "http") => Endpoint::Tcp(host, port),
@@ -63,12 +71,12 @@ impl Target {
         let authority = url.authority();
         let host = HeaderValue::from_str(authority).map_err(|_| UpstreamSettingsError::AddressWithoutHost)?;
         let (path, query) = (url.path().into(), url.query().map(Box::from));
-        let asked = origin_form(url.path(), url.query()).ok_or(UpstreamSettingsError::AddressPath)?;
-        Ok(Self { endpoint, host, path, query, asked, url })
+        let path_and_query = origin_form(url.path(), url.query()).ok_or(UpstreamSettingsError::AddressPath)?;
+        Ok(Self { endpoint, host, path, query, path_and_query, url })
     }
 
-    /// The address that a `Location` of this upstream leads to (RFC 9110 section 10.2.2), without user information, query
-    /// and fragment, which may hold secrets. `None` when it is not an http or https URL.
+    /// The URL in a `Location` of this upstream (RFC 9110 section 10.2.2), without user information, query and fragment,
+    /// which may contain secrets. `None` if it is not an http or https URL.
     pub(crate) fn redirected(&self, location: &HeaderValue) -> Option<Url> {
         let mut url =
             self.url.join(location.to_str().ok()?).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
@@ -79,22 +87,22 @@ impl Target {
         Some(url)
     }
 
-    /// What is asked for: this address's path and query, and behind them the request's own query, without parameters
-    /// that this address has: of a repeated one servers take the first, or the last.
-    pub(crate) fn asked(&self, query: Option<&str>) -> PathAndQuery {
-        let Some(query) = query.filter(|query| !query.is_empty()) else { return self.asked.clone() };
+    /// The path and query of this address, followed by the query of the client. Client parameters that the address has,
+    /// too, are removed, because servers disagree on which of two parameters with the same name counts.
+    pub(crate) fn path_and_query(&self, query: Option<&str>) -> PathAndQuery {
+        let Some(query) = query.filter(|query| !query.is_empty()) else { return self.path_and_query.clone() };
         let joined = match &self.query {
             Some(own) => match query::without_those_of(query, own) {
-                rest if rest.is_empty() => return self.asked.clone(),
+                rest if rest.is_empty() => return self.path_and_query.clone(),
                 rest => origin_form(&self.path, Some(&format!("{own}&{rest}"))),
             },
             None => origin_form(&self.path, Some(query)),
         };
-        joined.unwrap_or_else(|| self.asked.clone())
+        joined.unwrap_or_else(|| self.path_and_query.clone())
     }
 }
 
-fn check(url: &Url) -> Result<Host<&str>, UpstreamSettingsError> {
+fn host(url: &Url) -> Result<Host<&str>, UpstreamSettingsError> {
     if !url.username().is_empty() || url.password().is_some() {
         return Err(UpstreamSettingsError::AddressUserInformation);
     }
@@ -104,7 +112,7 @@ fn check(url: &Url) -> Result<Host<&str>, UpstreamSettingsError> {
     url.host().ok_or(UpstreamSettingsError::AddressWithoutHost)
 }
 
-/// Whom the upstream's certificate has to name.
+/// The name that the upstream's certificate must contain.
 fn server_name(host: &Host<String>) -> Result<ServerName<'static>, UpstreamSettingsError> {
     match host {
         Host::Domain(name) => ServerName::try_from(name.clone()).map_err(|_| UpstreamSettingsError::AddressWithoutHost),
@@ -128,44 +136,47 @@ mod tests {
         Target::new(UpstreamAddress::Tcp(Url::parse(url).unwrap()), None)
     }
 
-    fn refused(url: &str) -> UpstreamSettingsError {
+    fn error(url: &str) -> UpstreamSettingsError {
         target(url).err().unwrap()
     }
 
     #[test]
-    fn addresses_are_taken_apart() {
+    fn addresses_are_parsed() {
         let plain = target("http://localhost/mcp").unwrap();
         assert!(matches!(&plain.endpoint, Endpoint::Tcp(Host::Domain(name), 80) if name == "localhost"));
-        assert_eq!((plain.host.to_str().unwrap(), plain.asked(None)), ("localhost", PathAndQuery::from_static("/mcp")));
+        assert_eq!(
+            (plain.host.to_str().unwrap(), plain.path_and_query(None)),
+            ("localhost", PathAndQuery::from_static("/mcp"))
+        );
         let literal = target("http://[::1]:8000").unwrap();
         assert!(matches!(&literal.endpoint, Endpoint::Tcp(Host::Ipv6(address), 8000) if address.is_loopback()));
         assert_eq!(
-            (literal.host.to_str().unwrap(), literal.asked(None)),
+            (literal.host.to_str().unwrap(), literal.path_and_query(None)),
             ("[::1]:8000", PathAndQuery::from_static("/"))
         );
     }
 
     #[test]
-    fn queries_are_joined() {
+    fn client_queries_are_appended() {
         let plain = target("http://localhost/mcp").unwrap();
-        assert_eq!(plain.asked(Some("a=1")), "/mcp?a=1");
-        assert_eq!(plain.asked(Some("")), "/mcp");
+        assert_eq!(plain.path_and_query(Some("a=1")), "/mcp?a=1");
+        assert_eq!(plain.path_and_query(Some("")), "/mcp");
         let keyed = target("http://localhost/mcp?k=v").unwrap();
-        assert_eq!(keyed.asked(None), "/mcp?k=v");
-        assert_eq!(keyed.asked(Some("a=1")), "/mcp?k=v&a=1");
-        assert_eq!(keyed.asked(Some("a=1&k=evil")), "/mcp?k=v&a=1");
-        assert_eq!(keyed.asked(Some("k=evil")), "/mcp?k=v");
+        assert_eq!(keyed.path_and_query(None), "/mcp?k=v");
+        assert_eq!(keyed.path_and_query(Some("a=1")), "/mcp?k=v&a=1");
+        assert_eq!(keyed.path_and_query(Some("a=1&k=evil")), "/mcp?k=v&a=1");
+        assert_eq!(keyed.path_and_query(Some("k=evil")), "/mcp?k=v");
     }
 
-    /// L1: an https upstream is never used without certificates to judge it by.
+    /// L1: an https upstream needs trusted certificates.
     #[test]
-    fn addresses_that_cannot_be_used_are_refused() {
-        assert_eq!(refused("https://upstream.example/mcp"), UpstreamSettingsError::TrustMissing);
+    fn unusable_addresses_are_rejected() {
+        assert_eq!(error("https://upstream.example/mcp"), UpstreamSettingsError::TrustMissing);
         let uri = Url::parse("https://localhost/mcp").unwrap();
         let socket = UpstreamAddress::Unix { path: "/run/mcp.sock".into(), uri };
         assert_eq!(Target::new(socket, None).err(), Some(UpstreamSettingsError::AddressScheme));
-        assert_eq!(refused("ftp://upstream.example/"), UpstreamSettingsError::AddressScheme);
-        assert_eq!(refused("http://user:secret@upstream.example/"), UpstreamSettingsError::AddressUserInformation);
-        assert_eq!(refused("http://upstream.example/#x"), UpstreamSettingsError::AddressFragment);
+        assert_eq!(error("ftp://upstream.example/"), UpstreamSettingsError::AddressScheme);
+        assert_eq!(error("http://user:secret@upstream.example/"), UpstreamSettingsError::AddressUserInformation);
+        assert_eq!(error("http://upstream.example/#x"), UpstreamSettingsError::AddressFragment);
     }
 }

@@ -1,49 +1,52 @@
+//! Errors of settings and of response bodies.
+
 use http::HeaderName;
 
-/// Why an upstream's settings are not usable.
+/// The reason why an upstream's settings are not usable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UpstreamSettingsError {
-    /// The address is `https`, and nothing says which certificates are trusted.
-    #[error("an https upstream needs certificates that it is judged by")]
+    /// The address is `https`, and no trusted certificates are set.
+    #[error("an https upstream needs trusted certificates")]
     TrustMissing,
     /// The address is neither `http` nor `https`, or an `https` one for a unix socket.
-    #[error("an upstream's address is an http or https URL, that of a unix socket an http URL")]
+    #[error("the address of an upstream must be an http or https URL, and that of a Unix socket an http URL")]
     AddressScheme,
     /// The address has no host that fits into a `Host` header.
-    #[error("an upstream's address has a host")]
+    #[error("the address of an upstream must have a host")]
     AddressWithoutHost,
     /// The address carries a user name or password.
-    #[error("an upstream's address carries no user information")]
+    #[error("the address of an upstream must not contain user information")]
     AddressUserInformation,
     /// The address has a fragment.
-    #[error("an upstream's address has no fragment")]
+    #[error("the address of an upstream must not have a fragment")]
     AddressFragment,
-    /// The address's path or query cannot be asked for.
-    #[error("the path of an upstream's address is not usable in a request")]
+    /// The address's path or query is not valid in a request.
+    #[error("the path or query of the upstream's address is not valid in a request")]
     AddressPath,
-    /// The address is a unix socket where there are none.
-    #[error("this platform has no unix sockets")]
+    /// The address is a Unix socket, and the platform has none.
+    #[error("this platform has no Unix sockets")]
     NoUnixSockets,
-    /// There is no certificate to judge an upstream by.
-    #[error("there is no certificate in it")]
+    /// The PEM file contains no certificate.
+    #[error("it contains no certificate")]
     TrustEmpty,
-    /// A certificate to judge an upstream by cannot be used.
-    #[error("it has a certificate that cannot be used, or is no PEM text")]
+    /// The PEM file contains an unusable certificate.
+    #[error("it is not a PEM file, or contains an unusable certificate")]
     TrustInvalid,
-    /// The certificates that this machine trusts cannot be had.
-    #[error("this machine's trusted certificates cannot be used; install them (Debian: ca-certificates)")]
+    /// The operating system has no usable trusted certificates.
+    #[error("the trusted certificates of this machine cannot be used; install them (Debian: ca-certificates)")]
     TrustPlatform,
     /// The public URL has no host, or is neither `http` nor `https`.
-    #[error("the public URL is an http or https URL with a host")]
+    #[error("the public URL must be an http or https URL with a host")]
     PublicUrl,
-    /// A header that may not carry identity: it has a meaning of its own, or another sign than hyphens in its name.
-    #[error("the header `{0}` cannot carry identity")]
+    /// The header cannot be an identity header: it has another meaning, or its name has characters other than letters,
+    /// digits and hyphens.
+    #[error("the header `{0}` cannot be an identity header")]
     IdentityHeader(HeaderName),
-    /// Two identity headers have one name.
-    #[error("the identity header `{0}` is named twice")]
+    /// Two identity headers have the same name.
+    #[error("the identity header `{0}` is listed twice")]
     IdentityHeaderDuplicate(HeaderName),
-    /// A header that cannot be forwarded from clients, and why.
+    /// The header cannot be forwarded from clients, with the reason.
     #[error("forward_headers lists `{0}`, which cannot be forwarded: {1}; remove it")]
     ForwardHeader(HeaderName, &'static str),
 }
@@ -70,12 +73,12 @@ impl UpstreamSettingsError {
     }
 }
 
-/// Why an answer's body ended before its end.
+/// The reason why the body of a response is incomplete.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UpstreamBodyError {
-    /// The connection to the upstream broke, or what came over it was not HTTP.
-    #[error("the upstream's answer broke off")]
+    /// The connection to the upstream failed, or the body is not valid HTTP.
+    #[error("the body of the upstream's response is incomplete")]
     Broken(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 

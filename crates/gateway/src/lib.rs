@@ -1,12 +1,11 @@
-//! What a request is handed to once the endpoint has admitted it: an HTTP server behind the gateway, over TCP or a
-//! unix socket.
+//! The targets of admitted requests: an HTTP server behind the gateway, over TCP, TLS or a Unix socket.
 //!
-//! [`HttpUpstream`] is a `tower` service that takes [`Admitted`](portcullis_endpoint::Admitted) requests and nothing
-//! else, so that no request gets past the endpoint to an upstream. It never fails: what goes wrong becomes an answer.
-//! It says who calls in [`IdentityHeader`]s, keeps the caller's credentials to itself, and streams answers as they
-//! come. A request and its answer are driven by one future, without a task or a channel between worker and socket.
+//! [`HttpUpstream`] is a `tower` service that takes only [`Admitted`](portcullis_endpoint::Admitted) requests, so that no
+//! request reaches the upstream without passing the endpoint. It never fails: failures become responses. It identifies the
+//! caller in [`IdentityHeader`]s, removes the caller's credentials, and streams responses. One future drives a request and
+//! its response, without a background task.
 //!
-//! A service in the same process needs no gateway: [`Plain`](portcullis_endpoint::Plain) puts it behind the endpoint.
+//! For a service in the same process, use [`Plain`](portcullis_endpoint::Plain) instead of this crate.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -22,12 +21,12 @@
 //! settings.identity_headers.push(IdentityHeader::new("x-user-email".parse()?, IdentitySource::Claim("email".into())));
 //! settings.public_url = Some("https://mcp.example.com/mcp".parse()?);
 //!
-//! // One for each worker: the service that `EndpointLayer` is given.
+//! // The inner service of `EndpointLayer`. Make one per runtime.
 //! let upstream = HttpUpstream::new(settings, clock.clone())?;
 //! fn is_for_admitted_requests(_: impl Service<Admitted>) {}
 //! is_for_admitted_requests(upstream);
 //!
-//! // An https upstream is judged by certificates that are named.
+//! // An https upstream needs trusted certificates.
 //! let tls = HttpUpstreamSettings::new(UpstreamAddress::Tcp("https://upstream.example/mcp".parse()?));
 //! assert_eq!(HttpUpstream::new(tls, clock).unwrap_err(), UpstreamSettingsError::TrustMissing);
 //! # Ok(())
@@ -35,33 +34,18 @@
 //! ```
 
 mod address;
-mod answer;
-mod body;
-mod client_assertions;
-mod connection_limit;
-mod deadlines;
-mod end_session;
+mod connection;
 mod error;
-mod failure;
-mod forward_headers;
-mod forwarded;
 mod hop_by_hop;
-mod identity;
-mod link;
-mod pool;
-mod query;
 mod request;
+mod response;
 mod settings;
-mod stream;
-mod trace_context;
-mod trust;
 mod upstream;
 
-pub use address::UpstreamAddress;
-pub use body::UpstreamBody;
-pub use connection_limit::ConnectionLimit;
+pub use address::{UpstreamAddress, UpstreamTrust};
+pub use connection::ConnectionLimit;
 pub use error::{UpstreamBodyError, UpstreamSettingsError};
-pub use identity::{IdentityHeader, IdentitySource};
+pub use request::{IdentityHeader, IdentitySource};
+pub use response::UpstreamBody;
 pub use settings::HttpUpstreamSettings;
-pub use trust::UpstreamTrust;
 pub use upstream::{HttpUpstream, UpstreamFuture};

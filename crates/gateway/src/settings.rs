@@ -5,7 +5,11 @@ use std::time::Duration;
 use http::HeaderName;
 use url::Url;
 
-use crate::{ConnectionLimit, IdentityHeader, UpstreamAddress, UpstreamTrust};
+use crate::{
+    address::{UpstreamAddress, UpstreamTrust},
+    connection::ConnectionLimit,
+    request::IdentityHeader,
+};
 
 /// Settings of an [`HttpUpstream`](crate::HttpUpstream). [`new`](Self::new) sets the defaults; change the fields that
 /// should differ.

@@ -1,4 +1,4 @@
-//! One JSON-RPC message, read in one pass.
+//! A JSON-RPC message, parsed in one pass.
 
 mod members;
 mod names;
@@ -37,10 +37,10 @@ impl Default for EnvelopeLimits {
     }
 }
 
-/// What sort of JSON-RPC message it is.
+/// The type of a JSON-RPC message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MessageType {
-    /// A method with an `id`: an answer is expected.
+    /// A method with an `id`. The sender expects a response.
     Request,
     /// A method without an `id`.
     Notification,
@@ -48,19 +48,22 @@ pub enum MessageType {
     Response,
 }
 
-/// What can be told from one JSON-RPC message without understanding its method: read in one pass, borrowed
-/// from the message, nothing else kept.
+/// The envelope of a JSON-RPC message, borrowed from the message. It does not depend on the method's parameters.
 ///
-/// A value of this type means: the bytes are UTF-8 and one JSON object with nothing behind it, no deeper than
-/// the limit; it is a request, a notification or a response and not two of them; no member that is read here
-/// stands there twice, under whatever escapes, or beside one that differs from it only in letter case (Unicode simple
-/// case folding) or behind a NUL (readers exist that would take the other one); neither the method nor a name has a
-/// NUL; and it carries at most 1,000 names. It says nothing of the members that are not read.
+/// A value of this type guarantees:
+///
+/// - The bytes are UTF-8 and exactly one JSON object, which does not exceed the depth limit.
+/// - The object is exactly one of a request, a notification and a response.
+/// - No member that is read is repeated, in any escaped form. No other member differs from it only in letter case (Unicode
+///   simple case folding) or after a NUL. Some parsers would use that member instead.
+/// - Neither the method nor a name contains a NUL. There are at most 1,000 names.
+///
+/// Members that are not read are not checked.
 #[derive(Clone, Debug)]
 pub struct Envelope<'a> {
     message_type: MessageType,
     method: Option<Cow<'a, str>>,
-    /// As it was written.
+    /// The id as written.
     id: Option<&'a str>,
     names: Names<'a>,
     initialize_version: Option<Cow<'a, str>>,
@@ -68,7 +71,7 @@ pub struct Envelope<'a> {
     has_client_capabilities: bool,
 }
 
-/// Why bytes are no message that can be judged.
+/// The reason why a message is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EnvelopeError {
@@ -84,26 +87,26 @@ pub enum EnvelopeError {
     /// The message is an array: JSON-RPC batches are not part of these revisions.
     #[error("the message is a batch")]
     Batch,
-    /// The value is no JSON-RPC 2.0 request, notification or response.
+    /// The value is not a JSON-RPC 2.0 request, notification or response.
     #[error("the message is not JSON-RPC 2.0")]
     NotJsonRpc,
-    /// A member that decides something stands there twice.
+    /// A member that is read is repeated.
     #[error("a member of the message is repeated")]
     DuplicateMember,
-    /// A member differs from one that decides something in letter case only, or in what follows a NUL.
+    /// A member differs from one that is read only in letter case or after a NUL.
     #[error("a member of the message could be taken for a known one")]
     LookAlikeMember,
-    /// A member that names a tool, prompt, resource or task, or `params._meta` or a member of that, is missing where the
-    /// method needs it, or of the wrong type.
+    /// A name of a tool, prompt, resource or task, `params._meta`, or a member of `_meta` is missing although the method
+    /// requires it, or has the wrong type.
     #[error("a parameter of the message is missing or of the wrong type")]
     InvalidParams,
-    /// It names more than 1,000 tools, prompts, resources and tasks.
+    /// The message has more than 1,000 names of tools, prompts, resources and tasks.
     #[error("the message names too many tools, prompts, resources or tasks")]
     TooManyNames,
 }
 
 impl EnvelopeError {
-    /// The stable reason code.
+    /// Returns the stable reason code.
     pub const fn code(self) -> &'static str {
         match self {
             Self::NotUtf8 => "message.not_utf8",
@@ -118,7 +121,7 @@ impl EnvelopeError {
         }
     }
 
-    /// The JSON-RPC error that answers it.
+    /// Returns the JSON-RPC error code of the response.
     pub const fn rpc_code(self) -> ErrorCode {
         match self {
             Self::NotUtf8 | Self::NotJson => ErrorCode::ParseError,
@@ -131,10 +134,10 @@ impl EnvelopeError {
 }
 
 impl<'a> Envelope<'a> {
-    /// Reads a message.
+    /// Parses a message.
     ///
     /// # Errors
-    /// When the bytes are no message as [described](Envelope).
+    /// Fails if the message does not have the [guaranteed properties](Envelope).
     pub fn parse(body: &'a [u8], limits: EnvelopeLimits) -> Result<Self, EnvelopeError> {
         let text = std::str::from_utf8(body).map_err(|_| EnvelopeError::NotUtf8)?;
         let members = members::read(text, limits.max_depth)?;
@@ -142,13 +145,13 @@ impl<'a> Envelope<'a> {
             return Err(EnvelopeError::NotJsonRpc);
         }
         match members.method {
-            Some(method) => Self::call(decisive(method).ok_or(EnvelopeError::NotJsonRpc)?, members, limits),
+            Some(method) => Self::call(text_without_nul(method).ok_or(EnvelopeError::NotJsonRpc)?, members, limits),
             None => Self::response(members, limits),
         }
     }
 
-    /// The `id` of a request that [`parse`](Self::parse) refuses, as it is written, for the error that answers it. `None` where
-    /// no single valid `id` can be read, and for a message without a method: its `id` belongs to the other side.
+    /// Returns the `id` of a request that [`parse`](Self::parse) rejects, as written, for the error response. `None` if there
+    /// is no single valid `id`, and for a message without a method, whose `id` belongs to the other side.
     pub fn refused_id(body: &'a [u8]) -> Option<&'a RawValue> {
         let id = members::read_id(std::str::from_utf8(body).ok()?).filter(|id| is_identifier(id))?;
         serde_json::from_str(id).ok()
@@ -193,7 +196,7 @@ impl<'a> Envelope<'a> {
             (None, Some(_)) => true,
             _ => false,
         };
-        // An error may come without an id, or with null, where the request's could not be read.
+        // An error may have no id, or null, if the request's id could not be read.
         let odd_id = members.id.is_some_and(|id| !is_identifier(id) && id != "null");
         if !answers || odd_id || members.params.is_some() {
             return Err(EnvelopeError::NotJsonRpc);
@@ -213,30 +216,30 @@ impl<'a> Envelope<'a> {
         })
     }
 
-    /// What sort of message it is.
+    /// Returns the type of the message.
     pub fn message_type(&self) -> MessageType {
         self.message_type
     }
 
-    /// The method, with its escapes decoded; `None` for a response. It can hold any character.
+    /// Returns the decoded method; `None` for a response. It can contain any character except NUL.
     pub fn method(&self) -> Option<&str> {
         self.method.as_deref()
     }
 
-    /// The `id` as it was written: a JSON string or integer.
+    /// Returns the `id` as written: a JSON string or integer.
     pub fn id(&self) -> Option<&'a RawValue> {
         self.id.and_then(|id| serde_json::from_str(id).ok())
     }
 
-    /// The first of its [names](Self::names): what the method acts on, where it acts on one thing.
+    /// Returns the first of the [names](Self::names).
     pub fn name(&self) -> Option<&str> {
         self.names.first().map(Name::as_str)
     }
 
-    /// Every name of a tool, prompt, resource or task that the message carries, at most 1,000:
+    /// Returns every name of a tool, prompt, resource or task in the message, at most 1,000:
     ///
-    /// - `params.name` of `tools/call` and `prompts/get`, and `params.uri` of `resources/read`, which are always there;
-    /// - `params.uri` of `resources/subscribe` and `resources/unsubscribe`, which are always there in revisions with sessions;
+    /// - `params.name` of `tools/call` and `prompts/get`, and `params.uri` of `resources/read`, which are always present;
+    /// - `params.uri` of `resources/subscribe` and `resources/unsubscribe`, which are always present in legacy revisions;
     /// - `params.ref.name` and `params.ref.uri` of `completion/complete`;
     /// - each of `params.notifications.resourceSubscriptions` of `subscriptions/listen`;
     /// - `params.taskId` of `tasks/get`, `tasks/result`, `tasks/cancel`, `tasks/update` and `notifications/tasks/status`;
@@ -245,29 +248,29 @@ impl<'a> Envelope<'a> {
         self.names.iter()
     }
 
-    /// The version in the request's own `_meta`, which modern revisions require.
+    /// Returns the version in the request's `_meta`, which modern revisions require.
     pub fn protocol_version(&self) -> Option<&str> {
         self.protocol_version.as_deref()
     }
 
-    /// Whether the request's own `_meta` has an object of client capabilities, which modern revisions require.
+    /// Returns whether the request's `_meta` has an object of client capabilities, which modern revisions require.
     pub fn has_client_capabilities(&self) -> bool {
         self.has_client_capabilities
     }
 
-    /// Whether it is the request that opens a legacy session.
+    /// Returns whether this is the request that opens a legacy session.
     pub fn is_initialize(&self) -> bool {
         self.message_type == MessageType::Request && self.method() == Some("initialize")
     }
 
-    /// The version that an `initialize` message asks for.
+    /// Returns the version that an `initialize` message requests.
     pub fn initialize_version(&self) -> Option<&str> {
         self.initialize_version.as_deref()
     }
 }
 
-/// A text that rules are chosen by. It has no NUL, at which some readers would end it.
-fn decisive(value: &str) -> Option<Cow<'_, str>> {
+/// Returns a decoded string that selects rules. It has no NUL, at which some parsers would end it.
+fn text_without_nul(value: &str) -> Option<Cow<'_, str>> {
     members::text(value).filter(|text| !text.contains('\0'))
 }
 

@@ -1,4 +1,4 @@
-//! Which family of revisions a message follows, and whether its headers agree.
+//! The era of a message, and the comparison of its headers with its body.
 
 #[cfg(test)]
 mod tests;
@@ -13,56 +13,56 @@ use crate::{
     mirrored_member,
 };
 
-/// Which family of rules a message follows.
+/// The era of a message, in the terms of the specification (2026-07-28, "Lifecycle", section "Terminology").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Era {
-    /// Sessions, opened by `initialize`.
+    /// A revision with sessions, which begin with `initialize`.
     Legacy {
-        /// The revision of the header; `None` without one, which means what the session negotiated.
+        /// The revision of the header. Without a header, the session's negotiated revision applies.
         version: Option<Revision>,
     },
-    /// No sessions: the request says everything itself, and header and body were found to agree.
+    /// A revision without sessions. The headers match the body.
     Modern(Revision),
 }
 
-/// Why a message follows the rules of no revision that is served.
+/// The reason why a message follows no served revision.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EraError {
-    /// It claims to be modern and cannot be judged.
+    /// The message claims to be modern and cannot be parsed.
     #[error(transparent)]
     Message(EnvelopeError),
-    /// A header is missing, repeated or malformed, or does not say what the body says.
+    /// A header is missing, repeated or malformed, or contradicts the body.
     #[error("Header mismatch: {header} does not match the message")]
     HeaderMismatch {
         /// The header.
         header: HeaderName,
     },
-    /// A modern request lacks a member of `_meta` that it must have.
+    /// A modern request lacks a required member of `_meta`.
     #[error("Invalid params: {key} is missing from _meta")]
     MissingMeta {
         /// The member.
         key: &'static str,
     },
-    /// The revision is unknown, or not served.
+    /// The revision is unknown or not served.
     #[error("Unsupported protocol version")]
     UnsupportedVersion {
-        /// What was asked for, cut at 64 characters.
+        /// The requested version, truncated to 64 characters.
         requested: String,
-        /// What is served.
+        /// The served revisions.
         supported: Revisions,
     },
-    /// The revision that `initialize` settled on is not served.
+    /// The revision that `initialize` negotiated is not served.
     #[error("Unsupported protocol version {negotiated}; this endpoint serves {supported}")]
     NegotiatedVersion {
-        /// What the server settled on, cut at 64 characters.
+        /// The negotiated version, truncated to 64 characters.
         negotiated: String,
-        /// What the client asked for, cut at 64 characters.
+        /// The version that the client requested, truncated to 64 characters.
         requested: String,
-        /// What is served, without the revisions that have no `initialize`.
+        /// The served legacy revisions.
         supported: Revisions,
     },
-    /// `initialize` as a modern request: it begins a session, and modern revisions have neither.
+    /// `initialize` as a modern request. Modern revisions have neither the method nor sessions.
     #[error("Method not found")]
     ModernInitialize,
     /// The version header of a legacy message is repeated, malformed, or names a revision that is not served.
@@ -71,7 +71,7 @@ pub enum EraError {
 }
 
 impl EraError {
-    /// The stable reason code.
+    /// Returns the stable reason code.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Message(error) => error.code(),
@@ -84,7 +84,7 @@ impl EraError {
         }
     }
 
-    /// The HTTP status that answers it: 404 for a method that the revision does not have, else 400.
+    /// Returns the HTTP status of the response: 404 for a method that the revision does not define, else 400.
     pub const fn status(&self) -> StatusCode {
         match self {
             Self::ModernInitialize => StatusCode::NOT_FOUND,
@@ -92,7 +92,7 @@ impl EraError {
         }
     }
 
-    /// The JSON-RPC error that answers it.
+    /// Returns the JSON-RPC error code of the response.
     pub const fn rpc_code(&self) -> ErrorCode {
         match self {
             Self::Message(error) => error.rpc_code(),
@@ -104,7 +104,7 @@ impl EraError {
         }
     }
 
-    /// The `data` of the JSON-RPC error: `supported` and `requested` for an unsupported version.
+    /// Returns the `data` of the JSON-RPC error: `supported` and `requested` for an unsupported version.
     pub fn data(&self) -> Option<Value> {
         match self {
             Self::UnsupportedVersion { requested, supported }
@@ -116,23 +116,23 @@ impl EraError {
         }
     }
 
-    /// Whether the message is a legacy one all the same, so that the rules of sessions come first.
+    /// Returns whether the message is legacy nevertheless, so that its session is checked first.
     pub const fn is_legacy(&self) -> bool {
         matches!(self, Self::LegacyVersion)
     }
 
-    /// The error for an `initialize` that settled on a revision that is not served.
+    /// Returns the error for an `initialize` that negotiated a revision that is not served.
     pub fn unsupported_negotiated(negotiated: &str, requested: &str, served: Revisions) -> Self {
         let supported = served.iter().filter(|revision| !revision.is_modern()).collect();
-        Self::NegotiatedVersion { negotiated: cut(negotiated), requested: cut(requested), supported }
+        Self::NegotiatedVersion { negotiated: truncated(negotiated), requested: truncated(requested), supported }
     }
 
-    /// The same error, with fewer revisions in `supported` of an unsupported version.
+    /// Replaces the `supported` revisions of an unsupported version.
     #[must_use]
-    pub fn map_supported(self, narrow: impl FnOnce(Revisions) -> Revisions) -> Self {
+    pub fn map_supported(self, map: impl FnOnce(Revisions) -> Revisions) -> Self {
         match self {
             Self::UnsupportedVersion { requested, supported } => {
-                Self::UnsupportedVersion { requested, supported: narrow(supported) }
+                Self::UnsupportedVersion { requested, supported: map(supported) }
             }
             other => other,
         }
@@ -143,23 +143,23 @@ impl EraError {
     }
 
     fn unsupported(requested: &str, supported: Revisions) -> Self {
-        Self::UnsupportedVersion { requested: cut(requested), supported }
+        Self::UnsupportedVersion { requested: truncated(requested), supported }
     }
 }
 
-/// A version as an error quotes it.
-fn cut(version: &str) -> String {
+/// Returns a version as errors quote it.
+fn truncated(version: &str) -> String {
     version.chars().take(64).collect()
 }
 
-/// Tells the era of a POSTed message, and holds a modern one against its headers.
+/// Determines the era of a POSTed message, and compares a modern message with its headers.
 ///
-/// A message is modern when its own `_meta` names a modern version and the header names the same: never by
-/// the header alone. A message that could not be read is a legacy one unless its header claims otherwise or no
-/// legacy revision is served. Sessions are not looked at.
+/// A message is modern if its own `_meta` names a modern version and the header names the same version. The header alone
+/// does not make a message modern. A message that cannot be parsed is legacy, unless its header claims otherwise or no
+/// legacy revision is served. Sessions are not checked.
 ///
 /// # Errors
-/// When header and body disagree, something that the era requires is missing, or the revision is not served.
+/// Fails if headers and body disagree, a part that the era requires is missing, or the revision is not served.
 pub fn classify(
     envelope: Result<&Envelope<'_>, &EnvelopeError>,
     headers: &HeaderMap,
@@ -184,10 +184,10 @@ pub fn classify(
     }
 }
 
-/// The revision that the header of a legacy request without a message (GET, DELETE) names; `None` without a header.
+/// Returns the revision that the header of a request without a message (GET, DELETE) names; `None` without a header.
 ///
 /// # Errors
-/// [`EraError::LegacyVersion`] when the header is repeated or malformed, or names a revision with sessions that is not served.
+/// Returns [`EraError::LegacyVersion`] if the header is repeated or malformed, or does not name a served legacy revision.
 pub fn legacy_version(headers: &HeaderMap, served: Revisions) -> Result<Option<Revision>, EraError> {
     match VersionHeader::read(headers) {
         VersionHeader::Absent => Ok(None),
@@ -222,8 +222,8 @@ fn modern(
     Ok(Era::Modern(revision))
 }
 
-/// A modern header over a body without a version. A request that is modern in all its headers lacks a required
-/// member of `_meta`; anything else is a legacy message under a header that is not its own.
+/// Returns the error for a modern header with a body that names no version. A request whose headers are all modern lacks a
+/// required member of `_meta`. Any other message is legacy with a wrong header.
 fn claimed_by_header_alone(envelope: &Envelope<'_>, headers: &HeaderMap) -> EraError {
     if envelope.message_type() != MessageType::Request || envelope.is_initialize() {
         return EraError::mismatch(header::PROTOCOL_VERSION);
@@ -250,8 +250,7 @@ fn legacy(version: &VersionHeader<'_>, served: Revisions) -> Result<Era, EraErro
     }
 }
 
-/// Holds `Mcp-Method` and `Mcp-Name` against the message. The specification demands neither of notifications;
-/// where they are, they must be right.
+/// Compares `Mcp-Method` and `Mcp-Name` with the message. Notifications need not have them.
 fn mirrored(envelope: &Envelope<'_>, headers: &HeaderMap) -> Result<(), EraError> {
     let required = envelope.message_type() == MessageType::Request;
     let method = envelope.method().unwrap_or_default();
@@ -273,14 +272,14 @@ fn mirrored(envelope: &Envelope<'_>, headers: &HeaderMap) -> Result<(), EraError
     if agrees { Ok(()) } else { Err(EraError::mismatch(header::NAME)) }
 }
 
-/// Whether [`classify`] compares `Mcp-Name` with the body of this modern message. In any other message the header proves
-/// nothing.
+/// Returns whether [`classify`] compares `Mcp-Name` with the body of this modern message. In other messages the header is
+/// not checked.
 pub fn checks_name_header(envelope: &Envelope<'_>) -> bool {
     envelope.name().is_some() && envelope.method().is_some_and(may_be_mirrored)
 }
 
-/// Whether `Mcp-Name` says something about a message of the method: where 2026-07-28 requires it, for `tasks/*` (SEP-2663), and for
-/// the methods that 2026-07-28 replaced, in any letter case. Other methods carry their names elsewhere, or several.
+/// Returns whether `Mcp-Name` can mirror a name of the method: if 2026-07-28 requires the header, for `tasks/*` (SEP-2663),
+/// and for the methods that 2026-07-28 replaced, in any letter case. Other methods have several names or none.
 fn may_be_mirrored(method: &str) -> bool {
     let is = |known: &&str| method.eq_ignore_ascii_case(known);
     let is_task = || method.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("tasks/"));

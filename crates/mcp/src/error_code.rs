@@ -1,34 +1,34 @@
+//! JSON-RPC errors.
+
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
-/// The JSON-RPC error codes that a party between client and server has use for.
+/// The JSON-RPC error codes of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorCode {
     /// -32700: the message is not JSON.
     ParseError,
-    /// -32600: the message is JSON, but no JSON-RPC message of this protocol.
+    /// -32600: the message is JSON, but not a valid message.
     InvalidRequest,
-    /// -32601: the method is unknown. In modern revisions it comes with HTTP status 404.
+    /// -32601: the method is unknown. Modern revisions send it with HTTP status 404.
     MethodNotFound,
     /// -32602: a parameter is missing or of the wrong type.
     InvalidParams,
-    /// -32603: the answering side failed.
+    /// -32603: the responder failed.
     InternalError,
-    /// -32000: the code that legacy implementations use for anything of their own, among it "no usable session".
-    /// Never sent to a modern request.
+    /// -32000: an implementation-defined server error, such as "no usable session". Modern requests never get it.
     ServerError,
     /// -32020 (2026-07-28): headers and body disagree, or a required header is missing or malformed.
     HeaderMismatch,
-    /// -32021 (2026-07-28): the request needs a capability that the client did not declare. Nothing here sends it, and
-    /// no server of an earlier revision does.
+    /// -32021 (2026-07-28): the request needs a capability that the client did not declare.
     MissingRequiredClientCapability,
     /// -32022 (2026-07-28): the version is unknown or not served.
     UnsupportedProtocolVersion,
 }
 
 impl ErrorCode {
-    /// The number on the wire.
+    /// Returns the number of the code.
     pub const fn value(self) -> i64 {
         match self {
             Self::ParseError => -32700,
@@ -44,10 +44,9 @@ impl ErrorCode {
     }
 }
 
-/// Builds the JSON of a JSON-RPC 2.0 error response.
+/// Builds a JSON-RPC 2.0 error response.
 ///
-/// `id` is the request's, as it was read; `None` writes `null`, which JSON-RPC wants where the request's
-/// could not be read.
+/// `id` is that of the request. `None` writes `null`, as JSON-RPC requires if the request's id could not be read.
 pub fn error_body(code: ErrorCode, message: &str, id: Option<&RawValue>, data: Option<&Value>) -> Vec<u8> {
     let response = Response { jsonrpc: "2.0", error: Error { code: code.value(), message, data }, id };
     serde_json::to_vec(&response).unwrap_or_default()

@@ -1,15 +1,14 @@
-//! The header names of the Streamable HTTP transport, how a header that must stand alone is read, and which ones end
-//! with their connection.
+//! The headers of the Streamable HTTP transport, and functions that read singleton and hop-by-hop headers.
 
 use http::{
     HeaderMap, HeaderName, HeaderValue,
     header::{CONNECTION, InvalidHeaderName},
 };
 
-/// `Mcp-Session-Id`: the session of a legacy request, under its default name. See [`session`].
+/// `Mcp-Session-Id`: the session of a legacy request. See [`session`] for other names.
 pub const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
-/// `MCP-Protocol-Version`: the revision that a request follows.
+/// `MCP-Protocol-Version`: the revision of a request.
 pub const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
 /// `Mcp-Method`: the message's `method`, mirrored (2026-07-28).
@@ -18,26 +17,26 @@ pub const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 /// `Mcp-Name`: the message's `params.name` or `params.uri`, mirrored (2026-07-28).
 pub const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
-/// `Last-Event-ID`: where a legacy client wants a stream resumed.
+/// `Last-Event-ID`: the event after which a legacy client resumes a stream.
 pub const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// The session header of a protocol: `<proto>-Session-Id`.
+/// Returns the session header of a protocol: `<proto>-Session-Id`.
 ///
 /// # Errors
-/// When `proto` has a character that no header name may have.
+/// Fails if `proto` has a character that is not allowed in header names.
 pub fn session(proto: &str) -> Result<HeaderName, InvalidHeaderName> {
     HeaderName::try_from(format!("{proto}-session-id"))
 }
 
-/// A header came more than once where one value is wanted: two readers could pick different ones.
+/// A singleton header is repeated. Two readers could use different values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the header came more than once")]
+#[error("the header is repeated")]
 pub struct RepeatedHeader;
 
-/// The one value of a header.
+/// Returns the value of a singleton header.
 ///
 /// # Errors
-/// When the header came more than once.
+/// Fails if the header is repeated.
 pub fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h HeaderValue>, RepeatedHeader> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
@@ -46,10 +45,10 @@ pub fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'
     }
 }
 
-/// Removes `Connection` and the headers that it names (RFC 9110 section 7.6.1): they are for the next hop alone. An
-/// intermediary that judges headers does this first, since no hop behind it would see what was judged.
+/// Removes `Connection` and the headers that it names (RFC 9110 section 7.6.1). They are for the next hop only. An
+/// intermediary that checks headers calls this first, because it does not forward the removed headers.
 ///
-/// `Keep-Alive` and the other headers that concern a connection without being named are left.
+/// Hop-by-hop headers that `Connection` does not name, such as `Keep-Alive`, remain.
 pub fn remove_connection_options(headers: &mut HeaderMap) {
     if !headers.contains_key(CONNECTION) {
         return;
@@ -74,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_connection_names_goes_with_it() {
+    fn headers_named_by_connection_are_removed() {
         let mut headers = HeaderMap::new();
         for (name, value) in [
             ("connection", "Keep-Alive, MCP-Name"),

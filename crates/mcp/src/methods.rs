@@ -5,14 +5,14 @@ use crate::{Revision, Revisions};
 /// A method of requests or notifications from client to server, and the revisions that define it.
 struct ClientMethod {
     name: &'static str,
-    /// The first one; none means the oldest.
+    /// The first revision; `None` means the oldest.
     first: Option<Revision>,
-    /// The last one; none means the newest.
+    /// The last revision; `None` means the newest.
     last: Option<Revision>,
 }
 
-/// The members of `ClientRequest` and `ClientNotification` in each revision's `schema.ts`. For 2026-07-28, those of the tasks
-/// extension, too (SEP-2663).
+/// The members of `ClientRequest` and `ClientNotification` in each revision's `schema.ts`, and for 2026-07-28 those of the
+/// tasks extension (SEP-2663).
 const CLIENT_METHODS: &[ClientMethod] = &[
     since_the_oldest("completion/complete"),
     legacy("initialize"),
@@ -41,9 +41,9 @@ const CLIENT_METHODS: &[ClientMethod] = &[
     since_the_oldest("tools/list"),
 ];
 
-/// The methods of the requests and notifications that a client sends in at least one of these revisions, sorted.
+/// Returns the methods of client requests and notifications in at least one of these revisions, sorted.
 ///
-/// Not among them are methods that only servers send, and those of extensions other than tasks.
+/// Methods that only servers send, and those of extensions other than tasks, are not included.
 ///
 /// ```
 /// use portcullis_mcp::{Revision, Revisions, client_methods};
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_are_sorted_and_there_once() {
+    fn methods_are_sorted_and_unique() {
         let all: Vec<_> = client_methods(Revisions::ALL).collect();
         assert_eq!(all.len(), CLIENT_METHODS.len());
         assert!(all.is_sorted_by(|one, next| one < next), "{all:?}");

@@ -1,3 +1,5 @@
+//! The values of mirrored headers, such as `Mcp-Name`.
+
 use std::borrow::Cow;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -6,20 +8,20 @@ use http::HeaderValue;
 const PREFIX: &str = "=?base64?";
 const SUFFIX: &str = "?=";
 
-/// Why a mirrored header value cannot be read.
+/// The reason why a mirrored header value cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MirrorError {
-    /// It has a byte other than visible ASCII, space and tab.
-    #[error("a mirrored header has visible ASCII, spaces and tabs only")]
+    /// The value has a byte other than visible ASCII, space and tab.
+    #[error("a mirrored header must have only visible ASCII, spaces and tabs")]
     NotAscii,
-    /// It is marked as Base64 and is none, or its content is not UTF-8.
-    #[error("a mirrored header is marked as Base64 and holds no Base64 of UTF-8 text")]
+    /// The value is marked as Base64, but is not Base64 of UTF-8 text.
+    #[error("a mirrored header is marked as Base64, but is not Base64 of UTF-8 text")]
     NotBase64,
 }
 
 impl MirrorError {
-    /// The stable reason code.
+    /// Returns the stable reason code.
     pub const fn code(self) -> &'static str {
         match self {
             Self::NotAscii => "header.not_ascii",
@@ -28,8 +30,8 @@ impl MirrorError {
     }
 }
 
-/// The member of `params` that `Mcp-Name` mirrors for a method (2026-07-28, "Standard Request Headers"); `None` for
-/// methods that need no such header.
+/// Returns the member of `params` that `Mcp-Name` must mirror for a method (2026-07-28, "Standard Request Headers"); `None`
+/// for methods that do not require the header.
 pub fn mirrored_member(method: &str) -> Option<&'static str> {
     match method {
         "tools/call" | "prompts/get" => Some("name"),
@@ -38,13 +40,12 @@ pub fn mirrored_member(method: &str) -> Option<&'static str> {
     }
 }
 
-/// Reads the text behind a mirrored header value, such as `Mcp-Name` (2026-07-28, "Value Encoding").
+/// Decodes a mirrored header value (2026-07-28, "Value Encoding").
 ///
-/// A value between `=?base64?` and `?=` is decoded from padded standard Base64; any other stands for itself.
+/// A value between `=?base64?` and `?=` is padded standard Base64. Any other value is literal.
 ///
 /// # Errors
-/// When the value has a byte that such a header may not have, or is marked as Base64 and does not decode
-/// to UTF-8.
+/// Fails if the value has a byte that is not allowed, or is marked as Base64 and does not decode to UTF-8.
 pub fn decode_mirrored(value: &HeaderValue) -> Result<Cow<'_, str>, MirrorError> {
     let text = value.to_str().map_err(|_| MirrorError::NotAscii)?;
     if !is_marked(text) {
@@ -55,12 +56,12 @@ pub fn decode_mirrored(value: &HeaderValue) -> Result<Cow<'_, str>, MirrorError>
     String::from_utf8(bytes).map(Cow::Owned).map_err(|_| MirrorError::NotBase64)
 }
 
-/// Writes a text as a mirrored header value: as it is where a header can carry it unchanged, in Base64 otherwise.
+/// Encodes a text as a mirrored header value: literally if a header can contain it unchanged, else in Base64.
 pub fn encode_mirrored(text: &str) -> HeaderValue {
-    let plain = if travels_unchanged(text) && !is_marked(text) { HeaderValue::from_str(text).ok() } else { None };
+    let plain = if is_literal(text) && !is_marked(text) { HeaderValue::from_str(text).ok() } else { None };
     plain.unwrap_or_else(|| {
         let encoded = format!("{PREFIX}{}{SUFFIX}", STANDARD.encode(text));
-        // Base64 and its marks are visible ASCII, which every header value may hold.
+        // Base64 and its marks are visible ASCII, which every header value may contain.
         HeaderValue::try_from(encoded).unwrap_or_else(|_| HeaderValue::from_static(""))
     })
 }
@@ -69,7 +70,7 @@ fn is_marked(text: &str) -> bool {
     text.starts_with(PREFIX) && text.ends_with(SUFFIX)
 }
 
-fn travels_unchanged(text: &str) -> bool {
+fn is_literal(text: &str) -> bool {
     let blank = |b: Option<&u8>| matches!(b, Some(b' ' | b'\t'));
     let bytes = text.as_bytes();
     bytes.iter().all(|b| matches!(b, b'\t' | b' '..=b'~')) && !blank(bytes.first()) && !blank(bytes.last())
@@ -111,9 +112,9 @@ mod tests {
         }
     }
 
-    /// F5: what is marked and does not decode is refused, never taken literally.
+    /// F5: a marked value that does not decode is rejected, never taken literally.
     #[test]
-    fn broken_encodings_are_refused() {
+    fn broken_encodings_are_rejected() {
         for broken in
             ["=?base64?=", "=?base64?YQ?=", "=?base64?Y Q==?=", "=?base64?_-8=?=", "=?base64?/w==?=", "=?base64?YR==?="]
         {
@@ -124,7 +125,7 @@ mod tests {
         assert_eq!(decode_mirrored(&value), Err(MirrorError::NotAscii));
     }
 
-    /// J4: the words that audit trails have for a header that cannot be read.
+    /// J4: the codes in audit records are stable.
     #[test]
     fn errors_have_stable_codes() {
         let codes = [MirrorError::NotAscii, MirrorError::NotBase64].map(MirrorError::code);
@@ -138,7 +139,7 @@ mod tests {
     }
 
     proptest! {
-        /// F5: every text survives the way through a header.
+        /// F5: every text decodes to itself.
         #[test]
         fn any_text_survives(text in any::<String>()) {
             let value = encode_mirrored(&text);

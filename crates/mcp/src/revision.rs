@@ -1,25 +1,25 @@
+//! The revisions of the protocol.
+
 use std::fmt;
 
-/// A dated revision of the Model Context Protocol that this crate knows the wire format of.
-///
-/// Ordered by date.
+/// A revision of the Model Context Protocol. Revisions are ordered by date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Revision {
-    /// 2025-03-26: sessions that begin with `initialize`. It has no `MCP-Protocol-Version` header of its own, and its
-    /// JSON-RPC batches are not read here.
+    /// 2025-03-26: sessions that begin with `initialize`. The revision does not define `MCP-Protocol-Version`. Its JSON-RPC
+    /// batches are not supported.
     V2025_03_26,
     /// 2025-06-18: sessions that begin with `initialize`.
     V2025_06_18,
     /// 2025-11-25: sessions that begin with `initialize`.
     V2025_11_25,
-    /// 2026-07-28: no sessions; every request carries its version and capabilities itself.
+    /// 2026-07-28: no sessions. Every request contains its version and capabilities.
     V2026_07_28,
 }
 
 impl Revision {
     const NEWEST_FIRST: [Self; 4] = [Self::V2026_07_28, Self::V2025_11_25, Self::V2025_06_18, Self::V2025_03_26];
 
-    /// The date, as it stands in messages and headers.
+    /// Returns the date as in messages and headers.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::V2025_03_26 => "2025-03-26",
@@ -29,12 +29,12 @@ impl Revision {
         }
     }
 
-    /// The revision with exactly this date, if it is a known one.
+    /// Returns the revision with exactly this date, if it is known.
     pub fn parse(text: &str) -> Option<Self> {
         Self::NEWEST_FIRST.into_iter().find(|revision| revision.as_str() == text)
     }
 
-    /// Whether the revision has no sessions, and version and capabilities in each request (2026-07-28 and later).
+    /// Returns whether the revision is modern: it has no sessions, and each request contains its version and capabilities.
     pub const fn is_modern(self) -> bool {
         matches!(self, Self::V2026_07_28)
     }
@@ -50,12 +50,12 @@ impl fmt::Display for Revision {
     }
 }
 
-/// A set of revisions: those that an endpoint serves. The default is all of them.
+/// A set of revisions, such as those that an endpoint serves. The default is all revisions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Revisions(u8);
 
 impl Revisions {
-    /// Every revision that this crate knows.
+    /// All revisions that this crate knows.
     pub const ALL: Self = Self(
         Revision::V2025_03_26.bit()
             | Revision::V2025_06_18.bit()
@@ -63,27 +63,27 @@ impl Revisions {
             | Revision::V2026_07_28.bit(),
     );
 
-    /// Whether the set has this revision.
+    /// Returns whether the set contains this revision.
     pub const fn contains(self, revision: Revision) -> bool {
         self.0 & revision.bit() != 0
     }
 
-    /// Whether the set has no revision at all.
+    /// Returns whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The revisions, newest first.
+    /// Returns the revisions, newest first.
     pub fn iter(self) -> impl Iterator<Item = Revision> {
         Revision::NEWEST_FIRST.into_iter().filter(move |revision| self.contains(*revision))
     }
 
-    /// Whether a revision with sessions is in the set.
+    /// Returns whether the set contains a legacy revision.
     pub fn has_legacy(self) -> bool {
         self.iter().any(|revision| !revision.is_modern())
     }
 
-    /// Whether a revision without sessions is in the set.
+    /// Returns whether the set contains a modern revision.
     pub fn has_modern(self) -> bool {
         self.iter().any(Revision::is_modern)
     }
@@ -101,7 +101,7 @@ impl FromIterator<Revision> for Revisions {
     }
 }
 
-/// The dates, newest first, with commas between them.
+/// Writes the dates, newest first, separated by commas.
 impl fmt::Display for Revisions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.iter().enumerate().try_for_each(|(position, revision)| {
@@ -139,7 +139,7 @@ mod tests {
         assert!(set.has_legacy() && set.has_modern() && !set.contains(Revision::V2025_11_25));
         assert!(!Revisions::from_iter([Revision::V2026_07_28]).has_legacy());
         let legacy = Revisions::from_iter([Revision::V2025_11_25, Revision::V2025_11_25]);
-        assert!(legacy.has_legacy() && !legacy.has_modern(), "named twice, and there all the same");
+        assert!(legacy.has_legacy() && !legacy.has_modern(), "a repeated revision is in the set once");
         assert!(Revisions::from_iter([]).is_empty() && !Revisions::ALL.is_empty());
     }
 

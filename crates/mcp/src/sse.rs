@@ -1,4 +1,4 @@
-//! Server-sent events, the framing of streamed answers (HTML standard, section 9.2).
+//! Event streams (HTML standard, section 9.2).
 
 mod decoder;
 mod encoder;
@@ -6,24 +6,24 @@ mod encoder;
 pub use decoder::{DecodeError, Decoder};
 pub use encoder::EncodeError;
 
-/// One event of a stream.
+/// An event of a stream.
 ///
-/// Unlike a browser, this crate keeps events whose data is empty: legacy servers send an `id` with empty data
-/// to prime a client for resuming.
+/// Unlike browsers, this crate keeps events with empty data: legacy servers send an `id` with empty data so that clients can
+/// resume the stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Event {
-    /// The event's type; `None` means `message`.
+    /// The type of the event; `None` means `message`.
     pub event: Option<String>,
-    /// The data, lines separated by `\n`.
+    /// The data. `\n` separates the lines.
     pub data: String,
-    /// The event's id; `None` where the event does not set one.
+    /// The id of the event, if it sets one.
     pub id: Option<String>,
-    /// How many milliseconds to wait before connecting again.
+    /// The reconnection time, in milliseconds.
     pub retry: Option<u64>,
 }
 
 impl Event {
-    /// An event of the default type, with data alone.
+    /// Returns an event of the default type with only data.
     pub fn message(data: impl Into<String>) -> Self {
         Self { data: data.into(), ..Self::default() }
     }

@@ -1,11 +1,9 @@
-//! The audit trail: one JSON line for each decision, each session that begins or ends and each event stream
-//! whose authorization has ended, and what was used by whom.
+//! The audit trail: JSON lines for decisions, the start and end of sessions, ended event streams, and usage.
 //!
-//! Requests never wait for it. Their records go into bounded places in memory, from where a thread of its own writes
-//! them. What finds its place full is counted, and the count is written as a record as soon as the sink takes more.
+//! Requests never wait for it. Records are queued in bounded memory, and a thread writes them. When the queue is full, records
+//! are lost and counted. The count is written as a record as soon as the sink accepts more.
 
 mod key;
-mod queue;
 mod record;
 mod sink;
 mod usage;
@@ -33,45 +31,48 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::plan::AuditPlan;
-use queue::Queue;
+use crate::{log_queue::LogQueue, plan::AuditPlan};
+use key::{Effect, UsageKey};
 use sink::Target;
+use usage::{Counts, UsageTables};
 use writer::Writer;
 
-/// How often a full queue is looked at by a caller that can wait for it.
+/// How often a caller that waits for the queue checks it.
 const DRAIN_POLL: Duration = Duration::from_millis(5);
 
-/// Where records are handed in. Every worker has one.
+/// Adds records to the trail. Every worker has a clone.
 #[derive(Clone)]
-pub(crate) struct Audit(Arc<Shared>);
+pub(crate) struct Audit(Arc<State>);
 
-/// The running trail: what can be asked of it as a whole.
+/// The running trail.
 pub(crate) struct AuditTrail {
     audit: Audit,
     writer: Thread,
     done: oneshot::Receiver<()>,
 }
 
-struct Shared {
-    queue: Queue,
+/// The state that the trail, its writer and the threads that record share.
+struct State {
+    queue: LogQueue,
+    usage: UsageTables,
     clock: Arc<dyn Clock>,
-    /// The sink is to be opened anew.
+    /// The writer must reopen the sink.
     reopen: AtomicBool,
-    /// Nothing comes any more.
+    /// No further records follow.
     finishing: AtomicBool,
-    /// Records that the sink took.
+    /// Records that are written.
     written: AtomicU64,
     /// Records that are being written.
     in_hand: AtomicU64,
-    /// Records that found no room.
+    /// Records that were lost because the queue was full.
     lost: AtomicU64,
 }
 
 impl AuditTrail {
-    /// Opens the sink and starts the thread that writes to it. `workers` threads hand records in, and the control runtime.
+    /// Opens the sink and starts the thread that writes to it. Records come from `workers` threads and the control runtime.
     ///
     /// # Errors
-    /// When the sink cannot be opened, or the thread not be made.
+    /// When the sink cannot be opened, or the thread cannot be created.
     pub(crate) fn start(plan: &AuditPlan, workers: usize, clock: Arc<dyn Clock>) -> anyhow::Result<Self> {
         let sink = Target::open(&plan.target).context("audit.target")?;
         let audit = Audit::new(plan, workers, clock);
@@ -79,21 +80,21 @@ impl AuditTrail {
         let (ended, done) = oneshot::channel();
         let running = thread::Builder::new().name("audit".to_owned()).spawn(move || {
             writer.run();
-            // Nobody waits any more when the time for the end is up.
+            // The receiver is gone once the shutdown timeout is over.
             let _ = ended.send(());
         })?;
         Ok(Self { audit, writer: running.thread().clone(), done })
     }
 
-    /// Where records are handed in.
+    /// The handle that adds records.
     pub(crate) fn audit(&self) -> &Audit {
         &self.audit
     }
 
-    /// Opens the file anew at each SIGHUP, for whoever rotates it.
+    /// Reopens the file at each SIGHUP, for rotation.
     ///
     /// # Errors
-    /// When the signal cannot be listened to.
+    /// When the signal cannot be handled.
     pub(crate) fn reopen_on_hangup(&self) -> std::io::Result<()> {
         let mut hangups = signal(SignalKind::hangup())?;
         let (audit, writer) = (self.audit.clone(), self.writer.clone());
@@ -106,20 +107,20 @@ impl AuditTrail {
         Ok(())
     }
 
-    /// Whether the place of the calling thread has less than half of its capacity left.
+    /// Returns whether the queue of the calling thread has at most half of its capacity left.
     pub(crate) fn is_half_full(&self) -> bool {
         self.audit.0.queue.is_half_full()
     }
 
-    /// Waits until everything that has been handed in is in the writer's hands or written, at the latest until `deadline`.
+    /// Waits until the writer has taken all queued records, or until `deadline`.
     pub(crate) async fn drained(&self, deadline: Instant) {
-        while self.audit.0.queue.queued() > 0 && Instant::now() < deadline {
+        while self.audit.0.queue.unwritten() > 0 && Instant::now() < deadline {
             self.writer.unpark();
             sleep(DRAIN_POLL).await;
         }
     }
 
-    /// Waits until everything is written, for this long at most, and logs what the trail has and what it lacks.
+    /// Waits until everything is written, at most `within`, and logs how many records were written and lost.
     pub(crate) async fn finish(self, within: Duration) {
         self.audit.0.finishing.store(true, Ordering::Release);
         self.writer.unpark();
@@ -128,7 +129,7 @@ impl AuditTrail {
         if in_time {
             tracing::info!(audit.records = written, audit.lost = lost, "the audit trail is complete to its end");
         } else {
-            let unwritten = self.audit.0.queue.queued() + self.audit.0.in_hand.load(Ordering::Acquire);
+            let unwritten = self.audit.0.queue.unwritten() + self.audit.0.in_hand.load(Ordering::Acquire);
             tracing::error!(
                 audit.records = written,
                 audit.lost = lost,
@@ -141,8 +142,9 @@ impl AuditTrail {
 
 impl Audit {
     fn new(plan: &AuditPlan, workers: usize, clock: Arc<dyn Clock>) -> Self {
-        Self(Arc::new(Shared {
-            queue: Queue::new(workers + 1, plan.queue, plan.usage_rows),
+        Self(Arc::new(State {
+            queue: LogQueue::new(workers + 1, plan.queue / (workers + 1)),
+            usage: UsageTables::new(workers + 1, plan.usage_rows),
             clock,
             reopen: AtomicBool::new(false),
             finishing: AtomicBool::new(false),
@@ -154,17 +156,23 @@ impl Audit {
 
     /// A session began.
     pub(crate) fn session_opened(&self, session: &Session) {
-        self.0.queue.put(|out| record::session_opened(out, self.0.clock.now(), session));
+        self.push(|out| record::session_opened(out, self.0.clock.now(), session));
     }
 
-    /// A session is over.
+    /// A session ended.
     pub(crate) fn session_ended(&self, session: &Session, reason: EndReason) {
-        self.0.queue.put(|out| record::session_ended(out, self.0.clock.now(), session, reason));
+        self.push(|out| record::session_ended(out, self.0.clock.now(), session, reason));
     }
 
     /// The authorization of an event stream has ended.
     pub(crate) fn stream_ended(&self, stream: &EndedStream<'_>) {
-        self.0.queue.put(|out| record::stream_ended(out, stream));
+        self.push(|out| record::stream_ended(out, stream));
+    }
+
+    fn push(&self, record: impl FnOnce(&mut Vec<u8>)) {
+        if self.0.queue.push(record).is_err_and(|full| full.is_first) {
+            tracing::warn!("audit records are lost from now on: the sink is too slow, and the queue is full");
+        }
     }
 
     fn written(&self) -> u64 {
@@ -178,7 +186,9 @@ impl Audit {
 
 impl DecisionSink for Audit {
     fn decided(&self, decision: &Decision<'_>) {
-        self.0.queue.put_decision(decision);
+        let key = UsageKey::of(decision);
+        self.0.usage.count(&key, Counts::one(Effect::of(decision.code)));
+        self.push(|out| record::decision(out, decision, &key));
     }
 }
 

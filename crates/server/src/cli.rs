@@ -26,8 +26,8 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-// The arguments of the one that is asked for are built, and no others: a bridge keeps what it has touched for days. What
-// stands in the list of commands is therefore here, and not with the arguments.
+// Deferred, so that only the arguments of the given command are built: a bridge runs for days and keeps that memory. The
+// descriptions in the list of commands must therefore be here.
 #[derive(Subcommand)]
 #[command(defer = true)]
 pub(crate) enum Command {
@@ -35,48 +35,47 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Start a development authorization server and a protected MCP server, both on loopback.
     Demo(Demo),
-    /// Judge a configuration, and show every value with its origin.
+    /// Validate a configuration and print every value with its origin.
     Check(Check),
     /// Start the development authorization server alone.
     ///
-    /// Anybody gets a token from it, under any name, so that it listens on loopback only. It speaks OAuth 2.1: metadata, registration, client
+    /// It issues tokens to anyone, for any user name, and therefore listens on loopback only. It speaks OAuth 2.1: metadata, registration, client
     /// ID metadata documents, the code flow with PKCE and a consent page, refresh tokens (for clients that ask for `offline_access`), client
-    /// credentials, DPoP, introspection and revocation. Everything is forgotten when it stops.
+    /// credentials, DPoP, introspection and revocation. It keeps nothing after it stops.
     #[command(after_long_help = idp::MORE)]
     Idp(Idp),
     /// Get a token for a protected MCP server and call one method of it.
     ///
-    /// The token of a login is used, and otherwise one is got for this call alone. PORTCULLIS_TOKEN in the environment
-    /// takes the place of both.
+    /// It uses the token of a previous login, or obtains one for this call. PORTCULLIS_TOKEN in the environment overrides both.
     Call(Call),
-    /// Sign in to a protected resource in the browser, and keep the token.
+    /// Sign in to a protected resource in the browser and store the token.
     Login(SignIn),
-    /// Forget the token for a protected resource, and have it revoked where that is possible.
+    /// Delete the stored token for a protected resource, and revoke it if the issuer supports that.
     Logout(SignIn),
-    /// Print a fresh access token for a protected resource, for scripts. It asks nobody: log in first.
+    /// Print a valid access token for a protected resource, for scripts. It never prompts: log in first.
     Token(SignIn),
-    /// Let a client that speaks over standard input and output use a remote MCP server.
+    /// Connect an MCP client that uses standard input and output to a remote MCP server.
     ///
-    /// Put this command into the client's configuration where it wants a program to start. Standard input and output carry
-    /// the protocol and nothing else; what a person should know goes to standard error. The token of a login is used;
-    /// where there is none, the browser opens at the first message, once for all instances that were started. PORTCULLIS_TOKEN
-    /// in the environment, or an `Authorization` header, takes the place of that.
+    /// Enter this command as the server's command in the client's configuration. Standard input and output carry only the
+    /// protocol; messages for people go to standard error. It uses the token of a previous login. Without one, the browser opens
+    /// at the first message, once for all running instances. PORTCULLIS_TOKEN in the environment or an `Authorization`
+    /// header overrides both.
     Connect(Connect),
-    /// Examine the authorization chain of any MCP server, or other protected resource, step by step.
+    /// Check the authorization chain of an MCP server or other protected resource, step by step.
     ///
-    /// Exits with 0 when clients that keep to the standards get through, with 1 when there are problems, and with 2 when
-    /// it could not run. No credentials are sent, and nothing is registered.
+    /// Exits with 0 if standards-compliant clients can connect, with 1 if there are problems, and with 2 if it cannot run.
+    /// It sends no credentials and registers nothing.
     Doctor(Doctor),
-    /// Judge an access token by every rule of a protected resource, and say what its guard would answer.
+    /// Check an access token against every rule of a protected resource, and predict the response.
     ///
-    /// The token is read from standard input, so that it stays out of the shell's history. It is sent nowhere.
+    /// The token is read from standard input, so that it stays out of the shell's history. It is not sent anywhere.
     /// Exit codes as for `doctor`.
     ExplainToken(Examination),
-    /// Print the metadata document that makes this program known to authorization servers by its address.
+    /// Print the client ID metadata document of this program for authorization servers.
     ///
-    /// Serve it at URL, as application/json, and sign in with `--client-metadata-url URL`. Nothing is fetched.
+    /// Serve it at URL, as application/json, and sign in with `--client-metadata-url URL`. It makes no requests.
     ClientDocument {
-        /// The https address where the document is going to be.
+        /// The https URL at which the document will be served.
         url: String,
     },
     /// Print a completion script for a shell.
@@ -91,7 +90,7 @@ pub(crate) struct Serve {
     /// The configuration file (TOML). `PORTCULLIS_*` variables override its values.
     #[arg(long, short, value_name = "FILE", default_value = "portcullis.toml")]
     pub(crate) config: PathBuf,
-    /// Address and port to listen on, in place of the configured one.
+    /// Address and port to listen on, instead of the configured one.
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<SocketAddr>,
 }
@@ -101,7 +100,7 @@ pub(crate) struct Check {
     /// The configuration file (TOML).
     #[arg(long, short, value_name = "FILE", default_value = "portcullis.toml")]
     pub(crate) config: PathBuf,
-    /// Print JSON, for machines.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -114,7 +113,7 @@ pub(crate) struct Demo {
     /// Where the development authorization server listens.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9000")]
     pub(crate) idp_listen: SocketAddr,
-    /// Grant every authorization request without asking, as the user alice.
+    /// Grant every authorization request without consent, as the user alice.
     #[arg(long)]
     pub(crate) auto_consent: bool,
 }
@@ -127,7 +126,7 @@ pub(crate) struct Call {
     pub(crate) method: String,
     /// The method's parameters as a JSON object.
     pub(crate) params: Option<String>,
-    /// Speak revision 2026-07-28, without a session, in place of 2025-11-25.
+    /// Use revision 2026-07-28, without a session, instead of 2025-11-25.
     #[arg(long)]
     pub(crate) modern: bool,
 }
@@ -136,41 +135,41 @@ pub(crate) struct Call {
 pub(crate) struct SignIn {
     /// The protected resource, such as `http://127.0.0.1:3000/mcp`.
     pub(crate) url: String,
-    /// Go through the authorization request without a browser; works with a development server that grants by itself.
+    /// Complete the authorization request without a browser. Requires a development server with `--auto-consent`.
     #[arg(long)]
     pub(crate) auto_consent: bool,
-    /// Print the authorization URL in place of opening a browser; the address that it ends at can be pasted.
+    /// Print the authorization URL instead of opening a browser. Paste the URL of the final redirect.
     #[arg(long, conflicts_with = "auto_consent")]
     pub(crate) no_browser: bool,
-    /// The scopes to ask for, separated by spaces, in place of those that the resource names.
+    /// The scopes to request, separated by spaces, instead of those that the resource lists.
     #[arg(long, value_name = "SCOPES")]
     pub(crate) scope: Option<String>,
-    /// The client that was registered beforehand, for authorization servers that register none by themselves.
+    /// The identifier of a preregistered client, for authorization servers without dynamic registration.
     #[arg(long, value_name = "ID")]
     pub(crate) client_id: Option<String>,
     /// A file with that client's secret.
     #[arg(long, value_name = "FILE", requires = "client_id")]
     pub(crate) client_secret_file: Option<PathBuf>,
-    /// The https URL of the client's metadata document, for authorization servers that take one.
+    /// The https URL of the client's metadata document, for authorization servers that support it.
     #[arg(long, value_name = "URL", conflicts_with = "client_id")]
     pub(crate) client_metadata_url: Option<String>,
-    /// The authorization server to use, of those that the resource names.
+    /// The authorization server to use, one of those that the resource lists.
     #[arg(long, value_name = "ISSUER")]
     pub(crate) authorization_server: Option<String>,
-    /// The port on 127.0.0.1 that the browser comes back to. By default one that belongs to the resource.
+    /// The port on 127.0.0.1 that receives the redirect. The default depends on the resource.
     #[arg(long, value_name = "PORT")]
     pub(crate) callback_port: Option<u16>,
-    /// Where tokens are kept. By default `portcullis` in the user's state directory.
+    /// Where tokens are stored. The default is `portcullis` in the user's state directory.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) store: Option<PathBuf>,
-    /// Follow URLs that servers name into private networks too.
+    /// Also follow server-supplied URLs into private networks.
     #[arg(long)]
     pub(crate) allow_private: bool,
-    /// Sign in although the server says that it is part of a broader resource, such as a whole host. The token then also
-    /// opens the other paths there, and the server could use it for them. A terminal asks without this.
+    /// Sign in even if the server is part of a broader resource, such as a whole host. The token is then also valid for the
+    /// other paths there, and the server could use it for them. Without this option, a terminal prompts.
     #[arg(long)]
     pub(crate) accept_broader_resource: bool,
-    /// A PEM file of certificates to trust for the resource itself, beside the machine's own.
+    /// A PEM file of certificates to trust for the resource, in addition to the system's.
     #[arg(long, value_name = "FILE")]
     pub(crate) ca_file: Option<PathBuf>,
 }
@@ -179,7 +178,7 @@ pub(crate) struct SignIn {
 pub(crate) struct Doctor {
     #[command(flatten)]
     pub(crate) examination: Examination,
-    /// Judge an access token too, read from standard input.
+    /// Also check an access token, read from standard input.
     #[arg(long)]
     pub(crate) token: bool,
 }
@@ -188,13 +187,13 @@ pub(crate) struct Doctor {
 pub(crate) struct Examination {
     /// The protected resource, such as `https://mcp.example.com/mcp`.
     pub(crate) url: String,
-    /// Print JSON, for machines.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Follow URLs that servers name into private networks too.
+    /// Also follow server-supplied URLs into private networks.
     #[arg(long)]
     pub(crate) allow_private: bool,
-    /// A PEM file of certificates to trust for the resource itself, beside the machine's own.
+    /// A PEM file of certificates to trust for the resource, in addition to the system's.
     #[arg(long, value_name = "FILE")]
     pub(crate) ca_file: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! The small MCP server behind `portcullis demo`, and behind `upstream = "demo"`.
+//! The MCP server of `portcullis demo` and of `upstream = "demo"`.
 
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ impl Tools {
                 "scopes": principal.scopes().iter().collect::<Vec<_>>(),
             })
             .to_string(),
-            None => "nobody: authorization is off".to_owned(),
+            None => "anonymous: authorization is off".to_owned(),
         }
     }
 }

@@ -5,6 +5,7 @@ mod cli;
 mod command;
 mod config;
 mod demo;
+mod log_queue;
 mod plan;
 mod serve;
 mod telemetry;
@@ -17,14 +18,14 @@ use clap::Parser as _;
 
 use cli::{Cli, Command};
 
-/// Most of what a request allocates is freed by the same worker before the next one, blocks of 8 KiB to read into
-/// among it. The system's allocator takes a tenth of a request's instructions for that.
+/// A worker frees most allocations of a request before the next one. The system's allocator takes a tenth of a request's
+/// instructions for that.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let Cli { log_format, command } = Cli::parse();
-    let outcome = telemetry::start(log_format).and_then(|()| match command {
+    let result = telemetry::start(log_format).and_then(|()| match command {
         Command::Serve(arguments) => done(command::serve::run(&arguments, log_format)),
         Command::Demo(arguments) => done(command::demo::run(&arguments, log_format)),
         Command::Check(arguments) => done(command::check::run(&arguments)),
@@ -39,13 +40,13 @@ fn main() -> ExitCode {
         Command::ClientDocument { url } => done(command::client_document::run(&url)),
         Command::Completions { shell } => done(command::completions::run(shell)),
     });
-    outcome.unwrap_or_else(|error| {
+    result.unwrap_or_else(|error| {
         command::report(&error);
         ExitCode::FAILURE
     })
 }
 
-/// The exit code of a command that knows no other than success.
-fn done(outcome: anyhow::Result<()>) -> anyhow::Result<ExitCode> {
-    outcome.map(|()| ExitCode::SUCCESS)
+/// The exit code of a command that succeeds or fails.
+fn done(result: anyhow::Result<()>) -> anyhow::Result<ExitCode> {
+    result.map(|()| ExitCode::SUCCESS)
 }

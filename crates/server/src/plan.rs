@@ -1,4 +1,4 @@
-//! What a configuration means: every value judged and parsed, nothing started yet.
+//! The plan: the validated configuration, before anything starts.
 
 mod audit;
 mod introspection;
@@ -62,7 +62,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Judges a configuration. Reads the files that it names, and opens no connection and no port.
+    /// Validates a configuration. Reads the files that it names, and opens no connection and no port.
     ///
     /// # Errors
     /// When something cannot run; the message names the key and the fix.

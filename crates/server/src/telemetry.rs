@@ -1,4 +1,4 @@
-//! What the process says about itself, on standard error.
+//! Logging to standard error, and the access log.
 
 mod access;
 mod escape;
@@ -31,27 +31,27 @@ use escape::{EscapedFields, EscapedJson};
 /// The variable that chooses what is logged, in the syntax of `tracing_subscriber::filter::Targets`.
 const FILTER_VARIABLE: &str = "PORTCULLIS_LOG";
 
-/// The form of log lines.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// For people; coloured on a terminal.
+    /// Text, coloured on a terminal.
     #[default]
     Human,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
 /// Starts logging to standard error.
 ///
 /// # Errors
-/// When `PORTCULLIS_LOG` is no filter.
+/// When `PORTCULLIS_LOG` is not a filter.
 pub(crate) fn start(format: LogFormat) -> anyhow::Result<()> {
     let directives = std::env::var(FILTER_VARIABLE).unwrap_or_else(|_| "info".to_owned());
     let filter = directives
         .parse::<Targets>()
-        .with_context(|| format!("{FILTER_VARIABLE} is no log filter; try `info` or `portcullis=debug`"))?;
+        .with_context(|| format!("{FILTER_VARIABLE} is not a log filter; try `info` or `portcullis=debug`"))?;
     let layer = lines(format, io::stderr, io::stderr().is_terminal());
-    tracing_subscriber::registry().with(layer.with_filter(filter).with_filter(filter_fn(may_speak))).init();
+    tracing_subscriber::registry().with(layer.with_filter(filter).with_filter(filter_fn(is_allowed))).init();
     Ok(())
 }
 
@@ -68,9 +68,9 @@ where
     }
 }
 
-/// The libraries below print whole heads at their debug and trace levels, tokens included, and messages at others: only
-/// this workspace's own crates speak below the level of errors, whatever the filter says.
-fn may_speak(metadata: &tracing::Metadata<'_>) -> bool {
+/// Returns whether an event may be logged. Below the level of errors, only this workspace's crates log, regardless of the
+/// filter: libraries log whole request heads, tokens included.
+fn is_allowed(metadata: &tracing::Metadata<'_>) -> bool {
     metadata.target().starts_with("portcullis") || *metadata.level() == Level::ERROR
 }
 

@@ -1,21 +1,23 @@
-/// Why no room for a new session was given.
+//! Errors and their stable codes.
+
+/// The reason why a session cannot be reserved or opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReservationError {
     /// [`SessionSettings::max_total`](crate::SessionSettings::max_total) is reached.
-    #[error("the store holds as many sessions as it may")]
+    #[error("the maximum number of sessions is reached")]
     TotalLimit,
-    /// [`SessionSettings::max_per_owner`](crate::SessionSettings::max_per_owner) is reached, and all sessions of the owner
+    /// [`SessionSettings::max_per_owner`](crate::SessionSettings::max_per_owner) is reached and all sessions of the owner
     /// are in use.
-    #[error("the owner holds as many sessions as it may, and all are in use")]
+    #[error("the owner's maximum number of sessions is reached, and all are in use")]
     OwnerLimit,
-    /// The operating system gave no random bytes, so that no identifier can be made.
-    #[error("the operating system gave no random bytes")]
+    /// The operating system returned no random bytes for an identifier.
+    #[error("the operating system returned no random bytes")]
     NoRandomness,
 }
 
 impl ReservationError {
-    /// The stable reason code.
+    /// Returns the stable reason code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::TotalLimit => "session.store_full",
@@ -25,20 +27,20 @@ impl ReservationError {
     }
 }
 
-/// Why an identifier names no session that the caller may use.
+/// The reason why an identifier is not that of an active session of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResolveError {
-    /// Never issued to this owner for this resource: malformed, made up, or somebody else's.
+    /// The identifier was never issued to this owner for this resource.
     #[error("the session identifier is unknown")]
     Unknown,
-    /// Issued to this very owner for this resource, and ended since (or lost with a restart).
+    /// The identifier was issued to this owner for this resource, but the session has ended or was lost in a restart.
     #[error("the session has ended")]
     Ended,
 }
 
 impl ResolveError {
-    /// The stable reason code.
+    /// Returns the stable reason code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Unknown => "session.unknown",
@@ -47,29 +49,29 @@ impl ResolveError {
     }
 }
 
-/// Why there is no usable key.
+/// The reason why keys cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// The operating system gave no random bytes.
-    #[error("the operating system gave no random bytes")]
+    /// The operating system returned no random bytes.
+    #[error("the operating system returned no random bytes")]
     NoRandomness,
-    /// The secret has less than 32 bytes.
-    #[error("the secret of a session key has at least 32 bytes")]
+    /// The secret has fewer than 32 bytes.
+    #[error("the secret of a session key must have at least 32 bytes")]
     TooShort,
     /// The list of keys is empty.
-    #[error("there is no session key")]
+    #[error("the list of session keys is empty")]
     None,
-    /// The list of keys has more than 16.
+    /// The list has more than 16 keys.
     #[error("there are more than 16 session keys")]
     TooMany,
-    /// The list of keys has one of them twice.
-    #[error("a session key is there twice")]
+    /// The list has a key twice.
+    #[error("a session key is listed twice")]
     Repeated,
 }
 
 impl KeyError {
-    /// The stable reason code.
+    /// Returns the stable reason code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NoRandomness => "session.no_randomness",
@@ -85,7 +87,7 @@ impl KeyError {
 mod tests {
     use super::*;
 
-    /// Codes are for logs and alarms: they do not change with the texts.
+    /// Codes are stable, for logs and alarms. Messages may change.
     #[test]
     fn codes_are_stable() {
         let codes = [

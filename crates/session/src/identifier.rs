@@ -1,3 +1,9 @@
+//! Session identifiers: random bytes with a keyed tag.
+
+mod key;
+mod keys;
+mod rotation;
+
 use std::{
     fmt,
     hash::{Hash as _, Hasher as _},
@@ -7,34 +13,36 @@ use std::{
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use portcullis_metadata::{ResourceUri, Scopes};
 
-use crate::{Owner, SessionKey, SessionKeys};
+pub(crate) use self::rotation::{Rotation, Rotations};
+pub use self::{key::SessionKey, keys::SessionKeys};
+use crate::owner::Owner;
 
 const RANDOM: usize = 16;
 const TAG: usize = 16;
 const BYTES: usize = RANDOM + 1 + TAG;
-/// 33 bytes are 44 characters exactly: no padding, no spare bits, so that each identifier has one form only.
+/// The base64url length of 33 bytes. There is no padding and no spare bit, so each identifier has only one form.
 const CHARACTERS: usize = 44;
 
-/// What a session is filed under: the random part of its identifier.
-pub(crate) type Random = [u8; RANDOM];
+/// The random part of an identifier: the key of the session table.
+pub(crate) type RandomPart = [u8; RANDOM];
 
-/// An identifier as a session holds it: random bytes, key epoch and tag.
+/// The bytes of an identifier: random part, key epoch and tag.
 #[derive(Clone, Copy)]
-pub(crate) struct Name([u8; BYTES]);
+pub(crate) struct TaggedId([u8; BYTES]);
 
-/// An identifier as its owner knows it: 44 characters of base64url. Redacted in `Debug`; keep it out of logs.
+/// A session identifier for the client: 44 characters of base64url. `Debug` prints `[redacted]`. Do not log it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Identifier([u8; CHARACTERS]);
 
-impl Name {
-    /// A new name, or nothing when the operating system has no random bytes.
+impl TaggedId {
+    /// Returns a new identifier; `None` if the operating system returns no random bytes.
     pub(crate) fn new(key: &SessionKey, resource: &ResourceUri, owner: Owner<'_>) -> Option<Self> {
         let mut random = [0; RANDOM];
         getrandom::fill(&mut random).ok()?;
         Some(Self::build(key, resource, owner, &random))
     }
 
-    pub(crate) fn build(key: &SessionKey, resource: &ResourceUri, owner: Owner<'_>, random: &Random) -> Self {
+    pub(crate) fn build(key: &SessionKey, resource: &ResourceUri, owner: Owner<'_>, random: &RandomPart) -> Self {
         let mut bytes = [0; BYTES];
         bytes[..RANDOM].copy_from_slice(random);
         bytes[RANDOM] = key.epoch();
@@ -42,7 +50,7 @@ impl Name {
         Self(bytes)
     }
 
-    /// The name that an identifier stands for; nothing for bytes that are no identifier. Allocates nothing.
+    /// Parses an identifier. The tag is not checked. Allocates nothing.
     pub(crate) fn parse(identifier: &[u8]) -> Option<Self> {
         if identifier.len() != CHARACTERS {
             return None;
@@ -62,12 +70,12 @@ impl Name {
         u128::from_le_bytes(tag)
     }
 
-    /// Whether both are the same in every byte. How long it takes tells nothing about where their tags differ.
-    pub(crate) fn is(&self, other: &Self) -> bool {
+    /// Returns whether all bytes are equal. The tags are compared in constant time.
+    pub(crate) fn equals(&self, other: &Self) -> bool {
         self.random() == other.random() && self.epoch() == other.epoch() && self.tag() == other.tag()
     }
 
-    pub(crate) fn random(&self) -> Random {
+    pub(crate) fn random(&self) -> RandomPart {
         let mut random = [0; RANDOM];
         random.copy_from_slice(&self.0[..RANDOM]);
         random
@@ -75,7 +83,7 @@ impl Name {
 
     pub(crate) fn identifier(&self) -> Identifier {
         let mut text = [b'A'; CHARACTERS];
-        // It fits exactly.
+        // The encoding fits exactly.
         let _ = URL_SAFE_NO_PAD.encode_slice(self.0, &mut text);
         Identifier(text)
     }
@@ -95,27 +103,27 @@ impl fmt::Debug for Identifier {
     }
 }
 
-/// Whether one of these keys issued this name to this owner for this resource. Allocates nothing.
-pub(crate) fn is_issued(keys: &SessionKeys, resource: &ResourceUri, owner: Owner<'_>, name: &Name) -> bool {
-    let random = name.random();
-    // One comparison of two integers: its time tells nothing about where they differ.
-    keys.of_epoch(name.epoch()).any(|key| name.tag() == tag(key, resource, owner, &random))
+/// Returns whether one of these keys tagged this identifier for this owner and resource. Allocates nothing.
+pub(crate) fn is_issued(keys: &SessionKeys, resource: &ResourceUri, owner: Owner<'_>, id: &TaggedId) -> bool {
+    let random = id.random();
+    // Comparing two integers takes constant time.
+    keys.of_epoch(id.epoch()).any(|key| id.tag() == tag(key, resource, owner, &random))
 }
 
-/// A short hash for logs, from which nothing of the identifier can be computed.
-pub(crate) fn log_hash(marks: &SessionKey, random: &Random) -> u64 {
-    (marks.prf([b"log".as_slice(), random]) >> 64) as u64
+/// Returns a short hash for logs. The identifier cannot be computed from it.
+pub(crate) fn log_hash(log_key: &SessionKey, random: &RandomPart) -> u64 {
+    (log_key.prf([b"log".as_slice(), random]) >> 64) as u64
 }
 
-/// A short hash by which one set of scopes is told from another.
-pub(crate) fn authorization(marks: &SessionKey, scopes: &Scopes) -> u64 {
-    let mut hasher = marks.hasher();
+/// Returns a short hash that distinguishes sets of scopes.
+pub(crate) fn scopes_hash(log_key: &SessionKey, scopes: &Scopes) -> u64 {
+    let mut hasher = log_key.hasher();
     hasher.write(b"scopes ");
     scopes.hash(&mut hasher);
     hasher.finish()
 }
 
-fn tag(key: &SessionKey, resource: &ResourceUri, owner: Owner<'_>, random: &Random) -> u128 {
+fn tag(key: &SessionKey, resource: &ResourceUri, owner: Owner<'_>, random: &RandomPart) -> u128 {
     let (resource, owner) = (resource.as_str().as_bytes(), owner.encode());
     let [head, issuer, subject, client] = owner.parts();
     let mut start = [0; RANDOM + 8];
@@ -136,16 +144,16 @@ mod tests {
         SessionKey::new(3, *b"0123456789abcdef")
     }
 
-    fn build(key: &SessionKey, resource: &ResourceUri, owner: Owner<'_>, random: &Random) -> Identifier {
-        Name::build(key, resource, owner, random).identifier()
+    fn build(key: &SessionKey, resource: &ResourceUri, owner: Owner<'_>, random: &RandomPart) -> Identifier {
+        TaggedId::build(key, resource, owner, random).identifier()
     }
 
-    fn open(key: &SessionKey, resource: &ResourceUri, owner: Owner<'_>, identifier: &[u8]) -> Option<Random> {
+    fn open(key: &SessionKey, resource: &ResourceUri, owner: Owner<'_>, identifier: &[u8]) -> Option<RandomPart> {
         opened(&key.clone().into(), resource, owner, identifier)
     }
 
-    fn opened(keys: &SessionKeys, resource: &ResourceUri, owner: Owner<'_>, identifier: &[u8]) -> Option<Random> {
-        let name = Name::parse(identifier)?;
+    fn opened(keys: &SessionKeys, resource: &ResourceUri, owner: Owner<'_>, identifier: &[u8]) -> Option<RandomPart> {
+        let name = TaggedId::parse(identifier)?;
         is_issued(keys, resource, owner, &name).then(|| name.random())
     }
 
@@ -164,11 +172,11 @@ mod tests {
     /// E3: identifiers carry 128 bits of the system's generator.
     #[test]
     fn random_parts_differ() {
-        let name = || Name::new(&key(), &resource("https://r.example/mcp"), ALICE).unwrap().random();
+        let name = || TaggedId::new(&key(), &resource("https://r.example/mcp"), ALICE).unwrap().random();
         assert_ne!(name(), name());
     }
 
-    /// E3: the tag binds resource, owner, key and epoch; what is logged is none of its bytes.
+    /// E3: the tag binds resource, owner, key and epoch. The hash for logs has no bytes of the identifier.
     #[test]
     fn tag_binds_everything() {
         let (random, here) = ([7; 16], resource("https://r.example/mcp"));
@@ -186,7 +194,7 @@ mod tests {
         assert_ne!(log_hash(&key(), &random).to_le_bytes(), random[..8]);
     }
 
-    /// E10: an identifier verifies under the key that its epoch names and no other one, wherever that stands.
+    /// E10: an identifier verifies only with the key that its epoch names, at any position of the list.
     #[test]
     fn the_epoch_names_the_key() {
         let here = resource("https://r.example/mcp");
@@ -200,25 +208,25 @@ mod tests {
             assert_eq!(of_alice(&keys, &identifier), Some([7; 16]));
         }
         assert_eq!(of_alice(&list(&[&new, &twin]), &identifier), None);
-        // The tag of one key under the epoch of another is none.
+        // A tag of one key with the epoch of another is not valid.
         let mut bytes = URL_SAFE_NO_PAD.decode(&*identifier).unwrap();
         bytes[RANDOM] = new.epoch();
         assert_eq!(of_alice(&list(&[&new, &old]), &URL_SAFE_NO_PAD.encode(bytes)), None);
     }
 
-    /// E8: one set of scopes is told from another, in whatever order a token names them.
+    /// E8: different sets of scopes have different hashes. The order of the scopes does not matter.
     #[test]
-    fn scopes_are_told_apart() {
-        let of = |text| authorization(&key(), &Scopes::parse(text).unwrap());
+    fn scopes_hashes_are_distinct() {
+        let of = |text| scopes_hash(&key(), &Scopes::parse(text).unwrap());
         assert_eq!(of("a b"), of("b  a b"));
         let different = ["", "a", "b", "ab", "a b", "a b c"].map(of);
         for (position, one) in different.iter().enumerate() {
             assert!(!different[..position].contains(one));
         }
-        assert_ne!(of("a"), authorization(&SessionKey::new(3, [0; 16]), &Scopes::parse("a").unwrap()));
+        assert_ne!(of("a"), scopes_hash(&SessionKey::new(3, [0; 16]), &Scopes::parse("a").unwrap()));
     }
 
-    /// E3: identifiers do not show where they are printed by mistake.
+    /// E3: `Debug` does not print identifiers.
     #[test]
     fn debug_is_redacted() {
         let identifier = build(&key(), &resource("https://r.example/mcp"), ALICE, &[7; 16]);
@@ -226,13 +234,13 @@ mod tests {
     }
 
     proptest! {
-        /// E1: no bytes panic, and none but an issued identifier are opened.
+        /// E1: arbitrary bytes do not panic and are not issued identifiers.
         #[test]
         fn arbitrary_bytes_are_unknown(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             prop_assert_eq!(open(&key(), &resource("https://r.example/mcp"), ALICE, &bytes), None);
         }
 
-        /// E3: what is built opens again, and not with one character changed.
+        /// E3: an issued identifier verifies, and does not if one character is changed.
         #[test]
         fn built_identifiers_open(random in any::<[u8; 16]>(), epoch in any::<u8>(), at in 0_usize..44, with in "[A-Za-z0-9_-]") {
             let key = SessionKey::new(epoch, [9; 16]);

@@ -1,46 +1,48 @@
-use crate::Session;
+//! The observer of sessions.
 
-/// What hears of ended sessions, so that transports and streams end with them.
+use crate::session::Session;
+
+/// Observes the sessions of a store.
 pub trait SessionObserver: Send + Sync + 'static {
-    /// A session has been opened: called exactly once for each, on the thread that opened it, when it already resolves,
-    /// and with no lock of the store held. Keep it short. Does nothing by default.
+    /// Called once for each opened session, on the thread that opened it. The session already resolves, and no lock of the
+    /// store is held. It must not block. The default does nothing.
     fn opened(&self, session: &Session) {
         let _ = session;
     }
 
-    /// A session has ended: called exactly once for each, on the thread that ended it, when it no longer
-    /// resolves and its room is free again, and with no lock of the store held. Keep it short.
+    /// Called once for each ended session, on the thread that ended it. The session no longer resolves, its capacity is
+    /// available again, and no lock of the store is held. It must not block.
     fn ended(&self, session: &Session, reason: EndReason);
 }
 
-/// Hears nothing.
+/// Ignores all sessions.
 impl SessionObserver for () {
     fn ended(&self, _session: &Session, _reason: EndReason) {}
 }
 
-/// Why a session ended.
+/// The reason why a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EndReason {
-    /// The owner asked for it.
+    /// The owner deleted the session.
     Deleted,
-    /// The owner asked for it, and the backend did not confirm that its side has ended: it may have to be asked again.
+    /// The owner deleted the session, but the backend did not confirm the deletion of its own session.
     DeleteFailed,
-    /// The transport behind it closed.
+    /// The backend's session no longer exists.
     TransportClosed,
-    /// Nobody used it for [`SessionSettings::idle_timeout`](crate::SessionSettings::idle_timeout).
+    /// The session was unused for [`SessionSettings::idle_timeout`](crate::SessionSettings::idle_timeout).
     Idle,
-    /// It reached [`SessionSettings::lifetime`](crate::SessionSettings::lifetime).
+    /// The session reached [`SessionSettings::lifetime`](crate::SessionSettings::lifetime).
     Lifetime,
-    /// It was its owner's least recently used session when the owner opened another one at
+    /// The session was its owner's least recently used one when the owner opened another session at
     /// [`SessionSettings::max_per_owner`](crate::SessionSettings::max_per_owner).
     Evicted,
-    /// The store is being shut down.
+    /// The store is shut down.
     Shutdown,
 }
 
 impl EndReason {
-    /// A stable word for logs and metrics.
+    /// Returns a stable word for logs and metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Deleted => "deleted",
@@ -58,7 +60,7 @@ impl EndReason {
 mod tests {
     use super::*;
 
-    /// J4: the words that audit trails have for the end of a session.
+    /// J4: the reasons in audit records are stable.
     #[test]
     fn reasons_have_stable_words() {
         let reasons = [

@@ -1,31 +1,31 @@
-/// Whose a session is. Two owners are the same only when they are of the same kind and all their texts are
-/// identical byte for byte.
+//! The owner of a session, and its encoding.
+
+/// The owner of a session. Owners are equal only if they are the same variant and all their strings are identical byte
+/// for byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner<'a> {
-    /// A token's subject at its issuer, through one client.
+    /// The subject of a token, with the issuer and the client of the token.
     Subject {
         /// The token's `iss`.
         issuer: &'a str,
         /// The token's `sub`.
         subject: &'a str,
-        /// The client that the token was issued to, where the token names one.
+        /// The client that the token was issued to, if the token names one.
         client: Option<&'a str>,
     },
-    /// A client that acts for itself, with a token that has no subject. Never equal to any subject, even one
-    /// of the same name.
+    /// A client with a token that has no subject. It never equals a subject of the same name.
     Client {
         /// The token's `iss`.
         issuer: &'a str,
         /// The client that the token was issued to.
         client: &'a str,
     },
-    /// Nobody: sessions of a resource without authorization, kept by identifier alone. No limit per owner
-    /// applies to them.
+    /// The owner of all sessions of a resource without authentication. The limit per owner does not apply.
     Anonymous,
 }
 
-/// The one encoding of an owner: its kind and the lengths of its texts, then the texts. No two owners have the
-/// same, and none is the beginning of another's.
+/// The encoding of an owner: the variant and the lengths of the strings, then the strings. The encoding is unambiguous, and
+/// none is a prefix of another.
 pub(crate) struct Encoded<'a> {
     head: [u8; 25],
     texts: [&'a str; 3],
@@ -33,20 +33,20 @@ pub(crate) struct Encoded<'a> {
 
 impl<'a> Owner<'a> {
     pub(crate) fn encode(self) -> Encoded<'a> {
-        let (kind, texts) = match self {
+        let (variant, texts) = match self {
             Self::Anonymous => (0, [""; 3]),
             Self::Client { issuer, client } => (1, [issuer, "", client]),
             Self::Subject { issuer, subject, client: None } => (2, [issuer, subject, ""]),
             Self::Subject { issuer, subject, client: Some(client) } => (3, [issuer, subject, client]),
         };
-        let mut head = [kind; 25];
+        let mut head = [variant; 25];
         for (length, text) in head[1..].chunks_exact_mut(8).zip(texts) {
             length.copy_from_slice(&(text.len() as u64).to_le_bytes());
         }
         Encoded { head, texts }
     }
 
-    /// The owner that has this encoding; nobody where it is none.
+    /// Returns the owner with this encoding; [`Anonymous`](Self::Anonymous) if the encoding is not valid.
     pub(crate) fn decode(encoded: &'a [u8]) -> Self {
         Self::decoded(encoded).unwrap_or(Self::Anonymous)
     }
@@ -68,14 +68,14 @@ impl<'a> Owner<'a> {
         }
     }
 
-    /// Whether `encoded` is this owner's encoding. Allocates nothing.
+    /// Returns whether `encoded` is this owner's encoding. Allocates nothing.
     pub(crate) fn is_encoded_as(self, encoded: &[u8]) -> bool {
         self.encode().parts().into_iter().try_fold(encoded, <[u8]>::strip_prefix).is_some_and(<[u8]>::is_empty)
     }
 }
 
 impl Encoded<'_> {
-    /// The bytes in order.
+    /// Returns the parts of the encoding in order.
     pub(crate) fn parts(&self) -> [&[u8]; 4] {
         let [issuer, subject, client] = self.texts.map(str::as_bytes);
         [&self.head, issuer, subject, client]
@@ -94,7 +94,7 @@ mod tests {
 
     /// E7: a subject never equals a client of the same name, and a missing client never an empty one.
     #[test]
-    fn kinds_never_meet() {
+    fn different_variants_are_never_equal() {
         let owners = [
             Owner::Anonymous,
             Owner::Client { issuer: "i", client: "x" },
@@ -114,8 +114,8 @@ mod tests {
         (0_u8..4, "[ab]{0,3}", "[ab]{0,3}", "[ab]{0,3}")
     }
 
-    fn build((kind, issuer, subject, client): &(u8, String, String, String)) -> Owner<'_> {
-        match kind {
+    fn build((variant, issuer, subject, client): &(u8, String, String, String)) -> Owner<'_> {
+        match variant {
             0 => Owner::Anonymous,
             1 => Owner::Client { issuer, client },
             2 => Owner::Subject { issuer, subject, client: None },
@@ -124,7 +124,7 @@ mod tests {
     }
 
     proptest! {
-        /// E7: two owners have one encoding exactly when they are equal.
+        /// E7: two owners have the same encoding exactly if they are equal.
         #[test]
         fn encoding_is_unambiguous(one in any_owner(), other in any_owner()) {
             let (one, other) = (build(&one), build(&other));

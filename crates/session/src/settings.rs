@@ -1,27 +1,29 @@
+//! The settings of a session store.
+
 use std::time::Duration;
 
-use crate::SessionKeys;
+use crate::identifier::SessionKeys;
 
-/// How a [`SessionStore`](crate::SessionStore) behaves.
+/// The settings of a [`SessionStore`](crate::SessionStore). [`new`](Self::new) sets the defaults. Set single fields afterwards.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SessionSettings {
-    /// How long a session may go unused; 30 min by default. Zero ends each session at once.
+    /// The maximum time without use. Default: 30 min. Zero ends each session at once.
     pub idle_timeout: Duration,
-    /// How long a session may live in all; 24 h by default.
+    /// The maximum age of a session. Default: 24 h.
     pub lifetime: Duration,
-    /// How many sessions and reservations there may be in all; 100,000 by default.
+    /// The maximum number of sessions and reservations together. Default: 100,000.
     pub max_total: usize,
-    /// How many sessions one owner may have, over all resources; 100 by default. At it, a new session takes the place of
-    /// the owner's least recently used one that is not in use. It does not apply to
+    /// The maximum number of sessions of one owner, over all resources. Default: 100. At the limit, a new session evicts the
+    /// owner's least recently used session that is not in use. The limit does not apply to
     /// [`Owner::Anonymous`](crate::Owner::Anonymous).
     pub max_per_owner: usize,
-    /// What identifiers are tagged with. Identifiers of any other key are unknown.
+    /// The keys that tag identifiers. Identifiers with the tag of any other key are unknown.
     pub keys: SessionKeys,
 }
 
 impl SessionSettings {
-    /// The defaults, with these keys.
+    /// Returns the default settings with these keys.
     pub fn new(keys: impl Into<SessionKeys>) -> Self {
         Self {
             idle_timeout: Duration::from_secs(30 * 60),
@@ -38,7 +40,7 @@ mod tests {
     use super::*;
     use crate::SessionKey;
 
-    /// E9: 30 minutes idle, 24 hours in all, by default.
+    /// E9: the defaults are 30 minutes without use and 24 hours in total.
     #[test]
     fn defaults() {
         let settings = SessionSettings::new(SessionKey::new(0, [0; 16]));

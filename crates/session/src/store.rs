@@ -1,8 +1,15 @@
+//! The store of the sessions of one process.
+
+mod capacity;
+mod in_use;
+mod last_use_heap;
+mod reservation;
+
 use std::{
     fmt, ptr,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU16, Ordering},
+        atomic::{AtomicU16, Ordering},
     },
     time::Duration,
 };
@@ -11,104 +18,107 @@ use arc_swap::ArcSwap;
 use dashmap::DashMap;
 use portcullis_metadata::{Clock, ResourceUri, Scopes};
 
+use self::{capacity::Capacity, last_use_heap::Evicted};
+pub use self::{
+    in_use::InUse,
+    reservation::{CapacityPermit, Reservation},
+};
 use crate::{
-    EndReason, Identifier, InUse, Owner, ReservationError, ResolveError, Session, SessionKey, SessionKeys,
-    SessionObserver, SessionSettings,
-    by_last_use::Evicted,
-    capacity::Capacity,
-    identifier::{self, Name, Random},
-    lineage::Successor,
-    session::{Life, Record, Timeouts, millis},
+    error::{ReservationError, ResolveError},
+    identifier::{self, Identifier, RandomPart, Rotation, SessionKey, SessionKeys, TaggedId},
+    observer::{EndReason, SessionObserver},
+    owner::Owner,
+    session::{Session, Status, Timeouts, millis},
+    settings::SessionSettings,
 };
 
-/// The sessions of one process. Cheap to clone; clones share everything.
+/// The sessions of one process. Clones share the store.
 ///
-/// Bounded by [`SessionSettings::max_total`], at which new sessions are refused, and by [`SessionSettings::max_per_owner`], at
-/// which the owner's least recently used session that is not in use ends for the new one.
+/// The store is bounded. At [`SessionSettings::max_total`], new sessions are rejected. At
+/// [`SessionSettings::max_per_owner`], a new session evicts the owner's least recently used session that is not in use.
 #[derive(Clone)]
-pub struct SessionStore(Arc<Shared>);
+pub struct SessionStore(Arc<Inner>);
 
-struct Shared {
+struct Inner {
     keys: ArcSwap<SessionKeys>,
-    /// Counts the lists of keys, up to [`UNPROVABLE`](crate::session::UNPROVABLE). It changes after the list has.
-    keys_number: AtomicU16,
-    /// For hashes that are compared and logged here; not replaced together with the keys.
-    marks: SessionKey,
+    /// Counts the key lists, up to [`UNCACHED_GENERATION`](crate::session::UNCACHED_GENERATION). It changes after `keys`.
+    key_generation: AtomicU16,
+    /// The key for hashes in logs and comparisons. It is not replaced with `keys`.
+    log_key: SessionKey,
     timeouts: Timeouts,
     clock: Arc<dyn Clock>,
     observer: Arc<dyn SessionObserver>,
     capacity: Capacity,
-    /// Each session under its first identifier, for as long as it lives.
-    table: DashMap<Random, Arc<Session>>,
-    /// The sessions that were given a new identifier once more, under each of these, with its number.
-    renewed: DashMap<Random, Found>,
+    /// The sessions by their first identifiers.
+    table: DashMap<RandomPart, Arc<Session>>,
+    /// The sessions by their later identifiers.
+    rotated: DashMap<RandomPart, Found>,
 }
 
-/// A session, and which of its identifiers it was found by: 0 the first, 1 its successor, and so on.
+/// A session and the number of the identifier by which it was found. The first identifier has number 0.
 #[derive(Clone)]
 struct Found {
     session: Arc<Session>,
     number: u32,
 }
 
-/// How many sessions one sweep ends at most, since each end may cost its observer something.
+/// The maximum number of sessions that one sweep ends. The observer may take time for each.
 const SWEEP_BATCH: usize = 1024;
 
 impl SessionStore {
-    /// An empty store.
+    /// Returns an empty store.
     pub fn new(settings: SessionSettings, clock: Arc<dyn Clock>, observer: Arc<dyn SessionObserver>) -> Self {
         let SessionSettings { idle_timeout, lifetime, max_total, max_per_owner, keys } = settings;
-        Self(Arc::new(Shared {
-            marks: keys.current().for_marks(),
+        Self(Arc::new(Inner {
+            log_key: keys.current().log_key(),
             keys: ArcSwap::from_pointee(keys),
-            keys_number: AtomicU16::new(1),
+            key_generation: AtomicU16::new(1),
             timeouts: Timeouts::new(idle_timeout, lifetime),
             clock,
             observer,
             capacity: Capacity::new(max_total, max_per_owner),
             table: DashMap::new(),
-            renewed: DashMap::new(),
+            rotated: DashMap::new(),
         }))
     }
 
-    /// Replaces the keys. Sessions whose identifiers were tagged with a key that is in both lists go on; identifiers of
-    /// a key that no longer is are unknown.
+    /// Replaces the keys. An identifier remains valid if its key is in both lists. Otherwise it is unknown.
     pub fn set_keys(&self, keys: SessionKeys) {
         self.0.keys.store(Arc::new(keys));
-        let next = |number: u16| number.checked_add(1);
-        // At the last number, `UNPROVABLE`, it stays.
-        let _ = self.0.keys_number.fetch_update(Ordering::Release, Ordering::Relaxed, next);
+        // At `UNCACHED_GENERATION` the count stops.
+        let next = |generation: u16| generation.checked_add(1);
+        let _ = self.0.key_generation.fetch_update(Ordering::Release, Ordering::Relaxed, next);
     }
 
-    /// Reserves capacity for a session until the reservation is opened or dropped. `scopes` are what the caller's token
-    /// allows: other ones will get the session a new identifier.
+    /// Reserves capacity for a session until the reservation is opened or dropped. `scopes` are those of the caller's
+    /// token; see [`InUse::rotated_identifier`].
     ///
-    /// No session ends by it. At the owner's limit it requires a session of the owner that is not in use, and another one for each
-    /// other reservation of the owner that could exceed the limit.
+    /// No session ends. At the owner's limit, the owner must have a session that is not in use for each of its reservations
+    /// that could exceed the limit.
     ///
     /// # Errors
-    /// At a limit, or when the operating system gives no random bytes.
+    /// Fails at a limit, or if the operating system returns no random bytes.
     pub fn reserve(
         &self,
         resource: &ResourceUri,
         owner: Owner<'_>,
         scopes: &Scopes,
     ) -> Result<Reservation, ReservationError> {
-        let place = Place::reserve(&self.0, owner)?;
-        let name = Name::new(self.0.keys.load().current(), resource, owner).ok_or(ReservationError::NoRandomness)?;
-        let authorization = identifier::authorization(&self.0.marks, scopes);
-        Ok(Reservation { place, resource: resource.clone(), name, authorization })
+        let permit = CapacityPermit::reserve(&self.0, owner)?;
+        let id = TaggedId::new(self.0.keys.load().current(), resource, owner).ok_or(ReservationError::NoRandomness)?;
+        let scopes_hash = identifier::scopes_hash(&self.0.log_key, scopes);
+        Ok(Reservation::new(permit, resource.clone(), id, scopes_hash))
     }
 
-    /// Takes the active session of this identifier, resource and owner into use, until the returned value is dropped.
-    /// `scopes` are what the caller's token allows; see [`InUse::rotated_identifier`]. Allocates nothing.
+    /// Takes the session with this identifier, resource and owner into use, until the returned value is dropped. `scopes`
+    /// are those of the caller's token; see [`InUse::rotated_identifier`]. Allocates nothing.
     ///
-    /// The caller has to have authenticated the owner: the identifier proves nothing.
+    /// The caller must have authenticated the owner. The identifier does not authenticate anything.
     ///
     /// # Errors
-    /// [`ResolveError::Unknown`] for everything that was not issued to this owner for this resource, without any
-    /// effect on whosever it is; [`ResolveError::Ended`] for the owner's own identifier when its session has ended, and when
-    /// it has 16,777,215 uses already.
+    /// - [`ResolveError::Unknown`] if the identifier was not issued to this owner for this resource. A session of another
+    ///   owner is not affected.
+    /// - [`ResolveError::Ended`] if the session has ended, or has 16,777,215 uses in progress.
     pub fn resolve(
         &self,
         resource: &ResourceUri,
@@ -116,166 +126,168 @@ impl SessionStore {
         scopes: &Scopes,
         identifier: &[u8],
     ) -> Result<InUse, ResolveError> {
-        let name = Name::parse(identifier).ok_or(ResolveError::Unknown)?;
-        let keys_number = self.0.keys_number.load(Ordering::Acquire);
-        let found = self.0.find(&name.random());
-        let is_proved = found.as_ref().is_some_and(|found| found.session.is_proved(&name, keys_number));
-        if !is_proved && !identifier::is_issued(&self.0.keys.load(), resource, owner, &name) {
+        let id = TaggedId::parse(identifier).ok_or(ResolveError::Unknown)?;
+        let generation = self.0.key_generation.load(Ordering::Acquire);
+        let found = self.0.find(&id.random());
+        let is_verified = found.as_ref().is_some_and(|found| found.session.is_verified(&id, generation));
+        if !is_verified && !identifier::is_issued(&self.0.keys.load(), resource, owner, &id) {
             return Err(ResolveError::Unknown);
         }
         let Found { session, number } = found.ok_or(ResolveError::Ended)?;
         if !session.belongs_to(resource, owner) {
             return Err(ResolveError::Unknown);
         }
-        if !is_proved {
-            session.prove(&name, keys_number);
+        if !is_verified {
+            session.set_verified(&id, generation);
         }
         let now = self.0.clock.monotonic();
-        if session.use_number(number, now) && self.0.is_active(&session, session.take_into_use(now, self.0.timeouts)) {
-            let authorization = identifier::authorization(&self.0.marks, scopes);
-            Ok(InUse::new(self.clone(), session, number, authorization))
+        if session.mark_used(number, now) && self.0.is_active(&session, session.begin_use(now, self.0.timeouts)) {
+            let scopes_hash = identifier::scopes_hash(&self.0.log_key, scopes);
+            Ok(InUse::new(self.clone(), session, number, scopes_hash))
         } else {
             Err(ResolveError::Ended)
         }
     }
 
     /// Ends one use of a session.
-    pub(crate) fn leave_use(&self, session: &Session) {
-        self.0.is_active(session, session.leave_use(self.0.clock.monotonic(), self.0.timeouts));
+    fn end_use(&self, session: &Session) {
+        self.0.is_active(session, session.end_use(self.0.clock.monotonic(), self.0.timeouts));
     }
 
-    /// See [`InUse::rotated_identifier`]. `number` is that of the identifier which the use came with.
-    pub(crate) fn renewed(&self, session: &Arc<Session>, number: u32, authorization: u64) -> Option<Identifier> {
-        let newest = session.successor();
+    /// See [`InUse::rotated_identifier`]. `number` is that of the identifier with which the use began.
+    fn rotated_identifier(&self, session: &Arc<Session>, number: u32, scopes_hash: u64) -> Option<Identifier> {
+        let newest = session.newest_rotation();
         if newest.map_or(0, |newest| newest.number) == number {
-            let made_for = newest.map_or(session.authorization(), |newest| newest.authorization);
-            if authorization == made_for {
+            let newest_scopes = newest.map_or(session.scopes_hash(), |newest| newest.scopes_hash);
+            if scopes_hash == newest_scopes {
                 return None;
             }
             let now = millis(self.0.clock.monotonic());
-            if newest.is_some_and(|newest| !newest.may_be_followed(now)) {
+            if newest.is_some_and(|newest| !newest.may_be_rotated(now)) {
                 return None;
             }
-            self.0.renew(session, number.checked_add(1)?, authorization, now)?;
+            self.0.rotate(session, number.checked_add(1)?, scopes_hash, now)?;
         }
         (!session.has_ended()).then(|| session.identifier())
     }
 
-    /// Ends a session, in use or not. Returns whether it ended by this call: nothing happens when it has ended already or is
-    /// another store's.
+    /// Ends a session, even if it is in use. Returns whether this call ended it. Nothing happens if the session has already
+    /// ended or belongs to another store.
     pub fn end(&self, session: &Session, reason: EndReason) -> bool {
-        let is_here = self.0.table.get(&session.random()).is_some_and(|held| ptr::eq(&**held, session));
-        let ends = is_here && session.end();
-        if ends {
+        let is_stored = self.0.table.get(&session.table_key()).is_some_and(|stored| ptr::eq(&**stored, session));
+        let has_ended = is_stored && session.end();
+        if has_ended {
             self.0.remove(session, reason);
         }
-        ends
+        has_ended
     }
 
-    /// All sessions at this moment, in no order: to end them at a shutdown.
+    /// Returns all sessions in any order, for example to end them at a shutdown.
     pub fn all(&self) -> Vec<Arc<Session>> {
-        self.0.table.iter().map(|held| Arc::clone(&held)).collect()
+        self.0.table.iter().map(|stored| Arc::clone(&stored)).collect()
     }
 
-    /// Ends sessions whose time is over, at most 1,024 a call, and says how many it ended: after a full batch
-    /// there may be more. Call it on a timer; requests are judged by the time-outs without it as well.
+    /// Ends expired sessions, at most 1,024 per call. Returns their number. After a full batch, more sessions may have
+    /// expired.
+    ///
+    /// Call this periodically. [`resolve`](Self::resolve) checks the timeouts itself.
     pub fn sweep(&self) -> usize {
         let (now, timeouts) = (self.0.clock.monotonic(), self.0.timeouts);
-        let over: Vec<_> = self
+        let expired: Vec<_> = self
             .0
             .table
             .iter()
-            .filter(|held| held.is_over(now, timeouts))
+            .filter(|stored| stored.is_expired(now, timeouts))
             .take(SWEEP_BATCH)
-            .map(|held| Arc::clone(&held))
+            .map(|stored| Arc::clone(&stored))
             .collect();
         let mut ended = 0;
-        for session in over {
-            // It may have been used or ended since it was found.
-            if let Life::JustEnded(reason) = session.expire(now, timeouts) {
+        for session in expired {
+            // The session may have been used or ended in the meantime.
+            if let Status::JustEnded(reason) = session.expire(now, timeouts) {
                 self.0.remove(&session, reason);
                 ended += 1;
             }
         }
-        self.0.forget_retired(now);
+        self.0.remove_retired(now);
         ended
     }
 
-    /// How many sessions there are, reservations apart.
+    /// Returns the number of sessions, without reservations.
     pub fn len(&self) -> usize {
         self.0.table.len()
     }
 
-    /// Whether there is no session.
+    /// Returns whether there are no sessions.
     pub fn is_empty(&self) -> bool {
         self.0.table.is_empty()
     }
 }
 
-impl Shared {
-    fn find(&self, random: &Random) -> Option<Found> {
+impl Inner {
+    fn find(&self, random: &RandomPart) -> Option<Found> {
         match self.table.get(random) {
-            Some(held) => Some(Found { session: Arc::clone(&held), number: 0 }),
-            None => self.renewed.get(random).map(|held| held.clone()),
+            Some(stored) => Some(Found { session: Arc::clone(&stored), number: 0 }),
+            None => self.rotated.get(random).map(|stored| stored.clone()),
         }
     }
 
-    /// Gives a session its next identifier, unless somebody else just did, or it has ended. Nothing when the operating
-    /// system has no random bytes.
-    fn renew(&self, session: &Arc<Session>, number: u32, authorization: u64, now: u64) -> Option<()> {
-        let name = Name::new(self.keys.load().current(), session.resource(), session.owner())?;
-        // It resolves before anybody can be told of it, and no lock of the table is taken under the session's.
-        self.renewed.insert(name.random(), Found { session: Arc::clone(session), number });
-        let successor = Successor::new(name, number, authorization, now);
-        match session.later().add(successor, now, || !session.has_ended()) {
-            Ok(forgotten) => forgotten.iter().for_each(|random| drop(self.renewed.remove(random))),
-            Err(not_added) => drop(self.renewed.remove(&not_added)),
+    /// Adds an identifier to a session, unless another call has just done so or the session has ended. Returns `None` if the
+    /// operating system returns no random bytes.
+    fn rotate(&self, session: &Arc<Session>, number: u32, scopes_hash: u64, now: u64) -> Option<()> {
+        let id = TaggedId::new(self.keys.load().current(), session.resource(), session.owner())?;
+        // The identifier must resolve before a client learns it, and no lock of the table is taken under the session's.
+        self.rotated.insert(id.random(), Found { session: Arc::clone(session), number });
+        let rotation = Rotation::new(id, number, scopes_hash, now);
+        match session.rotations().add(rotation, now, || !session.has_ended()) {
+            Ok(retired) => retired.iter().for_each(|random| drop(self.rotated.remove(random))),
+            Err(not_added) => drop(self.rotated.remove(&not_added)),
         }
         Some(())
     }
 
-    /// Forgets identifiers whose successors have long been in use, a bounded number at a time.
-    fn forget_retired(&self, now: Duration) {
-        let retired: Vec<Random> = self
-            .renewed
+    /// Removes retired identifiers, a bounded number per call.
+    fn remove_retired(&self, now: Duration) {
+        let retired: Vec<RandomPart> = self
+            .rotated
             .iter()
-            .filter(|held| held.session.is_retired(held.number, now))
+            .filter(|stored| stored.session.is_retired(stored.number, now))
             .take(SWEEP_BATCH)
-            .map(|held| *held.key())
+            .map(|stored| *stored.key())
             .collect();
         for random in &retired {
-            self.renewed.remove(random);
+            self.rotated.remove(random);
         }
     }
 
-    /// Whether a session is active after an attempt to use it. One that ended by the attempt is removed.
-    fn is_active(&self, session: &Session, life: Life) -> bool {
-        if let Life::JustEnded(reason) = life {
+    /// Returns whether a session is active after an attempt to use it. Removes a session that the attempt has ended.
+    fn is_active(&self, session: &Session, status: Status) -> bool {
+        if let Status::JustEnded(reason) = status {
             self.remove(session, reason);
         }
-        life == Life::Active
+        status == Status::Active
     }
 
-    /// Makes a session known that is in use by its opening. At the owner's limit another one ends.
+    /// Records a session that is in use. At the owner's limit another session ends.
     fn record(&self, session: &Arc<Session>) -> Result<(), ReservationError> {
-        // No eviction can choose the new session before it is in the table, as it is in use.
+        // The new session is in use, so no eviction can select it before it is in the table.
         let evicted = self.capacity.record(session)?;
-        self.table.insert(session.random(), Arc::clone(session));
+        self.table.insert(session.table_key(), Arc::clone(session));
         self.observer.opened(session);
         if let Some(Evicted::JustEnded { session, last_used }) = evicted {
-            let reason = session.over_when_unused(last_used, self.clock.monotonic(), self.timeouts);
+            let reason = session.expiry_reason_if_unused(last_used, self.clock.monotonic(), self.timeouts);
             self.remove(&session, reason.unwrap_or(EndReason::Evicted));
         }
         Ok(())
     }
 
-    /// Removes a session that has just ended. Only the caller that ended it calls this, so that it happens once. The observer is
+    /// Removes a session that has just ended. Only the caller that ended it calls this, so it happens once. The observer is
     /// called last, without a lock.
     fn remove(&self, session: &Session, reason: EndReason) {
-        self.table.remove(&session.random());
-        // As it has ended, no identifier is added any more.
-        for random in session.take_later() {
-            self.renewed.remove(&random);
+        self.table.remove(&session.table_key());
+        // No identifier is added to an ended session.
+        for random in session.take_rotations() {
+            self.rotated.remove(&random);
         }
         self.capacity.remove(session);
         self.observer.ended(session, reason);
@@ -285,85 +297,6 @@ impl Shared {
 impl fmt::Debug for SessionStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SessionStore").field("len", &self.len()).finish_non_exhaustive()
-    }
-}
-
-/// Capacity for one session, given back when dropped. Made by [`SessionStore::reserve`].
-#[must_use = "dropping a reservation gives its capacity back"]
-pub struct Reservation {
-    place: Arc<Place>,
-    resource: ResourceUri,
-    name: Name,
-    authorization: u64,
-}
-
-impl Reservation {
-    /// Keeps the capacity reserved beyond the reservation: for whoever goes on with the opening when nobody waits for it any
-    /// more.
-    pub fn capacity_permit(&self) -> CapacityPermit {
-        CapacityPermit { _place: Arc::clone(&self.place) }
-    }
-
-    /// Records the session, active and in use from this moment. `backend` is whatever the backend knows it by, opaque here;
-    /// `protocol_version` the one agreed on, if it is known by now ([`Session::set_protocol_version`]).
-    ///
-    /// At the owner's limit, the owner's least recently used session that is not in use ends with [`EndReason::Evicted`].
-    ///
-    /// # Errors
-    /// [`ReservationError::OwnerLimit`] when the owner is at the limit and has taken all sessions into use since the reservation. The
-    /// caller then ends the backend's session.
-    pub fn open(self, backend: Box<[u8]>, protocol_version: Option<&'static str>) -> Result<InUse, ReservationError> {
-        let Self { place, resource, name, authorization } = self;
-        let store = &place.store;
-        let log_hash = identifier::log_hash(&store.marks, &name.random());
-        let owner = place.owner.clone();
-        let record = Record { name, authorization, log_hash, resource, owner, backend, protocol_version };
-        let session = Arc::new(Session::new(record, store.clock.monotonic()));
-        store.record(&session)?;
-        place.is_recorded.store(true, Ordering::Release);
-        Ok(InUse::new(SessionStore(Arc::clone(store)), session, 0, authorization))
-    }
-}
-
-impl fmt::Debug for Reservation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reservation").finish_non_exhaustive()
-    }
-}
-
-/// Keeps a reservation's capacity reserved while it lives, unless a session was opened in it. Made by
-/// [`Reservation::capacity_permit`].
-#[derive(Clone)]
-pub struct CapacityPermit {
-    _place: Arc<Place>,
-}
-
-impl fmt::Debug for CapacityPermit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CapacityPermit").finish_non_exhaustive()
-    }
-}
-
-/// The capacity of one session.
-struct Place {
-    store: Arc<Shared>,
-    owner: Option<Arc<[u8]>>,
-    /// It belongs to a session now.
-    is_recorded: AtomicBool,
-}
-
-impl Place {
-    fn reserve(store: &Arc<Shared>, owner: Owner<'_>) -> Result<Arc<Self>, ReservationError> {
-        let owner = store.capacity.reserve(owner)?;
-        Ok(Arc::new(Self { store: Arc::clone(store), owner, is_recorded: AtomicBool::new(false) }))
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        if !*self.is_recorded.get_mut() {
-            self.store.capacity.cancel(self.owner.as_ref());
-        }
     }
 }
 

@@ -99,7 +99,7 @@ impl ScriptedFetch {
 impl Fetch for ScriptedFetch {
     fn fetch(&self, request: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
         Box::pin(async move {
-            request.policy.check(&request.url).map_err(FetchError::Refused)?;
+            request.policy.check(&request.url).map_err(FetchError::UrlPolicy)?;
             let gate = {
                 let mut script = self.script();
                 script.requests.push(request.clone());
@@ -196,7 +196,7 @@ mod tests {
         let mut request = get(URL);
         request.max_body = 4;
         assert!(matches!(issuer.fetch(request).await, Err(FetchError::TooLarge { limit: 4 })));
-        assert!(matches!(issuer.fetch(get("http://issuer.example/jwks")).await, Err(FetchError::Refused(_))));
+        assert!(matches!(issuer.fetch(get("http://issuer.example/jwks")).await, Err(FetchError::UrlPolicy(_))));
         assert_eq!(issuer.hits(URL), 1);
     }
 

@@ -15,7 +15,7 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use crate::{IssuerSettings, SettingsError, TrustedIssuer, Verifier, VerifierSettings};
+use crate::{IssuerSettings, TrustedIssuer, Verifier, VerifierSettings, VerifierSettingsError};
 
 /// How often introspected tokens that are watched are checked again if they are due.
 const RECHECK_INTERVAL: Duration = Duration::from_millis(500);
@@ -216,7 +216,7 @@ pub enum VerifierBuilderError {
     Fetch(FetchError),
     /// The settings of an issuer, or all of them together, cannot be used.
     #[error(transparent)]
-    Settings(#[from] SettingsError),
+    Settings(#[from] VerifierSettingsError),
 }
 
 impl VerifierBuilderError {
@@ -253,7 +253,7 @@ async fn maintain(verifier: Weak<Verifier>) {
     for tick in 1_u64.. {
         ticks.tick().await;
         let Some(verifier) = verifier.upgrade() else { return };
-        verifier.issuers().iter().for_each(|issuer| issuer.recheck_due());
+        verifier.issuers().iter().for_each(|issuer| issuer.start_due_rechecks());
         if tick % RECHECKS_PER_SWEEP == 0 {
             verifier.sweep();
         }

@@ -49,11 +49,12 @@ impl TokenRule {
 
 /// How a token fares by one rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Judgement {
+#[non_exhaustive]
+pub struct RuleCheck {
     /// The rule.
     pub rule: TokenRule,
     /// Whether the token keeps it, and if not, why.
-    pub outcome: Result<(), VerifyError>,
+    pub result: Result<(), VerifyError>,
 }
 
 impl Verifier {
@@ -62,28 +63,28 @@ impl Verifier {
     /// (RFC 7662), and nothing is remembered.
     ///
     /// It admits nobody: that is for [`verify`](Self::verify), which says yes only where every rule here is kept.
-    pub async fn explain(&self, token: &AccessToken) -> Vec<Judgement> {
-        let mut judgements = Vec::new();
-        let mut judge = |rule, outcome: Result<(), VerifyError>| judgements.push(Judgement { rule, outcome });
+    pub async fn explain(&self, token: &AccessToken) -> Vec<RuleCheck> {
+        let mut checks = Vec::new();
+        let mut judge = |rule, result: Result<(), VerifyError>| checks.push(RuleCheck { rule, result });
         let jws = match CompactJws::parse(token.secret(), self.max_token_bytes()) {
             Ok(jws) => jws,
             Err(error) => {
                 judge(TokenRule::Form, Err(error.into()));
-                return judgements;
+                return checks;
             }
         };
         let claims = match UnverifiedClaims::parse(jws.unverified_payload()) {
             Ok(claims) => claims,
             Err(error) => {
                 judge(TokenRule::Form, Err(error.into()));
-                return judgements;
+                return checks;
             }
         };
         judge(TokenRule::Form, claims.scopes().map(drop).map_err(Into::into));
         let Some(issuer) = self.issuer_of(&claims) else {
             let missing = if claims.iss().is_some() { VerifyError::IssuerUnknown } else { VerifyError::IssuerMissing };
             judge(TokenRule::Issuer, Err(missing));
-            return judgements;
+            return checks;
         };
         let settings = issuer.settings();
         let clock = self.clock();
@@ -95,7 +96,7 @@ impl Verifier {
         judge(TokenRule::Kind, kind::judge_claims(&statement));
         judge(TokenRule::Audience, claims::judge_audience(&statement));
         judge(TokenRule::Times, claims::judge_times(&statement, settings, clock.now()).map(drop));
-        judgements
+        checks
     }
 
     fn issuer_of(&self, claims: &UnverifiedClaims<'_>) -> Option<&Arc<TrustedIssuer>> {
@@ -110,11 +111,11 @@ mod tests {
     use crate::testing::Bench;
 
     async fn broken(bench: &Bench, token: &str) -> Vec<&'static str> {
-        let judgements = bench.verifier.explain(&AccessToken::new(token)).await;
+        let checks = bench.verifier.explain(&AccessToken::new(token)).await;
         let verified = bench.verifier.verify(&AccessToken::new(token)).await;
-        let first = judgements.iter().find_map(|judgement| judgement.outcome.clone().err());
-        assert_eq!(first.is_none(), verified.is_ok(), "the explanation and the verifier agree: {judgements:?}");
-        judgements.iter().filter_map(|judgement| Some(judgement.outcome.as_ref().err()?.code())).collect()
+        let first = checks.iter().find_map(|check| check.result.clone().err());
+        assert_eq!(first.is_none(), verified.is_ok(), "the explanation and the verifier agree: {checks:?}");
+        checks.iter().filter_map(|check| Some(check.result.as_ref().err()?.code())).collect()
     }
 
     #[tokio::test]

@@ -26,7 +26,7 @@ pub enum IssuerHealth {
         reason: Option<&'static str>,
     },
     /// It has not been asked yet, or the first answer is still to come.
-    NotYet,
+    Pending,
     /// It has no key to verify with, or it is not known where to ask it.
     Failed {
         /// The code of the last failure.

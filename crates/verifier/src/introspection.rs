@@ -18,7 +18,7 @@ use tokio::{
 };
 use url::Url;
 
-use crate::{IssuerSettings, RefreshError, SettingsError, VerifyError, server_metadata::ServerMetadata};
+use crate::{IssuerSettings, RefreshError, VerifierSettingsError, VerifyError, server_metadata::ServerMetadata};
 
 mod calls;
 mod error;
@@ -76,7 +76,7 @@ impl Introspection {
         metadata: &Arc<ServerMetadata>,
         fetch: Arc<dyn Fetch>,
         control: Handle,
-    ) -> Result<Arc<Self>, SettingsError> {
+    ) -> Result<Arc<Self>, VerifierSettingsError> {
         let configured = settings.endpoint.clone().map(|url| {
             let authentication = settings.authentication.unwrap_or(IntrospectionAuthentication::Post);
             Arc::new(Endpoint { url, authentication })
@@ -84,7 +84,7 @@ impl Introspection {
         Ok(Arc::new(Self {
             metadata: configured.is_none().then(|| Arc::clone(metadata)),
             endpoint: ArcSwapOption::new(configured),
-            calls: Calls::new(settings.max_in_flight).map_err(|_| SettingsError::Random)?,
+            calls: Calls::new(settings.max_in_flight).map_err(|_| VerifierSettingsError::Random)?,
             last_failure: Mutex::new(None),
             rejecting: AtomicBool::new(false),
             rejections: Arc::default(),

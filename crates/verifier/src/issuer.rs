@@ -10,7 +10,7 @@ use portcullis_metadata::{AccessToken, Clock, IntrospectionResponse, Issuer, Jwk
 use tokio::{runtime::Handle, task::AbortHandle, time::timeout_at};
 
 use crate::{
-    IssuerHealth, IssuerSettings, KeySource, RefreshError, SettingsError, VerifyError,
+    IssuerHealth, IssuerSettings, KeySource, RefreshError, VerifierSettingsError, VerifyError,
     cache::MAX_LIFE,
     deadline::Deadline,
     flight::{AskedBy, Flight},
@@ -64,13 +64,13 @@ impl TrustedIssuer {
     /// verify need tokio's time enabled.
     ///
     /// # Errors
-    /// When the settings cannot be used; see [`SettingsError`].
+    /// When the settings cannot be used; see [`VerifierSettingsError`].
     pub fn new(
         settings: IssuerSettings,
         fetch: Arc<dyn Fetch>,
         clock: Arc<dyn Clock>,
         control: Handle,
-    ) -> Result<Arc<Self>, SettingsError> {
+    ) -> Result<Arc<Self>, VerifierSettingsError> {
         settings.check()?;
         let policy = settings.url_policy;
         let metadata = ServerMetadata::new(settings.issuer.clone(), policy, Arc::clone(&fetch), Arc::clone(&clock));
@@ -81,7 +81,7 @@ impl TrustedIssuer {
         let source = |configured| Source::new(configured, metadata, policy, fetch);
         let keys = Keys::new();
         let source = match &settings.keys {
-            _ if !settings.validation.has_signature() => None,
+            _ if !settings.validation.verifies_signature() => None,
             KeySource::Discovered => Some(source(None)),
             KeySource::Uri(uri) => Some(source(Some(uri.clone()))),
             KeySource::Fixed(given) => {
@@ -130,10 +130,10 @@ impl TrustedIssuer {
         };
         match &self.introspection {
             Some(introspection) if !introspection.is_ready() => {
-                failure.map_or(IssuerHealth::NotYet, |reason| IssuerHealth::Failed { reason })
+                failure.map_or(IssuerHealth::Pending, |reason| IssuerHealth::Failed { reason })
             }
             Some(introspection) if introspection.is_rejecting() => IssuerHealth::Failed { reason: CLIENT_REJECTED },
-            Some(introspection) if !self.settings.validation.has_signature() => {
+            Some(introspection) if !self.settings.validation.verifies_signature() => {
                 IssuerHealth::Introspected { reason: introspection.last_failure() }
             }
             _ => self.health_of_keys(failure),
@@ -143,7 +143,7 @@ impl TrustedIssuer {
     fn health_of_keys(&self, failure: Option<&'static str>) -> IssuerHealth {
         let now = self.clock.monotonic();
         match &*self.keys.held() {
-            None => failure.map_or(IssuerHealth::NotYet, |reason| IssuerHealth::Failed { reason }),
+            None => failure.map_or(IssuerHealth::Pending, |reason| IssuerHealth::Failed { reason }),
             Some(held) if held.set().is_empty() => IssuerHealth::Failed { reason: "issuer.no_usable_key" },
             Some(held) if held.is_fresh(now) => IssuerHealth::Usable { keys: held.set().len(), age: held.age(now) },
             Some(held) if held.is_usable(now, self.settings.max_stale) => {
@@ -155,7 +155,7 @@ impl TrustedIssuer {
 
     /// Starts checking those [watched tokens](crate::WatchedToken) again whose time has come. Call it about twice a
     /// second; it does not wait, and costs nothing where no token is watched.
-    pub fn recheck_due(&self) {
+    pub fn start_due_rechecks(&self) {
         self.rechecks.start_due();
     }
 
@@ -173,8 +173,8 @@ impl TrustedIssuer {
     }
 
     /// How long a token of this issuer counts at most, after it was verified.
-    pub(crate) fn remembered_for(&self) -> Duration {
-        self.settings.validation.introspection().map_or(MAX_LIFE, |introspection| introspection.remembered_for)
+    pub(crate) fn cache_lifetime(&self) -> Duration {
+        self.settings.validation.introspection().map_or(MAX_LIFE, |introspection| introspection.cache_lifetime)
     }
 
     /// Asks the issuer about a token, and says what it says. Where to ask is found out first, if need be.
@@ -308,11 +308,16 @@ impl fmt::Debug for TrustedIssuer {
     }
 }
 
-fn hold_for_good(keys: &Keys, given: &JwkSet, settings: &IssuerSettings, now: Duration) -> Result<(), SettingsError> {
+fn hold_for_good(
+    keys: &Keys,
+    given: &JwkSet,
+    settings: &IssuerSettings,
+    now: Duration,
+) -> Result<(), VerifierSettingsError> {
     let installed = keys.install(given.clone(), settings.algorithms, now, Duration::MAX);
     match &*keys.held() {
         Some(held) if installed.is_ok() && !held.set().is_empty() => Ok(()),
-        _ => Err(SettingsError::NoUsableKey { issuer: settings.issuer.clone() }),
+        _ => Err(VerifierSettingsError::NoUsableKey { issuer: settings.issuer.clone() }),
     }
 }
 

@@ -74,14 +74,14 @@ mod verifier;
 
 pub use builder::{VerifierBuilder, VerifierBuilderError};
 pub use error::VerifyError;
-pub use explanation::{Judgement, TokenRule};
+pub use explanation::{RuleCheck, TokenRule};
 pub use health::IssuerHealth;
 pub use introspection::{IntrospectionAuthentication, IntrospectionSettings};
 pub use issuer::TrustedIssuer;
 pub use principal::Principal;
-pub use recheck::{HeldToken, TokenLost, WatchedToken};
+pub use recheck::{HeldToken, RecheckFailure, WatchedToken};
 pub use refresh_error::RefreshError;
-pub use settings::{IssuerSettings, KeySource, SettingsError, Validation};
+pub use settings::{IssuerSettings, KeySource, Validation, VerifierSettingsError};
 pub use token::VerifiedToken;
 pub use verifier::{Verifier, VerifierSettings};
 

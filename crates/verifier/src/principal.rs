@@ -37,7 +37,7 @@ pub(crate) struct PrincipalFields {
     pub(crate) subjectless_client: bool,
 }
 
-/// The key of [`Principal::counts_as`], drawn once per process.
+/// The key of [`Principal::limit_key`], drawn once per process.
 static RATE_KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 impl Principal {
@@ -119,7 +119,7 @@ impl Principal {
     /// subject, of the issuer and the client.
     ///
     /// The hash is keyed with a random key of the process, so clients cannot cause collisions.
-    pub fn counts_as(&self) -> u64 {
+    pub fn limit_key(&self) -> u64 {
         self.rate_key
     }
 

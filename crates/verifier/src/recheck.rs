@@ -29,12 +29,12 @@ pub struct HeldToken {
 }
 
 /// An introspected token that is checked again at the interval for which its issuer's answers are remembered
-/// ([`IntrospectionSettings::remembered_for`](crate::IntrospectionSettings::remembered_for)); every 5 s where they are not.
+/// ([`IntrospectionSettings::cache_lifetime`](crate::IntrospectionSettings::cache_lifetime)); every 5 s where they are not.
 ///
 /// It is checked as long as a reference to it lives, once for all references of one verifier. Each check is up to a fifth
 /// of the interval early, so that the checks of many tokens spread out and a revocation is never noticed later than the
 /// setting promises. A token that a request had introspected meanwhile is not introspected twice.
-/// [`TrustedIssuer::recheck_due`](crate::TrustedIssuer::recheck_due) starts the checks.
+/// [`TrustedIssuer::start_due_rechecks`](crate::TrustedIssuer::start_due_rechecks) starts the checks.
 pub struct WatchedToken {
     held: HeldToken,
     rechecks: Arc<Rechecks>,
@@ -44,7 +44,7 @@ pub struct WatchedToken {
 /// Why a watched token no longer authorizes anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum TokenLost {
+pub enum RecheckFailure {
     /// The issuer names an expiry that has passed.
     Expired,
     /// The issuer calls it inactive, or the verifier refuses the issuer's answer, for example because of its audience. A
@@ -58,7 +58,7 @@ struct State {
     latest: VerifiedToken,
     /// When the issuer last confirmed the token, by the monotonic clock.
     confirmed_at: Duration,
-    lost: Option<TokenLost>,
+    lost: Option<RecheckFailure>,
 }
 
 impl Verifier {
@@ -107,12 +107,12 @@ impl WatchedToken {
     ///
     /// # Errors
     /// When the token no longer authorizes anything. That is final.
-    pub fn latest(&self) -> Result<VerifiedToken, TokenLost> {
+    pub fn latest(&self) -> Result<VerifiedToken, RecheckFailure> {
         let now = self.held.verifier.clock().monotonic();
         let state = self.state();
         match state.lost {
             Some(lost) => Err(lost),
-            None if now > self.limit(state.confirmed_at).saturating_add(LATE) => Err(TokenLost::Unconfirmed),
+            None if now > self.limit(state.confirmed_at).saturating_add(LATE) => Err(RecheckFailure::Unconfirmed),
             None => Ok(state.latest.clone()),
         }
     }
@@ -132,10 +132,10 @@ impl WatchedToken {
                 (state.latest, state.confirmed_at) = (verified, confirmed_at);
                 Ok(self.rechecks.next_after(confirmed_at))
             }
-            Ok(_) => Err(TokenLost::Inactive),
-            Err(VerifyError::Expired) => Err(TokenLost::Expired),
-            Err(error) if !error.is_unavailable() => Err(TokenLost::Inactive),
-            Err(_) if now >= self.limit(confirmed_at) => Err(TokenLost::Unconfirmed),
+            Ok(_) => Err(RecheckFailure::Inactive),
+            Err(VerifyError::Expired) => Err(RecheckFailure::Expired),
+            Err(error) if !error.is_unavailable() => Err(RecheckFailure::Inactive),
+            Err(_) if now >= self.limit(confirmed_at) => Err(RecheckFailure::Unconfirmed),
             Err(error) => {
                 let is_busy = error.retry_after().is_some_and(|after| after <= RETRY_WHEN_BUSY);
                 let limit = self.limit(confirmed_at);

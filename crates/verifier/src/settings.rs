@@ -14,6 +14,7 @@ pub(crate) const MIN_COOLDOWN: Duration = Duration::from_secs(1);
 
 /// What is trusted of one issuer, and how its tokens are judged.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct IssuerSettings {
     /// The issuer. A token's `iss` has to equal its text byte for byte.
     pub issuer: Issuer,
@@ -44,6 +45,13 @@ pub struct IssuerSettings {
 }
 
 impl IssuerSettings {
+    /// The default of [`cooldown`](Self::cooldown).
+    pub const DEFAULT_COOLDOWN: Duration = Duration::from_secs(30);
+    /// The default of [`max_stale`](Self::max_stale).
+    pub const DEFAULT_MAX_STALE: Duration = Duration::from_secs(24 * 60 * 60);
+    /// The default of [`leeway`](Self::leeway).
+    pub const DEFAULT_LEEWAY: Duration = Duration::from_secs(10);
+
     /// The defaults, for this issuer.
     pub fn new(issuer: Issuer) -> Self {
         Self {
@@ -52,9 +60,9 @@ impl IssuerSettings {
             algorithms: AlgorithmSet::default(),
             keys: KeySource::Discovered,
             url_policy: UrlPolicy::Operator,
-            cooldown: Duration::from_secs(30),
-            max_stale: Duration::from_secs(24 * 60 * 60),
-            leeway: Duration::from_secs(10),
+            cooldown: Self::DEFAULT_COOLDOWN,
+            max_stale: Self::DEFAULT_MAX_STALE,
+            leeway: Self::DEFAULT_LEEWAY,
             max_lifetime: None,
             require_at_jwt: false,
             subjectless_client: false,
@@ -66,24 +74,24 @@ impl IssuerSettings {
     ///
     /// # Errors
     /// The first thing that cannot be used.
-    pub fn check(&self) -> Result<(), SettingsError> {
+    pub fn check(&self) -> Result<(), VerifierSettingsError> {
         let issuer = || self.issuer.clone();
         if let Some(introspection) = self.validation.introspection() {
             introspection.check(&self.issuer, self.url_policy)?;
         }
         if self.algorithms.is_empty() {
-            return Err(SettingsError::NoAlgorithm { issuer: issuer() });
+            return Err(VerifierSettingsError::NoAlgorithm { issuer: issuer() });
         }
         if self.leeway > MAX_LEEWAY {
-            return Err(SettingsError::LeewayTooLong { issuer: issuer() });
+            return Err(VerifierSettingsError::LeewayTooLong { issuer: issuer() });
         }
         if self.cooldown < MIN_COOLDOWN {
-            return Err(SettingsError::CooldownTooShort { issuer: issuer() });
+            return Err(VerifierSettingsError::CooldownTooShort { issuer: issuer() });
         }
         if let KeySource::Uri(uri) = &self.keys
             && self.url_policy.check(uri).is_err()
         {
-            return Err(SettingsError::JwksUri { issuer: issuer() });
+            return Err(VerifierSettingsError::JwksUri { issuer: issuer() });
         }
         Ok(())
     }
@@ -91,6 +99,7 @@ impl IssuerSettings {
 
 /// How an issuer's tokens are verified.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub enum Validation {
     /// By signature, here.
     #[default]
@@ -112,13 +121,14 @@ impl Validation {
     }
 
     /// Whether tokens are verified by signature, alone or first.
-    pub fn has_signature(&self) -> bool {
+    pub fn verifies_signature(&self) -> bool {
         !matches!(self, Self::Introspection(_))
     }
 }
 
 /// Where an issuer's keys come from.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub enum KeySource {
     /// From the `jwks_uri` of the issuer's metadata (RFC 8414).
     #[default]
@@ -132,7 +142,7 @@ pub enum KeySource {
 /// Why settings cannot be used. The text names the setting and the fix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum SettingsError {
+pub enum VerifierSettingsError {
     /// Introspection is asked for without the client that asks.
     #[error("issuer {issuer}: introspection needs a client_id")]
     IntrospectionClient {
@@ -160,7 +170,7 @@ pub enum SettingsError {
     },
     /// Answers are to be remembered for longer than 30 s.
     #[error("issuer {issuer}: an introspected token is remembered for 30 s at most")]
-    IntrospectionRememberedTooLong {
+    IntrospectionCacheLifetimeTooLong {
         /// The issuer.
         issuer: Issuer,
     },
@@ -225,7 +235,7 @@ pub enum SettingsError {
     Random,
 }
 
-impl SettingsError {
+impl VerifierSettingsError {
     /// The stable code, for logs.
     pub fn code(&self) -> &'static str {
         match self {
@@ -233,7 +243,7 @@ impl SettingsError {
             Self::IntrospectionSecret { .. } => "settings.introspection_secret",
             Self::IntrospectionEndpoint { .. } => "settings.introspection_endpoint",
             Self::IntrospectionInFlight { .. } => "settings.introspection_in_flight",
-            Self::IntrospectionRememberedTooLong { .. } => "settings.introspection_remembered_too_long",
+            Self::IntrospectionCacheLifetimeTooLong { .. } => "settings.introspection_remembered_too_long",
             Self::AmbiguousIntrospection { .. } => "settings.ambiguous_introspection",
             Self::NoAlgorithm { .. } => "settings.no_algorithm",
             Self::LeewayTooLong { .. } => "settings.leeway_too_long",

@@ -6,7 +6,7 @@ use portcullis_metadata::{
 };
 
 use crate::{
-    Principal, SettingsError, TrustedIssuer, Validation, VerifiedToken, VerifyError,
+    Principal, TrustedIssuer, Validation, VerifiedToken, VerifierSettingsError, VerifyError,
     cache::{Cache, Fingerprint, KeyState, Now},
     claims,
     deadline::Deadline,
@@ -20,6 +20,7 @@ const UNSAID_LIFETIME: Duration = Duration::from_secs(30);
 
 /// What a [`Verifier`] is made of, beside its issuers.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct VerifierSettings {
     /// The resource that a token's `aud` has to name.
     pub resource: ResourceUri,
@@ -32,9 +33,19 @@ pub struct VerifierSettings {
 }
 
 impl VerifierSettings {
+    /// The default of [`max_token_bytes`](Self::max_token_bytes).
+    pub const DEFAULT_MAX_TOKEN_BYTES: usize = 16 * 1024;
+    /// The default of [`cache_entries`](Self::cache_entries).
+    pub const DEFAULT_CACHE_ENTRIES: usize = 10_000;
+
     /// The defaults, for this resource.
     pub fn new(resource: ResourceUri) -> Self {
-        Self { resource, max_token_bytes: 16 * 1024, cache_entries: 10_000, generation: 0 }
+        Self {
+            resource,
+            max_token_bytes: Self::DEFAULT_MAX_TOKEN_BYTES,
+            cache_entries: Self::DEFAULT_CACHE_ENTRIES,
+            generation: 0,
+        }
     }
 }
 
@@ -75,24 +86,28 @@ impl Verifier {
         settings: VerifierSettings,
         issuers: Vec<Arc<TrustedIssuer>>,
         clock: Arc<dyn Clock>,
-    ) -> Result<Arc<Self>, SettingsError> {
+    ) -> Result<Arc<Self>, VerifierSettingsError> {
         if issuers.is_empty() {
-            return Err(SettingsError::NoIssuer { resource: settings.resource });
+            return Err(VerifierSettingsError::NoIssuer { resource: settings.resource });
         }
         for (position, issuer) in issuers.iter().map(|issuer| issuer.issuer()).enumerate() {
             if issuers[..position].iter().any(|earlier| earlier.issuer() == issuer) {
-                return Err(SettingsError::DuplicateIssuer { resource: settings.resource, issuer: issuer.clone() });
+                return Err(VerifierSettingsError::DuplicateIssuer {
+                    resource: settings.resource,
+                    issuer: issuer.clone(),
+                });
             }
         }
         let mut introspected =
-            issuers.iter().enumerate().filter(|(_, issuer)| !issuer.settings().validation.has_signature());
+            issuers.iter().enumerate().filter(|(_, issuer)| !issuer.settings().validation.verifies_signature());
         let (first, second) = (introspected.next(), introspected.next());
         if let (Some((_, first)), Some((_, second))) = (first, second) {
             let (first, second) = (first.issuer().clone(), second.issuer().clone());
-            return Err(SettingsError::AmbiguousIntrospection { resource: settings.resource, first, second });
+            return Err(VerifierSettingsError::AmbiguousIntrospection { resource: settings.resource, first, second });
         }
         let introspected = first.map(|(position, _)| position);
-        let cache = Cache::new(settings.cache_entries, settings.generation).map_err(|_| SettingsError::Random)?;
+        let cache =
+            Cache::new(settings.cache_entries, settings.generation).map_err(|_| VerifierSettingsError::Random)?;
         Ok(Arc::new(Self { settings, issuers, introspected, clock, cache }))
     }
 
@@ -177,7 +192,7 @@ impl Verifier {
             Err(error) => self.judge_opaque(token, error, now).await?,
         };
         let verified = VerifiedToken::new(principal);
-        let longest = self.issuers.get(keys.issuer).map_or(Duration::ZERO, |issuer| issuer.remembered_for());
+        let longest = self.issuers.get(keys.issuer).map_or(Duration::ZERO, |issuer| issuer.cache_lifetime());
         self.cache.insert(fingerprint, keys, verified.clone(), longest, now, self.present());
         Ok(verified)
     }
@@ -189,7 +204,7 @@ impl Verifier {
     }
 
     /// How many tokens are remembered, expired ones included until they are asked for, pushed out or swept.
-    pub fn remembered(&self) -> usize {
+    pub fn cached_tokens(&self) -> usize {
         self.cache.len()
     }
 

@@ -1,3 +1,5 @@
+//! Feeds input to the challenge parser.
+
 use portcullis_metadata::{BearerChallenge, BearerChallengeBuilder, BearerError, Challenge, Scopes, parse_challenges};
 use url::Url;
 

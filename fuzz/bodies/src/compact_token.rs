@@ -1,3 +1,5 @@
+//! Feeds input to the parser of compact tokens.
+
 use portcullis_jose::{AlgorithmSet, CompactJws, KeySet};
 use portcullis_metadata::{AccessTokenClaims, JwkSet, unverified_issuer};
 

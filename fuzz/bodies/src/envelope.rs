@@ -1,3 +1,5 @@
+//! Feeds input to the parser of JSON-RPC messages.
+
 use http::{HeaderMap, HeaderValue};
 use portcullis_mcp::{Envelope, EnvelopeLimits, Revisions, classify, decode_mirrored, encode_mirrored, header};
 use serde_json::Value;

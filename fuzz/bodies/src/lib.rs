@@ -7,6 +7,7 @@
 mod challenge;
 mod compact_token;
 mod envelope;
+mod http1;
 mod metadata_documents;
 mod mutation;
 mod sse;
@@ -15,6 +16,7 @@ mod well_known;
 pub use challenge::challenge;
 pub use compact_token::compact_token;
 pub use envelope::envelope;
+pub use http1::{http1_chunked_body, http1_response};
 pub use metadata_documents::metadata_documents;
 pub use mutation::Mutator;
 pub use sse::sse;
@@ -28,6 +30,8 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("challenge", challenge),
     ("compact_token", compact_token),
     ("envelope", envelope),
+    ("http1_chunked_body", http1_chunked_body),
+    ("http1_response", http1_response),
     ("metadata_documents", metadata_documents),
     ("sse", sse),
     ("well_known", well_known),

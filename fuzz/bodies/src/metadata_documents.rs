@@ -1,3 +1,5 @@
+//! Feeds input to the parsers of metadata documents, claims and keys.
+
 use portcullis_metadata::{
     AccessTokenClaims, AuthorizationServerMetadata, ClientIdMetadataDocument, ClientIdUrl, ClientRegistrationRequest,
     ClientRegistrationResponse, IntrospectionResponse, JwkSet, OAuthError, ProtectedResourceMetadata,

@@ -1,3 +1,5 @@
+//! Feeds input to the event stream parser.
+
 use portcullis_mcp::sse::{DecodeError, Decoder, Event};
 
 const MAX_EVENT: usize = 64 * 1024;

@@ -1,3 +1,5 @@
+//! Feeds input to URIs and well-known URLs.
+
 use portcullis_metadata::{
     ClientIdUrl, Issuer, ResourceUri, authorization_server_urls, protected_resource_path, protected_resource_urls,
 };

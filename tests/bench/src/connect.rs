@@ -75,7 +75,7 @@ async fn compare(options: &Options) -> anyhow::Result<()> {
     } else {
         print!("{report}");
     }
-    report.judge()
+    report.check_goals()
 }
 
 /// One turn of one bridge.
@@ -135,7 +135,7 @@ impl Report {
         call(OURS) / call(THEIRS)
     }
 
-    fn judge(&self) -> anyhow::Result<()> {
+    fn check_goals(&self) -> anyhow::Result<()> {
         let resident = self.spread(OURS, |sample| sample.resident / MB).median;
         let first = self.spread(OURS, |sample| sample.first_ms).median;
         let call = self.call_ratio();

@@ -8,7 +8,7 @@ use super::portcullis::{BASE_URL, ISSUER, PATH};
 #[derive(Clone, Copy)]
 pub(super) enum Flavour {
     /// As in production, by default: signed tokens, sessions, one rule, the access line of each request.
-    Usual,
+    Standard,
     /// With everything else that judges or records a request: the audit trail in a file, rates of all three kinds, claims.
     AllOn,
     /// Tokens are not signed; the issuer there is asked about them.
@@ -52,7 +52,7 @@ impl Flavour {
 
     fn issuer(self, folder: &Path) -> String {
         match self {
-            Self::Usual | Self::AllOn => {
+            Self::Standard | Self::AllOn => {
                 let keys = folder.join("jwks.json");
                 format!("issuer = \"{ISSUER}\"\njwks_file = \"{}\"", keys.display())
             }

@@ -72,7 +72,7 @@ pub(super) async fn run_beside(
     Ok(started.elapsed())
 }
 
-/// Sends for ever. A connection that the server closes is replaced.
+/// Sends without end. A connection that the server closes is replaced.
 async fn bother(address: SocketAddr, mut request: Varied) {
     let mut numbers = numbers();
     loop {

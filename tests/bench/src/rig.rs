@@ -52,10 +52,10 @@ pub(super) struct Rig<'a> {
     upstream: MeasuredProcess,
     nginx: MeasuredProcess,
     proxy: MeasuredProcess,
-    usual: Server<'a>,
+    standard: Server<'a>,
     all_on: Server<'a>,
     introspecting: Server<'a>,
-    /// The other program, in the usual configuration and with everything on.
+    /// The other program, in the standard configuration and with everything on.
     baseline: Option<[Server<'a>; 2]>,
     /// A call with a token of which no two are the same.
     unknown_token: Varied,
@@ -85,23 +85,23 @@ impl<'a> Rig<'a> {
         let prepare = |program, name, flavour, token| {
             Setup::prepare(program, name, flavour, token, folder.path(), upstream.address)
         };
-        let usual = prepare(portcullis, "usual", Flavour::Usual, token.clone())?;
+        let standard = prepare(portcullis, "standard", Flavour::Standard, token.clone())?;
         let mut times_to_ready = Vec::new();
         for _ in 1..STARTS {
-            times_to_ready.push(usual.start().await?.1);
+            times_to_ready.push(standard.start().await?.1);
         }
-        let (process, time_to_ready) = usual.start().await?;
+        let (process, time_to_ready) = standard.start().await?;
         times_to_ready.push(time_to_ready);
-        // The runtime's own start is over, and nobody has asked for anything yet.
+        // The runtime has started, and there was no request yet.
         tokio::time::sleep(Duration::from_millis(500)).await;
         let starts = Starts::new(times_to_ready, process.memory()?);
 
-        let usual = Server::ready(usual, process).await?;
+        let standard = Server::ready(standard, process).await?;
         let all_on = Server::start(prepare(portcullis, "all-on", Flavour::AllOn, token.clone())?).await?;
         let baseline = match baseline {
             None => None,
             Some(program) => Some([
-                Server::start(prepare(program, "baseline", Flavour::Usual, token.clone())?).await?,
+                Server::start(prepare(program, "baseline", Flavour::Standard, token.clone())?).await?,
                 Server::start(prepare(program, "baseline-all-on", Flavour::AllOn, token)?).await?,
             ]),
         };
@@ -114,7 +114,7 @@ impl<'a> Rig<'a> {
             upstream,
             nginx,
             proxy,
-            usual,
+            standard,
             all_on,
             introspecting,
             baseline,
@@ -139,7 +139,7 @@ impl<'a> Rig<'a> {
             UPSTREAM => (&self.upstream, self.request(), None),
             NGINX => (&self.nginx, self.request(), None),
             HYPER => (&self.proxy, self.request(), None),
-            PORTCULLIS => self.usual.target(),
+            PORTCULLIS => self.standard.target(),
             ALL_ON => self.all_on.target(),
             HIT => self.introspecting.target(),
             MISS => (&self.introspecting.process, &self.unknown_token, Some(&self.introspecting.setup)),
@@ -170,27 +170,27 @@ impl<'a> Rig<'a> {
 
     /// The server's memory at this moment.
     pub(super) fn memory(&self) -> anyhow::Result<Memory> {
-        self.usual.process.memory()
+        self.standard.process.memory()
     }
 
     /// The measured request.
     pub(super) fn request(&self) -> &Varied {
-        &self.usual.request
+        &self.standard.request
     }
 
     /// The token in it.
     pub(super) fn token(&self) -> &str {
-        &self.usual.setup.token
+        &self.standard.setup.token
     }
 
     /// Forgets the access lines so far.
     pub(super) fn clear_log(&self) -> anyhow::Result<()> {
-        self.usual.setup.clear_log()
+        self.standard.setup.clear_log()
     }
 
     /// Where the server under test listens.
     pub(super) fn protected(&self) -> SocketAddr {
-        self.usual.process.address
+        self.standard.process.address
     }
 
     /// How many POSTs reached the upstream so far.

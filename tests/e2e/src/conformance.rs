@@ -11,12 +11,12 @@ mod suite;
 
 use clap::Subcommand;
 
-/// Which side is judged.
+/// The side that is tested.
 #[derive(Subcommand)]
 pub(crate) enum Part {
-    /// The client library: every client scenario of each revision, run singly and judged strictly.
+    /// The client library: every client scenario of each revision, run one by one; warnings are failures.
     Client(client::Arguments),
-    /// The development authorization server: the authorization server scenarios, judged strictly.
+    /// The development authorization server: the authorization server scenarios; warnings are failures.
     Authorization,
     /// The gateway: every server scenario of each revision must end through it as it ends against the server alone.
     Server(server::Arguments),

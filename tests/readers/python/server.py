@@ -1,45 +1,19 @@
-"""An MCP server on the Python SDK that reports each message it parsed, and each name that a handler received.
-
-It prints its address first, and then one JSON object a line: request, method, names.
-"""
-
-import json
-import socket
+"""An MCP server on the Python SDK that reports each message it parsed, and each name that a handler received."""
 
 import uvicorn
 from mcp.server.mcpserver import Context, MCPServer
 
-NAMES = {
-    "tools/call": ["name"],
-    "prompts/get": ["name"],
-    "resources/read": ["uri"],
-    "resources/subscribe": ["uri"],
-    "resources/unsubscribe": ["uri"],
-    "tasks/get": ["taskId"],
-    "tasks/result": ["taskId"],
-    "tasks/update": ["taskId"],
-    "tasks/cancel": ["taskId"],
-}
-
-def report(request, method, names):
-    identifier = request.headers.get("x-request-id") if request is not None else None
-    if identifier is not None:
-        print(json.dumps({"request": identifier, "method": method, "names": list(names)}), flush=True)
+from reader import listen, names_of, report
 
 
-def names_of(method, params):
-    params = params or {}
-    names = [params.get(member) for member in NAMES.get(method, [])]
-    if method == "completion/complete" and isinstance(params.get("ref"), dict):
-        names = [params["ref"].get("name"), params["ref"].get("uri")]
-    if method == "subscriptions/listen" and isinstance(params.get("notifications"), dict):
-        names = params["notifications"].get("resourceSubscriptions")
-        names = names if isinstance(names, list) else []
-    return [name for name in names if isinstance(name, str)]
+def report_request(request, method, names):
+    """Reports what was read of a request that came through the gateway."""
+    if request is not None and request.headers.get("x-request-id") is not None:
+        report(request.headers, method, names)
 
 
 async def parsed(ctx, call_next):
-    report(ctx.request, ctx.method, names_of(ctx.method, ctx.params))
+    report_request(ctx.request, ctx.method, names_of(ctx.method, ctx.params))
     return await call_next(ctx)
 
 
@@ -50,11 +24,11 @@ def offer(name):
     """Adds a tool and a prompt of this name, which report that they ran."""
 
     def tool(ctx: Context) -> str:
-        report(ctx.request_context.request, "tools/call", [name])
+        report_request(ctx.request_context.request, "tools/call", [name])
         return name
 
     def prompt(ctx: Context) -> str:
-        report(ctx.request_context.request, "prompts/get", [name])
+        report_request(ctx.request_context.request, "prompts/get", [name])
         return name
 
     server.add_tool(tool, name=name)
@@ -66,7 +40,7 @@ def offer_folder(folder):
 
     @server.resource(f"file:///{folder}/{{name}}")
     def read(name: str, ctx: Context) -> str:
-        report(ctx.request_context.request, "resources/read", [f"file:///{folder}/{name}"])
+        report_request(ctx.request_context.request, "resources/read", [f"file:///{folder}/{name}"])
         return name
 
 
@@ -81,7 +55,5 @@ for offered in ("echo", "admin_wipe", "greeting", "secret_plan"):
 for offered in ("public", "secret"):
     offer_folder(offered)
 
-listener = socket.create_server(("127.0.0.1", 0))
-print("127.0.0.1:%d" % listener.getsockname()[1], flush=True)
 application = server.streamable_http_app(json_response=True)
-uvicorn.Server(uvicorn.Config(application, log_level="critical")).run(sockets=[listener])
+uvicorn.Server(uvicorn.Config(application, log_level="critical")).run(sockets=[listen()])

@@ -1,3 +1,5 @@
+//! [`Message`]: a JSON-RPC message whose text is forwarded unchanged.
+
 use std::{borrow::Cow, collections::HashMap};
 
 use bytes::Bytes;
@@ -7,16 +9,16 @@ use serde_json::{Number, Value, value::RawValue};
 
 /// A JSON-RPC message, as far as a bridge has to understand it. The text passes on as it is.
 #[derive(Clone, Debug)]
-pub(super) struct Message {
+pub(crate) struct Message {
     /// One line of JSON.
-    pub(super) text: Bytes,
-    pub(super) kind: Kind,
+    pub(crate) text: Bytes,
+    pub(crate) kind: MessageKind,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum MessageKind {
     Request {
-        id: Id,
+        id: RequestId,
         method: String,
     },
     Notification {
@@ -24,18 +26,18 @@ pub(super) enum Kind {
     },
     /// Without an id where the other side could not read the request's.
     Response {
-        id: Option<Id>,
+        id: Option<RequestId>,
     },
 }
 
 /// A request's identifier, as JSON. Those of the same meaning are the same, however they were written: an answer brings
 /// the identifier back as the server's JSON library writes it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Id(String);
+pub(crate) struct RequestId(String);
 
 /// Why a text is no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum MessageError {
+pub(crate) enum MessageError {
     #[error("the message is not JSON")]
     NotJson,
     #[error("the message is no JSON-RPC 2.0 request, notification or response")]
@@ -47,7 +49,7 @@ pub(super) enum MessageError {
 }
 
 impl MessageError {
-    pub(super) fn rpc_code(self) -> ErrorCode {
+    pub(crate) fn rpc_code(self) -> ErrorCode {
         match self {
             Self::NotJson => ErrorCode::ParseError,
             Self::NotJsonRpc | Self::Batch | Self::TooLong => ErrorCode::InvalidRequest,
@@ -76,14 +78,14 @@ fn present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<&'de RawValue>,
 
 impl Message {
     /// Reads one message.
-    pub(super) fn parse(text: Bytes) -> Result<Self, MessageError> {
+    pub(crate) fn parse(text: Bytes) -> Result<Self, MessageError> {
         let text = on_one_line(text);
         let kind = kind(&text)?;
         Ok(Self { text, kind })
     }
 
     /// Reads what a server sends: one message, or several in an array as 2025-03-26 allows it.
-    pub(super) fn parse_all(text: Bytes) -> Result<Vec<Self>, MessageError> {
+    pub(crate) fn parse_all(text: Bytes) -> Result<Vec<Self>, MessageError> {
         match Self::parse(text.clone()) {
             Err(MessageError::Batch) => {}
             one => return one.map(|one| vec![one]),
@@ -93,23 +95,23 @@ impl Message {
     }
 
     /// The parameters, where there are any and they are an object.
-    pub(super) fn params(&self) -> Params<'_> {
+    pub(crate) fn params(&self) -> Params<'_> {
         let members: Option<Members<'_>> = serde_json::from_slice(&self.text).ok();
         Params(members.and_then(|members| members.params).filter(|params| params.get().starts_with('{')))
     }
 
     /// The `error` member of a response, as it was written.
-    pub(super) fn error(&self) -> Option<&RawValue> {
+    pub(crate) fn error(&self) -> Option<&RawValue> {
         serde_json::from_slice::<Members<'_>>(&self.text).ok()?.error
     }
 
     /// The `result` member of a response, as it was written.
-    pub(super) fn result(&self) -> Option<&RawValue> {
+    pub(crate) fn result(&self) -> Option<&RawValue> {
         serde_json::from_slice::<Members<'_>>(&self.text).ok()?.result
     }
 }
 
-fn kind(text: &[u8]) -> Result<Kind, MessageError> {
+fn kind(text: &[u8]) -> Result<MessageKind, MessageError> {
     // The members that are passed over are not looked into otherwise.
     let text = std::str::from_utf8(text).map_err(|_| MessageError::NotJson)?;
     let members: Members<'_> = match text.as_bytes().first() {
@@ -127,14 +129,14 @@ fn kind(text: &[u8]) -> Result<Kind, MessageError> {
         return Err(MessageError::NotJsonRpc);
     }
     let id = match members.id.filter(|id| id.get() != "null") {
-        Some(id) => Some(Id::of(id).ok_or(MessageError::NotJsonRpc)?),
+        Some(id) => Some(RequestId::of(id).ok_or(MessageError::NotJsonRpc)?),
         None => None,
     };
     match (members.method, id, members.result, members.error) {
-        (Some(method), Some(id), None, None) => Ok(Kind::Request { id, method: method.into_owned() }),
-        (Some(method), None, None, None) => Ok(Kind::Notification { method: method.into_owned() }),
-        (None, Some(id), Some(_), None) => Ok(Kind::Response { id: Some(id) }),
-        (None, id, None, Some(_)) => Ok(Kind::Response { id }),
+        (Some(method), Some(id), None, None) => Ok(MessageKind::Request { id, method: method.into_owned() }),
+        (Some(method), None, None, None) => Ok(MessageKind::Notification { method: method.into_owned() }),
+        (None, Some(id), Some(_), None) => Ok(MessageKind::Response { id: Some(id) }),
+        (None, id, None, Some(_)) => Ok(MessageKind::Response { id }),
         _ => Err(MessageError::NotJsonRpc),
     }
 }
@@ -148,7 +150,7 @@ fn on_one_line(text: Bytes) -> Bytes {
     Bytes::from(line.trim_ascii().to_vec())
 }
 
-impl Id {
+impl RequestId {
     /// A text or a number.
     fn of(raw: &RawValue) -> Option<Self> {
         match serde_json::from_str(raw.get()).ok()? {
@@ -159,7 +161,7 @@ impl Id {
     }
 
     /// An identifier of this side's own.
-    pub(super) fn own(number: u64) -> Self {
+    pub(crate) fn own(number: u64) -> Self {
         Self(format!("\"portcullis:{number}\""))
     }
 }
@@ -174,7 +176,7 @@ fn whole(number: &Number) -> Option<i64> {
 
 /// A message's parameters.
 #[derive(Clone, Copy)]
-pub(super) struct Params<'a>(Option<&'a RawValue>);
+pub(crate) struct Params<'a>(Option<&'a RawValue>);
 
 #[derive(Default, Deserialize)]
 struct Known<'a> {
@@ -191,7 +193,7 @@ struct Known<'a> {
 }
 
 impl<'a> Params<'a> {
-    pub(super) fn raw(self) -> Option<&'a RawValue> {
+    pub(crate) fn raw(self) -> Option<&'a RawValue> {
         self.0
     }
 
@@ -200,50 +202,50 @@ impl<'a> Params<'a> {
     }
 
     /// The revision of a modern request.
-    pub(super) fn protocol_version(self) -> Option<String> {
+    pub(crate) fn protocol_version(self) -> Option<String> {
         let meta = self.known()._meta.filter(|meta| meta.get().starts_with('{'))?;
         let members: HashMap<Cow<'a, str>, &'a RawValue> = serde_json::from_str(meta.get()).ok()?;
         serde_json::from_str(members.get(meta::PROTOCOL_VERSION)?.get()).ok()
     }
 
-    pub(super) fn meta(self) -> Option<&'a RawValue> {
+    pub(crate) fn meta(self) -> Option<&'a RawValue> {
         self.known()._meta
     }
 
     /// A member that the header mirrors.
-    pub(super) fn mirrored(self, member: &str) -> Option<String> {
+    pub(crate) fn mirrored(self, member: &str) -> Option<String> {
         let known = self.known();
         let value = if member == "name" { known.name } else { known.uri };
         serde_json::from_str(value?.get()).ok()
     }
 
     /// The level of log messages that the client wants.
-    pub(super) fn level(self) -> Option<String> {
+    pub(crate) fn level(self) -> Option<String> {
         serde_json::from_str(self.known().level?.get()).ok()
     }
 
     /// What a cancellation is about.
-    pub(super) fn request_id(self) -> Option<Id> {
-        self.known().request_id.and_then(Id::of)
+    pub(crate) fn request_id(self) -> Option<RequestId> {
+        self.known().request_id.and_then(RequestId::of)
     }
 }
 
 /// A request of this side's own.
-pub(super) fn request(id: &Id, method: &str, params: Option<&str>) -> Message {
+pub(crate) fn request(id: &RequestId, method: &str, params: Option<&str>) -> Message {
     let params = params.map(|params| format!(r#","params":{params}"#)).unwrap_or_default();
     let text = format!(r#"{{"jsonrpc":"2.0","id":{},"method":"{method}"{params}}}"#, id.0);
-    Message { text: text.into(), kind: Kind::Request { id: id.clone(), method: method.to_owned() } }
+    Message { text: text.into(), kind: MessageKind::Request { id: id.clone(), method: method.to_owned() } }
 }
 
 /// An answer that takes the place of the server's.
-pub(super) fn error_answer(id: Option<&Id>, code: ErrorCode, message: &str, reason: &str) -> Bytes {
+pub(crate) fn error_answer(id: Option<&RequestId>, code: ErrorCode, message: &str, reason: &str) -> Bytes {
     let id = id.and_then(|id| serde_json::from_str::<Box<RawValue>>(&id.0).ok());
     let data = (!reason.is_empty()).then(|| serde_json::json!({ "reason": reason }));
     error_body(code, message, id.as_deref(), data.as_ref()).into()
 }
 
 /// An error that came without the request's id, with it.
-pub(super) fn with_id(id: &Id, error: &RawValue) -> Bytes {
+pub(crate) fn with_id(id: &RequestId, error: &RawValue) -> Bytes {
     format!(r#"{{"jsonrpc":"2.0","id":{},"error":{}}}"#, id.0, error.get()).into()
 }
 

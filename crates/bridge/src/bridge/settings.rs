@@ -1,3 +1,5 @@
+//! [`BridgeSettings`] and [`BridgeTransport`].
+
 use std::{fmt, time::Duration};
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -60,7 +62,7 @@ impl BridgeSettings {
         !TAKEN.contains(name)
     }
 
-    pub(super) fn authorization(&self) -> Option<&HeaderValue> {
+    pub(crate) fn authorization(&self) -> Option<&HeaderValue> {
         self.headers.get(header::AUTHORIZATION)
     }
 }

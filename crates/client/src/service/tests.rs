@@ -6,7 +6,7 @@ use portcullis_metadata::AccessToken;
 use super::*;
 use crate::{
     Authorizer, AuthorizerSettings, StartUrl,
-    testing::{FetchFn, RESOURCE, ScriptedUser, clock, well_behaved},
+    testing::{FetchFn, PRM_URL, RESOURCE, Reply, ScriptedUser, clock, prm, well_behaved},
 };
 
 /// An HTTP client that answers by script and keeps the `Authorization` headers it saw.
@@ -92,15 +92,59 @@ async fn a_refusal_that_stands_is_the_answer() {
     assert_eq!(service.call(request("/relative")).await.unwrap_err().code(), "authorize.url");
 }
 
-/// I9: a request to another origin goes without the token.
+/// H4, I9: the token is sent only to the start URL, and neither to another path nor to another origin.
 #[tokio::test]
-async fn the_token_stays_with_its_origin() {
-    let client = Client::new([(200, ""), (200, "")]);
+async fn the_token_is_sent_only_to_the_start_url() {
+    let client = Client::new([(200, ""); 8]);
     let token_manager = TokenManager::with_access_token(StartUrl::parse(RESOURCE).unwrap(), AccessToken::new("hush"));
     let mut service = AuthorizeLayer::new(Arc::new(token_manager)).layer(client.clone());
     service.call(request(RESOURCE)).await.unwrap();
-    service.call(request("https://evil.example/mcp")).await.unwrap();
-    assert_eq!(client.seen(), ["Bearer hush", "none"]);
+    for other in [
+        "https://evil.example/mcp",
+        "http://mcp.example.com/mcp",
+        "https://mcp.example.com/",
+        "https://mcp.example.com/other",
+        "https://mcp.example.com/mcp/below",
+        "https://mcp.example.com/mcp?query",
+        "https://mcp.example.com:444/mcp",
+    ] {
+        service.call(request(other)).await.unwrap();
+    }
+    assert_eq!(client.seen()[0], "Bearer hush");
+    assert!(client.seen()[1..].iter().all(|sent| sent == "none"), "{:?}", client.seen());
+}
+
+/// H4: a token that was obtained below its resource is also sent to the resource's own URL.
+#[tokio::test]
+async fn the_token_is_sent_to_the_url_of_its_resource() {
+    const ROOT: &str = "https://mcp.example.com/";
+    let network = FetchFn::new(|request| match request.url.as_str() {
+        PRM_URL => Some(Reply::json(200, prm(ROOT))),
+        _ => well_behaved(request),
+    });
+    let settings = AuthorizerSettings { accept_broader_resource: true, ..AuthorizerSettings::default() };
+    let authorizer = Authorizer::new(network, ScriptedUser::consents(), clock(), settings);
+    let token_manager = Arc::new(TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)));
+    token_manager.sign_in().await.unwrap();
+
+    let client = Client::new([(200, ""); 3]);
+    let mut service = AuthorizeLayer::new(token_manager).layer(client.clone());
+    for url in [RESOURCE, ROOT, "https://mcp.example.com/other"] {
+        service.call(request(url)).await.unwrap();
+    }
+    assert_eq!(client.seen(), ["Bearer hush", "Bearer hush", "none"]);
+}
+
+/// H4: a 401 or 403 of another URL neither starts an authorization nor replaces the token.
+#[tokio::test]
+async fn challenges_of_other_urls_are_ignored() {
+    let client = Client::new([(401, "Bearer"), (403, FEW)]);
+    let user = ScriptedUser::consents();
+    let mut service = AuthorizeLayer::new(token_manager(&user)).layer(client.clone());
+    for status in [401, 403] {
+        assert_eq!(service.call(request("https://mcp.example.com/other")).await.unwrap().status(), status);
+    }
+    assert_eq!((user.visits(), client.seen()), (0, vec!["none".to_owned(); 2]));
 }
 
 /// Answers nothing, and is as ready as it says.

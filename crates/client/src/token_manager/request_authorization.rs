@@ -1,16 +1,18 @@
+//! [`RequestAuthorization`]: authorizes one request and decides whether to retry it.
+
 use std::sync::Arc;
 
 use http::{HeaderMap, Method, StatusCode, header};
 use url::Url;
 
 use super::{Source, TokenManager};
-use crate::{ClientError, ResourceToken, resource_challenge::ResourceChallenge, token::authorization};
+use crate::{ClientError, ResourceToken, StartUrl, dpop, resource_challenge::ResourceChallenge, token::authorization};
 
-/// One request to the resource, until it is answered for good.
+/// Authorizes one request to the resource and decides whether to retry it.
 ///
-/// Before the request is sent, [`authorize`](Self::authorize) sets its headers; with its answer
-/// [`should_retry`](Self::should_retry) says whether to send it once more. That is so after a 401 once, after a 403 with
-/// `insufficient_scope` twice, and once more where the resource wants a DPoP nonce.
+/// Before each attempt, [`authorize`](Self::authorize) sets the request's headers. After each response,
+/// [`should_retry`](Self::should_retry) obtains another token if that can help: once after a 401, twice after a 403 with
+/// `insufficient_scope` (step-up), and once if the resource requires a DPoP nonce (RFC 9449 section 9).
 ///
 /// ```
 /// use http::{HeaderMap, Method, StatusCode};
@@ -38,49 +40,104 @@ use crate::{ClientError, ResourceToken, resource_challenge::ResourceChallenge, t
 pub struct RequestAuthorization {
     token_manager: Arc<TokenManager>,
     used: Option<Arc<ResourceToken>>,
+    /// The URL of the latest attempt.
     url: Option<Url>,
+    /// Whether the token must not be sent to that URL.
+    is_excluded: bool,
     renewed: bool,
     nonce_sent: bool,
-    steps: u32,
+    step_ups: u32,
 }
 
-/// A request is sent at most three times for its scopes: once as it is, and after each of two step-ups.
-const MAX_STEPS: u32 = 2;
+/// The maximum number of step-ups for one request (requirement I6).
+const MAX_STEP_UPS: u32 = 2;
 
 impl RequestAuthorization {
     pub(super) fn new(token_manager: Arc<TokenManager>) -> Self {
-        Self { token_manager, used: None, url: None, renewed: false, nonce_sent: false, steps: 0 }
+        Self {
+            token_manager,
+            used: None,
+            url: None,
+            is_excluded: false,
+            renewed: false,
+            nonce_sent: false,
+            step_ups: 0,
+        }
     }
 
-    /// Sets the `Authorization` header for a request to `url`, and the `DPoP` header where the token is bound to a key.
-    /// Both are removed where there is no token, and where `url` is not of the resource's origin.
+    /// Sets the `Authorization` header, and the `DPoP` header if the token is bound to a key. Call it before each attempt.
     ///
-    /// Call it again before the request is sent again.
+    /// The token is sent only to the token manager's start URL, and to the URL of the token's resource
+    /// ([`ResourceToken::is_for`]). For any other URL, and without a token, both headers are removed.
     ///
     /// # Errors
     /// As [`TokenManager::token`].
     pub async fn authorize(&mut self, method: &Method, url: &Url, headers: &mut HeaderMap) -> Result<(), ClientError> {
-        self.url = Some(url.clone());
+        self.select_token().await?;
+        let is_bound = StartUrl::new(url.clone()).is_ok_and(|url| {
+            url == *self.token_manager.start_url() || self.used.as_ref().is_some_and(|token| token.is_for(&url))
+        });
+        self.set_headers(method, url, is_bound, headers)
+    }
+
+    /// As [`authorize`](Self::authorize), for any URL of the resource's origin.
+    ///
+    /// It does not check that the URL belongs to the resource: the caller must. Use it only where a protocol defines
+    /// further URLs of the resource, such as the message endpoint of HTTP with SSE (MCP 2024-11-05).
+    ///
+    /// # Errors
+    /// As [`TokenManager::token`].
+    pub async fn authorize_same_origin(
+        &mut self,
+        method: &Method,
+        url: &Url,
+        headers: &mut HeaderMap,
+    ) -> Result<(), ClientError> {
+        self.select_token().await?;
+        let is_same_origin = url.origin() == self.token_manager.start_url().url().origin();
+        self.set_headers(method, url, is_same_origin, headers)
+    }
+
+    async fn select_token(&mut self) -> Result<(), ClientError> {
+        self.used = self.token_manager.token().await?;
+        Ok(())
+    }
+
+    fn set_headers(
+        &mut self,
+        method: &Method,
+        url: &Url,
+        is_allowed: bool,
+        headers: &mut HeaderMap,
+    ) -> Result<(), ClientError> {
         headers.remove(header::AUTHORIZATION);
-        if let Source::Given(token) = &self.token_manager.source {
-            if url.origin() == self.token_manager.start.url().origin() {
-                headers.extend(authorization("Bearer", token).map(|value| (header::AUTHORIZATION, value)));
-            }
+        headers.remove(dpop::PROOF);
+        self.url = Some(url.clone());
+        self.is_excluded = !is_allowed;
+        if self.is_excluded {
             return Ok(());
         }
-        self.used = self.token_manager.token().await?;
+        if let Source::Given(token) = &self.token_manager.source {
+            headers.extend(authorization("Bearer", token).map(|value| (header::AUTHORIZATION, value)));
+            return Ok(());
+        }
         match &self.used {
             Some(token) => token.authorize(method, url, self.token_manager.clock().now(), headers),
             None => Ok(()),
         }
     }
 
-    /// Takes an answer's status and headers. True when the request is to be sent once more, with new headers; false
-    /// when the answer stands, refusals included. It may take as long as a person does.
+    /// Processes a response. Returns true if the caller must send the request again, with new headers; false if the
+    /// response is final. It may wait for the user.
+    ///
+    /// A response from a URL to which the token is not sent is always final.
     ///
     /// # Errors
-    /// When the answer asks for authorization, and that fails.
+    /// When the response requires authorization and the authorization fails.
     pub async fn should_retry(&mut self, status: StatusCode, headers: &HeaderMap) -> Result<bool, ClientError> {
+        if self.is_excluded {
+            return Ok(false);
+        }
         let binding = self.used.as_ref().and_then(|used| used.binding());
         let nonce_is_new = match (&self.url, binding) {
             (Some(url), Some(binding)) => binding.learn(url, headers),
@@ -102,10 +159,10 @@ impl RequestAuthorization {
                 self.renewed = true;
                 self.token_manager.renew(self.used.as_ref(), &challenge).await
             }
-            StatusCode::FORBIDDEN if self.steps < MAX_STEPS => {
+            StatusCode::FORBIDDEN if self.step_ups < MAX_STEP_UPS => {
                 let challenge = ResourceChallenge::from_headers(headers);
                 let Some(missing) = challenge.missing_scopes() else { return Ok(false) };
-                self.steps += 1;
+                self.step_ups += 1;
                 self.token_manager.step_up(self.used.as_ref(), &challenge, missing).await
             }
             _ => Ok(false),

@@ -102,8 +102,12 @@ async fn text(token_manager: &TokenManager) -> Option<String> {
 }
 
 async fn send(authorization: &mut RequestAuthorization) -> Option<String> {
+    send_to(authorization, RESOURCE).await
+}
+
+async fn send_to(authorization: &mut RequestAuthorization, url: &str) -> Option<String> {
     let mut headers = HeaderMap::from_iter([(header::AUTHORIZATION, HeaderValue::from_static("Basic other"))]);
-    authorization.authorize(&Method::GET, &Url::parse(RESOURCE).unwrap(), &mut headers).await.unwrap();
+    authorization.authorize(&Method::GET, &Url::parse(url).unwrap(), &mut headers).await.unwrap();
     headers.get(header::AUTHORIZATION).map(|value| value.to_str().unwrap().to_owned())
 }
 

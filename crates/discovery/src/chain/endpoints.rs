@@ -4,11 +4,12 @@ use portcullis_metadata::AuthorizationServerMetadata;
 use serde_json::{Map, Value};
 use url::Url;
 
-use crate::{Refusal, UrlPolicy};
+use crate::{UrlPolicy, UrlPolicyError};
 
 /// An endpoint of an authorization server's metadata that is neither `https`, nor `http` to loopback where the policy
 /// allows loopback.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct InsecureEndpoint {
     /// The member that names it, such as `token_endpoint` or `mtls_endpoint_aliases.token_endpoint`. It may be text of the
     /// server's own, and then ends in `_endpoint`.
@@ -40,7 +41,7 @@ pub fn insecure_endpoints(metadata: &AuthorizationServerMetadata, policy: UrlPol
     let others = endpoints_of(&metadata.extra).map(|(member, url)| (member.to_owned(), url)).chain(aliases);
     known
         .chain(others)
-        .filter(|(_, url)| policy.check(url) == Err(Refusal::Scheme))
+        .filter(|(_, url)| policy.check(url) == Err(UrlPolicyError::Scheme))
         .map(|(member, url)| InsecureEndpoint { member, url })
         .collect()
 }

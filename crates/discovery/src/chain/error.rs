@@ -91,17 +91,18 @@ pub struct Attempts(Vec<Attempt>);
 
 /// One place that was tried in vain.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Attempt {
     /// Its URL, or what stood in the place of one.
     pub place: String,
     /// What came of it.
-    pub outcome: Outcome,
+    pub outcome: AttemptOutcome,
 }
 
 /// What came of a place that was tried in vain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Outcome {
+pub enum AttemptOutcome {
     /// It answered with this status.
     #[error("status {0}")]
     Status(StatusCode),
@@ -114,7 +115,7 @@ pub enum Outcome {
 }
 
 impl Attempts {
-    pub(super) fn add(&mut self, place: String, outcome: Outcome) {
+    pub(super) fn add(&mut self, place: String, outcome: AttemptOutcome) {
         self.0.push(Attempt { place, outcome });
     }
 

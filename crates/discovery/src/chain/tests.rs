@@ -99,8 +99,8 @@ async fn configured_values_come_last() {
     let script = Script::new([(PATH_FORM, Ok((200, "<html>".into()))), (CHALLENGED, Ok((302, String::new())))]);
     let Err(DiscoveryError::NotFound(attempts)) = resource(&script, Some(&challenge())).await else { panic!() };
     let listed: Vec<_> = attempts.iter().map(|attempt| (attempt.place.as_str(), attempt.outcome)).collect();
-    let (found, missing) = (Outcome::Status(StatusCode::FOUND), Outcome::Status(StatusCode::NOT_FOUND));
-    assert_eq!(listed, [(CHALLENGED, found), (PATH_FORM, Outcome::NotJson), (ROOT_FORM, missing)]);
+    let (found, missing) = (AttemptOutcome::Status(StatusCode::FOUND), AttemptOutcome::Status(StatusCode::NOT_FOUND));
+    assert_eq!(listed, [(CHALLENGED, found), (PATH_FORM, AttemptOutcome::NotJson), (ROOT_FORM, missing)]);
     assert!(attempts.to_string().contains(&format!("{PATH_FORM} (not JSON)")), "{attempts}");
 
     let asked = Url::parse(ASKED).unwrap();
@@ -116,7 +116,7 @@ async fn a_challenge_with_a_relative_url_is_passed_over() {
     challenge.resource_metadata = Some("/meta".into());
     let script = Script::new([]);
     let Err(DiscoveryError::NotFound(attempts)) = resource(&script, Some(&challenge)).await else { panic!() };
-    assert_eq!(attempts.iter().next().unwrap().outcome, Outcome::NotAUrl);
+    assert_eq!(attempts.iter().next().unwrap().outcome, AttemptOutcome::NotAUrl);
     assert_eq!(script.urls(), [PATH_FORM, ROOT_FORM]);
 }
 

@@ -105,7 +105,7 @@ async fn an_open_answer_comes_piece_by_piece() {
 #[tokio::test]
 async fn refused_addresses_are_not_connected_to() {
     let local = server(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", b"").await;
-    assert!(matches!(get(&local, PEER).await, Err(FetchError::Refused(Refusal::Scheme))));
+    assert!(matches!(get(&local, PEER).await, Err(FetchError::UrlPolicy(UrlPolicyError::Scheme))));
 
     let mut by_name = Url::parse("https://localhost/").unwrap();
     by_name.set_port(local.port()).unwrap();
@@ -172,16 +172,16 @@ fn settings_are_judged_before_anything_is_fetched() {
         other => panic!("{other}"),
     };
     let missing = FetchSettings { ca_file: Some("/nonexistent/ca.pem".into()), ..FetchSettings::default() };
-    assert!(matches!(code(missing), SettingsError::CaFileUnreadable { .. }));
+    assert!(matches!(code(missing), FetchSettingsError::CaFileUnreadable { .. }));
     let no_pem = FetchSettings {
         ca_file: Some(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml").into()),
         ..FetchSettings::default()
     };
-    assert!(matches!(code(no_pem), SettingsError::CaFileInvalid { .. }));
+    assert!(matches!(code(no_pem), FetchSettingsError::CaFileInvalid { .. }));
     let proxy = FetchSettings { proxy: Some(Url::parse("socks5://proxy").unwrap()), ..FetchSettings::default() };
-    assert!(matches!(code(proxy), SettingsError::Proxy));
+    assert!(matches!(code(proxy), FetchSettingsError::Proxy));
     let agent = FetchSettings { user_agent: Some("a\r\nb".into()), ..FetchSettings::default() };
-    assert!(matches!(code(agent), SettingsError::UserAgent));
+    assert!(matches!(code(agent), FetchSettingsError::UserAgent));
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! Where the events of a stream end (HTML standard, section 9.2.5).
+//! The boundaries between the events of a stream (HTML standard, section 9.2.5).
 
-/// Follows the bytes of an event stream, in any division, and knows whether they end with a complete event.
+/// Tracks whether the bytes of an event stream end with a complete event, however they are divided.
 ///
-/// A line ends with CR LF, LF or CR; an empty line ends an event. The beginning of a stream is a boundary, too.
+/// CR LF, LF or CR ends a line. An empty line ends an event. The start of the stream is also a boundary.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Boundary {
     is_line_empty: bool,
@@ -11,17 +11,17 @@ pub(crate) struct Boundary {
 }
 
 impl Boundary {
-    /// Before the first byte.
+    /// Returns the state before the first byte.
     pub(crate) fn at_start() -> Self {
         Self { is_line_empty: true, is_after_event: true, is_after_carriage_return: false }
     }
 
-    /// Whether no event is incomplete.
+    /// Returns whether the last event is complete.
     pub(crate) fn is_reached(self) -> bool {
         self.is_after_event
     }
 
-    /// Takes a piece that is passed on as a whole. It looks at the line ends behind the last line alone.
+    /// Processes a piece that is sent as a whole. Only the bytes after its last line matter.
     pub(crate) fn pass(&mut self, piece: &[u8]) {
         let last = piece.iter().rposition(|byte| !is_line_end(*byte));
         for &byte in &piece[last.unwrap_or(0)..] {
@@ -29,8 +29,8 @@ impl Boundary {
         }
     }
 
-    /// Takes a piece up to the end of the event that is incomplete, and says how long that part is. Without an end in it
-    /// that is all of the piece.
+    /// Processes a piece up to the end of the incomplete event. Returns the length of that part, which is the whole piece
+    /// if the event does not end in it.
     pub(crate) fn pass_event(&mut self, piece: &[u8]) -> usize {
         let mut length = 0;
         for &byte in piece {
@@ -64,7 +64,7 @@ mod tests {
 
     use super::*;
 
-    /// The same of a whole text.
+    /// The same for a whole text.
     fn is_boundary(text: &[u8]) -> bool {
         let text = String::from_utf8_lossy(text).replace("\r\n", "\n").replace('\r', "\n");
         text.ends_with("\n\n") || text.bytes().all(|byte| byte == b'\n')
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_of_an_event_is_cut_out() {
+    fn the_rest_of_an_event_is_found() {
         for (before, piece, rest) in [
             ("data: 1", "\n\ndata: 2\n\n", "\n\n"),
             ("data: 1\n", "\ndata: 2", "\n"),
@@ -120,7 +120,7 @@ mod tests {
     }
 
     proptest! {
-        /// L3: the same in any division.
+        /// L3: the division of a stream does not matter.
         #[test]
         fn boundaries_do_not_depend_on_the_division(
             pieces in prop::collection::vec(prop::collection::vec(prop::sample::select(b"\r\nd:x".as_slice()), 0..6), 0..6)

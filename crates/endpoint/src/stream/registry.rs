@@ -1,4 +1,4 @@
-//! All open event streams of a process.
+//! The registry of open event streams.
 
 use std::{
     fmt,
@@ -11,23 +11,24 @@ use portcullis_metadata::{Clock, is_event_stream};
 use portcullis_session::Session;
 
 use super::{
-    SessionStreams, StreamGuard, StreamObserver,
+    EndedStream, StreamObserver,
     boundary::Boundary,
-    entry::{Found, Now, OpenStream},
+    guard::StreamGuard,
+    open_stream::{Checked, Now, OpenStream},
+    session_streams::SessionStreams,
 };
-use crate::content_coding;
+use crate::message::is_encoded;
 
-/// More than workers, so that two rarely meet at a lock.
+/// More than workers, so that locks are rarely contended.
 const SHARDS: usize = 16;
 
-/// The open event streams of any number of endpoints, and what ends them. Cheap to clone; clones share everything.
+/// The open event streams of any number of endpoints. Clones share the registry.
 ///
-/// It is as large as the number of open streams. Answers that are not event streams cost nothing here, and neither do those of
-/// endpoints whose authentication is off.
+/// The registry has one entry for each open stream that depends on a token.
 #[derive(Clone)]
-pub struct StreamRegistry(Arc<Shared>);
+pub struct StreamRegistry(Arc<Inner>);
 
-struct Shared {
+struct Inner {
     shards: [Mutex<Shard>; SHARDS],
     clock: Arc<dyn Clock>,
     observer: Arc<dyn StreamObserver>,
@@ -39,66 +40,66 @@ struct Shard {
     free: Vec<usize>,
 }
 
-/// Where a stream is in the registry.
+/// The position of a stream in the registry.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct SlotIndex {
     shard: usize,
     slot: usize,
 }
 
-/// What an answer's stream depends on.
-pub(crate) struct Opening<'a> {
+/// The request that a stream answers.
+pub(crate) struct StreamOrigin<'a> {
     pub(crate) caller: &'a Caller,
     pub(crate) resource: &'a Arc<ProtectedResource>,
     pub(crate) session: Option<&'a Session>,
 }
 
 impl StreamRegistry {
-    /// An empty registry. Expiries are compared with this clock.
+    /// Returns an empty registry. `clock` determines when tokens expire.
     pub fn new(clock: Arc<dyn Clock>, observer: Arc<dyn StreamObserver>) -> Self {
-        Self(Arc::new(Shared { shards: Default::default(), clock, observer }))
+        Self(Arc::new(Inner { shards: Default::default(), clock, observer }))
     }
 
-    /// Ends the streams whose authorization has ended, and says how many it found.
+    /// Ends the streams whose authorization has ended. Returns their number.
     ///
-    /// Each ends behind the event that it is in; one that does not complete it within 10 s fails then. Call it about twice a
-    /// second, after [`TrustedIssuer::recheck_due`](portcullis_verifier::TrustedIssuer::recheck_due); without it no stream
-    /// ends here.
+    /// Each stream ends after its current event, or fails if the event is not completed within 10 s. Call this about twice
+    /// a second, after [`TrustedIssuer::start_due_rechecks`](portcullis_verifier::TrustedIssuer::recheck_due). Without it no
+    /// stream ends with its authorization.
     pub fn sweep(&self) -> usize {
         let now = Now { unix: self.0.clock.now(), monotonic: self.0.clock.monotonic() };
-        let (mut ended, mut waiting) = (Vec::new(), Vec::new());
+        let (mut ended, mut finishing) = (Vec::new(), Vec::new());
         for shard in &self.0.shards {
             for stream in lock(shard).slots.iter().flatten() {
                 match stream.check(now) {
-                    Found::Open => {}
-                    Found::Ended(reason) => ended.push((Arc::clone(stream), reason)),
-                    Found::Waiting => waiting.push(Arc::clone(stream)),
+                    Checked::Open => {}
+                    Checked::Ended(reason) => ended.push((Arc::clone(stream), reason)),
+                    Checked::Finishing => finishing.push(Arc::clone(stream)),
                 }
             }
         }
-        // With no lock held: whoever is woken or told may drop a stream.
+        // Without a lock: tasks and observers may drop a stream.
         for (stream, reason) in &ended {
             let record = stream.ended(now.unix, *reason);
             log(&record);
             self.0.observer.ended(&record);
         }
-        ended.iter().map(|(stream, _)| stream).chain(&waiting).for_each(|stream| stream.wake());
+        ended.iter().map(|(stream, _)| stream).chain(&finishing).for_each(|stream| stream.wake());
         ended.len()
     }
 
-    /// How many streams are open.
+    /// Returns the number of open streams.
     pub fn len(&self) -> usize {
         self.0.shards.iter().map(|shard| lock(shard).slots.iter().flatten().count()).sum()
     }
 
-    /// Whether no stream is open.
+    /// Returns whether no stream is open.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Registers an answer, if it is an event stream that depends on a token.
-    pub(crate) fn open(&self, opening: &Opening<'_>, headers: &HeaderMap) -> Option<StreamGuard> {
-        let Opening { caller, resource, session } = opening;
+    /// Registers a response, if it is an event stream that depends on a token.
+    pub(crate) fn open(&self, origin: &StreamOrigin<'_>, headers: &HeaderMap) -> Option<StreamGuard> {
+        let StreamOrigin { caller, resource, session } = origin;
         let verified = caller.verified()?;
         if !is_event_stream(headers) {
             return None;
@@ -110,14 +111,14 @@ impl StreamRegistry {
         if let Some((_, streams)) = &stream.session {
             streams.add(&stream);
         }
-        let place = self.add(&stream);
-        // Where events end in encoded bytes is not known: such a stream ends at once.
-        let boundary = (!content_coding::is_encoded(headers)).then(Boundary::at_start);
-        Some(StreamGuard::new(self.clone(), place, stream, boundary))
+        let slot = self.add(&stream);
+        // The events of an encoded stream are not visible: such a stream stops at once.
+        let boundary = (!is_encoded(headers)).then(Boundary::at_start);
+        Some(StreamGuard::new(self.clone(), slot, stream, boundary))
     }
 
-    fn add(&self, stream: &Arc<OpenStream>) -> Place {
-        // Entries are larger than 64 bytes: these bits differ.
+    fn add(&self, stream: &Arc<OpenStream>) -> SlotIndex {
+        // Entries are larger than 64 bytes, so these bits differ.
         let shard = (Arc::as_ptr(stream).addr() >> 6) % SHARDS;
         let Shard { slots, free } = &mut *lock(&self.0.shards[shard]);
         let slot = free.pop().unwrap_or_else(|| {
@@ -125,18 +126,18 @@ impl StreamRegistry {
             slots.len() - 1
         });
         slots[slot] = Some(Arc::clone(stream));
-        Place { shard, slot }
+        SlotIndex { shard, slot }
     }
 
-    pub(super) fn remove(&self, place: Place) {
-        let Shard { slots, free } = &mut *lock(&self.0.shards[place.shard]);
-        // The body holds another reference: nothing is dropped here.
-        slots[place.slot] = None;
-        free.push(place.slot);
+    pub(super) fn remove(&self, index: SlotIndex) {
+        let Shard { slots, free } = &mut *lock(&self.0.shards[index.shard]);
+        // The body holds another reference, so nothing is dropped under the lock.
+        slots[index.slot] = None;
+        free.push(index.slot);
     }
 }
 
-fn log(ended: &super::EndedStream<'_>) {
+fn log(ended: &EndedStream<'_>) {
     tracing::info!(
         request.id = ended.request_id.as_str(),
         session = ended.session.map(tracing::field::display),

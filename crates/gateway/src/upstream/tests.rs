@@ -1,13 +1,16 @@
+//! Tests of the upstream over real sockets.
+
 mod answers;
 mod connections;
 mod limits;
 
-use std::{future::Future, net::SocketAddr};
+use std::{future::Future, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version, uri::PathAndQuery};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version, uri::PathAndQuery};
 use http_body_util::BodyExt;
 use portcullis_guard::RejectionCode;
+use portcullis_http1::{RequestBuilder, SendError};
 use portcullis_testkit::ManualClock;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
@@ -17,8 +20,7 @@ use url::Url;
 
 use super::*;
 use crate::{
-    UpstreamAddress,
-    link::{OutboundHead, SendError},
+    address::UpstreamAddress, request::InboundRequest, response::UpstreamBody, settings::HttpUpstreamSettings,
 };
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
@@ -135,7 +137,7 @@ fn call(upstream: &HttpUpstream, method: Method, body: &'static str) -> impl Fut
 fn send(upstream: &HttpUpstream, method: Method, body: Bytes) -> impl Future<Output = Response<UpstreamBody>> {
     let mut headers = HeaderMap::new();
     headers.insert(HeaderName::from_static("authorization"), HeaderValue::from_static("Bearer canary"));
-    let inbound = Inbound {
+    let inbound = InboundRequest {
         method,
         version: Version::HTTP_11,
         query: None,
@@ -145,7 +147,7 @@ fn send(upstream: &HttpUpstream, method: Method, body: Bytes) -> impl Future<Out
         request_id: HeaderValue::from_static("made-here"),
         client_address: None,
     };
-    let answer = upstream.answer(inbound);
+    let answer = upstream.forward(inbound);
     async { answer.await.unwrap_or_else(|never| match never {}) }
 }
 

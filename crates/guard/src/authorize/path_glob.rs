@@ -182,7 +182,7 @@ mod tests {
 
     /// B9: a path that servers read in different ways reaches no rule.
     #[test]
-    fn ambiguous_paths_are_told_apart() {
+    fn ambiguous_paths_are_detected() {
         for path in [
             "//",
             "//a",
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_that_mean_nothing_are_refused() {
+    fn invalid_patterns_are_rejected() {
         for (pattern, error) in [
             ("a", PathGlobError::NoLeadingSlash),
             ("", PathGlobError::NoLeadingSlash),

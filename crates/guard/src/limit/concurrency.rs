@@ -16,17 +16,16 @@ use super::{
     table::{Key, PassThroughHasher, SHARDS, shard_of},
 };
 
-/// When a request that was refused for the requests in progress may be sent again: most requests are short.
+/// The retry time for a request beyond the limit. Most requests are short.
 const RETRY_AFTER_REQUESTS: Duration = Duration::from_secs(1);
-/// When a stream that was refused for the open streams may be asked for again.
+/// The retry time for an event stream beyond the limit.
 const RETRY_AFTER_STREAMS: Duration = Duration::from_secs(5);
 
-/// Counts each principal's requests in progress, and its open event streams apart from them, and refuses more than a
-/// fixed number of either. Clones of its `Arc` count together.
+/// Limits the requests in progress and the open event streams of each principal. Clones of its `Arc` share the counters.
 ///
-/// A request is in progress from its authorization to the end of its response's body. A response that is an event
-/// stream (`text/event-stream`) counts as a stream from its head on, and no longer as a request. Principals are told
-/// apart as by [`RateLimiter::check_principal`](crate::RateLimiter::check_principal).
+/// A request is in progress from its authorization to the end of the response body. A response of type
+/// `text/event-stream` counts as a stream instead, from its head on. Principals are distinguished as by
+/// [`RateLimiter::check_principal`](crate::RateLimiter::check_principal).
 ///
 /// The table has one entry for each principal with something in progress and no others, so it is bounded by the
 /// connections and their streams. A request takes the lock of one shard of it twice, each time for a table probe.
@@ -38,14 +37,14 @@ pub struct ConcurrencyLimiter {
 
 type Shard = HashMap<Key, InProgress, BuildHasherDefault<PassThroughHasher>>;
 
-/// What one principal has in progress.
+/// The requests and streams of one principal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct InProgress {
     requests: usize,
     streams: usize,
 }
 
-/// One request, or one event stream, that is in progress until this is dropped.
+/// Counts one request or event stream until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Permit {
     limiter: Arc<ConcurrencyLimiter>,
@@ -60,12 +59,12 @@ enum CountsAs {
 }
 
 impl ConcurrencyLimiter {
-    /// How many requests of one principal are in progress at once by default.
+    /// The default number of requests in progress per principal.
     pub const DEFAULT_REQUESTS: usize = 100;
-    /// How many event streams of one principal are open at once by default.
+    /// The default number of open event streams per principal.
     pub const DEFAULT_STREAMS: usize = 100;
 
-    /// A limiter that lets each principal have this many requests in progress, and this many event streams open.
+    /// Creates a limiter with these numbers of requests in progress and open event streams per principal.
     pub fn new(max_requests: usize, max_streams: usize) -> Arc<Self> {
         Arc::new(Self { shards: array::from_fn(|_| Mutex::default()), max_requests, max_streams })
     }
@@ -73,9 +72,9 @@ impl ConcurrencyLimiter {
     /// Counts one more request of this principal until the permit is dropped.
     ///
     /// # Errors
-    /// When as many as may be are in progress.
+    /// Fails if the principal has reached the limit.
     pub(crate) fn start_request(self: &Arc<Self>, principal: &Principal) -> Result<Permit, LimitExceeded> {
-        self.start(principal.counts_as())
+        self.start(principal.limit_key())
     }
 
     fn start(self: &Arc<Self>, key: Key) -> Result<Permit, LimitExceeded> {
@@ -102,7 +101,7 @@ impl Permit {
     /// Counts the request as an event stream from now on.
     ///
     /// # Errors
-    /// When as many streams as may be are open. The permit then comes back and counts as a request.
+    /// Fails if the principal has reached the limit on streams. The permit is returned and still counts as a request.
     pub(crate) fn into_stream(mut self) -> Result<Self, (Self, LimitExceeded)> {
         let mut shard = self.limiter.shard(self.key);
         if let Some(in_progress) = shard.get_mut(&self.key) {
@@ -154,7 +153,7 @@ mod tests {
         limiter.shards.iter().map(|shard| shard.lock().unwrap().len()).sum()
     }
 
-    /// L9: requests beyond the limit are refused, whoever else has some, until one of them ends.
+    /// L9: requests beyond the limit are rejected until one ends. Other principals are not affected.
     #[test]
     fn requests_in_progress_are_limited_per_key() {
         let limiter = ConcurrencyLimiter::new(2, 1);
@@ -166,9 +165,9 @@ mod tests {
         assert!(limiter.start(1).is_ok());
     }
 
-    /// L9: an open stream takes no place of a request, and has a limit of its own.
+    /// L9: streams have a limit of their own.
     #[test]
-    fn streams_count_apart() {
+    fn streams_have_their_own_limit() {
         let limiter = ConcurrencyLimiter::new(1, 2);
         let first = limiter.start(1).unwrap().into_stream().unwrap();
         let _second = limiter.start(1).unwrap().into_stream().unwrap();
@@ -180,9 +179,9 @@ mod tests {
         drop(third);
     }
 
-    /// L9: a limit of none refuses all, and leaves nothing behind.
+    /// L9: a limit of zero rejects every request and leaves no entry.
     #[test]
-    fn no_request_at_all() {
+    fn a_limit_of_zero() {
         let limiter = ConcurrencyLimiter::new(0, 1);
         assert!(limiter.start(1).is_err());
         assert_eq!(entries(&limiter), 0);

@@ -119,7 +119,7 @@ impl RateLimiter {
     /// # Errors
     /// Fails if the rate is exceeded.
     pub fn check_principal(&self, principal: Option<&Principal>) -> Result<(), LimitExceeded> {
-        self.check(principal.map_or(ANONYMOUS, Principal::counts_as))
+        self.check(principal.map_or(ANONYMOUS, Principal::limit_key))
     }
 
     fn check(&self, key: Key) -> Result<(), LimitExceeded> {

@@ -1,3 +1,5 @@
+//! Rate limits.
+
 use std::net::IpAddr;
 
 use portcullis_testkit::ManualClock;
@@ -17,14 +19,14 @@ fn address(text: &str) -> Option<IpAddr> {
     Some(text.parse().unwrap())
 }
 
-/// How many of these requests come through.
+/// The number of these requests that are allowed.
 fn passing(limiter: &RateLimiter, address: Option<IpAddr>, requests: usize) -> usize {
     (0..requests).filter(|_| limiter.check_address(address).is_ok()).count()
 }
 
-/// J5: all of a rate may come at once; then they come back one by one, and the wait is told.
+/// J5: a burst of the full rate is allowed, and then one request at a time. The wait is reported.
 #[test]
-fn a_rate_is_used_up_and_comes_back() {
+fn a_rate_is_used_up_and_recovers() {
     let (clock, limiter) = limiter(rate(6, 60), 100);
     let one = address("192.0.2.1");
     assert_eq!(passing(&limiter, one, 10), 6);
@@ -39,9 +41,9 @@ fn a_rate_is_used_up_and_comes_back() {
     assert_eq!(passing(&limiter, one, 10), 6);
 }
 
-/// J5: addresses count apart, IPv6 ones by their first 64 bits, IPv4 ones the same however they are written.
+/// J5: addresses have separate counters. IPv6 uses the first 64 bits; an IPv4 address and its mapped form share one.
 #[test]
-fn addresses_count_apart() {
+fn addresses_have_separate_counters() {
     let (_, limiter) = limiter(rate(1, 60), 100);
     for (text, passes) in [
         ("192.0.2.1", true),
@@ -56,9 +58,9 @@ fn addresses_count_apart() {
     assert_eq!(passing(&limiter, None, 2), 1);
 }
 
-/// J5: no IPv4 address counts with an IPv6 network, not with that of zeros either.
+/// J5: no IPv4 address shares a counter with an IPv6 network, not even with `::/64`.
 #[test]
-fn address_families_count_apart() {
+fn address_families_have_separate_counters() {
     let (_, limiter) = limiter(rate(1, 60), 100);
     for (text, passes) in
         [("0.0.0.0", true), ("::1", true), ("::2", false), ("::192.0.2.1", false), ("192.0.2.1", true)]
@@ -67,7 +69,7 @@ fn address_families_count_apart() {
     }
 }
 
-/// J5: a flood of addresses neither makes the table grow nor pushes out what others have used up, and is limited itself.
+/// J5: a flood of addresses neither grows the table nor evicts other counters, and is itself limited.
 #[test]
 fn a_flood_of_addresses_is_bounded() {
     let (clock, limiter) = limiter(rate(2, 3600), 64);
@@ -88,12 +90,12 @@ fn a_flood_of_addresses_is_bounded() {
 }
 
 #[test]
-fn a_table_without_room_still_limits() {
+fn a_full_table_still_limits() {
     let (_, limiter) = limiter(rate(2, 60), 0);
     assert_eq!(passing(&limiter, address("192.0.2.1"), 10), 2);
 }
 
-/// J5: counting somebody who is known allocates nothing.
+/// J5: a check of a known key allocates nothing.
 #[test]
 fn a_check_allocates_nothing() {
     let (_, limiter) = limiter(rate(100, 60), 1000);
@@ -119,7 +121,7 @@ fn rates_have_a_range() {
     }
 }
 
-/// J5: a client that waits for as long as it was told comes no sooner than it may.
+/// J5: a client that waits for the reported time is allowed.
 #[test]
 fn waits_are_rounded_up() {
     for (millis, secs) in [(0, 1), (1, 1), (999, 1), (1000, 1), (1001, 2), (59_500, 60), (60_000, 60)] {

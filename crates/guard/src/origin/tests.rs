@@ -1,3 +1,5 @@
+//! Accepted and rejected hosts and origins.
+
 use http::{HeaderMap, HeaderName, HeaderValue, Version};
 use proptest::prelude::*;
 use url::Url;
@@ -22,9 +24,9 @@ fn http2(policy: &OriginPolicy, uri: &str, pairs: &[(&'static str, &str)]) -> Re
     policy.check(Version::HTTP_2, &uri.parse().unwrap(), &headers(pairs))
 }
 
-/// F3: on loopback, loopback hosts on any port are admitted and all others refused.
+/// F3: on loopback, only loopback hosts are accepted, on any port.
 #[test]
-fn loopback_admits_loopback_hosts_only() {
+fn loopback_accepts_loopback_hosts_only() {
     let policy = policy("http://127.0.0.1:3000");
     for host in ["127.0.0.1:3000", "127.9.9.9", "localhost", "LOCALHOST:1", "a.localhost:80", "[::1]:3000", "[::1]"] {
         assert_eq!(http1(&policy, &[("host", host)]), Ok(()), "{host}");
@@ -45,9 +47,9 @@ fn loopback_admits_loopback_hosts_only() {
     }
 }
 
-/// F3: on loopback, pages on loopback are admitted and all others refused, `null` included.
+/// F3: on loopback, only loopback origins are accepted; `null` is rejected.
 #[test]
-fn loopback_admits_loopback_origins_only() {
+fn loopback_accepts_loopback_origins_only() {
     let policy = policy("http://localhost:3000");
     let check = |origin| http1(&policy, &[("host", "localhost:3000"), ("origin", origin)]);
     for origin in ["http://localhost", "http://localhost:5173", "https://127.0.0.1:8443", "http://[::1]:9"] {
@@ -87,14 +89,14 @@ fn settings_add_to_loopback() {
         "https://app.example.evil",
         "null",
     ] {
-        let refused = http1(&policy, &[("host", "localhost"), ("origin", origin)]);
-        assert_eq!(refused, Err(OriginRejection::OriginNotAllowed), "{origin}");
+        let rejected = http1(&policy, &[("host", "localhost"), ("origin", origin)]);
+        assert_eq!(rejected, Err(OriginRejection::OriginNotAllowed), "{origin}");
     }
 }
 
-/// F3: elsewhere any origin and host, until a list narrows it.
+/// F3: elsewhere any host and origin is accepted unless a list restricts them.
 #[test]
-fn elsewhere_anything_until_narrowed() {
+fn elsewhere_everything_is_accepted_unless_restricted() {
     let open = policy("https://api.example.com/mcp");
     for origin in ["https://evil.example", "null", "rubbish"] {
         assert_eq!(http1(&open, &[("host", "whatever:1"), ("origin", origin)]), Ok(()), "{origin}");
@@ -106,39 +108,39 @@ fn elsewhere_anything_until_narrowed() {
     }
     assert_eq!(http1(&narrowed, &[("host", "whatever")]), Err(OriginRejection::HostNotAllowed));
     for origin in ["https://evil.example", "null", "http://localhost", "https://api.example.com"] {
-        let refused = http1(&narrowed, &[("host", "alias.example"), ("origin", origin)]);
-        assert_eq!(refused, Err(OriginRejection::OriginNotAllowed), "{origin}");
+        let rejected = http1(&narrowed, &[("host", "alias.example"), ("origin", origin)]);
+        assert_eq!(rejected, Err(OriginRejection::OriginNotAllowed), "{origin}");
     }
 }
 
-/// F2, F3: a list that is there and empty admits no page, and requests of no page all the same.
+/// F2, F3: an empty list accepts no page, and accepts requests without `Origin`.
 #[test]
-fn an_empty_list_of_origins_admits_no_page() {
+fn an_empty_list_of_origins_accepts_no_page() {
     let closed = policy("https://api.example.com").only_listed_origins();
     assert!(!closed.allows_any_origin());
     for origin in ["https://app.example", "https://api.example.com", "null"] {
-        let refused = http1(&closed, &[("host", "api.example.com"), ("origin", origin)]);
-        assert_eq!(refused, Err(OriginRejection::OriginNotAllowed), "{origin}");
+        let rejected = http1(&closed, &[("host", "api.example.com"), ("origin", origin)]);
+        assert_eq!(rejected, Err(OriginRejection::OriginNotAllowed), "{origin}");
     }
     assert_eq!(http1(&closed, &[("host", "api.example.com")]), Ok(()));
     let local = policy("http://localhost:3000").only_listed_origins();
     assert_eq!(http1(&local, &[("host", "localhost"), ("origin", "http://localhost:5173")]), Ok(()));
 }
 
-/// F3: a listed host with the port that clients leave out is met by a `Host` without one.
+/// F3: a listed host with the default port matches a `Host` without a port.
 #[test]
-fn a_listed_default_port_may_be_left_out() {
+fn a_listed_default_port_may_be_omitted() {
     for (base, port, other) in [("https://api.example.com", 443, 80), ("http://127.0.0.1", 80, 443)] {
         let listed = policy(base).allow_host(&format!("alias.example:{port}")).unwrap();
         for host in ["alias.example".to_owned(), format!("Alias.example:{port}")] {
             assert_eq!(http1(&listed, &[("host", &host)]), Ok(()), "{base} {host}");
         }
-        let refused = http1(&listed, &[("host", &format!("alias.example:{other}"))]);
-        assert_eq!(refused, Err(OriginRejection::HostNotAllowed), "{base}");
+        let rejected = http1(&listed, &[("host", &format!("alias.example:{other}"))]);
+        assert_eq!(rejected, Err(OriginRejection::HostNotAllowed), "{base}");
     }
 }
 
-/// F3: exactly one well-formed host, whatever the policy.
+/// F3: every policy requires exactly one well-formed host.
 #[test]
 fn one_well_formed_host() {
     let open = policy("https://api.example.com");
@@ -155,15 +157,15 @@ fn one_well_formed_host() {
     assert_eq!(old, Err(OriginRejection::HostMissing));
 }
 
-/// F3: on HTTP/2, `Host` and `:authority` agree or the request is refused.
+/// F3: on HTTP/2, `Host` and `:authority` agree or the request is rejected.
 #[test]
 fn host_and_authority_agree() {
     let open = policy("https://api.example.com");
     assert_eq!(http2(&open, "https://api.example.com/mcp", &[]), Ok(()));
     assert_eq!(http2(&open, "https://api.example.com/mcp", &[("host", "API.example.com:443")]), Ok(()));
     for host in ["evil.example", "api.example.com:444", "localhost"] {
-        let refused = http2(&open, "https://api.example.com/mcp", &[("host", host)]);
-        assert_eq!(refused, Err(OriginRejection::HostDisagrees), "{host}");
+        let rejected = http2(&open, "https://api.example.com/mcp", &[("host", host)]);
+        assert_eq!(rejected, Err(OriginRejection::HostDisagrees), "{host}");
     }
     assert_eq!(http2(&open, "/mcp", &[]), Err(OriginRejection::HostMissing));
     assert_eq!(http2(&open, "https://u@api.example.com/", &[]), Err(OriginRejection::HostMalformed));
@@ -172,7 +174,7 @@ fn host_and_authority_agree() {
     assert_eq!(rebound, Err(OriginRejection::HostNotAllowed));
 }
 
-/// F3: an absolute target on HTTP/1.1 cannot contradict its `Host` either.
+/// F3: an absolute target on HTTP/1.1 must agree with `Host`.
 #[test]
 fn absolute_target_agrees_with_host() {
     let local = policy("http://localhost:3000");
@@ -187,11 +189,11 @@ fn absolute_target_agrees_with_host() {
 }
 
 #[test]
-fn settings_that_are_no_host_or_origin_are_refused() {
+fn invalid_hosts_and_origins_are_rejected() {
     let open = || policy("https://api.example.com");
     for host in ["", "https://a", "a/b", "a:b", "*", "*.a"] {
-        let refused = open().allow_host(host).unwrap_err();
-        assert_eq!(refused, OriginPolicyError::Host(host.to_owned()));
+        let rejected = open().allow_host(host).unwrap_err();
+        assert_eq!(rejected, OriginPolicyError::Host(host.to_owned()));
     }
     for origin in [
         "null",
@@ -204,9 +206,9 @@ fn settings_that_are_no_host_or_origin_are_refused() {
         "https://a b",
         "https://*.a",
     ] {
-        let refused = open().allow_origin(origin).unwrap_err();
-        assert_eq!(refused, OriginPolicyError::Origin(origin.to_owned()));
-        assert_eq!(refused.code(), "settings.allowed_origins");
+        let rejected = open().allow_origin(origin).unwrap_err();
+        assert_eq!(rejected, OriginPolicyError::Origin(origin.to_owned()));
+        assert_eq!(rejected.code(), "settings.allowed_origins");
     }
 }
 

@@ -1,3 +1,5 @@
+//! Authentication: bearer tokens, challenges and admitted requests.
+
 use http::{Method, Request, StatusCode};
 use portcullis_testkit::ScriptedFetch;
 
@@ -7,9 +9,9 @@ fn post() -> Request<()> {
     request(Method::POST, "/mcp")
 }
 
-/// B1, B2, J1: no token, or another scheme, is a 401 with a challenge without error, and generic text.
+/// B1, B2, J1: no token, or another scheme, gets 401 with a challenge without an error code, and a generic text.
 #[tokio::test]
-async fn no_bearer_is_no_error() {
+async fn a_missing_bearer_is_not_an_error() {
     let setup = Setup::new();
     for (request, code) in [
         (post(), "bearer.missing"),
@@ -30,7 +32,7 @@ async fn no_bearer_is_no_error() {
     assert_eq!(setup.inner.count(), 0);
 }
 
-/// B1: every kind of 401 names the scopes that the resource requires.
+/// B1: every 401 names the required scopes.
 #[tokio::test]
 async fn challenges_name_the_required_scopes() {
     let setup = Setup::new().require("write read");
@@ -44,9 +46,9 @@ async fn challenges_name_the_required_scopes() {
     }
 }
 
-/// B2, J1: a rejected token is `invalid_token` with the same generic words, whatever is wrong with it.
+/// B2, J1: every rejected token gets `invalid_token` with the same generic text.
 #[tokio::test]
-async fn rejected_tokens_are_answered_alike() {
+async fn rejected_tokens_get_the_same_response() {
     let setup = Setup::new();
     let forge = &setup.forge;
     let mut answers = Vec::new();
@@ -68,7 +70,7 @@ async fn rejected_tokens_are_answered_alike() {
     assert_eq!(setup.inner.count(), 0);
 }
 
-/// B2: several `Authorization` headers, good tokens included, and malformed Bearers are `invalid_request`.
+/// B2: several `Authorization` headers, even with valid tokens, and malformed Bearers get `invalid_request`.
 #[tokio::test]
 async fn malformed_bearers_are_invalid_requests() {
     let setup = Setup::new();
@@ -88,9 +90,9 @@ async fn malformed_bearers_are_invalid_requests() {
     assert_eq!(setup.inner.count(), 0);
 }
 
-/// B2: while the issuer cannot be asked, clients keep their tokens and come again.
+/// B2: while the issuer is unreachable, clients are decision to retry with the same token.
 #[tokio::test]
-async fn an_unreachable_issuer_is_no_error_of_the_token() {
+async fn an_unreachable_issuer_is_not_a_token_error() {
     let issuer = ScriptedFetch::new();
     let setup = Setup::fetching(&issuer);
     issuer.fail(setup.forge.metadata_url());
@@ -102,7 +104,7 @@ async fn an_unreachable_issuer_is_no_error_of_the_token() {
     assert_eq!(setup.sink.only().code, Some("issuer.unavailable"));
 }
 
-/// F1: every method passes the bearer check.
+/// F1: the bearer check applies to every method.
 #[tokio::test]
 async fn every_method_needs_a_token() {
     let setup = Setup::new();
@@ -114,9 +116,9 @@ async fn every_method_needs_a_token() {
     }
 }
 
-/// C12: the inner service gets the caller and our id, and neither the token nor a proof; all else is left alone.
+/// C12: the inner service receives the caller and the request id, but neither the token nor a proof. Nothing else changes.
 #[tokio::test]
-async fn what_an_admitted_request_looks_like() {
+async fn admitted_requests_have_a_caller_and_no_token() {
     let setup = Setup::new();
     let incoming = post()
         .with("authorization", format!("bEARER {}", setup.token("read")))
@@ -139,9 +141,9 @@ async fn what_an_admitted_request_looks_like() {
     assert!(!format!("{caller:?}").contains(&setup.token("read")[..20]));
 }
 
-/// J1: the correlation id is made here, the same on request, answer and decision; an inbound one is ignored.
+/// J1: the guard generates the request id and ignores an inbound one. Request, response and decision have the same id.
 #[tokio::test]
-async fn one_correlation_id() {
+async fn one_request_id() {
     let mut setup = Setup::new();
     setup.inner.headers.insert("x-request-id", "inner".parse().unwrap());
     let answer = setup.send(post().bearer(&setup.token("")).with("x-request-id", "forged")).await;
@@ -149,15 +151,15 @@ async fn one_correlation_id() {
     assert_eq!(uuid::Uuid::try_parse(&id).unwrap().get_version_num(), 4);
     assert_eq!(setup.inner.only().headers()["x-request-id"], id.as_str());
     assert_eq!(setup.sink.only().id, id);
-    let refused = setup.send(post().with("x-request-id", "forged")).await;
-    let refused_id = refused.header("x-request-id").unwrap();
-    assert_ne!(refused_id, id);
-    assert_eq!(setup.sink.all()[1].id, refused_id);
+    let rejected = setup.send(post().with("x-request-id", "forged")).await;
+    let rejected_id = rejected.header("x-request-id").unwrap();
+    assert_ne!(rejected_id, id);
+    assert_eq!(setup.sink.all()[1].id, rejected_id);
 }
 
 /// F9: a token in the query is never read. Without a valid bearer: 401 with `invalid_request`.
 #[tokio::test]
-async fn a_token_in_the_query_counts_for_nothing() {
+async fn a_token_in_the_query_is_not_accepted() {
     let setup = Setup::new();
     let token = setup.token("");
     for query in ["access_token", "x=1&access%5Ftoken", "%61ccess_token"] {
@@ -170,16 +172,16 @@ async fn a_token_in_the_query_counts_for_nothing() {
             let answer = setup.send(bad).await;
             assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{query}");
             assert_eq!(answer.challenge().param("error"), Some("invalid_request"));
-            let told = setup.sink.all().last().unwrap().clone();
-            assert_eq!((told.code, told.path.as_str()), (Some("bearer.in_query"), "/mcp"));
+            let decision = setup.sink.all().last().unwrap().clone();
+            assert_eq!((decision.code, decision.path.as_str()), (Some("bearer.in_query"), "/mcp"));
         }
     }
     assert_eq!(setup.inner.count(), 0);
 }
 
-/// F9: beside a valid bearer: 400, also when the token comes from the cache.
+/// F9: a token in the query in addition to a valid bearer gets 400, even if the bearer token is cached.
 #[tokio::test]
-async fn a_token_in_the_query_beside_a_valid_one() {
+async fn a_second_token_in_the_query_is_rejected() {
     let setup = Setup::new();
     let (token, mut guard) = (setup.token(""), setup.guard());
     for _ in 0..2 {
@@ -191,9 +193,9 @@ async fn a_token_in_the_query_beside_a_valid_one() {
     assert_eq!(setup.sink.all()[1].subject.as_deref(), Some("alice"));
 }
 
-/// C11: a remembered token is refused from its expiry on.
+/// C11: a cached token is rejected after it expires.
 #[tokio::test]
-async fn a_remembered_token_expires() {
+async fn a_cached_token_expires() {
     let setup = Setup::new();
     let (token, mut guard) = (setup.token(""), setup.guard());
     let mut send = || tower_service::Service::call(&mut guard, post().bearer(&token));

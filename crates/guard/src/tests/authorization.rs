@@ -1,12 +1,14 @@
+//! Authorization: required scopes, routes and implications.
+
 use http::{Method, StatusCode};
 use portcullis_metadata::Scopes;
 
 use super::support::{METADATA_URL, Setup, With, pairs, request};
 use crate::{GuardSettingsError, ScopeEnforcer, ScopeImplications};
 
-/// B3: too few scopes are a 403 that names all that is needed, joined with the granted ones that the resource names.
+/// B3: missing scopes get 403, which names all needed scopes and the granted ones that the resource mentions.
 #[tokio::test]
-async fn too_few_scopes() {
+async fn missing_scopes_are_named() {
     let mut setup = Setup::new().require("read write");
     setup.settings.metadata.scopes_supported = vec!["read".to_owned(), "write".to_owned(), "export".to_owned()];
     let answer = setup.send(request(Method::POST, "/mcp").bearer(&setup.token("export foreign read"))).await;
@@ -21,17 +23,17 @@ async fn too_few_scopes() {
         ])
     );
     assert_eq!(answer.header("cache-control"), Some("no-store"));
-    let told = setup.sink.only();
-    assert_eq!((told.code, told.subject.as_deref()), (Some("scope.insufficient"), Some("alice")));
+    let decision = setup.sink.only();
+    assert_eq!((decision.code, decision.subject.as_deref()), (Some("scope.insufficient"), Some("alice")));
     assert_eq!(setup.inner.count(), 0);
 
     let answer = setup.send(request(Method::POST, "/mcp").bearer(&setup.token("write read"))).await;
     assert_eq!(answer.status, StatusCode::OK);
 }
 
-/// B3: expiry and audience are judged before scopes.
+/// B3: expiry and audience are checked before scopes.
 #[tokio::test]
-async fn a_bad_token_is_told_before_missing_scopes() {
+async fn an_invalid_token_is_rejected_before_missing_scopes() {
     let setup = Setup::new().require("read");
     for token in [setup.forge.token().expires_in(-60), setup.forge.token().audience("https://other.example")] {
         let answer = setup.send(request(Method::POST, "/mcp").bearer(&token.scope("").sign())).await;
@@ -40,7 +42,7 @@ async fn a_bad_token_is_told_before_missing_scopes() {
     }
 }
 
-/// B9: all rules that match a route count together, by method and path.
+/// B9: all rules that match the method and path apply together.
 #[tokio::test]
 async fn routes_add_scopes() {
     let setup = Setup::new()
@@ -73,9 +75,9 @@ async fn routes_add_scopes() {
     assert_eq!(send(Method::POST, "/secret", "base").await, None);
 }
 
-/// B9: a method that some servers take for the listed one needs the same scopes.
+/// B9: a method that some servers treat as the listed one needs the same scopes.
 #[tokio::test]
-async fn methods_count_in_any_letter_case() {
+async fn methods_match_in_any_letter_case() {
     let setup = Setup::new().route(&[Method::POST, "Purge".parse().unwrap()], "/admin", "admin").route(
         &[Method::GET],
         "/secret",
@@ -96,9 +98,9 @@ async fn methods_count_in_any_letter_case() {
     assert_eq!(setup.inner.count(), 0);
 }
 
-/// B9: where there are rules, a path that servers read in different ways is refused.
+/// B9: if there are route rules, an ambiguous path is rejected.
 #[tokio::test]
-async fn ambiguous_paths_are_refused() {
+async fn ambiguous_paths_are_rejected() {
     let setup = Setup::new().route(&[], "/admin/**", "admin");
     let token = setup.token("");
     for path in ["//admin/x", "/x/../admin/x", "/x/%2e%2e/admin", "/admin%2Fx", "/%2561dmin", "/admin;x/y"] {
@@ -112,9 +114,9 @@ async fn ambiguous_paths_are_refused() {
     assert_eq!(answer.status, StatusCode::OK);
 }
 
-/// B3: where the inner service judges the required scopes, the guard names them but lets the request through.
+/// B3: if the inner service enforces the required scopes, the guard names them and admits the request.
 #[tokio::test]
-async fn the_inner_service_may_judge() {
+async fn the_inner_service_may_enforce_scopes() {
     let mut setup = Setup::new().require("base").route(&[], "/admin", "admin");
     setup.settings.scopes_enforced_by = ScopeEnforcer::Inner;
     let answer = setup.send(request(Method::POST, "/mcp").bearer(&setup.token(""))).await;
@@ -128,9 +130,9 @@ async fn the_inner_service_may_judge() {
     assert_eq!(setup.resource().scope_implications(), &implications);
 }
 
-/// B7: a broader scope counts as those that it implies, for the resource and for routes, and a challenge keeps it.
+/// B7: a broad scope grants the scopes that it implies, for the resource and for routes, and a challenge keeps it.
 #[tokio::test]
-async fn broader_scopes_are_enough() {
+async fn broad_scopes_grant_implied_ones() {
     let mut setup = Setup::new().require("tools").route(&[], "/reports/**", "reports");
     let scopes = |names| Scopes::parse(names).unwrap();
     setup.settings.scope_implications =
@@ -151,5 +153,5 @@ async fn broader_scopes_are_enough() {
     let answer = setup.send(request(Method::GET, "/").bearer(&setup.token("admin"))).await;
     assert_eq!(answer.challenge().param("scope"), Some("admin other tools"));
     setup.settings.scope_implications = ScopeImplications::new([("offline_access", scopes("tools"))]).unwrap();
-    assert_eq!(setup.refused(), GuardSettingsError::OfflineAccess("the implied scopes"));
+    assert_eq!(setup.rejected(), GuardSettingsError::OfflineAccess("the implied scopes"));
 }

@@ -1,3 +1,5 @@
+//! Claim rules.
+
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -18,19 +20,18 @@ fn present(claim: &str) -> ClaimRule {
     ClaimRule::new(claim, ClaimTest::Present).unwrap()
 }
 
-/// The status that these rules answer a token of these claims with, the reason, and what was only reported.
-async fn judged(rules: &[ClaimRule], claims: &[(&str, Value)]) -> (u16, Option<&'static str>, Option<&'static str>) {
+/// The status, reason code and report-only denial for a token with these claims under these rules.
+async fn check(rules: &[ClaimRule], claims: &[(&str, Value)]) -> (u16, Option<&'static str>, Option<&'static str>) {
     let mut setup = Setup::new();
     setup.settings.claims = rules.to_vec();
     let token = claims.iter().fold(setup.forge.token(), |token, (name, value)| token.claim(name, value.clone()));
     let answer = setup.send(request(Method::POST, "/mcp").bearer(&token.sign())).await;
-    let told = setup.sink.only();
-    assert_eq!(answer.status.as_u16(), told.status);
-    (told.status, told.code, told.report_only_denial)
+    let decision = setup.sink.only();
+    assert_eq!(answer.status.as_u16(), decision.status);
+    (decision.status, decision.code, decision.report_only_denial)
 }
 
-/// C14: groups, roles and client lists: one of the listed values, exactly, be the claim a value or a list, by name or
-/// JSON pointer.
+/// C14: a claim or an element of a list must equal one of the listed values. The claim is found by name or JSON pointer.
 #[tokio::test]
 async fn listed_values() {
     let groups = one_of("groups", &["staff", "7", "true"]);
@@ -58,14 +59,14 @@ async fn listed_values() {
     ] {
         let status = if code.is_none() { 200 } else { 403 };
         assert_eq!(
-            judged(std::slice::from_ref(rule), &[(name, value.clone())]).await,
+            check(std::slice::from_ref(rule), &[(name, value.clone())]).await,
             (status, code, None),
             "{name} {value}"
         );
     }
 }
 
-/// C14: an email's domain, in any letter case, and neither a domain below it nor one that ends alike.
+/// C14: the domain of an email matches in any letter case. Subdomains and longer names do not match.
 #[tokio::test]
 async fn domains() {
     let rule = domain("email", &["example.com", "example.org"]);
@@ -83,22 +84,22 @@ async fn domains() {
     ] {
         let status = if code.is_none() { 200 } else { 403 };
         assert_eq!(
-            judged(std::slice::from_ref(&rule), &[("email", email.clone())]).await,
+            check(std::slice::from_ref(&rule), &[("email", email.clone())]).await,
             (status, code, None),
             "{email}"
         );
     }
 }
 
-/// C14: every rule has to be met, one that only reports refuses nothing, and the decision says what each would do.
+/// C14: every enforced rule must be met. A report-only rule rejects nothing, and the decision has its denial.
 #[tokio::test]
-async fn rules_that_only_report() {
+async fn report_only_rules() {
     let (team, org) = (one_of("team", &["a"]), present("org"));
     let (trial, trial_org) = (team.clone().report_only(), org.clone().report_only());
     let (good, bad) = (("team", json!("a")), ("team", json!("b")));
     let org_claim = ("org", json!(false));
     for nothing in [json!([]), json!([null])] {
-        let present = judged(std::slice::from_ref(&org), &[("org", nothing)]).await;
+        let present = check(std::slice::from_ref(&org), &[("org", nothing)]).await;
         assert_eq!(present, (403, Some("claim.mismatch"), None));
     }
     for (rules, claims, expected) in [
@@ -110,13 +111,13 @@ async fn rules_that_only_report() {
         (vec![trial.clone(), org], vec![bad.clone()], (403, Some("claim.missing"), None)),
         (vec![trial, team], vec![bad], (403, Some("claim.mismatch"), None)),
     ] {
-        assert_eq!(judged(&rules, &claims).await, expected, "{rules:?} {claims:?}");
+        assert_eq!(check(&rules, &claims).await, expected, "{rules:?} {claims:?}");
     }
 }
 
-/// C14: the refusal is generic, sends nobody for scopes, and comes before the question of scopes.
+/// C14: the rejection is generic, has no challenge, and comes before the scope check.
 #[tokio::test]
-async fn refused_claims_bring_no_challenge() {
+async fn denied_claims_get_no_challenge() {
     let mut setup = Setup::new().require("read");
     setup.settings.claims = vec![present("org")];
     let answer = setup.send(request(Method::POST, "/mcp").bearer(&setup.token(""))).await;
@@ -128,7 +129,7 @@ async fn refused_claims_bring_no_challenge() {
 }
 
 #[test]
-fn rules_that_mean_nothing_are_refused() {
+fn invalid_rules_are_rejected() {
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
     for (claim, test, error) in [
         ("", ClaimTest::Present, ClaimRuleError::NoClaim),

@@ -1,3 +1,5 @@
+//! CORS, `Host` and `Origin`.
+
 use http::{HeaderValue, Method, Request, StatusCode, header::VARY};
 
 use super::support::{METADATA_PATH, Setup, With, request};
@@ -23,9 +25,9 @@ async fn preflights_need_no_token() {
     assert_eq!((setup.sink.only().status, setup.sink.only().code), (204, None));
 }
 
-/// F2: what is no bounded list of header names is not reflected.
+/// F2: requested headers are reflected only if they are a list of names of bounded length.
 #[tokio::test]
-async fn odd_requested_headers_are_not_reflected() {
+async fn malformed_requested_headers_are_not_reflected() {
     let setup = Setup::new();
     for asked in ["a: b", "a\"b", "<script>", "x\u{e9}", "a;b", "(x)", &"a,".repeat(3000)] {
         let answer = setup.send(preflight("/mcp").with("access-control-request-headers", asked)).await;
@@ -37,7 +39,7 @@ async fn odd_requested_headers_are_not_reflected() {
     assert_eq!(setup.send(twice).await.header("access-control-allow-headers"), None);
 }
 
-/// F1: an OPTIONS that is no preflight goes through the bearer check like any request.
+/// F1: an OPTIONS request that is not a preflight needs a token.
 #[tokio::test]
 async fn other_options_need_a_token() {
     let setup = Setup::new();
@@ -52,9 +54,9 @@ async fn other_options_need_a_token() {
     assert_eq!((answer.status, answer.body.as_str()), (StatusCode::OK, "inner"));
 }
 
-/// B6, F2: every answer, the 401 included, tells pages which headers they may read.
+/// B6, F2: every response, including a 401, exposes headers to web pages.
 #[tokio::test]
-async fn headers_are_exposed_on_every_answer() {
+async fn headers_are_exposed_on_every_response() {
     let mut setup = Setup::new();
     setup.settings.cors.exposed_headers =
         vec!["mcp-session-id".parse().unwrap(), "mcp-protocol-version".parse().unwrap()];
@@ -78,9 +80,9 @@ async fn headers_are_exposed_on_every_answer() {
     }
 }
 
-/// F2, F3: a list of origins narrows who may ask and who may read.
+/// F2, F3: a list of origins restricts which pages may send requests and read responses.
 #[tokio::test]
-async fn a_list_narrows_the_readers() {
+async fn a_list_restricts_origins() {
     let mut setup = Setup::new();
     setup.settings.origins = setup.settings.origins.clone().allow_origin("https://app.example").unwrap();
     let answer = setup.send(request(Method::POST, "/mcp").with("origin", "https://app.example")).await;
@@ -94,9 +96,9 @@ async fn a_list_narrows_the_readers() {
     assert!(answer.headers.get_all(VARY).iter().any(|value| value == "Origin"));
 }
 
-/// F3: a refused host or origin gets 403 before everything: metadata, preflights and good tokens included.
+/// F3: a rejected host or origin gets 403 before any other step, even for metadata, preflights and valid tokens.
 #[tokio::test]
-async fn refused_origins_come_first() {
+async fn origins_are_checked_first() {
     let setup = Setup::at("http://127.0.0.1:3000/mcp");
     let token = setup.token("");
     for (method, path) in [(Method::GET, METADATA_PATH), (Method::OPTIONS, "/mcp"), (Method::POST, "/mcp")] {
@@ -115,9 +117,9 @@ async fn refused_origins_come_first() {
     assert_eq!(setup.inner.count(), 0);
 }
 
-/// F3: on loopback, a page on loopback is served, on any port.
+/// F3: on loopback, pages of loopback origins with any port are accepted.
 #[tokio::test]
-async fn loopback_pages_are_served() {
+async fn loopback_origins_are_accepted() {
     let setup = Setup::at("http://127.0.0.1:3000/mcp");
     let mut local = request(Method::POST, "/mcp").bearer(&setup.token("")).with("origin", "http://localhost:5173");
     local.headers_mut().insert("host", HeaderValue::from_static("localhost:3000"));
@@ -126,9 +128,9 @@ async fn loopback_pages_are_served() {
     assert_eq!(answer.header("access-control-allow-origin"), Some("http://localhost:5173"));
 }
 
-/// F3: no host, or several, is a bad request.
+/// F3: a missing or repeated host gets 400.
 #[tokio::test]
-async fn one_host() {
+async fn exactly_one_host() {
     let setup = Setup::new();
     let mut none = request(Method::GET, METADATA_PATH);
     none.headers_mut().remove("host");
@@ -138,7 +140,7 @@ async fn one_host() {
     }
 }
 
-/// F2: the inner service's own CORS headers never reach a page.
+/// F2: the CORS headers of the inner service are replaced.
 #[tokio::test]
 async fn inner_cors_headers_are_replaced() {
     let mut setup = Setup::new();
@@ -164,9 +166,9 @@ async fn inner_cors_headers_are_replaced() {
     assert_eq!((answer.header("vary"), answer.header("x-custom")), (Some("Accept"), Some("kept")));
 }
 
-/// F2: nor do they where no page asked and the guard says nothing of readers.
+/// F2: they are removed even if the request has no origin.
 #[tokio::test]
-async fn inner_readers_are_taken_off() {
+async fn inner_cors_headers_are_removed_without_origin() {
     let mut setup = Setup::new();
     setup.settings.origins = setup.settings.origins.clone().only_listed_origins();
     setup.inner.headers.append("access-control-allow-origin", HeaderValue::from_static("https://evil.example"));

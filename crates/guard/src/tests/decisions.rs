@@ -1,3 +1,5 @@
+//! Decisions: one per request.
+
 use std::{
     future::{Pending, pending},
     net::SocketAddr,
@@ -9,12 +11,12 @@ use portcullis_testkit::ScriptedFetch;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::support::{METADATA_PATH, Setup, Told, With, request};
+use super::support::{METADATA_PATH, RecordedDecision, Setup, With, request};
 use crate::{Caller, GuardLayer, Operation, Peer, RejectionCode};
 
 /// J1, J2: one decision for every request, with the reason code and without the query.
 #[tokio::test]
-async fn every_request_is_told_once() {
+async fn every_request_is_reported_once() {
     let setup = Setup::new().require("read");
     let (good, poor) = (setup.token("read"), setup.token(""));
     let preflight = request(Method::OPTIONS, "/mcp?q=1")
@@ -34,9 +36,9 @@ async fn every_request_is_told_once() {
         request.extensions_mut().insert(Peer("192.0.2.7:1234".parse::<SocketAddr>().unwrap()));
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let answer = setup.send(request).await;
-        let told = setup.sink.all();
-        assert_eq!(told.len(), position + 1);
-        let expected = Told {
+        let decision = setup.sink.all();
+        assert_eq!(decision.len(), position + 1);
+        let expected = RecordedDecision {
             id: answer.header("x-request-id").unwrap().to_owned(),
             method,
             path,
@@ -47,14 +49,14 @@ async fn every_request_is_told_once() {
             operation: None,
             report_only_denial: None,
         };
-        assert_eq!(told[position], expected);
+        assert_eq!(decision[position], expected);
         assert_eq!(answer.status.as_u16(), status);
     }
 }
 
-/// J1: an inner service names its reason; the code is told and goes no further.
+/// J1: the reason code of an inner service is reported and does not reach the client.
 #[tokio::test]
-async fn inner_refusals_are_told() {
+async fn inner_rejections_are_reported() {
     let setup = Setup::new();
     let inner = tower::service_fn(async |_: Request<()>| {
         let mut response = Response::new(String::new());
@@ -68,9 +70,9 @@ async fn inner_refusals_are_told() {
     assert!(response.extensions().get::<RejectionCode>().is_none());
 }
 
-/// J4: what the inner service says of the request through its caller is told with the decision; the first word counts.
+/// J4: the decision has what the inner service records through the caller; the first record is kept.
 #[tokio::test]
-async fn what_the_inner_service_reports_is_told() {
+async fn records_of_the_inner_service_are_reported() {
     let setup = Setup::new();
     let inner = tower::service_fn(async |request: Request<()>| {
         let caller = request.extensions().get::<Caller>().unwrap().clone();
@@ -84,12 +86,12 @@ async fn what_the_inner_service_reports_is_told() {
     });
     let mut guard = GuardLayer::new(setup.resource()).layer(inner);
     guard.call(request(Method::POST, "/mcp").bearer(&setup.token(""))).await.unwrap();
-    let told = setup.sink.only();
+    let decision = setup.sink.only();
     assert_eq!(
-        (told.code, told.report_only_denial, told.subject.as_deref()),
+        (decision.code, decision.report_only_denial, decision.subject.as_deref()),
         (None, Some("claim.team"), Some("alice"))
     );
-    assert_eq!(told.operation, Some(Operation::new("tools/call", Some("add"))));
+    assert_eq!(decision.operation, Some(Operation::new("tools/call", Some("add"))));
 }
 
 #[derive(Clone)]
@@ -109,9 +111,9 @@ impl Service<Request<()>> for Never {
     }
 }
 
-/// J1: a request whose client went away is told once, whether it waited for the issuer or the service.
+/// J1: a request whose client disconnects is reported once, while it waits for the issuer or for the service.
 #[tokio::test]
-async fn a_client_that_goes_away_is_told() {
+async fn a_disconnected_client_is_reported() {
     let issuer = ScriptedFetch::new();
     let waiting = Setup::fetching(&issuer);
     issuer.publish(&waiting.forge);
@@ -127,15 +129,15 @@ async fn a_client_that_goes_away_is_told() {
         }
         assert!(setup.sink.all().is_empty());
         drop(future);
-        let told = setup.sink.only();
-        assert_eq!((told.status, told.code, told.subject.as_deref()), (499, Some("client.gone"), subject));
+        let decision = setup.sink.only();
+        assert_eq!((decision.status, decision.code, decision.subject.as_deref()), (499, Some("client.gone"), subject));
     }
     drop(gate);
 }
 
-/// A guard is ready when the service behind it is.
+/// The guard is ready when the inner service is.
 #[tokio::test]
-async fn readiness_is_that_of_the_service() {
+async fn readiness_is_that_of_the_inner_service() {
     struct Busy;
     #[derive(Clone)]
     struct Full;
@@ -157,22 +159,22 @@ async fn readiness_is_that_of_the_service() {
     assert!(matches!(ready, Poll::Ready(Err(Busy))));
 }
 
-/// J1: a request that the server itself gives up is not put down to its client.
+/// J1: a request that is dropped at shutdown is not reported as `client.gone`.
 #[tokio::test]
-async fn a_request_that_is_shutting_down_is_told() {
+async fn a_shutdown_is_reported() {
     let setup = Setup::new();
     let resource = setup.resource();
     let future =
         GuardLayer::new(resource.clone()).layer(Never).call(request(Method::POST, "/mcp").bearer(&setup.token("")));
     resource.mark_shutting_down();
     drop(future);
-    let told = setup.sink.only();
-    assert_eq!((told.status, told.code), (503, Some("server.shutdown")));
+    let decision = setup.sink.only();
+    assert_eq!((decision.status, decision.code), (503, Some("server.shutdown")));
 }
 
-/// J1: a service that fails without an answer is told, and its error goes on.
+/// J1: an inner service that fails without a response is reported, and its error is returned.
 #[tokio::test]
-async fn a_failing_service_is_told() {
+async fn a_failing_service_is_reported() {
     let setup = Setup::new();
     let inner = tower::service_fn(async |_: Request<()>| Err::<Response<String>, _>("broken"));
     let mut guard = GuardLayer::new(setup.resource()).layer(inner);

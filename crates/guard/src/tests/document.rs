@@ -1,11 +1,13 @@
+//! The metadata document.
+
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::support::{METADATA_PATH, ROOT_PATH, Setup, With, request};
 
-/// A1, A2: `resource` comes from the settings whatever the host; optional members only when set.
+/// A1, A2: `resource` comes from the settings and not from the host. Optional members are present only if they are set.
 #[tokio::test]
-async fn members_of_the_document() {
+async fn the_document_has_the_configured_members() {
     let mut setup = Setup::new();
     let bare = setup.send(request(Method::GET, METADATA_PATH)).await;
     assert_eq!(
@@ -36,9 +38,9 @@ async fn members_of_the_document() {
     );
 }
 
-/// A3: without a token, at the path form and, where it is asked for, at the root form; nowhere else.
+/// A3: the document is served without a token at its path and, if configured, at the root path, and nowhere else.
 #[tokio::test]
-async fn where_the_document_is() {
+async fn the_document_is_at_its_path() {
     let mut setup = Setup::new();
     for path in [METADATA_PATH, ROOT_PATH, "/.well-known/oauth-protected-resource/mcp?x=1"] {
         assert_eq!(setup.send(request(Method::GET, path)).await.status, StatusCode::OK, "{path}");
@@ -52,7 +54,7 @@ async fn where_the_document_is() {
     assert_eq!(setup.inner.count(), 0);
 }
 
-/// A3, A6: a resource at the root has the root form alone, and its challenge names it.
+/// A3, A6: a resource at `/` has the document at the root path, and its challenge refers to it.
 #[tokio::test]
 async fn a_resource_at_the_root() {
     let mut setup = Setup::at("https://api.example.com/");
@@ -66,9 +68,9 @@ async fn a_resource_at_the_root() {
     );
 }
 
-/// A6: the URL in the challenge is the path form, and serves the document.
+/// A6: the challenge refers to the URL that serves the document.
 #[tokio::test]
-async fn the_challenge_leads_to_the_document() {
+async fn the_challenge_refers_to_the_document() {
     let setup = Setup::new();
     let challenge = setup.send(request(Method::POST, "/mcp")).await.challenge();
     let url = url::Url::parse(challenge.param("resource_metadata").unwrap()).unwrap();
@@ -78,9 +80,9 @@ async fn the_challenge_leads_to_the_document() {
     assert_eq!(document["resource"], "https://api.example.com/mcp");
 }
 
-/// A4: GET and HEAD with type, caching and CORS headers; a known ETag gives 304.
+/// A4: GET and HEAD respond with type, caching and CORS headers. A matching `If-None-Match` gets 304.
 #[tokio::test]
-async fn reading_the_document() {
+async fn get_and_head() {
     let setup = Setup::new();
     let get = setup.send(request(Method::GET, METADATA_PATH)).await;
     assert_eq!(get.header("content-type"), Some("application/json"));
@@ -107,9 +109,9 @@ async fn reading_the_document() {
     }
 }
 
-/// A4: another document has another ETag, the same one the same.
+/// A4: equal documents have equal entity tags, and different ones different tags.
 #[tokio::test]
-async fn the_etag_follows_the_document() {
+async fn the_entity_tag_depends_on_the_document() {
     let mut setup = Setup::new();
     let tag = |answer: super::support::Answer| answer.header("etag").unwrap().to_owned();
     let before = tag(setup.send(request(Method::GET, METADATA_PATH)).await);
@@ -118,9 +120,9 @@ async fn the_etag_follows_the_document() {
     assert_ne!(tag(setup.send(request(Method::GET, METADATA_PATH)).await), before);
 }
 
-/// A4: other methods get 405 with `Allow`, also with a good token.
+/// A4: other methods get 405 with `Allow`, even with a valid token.
 #[tokio::test]
-async fn other_methods_are_refused() {
+async fn other_methods_are_rejected() {
     let setup = Setup::new();
     let token = setup.token("");
     for method in [Method::POST, Method::PUT, Method::DELETE, Method::OPTIONS, Method::from_bytes(b"X").unwrap()] {

@@ -1,3 +1,5 @@
+//! The token that is kept for later checks.
+
 use http::Method;
 use portcullis_testkit::ScriptedFetch;
 use serde_json::json;
@@ -6,7 +8,7 @@ use super::support::{Setup, With, caller, request};
 
 const TOKEN: &str = "opaque-canary";
 
-/// L3, J3: the caller has the introspected token, also when it is remembered, and does not show it.
+/// L3, J3: the caller holds the introspected token, even if it is cached, and `Debug` does not show it.
 #[tokio::test]
 async fn an_introspected_token_is_held() {
     let issuer = ScriptedFetch::new();
@@ -25,7 +27,7 @@ async fn an_introspected_token_is_held() {
     assert_eq!(issuer.hits(setup.forge.endpoint("introspect")), 1);
 }
 
-/// L3: a token that is verified by its signature is not kept beyond its verification.
+/// L3: a token that is verified by its signature is not kept.
 #[tokio::test]
 async fn a_signed_token_is_not_held() {
     let setup = Setup::new();

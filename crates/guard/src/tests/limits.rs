@@ -1,3 +1,5 @@
+//! Rate limits and limits on requests in progress.
+
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use http::{HeaderValue, Method, Request, header::CONTENT_TYPE};
@@ -25,7 +27,7 @@ fn post() -> Request<()> {
     request(Method::POST, "/mcp")
 }
 
-/// J5: an address is limited before its token is looked at, and apart from others; documents and preflights stay open.
+/// J5: the limit per address applies before the token is read. Metadata requests and preflights do not count.
 #[tokio::test]
 async fn addresses_are_limited_first() {
     let mut setup = Setup::new();
@@ -42,22 +44,22 @@ async fn addresses_are_limited_first() {
     ] {
         let answer = setup.send(from(peer, request)).await;
         assert_eq!((answer.status.as_u16(), setup.sink.all().pop().unwrap().code), (status, code));
-        let refused = status == 429;
-        assert_eq!(answer.header("retry-after"), refused.then_some("30"));
-        assert!(!refused || answer.body.contains("too_many_requests"), "{}", answer.body);
+        let rejected = status == 429;
+        assert_eq!(answer.header("retry-after"), rejected.then_some("30"));
+        assert!(!rejected || answer.body.contains("too_many_requests"), "{}", answer.body);
         assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
     }
     setup.clock.advance(Duration::from_secs(30));
     assert_eq!(setup.send(from("192.0.2.1", post().bearer(&good))).await.status, 200);
 }
 
-/// J5: whoever stands behind a trusted proxy is told apart, and only a trusted one is believed.
+/// J5: clients behind a trusted proxy have separate limits. The header of an untrusted peer is ignored.
 #[tokio::test]
-async fn clients_behind_a_trusted_proxy_count_apart() {
+async fn clients_behind_a_trusted_proxy_have_separate_limits() {
     let mut setup = Setup::new();
     setup.settings.limits.per_address = Some(limiter(&setup, 1));
     setup.settings.trusted_proxies = TrustedProxies::new(["10.0.0.0/8"], ProxyHeader::XForwardedFor).unwrap();
-    for (peer, client, status, told) in [
+    for (peer, client, status, decision) in [
         ("10.0.0.1", "198.51.100.1", 401, "198.51.100.1"),
         ("10.0.0.1", "198.51.100.1", 429, "198.51.100.1"),
         ("10.0.0.2", "7.7.7.7, 198.51.100.1", 429, "198.51.100.1"),
@@ -67,11 +69,11 @@ async fn clients_behind_a_trusted_proxy_count_apart() {
     ] {
         let answer = setup.send(from(peer, post().with("x-forwarded-for", client))).await;
         assert_eq!(answer.status, status, "{peer} {client}");
-        assert_eq!(setup.sink.all().pop().unwrap().client_address.as_deref(), Some(told));
+        assert_eq!(setup.sink.all().pop().unwrap().client_address.as_deref(), Some(decision));
     }
 }
 
-/// J5: a principal is limited after its token was verified, whichever client and address it uses, and before scopes.
+/// J5: the limit per principal applies after the token is verified and before scopes, for all clients and addresses.
 #[tokio::test]
 async fn principals_are_limited() {
     let mut setup = Setup::new().require("read");
@@ -95,8 +97,8 @@ async fn principals_are_limited() {
     assert_eq!(setup.sink.all()[3].subject.as_deref(), Some("alice"));
 }
 
-/// L9: a principal's requests are in progress until their responses' bodies end or are dropped; beyond the limit there is
-/// 429, for that principal alone, and nothing reaches the inner service.
+/// L9: a request is in progress until the body of its response ends or is dropped. Beyond the limit the principal gets
+/// 429, and nothing reaches the inner service.
 #[tokio::test]
 async fn requests_in_progress_are_limited() {
     let mut setup = Setup::new().require("read");
@@ -108,10 +110,10 @@ async fn requests_in_progress_are_limited() {
     let guard = setup.guard();
     let send = |token: &str| guard.clone().oneshot(post().bearer(token));
     let (mut read, dropped) = (send(&alice).await.unwrap(), send(&alice).await.unwrap());
-    let refused = send(&alice).await.unwrap();
-    assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (429, &HeaderValue::from_static("1")));
-    let told = setup.sink.all().pop().unwrap();
-    assert_eq!((told.code, told.subject.as_deref()), (Some("limit.in_flight"), Some("alice")));
+    let rejected = send(&alice).await.unwrap();
+    assert_eq!((rejected.status().as_u16(), &rejected.headers()["retry-after"]), (429, &HeaderValue::from_static("1")));
+    let decision = setup.sink.all().pop().unwrap();
+    assert_eq!((decision.code, decision.subject.as_deref()), (Some("limit.in_flight"), Some("alice")));
     assert_eq!(setup.inner.count(), 2);
     assert_eq!(send(&bob).await.unwrap().status(), 200);
     assert_eq!(send(&setup.forge.token().subject("alice").sign()).await.unwrap().status(), 403);
@@ -124,10 +126,10 @@ async fn requests_in_progress_are_limited() {
     assert_eq!(send(&alice).await.unwrap().status(), 200);
 }
 
-/// L9: a response that is an event stream leaves its place to other requests, and takes one of a stream. Beyond their limit a
-/// GET gets 429; a POST has been executed, so that its stream is passed on and keeps the place of a request.
+/// L9: an event stream counts as a stream and not as a request. Beyond the limit a GET gets 429. A POST has been executed,
+/// so its stream is passed on and counts as a request.
 #[tokio::test]
-async fn streams_do_not_take_the_places_of_requests() {
+async fn streams_do_not_count_as_requests() {
     let mut setup = Setup::new();
     setup.settings.limits.in_flight = Some(ConcurrencyLimiter::new(1, 2));
     let token = setup.token("");
@@ -140,9 +142,9 @@ async fn streams_do_not_take_the_places_of_requests() {
     let (mut head, body) = post().bearer(&token).into_parts();
     head.method = Method::GET;
     let listen = GuardLayer::new(resource.clone()).layer(streaming.clone()).oneshot(Request::from_parts(head, body));
-    let refused = listen.await.unwrap();
-    assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (429, &HeaderValue::from_static("5")));
-    assert_eq!(refused.headers()[CONTENT_TYPE], "application/json");
+    let rejected = listen.await.unwrap();
+    assert_eq!((rejected.status().as_u16(), &rejected.headers()["retry-after"]), (429, &HeaderValue::from_static("5")));
+    assert_eq!(rejected.headers()[CONTENT_TYPE], "application/json");
     assert_eq!(setup.sink.all().pop().unwrap().code, Some("limit.streams"));
     let request = send(&setup.inner).await.unwrap();
     assert_eq!((request.status().as_u16(), send(&setup.inner).await.unwrap().status().as_u16()), (200, 429));
@@ -153,10 +155,10 @@ async fn streams_do_not_take_the_places_of_requests() {
     assert_eq!(send(&streaming).await.unwrap().status(), 200);
 }
 
-/// L9: a request that is given up, before or after its response's head, counts no longer; nor does anybody where
-/// authentication is off.
+/// L9: a request that is dropped before or after the head of its response is no longer counted. Without authentication
+/// nothing is counted.
 #[tokio::test]
-async fn abandoned_requests_count_no_longer() {
+async fn dropped_requests_are_not_counted() {
     let mut setup = Setup::new();
     setup.settings.limits.in_flight = Some(ConcurrencyLimiter::new(1, 1));
     let token = setup.token("");

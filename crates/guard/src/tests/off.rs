@@ -1,3 +1,5 @@
+//! Authentication that is off.
+
 use http::{Method, StatusCode};
 
 use super::support::{METADATA_PATH, ROOT_PATH, Setup, With, caller, request};
@@ -10,9 +12,9 @@ fn off() -> Setup {
     setup
 }
 
-/// F7: no bearer check, no scopes; the caller is nobody, and credentials are taken off all the same.
+/// F7: tokens and scopes are not checked, the caller has no principal, and credentials are removed.
 #[tokio::test]
-async fn anybody_is_admitted() {
+async fn every_request_is_admitted() {
     let setup = off();
     let incoming = request(Method::POST, "/mcp").bearer("anything").bearer("twice").with("dpop", "proof");
     assert_eq!(setup.send(incoming).await.status, StatusCode::OK);
@@ -36,9 +38,9 @@ async fn there_is_no_metadata() {
     assert_eq!(setup.inner.count(), 0);
 }
 
-/// F3, F9: host and origin are judged and a token in the query refused without authorization, too.
+/// F3, F9: host and origin are still checked, and a token in the query is still rejected.
 #[tokio::test]
-async fn the_rest_of_the_guard_stays() {
+async fn the_other_checks_remain() {
     let setup = off();
     let answer = setup.send(request(Method::POST, "/mcp?access_token=x")).await;
     assert_eq!(answer.status, StatusCode::BAD_REQUEST);

@@ -1,3 +1,5 @@
+//! Properties for arbitrary requests and settings.
+
 use http::{HeaderValue, Method, Request};
 use proptest::prelude::*;
 
@@ -42,8 +44,8 @@ fn any_request() -> impl Strategy<Value = Request<()>> {
     })
 }
 
-/// B1, B4, J1: whatever arrives, nothing panics, nothing without a token gets through, one decision is told, and a
-/// 401 has exactly the parameters that belong there.
+/// B1, B4, J1: no request panics, none is admitted without a token, each has one decision, and a 401 has exactly the
+/// expected parameters.
 #[test]
 fn arbitrary_requests() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
@@ -52,7 +54,7 @@ fn arbitrary_requests() {
     proptest!(|(request in any_request())| {
         let answer = runtime.block_on(setup.send(request));
         let id = answer.headers["x-request-id"].to_str().unwrap();
-        prop_assert_eq!(setup.sink.take().into_iter().map(|told| told.id).collect::<Vec<_>>(), [id]);
+        prop_assert_eq!(setup.sink.take().into_iter().map(|decision| decision.id).collect::<Vec<_>>(), [id]);
         prop_assert!(!answer.status.is_success() || answer.body != "inner");
         prop_assert_eq!(answer.headers.get_all("x-request-id").iter().count(), 1);
         if answer.status == 401 {
@@ -71,7 +73,7 @@ fn arbitrary_requests() {
     assert_eq!(setup.inner.count(), 0);
 }
 
-/// B4: any realm that is taken, and any scopes, come back from the challenge as they went in.
+/// B4: every valid realm and all scopes can be parsed from the challenge.
 #[test]
 fn challenges_parse_back() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();

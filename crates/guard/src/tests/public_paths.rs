@@ -57,7 +57,7 @@ async fn the_other_checks_apply_to_public_paths() {
 #[tokio::test]
 async fn patterns_are_rejected() {
     for path in ["", "healthz", "/public/*", "/a?b", "/a#b", "/a b", "/\u{e9}"] {
-        let error = open(path).refused();
+        let error = open(path).rejected();
         assert_eq!((&error, error.code()), (&GuardSettingsError::PublicPath(path.to_owned()), "settings.public_path"));
     }
 }

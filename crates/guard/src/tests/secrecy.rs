@@ -1,3 +1,5 @@
+//! Secrets in logs and `Debug`.
+
 use std::{
     io,
     sync::{Arc, Mutex},
@@ -25,9 +27,9 @@ impl io::Write for Log {
     }
 }
 
-/// J1, J2: the log has reason code and correlation id, and nothing of token, proof, cookie or query.
+/// J1, J2: the log has the reason code and the request id, but no part of the token, proof, cookie or query.
 #[tokio::test]
-async fn the_log_tells_the_reason_and_no_secret() {
+async fn the_log_has_the_reason_and_no_secret() {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt()
@@ -63,7 +65,7 @@ async fn the_log_tells_the_reason_and_no_secret() {
     }
 }
 
-/// J3: nothing that the guard makes shows a token in Debug.
+/// J3: no type of the guard shows a token in `Debug`.
 #[tokio::test]
 async fn debug_shows_no_token() {
     let setup = Setup::new();
@@ -76,7 +78,7 @@ async fn debug_shows_no_token() {
     assert!(!text.contains(signature) && !text.contains(&token[..30]), "{text}");
 }
 
-/// What is printed of a resource says which it is, and of a limiter nothing about whom it counts.
+/// `Debug` of a resource shows its URL; `Debug` of a limiter shows no counter.
 #[tokio::test]
 async fn debug_names_the_resource() {
     let resource = Setup::new().resource();
@@ -89,9 +91,9 @@ async fn debug_names_the_resource() {
 
 fn sendable<T: Send>() {}
 
-/// Everything can move between threads.
+/// Public types are `Send`.
 #[test]
-fn what_is_public_is_send() {
+fn public_types_are_send() {
     sendable::<Guard<Inner>>();
     sendable::<GuardFuture<Inner, (), String>>();
     sendable::<Arc<ProtectedResource>>();

@@ -1,4 +1,4 @@
-//! A guard in front of a service that remembers what it was asked.
+//! A guard in front of a service that records its requests.
 
 use std::{
     convert::Infallible,
@@ -37,9 +37,9 @@ pub(super) struct Setup {
     pub(super) settings: GuardSettings,
 }
 
-/// What the sink was told.
+/// A recorded decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct RecordedDecision {
     pub(super) id: String,
     pub(super) method: Method,
     pub(super) path: String,
@@ -52,11 +52,11 @@ pub(super) struct Told {
 }
 
 #[derive(Default)]
-pub(super) struct Recorder(Mutex<Vec<Told>>);
+pub(super) struct Recorder(Mutex<Vec<RecordedDecision>>);
 
 impl DecisionSink for Recorder {
     fn decided(&self, decision: &Decision<'_>) {
-        self.0.lock().unwrap().push(Told {
+        self.0.lock().unwrap().push(RecordedDecision {
             id: decision.request_id.as_str().to_owned(),
             method: decision.method.clone(),
             path: decision.path.to_owned(),
@@ -71,24 +71,24 @@ impl DecisionSink for Recorder {
 }
 
 impl Recorder {
-    pub(super) fn all(&self) -> Vec<Told> {
+    pub(super) fn all(&self) -> Vec<RecordedDecision> {
         self.0.lock().unwrap().clone()
     }
 
-    /// What was told since the last time.
-    pub(super) fn take(&self) -> Vec<Told> {
+    /// The decisions since the last call.
+    pub(super) fn take(&self) -> Vec<RecordedDecision> {
         std::mem::take(&mut self.0.lock().unwrap())
     }
 
-    /// The one thing told so far.
-    pub(super) fn only(&self) -> Told {
+    /// The only decision so far.
+    pub(super) fn only(&self) -> RecordedDecision {
         let all = self.all();
         assert_eq!(all.len(), 1, "{all:?}");
         all[0].clone()
     }
 }
 
-/// The protected service: keeps the head of each request, answers 200 with `inner` and the given headers.
+/// The inner service: records the head of each request, and responds 200 with `inner` and the given headers.
 #[derive(Clone, Default)]
 pub(super) struct Inner {
     pub(super) seen: Arc<Mutex<Vec<Request<()>>>>,
@@ -138,7 +138,7 @@ impl Answer {
         values.first().map(|value| value.to_str().unwrap())
     }
 
-    /// The only challenge, which is Bearer's.
+    /// The only challenge, which has the scheme Bearer.
     pub(super) fn challenge(&self) -> Challenge {
         let values = self.headers.get_all(WWW_AUTHENTICATE).iter().map(HeaderValue::as_bytes);
         let challenges = parse_challenges(values).unwrap();
@@ -171,13 +171,13 @@ impl Setup {
         Self::with_issuer(resource, forge, ScriptedFetch::new(), |issuer| issuer.keys = KeySource::Fixed(jwks))
     }
 
-    /// With an issuer whose keys have to be fetched.
+    /// With an issuer whose keys are fetched.
     pub(super) fn fetching(issuer: &ScriptedFetch) -> Self {
         let forge = TestIssuer::new("https://issuer.example").with_resource(RESOURCE);
         Self::with_issuer(RESOURCE, forge, issuer.clone(), |_| {})
     }
 
-    /// With an issuer that is asked about every token.
+    /// With an issuer that introspects every token.
     pub(super) fn introspecting(issuer: &ScriptedFetch) -> Self {
         let forge = TestIssuer::new("https://issuer.example").with_resource(RESOURCE);
         let validation = Validation::Introspection(IntrospectionSettings::new("portcullis"));
@@ -221,7 +221,7 @@ impl Setup {
         ProtectedResource::new(self.settings.clone()).unwrap()
     }
 
-    pub(super) fn refused(&self) -> GuardSettingsError {
+    pub(super) fn rejected(&self) -> GuardSettingsError {
         ProtectedResource::new(self.settings.clone()).unwrap_err()
     }
 
@@ -235,7 +235,7 @@ impl Setup {
         Answer { status: parts.status, headers: parts.headers, body }
     }
 
-    /// A good token for the resource.
+    /// A valid token for the resource.
     pub(super) fn token(&self, scopes: &str) -> String {
         self.forge.token().scope(scopes).sign()
     }

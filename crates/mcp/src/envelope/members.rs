@@ -1,23 +1,23 @@
-//! The pass over a message's text: which members are there, and their values as they stand there.
+//! The members of a message, with their values as written.
 
 use std::borrow::Cow;
 
 use super::{EnvelopeError, scanner::Scanner};
 use crate::meta;
 
-/// Reads the members of a message that is no deeper than `max_depth`.
+/// Reads the members of a message with a depth of at most `max_depth`.
 pub(super) fn read(text: &str, max_depth: usize) -> Result<Message<'_>, EnvelopeError> {
     let mut pass = Pass { scanner: Scanner::new(text), max_depth };
     let message = pass.object()?;
     if pass.scanner.next().is_some() { Err(EnvelopeError::NotJson) } else { Ok(message) }
 }
 
-/// Reads an object that stands in a message that was read before, as deep as `T` says. `null` counts as an empty one.
+/// Reads an object of a message that was read before, at the depth of `T`. `null` is read as an empty object.
 pub(super) fn nested<'a, T: Members<'a>>(value: &'a str, max_depth: usize) -> Result<T, EnvelopeError> {
     Pass { scanner: Scanner::new(value), max_depth }.object()
 }
 
-/// Passes each element of an array that stands in a message that was read before. `null` counts as an empty one.
+/// Calls `element` for each element of an array of a message that was read before. `null` is read as an empty array.
 pub(super) fn each_element<'a>(
     value: &'a str,
     mut element: impl FnMut(&'a str) -> Result<(), EnvelopeError>,
@@ -40,8 +40,8 @@ pub(super) fn each_element<'a>(
     }
 }
 
-/// Reads the `id` of a message with a method that is refused for another reason. `None` unless the text is one JSON object
-/// with exactly one `id` and nothing that some readers would take for a second one.
+/// Reads the `id` of a message with a method that is rejected for another reason. `None` unless the text is one JSON object
+/// with exactly one `id` and no member that some parsers would read as a second one.
 pub(super) fn read_id(text: &str) -> Option<&str> {
     let mut pass = Pass { scanner: Scanner::new(text), max_depth: usize::MAX };
     if pass.scanner.next() != Some(b'{') {
@@ -51,7 +51,7 @@ pub(super) fn read_id(text: &str) -> Option<&str> {
     identity.id.filter(|_| identity.has_method && pass.scanner.next().is_none())
 }
 
-/// The text of a JSON string; `None` for any other value, and for one that escapes half of a surrogate pair.
+/// Returns the decoded text of a JSON string; `None` for any other value, and for an unpaired surrogate.
 pub(super) fn text(value: &str) -> Option<Cow<'_, str>> {
     let inner = value.strip_prefix('"')?.strip_suffix('"')?;
     if inner.contains('\\') { serde_json::from_str(value).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
@@ -64,7 +64,7 @@ pub(super) struct Message<'a> {
     pub(super) id: Option<&'a str>,
     pub(super) method: Option<&'a str>,
     pub(super) params: Option<Params<'a>>,
-    pub(super) result: Option<Outcome<'a>>,
+    pub(super) result: Option<ResultMembers<'a>>,
     pub(super) error: Option<&'a str>,
 }
 
@@ -81,8 +81,8 @@ impl<'a> Members<'a> for Message<'a> {
             "method" => set(&mut self.method, pass.value::<Self>()?),
             "params" => set(&mut self.params, pass.object()?),
             "result" => {
-                let outcome = if pass.scanner.next() == Some(b'{') { pass.object()? } else { pass.other::<Self, _>()? };
-                set(&mut self.result, outcome)
+                let result = if pass.scanner.next() == Some(b'{') { pass.object()? } else { pass.other::<Self, _>()? };
+                set(&mut self.result, result)
             }
             "error" => set(&mut self.error, pass.value::<Self>()?),
             _ => Ok(false),
@@ -94,7 +94,7 @@ impl<'a> Members<'a> for Message<'a> {
     }
 }
 
-/// What tells who waits for the answer to a message.
+/// The members that identify a request.
 #[derive(Default)]
 struct Identity<'a> {
     id: Option<&'a str>,
@@ -123,13 +123,13 @@ impl<'a> Members<'a> for Identity<'a> {
     }
 }
 
-/// The members of `result`; those of an empty object for any other value.
+/// The members of `result`. A value that is not an object has none.
 #[derive(Default)]
-pub(super) struct Outcome<'a> {
+pub(super) struct ResultMembers<'a> {
     pub(super) meta: Option<Meta<'a>>,
 }
 
-impl<'a> Members<'a> for Outcome<'a> {
+impl<'a> Members<'a> for ResultMembers<'a> {
     const DEPTH: usize = 2;
     const NAMES: &'static [&'static str] = &["_meta"];
     const IF_ARRAY: EnvelopeError = EnvelopeError::NotJsonRpc;
@@ -147,7 +147,7 @@ impl<'a> Members<'a> for Outcome<'a> {
     }
 }
 
-/// The members of `params`. Objects that only some methods have are left as they are written.
+/// The members of `params`. Objects that only some methods have are kept as written.
 #[derive(Default)]
 pub(super) struct Params<'a> {
     pub(super) name: Option<&'a str>,
@@ -157,13 +157,12 @@ pub(super) struct Params<'a> {
     pub(super) notifications: Option<&'a str>,
     pub(super) protocol_version: Option<&'a str>,
     pub(super) meta: Option<Meta<'a>>,
-    /// One bit for each of `NAMES` that another member could be taken for: wrong where the method reads that one, and a
-    /// parameter like others where it does not.
+    /// One bit for each of `NAMES` that another member resembles. This is an error only if the method reads that member.
     look_alikes: u8,
 }
 
 impl Params<'_> {
-    /// Whether a member could be taken for this one of `NAMES`.
+    /// Returns whether a member resembles this one of `NAMES`.
     pub(super) fn has_look_alike(&self, name: &str) -> bool {
         self.look_alikes & Self::bit(name) != 0
     }
@@ -230,8 +229,8 @@ impl<'a> Members<'a> for Meta<'a> {
     }
 }
 
-/// An object whose members that are read are texts, all of them names.
-macro_rules! texts {
+/// Defines an object whose members are names.
+macro_rules! names_object {
     ($(#[$doc:meta])* $object:ident at $depth:literal: $($name:literal => $field:ident),+) => {
         $(#[$doc])*
         #[derive(Default)]
@@ -259,31 +258,31 @@ macro_rules! texts {
     };
 }
 
-texts! {
+names_object! {
     /// The members of `params.ref` of `completion/complete`.
     Reference at 3: "name" => name, "uri" => uri
 }
-texts! {
+names_object! {
     /// The members of `params.notifications` of `subscriptions/listen`.
     SubscriptionFilter at 3: "resourceSubscriptions" => resource_subscriptions
 }
-texts! {
+names_object! {
     /// The members of `io.modelcontextprotocol/related-task` in `_meta`.
     RelatedTask at 4: "taskId" => task_id
 }
 
-/// An object of the message of which some members are read. `null` in its place counts as an empty one.
+/// An object of which some members are read. `null` is read as an empty object.
 pub(super) trait Members<'a>: Default {
-    /// How deep the object stands, the message being 1.
+    /// The depth of the object. The message has depth 1.
     const DEPTH: usize;
     const NAMES: &'static [&'static str];
     const IF_ARRAY: EnvelopeError;
     const IF_SCALAR: EnvelopeError;
 
-    /// Takes the value of a member that `NAMES` has. Whether it is one of these.
+    /// Reads the value of a member. Returns false if `NAMES` does not contain it.
     fn take(&mut self, name: &str, pass: &mut Pass<'a>) -> Result<bool, EnvelopeError>;
 
-    /// Judges a member that some readers would take for the one in `NAMES`.
+    /// Handles a member that some parsers would read as the one in `NAMES`.
     fn look_alike(&mut self, name: &'static str) -> Result<(), EnvelopeError>;
 }
 
@@ -324,17 +323,17 @@ impl<'a> Pass<'a> {
         self.value::<T>().map(drop)
     }
 
-    /// A member's value, as it stands there.
+    /// Reads a member's value as written.
     fn value<T: Members<'a>>(&mut self) -> Result<&'a str, EnvelopeError> {
         self.scanner.value(self.max_depth.saturating_sub(T::DEPTH))
     }
 
-    /// Passes over a value that is not an object, where one may stand.
+    /// Skips a value that may be, but is not, an object.
     fn other<T: Members<'a>, O: Default>(&mut self) -> Result<O, EnvelopeError> {
         self.value::<T>().map(|_| O::default())
     }
 
-    /// What else stands where an object should. It is read to its end, so that what is not JSON is not called an array.
+    /// Reads a value other than an object. It is read to its end, so that invalid JSON is reported as such.
     fn no_object<T: Members<'a>>(&mut self) -> Result<T, EnvelopeError> {
         let value = self.scanner.value(usize::MAX)?;
         if value == "null" {
@@ -344,7 +343,7 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// Takes a value that must come once.
+/// Sets a value that must not be repeated.
 fn set<T>(slot: &mut Option<T>, value: T) -> Result<bool, EnvelopeError> {
     match slot.replace(value) {
         None => Ok(true),
@@ -352,10 +351,10 @@ fn set<T>(slot: &mut Option<T>, value: T) -> Result<bool, EnvelopeError> {
     }
 }
 
-/// Whether two names are the same to readers that ignore letter case or end a text at a NUL. Under Unicode simple case folding
-/// two characters beyond ASCII fold to an ASCII letter: the long s and the Kelvin sign. Java folds the two Turkish letters, too.
+/// Returns whether two names are equal for parsers that ignore letter case or end a string at a NUL. With Unicode simple case
+/// folding, the long s and the Kelvin sign fold to ASCII letters. Java also folds the two Turkish letters.
 fn looks_alike(name: &str, known: &str) -> bool {
-    // Neither folding nor a NUL makes a text longer.
+    // Neither folding nor a NUL makes a string longer.
     if name.len() < known.len() {
         return false;
     }

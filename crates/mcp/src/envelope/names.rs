@@ -1,4 +1,4 @@
-//! The members of messages that name a tool, prompt, resource or task, in every revision that is served.
+//! The members of messages that name a tool, prompt, resource or task.
 
 use std::borrow::Cow;
 
@@ -7,23 +7,23 @@ use super::{
     members::{self, Meta, Params},
 };
 
-/// How many names one message may carry.
+/// The maximum number of names in a message.
 const MAX_NAMES: usize = 1000;
 
-/// What a name stands for.
+/// The type of the thing that a name identifies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TargetType {
     /// A tool.
     Tool,
     /// A prompt.
     Prompt,
-    /// A resource or a template of resources: the name is a URI, or a URI template.
+    /// A resource or a resource template: the name is a URI or a URI template.
     Resource,
     /// A task.
     Task,
 }
 
-/// A name that a message carries.
+/// A name in a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name<'a> {
     target_type: TargetType,
@@ -31,25 +31,25 @@ pub struct Name<'a> {
 }
 
 impl Name<'_> {
-    /// What it stands for.
+    /// Returns the type of the named thing.
     pub fn target_type(&self) -> TargetType {
         self.target_type
     }
 
-    /// The name, with its escapes decoded. It has no NUL.
+    /// Returns the decoded name. It contains no NUL.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 }
 
-/// The names of one message, in the order of the table. A message with at most one name allocates no list.
+/// The names of a message, in the order of the table. A message with at most one name allocates no list.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names<'a> {
     first: Option<Name<'a>>,
     more: Vec<Name<'a>>,
 }
 
-/// Where a message carries a name.
+/// The position of a name in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// `params.name`
@@ -66,21 +66,21 @@ enum Place {
     Subscriptions,
 }
 
-/// When a message of the method must have the member. Where it need not, the server decides what its absence means.
+/// The condition under which a message must have the member. Otherwise the server decides what its absence means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Required {
     Always,
-    /// In the revisions with sessions: 2026-07-28 does not have the method.
+    /// In legacy revisions only: 2026-07-28 does not have the method.
     InLegacy,
     Never,
 }
 
-/// Every member of a message from a client to a server that names a tool, prompt, resource or task. One more is in
-/// any message: `io.modelcontextprotocol/related-task` in `_meta`, which is read for all methods and for results.
+/// The members of client messages that name a tool, prompt, resource or task. In addition,
+/// `io.modelcontextprotocol/related-task` in `_meta` is read for all methods and for results.
 ///
-/// Sources: `schema.ts` of 2025-03-26, 2025-06-18, 2025-11-25 and 2026-07-28, and the tasks extension (SEP-2663). What a
-/// client sends as data is not listed: `arguments`, and the results of sampling, elicitation and `roots/list`, in a response or
-/// in `inputResponses`. They select nothing at the server.
+/// Sources: `schema.ts` of 2025-03-26, 2025-06-18, 2025-11-25 and 2026-07-28, and the tasks extension (SEP-2663). Data
+/// is not listed: `arguments`, and the results of sampling, elicitation and `roots/list`, in a response or in
+/// `inputResponses`. Data selects nothing at the server.
 const TABLE: [(&str, Place, TargetType, Required); 13] = [
     ("tools/call", Place::Name, TargetType::Tool, Required::Always),
     ("prompts/get", Place::Name, TargetType::Prompt, Required::Always),
@@ -98,8 +98,7 @@ const TABLE: [(&str, Place, TargetType, Required); 13] = [
 ];
 
 impl<'a> Names<'a> {
-    /// Reads the names of a message with a method. The letter case of the method does not matter, because a server
-    /// could ignore it, too.
+    /// Reads the names of a message with a method. The letter case of the method is ignored, because a server could ignore it.
     pub(super) fn read(
         method: &str,
         params: &Params<'a>,
@@ -123,7 +122,7 @@ impl<'a> Names<'a> {
         Ok(names)
     }
 
-    /// Reads the task that a message belongs to by its `_meta` (2025-11-25).
+    /// Reads the related task from `_meta` (2025-11-25).
     pub(super) fn read_related(&mut self, meta: &Meta<'a>, max_depth: usize) -> Result<(), EnvelopeError> {
         let Some(related) = meta.related_task else { return Ok(()) };
         let related: members::RelatedTask<'_> = members::nested(related, max_depth)?;
@@ -138,7 +137,7 @@ impl<'a> Names<'a> {
         self.first.iter().chain(&self.more)
     }
 
-    /// Reads one member. Whether it is there.
+    /// Reads one member. Returns whether it is present.
     fn read_place(
         &mut self,
         place: Place,
@@ -175,10 +174,10 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Adds a member's value, if the member is there.
+    /// Adds a member's value, if the member is present. Returns whether it is.
     fn push_text(&mut self, of: TargetType, value: Option<&'a str>) -> Result<bool, EnvelopeError> {
         let Some(value) = value else { return Ok(false) };
-        let text = super::decisive(value).ok_or(EnvelopeError::InvalidParams)?;
+        let text = super::text_without_nul(value).ok_or(EnvelopeError::InvalidParams)?;
         let name = Name { target_type: of, text };
         if self.first.is_none() {
             self.first = Some(name);
@@ -191,7 +190,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Whether a method is one of the table, in any letter case.
+/// Returns whether the table contains a method, in any letter case.
 #[cfg(test)]
 pub(super) fn is_listed(method: &str) -> bool {
     TABLE.iter().any(|(known, ..)| method.eq_ignore_ascii_case(known))
@@ -199,7 +198,7 @@ pub(super) fn is_listed(method: &str) -> bool {
 
 #[cfg(test)]
 impl Names<'_> {
-    /// Whether there is one name, and neither it nor a list was allocated.
+    /// Returns whether there is one name, and neither it nor a list was allocated.
     pub(super) fn is_borrowed(&self) -> bool {
         matches!(&self.first, Some(Name { text: Cow::Borrowed(_), .. })) && self.more.capacity() == 0
     }

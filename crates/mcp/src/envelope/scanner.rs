@@ -1,10 +1,10 @@
-//! JSON text (RFC 8259), gone through once: its form is checked, and nothing is kept.
+//! A scanner for JSON text (RFC 8259) that checks the syntax and builds no values.
 
 use std::borrow::Cow;
 
 use super::EnvelopeError;
 
-/// A place in a JSON text. Every step that finds something else than it wants fails with [`EnvelopeError::NotJson`].
+/// A position in a JSON text. Unexpected input fails with [`EnvelopeError::NotJson`].
 pub(super) struct Scanner<'a> {
     text: &'a str,
     at: usize,
@@ -21,7 +21,7 @@ impl<'a> Scanner<'a> {
         Self { text, at: 0 }
     }
 
-    /// The byte that comes behind white space, without passing over it.
+    /// Skips white space and returns the next byte, without consuming it.
     pub(super) fn next(&mut self) -> Option<u8> {
         loop {
             match self.peek() {
@@ -31,14 +31,14 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Passes over this byte behind white space, if it is there.
+    /// Skips white space and consumes this byte, if it is next. Returns whether it is.
     pub(super) fn take(&mut self, byte: u8) -> bool {
         let is_there = self.next() == Some(byte);
         self.at += usize::from(is_there);
         is_there
     }
 
-    /// Passes over the name of a member and its colon. The name with its escapes decoded.
+    /// Consumes the name of a member and its colon. Returns the decoded name.
     pub(super) fn name(&mut self) -> Result<Cow<'a, str>, EnvelopeError> {
         let start = self.at_name()?;
         let is_plain = self.string()?;
@@ -51,7 +51,7 @@ impl<'a> Scanner<'a> {
         self.colon().map(|()| name)
     }
 
-    /// Where a name begins.
+    /// Skips white space and returns the start of a name.
     fn at_name(&mut self) -> Result<usize, EnvelopeError> {
         if self.next() == Some(b'"') { Ok(self.at) } else { Err(EnvelopeError::NotJson) }
     }
@@ -60,14 +60,14 @@ impl<'a> Scanner<'a> {
         if self.take(b':') { Ok(()) } else { Err(EnvelopeError::NotJson) }
     }
 
-    /// Passes over a value whose arrays and objects nest no deeper than `max_depth`. The value as it stands there.
+    /// Consumes a value with a nesting depth of at most `max_depth`. Returns the value as written.
     ///
     /// # Errors
-    /// [`EnvelopeError::TooDeep`] for one that nests deeper, whatever stands further inside.
+    /// Returns [`EnvelopeError::TooDeep`] at the first array or object that is too deep.
     pub(super) fn value(&mut self, max_depth: usize) -> Result<&'a str, EnvelopeError> {
         self.next();
         let start = self.at;
-        // Values that nest no deeper than 1 allocate nothing.
+        // Values with a depth of at most 1 allocate nothing.
         let (mut innermost, mut outer) = (None, Vec::new());
         loop {
             let opened = match self.next() {
@@ -97,7 +97,7 @@ impl<'a> Scanner<'a> {
                     continue;
                 }
             }
-            // Here a value has ended, or a container is empty.
+            // A value has ended, or a container is empty.
             loop {
                 let Some(container) = innermost else { return Ok(&self.text[start..self.at]) };
                 if self.take(b',') {
@@ -112,7 +112,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Passes over what stands before a value in this container.
+    /// Consumes the name and the colon before a value in an object.
     fn member_of(&mut self, container: Container) -> Result<(), EnvelopeError> {
         if container == Container::Array {
             return Ok(());
@@ -122,7 +122,7 @@ impl<'a> Scanner<'a> {
         self.colon()
     }
 
-    /// Passes over a string, from its quote to its quote. Whether it has no escapes.
+    /// Consumes a string with its quotes. Returns whether it has no escapes.
     fn string(&mut self) -> Result<bool, EnvelopeError> {
         let bytes = self.text.as_bytes();
         let (mut at, mut is_plain) = (self.at + 1, true);
@@ -160,7 +160,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// At least one digit.
+    /// Consumes at least one digit.
     fn digits(&mut self) -> Result<(), EnvelopeError> {
         let start = self.at;
         while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
@@ -169,7 +169,7 @@ impl<'a> Scanner<'a> {
         if self.at > start { Ok(()) } else { Err(EnvelopeError::NotJson) }
     }
 
-    /// A literal opens nothing.
+    /// Consumes a literal, which opens no container.
     fn literal(&mut self, literal: &str) -> Result<Option<Container>, EnvelopeError> {
         if !self.text.as_bytes()[self.at..].starts_with(literal.as_bytes()) {
             return Err(EnvelopeError::NotJson);
@@ -192,7 +192,7 @@ impl Container {
     }
 }
 
-/// The length of an escape behind its backslash. Whether two of them are the halves of one character is not looked at.
+/// Returns the length of an escape after its backslash. Surrogate pairs are not checked.
 fn escape(rest: &[u8]) -> Result<usize, EnvelopeError> {
     match rest {
         [b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => Ok(1),

@@ -1,13 +1,15 @@
+//! The `MCP-Protocol-Version` header.
+
 use http::HeaderMap;
 
 use crate::{Revision, header};
 
-/// What `MCP-Protocol-Version` says.
+/// The value of `MCP-Protocol-Version`.
 pub(super) enum VersionHeader<'h> {
     Absent,
     Known(Revision),
     Unknown(&'h str),
-    /// Not ASCII, or there more than once.
+    /// The header is not ASCII, or is repeated.
     Malformed {
         claims_modern: bool,
     },
@@ -39,7 +41,7 @@ impl<'h> VersionHeader<'h> {
         }
     }
 
-    /// The text, where there is exactly one.
+    /// Returns the text, if the header is present once and ASCII.
     pub(super) fn text(&self) -> Option<&'h str> {
         match self {
             Self::Known(revision) => Some(revision.as_str()),

@@ -1,15 +1,17 @@
+//! The decoder of event streams.
+
 use super::Event;
 
 const BYTE_ORDER_MARK: &str = "\u{FEFF}";
 
-/// Reads events from a stream that arrives in pieces.
+/// Decodes an event stream that arrives in pieces.
 ///
-/// An event at the end of the stream that no empty line follows is incomplete and never comes out. Comments and
-/// unknown fields are skipped. Bytes that are not UTF-8 are read as U+FFFD, as the standard wants.
+/// An event is complete after an empty line; an incomplete event at the end of the stream is discarded. Comments and
+/// unknown fields are ignored. Bytes that are not UTF-8 are replaced by U+FFFD, as the standard requires.
 #[derive(Debug)]
 pub struct Decoder {
     max_event: usize,
-    /// Bytes of the event under way, its unfinished line included.
+    /// The size of the current event, including its incomplete line.
     held: usize,
     line: Vec<u8>,
     fields: Option<Event>,
@@ -19,17 +21,17 @@ pub struct Decoder {
     failed: bool,
 }
 
-/// Why a stream cannot be read on.
+/// The reason why a stream cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// An event, or a line outside of one, is larger than the decoder's limit.
+    /// An event or a line is larger than the decoder's limit.
     #[error("an event of the stream is too large")]
     EventTooLarge,
 }
 
 impl DecodeError {
-    /// The stable reason code.
+    /// Returns the stable reason code.
     pub const fn code(self) -> &'static str {
         match self {
             Self::EventTooLarge => "stream.event_too_large",
@@ -38,7 +40,7 @@ impl DecodeError {
 }
 
 impl Decoder {
-    /// A decoder for a new stream that holds at most `max_event` bytes of one event, as they came in.
+    /// Returns a decoder for a new stream. An event may have at most `max_event` bytes on the wire.
     pub fn new(max_event: usize) -> Self {
         Self {
             max_event,
@@ -52,11 +54,10 @@ impl Decoder {
         }
     }
 
-    /// Takes the next piece of the stream and gives the events that it completes.
+    /// Decodes the next piece of the stream. Returns the events that it completes.
     ///
     /// # Errors
-    /// When an event outgrows the limit. The decoder is then of no more use: every further piece fails too, and
-    /// events of the failing piece are lost.
+    /// Fails if an event exceeds the limit. The other events of the piece are lost, and every later call fails.
     pub fn push(&mut self, piece: &[u8]) -> Result<Vec<Event>, DecodeError> {
         let mut events = Vec::new();
         let mut rest = piece;
@@ -102,7 +103,7 @@ impl Decoder {
             self.fields.take()
         } else {
             if !self.field(text) {
-                // What is not kept does not count.
+                // Ignored lines do not count.
                 self.held -= line.len();
             }
             None
@@ -112,7 +113,7 @@ impl Decoder {
         event
     }
 
-    /// Takes a line's field into the event. False for a comment and for what the standard does not know.
+    /// Adds a field to the event. Returns false for a comment or an unknown field.
     fn field(&mut self, line: &str) -> bool {
         let (name, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);

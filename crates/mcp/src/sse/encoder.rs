@@ -1,21 +1,23 @@
+//! The encoder of events.
+
 use std::fmt::Write;
 
 use super::Event;
 
-/// Why an event cannot be written.
+/// The reason why an event cannot be encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EncodeError {
-    /// The event's type has a line break, which would end its field.
-    #[error("the type of an event has no line break")]
+    /// The type has a line break, which would end its field.
+    #[error("the type of an event must not have a line break")]
     LineBreakInType,
-    /// The event's id has a line break, or a NUL, for which readers ignore it.
-    #[error("the id of an event has no line break and no NUL")]
+    /// The id has a line break, or a NUL, with which readers ignore the id.
+    #[error("the id of an event must not have a line break or a NUL")]
     UnsafeId,
 }
 
 impl EncodeError {
-    /// The stable reason code.
+    /// Returns the stable reason code.
     pub const fn code(self) -> &'static str {
         match self {
             Self::LineBreakInType => "stream.type_line_break",
@@ -25,12 +27,12 @@ impl EncodeError {
 }
 
 impl Event {
-    /// Writes the event as it stands in a stream, the empty line at its end included.
+    /// Encodes the event, including the empty line at its end.
     ///
-    /// Data of several lines takes several fields; the three kinds of line break all read back as `\n`.
+    /// Data with several lines becomes several fields. Every line break decodes as `\n`.
     ///
     /// # Errors
-    /// When type or id hold what would end the field or make readers ignore it.
+    /// Fails if the type or the id has a character that would end the field or make readers ignore it.
     pub fn encode(&self) -> Result<String, EncodeError> {
         let mut out = String::with_capacity(self.data.len() + 32);
         if let Some(event) = &self.event {

@@ -23,10 +23,10 @@ pub(super) trait Sink {
     /// When it takes none now.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Begins anew where the old one was, if that can be.
+    /// Reopens the target, for rotation.
     ///
     /// # Errors
-    /// When it cannot; the old one goes on.
+    /// When it cannot be reopened. The old one remains in use.
     fn reopen(&mut self) -> io::Result<()>;
 }
 

@@ -1,3 +1,5 @@
+//! Tests of the trail with a scripted sink.
+
 use std::{collections::VecDeque, io, sync::Mutex};
 
 use http::{Method, StatusCode};
@@ -5,7 +7,7 @@ use portcullis_guard::{Operation, RequestId};
 use portcullis_metadata::{ResourceUri, UnixTime};
 use serde_json::Value;
 
-use super::{sink::Sink, writer::Turn, *};
+use super::{sink::Sink, writer::Progress, *};
 use crate::config::AuditTarget;
 
 /// Takes what its script says, then everything.
@@ -102,9 +104,9 @@ impl Bench {
         self.audit.decided(&decision);
     }
 
-    fn finish(&mut self) -> Turn {
+    fn finish(&mut self) -> Progress {
         self.audit.0.finishing.store(true, Ordering::Release);
-        self.writer.turn()
+        self.writer.write_queued()
     }
 }
 
@@ -119,7 +121,7 @@ fn a_decision_is_one_line() {
     bench.decide("/mcp", None);
     bench.decide("/mc\"p\n", Some("token.expired"));
     bench.decide("/mcp", Some("upstream.unreachable"));
-    assert_eq!(bench.writer.turn(), Turn::Pause);
+    assert_eq!(bench.writer.write_queued(), Progress::Pause);
     let records = bench.sink.records(0);
     assert_eq!(bench.sink.events(), ["audit.started", "decision", "decision", "decision"]);
     let decision = &records[2];
@@ -139,7 +141,7 @@ fn a_line_is_these_bytes() {
     let mut bench = Bench::new(1 << 20);
     bench.decide_about("/mcp", None, Some(&Operation::new("tools/call", Some("add"))));
     bench.decide_about("/m\"p", Some("token.expired"), Some(&Operation::new("resources/read", Some("file:///a"))));
-    assert_eq!(bench.finish(), Turn::End);
+    assert_eq!(bench.finish(), Progress::End);
     let records = bench.sink.records(0);
     let id = |line: usize| records[line]["request.id"].as_str().unwrap();
     let time = r#"{"timestamp":"2027-01-15T08:00:00.000Z""#;
@@ -178,7 +180,7 @@ fn further_targets_are_told() {
         Some(&operation.clone().with_additional_targets((1..1000).map(|number| format!("n:{number}")))),
     );
     bench.decide_about("/mcp", None, Some(&operation));
-    assert_eq!(bench.writer.turn(), Turn::Pause);
+    assert_eq!(bench.writer.write_queued(), Progress::Pause);
     let records = bench.sink.records(0);
     assert_eq!(records[1]["mcp.target"], "file:///a");
     assert_eq!(
@@ -203,7 +205,7 @@ fn tools_are_told_and_counted() {
     ] {
         bench.decide_about("/mcp", None, Some(&Operation::new(method, target)));
     }
-    assert_eq!(bench.finish(), Turn::End);
+    assert_eq!(bench.finish(), Progress::End);
     let records = bench.sink.records(0);
     let told = |record: &Value| {
         ["mcp.method", "mcp.tool", "mcp.target"].map(|name| record[name].as_str().unwrap_or("-").to_owned())
@@ -224,7 +226,7 @@ fn tools_are_told_and_counted() {
 fn long_texts_are_cut() {
     let mut bench = Bench::new(1 << 20);
     bench.decide(&format!("/{}", "é".repeat(100_000)), None);
-    bench.writer.turn();
+    bench.writer.write_queued();
     let record = &bench.sink.records(0)[1];
     let path = record["http.path"].as_str().unwrap();
     assert!(path.len() < 300 && path.ends_with("é…"), "{path}");
@@ -237,15 +239,15 @@ fn lost_records_are_counted_and_told_of() {
     bench.sink.will([full(), full()]);
     for _ in 0..100 {
         bench.decide("/mcp", None);
-        assert_eq!(bench.writer.turn(), Turn::Pause);
+        assert_eq!(bench.writer.write_queued(), Progress::Pause);
         bench.sink.will([full()]);
     }
-    let kept = bench.audit.0.queue.queued();
+    let kept = bench.audit.0.queue.unwritten();
     assert_eq!((bench.audit.written(), kept), (0, 100), "nothing is written, all is counted");
     bench.sink.0.lock().unwrap().answers.clear();
-    bench.writer.turn();
+    bench.writer.write_queued();
     bench.decide("/after", None);
-    bench.writer.turn();
+    bench.writer.write_queued();
     let (records, events) = (bench.sink.records(0), bench.sink.events());
     let marker = events.iter().position(|event| event == "audit.lost").expect("a marker");
     let lost = records[marker]["audit.lost"].as_u64().unwrap();
@@ -253,7 +255,7 @@ fn lost_records_are_counted_and_told_of() {
     assert!(lost > 50 && bench.audit.lost() == lost, "{lost}");
     assert_eq!(records[marker + 1]["http.path"], "/after", "it stands where the records are missing");
 
-    assert_eq!(bench.finish(), Turn::End);
+    assert_eq!(bench.finish(), Progress::End);
     let last = bench.sink.records(0).pop().unwrap();
     assert_eq!((&last["event"], &last["audit.lost"]), (&"audit.stopped".into(), &lost.into()));
     assert_eq!(last["audit.records"], 101 - lost);
@@ -272,7 +274,7 @@ fn a_sink_that_takes_little_gets_everything() {
         bench.decide("/mcp", None);
     }
     for _ in 0..2000 {
-        bench.writer.turn();
+        bench.writer.write_queued();
     }
     assert_eq!(bench.sink.events(), ["audit.started", "decision", "decision", "decision"]);
 }
@@ -281,37 +283,16 @@ fn a_sink_that_takes_little_gets_everything() {
 #[test]
 fn a_new_file_begins_with_a_whole_line() {
     let mut bench = Bench::new(1 << 20);
-    bench.writer.turn();
+    bench.writer.write_queued();
     bench.decide("/first", None);
     bench.decide("/second", None);
     bench.sink.will([Ok(10), full()]);
-    bench.writer.turn();
+    bench.writer.write_queued();
     bench.audit.0.reopen.store(true, Ordering::Release);
-    bench.writer.turn();
+    bench.writer.write_queued();
     let paths: Vec<_> = bench.sink.records(1).iter().map(|record| record["http.path"].clone()).collect();
     assert_eq!(paths, ["/first", "/second"]);
     assert_eq!(bench.audit.written(), 2);
-}
-
-/// What waits nowhere is left where it is: room that has grown does not wander to threads that hand in nothing.
-#[test]
-fn places_keep_their_room() {
-    let queue = Queue::new(4, 1 << 20, 16);
-    let mut batch = queue::Batch::default();
-    queue.put(|out| out.extend_from_slice(b"{}\n"));
-    let taken: Vec<_> = (0..4)
-        .map(|slot| {
-            queue.swap(slot, &mut batch).unwrap();
-            std::mem::take(&mut batch.lines).capacity()
-        })
-        .collect();
-    assert_eq!(taken.iter().filter(|room| **room > 0).count(), 1);
-    batch.lines = Vec::with_capacity(100);
-    for slot in 0..4 {
-        queue.swap(slot, &mut batch).unwrap();
-    }
-    assert_eq!(batch.lines.capacity(), 100);
-    assert_eq!(queue.swap(4, &mut batch), None);
 }
 
 /// J4: what was used is told in each interval and at the end, also where records were lost.
@@ -322,9 +303,9 @@ fn usage_is_told() {
         bench.decide("/mcp", code);
     }
     bench.clock.0.store(60, Ordering::SeqCst);
-    bench.writer.turn();
+    bench.writer.write_queued();
     bench.decide("/mcp", None);
-    assert_eq!(bench.finish(), Turn::End);
+    assert_eq!(bench.finish(), Progress::End);
     let usage: Vec<_> = bench.sink.records(0).into_iter().filter(|record| record["event"] == "usage").collect();
     let counted = |row: &Value| {
         ["usage.requests", "usage.denied", "usage.failed"].map(|name| row[name].as_u64().unwrap_or(u64::MAX))
@@ -341,9 +322,9 @@ fn usage_is_told() {
 #[tokio::test(start_paused = true)]
 async fn the_end_does_not_wait_for_ever() {
     let Bench { audit, .. } = Bench::new(1 << 20);
-    audit.0.queue.put(|out| out.extend_from_slice(b"{}\n"));
+    audit.push(|out| out.extend_from_slice(b"{}\n"));
     let (_never, done) = oneshot::channel();
     let trail = AuditTrail { audit: audit.clone(), writer: thread::current(), done };
     trail.finish(Duration::from_secs(10)).await;
-    assert_eq!(audit.0.queue.queued(), 1);
+    assert_eq!(audit.0.queue.unwritten(), 1);
 }

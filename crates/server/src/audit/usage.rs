@@ -1,11 +1,15 @@
 //! Counts of the requests per principal, resource and tool.
 
-use std::hash::{BuildHasher as _, RandomState};
+use std::{
+    hash::{BuildHasher as _, RandomState},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
 use hashbrown::HashTable;
 use serde::Serialize;
 
 use super::key::{Effect, UsageKey};
+use crate::log_queue::slot_of_thread;
 
 /// The table of counts: rows up to a limit, and one row for everything beyond.
 pub(super) struct Usage {
@@ -47,13 +51,42 @@ impl Counts {
     }
 }
 
+/// One usage table per thread that counts.
+pub(super) struct UsageTables {
+    tables: Box<[Mutex<Usage>]>,
+    max_rows: usize,
+}
+
+impl UsageTables {
+    /// Creates `tables` tables of at most `max_rows` rows each.
+    pub(super) fn new(tables: usize, max_rows: usize) -> Self {
+        Self { tables: (0..tables).map(|_| Mutex::new(Usage::new(max_rows))).collect(), max_rows }
+    }
+
+    /// Adds to the counts of a row in the table of the calling thread.
+    pub(super) fn count(&self, key: &UsageKey<'_>, counts: Counts) {
+        lock(&self.tables[slot_of_thread() % self.tables.len()]).count(key, counts);
+    }
+
+    /// Empties all tables into one.
+    pub(super) fn drain(&self) -> Usage {
+        let mut sum = Usage::new(self.max_rows);
+        self.tables.iter().for_each(|table| lock(table).drain_into(&mut sum));
+        sum
+    }
+}
+
+fn lock(table: &Mutex<Usage>) -> MutexGuard<'_, Usage> {
+    table.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Usage {
-    pub(super) fn new(max_rows: usize) -> Self {
+    fn new(max_rows: usize) -> Self {
         Self { rows: HashTable::new(), other: Counts::default(), max_rows, hasher: RandomState::new() }
     }
 
     /// Adds to the counts of a row. Only a new row allocates.
-    pub(super) fn count(&mut self, key: &UsageKey<'_>, counts: Counts) {
+    fn count(&mut self, key: &UsageKey<'_>, counts: Counts) {
         let hash = self.hasher.hash_one(key);
         if let Some(row) = self.rows.find_mut(hash, |row| row.key == *key) {
             row.counts.add(counts);
@@ -66,7 +99,7 @@ impl Usage {
     }
 
     /// Moves everything into another table.
-    pub(super) fn drain_into(&mut self, into: &mut Self) {
+    fn drain_into(&mut self, into: &mut Self) {
         for row in self.rows.drain() {
             into.count(&row.key, row.counts);
         }

@@ -1,4 +1,4 @@
-//! The thread that writes the trail.
+//! The writer thread of the trail.
 
 use std::{
     io,
@@ -9,46 +9,42 @@ use std::{
 
 use portcullis_metadata::UnixTime;
 
-use super::{Shared, queue::Batch, record, sink::Sink, usage::Usage};
+use super::{State, record, sink::Sink};
+use crate::log_queue::{Batch, WRITE_PERIOD};
 
-/// How often waiting records are written, and a sink that takes none is tried again.
-const PERIOD: Duration = Duration::from_millis(100);
-/// Bytes that an empty buffer keeps.
-const KEPT: usize = 1 << 20;
-
-/// Writes what waits.
+/// Writes queued records to the sink.
 pub(super) struct Writer<S> {
-    shared: Arc<Shared>,
+    state: Arc<State>,
     sink: S,
-    /// What is being written, and how far it is.
+    /// The batch that is being written, and the number of bytes already written.
     batch: Batch,
     at: usize,
-    /// The slot that is looked at next.
+    /// The next slot to take.
     slot: usize,
     usage_interval: Duration,
     usage_from: UnixTime,
     usage_due: Duration,
-    /// The sink took nothing when it was last tried.
-    in_trouble: bool,
+    /// The last write failed.
+    is_failing: bool,
     has_stopped: bool,
 }
 
-/// What a look at the queue and the sink came to.
+/// The result of writing queued records.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Turn {
-    /// There is nothing to write now, or nobody takes it.
+pub(super) enum Progress {
+    /// Nothing is queued, or the sink accepts nothing now.
     Pause,
-    /// Everything is written, and nothing comes any more.
+    /// Everything is written, and no further records follow.
     End,
 }
 
 impl<S: Sink> Writer<S> {
-    pub(super) fn new(shared: Arc<Shared>, sink: S, usage_interval: Duration) -> Self {
-        let (usage_from, now) = (shared.clock.now(), shared.clock.monotonic());
+    pub(super) fn new(state: Arc<State>, sink: S, usage_interval: Duration) -> Self {
+        let (usage_from, now) = (state.clock.now(), state.clock.monotonic());
         let mut batch = Batch::default();
         record::started(&mut batch.lines, usage_from);
         Self {
-            shared,
+            state,
             sink,
             batch,
             at: 0,
@@ -56,123 +52,118 @@ impl<S: Sink> Writer<S> {
             usage_interval,
             usage_from,
             usage_due: now + usage_interval,
-            in_trouble: false,
+            is_failing: false,
             has_stopped: false,
         }
     }
 
-    /// Writes until nothing comes any more and everything is written.
+    /// Writes until the trail ends and everything is written.
     pub(super) fn run(mut self) {
-        while self.turn() == Turn::Pause {
-            thread::park_timeout(PERIOD);
+        while self.write_queued() == Progress::Pause {
+            thread::park_timeout(WRITE_PERIOD);
         }
     }
 
-    /// Writes what waits, as far as the sink takes it.
-    pub(super) fn turn(&mut self) -> Turn {
-        // First of all: what is handed in after this look is not waited for.
-        let finishing = self.shared.finishing.load(Ordering::Acquire);
-        if self.shared.reopen.swap(false, Ordering::AcqRel) {
+    /// Writes queued records as far as the sink accepts them.
+    pub(super) fn write_queued(&mut self) -> Progress {
+        // Read first: records that are added later are not waited for.
+        let finishing = self.state.finishing.load(Ordering::Acquire);
+        if self.state.reopen.swap(false, Ordering::AcqRel) {
             self.reopen();
         }
         loop {
             if self.write().is_err() {
-                return Turn::Pause;
+                return Progress::Pause;
             }
             if !self.take_next(finishing) {
-                return if self.has_stopped { Turn::End } else { Turn::Pause };
+                return if self.has_stopped { Progress::End } else { Progress::Pause };
             }
         }
     }
 
-    /// Takes the next slot's records in hand; behind the last slot's the usage, and the end. Nothing is left of those before.
+    /// Takes the next batch: the slots in order, then usage, then the end. The previous batch must be written.
     fn take_next(&mut self, finishing: bool) -> bool {
         if self.has_stopped {
             return false;
         }
-        while self.shared.queue.swap(self.slot, &mut self.batch).is_some() {
+        while self.state.queue.take(self.slot, &mut self.batch).is_some() {
             self.slot += 1;
             if self.batch.lost > 0 {
-                self.tell_of_lost();
+                self.record_lost();
             }
             if !self.batch.lines.is_empty() {
-                self.shared.in_hand.store(self.batch.records, Ordering::Release);
+                self.state.in_hand.store(self.batch.records, Ordering::Release);
                 return true;
             }
         }
         self.slot = 0;
-        let usage_is_due = self.usage_interval > Duration::ZERO && self.shared.clock.monotonic() >= self.usage_due;
+        let usage_is_due = self.usage_interval > Duration::ZERO && self.state.clock.monotonic() >= self.usage_due;
         if finishing || usage_is_due {
-            self.tell_usage();
+            self.record_usage();
         }
         if finishing {
-            let (written, lost) =
-                (self.shared.written.load(Ordering::Acquire), self.shared.lost.load(Ordering::Acquire));
-            record::stopped(&mut self.batch.lines, self.shared.clock.now(), written, lost);
+            let (written, lost) = (self.state.written.load(Ordering::Acquire), self.state.lost.load(Ordering::Acquire));
+            record::stopped(&mut self.batch.lines, self.state.clock.now(), written, lost);
             self.has_stopped = true;
         }
         !self.batch.lines.is_empty()
     }
 
-    fn tell_of_lost(&mut self) {
+    fn record_lost(&mut self) {
         let lost = std::mem::take(&mut self.batch.lost);
-        record::lost(&mut self.batch.lines, self.shared.clock.now(), lost);
-        self.shared.lost.fetch_add(lost, Ordering::AcqRel);
+        record::lost(&mut self.batch.lines, self.state.clock.now(), lost);
+        self.state.lost.fetch_add(lost, Ordering::AcqRel);
         tracing::warn!(audit.lost = lost, "audit records were lost: the sink was too slow, and the queue full");
     }
 
-    fn tell_usage(&mut self) {
-        let now = self.shared.clock.now();
-        let mut usage = Usage::new(self.shared.queue.usage_rows());
-        self.shared.queue.collect_usage(&mut usage);
-        for (key, counts) in usage.rows() {
+    fn record_usage(&mut self) {
+        let now = self.state.clock.now();
+        for (key, counts) in self.state.usage.drain().rows() {
             record::usage(&mut self.batch.lines, self.usage_from, now, key, counts);
         }
         self.usage_from = now;
-        self.usage_due = self.shared.clock.monotonic() + self.usage_interval;
+        self.usage_due = self.state.clock.monotonic() + self.usage_interval;
     }
 
-    /// Writes what is in hand.
+    /// Writes the batch.
     fn write(&mut self) -> Result<(), ()> {
         while self.at < self.batch.lines.len() {
             match self.sink.write(&self.batch.lines[self.at..]) {
-                Ok(0) => return self.trouble(&io::ErrorKind::WriteZero.into()),
+                Ok(0) => return self.failed(&io::ErrorKind::WriteZero.into()),
                 Ok(written) => self.at += written,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // A full pipe: its reader is slow, and what that costs is told when records are lost.
+                // A full pipe: its reader is slow. Lost records are reported if it stays so.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(()),
-                Err(error) => return self.trouble(&error),
+                Err(error) => return self.failed(&error),
             }
         }
-        if std::mem::take(&mut self.in_trouble) {
+        if std::mem::take(&mut self.is_failing) {
             tracing::info!("audit records are written again");
         }
-        self.shared.written.fetch_add(self.batch.records, Ordering::AcqRel);
-        self.shared.in_hand.store(0, Ordering::Release);
+        self.state.written.fetch_add(self.batch.records, Ordering::AcqRel);
+        self.state.in_hand.store(0, Ordering::Release);
         self.at = 0;
-        self.batch.records = 0;
-        self.batch.lines.clear();
-        self.batch.lines.shrink_to(KEPT);
+        self.batch.clear();
         Ok(())
     }
 
-    fn trouble(&mut self, error: &io::Error) -> Result<(), ()> {
-        if !std::mem::replace(&mut self.in_trouble, true) {
-            tracing::error!(error = %error, "audit records cannot be written; they wait, as far as the queue has room");
+    fn failed(&mut self, error: &io::Error) -> Result<(), ()> {
+        if !std::mem::replace(&mut self.is_failing, true) {
+            tracing::error!(error = %error, "audit records cannot be written; they wait in the queue until it is full");
         }
         Err(())
     }
 
-    /// The new file begins with a whole line, even where the old one ends within it.
+    /// Reopens the sink. The new file begins with a whole line, even if the old one ends within it.
     fn reopen(&mut self) {
         match self.sink.reopen() {
             Ok(()) => {
                 let written = &self.batch.lines[..self.at];
                 self.at = written.iter().rposition(|byte| *byte == b'\n').map_or(0, |position| position + 1);
-                tracing::info!("the audit trail was opened anew");
+                tracing::info!("the audit trail was reopened");
             }
             Err(error) => {
-                tracing::error!(error = %error, "the audit trail cannot be opened anew and goes on where it was");
+                tracing::error!(error = %error, "the audit trail cannot be reopened; the old file remains in use");
             }
         }
     }

@@ -8,30 +8,30 @@ use super::SignIn;
 pub(crate) struct Connect {
     #[command(flatten)]
     pub(crate) sign_in: SignIn,
-    /// A header to send with every request, such as `X-Team: blue`; may be repeated. `${NAME}` in its value stands for
-    /// an environment variable.
+    /// A header to send with every request, such as `X-Team: blue`; may be repeated. `${NAME}` in its value is replaced by
+    /// that environment variable.
     #[arg(long = "header", short = 'H', value_name = "NAME: VALUE")]
     pub(crate) headers: Vec<String>,
     /// The HTTP transport to use.
     #[arg(long, value_enum, value_name = "TRANSPORT", default_value_t)]
     pub(crate) transport: Transport,
-    /// How large one message may be, in MiB, in either direction.
+    /// The largest message in either direction, in MiB.
     #[arg(long, value_name = "MIB", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) max_message: u16,
-    /// How long an answer may take to begin, in seconds.
+    /// The timeout for the start of a response, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub(crate) timeout: u32,
 }
 
-/// Which HTTP transport to use.
+/// The HTTP transports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Transport {
-    /// Streamable HTTP, or HTTP with SSE where the server speaks nothing newer.
+    /// Streamable HTTP, or HTTP with SSE if the server supports nothing newer.
     #[default]
     Any,
-    /// Streamable HTTP alone.
+    /// Only Streamable HTTP.
     Http,
-    /// HTTP with SSE alone, the transport of 2024-11-05.
+    /// Only HTTP with SSE, the transport of 2024-11-05.
     Sse,
 }
 

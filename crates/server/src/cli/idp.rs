@@ -12,40 +12,40 @@ pub(crate) struct Idp {
     /// The path of the issuer, such as `/realms/dev`; none by default.
     #[arg(long, value_name = "PATH", default_value = "", hide_default_value = true)]
     pub(crate) issuer_path: String,
-    /// Grant every authorization request without asking, as the user that `--user` names.
+    /// Grant every authorization request without consent, as the user that `--user` names.
     #[arg(long)]
     pub(crate) auto_consent: bool,
     /// The user name that the consent page proposes.
     #[arg(long, value_name = "NAME", default_value = "alice")]
     pub(crate) user: String,
-    /// A scope that can be granted; may be repeated.
+    /// A scope that can be granted. May be repeated.
     #[arg(long = "scope", value_name = "SCOPE", default_value = "mcp:tools")]
     pub(crate) scopes: Vec<String>,
-    /// The resource of tokens whose request names none; without it, such requests are refused.
+    /// The resource for requests that name none. Without it, such requests are rejected.
     #[arg(long, value_name = "URL")]
     pub(crate) default_resource: Option<String>,
-    /// What access tokens are signed with.
+    /// The signature algorithm of access tokens.
     #[arg(long, value_enum, value_name = "ALGORITHM", default_value = "RS256")]
     pub(crate) algorithm: Algorithm,
-    /// Write `at+jwt` into the header of access tokens, in place of `JWT`.
+    /// Write `at+jwt` into the header of access tokens, instead of `JWT`.
     #[arg(long)]
     pub(crate) at_jwt: bool,
-    /// How long an access token lives, 1s to 1h.
+    /// The lifetime of an access token, 1s to 1h.
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = humantime::parse_duration)]
     pub(crate) token_lifetime: Duration,
-    /// Clients that are there from the start, among them the resources that may introspect (TOML); see below.
+    /// A TOML file of preconfigured clients, including resources that may introspect; see below.
     #[arg(long, value_name = "FILE")]
     pub(crate) clients: Option<PathBuf>,
-    /// Let only those register a client who send the token in this file as a bearer token.
+    /// Require the token in this file as a bearer token for registration.
     #[arg(long, value_name = "FILE", conflicts_with = "no_registration")]
     pub(crate) initial_access_token_file: Option<PathBuf>,
-    /// Let nobody register a client.
+    /// Disable dynamic registration.
     #[arg(long)]
     pub(crate) no_registration: bool,
-    /// Take no client identifiers that are URLs of client ID metadata documents.
+    /// Reject client ID metadata documents.
     #[arg(long)]
     pub(crate) no_client_documents: bool,
-    /// Ask for a nonce in DPoP proofs.
+    /// Require a nonce in DPoP proofs.
     #[arg(long)]
     pub(crate) dpop_nonces: bool,
     /// Serve `POST /admin/rotate` and `POST` and `DELETE /admin/faults`, for tests; see below.

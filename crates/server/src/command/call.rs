@@ -1,4 +1,4 @@
-//! `portcullis call URL METHOD [PARAMS]`: from an address to an answer, token and all.
+//! `portcullis call URL METHOD [PARAMS]`: one call, with sign-in.
 
 use anyhow::Context as _;
 use owo_colors::{OwoColorize as _, Stream};
@@ -21,8 +21,8 @@ pub(crate) fn run(arguments: &cli::Call) -> anyhow::Result<()> {
 
 /// The parameters are an object or they are nothing (JSON-RPC 2.0 as MCP narrows it).
 fn object(text: &str) -> anyhow::Result<Value> {
-    let value: Value = serde_json::from_str(text).with_context(|| format!("PARAMS is no JSON: {text}"))?;
-    anyhow::ensure!(value.is_object(), "PARAMS is no JSON object, such as '{{\"name\":\"add\"}}': {text}");
+    let value: Value = serde_json::from_str(text).with_context(|| format!("PARAMS is not JSON: {text}"))?;
+    anyhow::ensure!(value.is_object(), "PARAMS is not a JSON object, such as '{{\"name\":\"add\"}}': {text}");
     Ok(value)
 }
 

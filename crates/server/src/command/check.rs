@@ -1,4 +1,4 @@
-//! `portcullis check`: judges a configuration as `serve` would, and shows every value with its origin.
+//! `portcullis check`: validates a configuration and prints every value with its origin.
 
 use owo_colors::{OwoColorize as _, Stream};
 

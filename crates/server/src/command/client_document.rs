@@ -1,4 +1,4 @@
-//! `portcullis client-document URL`: the document behind `--client-metadata-url`.
+//! `portcullis client-document URL`: the client ID metadata document for `--client-metadata-url`.
 
 use anyhow::Context as _;
 use portcullis_client::{AuthorizerSettings, LoopbackRedirect, client_id_metadata_document};

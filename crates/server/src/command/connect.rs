@@ -1,4 +1,4 @@
-//! `portcullis connect URL`: the bridge from a client's standard streams to a remote server.
+//! `portcullis connect URL`: the bridge between standard streams and a remote server.
 
 mod streams;
 
@@ -42,7 +42,9 @@ async fn connect(
     streams: Streams,
 ) -> anyhow::Result<()> {
     let ca_file = arguments.sign_in.ca_file.clone();
-    let fetch = Arc::new(HttpFetch::new(FetchSettings { ca_file, ..FetchSettings::default() })?);
+    let mut fetch_settings = FetchSettings::default();
+    fetch_settings.ca_file = ca_file;
+    let fetch = Arc::new(HttpFetch::new(fetch_settings)?);
     let token_manager = Arc::new(token_manager(arguments, start, &fetch, &settings)?);
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let stop = async {
@@ -77,9 +79,9 @@ fn settings(arguments: &cli::Connect) -> anyhow::Result<BridgeSettings> {
 /// Reads `Name: value`. Errors do not repeat the value, which may be a secret.
 fn header_of(text: &str, variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<(HeaderName, HeaderValue)> {
     let Some((name, value)) = text.split_once(':') else { bail!("--header is not of the form `Name: value`") };
-    let name: HeaderName = name.trim().parse().ok().context("--header has a name that no header can have")?;
+    let name: HeaderName = name.trim().parse().ok().context("--header has an invalid name")?;
     if !BridgeSettings::is_custom_header(&name) {
-        bail!("--header {name}: this header is the transport's own");
+        bail!("--header {name}: the transport sets this header itself");
     }
     let value = expanded(value.trim(), variable).with_context(|| format!("--header {name}"))?;
     let mut value = HeaderValue::from_str(value.trim())

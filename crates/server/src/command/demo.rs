@@ -1,4 +1,4 @@
-//! `portcullis demo`: an authorization server, a protected MCP server, and three lines to try.
+//! `portcullis demo`: a development authorization server and a protected MCP server.
 
 use std::{fmt, net::SocketAddr};
 

@@ -1,4 +1,4 @@
-//! `portcullis doctor URL`: which step of the authorization chain fails, and why.
+//! `portcullis doctor URL` and `portcullis explain-token`.
 
 use std::{
     io::{self, IsTerminal as _, Read as _},
@@ -69,7 +69,9 @@ fn examine(
 ) -> anyhow::Result<Report> {
     let url = Url::parse(&arguments.url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
     let url = url.ok_or_else(|| anyhow::anyhow!("URL is no http or https URL: {:?}", arguments.url))?;
-    let fetch = HttpFetch::new(FetchSettings { ca_file: arguments.ca_file.clone(), ..FetchSettings::default() })?;
+    let mut fetch_settings = FetchSettings::default();
+    fetch_settings.ca_file = arguments.ca_file.clone();
+    let fetch = HttpFetch::new(fetch_settings)?;
     let doctor =
         Doctor::new(Arc::new(fetch), Arc::new(SystemClock::new())).allow_private_addresses(arguments.allow_private);
 
@@ -132,9 +134,31 @@ fn mark(verdict: Verdict) -> String {
 fn print_summary(report: &Report) -> io::Result<()> {
     let of = |verdict| report.count(verdict);
     let (met, warnings, problems) = (of(Verdict::Met), of(Verdict::Warning), of(Verdict::Problem));
-    super::print(format_args!("\n{met} rules met, {warnings} warnings, {problems} problems"))?;
+    super::print(format_args!(
+        "\n{}, {}, {}",
+        counted(met, "rule", " met"),
+        counted(warnings, "warning", ""),
+        counted(problems, "problem", "")
+    ))?;
     match report.first_problem() {
         Some(first) => super::print(format_args!("mend first: {} ({})", first.text, first.rule.source)),
         None => Ok(()),
+    }
+}
+
+/// A count with its noun: `1 problem`, `2 problems`.
+fn counted(count: usize, noun: &str, suffix: &str) -> String {
+    format!("{count} {noun}{}{suffix}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nouns_agree_with_their_count() {
+        assert_eq!(counted(0, "problem", ""), "0 problems");
+        assert_eq!(counted(1, "problem", ""), "1 problem");
+        assert_eq!(counted(2, "rule", " met"), "2 rules met");
     }
 }

@@ -1,4 +1,4 @@
-//! `portcullis login`, `logout` and `token`: a person's tokens for protected resources.
+//! `portcullis login`, `logout` and `token`: stored tokens of protected resources.
 
 use anyhow::bail;
 use portcullis_client::{ResourceToken, SignOut, StartUrl};
@@ -10,7 +10,7 @@ use crate::cli;
 /// Signs in, whatever token there is.
 pub(crate) fn login(arguments: &cli::SignIn) -> anyhow::Result<()> {
     if std::env::var_os(TOKEN_VARIABLE).is_some() {
-        bail!("{TOKEN_VARIABLE} is set, which takes the place of a login; unset it");
+        bail!("{TOKEN_VARIABLE} is set, which overrides a login; unset it");
     }
     super::control_runtime()?.block_on(async {
         let SignIn { token_manager, .. } = prepare(arguments).await?;
@@ -47,10 +47,10 @@ pub(crate) fn token(arguments: &cli::SignIn) -> anyhow::Result<()> {
         let SignIn { token_manager, .. } = prepare(arguments).await?;
         let url = &arguments.url;
         let Some(token) = token_manager.token().await? else {
-            bail!("there is no token for {url} that can be used without a person; run `portcullis login {url}`");
+            bail!("no stored token for {url} can be used without interaction; run `portcullis login {url}`");
         };
         if token.is_dpop_bound() {
-            bail!("the token for {url} is bound to a key (DPoP): it is of no use without it; call through `portcullis call`");
+            bail!("the token for {url} is bound to a key (DPoP): it cannot be used without the key; call through `portcullis call`");
         }
         Ok(super::print(token.access_token().secret())?)
     })

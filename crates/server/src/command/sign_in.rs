@@ -1,4 +1,4 @@
-//! What the commands of a client share: how a person signs in, and where tokens are kept.
+//! Sign-in and credential storage, shared by the client commands.
 
 use std::{
     io::{self, BufRead as _, IsTerminal as _},
@@ -19,7 +19,7 @@ use url::Url;
 
 use crate::{cli, config::SecretSource};
 
-/// The environment variable that takes the place of a flow.
+/// The environment variable with a token that replaces the sign-in.
 pub(crate) const TOKEN_VARIABLE: &str = "PORTCULLIS_TOKEN";
 
 /// What a command needs to send authorized requests.
@@ -36,14 +36,15 @@ pub(crate) fn store(arguments: &cli::SignIn) -> anyhow::Result<CredentialStore> 
         .context("no directory for credentials: HOME is not set; name one with --store")
 }
 
-/// Prepares a sign-in; nothing is sent and nobody asked yet. `PORTCULLIS_TOKEN` takes the place of all of it.
+/// Prepares a sign-in, without requests or prompts. `PORTCULLIS_TOKEN` replaces it.
 pub(crate) async fn prepare(
     arguments: &cli::SignIn,
     start: StartUrl,
     store: CredentialStore,
 ) -> anyhow::Result<SignIn> {
-    let fetch =
-        Arc::new(HttpFetch::new(FetchSettings { ca_file: arguments.ca_file.clone(), ..FetchSettings::default() })?);
+    let mut fetch_settings = FetchSettings::default();
+    fetch_settings.ca_file = arguments.ca_file.clone();
+    let fetch = Arc::new(HttpFetch::new(fetch_settings)?);
     if let Some(token) = token_of_the_environment()? {
         return Ok(SignIn { token_manager: Arc::new(TokenManager::with_access_token(start, token)), fetch });
     }
@@ -53,7 +54,7 @@ pub(crate) async fn prepare(
     Ok(SignIn { token_manager: Arc::new(TokenManager::new(start, Arc::new(authorizer))), fetch })
 }
 
-/// The token that takes the place of a flow, where there is one.
+/// The token of the environment, if any, that replaces the sign-in.
 pub(crate) fn token_of_the_environment() -> anyhow::Result<Option<AccessToken>> {
     match std::env::var(TOKEN_VARIABLE) {
         Ok(token) if token.trim().is_empty() => {

@@ -1,4 +1,4 @@
-//! What commands print: lines for people, and JSON that is also safe on a terminal.
+//! Output of commands: text and escaped JSON.
 
 use std::{
     fmt::{Display, Write as _},

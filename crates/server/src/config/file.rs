@@ -1,8 +1,9 @@
-//! The shape of the configuration file. What a value means for a running server is judged in `crate::build`.
+//! The structure of the configuration file. `crate::plan` validates what the values mean.
 
 use std::{net::SocketAddr, path::PathBuf};
 
-use portcullis_guard::ConcurrencyLimiter;
+use portcullis_guard::{ConcurrencyLimiter, RateLimiter};
+use portcullis_verifier::VerifierSettings;
 use serde::{Deserialize, Serialize};
 
 use super::{Span, secret::SecretSource};
@@ -154,7 +155,7 @@ impl Default for Limits {
             max_body: 4 << 20,
             body_budget: 256 << 20,
             max_depth: 64,
-            max_token: 16 << 10,
+            max_token: VerifierSettings::DEFAULT_MAX_TOKEN_BYTES,
             max_connections: 10_000,
             upstream_connections: None,
             max_headers: 100,
@@ -163,10 +164,10 @@ impl Default for Limits {
             body_timeout: Span::secs(5 * 60),
             max_streams: 100,
             max_resets: 20,
-            cached_tokens: 10_000,
+            cached_tokens: VerifierSettings::DEFAULT_CACHE_ENTRIES,
             per_address: None,
             per_principal: None,
-            rate_entries: 100_000,
+            rate_entries: RateLimiter::DEFAULT_CAPACITY,
             in_flight_per_principal: ConcurrencyLimiter::DEFAULT_REQUESTS,
         }
     }

@@ -1,4 +1,4 @@
-//! Merges file, environment and flags, and says in one line what is wrong with them.
+//! Loading of the configuration from file, environment and flags, with one-line errors.
 
 use std::{net::SocketAddr, path::Path};
 
@@ -58,7 +58,7 @@ pub(crate) fn from_text(text: &str) -> anyhow::Result<Config> {
     sources.extract().map_err(|error| first_line(error, &sources))
 }
 
-/// The first thing that is wrong, as one line.
+/// The first error, on one line.
 fn first_line(error: figment::Error, sources: &Figment) -> anyhow::Error {
     let Some(error) = error.into_iter().next() else { return anyhow!("the configuration cannot be read") };
     let source = error.metadata.as_ref().or_else(|| sources.metadata().next()).map(super::origin::describe);
@@ -80,46 +80,45 @@ fn first_line(error: figment::Error, sources: &Figment) -> anyhow::Error {
         }
         Kind::InvalidType(found, expected) | Kind::InvalidValue(found, expected) => {
             let place = if path.is_empty() { source } else { format!("`{}` in {source}", path.join(".")) };
-            anyhow!("{place} is {}, and should be {}", nature(found), wanted(expected))
+            anyhow!("{place} is {}; expected {}", type_of(found), expected_type(expected))
         }
         kind if path.is_empty() => anyhow!("{source}: {}", without_excerpt(&kind.to_string())),
         kind => anyhow!("`{}` in {source}: {}", path.join("."), without_excerpt(&kind.to_string())),
     }
 }
 
-/// What kind of value was found. The value itself may be a secret that stands in the wrong place.
-fn nature(found: &Actual) -> &'static str {
+/// The type of a value. The value itself may be a misplaced secret.
+fn type_of(found: &Actual) -> &'static str {
     match found {
-        Actual::Bool(_) => "true or false",
-        Actual::Unsigned(_) | Actual::Signed(_) => "a whole number",
-        Actual::Float(_) => "a fraction",
-        Actual::Char(_) | Actual::Str(_) => "a text",
-        Actual::Seq => "a list",
+        Actual::Bool(_) => "a boolean",
+        Actual::Unsigned(_) | Actual::Signed(_) => "an integer",
+        Actual::Float(_) => "a floating-point number",
+        Actual::Char(_) | Actual::Str(_) => "a string",
+        Actual::Seq => "an array",
         Actual::Map | Actual::Enum => "a table",
         _ => "something else",
     }
 }
 
-/// What a reader of numbers and tables calls its kinds, as people call them.
-fn wanted(expected: &str) -> &str {
+/// The expected type in the words of TOML.
+fn expected_type(expected: &str) -> &str {
     match expected {
-        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number from 0 on",
-        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a non-negative integer",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "an integer",
         "a boolean" => "true or false",
-        "a string" => "a text",
-        "a sequence" => "a list",
+        "a sequence" => "an array",
         expected if expected.starts_with("struct ") || expected == "a map" => "a table",
         expected => expected,
     }
 }
 
-/// The known name that is most like what was written.
+/// Suggests the known name that is most similar to the written one.
 pub(crate) fn nearest(written: &str, known: &[&str]) -> String {
     let likeness = |name: &&&str| (strsim::jaro_winkler(written, name) * 1000.0) as u32;
     known.iter().max_by_key(likeness).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
 }
 
-/// A parser's message on one line, without the piece of the file that it shows: that piece may hold a secret.
+/// A parser's message on one line, without its excerpt of the file, which may contain a secret.
 fn without_excerpt(message: &str) -> String {
     let told = message.lines().map(str::trim).filter(|line| !line.is_empty());
     told.filter(|line| !line.contains('|')).collect::<Vec<_>>().join(": ")
@@ -217,15 +216,18 @@ mod tests {
         assert!(!error.contains("hunter2"), "{error}");
     }
 
-    /// J2, J6: a value of the wrong kind is told by its kind: it may be a secret that stands in the wrong place.
+    /// J2, J6: the error for a value of the wrong type names the type, not the value, which may be a misplaced secret.
     #[test]
-    fn a_value_of_the_wrong_kind_is_not_printed() {
+    fn a_value_of_the_wrong_type_is_not_printed() {
         for (more, words) in [
-            ("[session]\nkeys = \"hunter2\"", ["`session.keys`", "a text", "a list"]),
-            ("[session]\nkeys = { file = \"hunter2\" }", ["`session.keys`", "a table", "a list"]),
-            ("[limits]\nmax_body = \"hunter2\"", ["`limits.max_body`", "a text", "a whole number"]),
-            ("[limits]\nmax_body = -1", ["`limits.max_body`", "a whole number", "from 0 on"]),
-            ("[limits]\nper_address = 5", ["`limits.per_address`", "a whole number", "a table"]),
+            ("[session]\nkeys = \"hunter2\"", ["`session.keys`", "a string", "an array"]),
+            ("[session]\nkeys = { file = \"hunter2\" }", ["`session.keys`", "a table", "an array"]),
+            (
+                "[limits]\nmax_body = \"hunter2\"",
+                ["`limits.max_body`", "is a string", "; expected a non-negative integer"],
+            ),
+            ("[limits]\nmax_body = -1", ["`limits.max_body`", "an integer", "non-negative"]),
+            ("[limits]\nper_address = 5", ["`limits.per_address`", "an integer", "a table"]),
         ] {
             let error = error_of(&format!("{MINIMAL}\n{more}"));
             assert!(words.iter().all(|word| error.contains(word)), "{more}: {error}");

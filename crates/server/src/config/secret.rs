@@ -1,4 +1,4 @@
-//! Where a secret comes from. The secret itself never stands in the configuration.
+//! Sources of secrets: environment variables and files.
 
 use std::{env, fmt, fs, path::PathBuf};
 

@@ -1,4 +1,4 @@
-//! Lengths of time as people write them: `30m`, `24h`, `5s`.
+//! Durations in configuration values: `30m`, `24h`, `5s`.
 
 use std::{fmt, time::Duration};
 
@@ -30,7 +30,7 @@ impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         humantime::parse_duration(&text).map(Self).map_err(|_| {
-            de::Error::custom(format!("{text:?} is no length of time; write a number and a unit, such as \"30m\""))
+            de::Error::custom(format!("{text:?} is not a duration; write a number and a unit, such as \"30m\""))
         })
     }
 }

@@ -33,7 +33,7 @@ pub(super) fn plan(configured: &Audit) -> anyhow::Result<AuditPlan> {
     let seconds = configured.usage_interval.0.as_secs();
     ensure!(
         configured.usage_interval.0.is_zero() || (1..=24 * 60 * 60).contains(&seconds),
-        "audit.usage_interval = \"{}\" is outside 1s to 24h, and is not 0s either, which tells of usage at the end only",
+        "audit.usage_interval = \"{}\" is neither within 1s to 24h nor 0s, which reports usage at the end only",
         configured.usage_interval
     );
     if let AuditTarget::File(file) = &configured.target {

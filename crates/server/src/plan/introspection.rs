@@ -1,4 +1,4 @@
-//! `validate` of an `[[issuer]]`: by signature, by asking the issuer, or both.
+//! Token validation per issuer: signatures, introspection, or both.
 
 use anyhow::{Context as _, bail, ensure};
 use portcullis_metadata::is_https_or_loopback_http;
@@ -17,7 +17,7 @@ pub(super) fn validation(issuer: &Issuer) -> anyhow::Result<Validation> {
             for (name, is_set) in [("jwks_uri", issuer.jwks_uri.is_some()), ("jwks_file", issuer.jwks_file.is_some())] {
                 ensure!(
                     !is_set,
-                    "{name} is for signatures, which validate = \"introspection\" does not look at; remove it, or set \
+                    "{name} is for signatures, which validate = \"introspection\" does not use; remove it, or set \
                      validate = \"jwt+introspection\""
                 );
             }
@@ -61,13 +61,13 @@ fn settings(issuer: &Issuer) -> anyhow::Result<IntrospectionSettings> {
         settings.max_in_flight = most;
     }
     if let Some(span) = issuer.introspection_cache {
-        settings.remembered_for = span.0;
+        settings.cache_lifetime = span.0;
     }
     Ok(settings)
 }
 
 fn endpoint(text: &str) -> anyhow::Result<Url> {
-    let url = Url::parse(text).with_context(|| format!("introspection_endpoint = {text:?} is no URL"))?;
+    let url = Url::parse(text).with_context(|| format!("introspection_endpoint = {text:?} is not a URL"))?;
     ensure!(
         is_https_or_loopback_http(&url),
         "introspection_endpoint = \"{url}\" is neither https nor http on loopback"

@@ -1,4 +1,4 @@
-//! `[[issuer]]`: what is trusted of each authorization server.
+//! Issuers: validation of `[[issuer]]`.
 
 use std::{fs, path::Path};
 
@@ -48,7 +48,7 @@ fn issuer_plan(issuer: &Issuer) -> anyhow::Result<IssuerPlan> {
 
     let mut fetch = FetchSettings::default();
     fetch.ca_file.clone_from(&issuer.ca_file);
-    fetch.proxy = issuer.proxy.as_deref().map(Url::parse).transpose().context("proxy is no URL")?;
+    fetch.proxy = issuer.proxy.as_deref().map(Url::parse).transpose().context("proxy is not a URL")?;
     Ok(IssuerPlan { settings, fetch })
 }
 
@@ -67,7 +67,7 @@ fn keys(issuer: &Issuer) -> anyhow::Result<KeySource> {
     match (&issuer.jwks_uri, &issuer.jwks_file) {
         (Some(_), Some(_)) => bail!("jwks_uri and jwks_file are both set; remove one"),
         (Some(uri), None) => {
-            let uri = Url::parse(uri).with_context(|| format!("jwks_uri = {uri:?} is no URL"))?;
+            let uri = Url::parse(uri).with_context(|| format!("jwks_uri = {uri:?} is not a URL"))?;
             ensure!(is_https_or_loopback_http(&uri), "jwks_uri = \"{uri}\" is neither https nor http on loopback");
             Ok(KeySource::Uri(uri))
         }
@@ -78,7 +78,7 @@ fn keys(issuer: &Issuer) -> anyhow::Result<KeySource> {
 
 fn key_file(file: &Path) -> anyhow::Result<JwkSet> {
     let text = fs::read(file).with_context(|| format!("jwks_file = {} cannot be read", file.display()))?;
-    let set = JwkSet::parse(&text).with_context(|| format!("jwks_file = {} is no JWK set", file.display()))?;
+    let set = JwkSet::parse(&text).with_context(|| format!("jwks_file = {} is not a JWK set", file.display()))?;
     ensure!(!set.keys.is_empty(), "jwks_file = {} has no public key that can be used", file.display());
     Ok(set)
 }

@@ -1,4 +1,4 @@
-//! How many requests may come, and whose address counts.
+//! Rate limits and trusted proxies.
 
 use anyhow::{Context as _, ensure};
 use portcullis_guard::{ProxyHeader, Rate, TrustedProxies};

@@ -1,4 +1,4 @@
-//! `[[resource]]`: the endpoints, and what each asks of a request.
+//! Resources: validation of `[[resource]]`.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ pub(crate) struct ResourcePlan {
 }
 
 pub(super) fn plan(config: &Config, base_url: &Url, issuers: &[IssuerPlan]) -> anyhow::Result<Vec<ResourcePlan>> {
-    ensure!(!config.resource.is_empty(), "there is no [[resource]]; add one with `endpoint` and `upstream`");
+    ensure!(!config.resource.is_empty(), "no [[resource]] is configured; add one with `endpoint` and `upstream`");
     check_together(config)?;
     let alone = config.resource.len() == 1;
     config
@@ -90,7 +90,7 @@ fn check_together(config: &Config) -> anyhow::Result<()> {
     let defaults = config.resource.iter().filter(|resource| resource.default).count();
     ensure!(
         defaults <= 1,
-        "{defaults} resources have default = true; one may, it answers at the root metadata address"
+        "{defaults} resources have default = true; only one may have it, because it is served at the root metadata path"
     );
     Ok(())
 }
@@ -153,16 +153,16 @@ pub(super) fn origins(resources: &[&Resource], base_url: &Url) -> anyhow::Result
 }
 
 fn check_endpoint(endpoint: &str) -> anyhow::Result<()> {
-    ensure!(endpoint.starts_with('/'), "endpoint starts with a slash, such as \"/mcp\"");
+    ensure!(endpoint.starts_with('/'), "endpoint must start with a slash, such as \"/mcp\"");
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@%".contains(&byte);
-    ensure!(endpoint.bytes().all(plain), "endpoint is a path as it stands in a request: no query, fragment or space");
+    ensure!(endpoint.bytes().all(plain), "endpoint must be a plain path without query, fragment or space");
     ensure!(
         !endpoint.contains("//") && !endpoint.split('/').any(|segment| matches!(segment, "." | "..")),
         "endpoint has an empty or a dot segment, which clients rewrite"
     );
     ensure!(
         !endpoint.starts_with("/.well-known/") && !RESERVED_PATHS.contains(&endpoint),
-        "endpoint is an address that this server answers itself; choose another one"
+        "endpoint is a path that this server reserves; choose another one"
     );
     Ok(())
 }
@@ -216,11 +216,10 @@ fn rule(rule: &config::Rule) -> anyhow::Result<MessageRule> {
     let glob = |text: &str| NameGlob::parse(text).with_context(|| format!("rule has the pattern {text:?}"));
     ensure!(
         !rule.scopes.is_empty() || !rule.claims.is_empty() || rule.limit.is_some(),
-        "the rule for {:?} asks for nothing; give it scopes, claims or a limit",
+        "the rule for {:?} requires nothing; add scopes, claims or a limit",
         rule.method
     );
-    let mut message_rule = MessageRule::default();
-    message_rule.method = Some(glob(&rule.method)?);
+    let mut message_rule = MessageRule::for_method(glob(&rule.method)?);
     message_rule.name = rule.name.as_deref().map(glob).transpose()?;
     message_rule.scopes = scopes(&rule.scopes).context("rule.scopes")?;
     message_rule.claims = claims(&rule.claims).with_context(|| format!("the rule for {:?}", rule.method))?;
@@ -254,7 +253,7 @@ fn claim(rule: &config::Claim) -> anyhow::Result<ClaimRule> {
         (None, None) => ClaimTest::Present,
         (Some(values), None) => ClaimTest::OneOf(values.clone()),
         (None, Some(domains)) => ClaimTest::Domain(domains.clone()),
-        (Some(_), Some(_)) => bail!("a claim rule has one_of or domain; write two rules to want both"),
+        (Some(_), Some(_)) => bail!("a claim rule has one_of or domain; write two rules to require both"),
     };
     let wanted = ClaimRule::new(&rule.claim, test)?;
     Ok(if rule.report_only { wanted.report_only() } else { wanted })
@@ -262,7 +261,7 @@ fn claim(rule: &config::Claim) -> anyhow::Result<ClaimRule> {
 
 fn revisions(names: Option<&[String]>) -> anyhow::Result<Revisions> {
     let Some(names) = names else { return Ok(Revisions::default()) };
-    ensure!(!names.is_empty(), "revisions = [] serves nobody; leave it out to serve all");
+    ensure!(!names.is_empty(), "revisions = [] serves no client; omit it to serve all revisions");
     names
         .iter()
         .map(|name| {
@@ -276,5 +275,5 @@ fn revisions(names: Option<&[String]>) -> anyhow::Result<Revisions> {
 fn session_header(proto: &str) -> anyhow::Result<HeaderName> {
     ensure!(!proto.is_empty(), "proto is empty; use letters, such as \"Mcp\"");
     portcullis_mcp::header::session(proto)
-        .with_context(|| format!("proto = {proto:?} makes no header name; use letters, such as \"Mcp\""))
+        .with_context(|| format!("proto = {proto:?} does not make a header name; use letters, such as \"Mcp\""))
 }

@@ -1,4 +1,4 @@
-//! `[session]`: how sessions live, and the keys that tag their identifiers.
+//! Sessions: validation of `[session]` and the keys of session identifiers.
 
 use std::{fs, time::SystemTime};
 
@@ -16,7 +16,7 @@ const LONGEST: Span = Span::secs(30 * 24 * 60 * 60);
 pub(crate) struct SessionPlan {
     pub(crate) settings: SessionSettings,
     pub(crate) ended_status: EndedSessionStatus,
-    /// None where the key is made anew at each start.
+    /// `None` if the key is generated at each start.
     pub(crate) key_sources: Option<KeySources>,
 }
 
@@ -36,7 +36,7 @@ pub(super) fn plan(configured: &Session) -> anyhow::Result<SessionPlan> {
     let key_sources = configured.keys.clone().map(KeySources);
     let keys = match &key_sources {
         Some(sources) => sources.load()?,
-        None => SessionKey::random().context("the operating system gave no random bytes")?.into(),
+        None => SessionKey::random().context("the operating system returned no random bytes")?.into(),
     };
     let mut settings = SessionSettings::new(keys);
     settings.idle_timeout = configured.idle_timeout.0;
@@ -72,7 +72,10 @@ impl KeySources {
                     })?);
                 }
             }
-            ensure!(keys.len() > before, "session.keys: {source} has no key; make one by `openssl rand -base64 32`");
+            ensure!(
+                keys.len() > before,
+                "session.keys: {source} has no key; generate one with `openssl rand -base64 32`"
+            );
         }
         SessionKeys::new(keys).context("session.keys")
     }

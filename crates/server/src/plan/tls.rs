@@ -1,4 +1,4 @@
-//! `[tls]`: certificates from files.
+//! Certificate and key files: validation of `[tls]`.
 
 use std::{
     fs,
@@ -42,7 +42,7 @@ impl TlsFiles {
     pub(crate) fn new(configured: &config::Tls, base_url: &Url) -> anyhow::Result<Self> {
         ensure!(
             base_url.scheme() == "https",
-            "[tls] is set, and base_url = \"{base_url}\" is plain http; clients see https then, so write that"
+            "[tls] is set, and base_url = \"{base_url}\" is plain http; change it to https, which clients then use"
         );
         let config::Tls { certificates, key } = configured;
         Ok(Self { certificates: certificates.clone(), key: key.clone(), first: load(certificates, key)? })
@@ -88,5 +88,5 @@ where
     E: std::error::Error + Send + Sync + 'static,
 {
     let text = fs::read(file).with_context(|| format!("{name} = {} cannot be read", file.display()))?;
-    parse(&text).with_context(|| format!("{name} = {} is no PEM file of that kind", file.display()))
+    parse(&text).with_context(|| format!("{name} = {} is not a PEM file of the expected type", file.display()))
 }

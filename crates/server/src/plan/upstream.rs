@@ -1,4 +1,4 @@
-//! `resource.upstream`: what an admitted request is handed to.
+//! Upstreams: validation of `resource.upstream`.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -31,14 +31,14 @@ pub(super) fn plan(resource: &Resource, base_url: &Url, limits: &Limits) -> anyh
     let address = match &resource.upstream {
         config::Upstream::Demo => return Ok(UpstreamPlan::Demo),
         config::Upstream::Http(url) => {
-            UpstreamAddress::Tcp(Url::parse(url).with_context(|| format!("upstream.http = {url:?} is no URL"))?)
+            UpstreamAddress::Tcp(Url::parse(url).with_context(|| format!("upstream.http = {url:?} is not a URL"))?)
         }
         config::Upstream::Unix(socket) => {
             let (path, target) = match socket.split_once(":/") {
                 Some((path, target)) => (path, format!("/{target}")),
                 None => (socket.as_str(), resource.endpoint.clone()),
             };
-            ensure!(path.starts_with('/'), "upstream.unix = {socket:?} is no absolute path of a socket");
+            ensure!(path.starts_with('/'), "upstream.unix = {socket:?} is not the absolute path of a socket");
             let uri = Url::parse("http://localhost").and_then(|url| url.join(&target));
             UpstreamAddress::Unix {
                 path: path.into(),
@@ -82,7 +82,7 @@ fn forwarded(name: &str) -> anyhow::Result<HeaderName> {
 
 fn identity(name: &str, claim: &str) -> anyhow::Result<IdentityHeader> {
     let header = HeaderName::from_bytes(name.as_bytes());
-    let header = header.with_context(|| format!("identity_headers has {name:?}, which is no header name"))?;
+    let header = header.with_context(|| format!("identity_headers has {name:?}, which is not a header name"))?;
     let source = match claim {
         "iss" => IdentitySource::Issuer,
         "sub" => IdentitySource::Subject,

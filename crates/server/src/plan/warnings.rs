@@ -1,4 +1,4 @@
-//! What can run but should not stay: warnings of `serve` and `check`.
+//! Warnings of `serve` and `check` about configurations that run but should change.
 
 use portcullis_endpoint::NameGlob;
 use portcullis_mcp::{Revision, Revisions, client_methods};

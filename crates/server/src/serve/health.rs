@@ -32,7 +32,7 @@ fn describe(issuer: &TrustedIssuer) -> Value {
         IssuerHealth::Usable { .. } => ("usable", None),
         IssuerHealth::Introspected { reason } => ("introspected", reason),
         IssuerHealth::Stale { reason, .. } => ("stale", reason),
-        IssuerHealth::NotYet => ("not asked yet", None),
+        IssuerHealth::Pending => ("not asked yet", None),
         IssuerHealth::Failed { reason } => ("failed", Some(reason)),
         _ => ("unknown", None),
     };

@@ -143,7 +143,7 @@ impl ServerState {
 
     /// Ends event streams whose authorization has ended, and rechecks introspected tokens that streams depend on.
     pub(super) fn sweep_streams(&self) {
-        self.issuers.iter().for_each(|issuer| issuer.recheck_due());
+        self.issuers.iter().for_each(|issuer| issuer.start_due_rechecks());
         self.streams.sweep();
     }
 

@@ -1,53 +1,38 @@
-//! One line a request, gathered in memory and written in batches by a thread of its own.
+//! The access log: one line per request, queued in memory and written in batches by a thread.
 
 mod line;
 
 use std::{
-    cell::Cell,
     io::{self, Write},
-    mem,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError, Weak},
     thread,
-    time::Duration,
 };
 
 use portcullis_guard::{Decision, DecisionSink};
 
 use super::LogFormat;
+use crate::log_queue::{Batch, LogQueue, WRITE_PERIOD};
 
 pub(crate) use line::Line;
 
-/// How often gathered lines are written.
-const PERIOD: Duration = Duration::from_millis(100);
-/// Bytes that one slot gathers at most between two writes; further lines are counted and dropped.
-const MAX_GATHERED: usize = 4 << 20;
-/// Bytes of a slot's buffer that are kept for the next lines.
-const MAX_KEPT: usize = 1 << 20;
-/// Places to gather in, so that workers do not wait for each other.
+/// The most bytes in one slot of the queue.
+const SLOT_CAPACITY: usize = 4 << 20;
+/// Slots of the queue. Threads beyond that many share them.
 const SLOTS: usize = 16;
 
-thread_local! {
-    static SLOT: Cell<Option<usize>> = const { Cell::new(None) };
-}
-static NEXT_SLOT: AtomicUsize = AtomicUsize::new(0);
-
-/// The access log. Lines that are still gathered when it is dropped are written then.
+/// The access log. Queued lines are written when it is dropped.
 pub(crate) struct AccessLog {
     format: LogFormat,
-    slots: [Mutex<Vec<u8>>; SLOTS],
-    /// Takes the place of a slot's buffer while that is written, so that gathering seldom allocates.
-    spare: Mutex<Vec<u8>>,
-    dropped: AtomicU64,
+    queue: LogQueue,
+    /// The batch that is written, reused so that writing seldom allocates.
+    batch: Mutex<Batch>,
 }
 
 impl AccessLog {
-    /// Starts the writing thread. It ends when the log is dropped.
+    /// Starts the writer thread, which ends when the log is dropped.
     ///
     /// # Errors
-    /// When the thread cannot be made.
+    /// When the thread cannot be created.
     pub(crate) fn start(format: LogFormat) -> io::Result<Arc<Self>> {
         let log = Arc::new(Self::without_writer(format));
         let written = Arc::downgrade(&log);
@@ -55,65 +40,42 @@ impl AccessLog {
         Ok(log)
     }
 
-    /// A log that nobody writes before it is flushed or dropped.
+    /// A log without a writer thread, written when it is flushed or dropped.
     pub(crate) fn without_writer(format: LogFormat) -> Self {
-        Self { format, slots: Default::default(), spare: Mutex::default(), dropped: AtomicU64::new(0) }
+        Self { format, queue: LogQueue::new(SLOTS, SLOT_CAPACITY), batch: Mutex::default() }
     }
 
-    /// Writes what has been gathered.
+    /// Writes the queued lines.
+    ///
+    /// # Errors
+    /// When a line cannot be written.
     pub(crate) fn flush(&self, out: &mut impl Write) -> io::Result<()> {
-        let mut spare = lock(&self.spare);
-        for slot in &self.slots {
-            let mut gathered = lock(slot);
-            // Otherwise the buffers that have grown would wander to where nobody gathers.
-            if gathered.is_empty() {
-                continue;
-            }
-            mem::swap(&mut *gathered, &mut *spare);
-            drop(gathered);
-            let written = out.write_all(&spare);
-            spare.clear();
-            spare.shrink_to(MAX_KEPT);
+        let mut batch = self.batch.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut slot, mut lost) = (0, 0);
+        while self.queue.take(slot, &mut batch).is_some() {
+            let written = out.write_all(&batch.lines);
+            lost += batch.lost;
+            batch.clear();
             written?;
+            slot += 1;
         }
-        match self.dropped.swap(0, Ordering::Relaxed) {
-            0 => Ok(()),
-            lines => {
-                tracing::warn!(access.dropped = lines, "access lines were dropped, standard error is too slow");
-                Ok(())
-            }
+        if lost > 0 {
+            tracing::warn!(access.dropped = lost, "access lines were dropped, standard error is too slow");
         }
+        Ok(())
     }
 
-    /// Gathers a line.
+    /// Queues a line. It is dropped and counted when the queue is full.
     pub(crate) fn write(&self, line: &Line<'_>) {
-        self.gather(|out| line.write(self.format, out));
+        let _ = self.queue.push(|out| line.write(self.format, out));
     }
-
-    fn gather(&self, line: impl FnOnce(&mut Vec<u8>)) {
-        let slot = SLOT.with(|slot| {
-            let number = slot.get().unwrap_or_else(|| NEXT_SLOT.fetch_add(1, Ordering::Relaxed) % SLOTS);
-            slot.set(Some(number));
-            number
-        });
-        let mut gathered = lock(&self.slots[slot]);
-        if gathered.len() > MAX_GATHERED {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
-            return;
-        }
-        line(&mut gathered);
-    }
-}
-
-fn lock(buffer: &Mutex<Vec<u8>>) -> MutexGuard<'_, Vec<u8>> {
-    buffer.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn write_until_dropped(log: &Weak<AccessLog>) {
     loop {
-        thread::park_timeout(PERIOD);
+        thread::park_timeout(WRITE_PERIOD);
         let Some(log) = log.upgrade() else { return };
-        // Standard error that is gone leaves nowhere to say so.
+        // A failure of standard error cannot be reported anywhere.
         let _ = log.flush(&mut io::stderr().lock());
     }
 }
@@ -141,6 +103,8 @@ impl DecisionSink for AccessLog {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use http::{Method, StatusCode};
     use portcullis_metadata::{EscapedText, UnixTime};
     use portcullis_verifier::Principal;
@@ -236,29 +200,5 @@ mod tests {
                 prop_assert!(line.ends_with(&end), "{}", line);
             }
         }
-    }
-
-    /// A buffer that has grown stays where lines are gathered.
-    #[test]
-    fn idle_slots_take_no_memory() {
-        let log = AccessLog::without_writer(LogFormat::Human);
-        for _ in 0..2 * SLOTS {
-            log.gather(|out| out.resize(MAX_KEPT, b'x'));
-            log.flush(&mut Vec::new()).unwrap();
-        }
-        let grown = log.slots.iter().chain([&log.spare]).filter(|slot| lock(slot).capacity() > 0);
-        assert_eq!(grown.count(), 2);
-    }
-
-    #[test]
-    fn a_full_slot_drops_and_counts() {
-        let log = AccessLog::without_writer(LogFormat::Human);
-        log.gather(|out| out.resize(MAX_GATHERED + 1, b'x'));
-        log.gather(|out| out.push(b'y'));
-        assert_eq!(log.dropped.load(Ordering::Relaxed), 1);
-        let mut out = Vec::new();
-        log.flush(&mut out).unwrap();
-        assert_eq!(out.len(), MAX_GATHERED + 1);
-        assert_eq!(log.dropped.load(Ordering::Relaxed), 0);
     }
 }

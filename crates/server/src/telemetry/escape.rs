@@ -1,4 +1,4 @@
-//! Log lines in which text from other parties is escaped, whichever event carries it.
+//! Escaping of text from other parties in log lines.
 
 use std::{
     fmt::{self, Debug, Write as _},
@@ -19,16 +19,16 @@ pub(super) struct EscapedFields;
 
 impl<'w> FormatFields<'w> for EscapedFields {
     fn format_fields<R: RecordFields>(&self, writer: Writer<'w>, fields: R) -> fmt::Result {
-        let mut visitor = FieldsVisitor { writer, is_first: true, outcome: Ok(()) };
+        let mut visitor = FieldsVisitor { writer, is_first: true, result: Ok(()) };
         fields.record(&mut visitor);
-        visitor.outcome
+        visitor.result
     }
 }
 
 struct FieldsVisitor<'w> {
     writer: Writer<'w>,
     is_first: bool,
-    outcome: fmt::Result,
+    result: fmt::Result,
 }
 
 impl FieldsVisitor<'_> {
@@ -52,8 +52,8 @@ impl Visit for FieldsVisitor<'_> {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         // What the bridge from the `log` crate adds, which is metadata.
         let is_metadata = field.name().starts_with("log.");
-        if self.outcome.is_ok() && !is_metadata {
-            self.outcome = self.write(field.name(), value);
+        if self.result.is_ok() && !is_metadata {
+            self.result = self.write(field.name(), value);
         }
     }
 }

@@ -18,8 +18,8 @@ mod limits;
 mod memory;
 mod model;
 mod observing;
-mod renewing;
 mod resolving;
+mod rotation;
 
 const ISSUER: &str = "https://auth.example.com/realms/prod";
 const ALICE: Owner<'_> = Owner::Subject {

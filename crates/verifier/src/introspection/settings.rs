@@ -4,7 +4,7 @@ use portcullis_discovery::UrlPolicy;
 use portcullis_metadata::{Issuer, Secret};
 use url::Url;
 
-use crate::SettingsError;
+use crate::VerifierSettingsError;
 
 /// The most calls that can be let run at once.
 const MOST_IN_FLIGHT: usize = 1024;
@@ -30,6 +30,7 @@ const LONGEST_REMEMBERED: Duration = Duration::from_secs(30);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct IntrospectionSettings {
     /// The protected resource's own client at the issuer. It is sent with every call.
     pub client_id: String,
@@ -47,11 +48,12 @@ pub struct IntrospectionSettings {
     pub max_in_flight: usize,
     /// How long a token counts after the issuer called it active, and how late a revocation works at most. 30 s by
     /// default and at most; with 0 the issuer is asked every time.
-    pub remembered_for: Duration,
+    pub cache_lifetime: Duration,
 }
 
 /// How the protected resource's client proves itself at the introspection endpoint (RFC 6749 section 2.3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum IntrospectionAuthentication {
     /// `client_secret_post`: the secret stands in the form.
     Post,
@@ -69,26 +71,26 @@ impl IntrospectionSettings {
             endpoint: None,
             authentication: None,
             max_in_flight: 64,
-            remembered_for: LONGEST_REMEMBERED,
+            cache_lifetime: LONGEST_REMEMBERED,
         }
     }
 
-    pub(crate) fn check(&self, issuer: &Issuer, policy: UrlPolicy) -> Result<(), SettingsError> {
+    pub(crate) fn check(&self, issuer: &Issuer, policy: UrlPolicy) -> Result<(), VerifierSettingsError> {
         let issuer = || issuer.clone();
         if self.client_id.is_empty() {
-            return Err(SettingsError::IntrospectionClient { issuer: issuer() });
+            return Err(VerifierSettingsError::IntrospectionClient { issuer: issuer() });
         }
         if self.authentication == Some(IntrospectionAuthentication::Basic) && self.client_secret.is_none() {
-            return Err(SettingsError::IntrospectionSecret { issuer: issuer() });
+            return Err(VerifierSettingsError::IntrospectionSecret { issuer: issuer() });
         }
         if self.endpoint.as_ref().is_some_and(|endpoint| policy.check(endpoint).is_err()) {
-            return Err(SettingsError::IntrospectionEndpoint { issuer: issuer() });
+            return Err(VerifierSettingsError::IntrospectionEndpoint { issuer: issuer() });
         }
         if !(1..=MOST_IN_FLIGHT).contains(&self.max_in_flight) {
-            return Err(SettingsError::IntrospectionInFlight { issuer: issuer() });
+            return Err(VerifierSettingsError::IntrospectionInFlight { issuer: issuer() });
         }
-        if self.remembered_for > LONGEST_REMEMBERED {
-            return Err(SettingsError::IntrospectionRememberedTooLong { issuer: issuer() });
+        if self.cache_lifetime > LONGEST_REMEMBERED {
+            return Err(VerifierSettingsError::IntrospectionCacheLifetimeTooLong { issuer: issuer() });
         }
         Ok(())
     }

@@ -34,7 +34,7 @@ fn fails(bench: &Bench) {
 #[tokio::test(start_paused = true)]
 async fn the_first_token_fetches_the_keys() {
     let bench = Bench::new();
-    assert_eq!(bench.issuer.health(), IssuerHealth::NotYet);
+    assert_eq!(bench.issuer.health(), IssuerHealth::Pending);
     assert_eq!(bench.refusal(&bench.forge.token().sign()).await, None);
     assert_eq!(bench.fake.urls(), [bench.forge.metadata_url(), bench.forge.endpoint("jwks")]);
     assert_eq!(bench.issuer.health(), IssuerHealth::Usable { keys: 1, age: Duration::ZERO });
@@ -219,9 +219,9 @@ async fn withdrawn_keys_empty_the_memory() {
 
     publish(&[&ec]);
     bench.issuer.refresh_now().await.unwrap();
-    assert_eq!(bench.verifier.remembered(), 1);
+    assert_eq!(bench.verifier.cached_tokens(), 1);
     assert!(bench.verifier.cached(&token).is_none());
-    assert_eq!(bench.verifier.remembered(), 0);
+    assert_eq!(bench.verifier.cached_tokens(), 0);
     assert_eq!(bench.refusal(&token).await, Some("token.key_unknown"));
 }
 

@@ -49,9 +49,9 @@ struct Entry {
 impl Rechecks {
     pub(crate) fn new(settings: &IssuerSettings, clock: Arc<dyn Clock>, control: Handle) -> Arc<Self> {
         let introspection = settings.validation.introspection();
-        let interval = match introspection.map_or(Duration::ZERO, |settings| settings.remembered_for) {
+        let interval = match introspection.map_or(Duration::ZERO, |settings| settings.cache_lifetime) {
             Duration::ZERO => INTERVAL_WITHOUT_CACHE,
-            remembered_for => remembered_for.max(MIN_INTERVAL),
+            cache_lifetime => cache_lifetime.max(MIN_INTERVAL),
         };
         let max_running = introspection.map_or(1, |settings| settings.max_in_flight / 2).max(1);
         Arc::new(Self { interval, max_running, clock, control, table: Mutex::default() })

@@ -14,7 +14,7 @@ const INTERVAL: u64 = 10;
 fn settings() -> IntrospectionSettings {
     IntrospectionSettings {
         client_secret: Some(Secret::new("hush")),
-        remembered_for: Duration::from_secs(INTERVAL),
+        cache_lifetime: Duration::from_secs(INTERVAL),
         ..IntrospectionSettings::new("portcullis")
     }
 }
@@ -68,7 +68,7 @@ async fn watch(bench: &Bench, token: &str) -> Arc<WatchedToken> {
 async fn pass(bench: &Bench, seconds: u64) {
     for _ in 0..seconds {
         bench.pass(1).await;
-        bench.issuer.recheck_due();
+        bench.issuer.start_due_rechecks();
         settle().await;
     }
 }
@@ -111,8 +111,8 @@ async fn checks_are_spread() {
 /// L3: without a memory for answers a token is checked every 5 s, and never more often than each second.
 #[tokio::test(start_paused = true)]
 async fn the_interval_has_a_minimum() {
-    for (remembered_for, interval) in [(0, 5000), (100, 1000), (1000, 1000), (30_000, 30_000)] {
-        let bench = bench_with(|settings| settings.remembered_for = Duration::from_millis(remembered_for)).await;
+    for (cache_lifetime, interval) in [(0, 5000), (100, 1000), (1000, 1000), (30_000, 30_000)] {
+        let bench = bench_with(|settings| settings.cache_lifetime = Duration::from_millis(cache_lifetime)).await;
         assert_eq!(bench.issuer.rechecks().interval(), Duration::from_millis(interval));
     }
 }
@@ -123,12 +123,12 @@ async fn the_interval_has_a_minimum() {
 async fn a_token_that_is_refused_is_lost() {
     let elsewhere = Issuer::parse("https://other.example").unwrap();
     for (answer, lost, code) in [
-        (json!({"active": false}), TokenLost::Inactive, Some("token.inactive")),
-        (with("aud", "https://other.example/mcp"), TokenLost::Inactive, Some("token.audience_mismatch")),
-        (with("iss", elsewhere.as_str()), TokenLost::Inactive, Some("token.issuer_mismatch")),
-        (with("exp", ManualClock::START.as_secs() - 60), TokenLost::Expired, Some("token.expired")),
-        (with("sub", "mallory"), TokenLost::Inactive, None),
-        (with("client_id", "another"), TokenLost::Inactive, None),
+        (json!({"active": false}), RecheckFailure::Inactive, Some("token.inactive")),
+        (with("aud", "https://other.example/mcp"), RecheckFailure::Inactive, Some("token.audience_mismatch")),
+        (with("iss", elsewhere.as_str()), RecheckFailure::Inactive, Some("token.issuer_mismatch")),
+        (with("exp", ManualClock::START.as_secs() - 60), RecheckFailure::Expired, Some("token.expired")),
+        (with("sub", "mallory"), RecheckFailure::Inactive, None),
+        (with("client_id", "another"), RecheckFailure::Inactive, None),
     ] {
         let bench = bench().await;
         let watched = watch(&bench, TOKEN).await;
@@ -193,7 +193,7 @@ async fn failures_are_tolerated_for_two_intervals() {
     assert!(watched.latest().is_ok());
     assert_eq!(calls(&bench), 2);
     pass(&bench, 1).await;
-    assert_eq!(watched.latest().unwrap_err(), TokenLost::Unconfirmed);
+    assert_eq!(watched.latest().unwrap_err(), RecheckFailure::Unconfirmed);
     assert_eq!(calls(&bench), 3);
 
     // A confirmation in between begins two new intervals.
@@ -218,7 +218,7 @@ async fn a_token_that_is_not_checked_is_lost() {
     bench.pass(2 * INTERVAL + 10).await;
     assert!(watched.latest().is_ok());
     bench.pass(1).await;
-    assert_eq!(watched.latest().unwrap_err(), TokenLost::Unconfirmed);
+    assert_eq!(watched.latest().unwrap_err(), RecheckFailure::Unconfirmed);
 }
 
 /// L3, D4: a token that a request had introspected is not introspected twice.
@@ -247,9 +247,9 @@ async fn checks_leave_calls_to_requests() {
     let before = calls(&bench);
     let gate = bench.fake.hang(bench.forge.endpoint("introspect"));
     bench.pass(INTERVAL).await;
-    bench.issuer.recheck_due();
+    bench.issuer.start_due_rechecks();
     settle().await;
-    bench.issuer.recheck_due();
+    bench.issuer.start_due_rechecks();
     settle().await;
     assert_eq!(calls(&bench), before + 2);
     gate.release();
@@ -269,7 +269,7 @@ async fn a_busy_issuer_is_asked_again_soon() {
     let other = tokio::spawn(async move { verifier.verify(&AccessToken::new("another")).await.is_ok() });
     gate.reached().await;
     let before = calls(&bench);
-    bench.issuer.recheck_due();
+    bench.issuer.start_due_rechecks();
     settle().await;
     assert_eq!(calls(&bench), before);
     gate.release();
@@ -293,7 +293,7 @@ async fn resources_watch_apart() {
     says(&bench, &with("aud", ResourceUri::parse(TestIssuer::RESOURCE).unwrap().as_str()));
     pass(&bench, INTERVAL).await;
     assert!(one.latest().is_ok());
-    assert_eq!(two.latest().unwrap_err(), TokenLost::Inactive);
+    assert_eq!(two.latest().unwrap_err(), RecheckFailure::Inactive);
 }
 
 /// L3: with a signature, both the signature's claims and the issuer's answer bound the validity.
@@ -311,7 +311,7 @@ async fn a_signed_token_is_checked_too() {
     assert_eq!(watched.latest().unwrap().principal().valid_until().unwrap().as_secs(), start + 40);
     says(&bench, &json!({"active": false}));
     pass(&bench, INTERVAL).await;
-    assert_eq!(watched.latest().unwrap_err(), TokenLost::Inactive);
+    assert_eq!(watched.latest().unwrap_err(), RecheckFailure::Inactive);
 }
 
 /// L3: a token that is verified by its signature alone is not kept.

@@ -62,8 +62,7 @@ impl Stage {
         let settings = SessionSettings::new(SessionKey::random().expect("random bytes"));
         let store = SessionStore::new(settings, clock, Arc::new(()));
         let callers = (0..CALLERS).map(|number| Caller::new(number, &test_issuer, &store, &resource)).collect();
-        let mut rule = MessageRule::default();
-        rule.method = Some(NameGlob::parse("tools/call").expect("a pattern"));
+        let mut rule = MessageRule::for_method(NameGlob::parse("tools/call").expect("a pattern"));
         rule.name = Some(NameGlob::parse("admin_*").expect("a pattern"));
         rule.scopes = Scopes::parse("mcp:admin").expect("scopes");
         Self {
@@ -125,7 +124,7 @@ impl Stage {
         Stack(GuardLayer::new(resource).layer(endpoint))
     }
 
-    /// Good tokens that nobody has seen yet.
+    /// Returns valid tokens that were not verified before.
     pub(crate) fn fresh_tokens(&self, count: usize) -> Vec<AccessToken> {
         (0..count).map(|number| AccessToken::new(usual_token(&self.test_issuer, number).sign())).collect()
     }

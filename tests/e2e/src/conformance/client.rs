@@ -6,7 +6,7 @@ use anyhow::{Context as _, ensure};
 use clap::Args;
 
 use super::{
-    report::{Verdict, judge},
+    report::{Verdict, verdict},
     suite::Suite,
 };
 
@@ -89,7 +89,7 @@ impl Run {
         let results = suite.results(&format!("{}/{}", self.revision, scenario.replace('/', "-")))?;
         let this = env::current_exe()?;
         let command = format!("{} conformance driver", this.display());
-        let (folder, timeout) = (results.to_str().context("the path of the results is no text")?, "20000");
+        let (folder, timeout) = (results.to_str().context("the path of the results is not UTF-8")?, "20000");
         let mut parameters = vec!["client", "--command", &command, "--scenario", scenario, "--timeout", timeout];
         parameters.extend(["--spec-version", self.revision, "--output-dir", folder]);
         if self.force {
@@ -98,6 +98,6 @@ impl Run {
         let output = suite.run(&parameters)?;
         let refusal = REFUSALS.iter().find(|(name, _)| *name == scenario);
         let expected = refusal.map_or("ok", |(_, code)| code);
-        Ok(judge(scenario, &results, output.status.success(), expected))
+        Ok(verdict(scenario, &results, output.status.success(), expected))
     }
 }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::suite;
 
-/// A scenario, judged.
+/// The result of a scenario.
 pub(crate) struct Verdict {
     pub(crate) scenario: String,
     /// Why it did not pass; empty when it did.
@@ -27,7 +27,7 @@ pub(crate) const OUTCOME: &str = "outcome: ";
 
 /// Reads a scenario's results strictly: a failed check, a warning, another exit of the client than the one expected, or
 /// no checks at all is a fault. `says` is the suite's own word on the run.
-pub(crate) fn judge(scenario: &str, results: &Path, says: bool, expected: &str) -> Verdict {
+pub(crate) fn verdict(scenario: &str, results: &Path, says: bool, expected: &str) -> Verdict {
     let mut faults = Vec::new();
     let read = |name| suite::find(results, name).and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
     let checks: Vec<Check> = serde_json::from_str(&read("checks.json")).unwrap_or_default();
@@ -38,10 +38,10 @@ pub(crate) fn judge(scenario: &str, results: &Path, says: bool, expected: &str) 
         let text = check.error_message.as_deref().or(check.description.as_deref()).unwrap_or_default();
         faults.push(format!("{}: {}: {text}", check.status, check.id));
     }
-    let said = read("stderr.txt");
-    let outcome = said.lines().rev().find_map(|line| line.strip_prefix(OUTCOME)).unwrap_or("none").to_owned();
+    let stderr = read("stderr.txt");
+    let outcome = stderr.lines().rev().find_map(|line| line.strip_prefix(OUTCOME)).unwrap_or("none").to_owned();
     if outcome != expected {
-        let detail = said.lines().filter(|line| !line.starts_with(OUTCOME)).collect::<Vec<_>>().join(" / ");
+        let detail = stderr.lines().filter(|line| !line.starts_with(OUTCOME)).collect::<Vec<_>>().join(" / ");
         faults.push(format!("the client ended with {outcome}, not with {expected}: {detail}"));
     }
     if !says && faults.is_empty() {

@@ -50,7 +50,7 @@ fn of_exchange(exchange: &Exchange, found: &mut dyn FnMut(&'static str, &str)) {
 fn of_form(form: &str, found: &mut dyn FnMut(&'static str, &str)) {
     for (name, value) in form_urlencoded::parse(form.as_bytes()) {
         if let Some(what) = PARAMETERS.iter().find(|what| **what == name) {
-            // What Keycloak puts behind a dot names the session and the client, which is no secret.
+            // Keycloak appends the session and the client after a dot. They are not secret.
             let secret = if *what == "code" { value.split('.').next().unwrap_or_default() } else { &value };
             found(what, secret);
         }

@@ -189,7 +189,7 @@ impl Run {
         }
     }
 
-    /// Expects that it failed, and said this.
+    /// Expects that it failed with this message.
     pub(super) fn failed(self, why: &str) -> anyhow::Result<Self> {
         ensure!(
             self.code == Some(1) && self.written.contains(why),
@@ -202,6 +202,6 @@ impl Run {
 
     /// The authorization request and what the person saw.
     pub(super) fn asked(&self) -> anyhow::Result<&(Url, Visit)> {
-        self.asked.as_ref().context("expected that the person is asked, but nobody was")
+        self.asked.as_ref().context("expected that the person is asked for consent")
     }
 }

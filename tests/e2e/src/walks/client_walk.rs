@@ -114,7 +114,7 @@ impl Ground<'_> {
         let parameters = r#"{"name":"add","arguments":{"a":2,"b":3}}"#;
         let run = self.client.run("call", self.resource, &["tools/call", parameters]).await?;
         let run = run.succeeded()?;
-        ensure!(run.asked.is_none(), "expected that nobody is asked again");
+        ensure!(run.asked.is_none(), "expected no second consent");
         expect::that(run.written.contains("\"5\""), "the answer", "5", &run.written)
     }
 
@@ -156,7 +156,7 @@ impl Ground<'_> {
         ensure!(first.refresh_token.is_some(), "expected a refresh token, got none");
         loop {
             let run = self.client.run("token", self.brief, &[]).await?.succeeded()?;
-            ensure!(run.asked.is_none(), "expected that nobody is asked");
+            ensure!(run.asked.is_none(), "expected no consent");
             let held = self.client.held(self.brief)?;
             expect::equal("the token that is printed", held.access_token.as_str(), run.written.trim())?;
             if held.access_token != first.access_token {

@@ -18,8 +18,8 @@ use super::{
 };
 
 const SESSION: &str = "mcp-session-id";
-/// Of the form of an identifier, and nobody's.
-const NOBODYS: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+/// A well-formed identifier of no session.
+const UNKNOWN_SESSION: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
 /// A client with a session of its own.
 pub(super) struct Session<'a> {
@@ -87,24 +87,24 @@ impl<'a> Session<'a> {
         expect::equal("media type of the stream", "text/event-stream", expect::media_type(&exchange.headers))
     }
 
-    /// With another user's token this session is an unknown one, and goes on undisturbed for its owner.
+    /// With another user's token, this session is unknown. It continues for its owner.
     pub(super) async fn foreign(&self, other: &ResourceToken) -> anyhow::Result<()> {
         let visitor = self.visitor;
         visitor.expect_no_session("a foreign session", other, Some(&self.identifier)).await?;
         let authorization = visitor.authorization(other);
         for method in [Method::POST, Method::GET, Method::DELETE] {
             let foreign = visitor.ask(method.clone(), authorization.as_ref(), Some(&self.identifier)).await?;
-            let unknown = visitor.ask(method.clone(), authorization.as_ref(), Some(NOBODYS)).await?;
+            let unknown = visitor.ask(method.clone(), authorization.as_ref(), Some(UNKNOWN_SESSION)).await?;
             expect::equal(&format!("status of a foreign {method}"), unknown.status, foreign.status)?;
             expect::equal(&format!("body of a foreign {method}"), unknown.body, foreign.body)?;
         }
-        self.client.call("ping", None).await.context("expected that the session goes on for its owner")?;
+        self.client.call("ping", None).await.context("expected that the session continues for its owner")?;
         Ok(())
     }
 
     /// Unknown and missing identifiers are refused, each method in its own way.
     pub(super) async fn unknown(&self) -> anyhow::Result<()> {
-        for session in [Some(NOBODYS), None] {
+        for session in [Some(UNKNOWN_SESSION), None] {
             self.visitor.expect_no_session("a POST without its session", &self.token, session).await?;
             for method in [Method::GET, Method::DELETE] {
                 self.visitor.expect_no_session_to(method, &self.token, session).await?;

@@ -2,21 +2,21 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn parse(text: &'static str) -> Result<Kind, MessageError> {
+fn parse(text: &'static str) -> Result<MessageKind, MessageError> {
     Message::parse(Bytes::from_static(text.as_bytes())).map(|message| message.kind)
 }
 
 #[test]
 fn messages_are_told_apart() {
-    let id = |text: &str| Id(text.into());
+    let id = |text: &str| RequestId(text.into());
     let method = "m".to_owned();
-    let request = |text| Ok(Kind::Request { id: id(text), method: "m".into() });
+    let request = |text| Ok(MessageKind::Request { id: id(text), method: "m".into() });
     assert_eq!(parse(r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#), request("1"));
     assert_eq!(parse(r#"{"jsonrpc":"2.0","id":"a b","method":"m","params":[1]}"#), request("\"a b\""));
-    assert_eq!(parse(r#"{"jsonrpc":"2.0","method":"m"}"#), Ok(Kind::Notification { method }));
-    let answer = Ok(Kind::Response { id: Some(id("-1")) });
+    assert_eq!(parse(r#"{"jsonrpc":"2.0","method":"m"}"#), Ok(MessageKind::Notification { method }));
+    let answer = Ok(MessageKind::Response { id: Some(id("-1")) });
     assert_eq!(parse(r#"{"jsonrpc":"2.0","id":-1,"result":null,"result2":0}"#), answer);
-    assert_eq!(parse(r#"{"jsonrpc":"2.0","id":null,"error":{}}"#), Ok(Kind::Response { id: None }));
+    assert_eq!(parse(r#"{"jsonrpc":"2.0","id":null,"error":{}}"#), Ok(MessageKind::Response { id: None }));
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn other_bytes_than_utf_8_are_refused() {
 /// Servers write an identifier as their JSON library does.
 #[test]
 fn identifiers_are_compared_by_their_meaning() {
-    let id = |text: &str| Id::of(serde_json::from_str(text).unwrap());
+    let id = |text: &str| RequestId::of(serde_json::from_str(text).unwrap());
     for (one, other) in [
         (r#""a/b""#, r#""a\/b""#),
         (r#""\u00e4""#, r#""ä""#),
@@ -103,7 +103,7 @@ fn parameters_are_read_where_they_are_an_object() {
     assert_eq!(modern.params().protocol_version().as_deref(), Some("2026-07-28"));
     assert_eq!(modern.params().mirrored("name").as_deref(), Some("ä\""));
     assert_eq!(modern.params().mirrored("uri"), None);
-    assert_eq!(modern.params().request_id(), Some(Id("\"x\"".into())));
+    assert_eq!(modern.params().request_id(), Some(RequestId("\"x\"".into())));
     for odd in ["null", "[1]", "1", r#"{"_meta":1,"name":2,"requestId":{}}"#, r#"{"_meta":["a"]}"#] {
         let odd = message(odd);
         assert_eq!(odd.params().protocol_version(), None);
@@ -114,12 +114,12 @@ fn parameters_are_read_where_they_are_an_object() {
 
 #[test]
 fn answers_of_this_side_are_messages() {
-    let id = Id("\"a\"".into());
+    let id = RequestId("\"a\"".into());
     for text in [
         error_answer(Some(&id), ErrorCode::InternalError, "x\n\"", "a.b"),
         error_answer(None, ErrorCode::ParseError, "x", ""),
         with_id(&id, serde_json::from_str(r#"{"code":1,"message":"m"}"#).unwrap()),
-        request(&Id::own(7), "tools/list", Some("{}")).text,
+        request(&RequestId::own(7), "tools/list", Some("{}")).text,
     ] {
         let message = Message::parse(text.clone()).unwrap();
         assert_eq!(message.text, text);

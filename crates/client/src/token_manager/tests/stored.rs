@@ -51,7 +51,7 @@ async fn another_path_does_not_get_the_token() {
     let evil = token_manager(&scene, EVIL, &store, false);
     assert_eq!(text(&evil).await, None);
     let mut authorization = evil.request_authorization();
-    assert_eq!(send(&mut authorization).await, None);
+    assert_eq!(send_to(&mut authorization, EVIL).await, None);
     let refused = authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap_err();
     assert_eq!((refused.code(), scene.person.visits()), ("client.broader_resource", 1));
     // A token that the caller brings along is ignored as well.
@@ -78,7 +78,7 @@ async fn start_urls_with_one_resource_keep_their_own_tokens() {
     assert_eq!(refreshed, ["r2", "r1"]);
 
     let mut authorization = later.request_authorization();
-    send(&mut authorization).await;
+    send_to(&mut authorization, EVIL).await;
     assert!(
         authorization.should_retry(StatusCode::FORBIDDEN, &few("more")).await.unwrap(),
         "accepted when it signed in"

@@ -1,4 +1,4 @@
-//! Standard input and output, for the protocol alone.
+//! Standard input and output as protocol streams.
 
 use std::{fs::File, io, os::fd::AsFd as _};
 

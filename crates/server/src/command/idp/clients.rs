@@ -1,4 +1,4 @@
-//! The clients that `portcullis idp` is started with.
+//! Preconfigured clients of `portcullis idp`.
 
 use std::{fs, path::Path, path::PathBuf};
 
@@ -75,7 +75,7 @@ impl ClientEntry {
             (None, None) => "none",
             (Some(_), None) => "client_secret_basic",
             (None, Some(_)) => "private_key_jwt",
-            (Some(_), Some(_)) => bail!("it has both secret and jwks_file: leave one out"),
+            (Some(_), Some(_)) => bail!("it has both secret and jwks_file: remove one"),
         };
         let method = self.auth_method.as_deref().unwrap_or(implied);
         match (method, &self.secret, &self.jwks_file) {
@@ -132,7 +132,7 @@ mod tests {
         for (text, says) in [
             ("secret = \"hunter2\"", "{ env = \"NAME\" }"),
             ("secret = { env = \"NO_SUCH_SECRET_AT_ALL\" }", "NO_SUCH_SECRET_AT_ALL is not set"),
-            ("secret = { env = \"A\" }\njwks_file = \"b\"", "leave one out"),
+            ("secret = { env = \"A\" }\njwks_file = \"b\"", "remove one"),
             ("auth_method = \"client_secret_post\"", "goes with secret"),
             ("auth_method = \"private_key_jwt\"", "goes with jwks_file"),
             ("auth_method = \"none\"\njwks_file = \"b\"", "neither"),

@@ -1,5 +1,8 @@
+//! `[[issuer]]` in the configuration file.
+
 use std::path::PathBuf;
 
+use portcullis_verifier::IssuerSettings;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Span, secret::SecretSource};
@@ -97,7 +100,7 @@ pub(crate) struct Jwks {
 
 impl Default for Jwks {
     fn default() -> Self {
-        Self { cooldown: Span::secs(30), max_stale: Span::secs(24 * 60 * 60) }
+        Self { cooldown: Span(IssuerSettings::DEFAULT_COOLDOWN), max_stale: Span(IssuerSettings::DEFAULT_MAX_STALE) }
     }
 }
 
@@ -106,5 +109,5 @@ fn default_algorithms() -> Vec<String> {
 }
 
 fn default_leeway() -> Span {
-    Span::secs(10)
+    Span(IssuerSettings::DEFAULT_LEEWAY)
 }

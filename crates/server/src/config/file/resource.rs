@@ -1,3 +1,5 @@
+//! `[[resource]]` in the configuration file.
+
 use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -46,7 +48,7 @@ pub(crate) struct Resource {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) allowed_origins: Option<Vec<String>>,
     pub(crate) upstream: Upstream,
-    /// PEM certificates that an `https` upstream is judged by, in place of the machine's.
+    /// PEM certificates to verify an `https` upstream with, instead of the system certificates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) upstream_ca_file: Option<PathBuf>,
     /// Headers that carry the principal to the upstream: header name to claim name.

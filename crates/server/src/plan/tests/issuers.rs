@@ -14,7 +14,7 @@ fn introspection_is_configured() {
     use portcullis_verifier::{IntrospectionAuthentication, Validation};
     let plan_of = |lines: &str| {
         let (from, to) = issuer_with(lines);
-        judge(&GOOD.replace(from, &to)).unwrap().issuers.remove(0).settings.validation
+        check(&GOOD.replace(from, &to)).unwrap().issuers.remove(0).settings.validation
     };
     assert!(matches!(plan_of(""), Validation::Jwt));
     let Validation::Introspection(settings) = plan_of("validate = \"introspection\"\nclient_id = \"portcullis\"")
@@ -23,7 +23,7 @@ fn introspection_is_configured() {
     };
     assert_eq!((settings.client_id.as_str(), settings.max_in_flight), ("portcullis", 64));
     assert!(settings.client_secret.is_none() && settings.endpoint.is_none() && settings.authentication.is_none());
-    assert_eq!(settings.remembered_for, Duration::from_secs(30));
+    assert_eq!(settings.cache_lifetime, Duration::from_secs(30));
 
     let secret = std::env::temp_dir().join(format!("portcullis-plan-{}", std::process::id()));
     std::fs::write(&secret, "hush\n").unwrap();
@@ -44,7 +44,7 @@ fn introspection_is_configured() {
     assert_eq!(settings.client_secret.unwrap().secret(), "hush");
     assert_eq!(settings.endpoint.unwrap().as_str(), "http://127.0.0.1:9/introspect");
     assert_eq!(settings.authentication, Some(IntrospectionAuthentication::Basic));
-    assert_eq!((settings.max_in_flight, settings.remembered_for), (8, Duration::from_secs(5)));
+    assert_eq!((settings.max_in_flight, settings.cache_lifetime), (8, Duration::from_secs(5)));
 }
 
 /// D2, J6: what introspection cannot do with is refused, in one line that names it.
@@ -85,10 +85,10 @@ fn two_introspection_issuers_are_refused() {
     let (from, to) = issuer_with("validate = \"introspection\"\nclient_id = \"portcullis\"");
     let other =
         "[[issuer]]\nissuer = \"https://other.example.com\"\nvalidate = \"introspection\"\nclient_id = \"portcullis\"";
-    let message = format!("{:#}", judge(&with(other).replace(from, &to)).err().expect("it is refused"));
+    let message = format!("{:#}", check(&with(other).replace(from, &to)).err().expect("it is refused"));
     assert!(message.contains("opaque token can go to one issuer only") && !message.contains('\n'), "{message}");
     let both = other.replace("\"introspection\"", "\"jwt+introspection\"");
-    assert!(judge(&with(&both).replace(from, &to)).is_ok());
+    assert!(check(&with(&both).replace(from, &to)).is_ok());
 }
 
 #[test]
@@ -101,4 +101,32 @@ fn issuers_are_checked() {
     assert!(error("[[resource]]", "leeway = \"5m\"\n[[resource]]").contains("leeway"));
     assert!(error("[[resource]]", "jwks_uri = \"http://keys.example.com\"\n[[resource]]").contains("jwks_uri"));
     assert!(error("[[resource]]", "jwks_file = \"/nowhere.json\"\n[[resource]]").contains("/nowhere.json"));
+}
+
+/// F7: an issuer on loopback behind an address that other machines use is warned of.
+#[test]
+fn loopback_issuers_of_public_resources_are_warned_of() {
+    let issuer = "https://auth.example.com/realms/prod";
+    let local = GOOD.replace(issuer, "http://127.0.0.1:8080/realms/prod");
+    let warnings = check(&local).unwrap().warnings;
+    assert!(
+        warnings.len() == 1 && warnings[0].starts_with("issuer[0].issuer = \"http://127.0.0.1:8080"),
+        "{warnings:?}"
+    );
+    assert!(check(&local.replace("https://mcp.example.com", "http://127.0.0.1:3000")).unwrap().warnings.is_empty());
+    assert!(check(&GOOD.replace(issuer, "https://localhost:8443")).unwrap().warnings.is_empty());
+}
+
+/// C6: an audience beside the resource is an absolute URL, of the one resource that there is.
+#[test]
+fn audiences_are_urls_of_one_resource() {
+    let issuer = "issuer = \"https://auth.example.com/realms/prod\"";
+    let audience = |text: &str| format!("{issuer}\naudiences = [\"{text}\"]");
+    assert!(check(&GOOD.replace(issuer, &audience("https://old.example.com/mcp"))).is_ok());
+    for name in ["api", "account", "mcp.example.com", "//mcp.example.com/mcp"] {
+        assert!(error(issuer, &audience(name)).contains("audiences"), "{name}");
+    }
+    let two = with("[[resource]]\nendpoint = \"/other\"\nupstream = \"demo\"");
+    let two = two.replace(issuer, &audience("https://old.example.com/mcp"));
+    assert!(format!("{:#}", check(&two).err().expect("refused")).contains("would count for all"));
 }

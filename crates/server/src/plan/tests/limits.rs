@@ -1,10 +1,10 @@
-//! `docs/use/limits.md` is true: each row's default is the one that is used, and its range the one that is judged by.
+//! `docs/use/limits.md` matches the code: the default and the range of each row apply.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{GOOD, judge};
+use super::{GOOD, check};
 use crate::config;
 
 const PAGE: &str = include_str!("../../../../../docs/use/limits.md");
@@ -45,7 +45,7 @@ fn defaults() -> Value {
 fn runs(key: &str, value: &str) -> Result<(), String> {
     let (section, name) = key.split_once('.').unwrap();
     let beside = if key == "limits.max_body" { "body_budget = 68719476736\n" } else { "" };
-    judge(&format!("{GOOD}\n[{section}]\n{beside}{name} = {value}")).map(drop).map_err(|error| format!("{error:#}"))
+    check(&format!("{GOOD}\n[{section}]\n{beside}{name} = {value}")).map(drop).map_err(|error| format!("{error:#}"))
 }
 
 /// The values just outside a range.
@@ -85,7 +85,7 @@ fn the_documented_defaults_are_used() {
 
 /// E9, F4: each limit's range is the documented one, and a value outside is refused by name.
 #[test]
-fn the_documented_ranges_are_judged_by() {
+fn the_documented_ranges_apply() {
     let defaults = defaults();
     for Row { key, low, high, .. } in rows() {
         let low = if low.contains('.') { value_of(&defaults, low).to_string() } else { low.to_owned() };

@@ -214,7 +214,7 @@ fn all_identifiers_end() {
     for identifier in [first, renewed] {
         assert_eq!(bench.find(ALICE, identifier.as_bytes()).unwrap_err(), ResolveError::Ended);
     }
-    assert_eq!(bench.store.0.renewed.len(), 0);
+    assert_eq!(bench.store.0.rotated.len(), 0);
 }
 
 proptest! {

@@ -1,4 +1,4 @@
-//! Random histories against a simple model of what a store should do.
+//! Random histories, compared with a simple model of the store.
 
 use proptest::prelude::*;
 
@@ -87,7 +87,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-struct Name {
+struct TaggedId {
     text: Identifier,
     key: u8,
     scopes: usize,
@@ -98,7 +98,7 @@ struct Name {
 struct Modelled {
     real: Arc<Session>,
     owner: usize,
-    names: Vec<Name>,
+    names: Vec<TaggedId>,
     opened: u64,
     last_used: u64,
     present: bool,
@@ -113,7 +113,7 @@ struct Reserved {
 }
 
 impl Modelled {
-    fn over(&self, now: u64) -> Option<EndReason> {
+    fn expiry_reason(&self, now: u64) -> Option<EndReason> {
         if now - self.opened >= LIFETIME {
             Some(EndReason::Lifetime)
         } else if self.held.is_empty() && now - self.last_used >= IDLE {
@@ -208,7 +208,7 @@ impl History {
             Step::Sweep => {
                 let before = self.ended.len();
                 for at in 0..self.sessions.len() {
-                    if let Some(reason) = self.sessions[at].over(self.now) {
+                    if let Some(reason) = self.sessions[at].expiry_reason(self.now) {
                         self.gone(at, reason);
                     }
                 }
@@ -261,10 +261,10 @@ impl History {
             let ended: Vec<_> = unused().filter(|(_, modelled)| modelled.real.has_ended()).map(|(at, _)| at).collect();
             let [at] = ended[..] else { panic!("{} sessions ended", ended.len()) };
             assert_eq!(self.sessions[at].last_used, oldest);
-            self.gone(at, self.sessions[at].over(self.now).unwrap_or(EndReason::Evicted));
+            self.gone(at, self.sessions[at].expiry_reason(self.now).unwrap_or(EndReason::Evicted));
         }
         let real = Arc::clone(opened.unwrap().session());
-        let first = Name { text: real.identifier(), key, scopes, made: self.now, first_used: None };
+        let first = TaggedId { text: real.identifier(), key, scopes, made: self.now, first_used: None };
         let (opened, last_used) = (self.now, self.now);
         let (names, held) = (vec![first], Vec::new());
         self.sessions.push(Modelled { real, owner, names, opened, last_used, present: true, held });
@@ -290,7 +290,7 @@ impl History {
             Err(ResolveError::Unknown)
         } else if !modelled.present || modelled.is_retired(number, now) {
             Err(ResolveError::Ended)
-        } else if let Some(reason) = modelled.over(now) {
+        } else if let Some(reason) = modelled.expiry_reason(now) {
             self.gone(at, reason);
             Err(ResolveError::Ended)
         } else {
@@ -314,7 +314,7 @@ impl History {
         } else {
             let text = told.expect("a new identifier");
             assert!(modelled.names.iter().all(|name| name.text != text));
-            modelled.names.push(Name { text, key: self.keys[0], scopes, made: now, first_used: None });
+            modelled.names.push(TaggedId { text, key: self.keys[0], scopes, made: now, first_used: None });
         }
         Some(found)
     }
@@ -335,7 +335,7 @@ impl History {
         owners.sort_unstable();
         owners.dedup();
         assert_eq!(self.bench.store.0.capacity.counts().1, owners.len());
-        assert!(self.bench.store.0.renewed.len() <= present.iter().map(|modelled| modelled.names.len() - 1).sum());
+        assert!(self.bench.store.0.rotated.len() <= present.iter().map(|modelled| modelled.names.len() - 1).sum());
         for modelled in present {
             assert_eq!(modelled.real.identifier(), modelled.names.last().unwrap().text);
         }

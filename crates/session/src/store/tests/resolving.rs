@@ -17,7 +17,7 @@ fn a_session_resolves_to_what_was_opened() {
 /// E3, E7, E10: a session whose tag was computed before is still known by its own identifier alone, to its owner, under keys
 /// that have its own among them.
 #[test]
-fn what_was_proved_once_counts_for_nothing_else() {
+fn what_was_verified_generation_once_counts_for_nothing_else() {
     let bench = bench();
     let session = bench.open(ALICE);
     let unknown = |owner, identifier: &[u8]| {
@@ -47,27 +47,27 @@ fn a_tag_is_computed_once() {
     let bench = bench();
     let session = bench.open(ALICE);
     let bytes = session.identifier();
-    let proved = |identifier: &[u8]| {
-        session.is_proved(&Name::parse(identifier).unwrap(), bench.store.0.keys_number.load(Ordering::SeqCst))
+    let is_cached = |identifier: &[u8]| {
+        session.is_verified(&TaggedId::parse(identifier).unwrap(), bench.store.0.key_generation.load(Ordering::SeqCst))
     };
-    assert!(!proved(bytes.as_bytes()));
+    assert!(!is_cached(bytes.as_bytes()));
     drop(bench.resolve(ALICE, &session).unwrap());
-    assert!(proved(bytes.as_bytes()));
+    assert!(is_cached(bytes.as_bytes()));
     // One character of the random part, of the epoch and of the tag.
     for at in [0, 22, 43] {
         let mut changed = bytes.as_bytes().to_vec();
         changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
-        assert!(!proved(&changed), "{at}");
+        assert!(!is_cached(&changed), "{at}");
     }
     bench.store.set_keys(SessionKey::new(1, [5; 16]).into());
-    assert!(!proved(bytes.as_bytes()));
+    assert!(!is_cached(bytes.as_bytes()));
     drop(bench.resolve(ALICE, &session).unwrap());
-    assert!(proved(bytes.as_bytes()));
+    assert!(is_cached(bytes.as_bytes()));
     for _ in 0..=u16::MAX {
         bench.store.set_keys(SessionKey::new(1, [5; 16]).into());
     }
     drop(bench.resolve(ALICE, &session).unwrap());
-    assert!(!proved(bytes.as_bytes()), "lists are no longer told apart");
+    assert!(!is_cached(bytes.as_bytes()), "lists are no longer told apart");
     bench.store.set_keys(SessionKey::new(1, [6; 16]).into());
     assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), ResolveError::Unknown);
 }
@@ -166,7 +166,8 @@ fn other_resource_is_unknown() {
 fn record_is_compared_beside_the_tag() {
     let bench = bench();
     let session = bench.open(ALICE);
-    let forged = Name::build(&SessionKey::new(1, [5; 16]), &bench.resource, MALLORY, &session.random()).identifier();
+    let forged =
+        TaggedId::build(&SessionKey::new(1, [5; 16]), &bench.resource, MALLORY, &session.table_key()).identifier();
     let refused = bench.find(MALLORY, forged.as_bytes()).unwrap_err();
     assert_eq!(refused, ResolveError::Unknown);
 }

@@ -15,7 +15,7 @@ async fn refusal(answer: Value) -> Option<&'static str> {
     says(&bench, &answer);
     let code = bench.refusal(OPAQUE).await;
     if code.is_some() {
-        assert_eq!(bench.verifier.remembered(), 0);
+        assert_eq!(bench.verifier.cached_tokens(), 0);
     }
     code
 }
@@ -101,7 +101,7 @@ async fn a_call_that_fails_is_no_judgement() {
             ("issuer.unavailable", Some(Duration::from_secs(5))),
             "{status} {body}"
         );
-        assert_eq!((calls(&bench), bench.verifier.remembered()), (1, 0));
+        assert_eq!((calls(&bench), bench.verifier.cached_tokens()), (1, 0));
         assert!(matches!(bench.issuer.health(), IssuerHealth::Introspected { reason: Some(_) }));
     }
 }
@@ -263,7 +263,7 @@ async fn an_active_token_is_remembered() {
         assert!(bench.verifier.cached(OPAQUE).is_some(), "{answer}");
         bench.clock.advance(Duration::from_millis(1));
         assert!(bench.verifier.cached(OPAQUE).is_none(), "{answer}");
-        assert_eq!(bench.verifier.remembered(), 0);
+        assert_eq!(bench.verifier.cached_tokens(), 0);
         says(&bench, &json!({"active": false}));
         assert_eq!(bench.refusal(OPAQUE).await, Some("token.inactive"));
         assert_eq!(calls(&bench), 2);
@@ -273,10 +273,10 @@ async fn an_active_token_is_remembered() {
 /// D4: it can be remembered for less, or not at all.
 #[tokio::test(start_paused = true)]
 async fn the_time_to_remember_can_be_narrowed() {
-    let bench = bench_with(|settings| settings.remembered_for = Duration::ZERO);
+    let bench = bench_with(|settings| settings.cache_lifetime = Duration::ZERO);
     for asked in 1..=3 {
         assert_eq!(bench.refusal(OPAQUE).await, None);
-        assert_eq!((calls(&bench), bench.verifier.remembered()), (asked, 0));
+        assert_eq!((calls(&bench), bench.verifier.cached_tokens()), (asked, 0));
     }
 }
 

@@ -24,7 +24,7 @@ fn publishes(bench: &Bench, endpoint: Option<&str>) {
 #[tokio::test(start_paused = true)]
 async fn the_endpoint_is_discovered() {
     let bench = bench();
-    assert_eq!(bench.issuer.health(), IssuerHealth::NotYet);
+    assert_eq!(bench.issuer.health(), IssuerHealth::Pending);
     bench.issuer.spawn_refresh();
     settle().await;
     assert_eq!(bench.issuer.health(), IssuerHealth::Introspected { reason: None });
@@ -118,7 +118,7 @@ async fn unusable_settings_are_refused() {
     for most in [0, 1025] {
         assert_eq!(refusal(&|settings| settings.max_in_flight = most), "settings.introspection_in_flight");
     }
-    let code = refusal(&|settings| settings.remembered_for = Duration::from_millis(30_001));
+    let code = refusal(&|settings| settings.cache_lifetime = Duration::from_millis(30_001));
     assert_eq!(code, "settings.introspection_remembered_too_long");
 }
 

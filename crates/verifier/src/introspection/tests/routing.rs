@@ -233,7 +233,7 @@ async fn no_scope_grants_nothing() {
     ] {
         for bench in [bench(), both()] {
             says(&bench, &answer);
-            let both = bench.issuer.settings().validation.has_signature();
+            let both = bench.issuer.settings().validation.verifies_signature();
             let token = if both { bench.forge.token().scope("").sign() } else { OPAQUE.to_owned() };
             let scopes = bench.verify(&token).await.map(|verified| verified.principal().scopes().to_string());
             assert_eq!(scopes.as_deref().map_err(|code| *code), outcome, "{answer}");

@@ -156,7 +156,7 @@ async fn a_verification_under_way_does_not_slip_in_late() {
     clock.at_reading(3, rotation(&bench.issuer, &bench.forge));
     verifier.verify(&AccessToken::new(token.as_str())).await.unwrap();
     assert_eq!(bench.issuer.generation(), 2, "the keys have changed");
-    assert_eq!(verifier.remembered(), 0);
+    assert_eq!(verifier.cached_tokens(), 0);
     assert!(verifier.cached(&token).is_none());
     bench.fake.publish(&bench.forge);
     assert_eq!(bench.refusal(&token).await, Some("token.key_unknown"));

@@ -17,10 +17,10 @@ async fn verified_tokens_are_remembered() {
     assert!(bench.verifier.cached(&token).is_some());
     bench.clock.advance(Duration::from_millis(1));
     assert!(bench.verifier.cached(&token).is_none());
-    assert_eq!(bench.verifier.remembered(), 0);
+    assert_eq!(bench.verifier.cached_tokens(), 0);
     // Within the leeway it is still good, and judged anew each time.
     assert_eq!(bench.refusal(&token).await, None);
-    assert_eq!(bench.verifier.remembered(), 0);
+    assert_eq!(bench.verifier.cached_tokens(), 0);
     bench.clock.advance(Duration::from_secs(10));
     assert_eq!(bench.refusal(&token).await, Some("token.expired"));
 }
@@ -31,7 +31,7 @@ async fn memory_is_each_resources_own() {
     let bench = ready().await;
     let expired = bench.forge.token().expires_in(-60).sign();
     assert_eq!(bench.refusal(&expired).await, Some("token.expired"));
-    assert_eq!(bench.verifier.remembered(), 0);
+    assert_eq!(bench.verifier.cached_tokens(), 0);
 
     let token = bench.forge.token().sign();
     bench.verify(&token).await.unwrap();
@@ -53,7 +53,7 @@ async fn memory_is_each_issuers_own() {
     other_issuer.refresh_now().await.unwrap();
     assert!(bench.verifier.cached(&token).is_some());
     assert!(bench.verifier.cached(&others).is_none());
-    assert_eq!(bench.verifier.remembered(), 1);
+    assert_eq!(bench.verifier.cached_tokens(), 1);
 }
 
 /// C11: what nobody asks for again is swept away.
@@ -63,7 +63,7 @@ async fn memory_is_swept() {
     bench.verify(&bench.forge.token().expires_in(30).sign()).await.unwrap();
     bench.verify(&bench.forge.token().expires_in(90).sign()).await.unwrap();
     bench.clock.advance(Duration::from_secs(60));
-    assert_eq!((bench.verifier.sweep(), bench.verifier.remembered()), (1, 1));
+    assert_eq!((bench.verifier.sweep(), bench.verifier.cached_tokens()), (1, 1));
 }
 
 /// C11: a hit and a miss of the memory allocate nothing.
@@ -98,8 +98,8 @@ async fn requests_count_by_subject_or_else_by_client() {
     let mut counts = Vec::new();
     for token in tokens {
         let verified = bench.verify(&token.sign()).await.unwrap();
-        counts.push(verified.principal().counts_as());
-        assert_eq!(verified.principal().counts_as(), *counts.last().unwrap());
+        counts.push(verified.principal().limit_key());
+        assert_eq!(verified.principal().limit_key(), *counts.last().unwrap());
     }
     assert_eq!(counts[0], counts[1]);
     for (position, one) in counts.iter().enumerate().skip(1) {

@@ -12,7 +12,7 @@ use portcullis_metadata::{ClientIdUrl, Issuer, Secret};
 use serde_json::Value;
 use url::Url;
 
-/// The suite takes this for the address of the client's document, which nobody fetches.
+/// The URL of the client's metadata document for the suite, which does not fetch it.
 const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 
 pub(super) fn settings(context: &Value, revision: Revision) -> anyhow::Result<AuthorizerSettings> {
@@ -64,9 +64,9 @@ pub(super) fn grant(context: &Value) -> anyhow::Result<Option<NonInteractiveGran
     Ok(is_machine.then_some(NonInteractiveGrant::ClientCredentials))
 }
 
-/// A workload's assertion is presented to nobody but its audience.
+/// A workload's assertion is only sent to its audience.
 fn audience(assertion: &str) -> anyhow::Result<Issuer> {
-    let claims = assertion.split('.').nth(1).context("the assertion is no JWT")?;
+    let claims = assertion.split('.').nth(1).context("the assertion is not a JWT")?;
     let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims)?)?;
     Ok(Issuer::parse(claims["aud"].as_str().context("the assertion has no audience")?)?)
 }

@@ -14,7 +14,7 @@ use crate::walks::expect;
 const TIMEOUT: Duration = Duration::from_secs(60);
 const KEY_PROVIDER: &str = "org.keycloak.keys.KeyProvider";
 
-/// The administrator. What goes over this wire is no client's and no server's.
+/// The administrator, with connections of its own.
 pub(super) struct Admin {
     base: Url,
     fetch: HttpFetch,

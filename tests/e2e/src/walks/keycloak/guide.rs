@@ -126,7 +126,7 @@ mod tests {
                 _ => {
                     let script = guide.script(block).unwrap();
                     let status = Command::new("sh").args(["-nc", &script]).status().unwrap();
-                    assert!(status.success(), "the block in line {} is no script", block.line);
+                    assert!(status.success(), "the block in line {} is not a script", block.line);
                 }
             }
         }

@@ -86,7 +86,7 @@ impl Load {
     }
 
     /// Fails when an answer was one that is not allowed.
-    pub(super) fn judge(&self) -> anyhow::Result<Count> {
+    pub(super) fn check(&self) -> anyhow::Result<Count> {
         let failures = self.account.failures.lock().unwrap_or_else(PoisonError::into_inner);
         let count = self.count();
         ensure!(failures.is_empty(), "{} requests failed beside {count:?}, first {}", failures.len(), failures[0]);

@@ -123,12 +123,12 @@ impl Stage {
         Ok(Client { wire: &self.wire, realm, id })
     }
 
-    /// Tokens for alice, by the usual client.
+    /// Obtains tokens for alice with the default client.
     pub(super) async fn tokens(&self, scope: &str) -> anyhow::Result<Tokens> {
         self.client(CLIENT)?.tokens(scope, "alice").await
     }
 
-    /// An access token for alice, by the usual client.
+    /// Obtains an access token for alice with the default client.
     pub(super) async fn access(&self, scope: &str) -> anyhow::Result<String> {
         Ok(self.tokens(scope).await?.access)
     }

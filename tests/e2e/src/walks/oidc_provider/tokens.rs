@@ -25,7 +25,7 @@ pub(super) async fn opaque(deployment: &OidcProviderDeployment, wire: &Wire, cli
     let resource = deployment.opaque()?;
     client.run("login", &resource, &[]).await?.succeeded()?;
     let token = client.held(&resource)?.access_token;
-    ensure!(!token.contains('.'), "expected a token that is no JSON Web Token");
+    ensure!(!token.contains('.'), "expected a token that is not a JSON Web Token");
     client.run("call", &resource, &["tools/list"]).await?.succeeded()?;
 
     // The answer about that one may be remembered. Of this one nothing is known yet.

@@ -12,7 +12,7 @@ pub(super) struct Form {
 
 /// The forms of a page.
 ///
-/// This reads the pages of a few known servers. It is no reader of HTML: it knows no comments, scripts or nesting.
+/// Reads the pages of a few known servers. It does not parse HTML in general: it ignores comments, scripts and nesting.
 pub(super) fn forms(page: &str) -> Vec<Form> {
     let mut forms: Vec<Form> = Vec::new();
     for tag in page.split('<').skip(1).filter_map(|rest| rest.split_once('>')).map(|(tag, _)| tag) {

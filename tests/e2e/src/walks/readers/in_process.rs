@@ -51,7 +51,7 @@ impl Drop for InProcess {
 
 async fn answer(request: Request<Incoming>, lines: Lines) -> Result<Response<Full<Bytes>>, Infallible> {
     let (head, body) = request.into_parts();
-    // A body that breaks off is no message.
+    // An incomplete body is not a message.
     let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     let request = head.headers.get("x-request-id").and_then(|id| id.to_str().ok()).unwrap_or_default();
     if let Ok(message) = serde_json::from_slice::<Value>(&body) {

@@ -30,8 +30,13 @@ pub(super) async fn all(target: &Path, logs: &Path) -> anyhow::Result<Vec<(&'sta
     let go = async { anyhow::Ok((installer.go("go").await?, installer.go("go-sdk").await?)) };
     let (typescript, python, go) = tokio::join!(installer.typescript(), installer.python(), go);
     let (go, go_sdk) = go?;
-    let script = |folder: &str| installer.sources.join(folder).join("server.py");
-    let python = |folder| installed(&python, |interpreter| command(interpreter, &[&script(folder)]));
+    let python = |folder: &str| {
+        installed(&python, |interpreter| {
+            let mut command = command(interpreter, &[&installer.sources.join(folder).join("server.py")]);
+            command.env("PYTHONPATH", installer.sources.join("common")).env("PYTHONDONTWRITEBYTECODE", "1");
+            command
+        })
+    };
     Ok(vec![
         ("serde_json", Installed::Ready(Start::InProcess)),
         ("aiohttp", python("aiohttp")),

@@ -37,12 +37,12 @@ pub(in crate::walks::keycloak) async fn run(stage: &mut Stage, progress: &mut Pr
     progress.step("keys serve on, as before", down(stage, &load, &token)).await?;
     restart(stage, progress, "Keycloak starts after the kill", "keycloak-3").await?;
     progress.step("the same token is good again after the kill", up(stage, &token)).await?;
-    let judged = async {
+    let checked = async {
         load.answers(SOME).await;
-        println!("        {:?}", load.judge()?);
+        println!("        {:?}", load.check()?);
         Ok(())
     };
-    progress.step("no request failed that should not", judged).await
+    progress.step("no request failed that should not", checked).await
 }
 
 async fn restart(
@@ -65,7 +65,7 @@ async fn down(stage: &Stage, load: &Load, token: &str) -> anyhow::Result<()> {
         stage.put_off(setup.name(), stage.servers.of(setup)?, token).await?;
     }
     load.answers(SOME).await;
-    load.judge().map(drop)
+    load.check().map(drop)
 }
 
 async fn up(stage: &Stage, token: &str) -> anyhow::Result<()> {

@@ -37,7 +37,7 @@ async fn rotated(stage: &Stage, old: &str) -> anyhow::Result<String> {
         load.add(setup.name(), stage.servers.of(setup)?.address, &new, Allowed::Answer)?;
     }
     load.answers(SOME).await;
-    told(load.judge()?);
+    told(load.check()?);
     Ok(new)
 }
 
@@ -52,7 +52,7 @@ async fn withdrawn(stage: &Stage, old: &str, new: &str) -> anyhow::Result<()> {
     stage.admitted(Setup::Jwt, &third).await?;
     stage.refused(Setup::Jwt, old, "token.key_unknown").await?;
     load.answers(SOME).await;
-    told(load.judge()?);
+    told(load.check()?);
     Ok(())
 }
 

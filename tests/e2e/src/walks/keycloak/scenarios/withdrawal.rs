@@ -35,7 +35,7 @@ async fn revoked(stage: &Stage) -> anyhow::Result<()> {
     admitted_by_all(stage, &access).await?;
     client.revoke(&access).await?;
     refused_where_asked(stage, &access).await?;
-    // Nobody was asked, and nobody told.
+    // The introspection endpoint was not called.
     stage.admitted(Setup::Jwt, &access).await?;
     admitted_by_all(stage, &other).await
 }

@@ -1,0 +1,236 @@
+//! [`Context`]: the state of a running bridge, and the routing of the server's messages.
+
+use std::{
+    error::Error,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use portcullis_mcp::ErrorCode;
+use serde_json::Value;
+use tokio::sync::{oneshot, watch};
+
+use crate::{
+    bridge::{
+        endpoint::{Endpoint, ErrorResponse, TokenRenewal},
+        message::{self, Message, MessageKind, RequestId},
+        settings::BridgeSettings,
+        state::{
+            latch::Latch,
+            pending_requests::{PendingRequest, PendingRequests, Purpose, Requester},
+            server_stream_state::ServerStreamState,
+            session::Sessions,
+            subscriptions::Subscriptions,
+        },
+        stdio::line_writer::LineSender,
+    },
+    error::McpError,
+    tool_headers::ToolHeaders,
+};
+
+/// What all parts of a running bridge share.
+pub(crate) struct Context {
+    pub(crate) settings: Arc<BridgeSettings>,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) output: LineSender,
+    pub(crate) pending: PendingRequests,
+    pub(crate) sessions: Sessions,
+    pub(crate) tools: ToolHeaders,
+    pub(crate) subscriptions: Subscriptions,
+    /// Closed while a handshake is under way.
+    pub(crate) handshake: Latch,
+    /// Closed while the server does not know yet that the client has taken note of its outcome.
+    pub(crate) initialized: Latch,
+    pub(crate) server_stream: ServerStreamState,
+    next_id: AtomicU64,
+    open_server_stream: fn(&Arc<Context>),
+}
+
+/// A request that is under way.
+pub(crate) struct Request {
+    pub(crate) id: RequestId,
+    pub(crate) method: String,
+    pub(crate) message: Message,
+    /// Ends when the request is answered, refused or cancelled.
+    pub(crate) over: watch::Receiver<()>,
+    /// What a refusal of its token leads to.
+    pub(crate) token_renewal: TokenRenewal,
+}
+
+impl Context {
+    /// `open_server_stream` starts the task that reads the server's own stream. It is passed in because that task uses the
+    /// whole context.
+    pub(crate) fn new(
+        settings: Arc<BridgeSettings>,
+        endpoint: Endpoint,
+        output: LineSender,
+        open_server_stream: fn(&Arc<Context>),
+    ) -> Self {
+        Self {
+            sessions: Sessions::new(settings.session_header.clone()),
+            settings,
+            endpoint,
+            output,
+            pending: PendingRequests::default(),
+            tools: ToolHeaders::default(),
+            subscriptions: Subscriptions::default(),
+            handshake: Latch::default(),
+            initialized: Latch::default(),
+            server_stream: ServerStreamState::default(),
+            next_id: AtomicU64::new(1),
+            open_server_stream,
+        }
+    }
+
+    /// Passes on what the server sent. True when the answer to `awaited` was among it.
+    ///
+    /// # Errors
+    /// When it is no JSON-RPC.
+    pub(crate) async fn forward(&self, data: Bytes, awaited: Option<&Request>) -> Result<bool, McpError> {
+        let mut answered = false;
+        for message in Message::parse_all(data).map_err(|_| McpError::InvalidResponse)? {
+            match &message.kind {
+                MessageKind::Response { id: Some(id) } => {
+                    let id = id.clone();
+                    self.resolve(&id, message).await;
+                    answered |= awaited.is_some_and(|request| request.id == id);
+                }
+                // The server could not read which request it was, and here it can only be this one.
+                MessageKind::Response { id: None } => {
+                    if let (Some(request), Some(error)) = (awaited, message.error()) {
+                        let text = message::with_id(&request.id, error);
+                        let kind = MessageKind::Response { id: Some(request.id.clone()) };
+                        self.resolve(&request.id, Message { text, kind }).await;
+                        answered = true;
+                    }
+                }
+                // What has been cancelled is not spoken of any more.
+                MessageKind::Request { .. } | MessageKind::Notification { .. } => {
+                    self.send_to_client(message.text).await
+                }
+            }
+        }
+        Ok(answered)
+    }
+
+    /// Passes on the answer to a request, once.
+    async fn resolve(&self, id: &RequestId, answer: Message) {
+        let Some(PendingRequest { requester, purpose, .. }) = self.pending.take(id) else {
+            tracing::debug!("an answer came that nobody waits for");
+            return;
+        };
+        let answer = match purpose {
+            Purpose::Initialize { identifier, connection } => {
+                let result = answer.result().and_then(|result| serde_json::from_str::<Value>(result.get()).ok());
+                if let Some(result) = result {
+                    self.sessions.open(identifier, result.get("protocolVersion").and_then(Value::as_str), connection);
+                }
+                answer
+            }
+            Purpose::ChangeSubscriptions(change) => {
+                if answer.result().is_some() {
+                    self.subscriptions.change(change);
+                }
+                answer
+            }
+            Purpose::ModernToolsList => self.without_broken_tools(answer),
+            Purpose::Plain | Purpose::Modern => answer,
+        };
+        match requester {
+            Requester::Client => {
+                self.server_stream.reset_unsolicited_renewals();
+                self.send_to_client(answer.text).await;
+            }
+            Requester::Bridge(waiting) => {
+                let _ = waiting.send(answer);
+            }
+        }
+    }
+
+    /// Learns which arguments travel as headers. Tools whose annotations break the rules are left out, as clients of
+    /// this transport must do.
+    fn without_broken_tools(&self, answer: Message) -> Message {
+        let count = |list: &Value| list.get("tools").and_then(Value::as_array).map(Vec::len);
+        let Ok(mut whole) = serde_json::from_slice::<Value>(&answer.text) else { return answer };
+        let Some(result) = whole.get_mut("result") else { return answer };
+        let before = count(result);
+        self.tools.learn(result);
+        if count(result) == before {
+            return answer;
+        }
+        Message { text: whole.to_string().into(), kind: answer.kind }
+    }
+
+    /// Tells the client that there is no answer, where it still waits for one.
+    pub(crate) async fn fail_request(&self, id: &RequestId, error: &McpError) {
+        let Some(entry) = self.pending.take(id) else { return };
+        let text = error_chain(error);
+        tracing::warn!(reason = error.code(), "a request has no answer: {text}");
+        if matches!(entry.requester, Requester::Client) {
+            self.send_to_client(message::error_answer(Some(id), ErrorCode::InternalError, &text, error.code())).await;
+        }
+    }
+
+    /// Begins a request of the bridge's own.
+    pub(crate) fn own_request(
+        &self,
+        method: &str,
+        params: Option<&str>,
+        purpose: Purpose,
+        token_renewal: TokenRenewal,
+    ) -> (Request, oneshot::Receiver<Message>) {
+        let id = RequestId::own(self.next_id.fetch_add(1, Ordering::Relaxed));
+        let (sender, answer) = oneshot::channel();
+        let requester = Requester::Bridge(sender);
+        // A client that uses identifiers of this form gets no answer here, and hurts nobody else.
+        let over = self.pending.begin(id.clone(), requester, purpose, usize::MAX);
+        let over = over.unwrap_or_else(|| watch::channel(()).1);
+        let message = message::request(&id, method, params);
+        (Request { id, method: method.to_owned(), message, over, token_renewal }, answer)
+    }
+
+    /// Opens the server's own stream in the current session, unless it is open.
+    pub(crate) fn start_server_stream(self: &Arc<Self>) {
+        (self.open_server_stream)(self);
+    }
+
+    /// Forwards the JSON-RPC error of an error response as the answer to a request.
+    ///
+    /// # Errors
+    /// When the response has no JSON-RPC error, and when there is no response because the session is lost.
+    pub(crate) async fn forward_error(
+        &self,
+        request: &Request,
+        response: Option<ErrorResponse>,
+    ) -> Result<(), McpError> {
+        let Some(response) = response else { return Err(McpError::SessionLost) };
+        let Some(error) = &response.error else { return Err(response.into_error()) };
+        match Message::parse(message::with_id(&request.id, &error.raw)) {
+            Ok(answer) => self.forward(answer.text, Some(request)).await.map(|_| ()),
+            Err(_) => Err(McpError::InvalidResponse),
+        }
+    }
+
+    /// Gives the client a message. One that is gone is noticed where its output is written.
+    pub(crate) async fn send_to_client(&self, text: Bytes) {
+        let _ = self.output.send(text).await;
+    }
+}
+
+/// An error with its causes.
+pub(crate) fn error_chain(error: &McpError) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.ends_with(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,108 @@
+//! Opens a session in place of one that the server has lost.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use tokio::{
+    task::JoinSet,
+    time::{Instant, timeout_at},
+};
+
+use crate::{
+    bridge::{
+        context::{Context, error_chain},
+        endpoint::TokenRenewal,
+        state::{pending_requests::Purpose, session::Session, subscriptions::SubscriptionChange},
+        transport::legacy,
+    },
+    error::McpError,
+};
+
+/// How many things the new session is asked for at once, and how long it may take for all of them.
+const AT_ONCE: usize = 16;
+const ASKED_WITHIN: Duration = Duration::from_secs(10);
+
+const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+
+/// Opens a session in the place of a lost one, unless somebody has done so by now, and asks it for what the client had
+/// asked the lost one to keep up. What the client sends meanwhile waits. It goes on when the caller gives up, so that no
+/// session is left half open.
+pub(crate) async fn renew(context: &Arc<Context>, lost: &Session, token_renewal: TokenRenewal) -> Result<(), McpError> {
+    let (context, lost) = (Arc::clone(context), lost.clone());
+    let renewal = tokio::spawn(async move {
+        tokio::select! {
+            () = context.sessions.ended() => Err(McpError::SessionLost),
+            outcome = open(&context, &lost, token_renewal) => outcome,
+        }
+    });
+    renewal.await.unwrap_or(Err(McpError::SessionLost))
+}
+
+async fn open(context: &Arc<Context>, lost: &Session, token_renewal: TokenRenewal) -> Result<(), McpError> {
+    let _one_at_a_time = context.sessions.renewing.lock().await;
+    if context.sessions.current().is_some_and(|now| now.generation != lost.generation) {
+        return Ok(());
+    }
+    let Some(params) = context.sessions.handshake() else { return Err(McpError::SessionLost) };
+    tracing::info!("the session is gone; another one is opened");
+    let _others_wait = context.handshake.close();
+    let purpose = Purpose::Initialize { identifier: None, connection: None };
+    let (request, answer) = context.own_request("initialize", Some(&params), purpose, token_renewal);
+    let opened = legacy::initialize(context, &request).await;
+    context.pending.take(&request.id);
+    opened?;
+    let accepted = answer.await.is_ok_and(|answer| answer.result().is_some());
+    let Some(session) = context.sessions.current().filter(|now| accepted && now.generation != lost.generation) else {
+        return Err(McpError::SessionLost);
+    };
+    if session.version() != lost.version() {
+        tracing::warn!("the server agreed on another revision of the protocol than before");
+    }
+    legacy::tell(context, &session, Bytes::from_static(INITIALIZED), token_renewal).await?;
+    context.start_server_stream();
+    ask_again(context, token_renewal).await;
+    Ok(())
+}
+
+/// Asks the new session for what the lost one kept up. What fails is told to the person; the client cannot be.
+async fn ask_again(context: &Arc<Context>, token_renewal: TokenRenewal) {
+    let end = Instant::now() + ASKED_WITHIN;
+    let (mut under_way, mut late) = (JoinSet::new(), 0);
+    for change in context.subscriptions.all() {
+        if under_way.len() >= AT_ONCE {
+            under_way.join_next().await;
+        }
+        if Instant::now() >= end {
+            late += 1;
+            continue;
+        }
+        let context = Arc::clone(context);
+        under_way.spawn(async move { ask(&context, change, token_renewal, end).await });
+    }
+    while under_way.join_next().await.is_some() {}
+    if late > 0 {
+        tracing::warn!(subscriptions = late, "{LACKING}: there was no time left to ask for all");
+    }
+}
+
+const LACKING: &str = "the new session does not have what the lost one had";
+
+async fn ask(context: &Arc<Context>, change: SubscriptionChange, token_renewal: TokenRenewal, end: Instant) {
+    let (request, answer) = context.own_request(change.method(), Some(&change.params()), Purpose::Plain, token_renewal);
+    let asked = async {
+        legacy::ask_once(context, &request).await?;
+        answer.await.map_err(|_| McpError::StreamEnded)
+    };
+    let outcome = timeout_at(end, asked).await;
+    context.pending.take(&request.id);
+    let method = change.method();
+    match outcome {
+        Ok(Ok(answer)) if answer.result().is_some() => {}
+        Ok(Ok(_)) => {
+            context.subscriptions.forget(&change);
+            tracing::warn!(method, reason = "mcp.rpc", "{LACKING}: the server refuses it");
+        }
+        Ok(Err(error)) => tracing::warn!(method, reason = error.code(), "{LACKING}: {}", error_chain(&error)),
+        Err(_) => tracing::warn!(method, reason = "fetch.timeout", "{LACKING}: the server does not answer"),
+    }
+}

@@ -1,0 +1,156 @@
+//! [`Subscriptions`]: the log level and the resource subscriptions of a session.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::json;
+
+use crate::bridge::message::Params;
+
+/// What the client has asked its session to keep up, as far as the session did: subscriptions to resources, and the
+/// level of log messages. A session that takes the place of a lost one is asked for the same.
+#[derive(Default)]
+pub(crate) struct Subscriptions(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    level: Option<String>,
+    /// The oldest first.
+    uris: Vec<String>,
+}
+
+/// What a request of the client changes of it, once it has succeeded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SubscriptionChange {
+    Level(String),
+    Subscribe(String),
+    Unsubscribe(String),
+}
+
+/// How many subscriptions are remembered, and how long the address of one may be. Others are made, and end with their
+/// session.
+const MAX_SUBSCRIPTIONS: usize = 256;
+const MAX_LENGTH: usize = 4096;
+
+impl Subscriptions {
+    /// Takes note of a change.
+    pub(crate) fn change(&self, change: SubscriptionChange) {
+        let mut state = self.state();
+        match change {
+            SubscriptionChange::Level(level) => state.level = Some(level),
+            SubscriptionChange::Unsubscribe(uri) => state.uris.retain(|held| *held != uri),
+            SubscriptionChange::Subscribe(uri) if state.uris.contains(&uri) => {}
+            SubscriptionChange::Subscribe(uri) if state.uris.len() < MAX_SUBSCRIPTIONS && uri.len() <= MAX_LENGTH => {
+                state.uris.push(uri);
+            }
+            SubscriptionChange::Subscribe(_) => {
+                tracing::warn!("a subscription is not remembered: it is one too many, or too long");
+            }
+        }
+    }
+
+    /// What a session has to be asked for that knows nothing of it yet.
+    pub(crate) fn all(&self) -> Vec<SubscriptionChange> {
+        let state = self.state();
+        let level = state.level.iter().cloned().map(SubscriptionChange::Level);
+        level.chain(state.uris.iter().cloned().map(SubscriptionChange::Subscribe)).collect()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        let state = self.state();
+        state.level.is_none() && state.uris.is_empty()
+    }
+
+    /// A session refused what one before it took.
+    pub(crate) fn forget(&self, change: &SubscriptionChange) {
+        let mut state = self.state();
+        match change {
+            SubscriptionChange::Level(_) => state.level = None,
+            SubscriptionChange::Subscribe(uri) | SubscriptionChange::Unsubscribe(uri) => {
+                state.uris.retain(|held| held != uri)
+            }
+        }
+    }
+
+    /// The client begins anew.
+    pub(crate) fn clear(&self) {
+        *self.state() = State::default();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SubscriptionChange {
+    /// What a request of the revisions with sessions changes.
+    pub(crate) fn of(method: &str, params: Params<'_>) -> Option<Self> {
+        match method {
+            "logging/setLevel" => params.level().filter(|level| level.len() <= MAX_LENGTH).map(Self::Level),
+            "resources/subscribe" => params.mirrored("uri").map(Self::Subscribe),
+            "resources/unsubscribe" => params.mirrored("uri").map(Self::Unsubscribe),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn method(&self) -> &'static str {
+        match self {
+            Self::Level(_) => "logging/setLevel",
+            Self::Subscribe(_) => "resources/subscribe",
+            Self::Unsubscribe(_) => "resources/unsubscribe",
+        }
+    }
+
+    /// The parameters to ask for it with. Nobody waits for their progress, so that there is no `_meta`.
+    pub(crate) fn params(&self) -> String {
+        match self {
+            Self::Level(level) => json!({ "level": level }),
+            Self::Subscribe(uri) | Self::Unsubscribe(uri) => json!({ "uri": uri }),
+        }
+        .to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subscribe(uri: &str) -> SubscriptionChange {
+        SubscriptionChange::Subscribe(uri.to_owned())
+    }
+
+    #[test]
+    fn the_latest_word_counts() {
+        let kept = Subscriptions::default();
+        assert!(kept.is_empty());
+        for change in [
+            SubscriptionChange::Level("info".into()),
+            subscribe("a:b"),
+            subscribe("a:c"),
+            subscribe("a:b"),
+            SubscriptionChange::Unsubscribe("a:c".into()),
+            SubscriptionChange::Unsubscribe("a:d".into()),
+            SubscriptionChange::Level("error".into()),
+        ] {
+            kept.change(change);
+        }
+        assert_eq!(kept.all(), [SubscriptionChange::Level("error".into()), subscribe("a:b")]);
+        kept.forget(&SubscriptionChange::Level("error".into()));
+        assert_eq!(kept.all(), [subscribe("a:b")]);
+        kept.clear();
+        assert!(kept.is_empty());
+    }
+
+    #[test]
+    fn so_many_are_remembered_and_no_more() {
+        let kept = Subscriptions::default();
+        kept.change(subscribe(&"x".repeat(MAX_LENGTH + 1)));
+        assert!(kept.is_empty());
+        for number in 0..2 * MAX_SUBSCRIPTIONS {
+            kept.change(subscribe(&format!("a:{number}")));
+        }
+        assert_eq!((kept.all().len(), &kept.all()[0]), (MAX_SUBSCRIPTIONS, &subscribe("a:0")));
+        kept.change(SubscriptionChange::Unsubscribe("a:0".into()));
+        kept.change(subscribe("a:new"));
+        assert_eq!(kept.all().last(), Some(&subscribe("a:new")));
+    }
+}

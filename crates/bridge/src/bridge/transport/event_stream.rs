@@ -1,0 +1,218 @@
+//! Responses that are event streams: reads them, and resumes them after a disconnection.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::HeaderValue;
+use portcullis_discovery::{BodyStream, OpenResponse};
+use portcullis_mcp::{header as names, sse::Decoder};
+use tokio::time::{sleep, timeout};
+
+use crate::{
+    bridge::{
+        context::{Context, Request},
+        endpoint::ErrorResponse,
+        state::session::Session,
+    },
+    error::McpError,
+    response::Content,
+};
+
+/// How often a stream is resumed on which nothing came.
+const MAX_RESUMES: u32 = 8;
+/// How long to wait before that, where the server does not say.
+const RESUME_AFTER: Duration = Duration::from_secs(1);
+const MAX_RESUME_AFTER: Duration = Duration::from_secs(30);
+/// A server may want more time than that, and gets up to this.
+const MAX_RETRY: Duration = Duration::from_secs(60 * 60);
+/// A server may want none, and has to wait this long; twice as long after each stream that brought no message, up to the
+/// other.
+const MIN_RETRY: Duration = Duration::from_millis(20);
+const MIN_RETRY_AT_LAST: Duration = Duration::from_secs(1);
+/// How long the identifier of an event may be to resume behind: it has to fit into a header.
+const MAX_EVENT_ID: usize = 4096;
+/// How long the end of a stream is waited for that has brought its answer, so that its connection can be used again.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// Passes on the answer to a request, and what comes before it.
+///
+/// A stream that breaks off is resumed, where it is one of a legacy session and has an event to resume behind.
+pub(crate) async fn forward_response(
+    context: &Arc<Context>,
+    request: &Request,
+    response: OpenResponse,
+    session: Option<&Session>,
+) -> Result<(), McpError> {
+    match Content::of(&response.headers) {
+        Content::Json => {
+            let body = context.endpoint.read(response.body).await?;
+            if context.forward(body.into(), Some(request)).await? { Ok(()) } else { Err(McpError::InvalidResponse) }
+        }
+        Content::Stream => read(context, request, response.body, session).await,
+        Content::Other => Err(McpError::InvalidResponse),
+    }
+}
+
+async fn read(
+    context: &Arc<Context>,
+    request: &Request,
+    body: Box<dyn BodyStream>,
+    session: Option<&Session>,
+) -> Result<(), McpError> {
+    let (mut events, mut attempts) = (EventReader::new(body, context.settings.max_message), ResumeAttempts::default());
+    loop {
+        match events.next().await? {
+            Some(batch) => {
+                attempts.record(&mut events, &batch);
+                let mut answered = false;
+                for data in batch {
+                    answered = answered || context.forward(data, Some(request)).await?;
+                }
+                if answered {
+                    events.drain().await;
+                    return Ok(());
+                }
+            }
+            None => {
+                let Some(session) = session else { return Err(McpError::StreamEnded) };
+                events.body = resume(context, request, session, &events.position, &mut attempts).await?;
+                events.decoder = Decoder::new(context.settings.max_message);
+            }
+        }
+    }
+}
+
+/// The rest of a legacy stream, after the time that its server wants to pass.
+async fn resume(
+    context: &Arc<Context>,
+    request: &Request,
+    session: &Session,
+    position: &ResumePosition,
+    attempts: &mut ResumeAttempts,
+) -> Result<Box<dyn BodyStream>, McpError> {
+    let Some(last_event) = position.last_event() else { return Err(McpError::StreamEnded) };
+    loop {
+        let wait = attempts.next_delay(position);
+        if attempts.without_event > MAX_RESUMES {
+            return Err(McpError::StreamEnded);
+        }
+        sleep(wait).await;
+        let now = context.sessions.current().filter(|now| now.generation == session.generation);
+        let Some(now) = now else { return Err(McpError::SessionLost) };
+        let mut headers = context.sessions.headers(Some(&now));
+        headers.insert(names::LAST_EVENT_ID, last_event.clone());
+        match context.endpoint.send(context.endpoint.get(headers), request.token_renewal).await {
+            Ok(answer) if answer.status.is_success() && Content::of(&answer.headers) == Content::Stream => {
+                return Ok(answer.body);
+            }
+            Ok(answer) if answer.status.is_server_error() => {}
+            Ok(answer) => {
+                let refusal = ErrorResponse::read(&context.endpoint, answer).await;
+                return Err(if refusal.is_unknown_session() { McpError::SessionLost } else { McpError::StreamEnded });
+            }
+            Err(McpError::Fetch(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// How often a stream was asked for again.
+#[derive(Default)]
+pub(crate) struct ResumeAttempts {
+    /// Since an event came, one without a message included: a server may let its client come back for as long as it works.
+    without_event: u32,
+    /// Since a message came.
+    without_message: u32,
+}
+
+impl ResumeAttempts {
+    /// Takes note of what came.
+    pub(crate) fn record(&mut self, events: &mut EventReader, messages: &[Bytes]) {
+        if std::mem::take(&mut events.received_event) {
+            self.without_event = 0;
+        }
+        if !messages.is_empty() {
+            self.without_message = 0;
+        }
+    }
+
+    /// Counts another try, and gives the time to wait before it.
+    pub(crate) fn next_delay(&mut self, position: &ResumePosition) -> Duration {
+        self.without_event = self.without_event.saturating_add(1);
+        let least = MIN_RETRY.saturating_mul(1 << self.without_message.min(6)).min(MIN_RETRY_AT_LAST);
+        self.without_message = self.without_message.saturating_add(1);
+        position.wait(self.without_event).max(least)
+    }
+}
+
+/// The messages of a stream, and where it can be resumed.
+pub(crate) struct EventReader {
+    body: Box<dyn BodyStream>,
+    decoder: Decoder,
+    pub(crate) position: ResumePosition,
+    /// Whether any event came, one without a message included.
+    pub(crate) received_event: bool,
+}
+
+/// Where a stream can be resumed.
+#[derive(Clone, Default)]
+pub(crate) struct ResumePosition {
+    last_event: Option<String>,
+    retry: Option<u64>,
+}
+
+impl EventReader {
+    pub(crate) fn new(body: Box<dyn BodyStream>, max_message: usize) -> Self {
+        Self::with_decoder(body, Decoder::new(max_message))
+    }
+
+    /// A stream of which the decoder has read something.
+    pub(crate) fn with_decoder(body: Box<dyn BodyStream>, decoder: Decoder) -> Self {
+        Self { body, decoder, position: ResumePosition::default(), received_event: false }
+    }
+
+    /// The messages that came together, or none when the stream has ended or broken off.
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<Bytes>>, McpError> {
+        let Some(Ok(piece)) = self.body.next().await else { return Ok(None) };
+        let events = self.decoder.push(&piece).map_err(McpError::InvalidStream)?;
+        let mut messages = Vec::with_capacity(events.len());
+        for event in events {
+            self.received_event = true;
+            // An empty identifier takes back the one before (HTML section 9.2.6).
+            self.position.last_event = event.id.or(self.position.last_event.take());
+            self.position.last_event.take_if(|id| id.is_empty() || id.len() > MAX_EVENT_ID);
+            self.position.retry = event.retry.or(self.position.retry);
+            let is_message = event.event.as_deref().is_none_or(|kind| kind == "message");
+            if is_message && !event.data.is_empty() {
+                messages.push(Bytes::from(event.data));
+            }
+        }
+        Ok(Some(messages))
+    }
+
+    async fn drain(&mut self) {
+        let end = async { while let Some(Ok(_)) = self.body.next().await {} };
+        let _ = timeout(DRAIN, end).await;
+    }
+}
+
+impl ResumePosition {
+    /// Forgets where the stream can be resumed. False when that was not known.
+    pub(crate) fn clear(&mut self) -> bool {
+        self.last_event.take().is_some()
+    }
+
+    pub(crate) fn last_event(&self) -> Option<HeaderValue> {
+        HeaderValue::from_str(self.last_event.as_deref()?).ok()
+    }
+
+    /// How long to wait before the stream is asked for again, for the `without_event`th time.
+    pub(crate) fn wait(&self, without_event: u32) -> Duration {
+        let backoff = RESUME_AFTER.saturating_mul(1 << without_event.saturating_sub(1).min(5)).min(MAX_RESUME_AFTER);
+        match self.retry.map(|retry| Duration::from_millis(retry).clamp(MIN_RETRY, MAX_RETRY)) {
+            Some(retry) if without_event <= 1 => retry,
+            Some(retry) => retry.max(backoff),
+            None => backoff,
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Streamable HTTP with sessions (MCP 2025-03-26 to 2025-11-25), and its fallback to HTTP with SSE.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use url::Url;
+
+use crate::{
+    bridge::{
+        context::{Context, Request},
+        endpoint::{ErrorResponse, TokenRenewal},
+        settings::BridgeTransport,
+        state::{session::Session, sse_connection::SseConnection},
+        transport::{event_stream, http_sse},
+    },
+    error::McpError,
+};
+
+/// The handshake: by Streamable HTTP, or by HTTP with SSE where the server refuses it as those of 2024-11-05 do.
+pub(crate) async fn initialize(context: &Arc<Context>, request: &Request) -> Result<(), McpError> {
+    if context.settings.transport == BridgeTransport::HttpSse {
+        let connection = http_sse::connect(context, request.token_renewal).await?;
+        return initialize_over_sse(context, request, connection).await;
+    }
+    let response = context
+        .endpoint
+        .send(post(context, context.endpoint.url(), request, HeaderMap::new()), request.token_renewal)
+        .await?;
+    if response.status.is_success() {
+        context.pending.opens(&request.id, context.sessions.identifier(&response.headers), None);
+        // There is no session yet in which a stream could be resumed.
+        return event_stream::forward_response(context, request, response, None).await;
+    }
+    let refusal = ErrorResponse::read(&context.endpoint, response).await;
+    if context.settings.transport == BridgeTransport::Any && refusal.suggests_http_sse() {
+        match http_sse::connect(context, request.token_renewal).await {
+            Ok(connection) => return initialize_over_sse(context, request, connection).await,
+            Err(McpError::NoSseEndpoint) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    context.forward_error(request, Some(refusal)).await
+}
+
+async fn initialize_over_sse(
+    context: &Arc<Context>,
+    request: &Request,
+    connection: Arc<SseConnection>,
+) -> Result<(), McpError> {
+    context.pending.opens(&request.id, None, Some(connection.clone()));
+    match send_over_sse(context, request, &connection).await? {
+        Sent::Answered => Ok(()),
+        Sent::Lost(refusal) | Sent::Refused(refusal) => context.forward_error(request, refusal).await,
+    }
+}
+
+/// A request in the session as it is. Nothing is opened for it.
+pub(crate) async fn ask_once(context: &Arc<Context>, request: &Request) -> Result<(), McpError> {
+    match send(context, request, context.sessions.current().as_ref()).await? {
+        Sent::Answered => Ok(()),
+        Sent::Lost(refusal) | Sent::Refused(refusal) => {
+            Err(refusal.map_or(McpError::SessionLost, ErrorResponse::into_error))
+        }
+    }
+}
+
+/// Sends a message that has no answer, in this session.
+pub(crate) async fn tell(
+    context: &Arc<Context>,
+    session: &Session,
+    text: Bytes,
+    token_renewal: TokenRenewal,
+) -> Result<(), McpError> {
+    let refusal = deliver(context, Some(session), text, token_renewal).await?;
+    refusal.map_or(Ok(()), |refusal| Err(refusal.into_error()))
+}
+
+/// The same; gives what it is refused with.
+pub(crate) async fn deliver(
+    context: &Arc<Context>,
+    session: Option<&Session>,
+    text: Bytes,
+    token_renewal: TokenRenewal,
+) -> Result<Option<ErrorResponse>, McpError> {
+    let connection = session.and_then(|session| session.connection.as_ref());
+    let url = connection.map_or_else(|| context.endpoint.url(), |connection| connection.message_url());
+    let response = context
+        .endpoint
+        .send(context.endpoint.post(url, text, context.sessions.headers(session)), token_renewal)
+        .await?;
+    context.sessions.update_identifier(session, &response.headers);
+    if response.status.is_success() {
+        return Ok(None);
+    }
+    Ok(Some(ErrorResponse::read(&context.endpoint, response).await))
+}
+
+/// What became of a request that was sent.
+pub(crate) enum Sent {
+    Answered,
+    /// The server does not know the session (any more); it has done nothing.
+    Lost(Option<ErrorResponse>),
+    Refused(Option<ErrorResponse>),
+}
+
+pub(crate) async fn send(
+    context: &Arc<Context>,
+    request: &Request,
+    session: Option<&Session>,
+) -> Result<Sent, McpError> {
+    if let Some(connection) = session.and_then(|session| session.connection.as_ref()) {
+        return send_over_sse(context, request, connection).await;
+    }
+    let headers = context.sessions.headers(session);
+    let response =
+        context.endpoint.send(post(context, context.endpoint.url(), request, headers), request.token_renewal).await?;
+    context.sessions.update_identifier(session, &response.headers);
+    if response.status.is_success() {
+        context.start_server_stream();
+        event_stream::forward_response(context, request, response, session).await?;
+        return Ok(Sent::Answered);
+    }
+    let refusal = ErrorResponse::read(&context.endpoint, response).await;
+    Ok(if session.is_some_and(|session| session.is_refused_by(&refusal)) {
+        Sent::Lost(Some(refusal))
+    } else {
+        Sent::Refused(Some(refusal))
+    })
+}
+
+/// Sends to a server of 2024-11-05, whose answer comes on the stream that is open.
+async fn send_over_sse(
+    context: &Arc<Context>,
+    request: &Request,
+    connection: &SseConnection,
+) -> Result<Sent, McpError> {
+    if connection.is_lost() {
+        return Ok(Sent::Lost(None));
+    }
+    let response = context
+        .endpoint
+        .send(post(context, connection.message_url(), request, HeaderMap::new()), request.token_renewal)
+        .await?;
+    if !response.status.is_success() {
+        let refusal = ErrorResponse::read(&context.endpoint, response).await;
+        return Ok(if refusal.is_unknown_session() { Sent::Lost(Some(refusal)) } else { Sent::Refused(Some(refusal)) });
+    }
+    drop(response);
+    let mut over = request.over.clone();
+    tokio::select! {
+        // The sender goes with the request: this never brings a change, only the end.
+        _ = over.changed() => Ok(Sent::Answered),
+        () = connection.lost() => Err(McpError::StreamEnded),
+    }
+}
+
+fn post(context: &Context, url: &Url, request: &Request, headers: HeaderMap) -> portcullis_discovery::FetchRequest {
+    context.endpoint.post(url, request.message.text.clone(), headers)
+}

@@ -1,0 +1,295 @@
+//! [`McpClient`]: MCP calls over Streamable HTTP.
+
+use std::{
+    fmt,
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use portcullis_discovery::{Fetch, FetchRequest, OpenResponse, UrlPolicy};
+use portcullis_mcp::{Revision, header as names};
+use serde_json::{Value, json};
+
+use portcullis_client::{Authorizer, ResourceToken, StartUrl, TokenManager};
+
+use crate::{error::McpError, tool_headers::ToolHeaders};
+
+mod call;
+mod endpoint;
+mod message_stream;
+mod outgoing;
+mod server_requests;
+
+pub use message_stream::MessageStream;
+pub use server_requests::ServerRequestHandler;
+
+use endpoint::ProtectedEndpoint;
+use message_stream::Answer;
+use outgoing::Outgoing;
+
+/// A client of one MCP endpoint over Streamable HTTP, which gets itself a token when the endpoint wants one.
+///
+/// A token goes to the endpoint's origin alone, in the `Authorization` header of every request, and never across a
+/// redirect. When the endpoint refuses it, authorization happens once more for that request; a second refusal is an
+/// error. When the endpoint wants more scopes, they are asked for, twice at most. Requests under way at the same time
+/// share one authorization. All of that is [`TokenManager`]'s.
+pub struct McpClient {
+    endpoint: ProtectedEndpoint,
+    settings: McpSettings,
+    session: RwLock<Option<Session>>,
+    next_id: AtomicU64,
+    tools: ToolHeaders,
+    requests: Option<Arc<dyn ServerRequestHandler>>,
+}
+
+/// How an [`McpClient`] speaks.
+#[derive(Clone, Debug)]
+pub struct McpSettings {
+    /// The revision to speak. 2025-11-25 by default, which servers of older revisions answer with their own;
+    /// 2026-07-28 has no sessions and nothing to fall back to.
+    pub revision: Revision,
+    /// The client's name. `portcullis` by default.
+    pub client_name: String,
+    /// The client's version. This crate's by default.
+    pub client_version: String,
+    /// The header that carries a legacy session's identifier. `Mcp-Session-Id` by default.
+    pub session_header: HeaderName,
+    /// How long the head of an answer, and a body that is no stream, may take. 60 s by default.
+    pub timeout: Duration,
+    /// How large a JSON answer or one event of a stream may be. 4 MiB by default.
+    pub max_message: usize,
+}
+
+impl Default for McpSettings {
+    fn default() -> Self {
+        Self {
+            revision: Revision::V2025_11_25,
+            client_name: "portcullis".into(),
+            client_version: env!("CARGO_PKG_VERSION").into(),
+            session_header: names::SESSION,
+            timeout: Duration::from_secs(60),
+            max_message: 4 * 1024 * 1024,
+        }
+    }
+}
+
+/// What a legacy handshake agreed on.
+#[derive(Clone)]
+struct Session {
+    /// Absent when the server keeps no sessions.
+    identifier: Option<HeaderValue>,
+    revision: Revision,
+}
+
+impl McpClient {
+    /// A client that has neither token nor session yet. Without an authorizer a 401 is an error.
+    pub fn new(
+        start: StartUrl,
+        fetch: Arc<dyn Fetch>,
+        authorizer: Option<Arc<Authorizer>>,
+        settings: McpSettings,
+    ) -> Self {
+        let token_manager = match authorizer {
+            Some(authorizer) => TokenManager::new(start, authorizer),
+            None => TokenManager::unauthenticated(start),
+        };
+        Self::with_token_manager(Arc::new(token_manager), fetch, settings)
+    }
+
+    /// A client that takes its tokens from a token_manager, which others may use too.
+    pub fn with_token_manager(token_manager: Arc<TokenManager>, fetch: Arc<dyn Fetch>, settings: McpSettings) -> Self {
+        let endpoint = ProtectedEndpoint::new(token_manager, fetch, settings.timeout);
+        let (session, next_id, tools) = (RwLock::default(), AtomicU64::new(1), ToolHeaders::default());
+        Self { endpoint, settings, session, next_id, tools, requests: None }
+    }
+
+    /// The same client, which declares the capabilities of `requests` and has it answer what the server asks in the
+    /// course of a call.
+    #[must_use]
+    pub fn with_request_handler(self, requests: Arc<dyn ServerRequestHandler>) -> Self {
+        Self { requests: Some(requests), ..self }
+    }
+
+    /// Begins: the handshake of the legacy revisions (`initialize`, then `notifications/initialized`), whose result it
+    /// returns. 2026-07-28 has no handshake: nothing is sent, and there is no result.
+    ///
+    /// # Errors
+    /// When the exchange fails, or the server answers with a revision that is not a legacy one known here.
+    pub async fn initialize(&self) -> Result<Option<Value>, McpError> {
+        if self.settings.revision.is_modern() {
+            return Ok(None);
+        }
+        *self.session.write().unwrap_or_else(PoisonError::into_inner) = None;
+        let params = json!({
+            "protocolVersion": self.settings.revision.as_str(),
+            "capabilities": self.capabilities(),
+            "clientInfo": self.client_info(),
+        });
+        let message = Outgoing::request(self.id(), "initialize", Some(params));
+        let (head, answer) = self.post(&message).await?;
+        let result = self.result(answer, &mut |_| ()).await?;
+        let revision = result
+            .get("protocolVersion")
+            .and_then(Value::as_str)
+            .and_then(Revision::parse)
+            .filter(|revision| !revision.is_modern())
+            .ok_or(McpError::UnsupportedRevision)?;
+        let session = Session { identifier: head, revision };
+        *self.session.write().unwrap_or_else(PoisonError::into_inner) = Some(session);
+        self.notify("notifications/initialized", None).await?;
+        Ok(Some(result))
+    }
+
+    /// Calls a method and hands over all messages of its answer one by one, the response included. For answers that
+    /// do not end, such as that of `subscriptions/listen`; dropping the stream cancels the request.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call), except that an error response in the stream is handed over like any message.
+    pub async fn call_stream(&self, method: &str, params: Option<Value>) -> Result<MessageStream, McpError> {
+        let message = self.outgoing(Some(self.id()), method, params)?;
+        Ok(self.post(&message).await?.1.into_messages())
+    }
+
+    /// Sends a notification.
+    ///
+    /// # Errors
+    /// When the exchange fails or the server does not accept it.
+    pub async fn notify(&self, method: &str, params: Option<Value>) -> Result<(), McpError> {
+        let message = self.outgoing(None, method, params)?;
+        self.send(&message).await
+    }
+
+    /// Opens the stream on which a legacy server sends messages of its own accord.
+    ///
+    /// # Errors
+    /// [`McpError::UnavailableInRevision`] under 2026-07-28; otherwise when the exchange fails or the answer is no stream.
+    pub async fn open_stream(&self) -> Result<MessageStream, McpError> {
+        let session = self.legacy_session()?;
+        let request = || {
+            let request = FetchRequest::new(Method::GET, self.endpoint.url().clone(), UrlPolicy::Operator)
+                .header(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+            self.with_session(request, &session)
+        };
+        let answer = self.endpoint.send(request).await?;
+        message_stream::stream(answer, &self.limits()).await
+    }
+
+    /// Ends the legacy session, on both sides. A server that lets no client end its session (405) is no error; one that
+    /// keeps none is not asked.
+    ///
+    /// # Errors
+    /// [`McpError::UnavailableInRevision`] under 2026-07-28; otherwise when the exchange fails. The session is forgotten either
+    /// way.
+    pub async fn delete(&self) -> Result<(), McpError> {
+        let session = self.legacy_session()?;
+        *self.session.write().unwrap_or_else(PoisonError::into_inner) = None;
+        if session.identifier.is_none() {
+            return Ok(());
+        }
+        let request = || {
+            let request = FetchRequest::new(Method::DELETE, self.endpoint.url().clone(), UrlPolicy::Operator);
+            self.with_session(request, &session)
+        };
+        let answer = self.endpoint.send(request).await?;
+        if answer.status == StatusCode::METHOD_NOT_ALLOWED {
+            return Ok(());
+        }
+        message_stream::accepted(answer, &self.limits()).await
+    }
+
+    /// The token that is in use, where there is one.
+    pub fn token(&self) -> Option<Arc<ResourceToken>> {
+        self.endpoint.token_manager().current()
+    }
+
+    /// Uses a token that was got before. One that may not be used for the endpoint ([`ResourceToken::is_for`]) is ignored.
+    pub fn set_token(&self, token: Arc<ResourceToken>) {
+        self.endpoint.token_manager().set_current(token);
+    }
+
+    fn outgoing(&self, id: Option<u64>, method: &str, params: Option<Value>) -> Result<Outgoing, McpError> {
+        if self.settings.revision.is_modern() {
+            let mirrored = if method == "tools/call" { self.tools.of_call(params.as_ref()) } else { HeaderMap::new() };
+            let mut message =
+                Outgoing::modern(id, method, params, self.settings.revision, self.client_info(), self.capabilities())?;
+            message.add(mirrored);
+            return Ok(message);
+        }
+        Ok(match id {
+            Some(id) => Outgoing::request(id, method, params),
+            None => Outgoing::notification(method, params),
+        })
+    }
+
+    /// Posts a message. The session identifier that came with the answer is kept, and returned.
+    async fn post(&self, message: &Outgoing) -> Result<(Option<HeaderValue>, Answer), McpError> {
+        let answer = self.endpoint.send(|| self.post_request(message)).await?;
+        let identifier = answer.headers.get(&self.settings.session_header).cloned();
+        self.keep_session(&answer);
+        Ok((identifier, message_stream::of(answer, message.id(), &self.limits()).await?))
+    }
+
+    fn post_request(&self, message: &Outgoing) -> FetchRequest {
+        let mut request = FetchRequest::post_json(self.endpoint.url().clone(), message.body(), UrlPolicy::Operator)
+            .header(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        request.headers.extend(message.headers());
+        match &*self.session.read().unwrap_or_else(PoisonError::into_inner) {
+            Some(session) => self.with_session(request, session),
+            None => request,
+        }
+    }
+
+    fn with_session(&self, request: FetchRequest, session: &Session) -> FetchRequest {
+        let version = HeaderValue::from_static(session.revision.as_str());
+        let request = request.header(names::PROTOCOL_VERSION, version);
+        match &session.identifier {
+            Some(identifier) => request.header(self.settings.session_header.clone(), identifier.clone()),
+            None => request,
+        }
+    }
+
+    /// An answer may carry a new identifier for the session, which replaces the old one.
+    fn keep_session(&self, answer: &OpenResponse) {
+        let mut session = self.session.write().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(session), Some(identifier)) = (&mut *session, answer.headers.get(&self.settings.session_header)) {
+            session.identifier = Some(identifier.clone());
+        }
+    }
+
+    fn legacy_session(&self) -> Result<Session, McpError> {
+        if self.settings.revision.is_modern() {
+            return Err(McpError::UnavailableInRevision);
+        }
+        let session = self.session.read().unwrap_or_else(PoisonError::into_inner);
+        session.clone().ok_or(McpError::NotInitialized)
+    }
+
+    fn id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn client_info(&self) -> Value {
+        json!({ "name": self.settings.client_name, "version": self.settings.client_version })
+    }
+
+    fn capabilities(&self) -> Value {
+        self.requests.as_ref().map_or_else(|| json!({}), |requests| requests.capabilities())
+    }
+
+    fn limits(&self) -> crate::response::Limits {
+        crate::response::Limits { timeout: self.settings.timeout, max_message: self.settings.max_message }
+    }
+}
+
+impl fmt::Debug for McpClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpClient").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

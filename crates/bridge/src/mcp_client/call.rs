@@ -1,0 +1,190 @@
+//! Calls: sends a request, and sends it again where the protocol allows it.
+
+use std::time::Duration;
+
+use http::{HeaderValue, Method, header};
+use portcullis_discovery::{FetchRequest, UrlPolicy};
+use portcullis_mcp::{ErrorCode, Revision, header as names};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::{
+    McpClient,
+    message_stream::{self, Answer, MessageStream, Step},
+    outgoing::Outgoing,
+};
+use crate::{
+    error::{McpError, RpcError},
+    response::is_unknown_session,
+};
+
+/// How often a server may ask for input in the course of one call.
+const MAX_ROUNDS: u32 = 16;
+/// How often a stream is resumed on which nothing came.
+const MAX_RESUMES: u32 = 8;
+const RESUME_AFTER: u64 = 1_000;
+const MAX_RESUME_AFTER: u64 = 30_000;
+/// How many pages of tools are looked through for one.
+const MAX_PAGES: u32 = 32;
+
+impl McpClient {
+    /// Calls a method and returns its result. Messages that the server sends before it are passed over.
+    ///
+    /// # Errors
+    /// [`McpError::Rpc`] for an error that the server reports; otherwise when the exchange fails.
+    pub async fn call(&self, method: &str, params: Option<Value>) -> Result<Value, McpError> {
+        self.call_with_observer(method, params, &mut |_| ()).await
+    }
+
+    /// Calls a method, shows each message that the server sends before the result to `observe` as it arrives, and
+    /// returns the result.
+    ///
+    /// Requests of the server are shown too, and answered where there is somebody to answer
+    /// ([`with_request_handler`](Self::with_request_handler)); so is a result of 2026-07-28 that asks for input, up to 16 times. A legacy
+    /// stream that ends early is resumed where the server lets it, and where the server no longer knows the session, such as
+    /// after a step-up that changed whose it is, a new one is begun, once. Of a list of tools those are left out whose
+    /// `x-mcp-header` annotations break the rules of 2026-07-28, under that revision; the arguments that the others
+    /// annotate are sent as headers too.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub async fn call_with_observer(
+        &self,
+        method: &str,
+        params: Option<Value>,
+        observe: &mut (dyn FnMut(Value) + Send),
+    ) -> Result<Value, McpError> {
+        let is_modern = self.settings.revision.is_modern();
+        let (mut params, mut rounds) = (params, 0);
+        let (mut revision_sent_again, mut tools_read_again, mut began_again) = (false, false, false);
+        loop {
+            let message = self.outgoing(Some(self.id()), method, params.clone())?;
+            let outcome = match self.post(&message).await {
+                Ok((_, answer)) => self.result(answer, observe).await,
+                Err(error) => Err(error),
+            };
+            match outcome {
+                Err(McpError::Rpc(error))
+                    if is_modern && !revision_sent_again && names_revision(&error, self.settings.revision) =>
+                {
+                    revision_sent_again = true;
+                }
+                Err(McpError::Rpc(error))
+                    if error.code == ErrorCode::HeaderMismatch.value()
+                        && method == "tools/call"
+                        && !tools_read_again =>
+                {
+                    tools_read_again = true;
+                    self.read_tools(params.as_ref()).await?;
+                }
+                Err(error) if !is_modern && !began_again && self.lost_session(&error) => {
+                    began_again = true;
+                    self.initialize().await?;
+                }
+                Err(error) => return Err(error),
+                Ok(result) if is_modern && result.get("resultType").is_some_and(|kind| kind == "input_required") => {
+                    rounds += 1;
+                    if rounds > MAX_ROUNDS {
+                        return Err(McpError::TooManyInputRounds);
+                    }
+                    match self.with_input(params.as_ref(), &result).await {
+                        Some(next) => params = Some(next),
+                        None => return Ok(result),
+                    }
+                }
+                Ok(mut result) => {
+                    if is_modern && method == "tools/list" {
+                        self.tools.learn(&mut result);
+                    }
+                    return Ok(result);
+                }
+            }
+        }
+    }
+
+    /// Whether the server refused a request because it does not know its session, so that nothing was done.
+    fn lost_session(&self, error: &McpError) -> bool {
+        let (status, code) = match error {
+            McpError::Status { status } => (*status, None),
+            McpError::Rpc(error) => (error.status, Some(error.code)),
+            _ => return false,
+        };
+        is_unknown_session(status, code) && self.legacy_session().is_ok_and(|session| session.identifier.is_some())
+    }
+
+    /// Reads up to the response and returns its result.
+    pub(super) async fn result(
+        &self,
+        mut answer: Answer,
+        observe: &mut (dyn FnMut(Value) + Send),
+    ) -> Result<Value, McpError> {
+        let mut resumes = 0;
+        loop {
+            match answer.step().await? {
+                Some(Step::Result(result)) => return Ok(result),
+                Some(Step::Before(message)) => {
+                    resumes = 0;
+                    self.answer(&message).await?;
+                    observe(message);
+                }
+                None => {
+                    resumes += 1;
+                    let (Some((event, retry)), true) = (answer.resumable(), resumes <= MAX_RESUMES) else {
+                        return Err(McpError::StreamEnded);
+                    };
+                    let stream = self.resumed(event, retry).await?;
+                    answer.resume(stream);
+                }
+            }
+        }
+    }
+
+    /// The rest of a legacy stream, after the time that its server wants to pass.
+    async fn resumed(&self, event: &str, retry: Option<u64>) -> Result<MessageStream, McpError> {
+        let session = self.legacy_session().map_err(|_| McpError::StreamEnded)?;
+        let event = HeaderValue::from_str(event).map_err(|_| McpError::StreamEnded)?;
+        sleep(Duration::from_millis(retry.unwrap_or(RESUME_AFTER).min(MAX_RESUME_AFTER))).await;
+        let request = || {
+            let request = FetchRequest::new(Method::GET, self.endpoint.url().clone(), UrlPolicy::Operator)
+                .header(header::ACCEPT, HeaderValue::from_static("text/event-stream"))
+                .header(names::LAST_EVENT_ID, event.clone());
+            self.with_session(request, &session)
+        };
+        let answer = self.endpoint.send(request).await?;
+        message_stream::stream(answer, &self.limits()).await
+    }
+
+    /// Sends a message that has no answer.
+    pub(super) async fn send(&self, message: &Outgoing) -> Result<(), McpError> {
+        let answer = self.endpoint.send(|| self.post_request(message)).await?;
+        self.keep_session(&answer);
+        message_stream::accepted(answer, &self.limits()).await
+    }
+
+    /// Reads the definitions of tools up to the one that is called.
+    async fn read_tools(&self, params: Option<&Value>) -> Result<(), McpError> {
+        let called = params.and_then(|params| params.get("name"));
+        let mut cursor: Option<Value> = None;
+        for _ in 0..MAX_PAGES {
+            let params = cursor.map(|cursor| json!({ "cursor": cursor }));
+            let message = self.outgoing(Some(self.id()), "tools/list", params)?;
+            let (_, answer) = self.post(&message).await?;
+            let mut page = self.result(answer, &mut |_| ()).await?;
+            self.tools.learn(&mut page);
+            let mut tools = page.get("tools").and_then(Value::as_array).into_iter().flatten();
+            cursor = page.get("nextCursor").filter(|cursor| cursor.is_string()).cloned();
+            if cursor.is_none() || tools.any(|tool| tool.get("name") == called) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the server refused the revision, and names it among those that it speaks: so a deployment answers that is
+/// being replaced.
+fn names_revision(error: &RpcError, revision: Revision) -> bool {
+    let supported = error.data.as_ref().and_then(|data| data.get("supported")).and_then(Value::as_array);
+    error.code == ErrorCode::UnsupportedProtocolVersion.value()
+        && supported.is_some_and(|supported| supported.iter().any(|one| one == revision.as_str()))
+}

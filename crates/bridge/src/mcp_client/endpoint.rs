@@ -1,0 +1,60 @@
+//! [`ProtectedEndpoint`]: requests with the token.
+
+use std::{sync::Arc, time::Duration};
+
+use http::StatusCode;
+use portcullis_discovery::{Fetch, FetchRequest, OpenResponse};
+use url::Url;
+
+use crate::error::McpError;
+use portcullis_client::TokenManager;
+
+/// An endpoint and the token for it.
+pub(super) struct ProtectedEndpoint {
+    token_manager: Arc<TokenManager>,
+    fetch: Arc<dyn Fetch>,
+    timeout: Duration,
+}
+
+impl ProtectedEndpoint {
+    pub(super) fn new(token_manager: Arc<TokenManager>, fetch: Arc<dyn Fetch>, timeout: Duration) -> Self {
+        Self { token_manager, fetch, timeout }
+    }
+
+    pub(super) fn url(&self) -> &Url {
+        self.token_manager.start_url().url()
+    }
+
+    pub(super) fn token_manager(&self) -> &Arc<TokenManager> {
+        &self.token_manager
+    }
+
+    /// Sends a request with the token there is, and again where a new one may help.
+    pub(super) async fn send(&self, build: impl Fn() -> FetchRequest) -> Result<OpenResponse, McpError> {
+        let mut authorization = self.token_manager.request_authorization();
+        loop {
+            let mut request = build();
+            request.timeout = self.timeout;
+            let FetchRequest { method, url, headers, .. } = &mut request;
+            authorization.authorize(method, url, headers).await.map_err(McpError::Authorization)?;
+            let OpenResponse { status, headers, body } = self.fetch.open(request).await.map_err(McpError::Fetch)?;
+            if !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+                authorization.should_retry(status, &headers).await.map_err(McpError::Authorization)?;
+                return refuse_redirect(OpenResponse { status, headers, body });
+            }
+            // Asking a person may take minutes; the connection is not kept that long.
+            let body = if status == StatusCode::UNAUTHORIZED { None } else { Some(body) };
+            if authorization.should_retry(status, &headers).await.map_err(McpError::Authorization)? {
+                continue;
+            }
+            match body {
+                None => return Err(McpError::Unauthorized),
+                Some(body) => return Ok(OpenResponse { status, headers, body }),
+            }
+        }
+    }
+}
+
+fn refuse_redirect(answer: OpenResponse) -> Result<OpenResponse, McpError> {
+    if answer.status.is_redirection() { Err(McpError::Redirected { status: answer.status }) } else { Ok(answer) }
+}

@@ -1,0 +1,196 @@
+//! [`MessageStream`]: the messages of a response.
+
+use std::{collections::VecDeque, fmt};
+
+use http::StatusCode;
+use portcullis_discovery::{BodyStream, OpenResponse};
+use portcullis_mcp::sse::Decoder;
+use serde_json::Value;
+
+use crate::{
+    error::{McpError, RpcError},
+    response::{Content, Limits, insufficient_scope, read_body},
+};
+
+/// The answer to a request, its status judged.
+pub(super) struct Answer {
+    messages: MessageStream,
+    id: Option<u64>,
+    status: StatusCode,
+}
+
+/// Messages of a stream, each handed over as soon as it is complete. Dropping it ends the stream.
+///
+/// Events without data, which servers send to keep a stream alive, are passed over.
+pub struct MessageStream {
+    body: Option<Box<dyn BodyStream>>,
+    decoder: Decoder,
+    ready: VecDeque<Value>,
+    last_event: Option<String>,
+    retry: Option<u64>,
+}
+
+/// What came on a stream.
+pub(super) enum Step {
+    /// The response's result.
+    Result(Value),
+    /// Anything before it.
+    Before(Value),
+}
+
+impl MessageStream {
+    /// The next message, or none when the stream has ended.
+    ///
+    /// # Errors
+    /// When the exchange breaks off, an event is too large or is no JSON. The stream has then ended.
+    pub async fn next(&mut self) -> Result<Option<Value>, McpError> {
+        loop {
+            if let Some(message) = self.ready.pop_front() {
+                return Ok(Some(message));
+            }
+            let Some(body) = &mut self.body else { return Ok(None) };
+            let piece = match body.next().await {
+                Some(Ok(piece)) => piece,
+                Some(Err(error)) => return self.fail(McpError::Fetch(error)),
+                None => {
+                    self.body = None;
+                    return Ok(None);
+                }
+            };
+            match self.decoder.push(&piece) {
+                Ok(events) => {
+                    for event in events {
+                        self.last_event = event.id.or(self.last_event.take());
+                        self.retry = event.retry.or(self.retry);
+                        if event.data.is_empty() {
+                            continue;
+                        }
+                        match serde_json::from_str(&event.data) {
+                            Ok(sent) => self.ready.extend(messages(sent)),
+                            Err(_) => return self.fail(McpError::InvalidResponse),
+                        }
+                    }
+                }
+                Err(error) => return self.fail(McpError::InvalidStream(error)),
+            }
+        }
+    }
+
+    fn of(body: Box<dyn BodyStream>, limits: &Limits) -> Self {
+        let (decoder, ready) = (Decoder::new(limits.max_message), VecDeque::new());
+        Self { body: Some(body), decoder, ready, last_event: None, retry: None }
+    }
+
+    /// What came as a whole.
+    fn read_body(sent: Value) -> Self {
+        let (decoder, ready) = (Decoder::new(0), messages(sent).into());
+        Self { body: None, decoder, ready, last_event: None, retry: None }
+    }
+
+    fn fail(&mut self, error: McpError) -> Result<Option<Value>, McpError> {
+        self.body = None;
+        self.ready.clear();
+        Err(error)
+    }
+}
+
+impl Answer {
+    /// The next step up to the response, or none when the stream ends before it.
+    pub(super) async fn step(&mut self) -> Result<Option<Step>, McpError> {
+        let Some(mut message) = self.messages.next().await? else { return Ok(None) };
+        if !self.is_response(&message) {
+            return Ok(Some(Step::Before(message)));
+        }
+        if let Some(result) = message.get_mut("result") {
+            return Ok(Some(Step::Result(result.take())));
+        }
+        Err(RpcError::of(&message, self.status).map_or(McpError::InvalidResponse, McpError::Rpc))
+    }
+
+    /// Where a stream that has ended can be resumed, and after how many milliseconds.
+    pub(super) fn resumable(&self) -> Option<(&str, Option<u64>)> {
+        Some((self.messages.last_event.as_deref()?, self.messages.retry))
+    }
+
+    /// Goes on with the stream that resumes the one that ended.
+    pub(super) fn resume(&mut self, mut messages: MessageStream) {
+        messages.last_event = self.messages.last_event.take();
+        messages.retry = self.messages.retry;
+        self.messages = messages;
+    }
+
+    /// A response names the request, but an error may come without a name (JSON-RPC 2.0 section 5).
+    fn is_response(&self, message: &Value) -> bool {
+        match message.get("id") {
+            _ if message.get("method").is_some() => false,
+            None | Some(Value::Null) => message.get("error").is_some(),
+            Some(id) => id.as_u64() == self.id,
+        }
+    }
+
+    pub(super) fn into_messages(self) -> MessageStream {
+        self.messages
+    }
+}
+
+/// One message, or those of a batch, which servers of 2025-03-26 may send.
+fn messages(sent: Value) -> Vec<Value> {
+    match sent {
+        Value::Array(batch) => batch,
+        message => vec![message],
+    }
+}
+
+/// The answer to a request.
+pub(super) async fn of(response: OpenResponse, id: Option<u64>, limits: &Limits) -> Result<Answer, McpError> {
+    let status = response.status;
+    if !status.is_success() {
+        return Err(refusal(response, limits).await);
+    }
+    let messages = match Content::of(&response.headers) {
+        Content::Stream => MessageStream::of(response.body, limits),
+        Content::Json => {
+            let body = read_body(response.body, limits).await?;
+            MessageStream::read_body(serde_json::from_slice(&body).map_err(|_| McpError::InvalidResponse)?)
+        }
+        Content::Other => return Err(McpError::InvalidResponse),
+    };
+    Ok(Answer { messages, id, status })
+}
+
+/// The answer to an opened stream.
+pub(super) async fn stream(response: OpenResponse, limits: &Limits) -> Result<MessageStream, McpError> {
+    if !response.status.is_success() {
+        return Err(refusal(response, limits).await);
+    }
+    match Content::of(&response.headers) {
+        Content::Stream => Ok(MessageStream::of(response.body, limits)),
+        Content::Json | Content::Other => Err(McpError::InvalidResponse),
+    }
+}
+
+/// The answer to something that has no result.
+pub(super) async fn accepted(response: OpenResponse, limits: &Limits) -> Result<(), McpError> {
+    if response.status.is_success() { Ok(()) } else { Err(refusal(response, limits).await) }
+}
+
+async fn refusal(response: OpenResponse, limits: &Limits) -> McpError {
+    let status = response.status;
+    if let Some(error) = insufficient_scope(status, &response.headers) {
+        return error;
+    }
+    let reported = match Content::of(&response.headers) {
+        Content::Json => read_body(response.body, limits).await.ok(),
+        Content::Stream | Content::Other => None,
+    };
+    reported
+        .and_then(|body| serde_json::from_slice::<Value>(&body).ok())
+        .and_then(|message| RpcError::of(&message, status))
+        .map_or(McpError::Status { status }, McpError::Rpc)
+}
+
+impl fmt::Debug for MessageStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MessageStream").field("ready", &self.ready.len()).finish_non_exhaustive()
+    }
+}

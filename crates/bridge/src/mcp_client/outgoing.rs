@@ -1,0 +1,148 @@
+//! [`Outgoing`]: a message to the server, with the headers that mirror it.
+
+use http::{HeaderMap, HeaderValue};
+use portcullis_mcp::{Revision, encode_mirrored, header, meta, mirrored_member};
+use serde_json::{Map, Value, json};
+
+use crate::error::McpError;
+
+/// A message on its way to the server: its body, and the headers that mirror parts of it.
+pub(super) struct Outgoing {
+    id: Option<u64>,
+    body: Vec<u8>,
+    headers: HeaderMap,
+}
+
+impl Outgoing {
+    pub(super) fn request(id: u64, method: &str, params: Option<Value>) -> Self {
+        Self::legacy(Some(id), method, params)
+    }
+
+    pub(super) fn notification(method: &str, params: Option<Value>) -> Self {
+        Self::legacy(None, method, params)
+    }
+
+    fn legacy(id: Option<u64>, method: &str, params: Option<Value>) -> Self {
+        Self { id, body: body(id, method, params), headers: HeaderMap::new() }
+    }
+
+    /// A message of 2026-07-28: version, client and capabilities in `_meta`, and what the headers must mirror.
+    pub(super) fn modern(
+        id: Option<u64>,
+        method: &str,
+        params: Option<Value>,
+        revision: Revision,
+        client_info: Value,
+        capabilities: Value,
+    ) -> Result<Self, McpError> {
+        let mut params = match params {
+            None => Map::new(),
+            Some(Value::Object(params)) => params,
+            Some(_) => return Err(McpError::InvalidParams),
+        };
+        let meta = params.entry("_meta").or_insert_with(|| json!({}));
+        let meta = meta.as_object_mut().ok_or(McpError::InvalidParams)?;
+        meta.insert(meta::PROTOCOL_VERSION.into(), revision.as_str().into());
+        meta.insert(meta::CLIENT_INFO.into(), client_info);
+        meta.entry(meta::CLIENT_CAPABILITIES).or_insert(capabilities);
+
+        let mut headers = HeaderMap::new();
+        headers.insert(header::PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str()));
+        headers.insert(header::METHOD, encode_mirrored(method));
+        let name = mirrored_member(method).and_then(|member| params.get(member)?.as_str());
+        if let Some(name) = name {
+            headers.insert(header::NAME, encode_mirrored(name));
+        }
+        Ok(Self { id, body: body(id, method, Some(params.into())), headers })
+    }
+
+    /// A response to a request of the server's.
+    pub(super) fn response(id: Value, outcome: Result<Value, (i64, &str)>) -> Self {
+        let mut message = json!({ "jsonrpc": "2.0", "id": id });
+        match outcome {
+            Ok(result) => message["result"] = result,
+            Err((code, text)) => message["error"] = json!({ "code": code, "message": text }),
+        }
+        Self { id: None, body: message.to_string().into_bytes(), headers: HeaderMap::new() }
+    }
+
+    /// Adds headers that mirror more of it.
+    pub(super) fn add(&mut self, headers: HeaderMap) {
+        self.headers.extend(headers);
+    }
+
+    pub(super) fn id(&self) -> Option<u64> {
+        self.id
+    }
+
+    pub(super) fn body(&self) -> Vec<u8> {
+        self.body.clone()
+    }
+
+    pub(super) fn headers(&self) -> HeaderMap {
+        self.headers.clone()
+    }
+}
+
+fn body(id: Option<u64>, method: &str, params: Option<Value>) -> Vec<u8> {
+    let mut message = json!({ "jsonrpc": "2.0", "method": method });
+    if let Some(id) = id {
+        message["id"] = id.into();
+    }
+    if let Some(params) = params {
+        message["params"] = params;
+    }
+    message.to_string().into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use portcullis_mcp::{Envelope, EnvelopeLimits, Era, Revisions, classify};
+
+    use super::*;
+
+    fn modern(method: &str, params: Option<Value>) -> Result<Outgoing, McpError> {
+        Outgoing::modern(
+            Some(7),
+            method,
+            params,
+            Revision::V2026_07_28,
+            json!({ "name": "t", "version": "1" }),
+            json!({}),
+        )
+    }
+
+    /// F5: what this client sends is what the endpoint's classifier takes for modern.
+    #[test]
+    fn modern_messages_mirror_themselves() {
+        for (method, params) in [
+            ("tools/call", Some(json!({ "name": "währung", "arguments": {} }))),
+            ("prompts/get", Some(json!({ "name": " padded " }))),
+            ("resources/read", Some(json!({ "uri": "file:///a b" }))),
+            ("tools/list", None),
+            ("subscriptions/listen", Some(json!({ "_meta": { "progressToken": 1 } }))),
+        ] {
+            let message = modern(method, params).unwrap();
+            let envelope = Envelope::parse(&message.body, EnvelopeLimits::default()).unwrap();
+            let era = classify(Ok(&envelope), &message.headers, Revisions::ALL);
+            assert_eq!(era, Ok(Era::Modern(Revision::V2026_07_28)), "{method}");
+        }
+    }
+
+    #[test]
+    fn parameters_are_an_object() {
+        assert_eq!(modern("tools/list", Some(json!([1]))).err().map(|error| error.code()), Some("mcp.params"));
+        let meta = modern("tools/list", Some(json!({ "_meta": 1 })));
+        assert_eq!(meta.err().map(|error| error.code()), Some("mcp.params"));
+    }
+
+    #[test]
+    fn legacy_messages_carry_no_mirror() {
+        let message = Outgoing::notification("notifications/initialized", None);
+        assert!(message.headers.is_empty());
+        let sent: Value = serde_json::from_slice(&message.body).unwrap();
+        assert_eq!(sent, json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        let sent: Value = serde_json::from_slice(&Outgoing::request(1, "a", Some(json!({}))).body).unwrap();
+        assert_eq!(sent, json!({ "jsonrpc": "2.0", "id": 1, "method": "a", "params": {} }));
+    }
+}

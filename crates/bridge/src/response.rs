@@ -1,0 +1,105 @@
+//! What the head of an answer says, and the whole of a body that is not read piece by piece.
+
+use std::time::Duration;
+
+use http::{HeaderMap, StatusCode, header};
+use portcullis_client::ResourceChallenge;
+use portcullis_discovery::{BodyStream, FetchError};
+use portcullis_mcp::ErrorCode;
+use tokio::time::timeout;
+
+use crate::error::McpError;
+
+/// What bounds the reading of an answer.
+pub(crate) struct Limits {
+    pub(crate) timeout: Duration,
+    pub(crate) max_message: usize,
+}
+
+/// The media types that answers come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    Json,
+    Stream,
+    Other,
+}
+
+impl Content {
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+        let kind = value.split(';').next().unwrap_or("").trim();
+        if kind.eq_ignore_ascii_case("application/json") {
+            Self::Json
+        } else if kind.eq_ignore_ascii_case("text/event-stream") {
+            Self::Stream
+        } else {
+            Self::Other
+        }
+    }
+}
+
+/// The whole of a body.
+pub(crate) async fn read_body(mut body: Box<dyn BodyStream>, limits: &Limits) -> Result<Vec<u8>, McpError> {
+    let read = async {
+        let mut held = Vec::new();
+        while let Some(piece) = body.next().await {
+            let piece = piece.map_err(McpError::Fetch)?;
+            if piece.len() > limits.max_message - held.len() {
+                return Err(McpError::TooLarge);
+            }
+            held.extend_from_slice(&piece);
+        }
+        Ok(held)
+    };
+    timeout(limits.timeout, read).await.unwrap_or(Err(McpError::Fetch(FetchError::Timeout)))
+}
+
+/// The error of a refusal whose challenge wants more scopes than the token has.
+pub(crate) fn insufficient_scope(status: StatusCode, headers: &HeaderMap) -> Option<McpError> {
+    if status != StatusCode::FORBIDDEN {
+        return None;
+    }
+    let challenge = ResourceChallenge::from_headers(headers);
+    challenge
+        .is_insufficient_scope()
+        .then(|| McpError::InsufficientScope { needed: challenge.scopes().cloned().unwrap_or_default() })
+}
+
+/// Whether a server refuses so that has no such session (any more), and has done nothing: 404 as the specification says,
+/// or 400 with the code that implementations use for it.
+pub(crate) fn is_unknown_session(status: StatusCode, code: Option<i64>) -> bool {
+    match status {
+        StatusCode::NOT_FOUND => code != Some(ErrorCode::MethodNotFound.value()),
+        StatusCode::BAD_REQUEST => code == Some(ErrorCode::ServerError.value()),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use portcullis_discovery::BoxFuture;
+
+    use super::*;
+
+    struct Pieces(Vec<usize>);
+
+    impl BodyStream for Pieces {
+        fn next(&mut self) -> BoxFuture<'_, Option<Result<Bytes, FetchError>>> {
+            Box::pin(async { self.0.pop().map(|size| Ok(vec![b'x'; size].into())) })
+        }
+    }
+
+    /// A body is read up to the limit, in however many pieces it comes.
+    #[tokio::test]
+    async fn a_body_is_bounded_as_a_whole() {
+        let limits = Limits { timeout: Duration::from_secs(1), max_message: 10 };
+        for (pieces, read) in [(vec![10], true), (vec![11], false), (vec![5, 5], true), (vec![5, 6], false)] {
+            let size: usize = pieces.iter().sum();
+            match read_body(Box::new(Pieces(pieces)), &limits).await {
+                Ok(body) => assert_eq!((body.len(), read), (size, true)),
+                Err(error) => assert_eq!((error.code(), read), ("mcp.too_large", false)),
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! [`Site`]: a resource and authorization server on loopback, with changed answers.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+};
+
+use portcullis_client::{Authorizer, AuthorizerSettings, ClientError, LoopbackRedirect, ResourceToken, StartUrl};
+use portcullis_discovery::{Fetch, FetchRequest, FetchSettings, HttpFetch, UrlPolicy};
+use portcullis_metadata::SystemClock;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+use url::Url;
+
+/// What to send for a path: a whole response, and bytes to send without end after it.
+pub(crate) type Answer = (Vec<u8>, &'static [u8]);
+pub(crate) type Answers = Arc<Mutex<HashMap<String, Answer>>>;
+
+/// A site on loopback that is resource and authorization server in one, well-behaved but for what a test changes.
+pub(crate) struct Site {
+    pub(crate) base: String,
+    pub(crate) answers: Answers,
+    pub(crate) asked: Arc<Mutex<Vec<String>>>,
+}
+
+pub(crate) const PRM: &str = "/.well-known/oauth-protected-resource/mcp";
+pub(crate) const METADATA: &str = "/.well-known/oauth-authorization-server";
+
+pub(crate) fn json(body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}").into()
+}
+
+pub(crate) fn redirect(location: &str) -> Vec<u8> {
+    format!("HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n").into()
+}
+
+impl Site {
+    pub(crate) async fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let site = Self { base, answers: Answers::default(), asked: Arc::default() };
+        let base = &site.base;
+        let challenge = format!("Bearer resource_metadata=\"{base}{PRM}\"");
+        site.challenge(&challenge);
+        site.json(PRM, &format!(r#"{{"resource":"{base}/mcp","authorization_servers":["{base}"]}}"#));
+        site.json(METADATA, &site.metadata());
+        site.json("/register", r#"{"client_id":"c"}"#);
+        site.json("/token", r#"{"access_token":"hush","token_type":"Bearer"}"#);
+        let (answers, asked) = (site.answers.clone(), site.asked.clone());
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(serve(stream, answers.clone(), asked.clone()));
+            }
+        });
+        site
+    }
+
+    pub(crate) fn metadata(&self) -> String {
+        let base = &self.base;
+        format!(
+            r#"{{"issuer":"{base}","authorization_endpoint":"{base}/authorize","token_endpoint":"{base}/token",
+            "registration_endpoint":"{base}/register","response_types_supported":["code"],
+            "code_challenge_methods_supported":["S256"],"authorization_response_iss_parameter_supported":true}}"#
+        )
+    }
+
+    pub(crate) fn challenge(&self, value: &str) {
+        let answer = format!("HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: {value}\r\nContent-Length: 0\r\n\r\n");
+        self.put("/mcp", answer.into(), b"");
+    }
+
+    pub(crate) fn json(&self, path: &str, body: &str) {
+        self.put(path, json(body), b"");
+    }
+
+    pub(crate) fn put(&self, path: &str, answer: Vec<u8>, more: &'static [u8]) {
+        self.answers.lock().unwrap().insert(path.to_owned(), (answer, more));
+    }
+
+    pub(crate) fn remove(&self, path: &str) {
+        self.answers.lock().unwrap().remove(path);
+    }
+
+    /// Changes the server's metadata.
+    pub(crate) fn change(&self, from: &str, to: &str) {
+        let changed = self.metadata().replace(from, to);
+        assert_ne!(changed, self.metadata());
+        self.json(METADATA, &changed);
+    }
+
+    pub(crate) fn was_asked(&self, path: &str) -> bool {
+        self.asked.lock().unwrap().iter().any(|asked| asked == path)
+    }
+
+    pub(crate) fn start(&self) -> StartUrl {
+        StartUrl::parse(&format!("{}/mcp", self.base)).unwrap()
+    }
+
+    /// A sign-in whose redirect is made of the state by `answer`, in the place of a person.
+    pub(crate) async fn sign_in(
+        &self,
+        answer: impl Fn(&str) -> String + Send + Sync + 'static,
+    ) -> Result<ResourceToken, ClientError> {
+        let opened = Arc::new(Mutex::new(Vec::new()));
+        let seen = opened.clone();
+        let browser = LoopbackRedirect::bind(move |url| {
+            seen.lock().unwrap().push(url.clone());
+            let value = |name| url.query_pairs().find(|(found, _)| found == name).unwrap().1.into_owned();
+            let target = format!("{}?{}", value("redirect_uri"), answer(&value("state")));
+            tokio::spawn(async move {
+                fetcher().fetch(FetchRequest::get(Url::parse(&target).unwrap(), UrlPolicy::Operator)).await
+            });
+        });
+        let interaction = Arc::new(browser.await.unwrap());
+        let outcome = self.authorize(interaction).await;
+        // Whatever else goes wrong: a browser opens nothing but what may be opened.
+        assert!(opened.lock().unwrap().iter().all(|url| url.as_str().starts_with(&self.base)));
+        outcome
+    }
+
+    pub(crate) async fn authorize(
+        &self,
+        interaction: Arc<dyn portcullis_client::Interaction>,
+    ) -> Result<ResourceToken, ClientError> {
+        let settings = AuthorizerSettings::default();
+        Authorizer::new(fetcher(), interaction, Arc::new(SystemClock::new()), settings).authorize(&self.start()).await
+    }
+
+    /// What a well-behaved redirect says.
+    pub(crate) fn consent(&self) -> impl Fn(&str) -> String + Send + Sync + 'static {
+        let base = self.base.clone();
+        move |state| format!("code=the-code&state={state}&iss={base}")
+    }
+
+    pub(crate) async fn code_of(&self) -> &'static str {
+        let outcome = self.sign_in(self.consent()).await;
+        let error = outcome.err().map(|error| (error.code(), format!("{error} {error:?}")));
+        let (code, shown) = error.unwrap_or(("fine", String::new()));
+        assert!(!shown.contains("hush"), "{shown}");
+        code
+    }
+}
+
+pub(crate) async fn serve(
+    mut stream: TcpStream,
+    answers: Answers,
+    asked: Arc<Mutex<Vec<String>>>,
+) -> std::io::Result<()> {
+    loop {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await?);
+        }
+        let head = String::from_utf8_lossy(&head).into_owned();
+        let length =
+            head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
+        let mut body = vec![0; length.unwrap_or(0)];
+        stream.read_exact(&mut body).await?;
+        let target = head.split(' ').nth(1).unwrap_or("");
+        let path = target.split('?').next().unwrap_or("").to_owned();
+        asked.lock().unwrap().push(path.clone());
+        let answer = answers.lock().unwrap().get(&path).cloned();
+        let missing = || (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_vec(), &b""[..]);
+        let (answer, more) = answer.unwrap_or_else(missing);
+        stream.write_all(&answer).await?;
+        while !more.is_empty() {
+            stream.write_all(more).await?;
+        }
+    }
+}
+
+pub(crate) fn fetcher() -> Arc<HttpFetch> {
+    Arc::new(HttpFetch::new(FetchSettings::default()).unwrap())
+}

@@ -1,0 +1,172 @@
+//! The checks that a request must pass before it reaches the inner service.
+
+mod negotiation;
+mod session_use;
+
+use http::{HeaderMap, Method, request::Parts};
+use portcullis_guard::Caller;
+use portcullis_mcp::{Envelope, Era, EraError, Revision, checks_name_header, header, legacy_version};
+use portcullis_session::Session;
+
+use self::{negotiation::Opening, session_use::Deletion};
+pub(crate) use self::{
+    negotiation::{Negotiated, Negotiation},
+    session_use::{SessionUse, record_session},
+};
+use crate::{
+    message::{Message, UnsupportedContentType, check_content_type, operation},
+    response::{Reason, Rejection},
+    rules::Subject,
+    session,
+    state::EndpointState,
+};
+
+/// The result of all checks of an admitted request.
+pub(crate) struct Admission {
+    pub(crate) era: Era,
+    pub(crate) session_use: SessionUse,
+    pub(crate) checked_headers: CheckedHeaders,
+}
+
+/// The headers of `Mcp-Method` and `Mcp-Name` that match the body. The others are not forwarded, because an upstream
+/// could use them instead of the body.
+#[derive(Clone, Copy)]
+pub(crate) enum CheckedHeaders {
+    None,
+    Method,
+    MethodAndName,
+}
+
+impl CheckedHeaders {
+    /// Removes the headers that were not checked.
+    pub(crate) fn remove_others(self, headers: &mut HeaderMap) {
+        if matches!(self, Self::None) {
+            headers.remove(header::METHOD);
+        }
+        if !matches!(self, Self::MethodAndName) {
+            headers.remove(header::NAME);
+        }
+    }
+}
+
+/// Checks a GET or DELETE. Both need a session, so they are served with legacy revisions only.
+pub(crate) fn admit_without_body(
+    endpoint: &EndpointState,
+    parts: &Parts,
+    caller: &Caller,
+) -> Result<Admission, Reason> {
+    if !endpoint.revisions.has_legacy() {
+        return Err(Reason::Method { post_only: true });
+    }
+    let (owner, scopes) = (session::owner(caller.principal()), session::scopes(caller.principal()));
+    let session = endpoint.sessions.resolve(&parts.headers, owner, scopes).map_err(Reason::StreamSession)?;
+    let version = legacy_version(&parts.headers, endpoint.revisions).map_err(Reason::StreamVersion)?;
+    endpoint.rules.authorize(&Subject::default(), caller).map_err(Reason::Rule)?;
+    let era = Era::Legacy { version: version.or_else(|| negotiated_revision(&session)) };
+    let session_use = match parts.method {
+        Method::DELETE => SessionUse::Delete(Deletion::new(&endpoint.sessions.store, session)),
+        _ => SessionUse::Existing(session),
+    };
+    Ok(Admission { era, session_use, checked_headers: CheckedHeaders::None })
+}
+
+/// Checks a POST whose body is complete.
+pub(crate) fn admit_post(
+    endpoint: &EndpointState,
+    parts: &Parts,
+    caller: &Caller,
+    body: &[u8],
+) -> Result<Admission, Rejection> {
+    let message = Message::parse(body, &parts.headers, endpoint.limits, endpoint.revisions);
+    if let Some(operation) = message.envelope.as_ref().ok().and_then(operation) {
+        caller.record_operation(operation);
+    }
+    let admission = if message.is_legacy() {
+        admit_legacy(endpoint, parts, caller, &message)
+    } else {
+        admit_modern(endpoint, parts, caller, &message)
+    };
+    admission.map_err(|reason| {
+        let id = message.envelope.as_ref().map_or_else(|_| Envelope::refused_id(body), Envelope::id);
+        Rejection { reason, id: id.map(ToOwned::to_owned) }
+    })
+}
+
+fn admit_modern(
+    endpoint: &EndpointState,
+    parts: &Parts,
+    caller: &Caller,
+    message: &Message<'_>,
+) -> Result<Admission, Reason> {
+    check_content_type(&parts.headers)?;
+    let with_supported = |error: EraError| error.map_supported(|served| endpoint.upstream_revisions.supported(served));
+    let era = message.era.clone().map_err(|error| Reason::Era(with_supported(error)))?;
+    let envelope = message.envelope.as_ref().map_err(|error| Reason::Message(*error))?;
+    authorize(endpoint, caller, envelope)?;
+    let is_discover = envelope.method() == Some("server/discover");
+    let checked_headers =
+        if checks_name_header(envelope) { CheckedHeaders::MethodAndName } else { CheckedHeaders::Method };
+    Ok(Admission { era, session_use: SessionUse::None { is_discover }, checked_headers })
+}
+
+/// Checks a message of a legacy revision. The session is checked first: without a usable session the response does not
+/// depend on the message.
+fn admit_legacy(
+    endpoint: &EndpointState,
+    parts: &Parts,
+    caller: &Caller,
+    message: &Message<'_>,
+) -> Result<Admission, Reason> {
+    let (owner, scopes) = (session::owner(caller.principal()), session::scopes(caller.principal()));
+    let sessions = &endpoint.sessions;
+    let opens_session = message.is_initialize() && !parts.headers.contains_key(&sessions.header);
+    let session = if opens_session {
+        None
+    } else {
+        Some(sessions.resolve(&parts.headers, owner, scopes).map_err(Reason::Session)?)
+    };
+    check_content_type(&parts.headers)?;
+    let envelope = message.envelope.as_ref().map_err(|error| Reason::Message(*error))?;
+    let era = message.era.clone().map_err(Reason::Era)?;
+    authorize(endpoint, caller, envelope)?;
+    let (session_use, session_revision) = match session {
+        Some(session) => {
+            let revision = negotiated_revision(&session);
+            (SessionUse::Existing(session), revision)
+        }
+        None => {
+            let owner = owner.ok_or(Reason::NoOwner)?;
+            let reservation =
+                sessions.store.reserve(&sessions.resource, owner, scopes).map_err(Reason::SessionLimit)?;
+            let requested_version = envelope.initialize_version();
+            let opening = Opening {
+                reservation,
+                requested_version: requested_version.map(Into::into),
+                id: envelope.id().map(ToOwned::to_owned),
+            };
+            (SessionUse::Open(opening), requested_version.and_then(Revision::parse))
+        }
+    };
+    let era = match era {
+        Era::Legacy { version } => Era::Legacy { version: version.or(session_revision) },
+        era => era,
+    };
+    Ok(Admission { era, session_use, checked_headers: CheckedHeaders::None })
+}
+
+/// Checks a message against all rules that match it.
+fn authorize(endpoint: &EndpointState, caller: &Caller, envelope: &Envelope<'_>) -> Result<(), Reason> {
+    let subject = endpoint.rules.subject(envelope).map_err(Reason::Uri)?;
+    endpoint.rules.authorize(&subject, caller).map_err(Reason::Rule)
+}
+
+/// Returns the revision that the session negotiated, if it is known.
+fn negotiated_revision(session: &Session) -> Option<Revision> {
+    session.protocol_version().and_then(Revision::parse)
+}
+
+impl From<UnsupportedContentType> for Reason {
+    fn from(UnsupportedContentType: UnsupportedContentType) -> Self {
+        Self::ContentType
+    }
+}

@@ -1,0 +1,160 @@
+//! The way in which an admitted request uses a session.
+
+use http::{HeaderMap, Response, StatusCode};
+use portcullis_guard::{Caller, RequestId};
+use portcullis_mcp::Revision;
+use portcullis_session::{EndReason, InUse, Session, SessionStore};
+
+use super::negotiation::{Accepted, Opening};
+use crate::{
+    message::BudgetShare,
+    response::{EndpointBody, Reason, Rejection, RevisionsReader, session_ended},
+    session::Sessions,
+    state::EndpointState,
+    stream::{SessionStreams, StreamGuard, StreamOrigin},
+};
+
+/// The way in which an admitted request uses a session. It determines the session headers of both directions.
+pub(crate) enum SessionUse {
+    /// A modern request has no session. Session headers are ignored.
+    None { is_discover: bool },
+    /// `initialize` holds a reservation. It becomes a session when the inner service accepts the request.
+    Open(Opening),
+    /// The session is in use until the response has ended.
+    Existing(InUse),
+    /// DELETE ends the session.
+    Delete(Deletion),
+}
+
+/// A session that its owner deletes. The session ends on drop even if the inner service does not confirm the deletion.
+pub(crate) struct Deletion {
+    store: SessionStore,
+    session: InUse,
+}
+
+impl Deletion {
+    pub(crate) fn new(store: &SessionStore, session: InUse) -> Self {
+        Self { store: store.clone(), session }
+    }
+}
+
+impl Drop for Deletion {
+    fn drop(&mut self) {
+        self.store.end(&self.session, EndReason::DeleteFailed);
+    }
+}
+
+impl SessionUse {
+    /// Replaces the client's identifier by the backend's.
+    pub(crate) fn prepare_headers(&self, sessions: &Sessions, headers: &mut HeaderMap) {
+        match self {
+            Self::None { .. } | Self::Open(_) => drop(sessions.take_header(headers)),
+            Self::Existing(session) => sessions.set_backend_identifier(session, headers),
+            Self::Delete(deletion) => sessions.set_backend_identifier(&deletion.session, headers),
+        }
+    }
+
+    /// Extends the open streams of the session with the token of the admitted request.
+    pub(crate) fn extend_streams(&self, caller: &Caller) {
+        if let Self::Existing(session) = self {
+            SessionStreams::token_used(session, caller);
+        }
+    }
+
+    /// Processes the response of the inner service: ends the session if necessary, and replaces the backend's identifier
+    /// by the client's. [`record_session`] processes a successful response to `initialize` instead.
+    ///
+    /// Sessions end in a span with the request's id.
+    pub(crate) fn finish<B>(
+        self,
+        endpoint: &EndpointState,
+        caller: &Caller,
+        mut response: Response<B>,
+    ) -> Response<EndpointBody<B>> {
+        let (sessions, request_id) = (&endpoint.sessions, caller.request_id());
+        let status = response.status();
+        let backend_identifier = sessions.take_header(response.headers_mut());
+        let (mut in_use, mut stream) = (None, None);
+        match self {
+            // The inner service has rejected the `initialize`.
+            Self::Open(_) => {}
+            Self::None { is_discover } => {
+                let share = || BudgetShare::empty(&endpoint.budget);
+                let revisions = &endpoint.upstream_revisions;
+                let reader = RevisionsReader::new(is_discover, status, response.headers(), revisions, share);
+                let stream = open_stream(endpoint, caller, None, response.headers());
+                return response.map(|body| EndpointBody::with_reader(body, reader, stream));
+            }
+            Self::Existing(session) => {
+                let is_same = backend_identifier.is_some_and(|value| value.as_bytes() == session.backend_id());
+                if status == StatusCode::NOT_FOUND && !session.backend_id().is_empty() {
+                    let _span = request_span(request_id);
+                    sessions.store.end(&session, EndReason::TransportClosed);
+                } else if let Some(newer) = session.rotated_identifier() {
+                    sessions.set_client_identifier(&newer, response.headers_mut());
+                } else if is_same {
+                    sessions.set_client_identifier(&session.identifier(), response.headers_mut());
+                }
+                stream = open_stream(endpoint, caller, Some(&session), response.headers());
+                in_use = Some(session);
+            }
+            Self::Delete(deletion) => {
+                let _span = request_span(request_id);
+                let is_confirmed = status.is_success()
+                    || matches!(status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED)
+                    || deletion.session.backend_id().is_empty();
+                if is_confirmed {
+                    sessions.store.end(&deletion.session, EndReason::Deleted);
+                }
+                drop(deletion);
+                if !status.is_success() {
+                    return session_ended();
+                }
+                stream = open_stream(endpoint, caller, None, response.headers());
+            }
+        }
+        response.map(|body| EndpointBody::inner(body, in_use, stream))
+    }
+}
+
+/// Records the session that a response opens, and replaces the backend's identifier by the client's.
+pub(crate) fn record_session<B>(
+    accepted: Accepted<B>,
+    endpoint: &EndpointState,
+    caller: &Caller,
+) -> Response<EndpointBody<B>> {
+    let Accepted { reservation, revision, id, backend_guard, mut response } = accepted;
+    let sessions = &endpoint.sessions;
+    let backend_identifier = sessions.take_header(response.headers_mut());
+    let backend_id = backend_identifier.map(|value| value.as_bytes().into()).unwrap_or_default();
+    let _span = request_span(caller.request_id());
+    let session = match reservation.open(backend_id, revision.map(Revision::as_str)) {
+        Ok(session) => session,
+        // The dropped guard ends the inner service's session.
+        Err(error) => return endpoint.reject(&Rejection { reason: Reason::SessionLimit(error), id }),
+    };
+    // From now on the store reports the end of the session.
+    if let Some(guard) = backend_guard {
+        guard.disarm();
+    }
+    tracing::debug!(session = %session.log_hash(), "session opened");
+    sessions.set_client_identifier(&session.identifier(), response.headers_mut());
+    let stream = open_stream(endpoint, caller, Some(&session), response.headers());
+    response.body_mut().attach(session, stream);
+    response
+}
+
+/// Registers a response that is an event stream, so that it ends with its authorization.
+fn open_stream(
+    endpoint: &EndpointState,
+    caller: &Caller,
+    session: Option<&Session>,
+    headers: &HeaderMap,
+) -> Option<StreamGuard> {
+    endpoint.streams.open(&StreamOrigin { caller, resource: &endpoint.resource, session }, headers)
+}
+
+/// Adds the request's id to log lines about its session.
+fn request_span(request_id: &RequestId) -> tracing::span::EnteredSpan {
+    tracing::info_span!("request", request.id = request_id.as_str()).entered()
+}

@@ -1,0 +1,77 @@
+//! The messages in a response of the inner service, read while it passes.
+
+use http::HeaderMap;
+use portcullis_mcp::sse;
+use portcullis_metadata::{has_media_type, is_event_stream};
+
+use crate::message::{BudgetShare, is_encoded};
+
+/// The maximum number of bytes of a response that are kept. The responses of interest have a few kilobytes.
+const MAX_KEPT: usize = 256 << 10;
+
+/// Reads a response until one of its messages has the wanted value.
+pub(crate) struct MessageReader {
+    format: Format,
+    kept: Vec<u8>,
+    /// The kept bytes count against the budget of all bodies.
+    share: BudgetShare,
+}
+
+enum Format {
+    Json,
+    EventStream(sse::Decoder),
+}
+
+/// The progress of a [`MessageReader`].
+pub(crate) enum Progress<T> {
+    /// The reader needs more of the response.
+    Unfinished,
+    /// A message has the value.
+    Found(T),
+    /// No message has the value, the response is too long, or the budget is exhausted.
+    NotFound,
+}
+
+impl MessageReader {
+    /// Returns a reader for a response with these headers. `None` if the response is neither JSON nor an event stream, or
+    /// has a content coding.
+    pub(crate) fn new(headers: &HeaderMap, share: BudgetShare) -> Option<Self> {
+        let format = if is_encoded(headers) {
+            return None;
+        } else if is_event_stream(headers) {
+            Format::EventStream(sse::Decoder::new(MAX_KEPT))
+        } else if has_media_type(headers, "application/json") {
+            Format::Json
+        } else {
+            return None;
+        };
+        Some(Self { format, kept: Vec::new(), share })
+    }
+
+    /// Reads the next piece. `is_last` means that no piece follows. `find` returns the wanted value of a message.
+    pub(crate) fn read<T>(&mut self, piece: &[u8], is_last: bool, find: impl Fn(&[u8]) -> Option<T>) -> Progress<T> {
+        let fits = self.kept.len() + piece.len() <= MAX_KEPT && self.share.grow(piece.len());
+        self.kept.extend_from_slice(piece);
+        if !fits {
+            return Progress::NotFound;
+        }
+        let found = match &mut self.format {
+            Format::Json if is_last => find(&self.kept),
+            Format::Json => None,
+            Format::EventStream(decoder) => match decoder.push(piece) {
+                Ok(events) => events.iter().find_map(|event| find(event.data.as_bytes())),
+                Err(_) => return Progress::NotFound,
+            },
+        };
+        match found {
+            Some(found) => Progress::Found(found),
+            None if is_last => Progress::NotFound,
+            None => Progress::Unfinished,
+        }
+    }
+
+    /// Returns all bytes that were read.
+    pub(crate) fn into_kept(self) -> Vec<u8> {
+        self.kept
+    }
+}

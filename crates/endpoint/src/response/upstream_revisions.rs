@@ -1,0 +1,123 @@
+//! The revisions that the inner service supports according to its own responses.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use http::{HeaderMap, StatusCode};
+use portcullis_mcp::{ErrorCode, Revision, Revisions};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use super::message_reader::{MessageReader, Progress};
+use crate::message::BudgetShare;
+
+/// The revisions that the inner service listed last, in a result of `server/discover` or an error -32022.
+///
+/// A service that answers `server/discover` with an error of a legacy server supports only legacy revisions.
+#[derive(Default)]
+pub(crate) struct UpstreamRevisions(Mutex<Option<Revisions>>);
+
+impl UpstreamRevisions {
+    /// Returns those of `served` that the inner service supports. Returns all of them until the service lists some.
+    pub(crate) fn supported(&self, served: Revisions) -> Revisions {
+        let listed = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        listed.map_or(served, |listed| served.iter().filter(|revision| listed.contains(*revision)).collect())
+    }
+
+    fn set(&self, listed: Revisions) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(listed);
+    }
+}
+
+/// Reads the revisions from a response while it passes. The response is not delayed.
+pub(crate) struct RevisionsReader {
+    reader: MessageReader,
+    is_discover: bool,
+    revisions: Arc<UpstreamRevisions>,
+}
+
+impl RevisionsReader {
+    /// Returns a reader for the response to a modern request; `None` if the response cannot list revisions.
+    pub(crate) fn new(
+        is_discover: bool,
+        status: StatusCode,
+        headers: &HeaderMap,
+        revisions: &Arc<UpstreamRevisions>,
+        share: impl FnOnce() -> BudgetShare,
+    ) -> Option<Box<Self>> {
+        let may_list = match status {
+            StatusCode::BAD_REQUEST => true,
+            status => is_discover && (status.is_success() || status == StatusCode::NOT_FOUND),
+        };
+        let reader = if may_list { MessageReader::new(headers, share())? } else { return None };
+        Some(Box::new(Self { reader, is_discover, revisions: Arc::clone(revisions) }))
+    }
+
+    /// Reads the next piece. `is_last` means that no piece follows. Returns whether the reader is finished.
+    pub(crate) fn read(&mut self, piece: &[u8], is_last: bool) -> bool {
+        match self.reader.read(piece, is_last, |message| listed_revisions(message, self.is_discover)) {
+            Progress::Unfinished => false,
+            Progress::NotFound => true,
+            Progress::Found(listed) => {
+                self.revisions.set(listed);
+                true
+            }
+        }
+    }
+}
+
+/// Omits the bytes that were read.
+impl fmt::Debug for RevisionsReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RevisionsReader").finish_non_exhaustive()
+    }
+}
+
+#[derive(Deserialize)]
+struct RpcResponse {
+    result: Option<DiscoverResult>,
+    error: Option<RpcError>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct DiscoverResult {
+    supported_versions: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct RpcError {
+    code: i64,
+    #[serde(default, deserialize_with = "unsupported_version_data")]
+    data: Option<UnsupportedVersionData>,
+}
+
+#[derive(Deserialize)]
+struct UnsupportedVersionData {
+    supported: Vec<String>,
+}
+
+/// Deserializes `data`, which can be any value in other errors.
+fn unsupported_version_data<'de, D: Deserializer<'de>>(data: D) -> Result<Option<UnsupportedVersionData>, D::Error> {
+    let data = Value::deserialize(data)?;
+    Ok(serde_json::from_value(data).ok())
+}
+
+/// Returns the revisions that a message lists, without unknown dates.
+fn listed_revisions(message: &[u8], is_discover: bool) -> Option<Revisions> {
+    /// The errors of legacy servers for an unknown method or a missing session.
+    const LEGACY_ERRORS: [ErrorCode; 3] =
+        [ErrorCode::MethodNotFound, ErrorCode::InvalidRequest, ErrorCode::ServerError];
+    let response: RpcResponse = serde_json::from_slice(message).ok()?;
+    let dates = match (response.result, response.error) {
+        (Some(result), None) => result.supported_versions,
+        (None, Some(error)) if error.code == ErrorCode::UnsupportedProtocolVersion.value() => error.data?.supported,
+        (None, Some(error)) if is_discover && LEGACY_ERRORS.iter().any(|code| code.value() == error.code) => {
+            return Some(Revisions::ALL.iter().filter(|revision| !revision.is_modern()).collect());
+        }
+        _ => return None,
+    };
+    Some(dates.iter().filter_map(|date| Revision::parse(date)).collect())
+}

@@ -1,0 +1,269 @@
+//! The spellings of a URI under which a server could find the same resource.
+
+use percent_encoding::percent_decode_str;
+use url::{Position, Url};
+
+/// The maximum number of spellings of one URI.
+const MAX_SPELLINGS: usize = 32;
+
+/// The maximum size of all spellings of a message's URIs together, in bytes.
+const MAX_BYTES: usize = 1 << 20;
+
+/// The reason why rules with names cannot be matched with a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UriError {
+    /// A URI has a control character, a blank at its start or end, or a backslash. URL parsers remove or replace these.
+    Characters,
+    /// A URI has too many spellings, or the URIs of a message are too long together.
+    TooManySpellings,
+}
+
+impl UriError {
+    pub(crate) fn code(self) -> &'static str {
+        match self {
+            Self::Characters => "message.uri_characters",
+            Self::TooManySpellings => "message.uri_spellings",
+        }
+    }
+}
+
+/// Checks that a URI has no characters that URL parsers remove or replace.
+pub(crate) fn check_characters(uri: &str) -> Result<(), UriError> {
+    // JavaScript also trims the byte order mark.
+    let is_blank = |c: char| c.is_whitespace() || c == '\u{FEFF}';
+    let is_padded = uri.starts_with(is_blank) || uri.ends_with(is_blank);
+    if is_padded || uri.contains(|c: char| c.is_control() || c == '\\') { Err(UriError::Characters) } else { Ok(()) }
+}
+
+/// All spellings of the URIs of one message.
+#[derive(Default)]
+pub(crate) struct Spellings {
+    all: Vec<String>,
+    bytes: usize,
+}
+
+impl Spellings {
+    /// Adds the spellings of a URI: the URI itself, and the closure under percent-decoding, WHATWG normalization, and
+    /// removal of the parts that do not select a file.
+    pub(crate) fn add(&mut self, uri: &str) -> Result<(), UriError> {
+        let start = self.all.len();
+        self.push(start, uri.to_owned())?;
+        let mut index = start;
+        while let Some(text) = self.all.get(index) {
+            let url = Url::parse(text).ok();
+            let mut others = vec![percent_decode_str(text).decode_utf8_lossy().into_owned(), single_slashes(text)];
+            others.extend(without_trailing_slashes(text));
+            match &url {
+                Some(url) => others.extend([scheme_host_path(url), url.as_str().to_owned()]),
+                None => others.extend(file_path(text)),
+            }
+            for other in others {
+                self.push(start, other)?;
+            }
+            index += 1;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
+        self.all.iter().map(String::as_str)
+    }
+
+    /// Adds a spelling of the URI whose spellings begin at `start`, unless it is already there.
+    fn push(&mut self, start: usize, spelling: String) -> Result<(), UriError> {
+        let of_this_uri = self.all.get(start..).unwrap_or_default();
+        if of_this_uri.contains(&spelling) {
+            return Ok(());
+        }
+        // Servers that pass a decoded path to C functions read it up to the NUL only.
+        if spelling.contains('\0') {
+            return Err(UriError::Characters);
+        }
+        self.bytes += spelling.len();
+        if of_this_uri.len() >= MAX_SPELLINGS || self.bytes > MAX_BYTES {
+            return Err(UriError::TooManySpellings);
+        }
+        self.all.push(spelling);
+        Ok(())
+    }
+}
+
+/// Replaces every run of slashes in the path by one slash, as file systems do.
+fn single_slashes(uri: &str) -> String {
+    let (head, rest) = uri.split_once("://").unwrap_or(("", uri));
+    let mut single = String::with_capacity(uri.len());
+    if rest.len() < uri.len() {
+        single.push_str(head);
+        single.push_str("://");
+    }
+    let mut previous = None;
+    for c in rest.chars() {
+        if !(c == '/' && previous == Some('/')) {
+            single.push(c);
+        }
+        previous = Some(c);
+    }
+    single
+}
+
+/// Removes the slashes at the end, which file systems ignore. `None` if there are none, or no path before them.
+fn without_trailing_slashes(uri: &str) -> Option<String> {
+    let trimmed = uri.trim_end_matches('/');
+    (trimmed.len() < uri.len() && !trimmed.is_empty() && !trimmed.ends_with(':')).then(|| trimmed.to_owned())
+}
+
+/// Returns the path of a `file` URI that is not a WHATWG URL, for example because its authority has a port. Some servers
+/// use only the path.
+fn file_path(uri: &str) -> Option<String> {
+    let (scheme, rest) = uri.split_once("://").filter(|(scheme, _)| scheme.eq_ignore_ascii_case("file"))?;
+    let path = &rest[rest.find('/')?..];
+    Some(format!("{}://{path}", scheme.to_ascii_lowercase()))
+}
+
+/// Removes user information, query and fragment, and the host of a `file` URL. Servers that use only the path find the
+/// same resource.
+fn scheme_host_path(url: &Url) -> String {
+    let scheme = &url[..Position::AfterScheme];
+    let path = &url[Position::BeforePath..Position::AfterPath];
+    if url.cannot_be_a_base() {
+        return format!("{scheme}:{path}");
+    }
+    let host = if scheme == "file" { "" } else { &url[Position::BeforeHost..Position::AfterPort] };
+    format!("{scheme}://{host}{path}")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn spellings(uri: &str) -> Vec<String> {
+        let mut spellings = Spellings::default();
+        spellings.add(uri).unwrap();
+        spellings.all
+    }
+
+    /// F12: the spellings of a URI include every form that a server could resolve to the same resource.
+    #[test]
+    fn equivalent_uris_share_a_spelling() {
+        for alias in [
+            "file:///secret/x",
+            "FILE:///secret/x",
+            "file:/secret/x",
+            "file:secret/x",
+            "file://localhost/secret/x",
+            "file://LocalHost/secret/x",
+            "file://elsewhere/secret/x",
+            "file:///public/../secret/x",
+            "file:///public/./../secret/x",
+            "file:///public/%2e%2e/secret/x",
+            "file:///public/%2E./secret/x",
+            "file:///public/%252e%252e/secret/x",
+            "file:///public/%25252e%25252e/secret/x",
+            "file:///public%2F..%2Fsecret%2Fx",
+            "file:///public/..%5csecret%5cx",
+            "file:///%73ecret/x",
+            "file:///%2573ecret/x",
+            "file:///secret%2fx",
+            "file:///sec%09ret/x",
+            "file:///sec%0Aret/x",
+            "%20file:///secret/x",
+            "file:////secret/x",
+            "file:///secret//x",
+            "file:///a//../secret/x",
+            "file:///public//..//../secret/x",
+            "file:///secret/x?y",
+            "file:///secret/x#y",
+            "file:///secret/x%3Fy",
+            "file:///secret/x%23y",
+            "file:///secret/x/",
+            "file:///secret/x//",
+            "file:///secret/x/.",
+            "file:///secret/x/y/..",
+            "file:///secret/x%2F",
+            "file://u@h/secret/x",
+            "file://h:80/secret/x",
+            "FILE://h h/secret/%78",
+        ] {
+            assert!(
+                spellings(alias).iter().any(|spelling| spelling == "file:///secret/x"),
+                "{alias}: {:?}",
+                spellings(alias)
+            );
+        }
+        for (alias, wanted) in [
+            ("HTTPS://User:pw@HOST:443/a/../secret?q", "https://host/secret"),
+            ("https://host/%73ecret", "https://host/secret"),
+            ("note://secret/%61", "note://secret/a"),
+            ("note://public/../secret", "note://public/secret"),
+            ("note:%73ecret", "note:secret"),
+            ("secret%2Fx", "secret/x"),
+        ] {
+            assert!(spellings(alias).iter().any(|spelling| spelling == wanted), "{alias}: {:?}", spellings(alias));
+        }
+    }
+
+    /// F12: a plain URI has one spelling. A URI with too many spellings is rejected.
+    #[test]
+    fn the_work_is_bounded() {
+        assert_eq!(spellings("file:///public/readme.txt"), ["file:///public/readme.txt"]);
+        let nested = format!("file:///%{}2e", "25".repeat(40));
+        assert_eq!(Spellings::default().add(&nested), Err(UriError::TooManySpellings));
+        assert_eq!(Spellings::default().add("file:///secret/x%2500.txt"), Err(UriError::Characters));
+        let long = format!("file:///{}", "a".repeat(MAX_BYTES));
+        assert_eq!(Spellings::default().add(&long), Err(UriError::TooManySpellings));
+        let mut many = Spellings::default();
+        let results: Vec<_> =
+            (0..1000).map(|number| many.add(&format!("file:///{number}{}", "a".repeat(2000)))).collect();
+        assert!(results.first() == Some(&Ok(())) && results.last() == Some(&Err(UriError::TooManySpellings)));
+    }
+
+    /// F12: a URI with characters that URL parsers remove or replace is rejected.
+    #[test]
+    fn characters_that_parsers_change_are_rejected() {
+        for bad in [
+            " file:///x",
+            "file:///x ",
+            "\tfile:///x",
+            "file:///\tx",
+            "file:///x\n",
+            "file:///\r\nx",
+            "file:///\u{0}x",
+            "file:///\u{7f}x",
+            "file:///\u{85}x",
+            "file:///public\\..\\x",
+            "\u{a0}file:///x",
+            "file:///x\u{2028}",
+            "\u{feff}file:///x",
+        ] {
+            assert_eq!(check_characters(bad), Err(UriError::Characters), "{bad:?}");
+        }
+        for good in ["", "file:///x", "file:///a b", "note:\u{e4}", "file:///{path}"] {
+            assert_eq!(check_characters(good), Ok(()), "{good:?}");
+        }
+    }
+
+    proptest! {
+        /// F12: the spellings of a URI include its WHATWG form and the percent-decoded form of that.
+        #[test]
+        fn the_normal_forms_are_included(path in "[a-c./%2eEfF5-]{0,24}") {
+            let uri = format!("file:///{path}");
+            let mut found = Spellings::default();
+            if found.add(&uri).is_ok() {
+                let url = Url::parse(&uri).unwrap();
+                let decoded = percent_decode_str(url.as_str()).decode_utf8_lossy();
+                prop_assert!(found.iter().any(|spelling| spelling == uri));
+                prop_assert!(found.iter().any(|spelling| spelling == url.as_str()));
+                prop_assert!(found.iter().any(|spelling| spelling == decoded));
+                let path = percent_decode_str(url.path()).decode_utf8_lossy();
+                prop_assert!(found.iter().any(|spelling| spelling.strip_prefix("file://") == Some(&*path)));
+            }
+        }
+
+        #[test]
+        fn no_text_panics(uri in any::<String>()) {
+            let _ = (check_characters(&uri), Spellings::default().add(&uri));
+        }
+    }
+}

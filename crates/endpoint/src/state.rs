@@ -1,0 +1,57 @@
+//! The state that all services of one endpoint layer share.
+
+use std::sync::Arc;
+
+use http::Response;
+use portcullis_guard::ProtectedResource;
+use portcullis_mcp::{EnvelopeLimits, Revisions};
+
+use crate::{
+    message::BodyBudget,
+    response::{EndpointBody, Rejection, UpstreamRevisions},
+    rules::Rules,
+    session::Sessions,
+    settings::EndpointSettings,
+    stream::StreamRegistry,
+};
+
+/// The settings of an endpoint, prepared once.
+pub(crate) struct EndpointState {
+    pub(crate) resource: Arc<ProtectedResource>,
+    pub(crate) rules: Rules,
+    pub(crate) revisions: Revisions,
+    pub(crate) upstream_revisions: Arc<UpstreamRevisions>,
+    pub(crate) sessions: Sessions,
+    pub(crate) limits: EnvelopeLimits,
+    pub(crate) max_body: usize,
+    pub(crate) budget: Arc<BodyBudget>,
+    pub(crate) streams: StreamRegistry,
+}
+
+impl EndpointState {
+    /// Prepares settings that were [checked](EndpointSettings::check).
+    pub(crate) fn new(settings: EndpointSettings) -> Self {
+        let sessions = Sessions {
+            store: settings.sessions,
+            resource: settings.resource.resource().clone(),
+            header: settings.session_header,
+            ended_status: settings.ended_status,
+        };
+        Self {
+            rules: Rules::new(settings.required_scopes, settings.resource.scope_implications().clone(), settings.rules),
+            resource: settings.resource,
+            revisions: settings.revisions,
+            upstream_revisions: Arc::default(),
+            sessions,
+            limits: EnvelopeLimits::default().with_max_depth(settings.max_depth),
+            max_body: settings.max_body,
+            budget: settings.budget,
+            streams: settings.streams,
+        }
+    }
+
+    /// Returns the response to a rejected request.
+    pub(crate) fn reject<B>(&self, rejection: &Rejection) -> Response<EndpointBody<B>> {
+        rejection.response(self.resource.challenges())
+    }
+}

@@ -1,0 +1,216 @@
+//! An open event stream, shared by its body, its session and the registry.
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU8, AtomicU64, Ordering},
+    },
+    task::Waker,
+    time::Duration,
+};
+
+use portcullis_guard::{ProtectedResource, RequestId};
+use portcullis_metadata::{Scopes, UnixTime};
+use portcullis_session::LogHash;
+use portcullis_verifier::{HeldToken, VerifiedToken, WatchedToken};
+
+use super::{EndedStream, StreamEndReason, session_streams::SessionStreams};
+
+/// The time in which a stream without authorization must complete its current event.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The validity of a token without an expiry.
+const NO_EXPIRY: u64 = u64::MAX;
+
+/// An open stream. It exists as long as the response body.
+pub(crate) struct OpenStream {
+    pub(super) request_id: RequestId,
+    /// The token that opened the stream.
+    pub(super) verified: VerifiedToken,
+    pub(super) resource: Arc<ProtectedResource>,
+    pub(super) session: Option<(LogHash, Arc<SessionStreams>)>,
+    /// The end of the validity of the token that authorizes the stream, in milliseconds of Unix time.
+    valid_until: AtomicU64,
+    /// That token, if it is introspected.
+    watched: Mutex<Option<Arc<WatchedToken>>>,
+    state: AtomicU8,
+    /// The time at which the state became [`State::Finishing`], in milliseconds of the monotonic clock.
+    finishing_since: AtomicU64,
+    waker: Mutex<Option<Waker>>,
+}
+
+/// The state of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// The stream is authorized.
+    Open,
+    /// The stream may complete its current event.
+    Finishing,
+    /// The stream must stop at once.
+    Stopped,
+}
+
+/// The time of a sweep by both clocks.
+#[derive(Clone, Copy)]
+pub(super) struct Now {
+    pub(super) unix: UnixTime,
+    pub(super) monotonic: Duration,
+}
+
+/// The result of a sweep's check.
+pub(super) enum Checked {
+    Open,
+    /// The authorization has ended since the last check.
+    Ended(StreamEndReason),
+    /// The authorization had ended before, and the body is still open.
+    Finishing,
+}
+
+/// Returns the end of a token's validity in milliseconds of Unix time. A token without an expiry is valid as long as it can
+/// be introspected again.
+pub(super) fn validity(verified: &VerifiedToken, is_rechecked: bool) -> u64 {
+    let principal = verified.principal();
+    match principal.valid_until() {
+        Some(end) => end.as_millis(),
+        None if is_rechecked => NO_EXPIRY,
+        None => principal.expires().as_millis(),
+    }
+}
+
+impl OpenStream {
+    pub(super) fn new(
+        request_id: RequestId,
+        verified: VerifiedToken,
+        held: Option<&HeldToken>,
+        resource: Arc<ProtectedResource>,
+        session: Option<(LogHash, Arc<SessionStreams>)>,
+    ) -> Self {
+        let watched = held.and_then(HeldToken::watch);
+        Self {
+            request_id,
+            valid_until: AtomicU64::new(validity(&verified, watched.is_some())),
+            verified,
+            resource,
+            session,
+            watched: Mutex::new(watched),
+            state: AtomicU8::new(State::Open as u8),
+            finishing_since: AtomicU64::new(0),
+            waker: Mutex::default(),
+        }
+    }
+
+    pub(super) fn valid_until(&self) -> u64 {
+        self.valid_until.load(Ordering::Relaxed)
+    }
+
+    /// Returns the scopes of the token that opened the stream.
+    pub(super) fn scopes(&self) -> &Scopes {
+        self.verified.principal().scopes()
+    }
+
+    /// Replaces the token that authorizes the stream.
+    pub(super) fn authorize(&self, valid_until: u64, watched: Option<Arc<WatchedToken>>) {
+        let mut held = lock(&self.watched);
+        let former = std::mem::replace(&mut *held, watched);
+        self.valid_until.store(valid_until, Ordering::Relaxed);
+        drop(held);
+        drop(former);
+    }
+
+    pub(super) fn state(&self) -> State {
+        match self.state.load(Ordering::Acquire) {
+            0 => State::Open,
+            1 => State::Finishing,
+            _ => State::Stopped,
+        }
+    }
+
+    /// Sets the task to wake when the state changes.
+    pub(super) fn set_waker(&self, waker: &Waker) {
+        let mut held = lock(&self.waker);
+        match &mut *held {
+            Some(held) => held.clone_from(waker),
+            None => *held = Some(waker.clone()),
+        }
+    }
+
+    /// Wakes the body's task. The waker stays: a wake-up can be lost while the connection is being polled.
+    pub(super) fn wake(&self) {
+        let waker = lock(&self.waker).clone();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Checks the stream's authorization and updates its state.
+    pub(super) fn check(&self, now: Now) -> Checked {
+        match self.state() {
+            State::Open => match self.end_reason(now.unix) {
+                None => Checked::Open,
+                Some(reason) => {
+                    self.finishing_since.store(millis(now.monotonic), Ordering::Relaxed);
+                    self.state.store(State::Finishing as u8, Ordering::Release);
+                    Checked::Ended(reason)
+                }
+            },
+            State::Finishing => {
+                let since = self.finishing_since.load(Ordering::Relaxed);
+                if millis(now.monotonic).saturating_sub(since) >= millis(FINISH_TIMEOUT) {
+                    self.state.store(State::Stopped as u8, Ordering::Release);
+                }
+                Checked::Finishing
+            }
+            State::Stopped => Checked::Finishing,
+        }
+    }
+
+    /// Returns why the stream's authorization has ended, if it has.
+    fn end_reason(&self, now: UnixTime) -> Option<StreamEndReason> {
+        if self.verified.principal().is_introspected()
+            && let Err(reason) = self.apply_last_check()
+        {
+            return Some(reason);
+        }
+        (now.as_millis() >= self.valid_until()).then_some(StreamEndReason::TokenExpired)
+    }
+
+    /// Applies the scopes and the expiry that the last check of an introspected token found.
+    fn apply_last_check(&self) -> Result<(), StreamEndReason> {
+        // The lock is held until the validity is stored, so that `authorize` cannot replace the token in between.
+        let watched = lock(&self.watched);
+        let Some(latest) = watched.as_ref().map(|watched| watched.latest()) else { return Ok(()) };
+        let latest = latest?;
+        if !latest.principal().scopes().covers(self.scopes()) {
+            return Err(StreamEndReason::ScopesReduced);
+        }
+        let valid_until = validity(&latest, true);
+        let former = self.valid_until.swap(valid_until, Ordering::Relaxed);
+        // The lock of the session's streams must not be taken under this one.
+        drop(watched);
+        if former != valid_until
+            && let Some((_, streams)) = &self.session
+        {
+            streams.update_earliest();
+        }
+        Ok(())
+    }
+
+    pub(super) fn ended(&self, time: UnixTime, reason: StreamEndReason) -> EndedStream<'_> {
+        EndedStream {
+            time,
+            request_id: &self.request_id,
+            session: self.session.as_ref().map(|(log_hash, _)| *log_hash),
+            resource: self.resource.resource(),
+            principal: self.verified.principal(),
+            reason,
+        }
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
+    held.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,91 @@
+//! The open event streams of one session, which the owner's newer tokens extend.
+
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
+
+use portcullis_guard::Caller;
+use portcullis_session::Session;
+use portcullis_verifier::HeldToken;
+
+use super::open_stream::{OpenStream, validity};
+
+/// The value of [`SessionStreams::earliest`] if no stream is open. No token is valid for longer.
+const NONE_OPEN: u64 = u64::MAX;
+
+/// The open streams of one session. Attached to the session when its first stream opens.
+pub(crate) struct SessionStreams {
+    /// The earliest end of validity among the open streams. A token that is not valid for longer extends none of them.
+    earliest: AtomicU64,
+    open: Mutex<Vec<Arc<OpenStream>>>,
+}
+
+impl SessionStreams {
+    /// Returns the streams of this session.
+    pub(super) fn of(session: &Session) -> Option<Arc<Self>> {
+        session.attach(|| Arc::new(Self { earliest: AtomicU64::new(NONE_OPEN), open: Mutex::default() })).cloned()
+    }
+
+    /// Replaces the token of each open stream by that of an admitted request in the session, if the new token is valid for
+    /// longer and has at least the scopes of the token that opened the stream. Implied scopes do not count.
+    ///
+    /// Takes no lock unless the new token is valid for longer than that of some stream.
+    pub(crate) fn token_used(session: &Session, caller: &Caller) {
+        if let Some(streams) = session.attachment::<Arc<Self>>() {
+            streams.extend(caller);
+        }
+    }
+
+    fn extend(&self, caller: &Caller) {
+        let Some(verified) = caller.verified() else { return };
+        let valid_until = validity(verified, caller.held_token().is_some());
+        if valid_until <= self.earliest.load(Ordering::Relaxed) {
+            return;
+        }
+        let is_extended = |stream: &&Arc<OpenStream>| {
+            valid_until > stream.valid_until() && verified.principal().scopes().covers(stream.scopes())
+        };
+        let open = self.open();
+        let mut extended = open.iter().filter(is_extended).peekable();
+        if extended.peek().is_none() {
+            return;
+        }
+        let watched = caller.held_token().and_then(HeldToken::watch);
+        if verified.principal().is_introspected() && watched.is_none() {
+            return;
+        }
+        for stream in extended {
+            stream.authorize(valid_until, watched.clone());
+        }
+        self.store_earliest(&open);
+    }
+
+    pub(super) fn add(&self, stream: &Arc<OpenStream>) {
+        let mut open = self.open();
+        open.push(Arc::clone(stream));
+        self.store_earliest(&open);
+    }
+
+    pub(super) fn remove(&self, stream: &Arc<OpenStream>) {
+        let mut open = self.open();
+        let removed = open.iter().position(|other| Arc::ptr_eq(other, stream)).map(|place| open.swap_remove(place));
+        self.store_earliest(&open);
+        drop(open);
+        drop(removed);
+    }
+
+    /// Updates the earliest validity after that of a stream has changed.
+    pub(super) fn update_earliest(&self) {
+        self.store_earliest(&self.open());
+    }
+
+    fn store_earliest(&self, open: &[Arc<OpenStream>]) {
+        let earliest = open.iter().map(|stream| stream.valid_until()).min();
+        self.earliest.store(earliest.unwrap_or(NONE_OPEN), Ordering::Relaxed);
+    }
+
+    fn open(&self) -> MutexGuard<'_, Vec<Arc<OpenStream>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

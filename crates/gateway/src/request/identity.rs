@@ -1,0 +1,226 @@
+//! The headers that identify the caller.
+
+use std::borrow::Cow;
+
+use http::{HeaderName, HeaderValue};
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use portcullis_http1::RequestBuilder;
+use portcullis_metadata::Scopes;
+use portcullis_verifier::Principal;
+use serde_json::Value;
+
+/// A header that identifies the caller to the upstream. It is not sent if the token has no such value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct IdentityHeader {
+    /// The header's name.
+    pub name: HeaderName,
+    /// The source of its value.
+    pub source: IdentitySource,
+}
+
+/// The source of an [`IdentityHeader`]'s value. In every value, `%` and all characters except visible ASCII are
+/// percent-encoded as UTF-8 (RFC 3986 section 2.1), so that a value cannot end the header or imitate another value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum IdentitySource {
+    /// The token's issuer.
+    Issuer,
+    /// The token's subject. It is unique within the issuer only.
+    Subject,
+    /// The client that the token was issued to.
+    Client,
+    /// The granted scopes, sorted and separated by single spaces.
+    Scope,
+    /// Another claim, by its name, or by a JSON pointer (RFC 6901) if the text begins with `/`. The value of a string,
+    /// number or boolean is its text, that of an array its elements separated by single spaces, that of an object its JSON.
+    Claim(Box<str>),
+}
+
+impl IdentityHeader {
+    /// A header with this name and this value.
+    pub fn new(name: HeaderName, source: IdentitySource) -> Self {
+        Self { name, source }
+    }
+
+    /// `X-Portcullis-Issuer`, `-Subject`, `-Client` and `-Scope`.
+    pub fn defaults() -> Vec<Self> {
+        [
+            ("x-portcullis-issuer", IdentitySource::Issuer),
+            ("x-portcullis-subject", IdentitySource::Subject),
+            ("x-portcullis-client", IdentitySource::Client),
+            ("x-portcullis-scope", IdentitySource::Scope),
+        ]
+        .map(|(name, source)| Self::new(HeaderName::from_static(name), source))
+        .into()
+    }
+}
+
+/// Access to the claims of a token.
+pub(crate) trait Claims {
+    /// The claim with this name, or at this JSON pointer if `path` begins with `/`.
+    fn claim(&self, path: &str) -> Option<&Value>;
+}
+
+impl Claims for Principal {
+    fn claim(&self, path: &str) -> Option<&Value> {
+        self.claim(path)
+    }
+}
+
+/// The identity of a caller.
+#[derive(Clone, Copy)]
+pub(crate) struct Identity<'a> {
+    pub(crate) issuer: &'a str,
+    pub(crate) subject: Option<&'a str>,
+    pub(crate) client: Option<&'a str>,
+    pub(crate) scopes: &'a Scopes,
+    pub(crate) claims: &'a (dyn Claims + Sync),
+}
+
+impl<'a> From<&'a Principal> for Identity<'a> {
+    fn from(principal: &'a Principal) -> Self {
+        Self {
+            issuer: principal.issuer().as_str(),
+            subject: principal.subject(),
+            client: principal.client(),
+            scopes: principal.scopes(),
+            claims: principal,
+        }
+    }
+}
+
+/// Adds the configured identity headers that have a value to a request.
+pub(super) fn add_headers(request: &mut RequestBuilder, identity: Identity<'_>, configured: &[IdentityHeader]) {
+    for IdentityHeader { name, source } in configured {
+        let value = value(identity, source).and_then(|value| HeaderValue::from_str(&value).ok());
+        if let Some(value) = value {
+            request.header(name, &value);
+        }
+    }
+}
+
+fn value<'a>(identity: Identity<'a>, source: &IdentitySource) -> Option<Cow<'a, str>> {
+    match source {
+        IdentitySource::Issuer => Some(encode(identity.issuer)),
+        IdentitySource::Subject => identity.subject.map(encode),
+        IdentitySource::Client => identity.client.map(encode),
+        IdentitySource::Scope if identity.scopes.is_empty() => None,
+        IdentitySource::Scope => Some(join(identity.scopes.iter().map(encode)).into()),
+        IdentitySource::Claim(path) => identity.claims.claim(path).and_then(claim_value),
+    }
+}
+
+/// The ASCII characters that are encoded: all except `!` to `~`, and `%`. Bytes outside ASCII are always encoded.
+const ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'%');
+
+fn encode(text: &str) -> Cow<'_, str> {
+    utf8_percent_encode(text, ENCODED).into()
+}
+
+fn claim_value(value: &Value) -> Option<Cow<'_, str>> {
+    match value {
+        Value::Null => None,
+        Value::Array(elements) => Some(join(elements.iter().filter_map(element_value)).into()),
+        single => element_value(single),
+    }
+}
+
+fn element_value(value: &Value) -> Option<Cow<'_, str>> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(encode(text)),
+        other => Some(encode(&other.to_string()).into_owned().into()),
+    }
+}
+
+fn join<'a>(parts: impl Iterator<Item = Cow<'a, str>>) -> String {
+    let mut text = String::new();
+    for part in parts {
+        if !text.is_empty() {
+            text.push(' ');
+        }
+        text.push_str(&part);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use http::{Method, uri::PathAndQuery};
+    use percent_encoding::percent_decode_str;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::request::rules::tests::Parsed;
+
+    impl Claims for Value {
+        fn claim(&self, path: &str) -> Option<&Value> {
+            if path.starts_with('/') { self.pointer(path) } else { self.get(path) }
+        }
+    }
+
+    fn header_value(source: IdentitySource, claims: &Value) -> Option<String> {
+        let scopes = Scopes::parse("mcp:tools a%b").unwrap();
+        let identity = Identity {
+            issuer: "https://auth.example.com",
+            subject: Some("Zoë\r\nX-Admin: 1"),
+            client: None,
+            scopes: &scopes,
+            claims,
+        };
+        let mut request = RequestBuilder::new(&Method::GET, &PathAndQuery::from_static("/"));
+        let name = HeaderName::from_static("x-test");
+        add_headers(&mut request, identity, &[IdentityHeader::new(name.clone(), source)]);
+        Parsed::from(&request.body(Bytes::new())).headers.get(&name).map(|value| value.to_str().unwrap().to_owned())
+    }
+
+    /// L2: each default header has its encoded value, or is not sent.
+    #[test]
+    fn default_headers() {
+        let values: Vec<_> =
+            IdentityHeader::defaults().into_iter().map(|header| header_value(header.source, &json!({}))).collect();
+        let expected =
+            [Some("https://auth.example.com"), Some("Zo%C3%AB%0D%0AX-Admin:%201"), None, Some("a%25b mcp:tools")];
+        assert_eq!(values, expected.map(|text| text.map(str::to_owned)));
+    }
+
+    /// L2: a header can carry any claim, by name or by pointer.
+    #[test]
+    fn claims_by_name_and_pointer() {
+        let claims = json!({
+            "email": "a b@example.com", "level": 3, "ok": true, "none": null, "empty": [],
+            "realm_access": {"roles": ["admin", "two words", 7, null]},
+            "https://example.com/claim": "x", "a/b~c": {"d": "deep"},
+        });
+        let cases = [
+            ("email", Some("a%20b@example.com")),
+            ("level", Some("3")),
+            ("ok", Some("true")),
+            ("none", None),
+            ("missing", None),
+            ("/realm_access/roles", Some("admin two%20words 7")),
+            ("/realm_access/roles/0", Some("admin")),
+            ("/realm_access/missing", None),
+            ("https://example.com/claim", Some("x")),
+            ("/a~1b~0c/d", Some("deep")),
+            ("/level", Some("3")),
+            ("/a~1b~0c", Some(r#"{"d":"deep"}"#)),
+        ];
+        for (path, expected) in cases {
+            assert_eq!(header_value(IdentitySource::Claim(path.into()), &claims).as_deref(), expected, "{path}");
+        }
+    }
+
+    proptest! {
+        /// L2: every encoded text is visible ASCII and can be decoded.
+        #[test]
+        fn encoding_is_safe_and_reversible(text in any::<String>()) {
+            let encoded = encode(&text);
+            prop_assert!(encoded.bytes().all(|b| (0x21..=0x7E).contains(&b)));
+            prop_assert_eq!(percent_decode_str(&encoded).decode_utf8().unwrap(), text.as_str());
+        }
+    }
+}

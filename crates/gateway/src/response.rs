@@ -1,0 +1,9 @@
+//! The response to the client.
+
+mod body;
+mod failure;
+mod headers;
+
+pub use body::UpstreamBody;
+pub(crate) use failure::UpstreamFailure;
+pub(crate) use headers::{check_status, remove_headers};

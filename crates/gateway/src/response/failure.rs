@@ -1,0 +1,120 @@
+//! The failures of a request, and the responses to them.
+
+use std::{fmt, io};
+
+use bytes::Bytes;
+use http::{
+    HeaderValue, Response, StatusCode,
+    header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER},
+};
+use portcullis_guard::RejectionCode;
+use portcullis_http1::ConnectionError;
+use url::Url;
+
+use super::body::UpstreamBody;
+use crate::connection::ConnectError;
+
+/// The reason why the client gets no response of the upstream.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UpstreamFailure {
+    #[error("the upstream cannot be reached")]
+    Unreachable(#[source] io::Error),
+    #[error("the TLS handshake with the upstream failed")]
+    Tls(#[source] io::Error),
+    #[error("connecting to the upstream timed out")]
+    ConnectTimeout,
+    #[error("the upstream did not respond in time")]
+    HeadTimeout,
+    #[error("the upstream sent no valid HTTP response")]
+    NoResponse(#[source] ConnectionError),
+    #[error("the upstream requires authentication of its own")]
+    Unauthorized,
+    #[error("the upstream switched protocols without being asked")]
+    SwitchingProtocols,
+    #[error("the upstream redirects to {}; redirects are not followed: set `upstream` to the final address", Destination(.0))]
+    Redirect(Option<Url>),
+    #[error(
+        "all connections to the upstream are in use; raise limits.upstream_connections if the upstream can serve more"
+    )]
+    TooManyConnections,
+}
+
+/// Prints the target of a redirect.
+struct Destination<'a>(&'a Option<Url>);
+
+impl fmt::Display for Destination<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(url) => url.fmt(f),
+            None => f.write_str("an invalid address"),
+        }
+    }
+}
+
+impl From<ConnectError> for UpstreamFailure {
+    fn from(error: ConnectError) -> Self {
+        match error {
+            ConnectError::Unreachable(error) => Self::Unreachable(error),
+            ConnectError::Tls(error) => Self::Tls(error),
+        }
+    }
+}
+
+impl UpstreamFailure {
+    /// The stable reason code.
+    pub(crate) fn code(&self) -> &'static str {
+        match self {
+            Self::Unreachable(_) => "upstream.unreachable",
+            Self::Tls(_) => "upstream.tls",
+            Self::ConnectTimeout => "upstream.connect_timeout",
+            Self::HeadTimeout => "upstream.head_timeout",
+            Self::NoResponse(_) => "upstream.no_answer",
+            Self::Unauthorized => "upstream.unauthorized",
+            Self::SwitchingProtocols => "upstream.switching_protocols",
+            Self::Redirect(_) => "upstream.redirect",
+            Self::TooManyConnections => "upstream.too_many_connections",
+        }
+    }
+
+    pub(crate) fn status(&self) -> StatusCode {
+        match self {
+            Self::ConnectTimeout | Self::HeadTimeout => StatusCode::GATEWAY_TIMEOUT,
+            Self::TooManyConnections => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Unreachable(_)
+            | Self::Tls(_)
+            | Self::NoResponse(_)
+            | Self::Unauthorized
+            | Self::SwitchingProtocols
+            | Self::Redirect(_) => StatusCode::BAD_GATEWAY,
+        }
+    }
+
+    /// The response to the client: a generic text, as a JSON-RPC error if the request is a POST. It does not tell the reason.
+    pub(crate) fn response(&self, is_post: bool) -> Response<UpstreamBody> {
+        let (text, json) = match self.status() {
+            StatusCode::GATEWAY_TIMEOUT => (TIMEOUT_TEXT, TIMEOUT_JSON),
+            StatusCode::SERVICE_UNAVAILABLE => (BUSY_TEXT, BUSY_JSON),
+            _ => (BAD_TEXT, BAD_JSON),
+        };
+        let (content_type, body) = if is_post { ("application/json", json) } else { ("text/plain", text) };
+        let mut response = Response::new(UpstreamBody::complete(Bytes::from_static(body.as_bytes())));
+        *response.status_mut() = self.status();
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if matches!(self, Self::TooManyConnections) {
+            response.headers_mut().insert(RETRY_AFTER, BUSY_RETRY);
+        }
+        response.extensions_mut().insert(RejectionCode(self.code()));
+        response
+    }
+}
+
+const BAD_TEXT: &str = "The server behind this gateway cannot be used now";
+const BAD_JSON: &str = r#"{"jsonrpc":"2.0","error":{"code":-32603,"message":"The server behind this gateway cannot be used now"},"id":null}"#;
+const BUSY_TEXT: &str = "The server behind this gateway is busy";
+const BUSY_JSON: &str =
+    r#"{"jsonrpc":"2.0","error":{"code":-32603,"message":"The server behind this gateway is busy"},"id":null}"#;
+/// Most requests take seconds at most, and then their connection is free.
+const BUSY_RETRY: HeaderValue = HeaderValue::from_static("1");
+const TIMEOUT_TEXT: &str = "The server behind this gateway did not answer in time";
+const TIMEOUT_JSON: &str = r#"{"jsonrpc":"2.0","error":{"code":-32603,"message":"The server behind this gateway did not answer in time"},"id":null}"#;

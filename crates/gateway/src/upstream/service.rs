@@ -1,0 +1,94 @@
+//! The upstream as a tower service.
+
+use std::{
+    convert::Infallible,
+    fmt,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use http::Response;
+use portcullis_endpoint::Admitted;
+use portcullis_metadata::Clock;
+use tower_service::Service;
+
+use super::{future::UpstreamFuture, state::UpstreamState};
+use crate::{
+    error::UpstreamSettingsError,
+    request::{Identity, InboundRequest},
+    response::UpstreamBody,
+    settings::HttpUpstreamSettings,
+};
+
+/// An HTTP/1.1 server behind the gateway, over TCP, TLS or a Unix socket: a `tower` service that takes admitted requests and
+/// never fails.
+///
+/// Its connections belong to the runtime that opened them. Make one instance per runtime; clones share the connections.
+///
+/// **Request.** These headers are removed:
+/// - credentials: `Authorization`, `Proxy-Authorization`, `DPoP`, and `Cookie` unless
+///   [`forward_cookies`](HttpUpstreamSettings::forward_cookies) is set;
+/// - hop-by-hop headers (RFC 9110 section 7.6.1) and `Expect`;
+/// - the client's copies of the identity headers;
+/// - headers that assert the client's address or identity (`Forwarded`, `X-Real-IP`, `Remote-User` and those of other
+///   proxies), unless [`forward_headers`](HttpUpstreamSettings::forward_headers) lists them;
+/// - headers that name another path or method (`X-Original-URL`, `X-HTTP-Method-Override` and similar);
+/// - headers whose names contain characters other than letters, digits and hyphens, except `Mcp-Param-*`.
+///
+/// The identity headers, `X-Request-Id`, `Via` and, if `public_url` is set, `Forwarded` and `X-Forwarded-*` are added. A
+/// valid W3C trace context is forwarded. A POST has the `Content-Type` `application/json` and no `Content-Encoding`.
+///
+/// **Response.** The body is streamed. A 401, a 407 or a redirect becomes 502. Challenges, addresses of the upstream (`Location`,
+/// `Content-Location`, `Refresh`, `Alt-Svc`) and, unless `forward_cookies` is set, `Set-Cookie` are removed.
+///
+/// **Failures** become responses with a generic text and a [`RejectionCode`](portcullis_guard::RejectionCode) in their
+/// extensions: 502 if the upstream cannot be reached, has a wrong certificate or sends no valid response, 504 after a
+/// timeout, and 503 with `Retry-After` at the connection limit.
+///
+/// A request is sent a second time only if none of its bytes were written to an idle connection that the upstream had closed.
+#[derive(Clone)]
+pub struct HttpUpstream(pub(super) Arc<UpstreamState>);
+
+impl HttpUpstream {
+    /// An upstream without connections. `clock` measures how long connections are idle.
+    ///
+    /// # Errors
+    /// If the address is not usable, an `https` address has no trusted certificates, or a header name is not allowed.
+    pub fn new(settings: HttpUpstreamSettings, clock: Arc<dyn Clock>) -> Result<Self, UpstreamSettingsError> {
+        Ok(Self(Arc::new(UpstreamState::new(settings, clock)?)))
+    }
+
+    pub(super) fn forward(&self, inbound: InboundRequest<'_>) -> UpstreamFuture {
+        UpstreamFuture::new(Arc::clone(&self.0), inbound)
+    }
+}
+
+impl Service<Admitted> for HttpUpstream {
+    type Response = Response<UpstreamBody>;
+    type Error = Infallible;
+    type Future = UpstreamFuture;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, admitted: Admitted) -> UpstreamFuture {
+        let (parts, body, caller) = admitted.into_parts();
+        self.forward(InboundRequest {
+            method: parts.method,
+            version: parts.version,
+            query: parts.uri.query(),
+            headers: parts.headers,
+            body,
+            identity: caller.principal().map(Identity::from),
+            request_id: caller.request_id().to_header_value(),
+            client_address: caller.client_address(),
+        })
+    }
+}
+
+impl fmt::Debug for HttpUpstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpUpstream").field("host", &self.0.target.host).finish_non_exhaustive()
+    }
+}

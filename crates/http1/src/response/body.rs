@@ -1,0 +1,71 @@
+//! The reader of a response body.
+
+use bytes::{Bytes, BytesMut};
+
+use super::{chunked::ChunkedDecoder, framing::BodyLength};
+use crate::ProtocolError;
+
+/// The part of a response body that was not read yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BodyReader {
+    /// This many bytes remain.
+    Length(u64),
+    Chunked(ChunkedDecoder),
+    UntilClose,
+    Complete,
+}
+
+impl BodyReader {
+    /// Takes the next data from `buffer`. Returns `None` if `buffer` holds no further data or the body is complete.
+    pub(crate) fn read(&mut self, buffer: &mut BytesMut) -> Result<Option<Bytes>, ProtocolError> {
+        match self {
+            Self::Chunked(decoder) => {
+                let data = decoder.decode(buffer);
+                if *decoder == ChunkedDecoder::Complete {
+                    *self = Self::Complete;
+                }
+                data
+            }
+            Self::Complete => Ok(None),
+            _ if buffer.is_empty() => Ok(None),
+            Self::UntilClose => Ok(Some(buffer.split().freeze())),
+            Self::Length(length) => {
+                let data = buffer.split_to(usize::try_from(*length).unwrap_or(usize::MAX).min(buffer.len())).freeze();
+                *self = Self::from(BodyLength::Known(*length - data.len() as u64));
+                Ok(Some(data))
+            }
+        }
+    }
+
+    /// Ends the body, because the connection has ended. Fails if the body is incomplete.
+    pub(crate) fn close(&mut self) -> Result<(), ProtocolError> {
+        match std::mem::replace(self, Self::Complete) {
+            Self::UntilClose | Self::Complete => Ok(()),
+            Self::Length(_) | Self::Chunked(_) => Err(ProtocolError::IncompleteBody),
+        }
+    }
+
+    pub(crate) fn is_complete(self) -> bool {
+        self == Self::Complete
+    }
+
+    /// The number of remaining bytes, if it is known.
+    pub(crate) fn remaining(self) -> Option<u64> {
+        match self {
+            Self::Complete => Some(0),
+            Self::Length(length) => Some(length),
+            Self::Chunked(_) | Self::UntilClose => None,
+        }
+    }
+}
+
+impl From<BodyLength> for BodyReader {
+    fn from(length: BodyLength) -> Self {
+        match length {
+            BodyLength::Known(0) => Self::Complete,
+            BodyLength::Known(length) => Self::Length(length),
+            BodyLength::Chunked => Self::Chunked(ChunkedDecoder::Size),
+            BodyLength::UntilClose => Self::UntilClose,
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! A bounded queue of log lines. Each thread adds to its own slot, and a writer thread takes whole slots as batches.
+
+use std::{
+    cell::Cell,
+    mem,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+/// How often writer threads write the queued lines.
+pub(crate) const WRITE_PERIOD: Duration = Duration::from_millis(100);
+
+/// The most bytes of capacity that an empty batch keeps.
+const MAX_IDLE_CAPACITY: usize = 1 << 20;
+
+/// The queue.
+pub(crate) struct LogQueue {
+    slots: Box<[Mutex<Batch>]>,
+    /// The most bytes in one slot. The last line may exceed it.
+    slot_capacity: usize,
+}
+
+/// The lines of one slot.
+#[derive(Default)]
+pub(crate) struct Batch {
+    pub(crate) lines: Vec<u8>,
+    /// The number of lines.
+    pub(crate) records: u64,
+    /// The number of lines that were lost after these because the slot was full.
+    pub(crate) lost: u64,
+}
+
+/// A line is lost because the slot is full.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Full {
+    /// Whether it is the first one since the slot was taken.
+    pub(crate) is_first: bool,
+}
+
+impl LogQueue {
+    /// Creates a queue of `slots` slots, each for `slot_capacity` bytes.
+    pub(crate) fn new(slots: usize, slot_capacity: usize) -> Self {
+        Self { slots: (0..slots).map(|_| Mutex::default()).collect(), slot_capacity }
+    }
+
+    /// Adds a line, which `write` appends, newline included.
+    ///
+    /// # Errors
+    /// When the slot is full. The line is counted as lost.
+    pub(crate) fn push(&self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), Full> {
+        let mut batch = lock(&self.slots[slot_of_thread() % self.slots.len()]);
+        // No line follows a lost one, so that the count belongs to the end of the batch.
+        if batch.lost > 0 || batch.lines.len() >= self.slot_capacity {
+            batch.lost += 1;
+            return Err(Full { is_first: batch.lost == 1 });
+        }
+        write(&mut batch.lines);
+        batch.records += 1;
+        Ok(())
+    }
+
+    /// Returns whether the slot of the calling thread has at most half of its capacity left.
+    pub(crate) fn is_half_full(&self) -> bool {
+        lock(&self.slots[slot_of_thread() % self.slots.len()]).lines.len() >= self.slot_capacity / 2
+    }
+
+    /// Swaps the batch of a slot with an empty one. An empty slot stays unchanged and keeps its capacity. Returns `None` when the
+    /// slot does not exist.
+    pub(crate) fn take(&self, slot: usize, batch: &mut Batch) -> Option<()> {
+        let queued = &mut *lock(self.slots.get(slot)?);
+        if queued.unwritten() > 0 {
+            mem::swap(queued, batch);
+        }
+        Some(())
+    }
+
+    /// The number of lines that are queued, or lost and not yet reported.
+    pub(crate) fn unwritten(&self) -> u64 {
+        self.slots.iter().map(|slot| lock(slot).unwritten()).sum()
+    }
+}
+
+impl Batch {
+    /// Empties the batch. It keeps a bounded capacity for the next lines.
+    pub(crate) fn clear(&mut self) {
+        self.lines.clear();
+        self.lines.shrink_to(MAX_IDLE_CAPACITY);
+        (self.records, self.lost) = (0, 0);
+    }
+
+    fn unwritten(&self) -> u64 {
+        self.records + self.lost
+    }
+}
+
+/// The number of the calling thread, by which it has its own slot wherever there are enough.
+pub(crate) fn slot_of_thread() -> usize {
+    thread_local! {
+        static SLOT: Cell<Option<usize>> = const { Cell::new(None) };
+    }
+    static NEXT_SLOT: AtomicUsize = AtomicUsize::new(0);
+    SLOT.with(|slot| {
+        let number = slot.get().unwrap_or_else(|| NEXT_SLOT.fetch_add(1, Ordering::Relaxed));
+        slot.set(Some(number));
+        number
+    })
+}
+
+fn lock(slot: &Mutex<Batch>) -> MutexGuard<'_, Batch> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Empty slots are not swapped, so that grown buffers stay with the threads that use them.
+    #[test]
+    fn empty_slots_take_no_memory() {
+        let queue = LogQueue::new(4, 1 << 20);
+        let mut batch = Batch::default();
+        for _ in 0..8 {
+            queue.push(|out| out.resize(MAX_IDLE_CAPACITY, b'x')).unwrap();
+            for slot in 0..4 {
+                queue.take(slot, &mut batch).unwrap();
+                batch.clear();
+            }
+        }
+        let grown = queue.slots.iter().filter(|slot| lock(slot).lines.capacity() > 0).count();
+        assert_eq!((grown, batch.lines.capacity() > 0), (1, true));
+        assert_eq!(queue.take(4, &mut batch), None);
+    }
+
+    #[test]
+    fn a_full_slot_counts_lost_lines() {
+        let queue = LogQueue::new(1, 10);
+        queue.push(|out| out.resize(11, b'x')).unwrap();
+        assert_eq!(queue.push(|out| out.push(b'y')), Err(Full { is_first: true }));
+        assert_eq!(queue.push(|out| out.push(b'y')), Err(Full { is_first: false }));
+        assert_eq!(queue.unwritten(), 3);
+        let mut batch = Batch::default();
+        queue.take(0, &mut batch).unwrap();
+        assert_eq!((batch.lines.len(), batch.records, batch.lost), (11, 1, 2));
+        assert_eq!(queue.push(|out| out.push(b'y')), Ok(()));
+    }
+}

@@ -1,0 +1,111 @@
+//! Resources: endpoints, origins, sessions and revisions.
+
+use super::{GOOD, check, error, with};
+use crate::plan::*;
+
+/// A1: a resource that nobody can issue tokens for is refused.
+#[test]
+fn a_resource_needs_an_issuer() {
+    let issuer = "[[issuer]]\nissuer = \"https://auth.example.com/realms/prod\"\n";
+    assert!(error(issuer, "").contains("add an [[issuer]]"));
+    let message = error("required_scopes", "issuers = [\"https://auth.example.com/realms/prod/\"]\nrequired_scopes");
+    assert!(message.contains("byte for byte"), "{message}");
+    assert!(error("required_scopes", "issuers = []\nrequired_scopes").contains("no issuer"));
+}
+
+/// A3: endpoints that only case or a trailing slash tells apart are refused, and one resource is the default at most.
+#[test]
+fn endpoints_are_told_apart() {
+    let second = |endpoint: &str| with(&format!("[[resource]]\nendpoint = \"{endpoint}\"\nupstream = \"demo\""));
+    for twin in ["/mcp", "/MCP", "/mcp/"] {
+        let message = format!("{:#}", check(&second(twin)).err().expect("refused"));
+        assert!(message.contains("rename one"), "{message}");
+    }
+    let plan = check(&second("/other")).unwrap();
+    assert!(plan.resources.iter().all(|resource| !resource.root_metadata), "nobody was made the default");
+
+    let two = second("/other").replace("required_scopes", "default = true\nrequired_scopes");
+    let plan = check(&two).unwrap();
+    assert_eq!(plan.resources.iter().map(|resource| resource.root_metadata).collect::<Vec<_>>(), [true, false]);
+    let both = two.replace("upstream = \"demo\"", "default = true\nupstream = \"demo\"");
+    assert!(check(&both).is_err());
+}
+
+/// A5: `offline_access` is no scope of a resource.
+#[test]
+fn offline_access_is_refused() {
+    assert!(error("\"mcp:tools\"", "\"offline_access\"").contains("offline_access"));
+    assert!(
+        error("required_scopes", "scopes_supported = [\"offline_access\"]\nrequired_scopes").contains("offline_access")
+    );
+    let rule = with("[[resource.rule]]\nmethod = \"tools/call\"\nscopes = [\"offline_access\"]");
+    assert!(format!("{:#}", check(&rule).err().expect("refused")).contains("offline_access"));
+}
+
+/// F7: without authorization on an open network only when it is said twice.
+#[test]
+fn no_authorization_stays_on_loopback() {
+    let off = GOOD.replace("required_scopes", "auth = \"none\"\nrequired_scopes");
+    let plan = check(&off).unwrap();
+    assert!(plan.warnings.iter().any(|warning| warning.contains("anybody")), "{:?}", plan.warnings);
+    let open = off.replace("127.0.0.1:0", "0.0.0.0:0");
+    let message = format!("{:#}", check(&open).err().expect("refused"));
+    assert!(message.contains("dangerous_allow_unauthenticated_network = true"), "{message}");
+    assert!(check(&format!("dangerous_allow_unauthenticated_network = true\n{open}")).is_ok());
+}
+
+/// F1: the endpoint is a plain path.
+#[test]
+fn endpoints_are_plain_paths() {
+    for endpoint in
+        ["mcp", "/a b", "/a?b", "/a#b", "//a", "/a//b", "/../a", "/.well-known/x", "/healthz", "/readyz", ""]
+    {
+        assert!(error("\"/mcp\"", &format!("{endpoint:?}")).contains("endpoint"), "{endpoint}");
+    }
+    for endpoint in ["/", "/mcp/v1", "/mcp/", "/a%20b"] {
+        assert!(check(&GOOD.replace("\"/mcp\"", &format!("{endpoint:?}"))).is_ok(), "{endpoint}");
+    }
+}
+
+/// F2, F3: a list of origins narrows, an empty one to none; elsewhere it does so only where every resource has a list.
+#[test]
+fn origins_are_those_of_the_list() {
+    let admits = |policy: &OriginPolicy, origin: &'static str| {
+        let mut headers = http::HeaderMap::new();
+        headers.insert(http::header::HOST, http::HeaderValue::from_static("mcp.example.com"));
+        headers.insert(http::header::ORIGIN, http::HeaderValue::from_static(origin));
+        policy.check(http::Version::HTTP_11, &http::Uri::from_static("/mcp"), &headers).is_ok()
+    };
+    let listed = |list: &str| GOOD.replace("required_scopes", &format!("allowed_origins = {list}\nrequired_scopes"));
+    let (app, other) = ("https://app.example", "https://other.example");
+
+    let plan = check(GOOD).unwrap();
+    assert!(admits(&plan.resources[0].origins, other) && admits(&plan.origins, other));
+    let plan = check(&listed("[\"https://app.example\"]")).unwrap();
+    assert!(admits(&plan.resources[0].origins, app) && !admits(&plan.resources[0].origins, other));
+    let plan = check(&listed("[]")).unwrap();
+    assert!(!admits(&plan.resources[0].origins, app) && !admits(&plan.origins, app));
+
+    let second = "[[resource]]\nendpoint = \"/other\"\nupstream = \"demo\"";
+    let plan = check(&format!("{}\n{second}", listed("[]"))).unwrap();
+    assert!(!admits(&plan.resources[0].origins, app) && admits(&plan.resources[1].origins, app));
+    assert!(admits(&plan.origins, app), "one resource admits it");
+}
+
+/// E1: the header is made of the configured word.
+#[test]
+fn the_session_header_is_configurable() {
+    let plan = check(&GOOD.replace("required_scopes", "proto = \"Acme\"\nrequired_scopes")).unwrap();
+    assert_eq!(plan.resources[0].session_header, "acme-session-id");
+    for proto in ["", "a b", "a:b"] {
+        assert!(error("required_scopes", &format!("proto = {proto:?}\nrequired_scopes")).contains("proto"), "{proto}");
+    }
+}
+
+#[test]
+fn revisions_are_known_ones() {
+    let plan = check(&GOOD.replace("required_scopes", "revisions = [\"2026-07-28\"]\nrequired_scopes")).unwrap();
+    assert!(!plan.resources[0].revisions.has_legacy());
+    assert!(error("required_scopes", "revisions = [\"2024-11-05\"]\nrequired_scopes").contains("2024-11-05"));
+    assert!(error("required_scopes", "revisions = []\nrequired_scopes").contains("revisions"));
+}

@@ -1,0 +1,160 @@
+//! Rules of resources: scopes, claims and rates.
+
+use std::time::Duration;
+
+use portcullis_guard::{ClaimRule, ClaimTest, Rate};
+use portcullis_metadata::Scopes;
+
+use super::{GOOD, check, error, with};
+
+/// B7: broader scopes and what they imply come from the configuration, and have to be scopes.
+#[test]
+fn implied_scopes_are_configurable() {
+    let implies = |table: &str| format!("scope_implies = {table}\nrequired_scopes");
+    let plan = check(&GOOD.replace("required_scopes", &implies(r#"{ "mcp:admin" = ["mcp:tools"] }"#))).unwrap();
+    let (admin, tools) = (Scopes::parse("mcp:admin").unwrap(), Scopes::parse("mcp:tools").unwrap());
+    assert!(plan.resources[0].scope_implications.covers(&admin, &tools));
+    for table in [r#"{ "a b" = ["c"] }"#, r#"{ "a" = ["b c"] }"#, r#"{ "a" = ["offline_access"] }"#] {
+        let message = error("required_scopes", &implies(table));
+        assert!(message.contains("scope"), "{message}");
+    }
+}
+
+/// C14: claim rules are for a resource, and for some of its messages.
+#[test]
+fn claim_rules_are_configurable() {
+    let more = r#"
+[[resource.claim]]
+claim = "/realm_access/roles"
+one_of = ["mcp-user"]
+
+[[resource.claim]]
+claim = "org"
+report_only = true
+
+[[resource.rule]]
+method = "tools/call"
+claims = [{ claim = "email", domain = ["example.com"] }]
+"#;
+    let plan = check(&with(more)).unwrap();
+    let roles = ClaimRule::new("/realm_access/roles", ClaimTest::OneOf(vec!["mcp-user".to_owned()])).unwrap();
+    let org = ClaimRule::new("org", ClaimTest::Present).unwrap().report_only();
+    assert_eq!(plan.resources[0].claims, [roles, org]);
+    let email = ClaimRule::new("email", ClaimTest::Domain(vec!["example.com".to_owned()])).unwrap();
+    assert_eq!(plan.resources[0].rules[0].claims, [email]);
+    for (bad, named) in [
+        ("claim = \"a\"\none_of = [\"b\"]\ndomain = [\"c\"]", "two rules"),
+        ("claim = \"\"", "names a claim"),
+        ("claim = \"a\"\none_of = []", "at least one value"),
+        ("claim = \"a\"\ndomain = [\"@c\"]", "without `@`"),
+        ("claim = \"a\"\nequals = \"b\"", "equals"),
+    ] {
+        let message = format!("{:#}", check(&with(&format!("[[resource.claim]]\n{bad}"))).err().unwrap());
+        assert!(message.contains(named), "{bad}: {message}");
+    }
+    let idle = check(&with("[[resource.rule]]\nmethod = \"tools/call\"")).err().unwrap();
+    assert!(format!("{idle:#}").contains("requires nothing"), "{idle:#}");
+}
+
+/// J5: limits by address, principal and message, and the proxies whose word counts.
+#[test]
+fn rate_limits_are_configurable() {
+    assert!(check(GOOD).unwrap().rates.per_address.is_none(), "none by default");
+    let more = r#"
+[[resource.rule]]
+method = "tools/call"
+name = "slow_*"
+limit = { requests = 10, per = "1m" }
+
+[limits]
+per_address = { requests = 600, per = "1m" }
+per_principal = { requests = 300, per = "1m" }
+"#;
+    let proxies = "trusted_proxies = [\"10.0.0.0/8\", \"::1\"]\ntrusted_proxy_header = \"Forwarded\"\n";
+    let plan = check(&format!("{proxies}{GOOD}\n{more}")).unwrap();
+    let rate = |requests| Some(Rate::new(requests, Duration::from_secs(60)).unwrap());
+    assert_eq!((plan.rates.per_address, plan.rates.per_principal), (rate(600), rate(300)));
+    assert_eq!(plan.resources[0].rates, [rate(10)]);
+    for (bad, named) in [
+        ("[limits]\nper_address = { requests = 0, per = \"1m\" }", "limits.per_address"),
+        ("[limits]\nper_principal = { requests = 1, per = \"1ms\" }", "limits.per_principal"),
+        ("[limits]\nrate_entries = 1", "limits.rate_entries"),
+        ("[[resource.rule]]\nmethod = \"a\"\nlimit = { requests = 0, per = \"1m\" }", "the rule for \"a\""),
+    ] {
+        let message = format!("{:#}", check(&with(bad)).err().unwrap());
+        assert!(message.contains(named), "{bad}: {message}");
+    }
+    let message = format!("{:#}", check(&format!("trusted_proxies = [\"proxy\"]\n{GOOD}")).err().unwrap());
+    assert!(message.contains("trusted_proxies") && message.contains("`proxy`"), "{message}");
+}
+
+/// B9: catch-all scopes are warned of, wherever they are asked for.
+#[test]
+fn catch_all_scopes_are_warned_of() {
+    let rule = with("[[resource.rule]]\nmethod = \"tools/*\"\nname = \"admin_*\"\nscopes = [\"admin\"]");
+    let plan = check(&rule).unwrap();
+    assert_eq!(plan.warnings.len(), 1);
+    assert!(plan.warnings[0].contains("catch-all scope \"admin\""), "{:?}", plan.warnings);
+}
+
+/// B9: a method pattern with characters that have no meaning in it is an error; in a name they stand for themselves.
+#[test]
+fn method_patterns_are_plain() {
+    let rule = |method: &str, name: &str| {
+        check(&with(&format!("[[resource.rule]]\nmethod = '{method}'\nname = '{name}'\nscopes = [\"mcp:x\"]")))
+    };
+    for method in
+        ["tools/[call", "tools/[cl]all", "tools/{call,list}", "tools/cal?", "tools/call ", "a|b", "tools\\call", ""]
+    {
+        let message = format!("{:#}", rule(method, "x").err().expect("refused"));
+        assert!(message.contains("rule[0]") && !message.contains('\n'), "{message}");
+        assert!(method.is_empty() || message.contains("method = "), "{message}");
+    }
+    assert!(rule("tools/*", "[call] {x} ? | \\").unwrap().warnings.is_empty());
+}
+
+/// B9: scopes that `scopes_supported` lacks are warned of with their key, where it is set.
+#[test]
+fn unsupported_scopes_are_warned_of() {
+    let more = r#"
+[[resource.rule]]
+method = "tools/call"
+scopes = ["mcp:tools", "mcp:admim"]
+
+[[resource.route]]
+path = "/mcp"
+scopes = ["mcp:route"]
+"#;
+    assert!(check(&with(more)).unwrap().warnings.is_empty(), "nothing is published");
+    let supported = |names: &str| {
+        let config = with(more).replace("required_scopes", &format!("scopes_supported = [{names}]\nrequired_scopes"));
+        check(&config).unwrap().warnings
+    };
+    let warnings = supported(r#""mcp:admin""#);
+    let keys = [
+        "resource[0].required_scopes",
+        "resource[0].rule[0].scopes",
+        "resource[0].rule[0].scopes",
+        "resource[0].route[0].scopes",
+    ];
+    assert!(
+        warnings.len() == 4 && warnings.iter().zip(keys).all(|(warning, key)| warning.starts_with(key)),
+        "{warnings:?}"
+    );
+    assert!(warnings[1].contains("did you mean `mcp:admin`?"), "{warnings:?}");
+    assert!(supported(r#""mcp:tools", "mcp:admim", "mcp:route""#).is_empty());
+}
+
+/// B9: a rule whose method the served revisions do not have is warned of, with its key.
+#[test]
+fn unknown_methods_are_warned_of() {
+    let rules = "[[resource.rule]]\nmethod = \"tools/call\"\nscopes = [\"a\"]\n\
+                 [[resource.rule]]\nmethod = \"initialize\"\nscopes = [\"a\"]";
+    assert!(check(&with(rules)).unwrap().warnings.is_empty());
+    let modern = with(rules).replace("required_scopes", "revisions = [\"2026-07-28\"]\nrequired_scopes");
+    let warnings = check(&modern).unwrap().warnings;
+    assert!(
+        warnings.len() == 1 && warnings[0].starts_with("resource[0].rule[1].method = \"initialize\""),
+        "{warnings:?}"
+    );
+}

@@ -1,0 +1,85 @@
+//! The list of keys of a deployment.
+
+use std::sync::Arc;
+
+use super::key::SessionKey;
+use crate::error::KeyError;
+
+/// The maximum number of keys.
+const MAX_KEYS: usize = 16;
+
+/// The keys of a deployment. The first key tags new identifiers; every key verifies. Clones share the list.
+///
+/// To rotate keys without losing sessions, add the new key after the current one in all replicas, then put it first, and
+/// remove the old key when its sessions have ended. Identifiers of other keys are unknown.
+#[derive(Clone, Debug)]
+pub struct SessionKeys {
+    current: SessionKey,
+    former: Arc<[SessionKey]>,
+}
+
+impl SessionKeys {
+    /// Returns a list of keys. The first key tags new identifiers. Several keys may have the same epoch.
+    ///
+    /// # Errors
+    /// Fails if the list is empty, has a key twice, or has more than 16 keys.
+    pub fn new(keys: impl IntoIterator<Item = SessionKey>) -> Result<Self, KeyError> {
+        let mut keys = keys.into_iter();
+        let current = keys.next().ok_or(KeyError::None)?;
+        let former: Vec<SessionKey> = keys.take(MAX_KEYS).collect();
+        if former.len() == MAX_KEYS {
+            return Err(KeyError::TooMany);
+        }
+        for (position, key) in former.iter().enumerate() {
+            // A key with two epochs would give each identifier two forms.
+            if key.same_secret(&current) || former[..position].iter().any(|earlier| key.same_secret(earlier)) {
+                return Err(KeyError::Repeated);
+            }
+        }
+        Ok(Self { current, former: former.into() })
+    }
+
+    /// Returns the key that tags new identifiers.
+    pub(crate) fn current(&self) -> &SessionKey {
+        &self.current
+    }
+
+    /// Returns the keys with this epoch.
+    pub(crate) fn of_epoch(&self, epoch: u8) -> impl Iterator<Item = &SessionKey> {
+        [&self.current].into_iter().chain(&*self.former).filter(move |key| key.epoch() == epoch)
+    }
+}
+
+impl From<SessionKey> for SessionKeys {
+    fn from(key: SessionKey) -> Self {
+        Self { current: key, former: Arc::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(number: u8) -> SessionKey {
+        SessionKey::new(number, [number; 16])
+    }
+
+    /// E10: a list of keys is not empty, is bounded, and has each key once, with any epoch.
+    #[test]
+    fn unusable_lists_are_rejected() {
+        assert_eq!(SessionKeys::new([]).unwrap_err(), KeyError::None);
+        assert_eq!(SessionKeys::new([key(1), key(1)]).unwrap_err(), KeyError::Repeated);
+        assert_eq!(SessionKeys::new([key(1), key(2), key(2)]).unwrap_err(), KeyError::Repeated);
+        assert_eq!(SessionKeys::new([key(1), SessionKey::new(2, [1; 16])]).unwrap_err(), KeyError::Repeated);
+        assert!(SessionKeys::new((0..16).map(key)).is_ok());
+        assert_eq!(SessionKeys::new((0..17).map(key)).unwrap_err(), KeyError::TooMany);
+        assert_eq!(SessionKeys::new((0..255).map(key)).unwrap_err(), KeyError::TooMany);
+    }
+
+    #[test]
+    fn keys_are_found_by_epoch() {
+        let keys = SessionKeys::new([key(3), SessionKey::new(4, [9; 16]), SessionKey::new(3, [8; 16])]).unwrap();
+        assert_eq!(keys.current().epoch(), 3);
+        assert_eq!((keys.of_epoch(3).count(), keys.of_epoch(4).count(), keys.of_epoch(5).count()), (2, 1, 0));
+    }
+}

@@ -1,0 +1,227 @@
+//! The uses and the end of a session.
+
+use std::time::Duration;
+
+use super::{
+    Session,
+    use_state::{State, Usage},
+};
+use crate::observer::EndReason;
+
+/// The idle timeout and the lifetime, in milliseconds.
+#[derive(Clone, Copy)]
+pub(crate) struct Timeouts {
+    idle: u64,
+    lifetime: u64,
+}
+
+impl Timeouts {
+    pub(crate) fn new(idle: Duration, lifetime: Duration) -> Self {
+        Self { idle: millis(idle), lifetime: millis(lifetime) }
+    }
+}
+
+/// The status of a session after an attempt to use or expire it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    Active,
+    /// The attempt has ended the session. The caller must remove it from the store.
+    JustEnded(EndReason),
+    Ended,
+}
+
+/// The result of an eviction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Eviction {
+    InUse,
+    /// The session was used at this time, which is later than expected.
+    UsedSince(u64),
+    /// The eviction has ended the session. The caller must remove it from the store.
+    JustEnded,
+    /// The session had already ended.
+    Ended,
+}
+
+impl Session {
+    pub(crate) fn has_ended(&self) -> bool {
+        self.use_state.load() == State::Ended
+    }
+
+    pub(crate) fn is_in_use(&self) -> bool {
+        matches!(self.use_state.load(), State::Active(usage) if usage.uses > 0)
+    }
+
+    /// Returns the time of the last use, in milliseconds of the store's monotonic clock; `None` if the session has ended.
+    pub(crate) fn last_used(&self) -> Option<u64> {
+        match self.use_state.load() {
+            State::Active(usage) => Some(self.opened.saturating_add(usage.last_used)),
+            State::Ended => None,
+        }
+    }
+
+    /// Begins a use, or ends the session if it has expired. [`end_use`](Self::end_use) ends the use.
+    pub(crate) fn begin_use(&self, now: Duration, timeouts: Timeouts) -> Status {
+        let age = self.age(now);
+        let begun = self.use_state.change(|usage| match (expiry_reason(usage, age, timeouts), usage.begun(age)) {
+            (Some(reason), _) => (State::Ended, Status::JustEnded(reason)),
+            (None, Some(begun)) => (State::Active(begun), Status::Active),
+            (None, None) => (State::Active(usage), Status::Ended),
+        });
+        begun.unwrap_or(Status::Ended)
+    }
+
+    /// Ends a use, and the session if it has reached its lifetime.
+    pub(crate) fn end_use(&self, now: Duration, timeouts: Timeouts) -> Status {
+        let age = self.age(now);
+        let ended = self.use_state.change(|usage| {
+            if age >= timeouts.lifetime {
+                (State::Ended, Status::JustEnded(EndReason::Lifetime))
+            } else {
+                (State::Active(usage.finished(age)), Status::Active)
+            }
+        });
+        ended.unwrap_or(Status::Ended)
+    }
+
+    /// Ends the session if it has expired.
+    pub(crate) fn expire(&self, now: Duration, timeouts: Timeouts) -> Status {
+        let age = self.age(now);
+        let expired = self.use_state.change(|usage| match expiry_reason(usage, age, timeouts) {
+            Some(reason) => (State::Ended, Status::JustEnded(reason)),
+            None => (State::Active(usage), Status::Active),
+        });
+        expired.unwrap_or(Status::Ended)
+    }
+
+    /// Returns whether the session has expired and not ended yet.
+    pub(crate) fn is_expired(&self, now: Duration, timeouts: Timeouts) -> bool {
+        let age = self.age(now);
+        matches!(self.use_state.load(), State::Active(usage) if expiry_reason(usage, age, timeouts).is_some())
+    }
+
+    /// Ends the session, even if it is in use. Returns whether this call ended it. If so, the caller must remove it from the
+    /// store.
+    pub(crate) fn end(&self) -> bool {
+        self.use_state.change(|_| (State::Ended, ())).is_some()
+    }
+
+    /// Ends the session if it is not in use and was not used after `last_used`.
+    pub(crate) fn evict(&self, last_used: u64) -> Eviction {
+        let State::Active(usage) = self.use_state.load() else { return Eviction::Ended };
+        let used = self.opened.saturating_add(usage.last_used);
+        if usage.uses > 0 {
+            Eviction::InUse
+        } else if used > last_used || !self.use_state.end_unchanged(usage) {
+            Eviction::UsedSince(used)
+        } else {
+            Eviction::JustEnded
+        }
+    }
+
+    /// Returns why the session has expired, if it is not in use and was last used at this time.
+    pub(crate) fn expiry_reason_if_unused(
+        &self,
+        last_used: u64,
+        now: Duration,
+        timeouts: Timeouts,
+    ) -> Option<EndReason> {
+        let usage = Usage { last_used: last_used.saturating_sub(self.opened), uses: 0 };
+        expiry_reason(usage, self.age(now), timeouts)
+    }
+
+    fn age(&self, now: Duration) -> u64 {
+        millis(now).saturating_sub(self.opened)
+    }
+}
+
+/// Returns why a session of this age (in milliseconds) has expired.
+fn expiry_reason(usage: Usage, age: u64, timeouts: Timeouts) -> Option<EndReason> {
+    if age >= timeouts.lifetime {
+        Some(EndReason::Lifetime)
+    } else if usage.uses == 0 && age.saturating_sub(usage.last_used) >= timeouts.idle {
+        Some(EndReason::Idle)
+    } else {
+        None
+    }
+}
+
+/// Returns the duration in milliseconds, saturating.
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use portcullis_metadata::ResourceUri;
+
+    use super::*;
+    use crate::{
+        identifier::{SessionKey, TaggedId},
+        owner::Owner,
+        session::Record,
+    };
+
+    const TIMEOUTS: Timeouts = Timeouts { idle: 60_000, lifetime: 600_000 };
+
+    fn opened_at(now: Duration) -> Session {
+        let resource = ResourceUri::parse("https://r.example/mcp").unwrap();
+        let id = TaggedId::build(&SessionKey::new(1, [5; 16]), &resource, Owner::Anonymous, &[7; 16]);
+        let record = Record {
+            id,
+            scopes_hash: 0,
+            log_hash: 0,
+            resource,
+            encoded_owner: None,
+            backend_id: Box::default(),
+            protocol_version: None,
+        };
+        Session::new(record, now)
+    }
+
+    #[test]
+    fn one_value_is_attached() {
+        let session = opened_at(Duration::ZERO);
+        assert_eq!(session.attachment::<u8>(), None);
+        assert_eq!((session.attach(|| 1_u8), session.attach(|| 2_u8)), (Some(&1), Some(&1)));
+        assert_eq!(
+            (session.attachment::<u8>(), session.attachment::<u16>(), session.attach(|| 3_u16)),
+            (Some(&1), None, None)
+        );
+    }
+
+    #[test]
+    fn times_saturate() {
+        assert_eq!(millis(Duration::MAX), u64::MAX);
+        assert_eq!(millis(Duration::from_secs(2)), 2000);
+        let session = opened_at(Duration::MAX);
+        assert_eq!(session.end_use(Duration::MAX, TIMEOUTS), Status::Active);
+        assert_eq!(session.last_used(), Some(u64::MAX));
+        assert_eq!(session.evict(u64::MAX), Eviction::JustEnded);
+    }
+
+    /// E9: a check of the expiry does not count as a use.
+    #[test]
+    fn a_sweep_is_not_a_use() {
+        let session = opened_at(Duration::ZERO);
+        assert_eq!(session.end_use(Duration::ZERO, TIMEOUTS), Status::Active);
+        assert_eq!(session.expire(Duration::from_secs(59), TIMEOUTS), Status::Active);
+        assert!(session.is_expired(Duration::from_secs(60), TIMEOUTS));
+        assert_eq!(session.begin_use(Duration::from_secs(59), TIMEOUTS), Status::Active);
+        assert!(!session.is_expired(Duration::from_secs(60), TIMEOUTS));
+    }
+
+    /// E9: an eviction ends only a session that is not in use and was not used since it was selected.
+    #[test]
+    fn only_unused_sessions_are_evicted() {
+        let session = opened_at(Duration::from_secs(1));
+        assert_eq!(session.evict(u64::MAX), Eviction::InUse);
+        assert_eq!(session.end_use(Duration::from_secs(3), TIMEOUTS), Status::Active);
+        assert_eq!(session.last_used(), Some(3000));
+        assert_eq!(session.evict(2999), Eviction::UsedSince(3000));
+        assert_eq!(session.evict(3000), Eviction::JustEnded);
+        assert_eq!(session.evict(3000), Eviction::Ended);
+        assert_eq!((session.last_used(), session.end()), (None, false));
+        assert_eq!(session.begin_use(Duration::from_secs(3), TIMEOUTS), Status::Ended);
+        assert_eq!(session.end_use(Duration::from_secs(3), TIMEOUTS), Status::Ended);
+    }
+}

@@ -1,0 +1,61 @@
+//! A session in use.
+
+use std::{fmt, ops::Deref, sync::Arc};
+
+use super::SessionStore;
+use crate::{identifier::Identifier, session::Session};
+
+/// A session in use by a request or a stream. Created by [`SessionStore::resolve`] and
+/// [`Reservation::open`](crate::Reservation::open).
+///
+/// A session in use is neither idle nor evicted. The idle time starts when the last use is dropped. Other reasons end the
+/// session even while it is in use.
+#[must_use = "dropping it ends the use"]
+pub struct InUse {
+    store: SessionStore,
+    session: Arc<Session>,
+    /// The number of the identifier with which the use began. The first identifier has number 0.
+    number: u32,
+    scopes_hash: u64,
+}
+
+impl InUse {
+    /// `session` must have a use in progress for this value.
+    pub(super) fn new(store: SessionStore, session: Arc<Session>, number: u32, scopes_hash: u64) -> Self {
+        Self { store, session, number, scopes_hash }
+    }
+
+    /// Returns the session. It may end as soon as the use is dropped.
+    pub fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+
+    /// Returns the identifier that the response must give to the client; `None` if the client has the newest one.
+    ///
+    /// The session gets a new identifier if the scopes of this use differ from those of the newest identifier, at most once
+    /// a minute, and only after the newest identifier has been used. The previous identifier resolves until 5 min after
+    /// the first use of the new one, so that a client that misses the response does not lose its session.
+    pub fn rotated_identifier(&self) -> Option<Identifier> {
+        self.store.rotated_identifier(&self.session, self.number, self.scopes_hash)
+    }
+}
+
+impl Deref for InUse {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.session
+    }
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        self.store.end_use(&self.session);
+    }
+}
+
+impl fmt::Debug for InUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("InUse").field(&self.session).finish()
+    }
+}

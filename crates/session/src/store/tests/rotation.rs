@@ -1,0 +1,290 @@
+//! New identifiers for changed scopes, and rotated keys.
+
+use std::{sync::Barrier, thread};
+
+use super::*;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn scopes(text: &str) -> Scopes {
+    Scopes::parse(text).unwrap()
+}
+
+impl Bench {
+    fn open_with(&self, text: &str) -> Arc<Session> {
+        let room = self.store.reserve(&self.resource, ALICE, &scopes(text)).unwrap();
+        Arc::clone(room.open(Box::from(*b"backend"), None).unwrap().session())
+    }
+
+    fn find_with(&self, identifier: &str, text: &str) -> Result<InUse, ResolveError> {
+        self.store.resolve(&self.resource, ALICE, &scopes(text), identifier.as_bytes())
+    }
+
+    /// One request of Alice's, and the identifier that its answer carries, if any.
+    fn request(&self, identifier: &str, text: &str) -> Option<Identifier> {
+        self.find_with(identifier, text).unwrap().rotated_identifier()
+    }
+}
+
+/// E8: other scopes get the session one new identifier, which its answers carry until it is used; both resolve.
+#[test]
+fn other_scopes_make_one_successor() {
+    let bench = bench();
+    let session = bench.open_with("a");
+    let first = session.identifier();
+    assert_eq!(bench.request(&first, "a"), None);
+
+    let second = bench.request(&first, "a b").expect("a new identifier");
+    assert_ne!(second, first);
+    assert_eq!(session.identifier(), second);
+    for text in ["a b", "a", "a b c"] {
+        assert_eq!(bench.request(&first, text), Some(second), "pending, so that all answers carry the same");
+    }
+    for identifier in [first, second] {
+        assert!(Arc::ptr_eq(bench.find(ALICE, identifier.as_bytes()).unwrap().session(), &session));
+    }
+    assert_eq!(bench.request(&second, "a b"), None, "made for these very scopes");
+    assert_eq!(bench.store.len(), 1, "one session however many identifiers");
+}
+
+/// E8: scopes are a set; their order and repetition change nothing.
+#[test]
+fn the_same_scopes_change_nothing() {
+    let bench = bench();
+    let first = bench.open_with("a b").identifier();
+    assert_eq!(bench.request(&first, "b a a"), None);
+    assert_eq!(bench.store.0.rotated.len(), 0);
+}
+
+/// E8: the old identifier resolves until 5 minutes after its successor's first use, and not for the sweep alone.
+#[test]
+fn the_old_identifier_resolves_for_a_grace() {
+    let bench = bench();
+    let first = bench.open_with("a").identifier();
+    let second = bench.request(&first, "b").unwrap();
+    for _ in 0..10 {
+        bench.clock.advance(20 * MINUTE);
+        assert_eq!(bench.request(&first, "b"), Some(second), "nobody has learned the new one");
+    }
+    drop(bench.find(ALICE, second.as_bytes()).unwrap());
+    bench.clock.advance(5 * MINUTE - Duration::from_millis(1));
+    drop(bench.find(ALICE, second.as_bytes()).unwrap());
+    assert_eq!(bench.request(&first, "b"), Some(second));
+    bench.clock.advance(Duration::from_millis(1));
+    assert_eq!(bench.find(ALICE, first.as_bytes()).unwrap_err(), ResolveError::Ended, "replayed after the grace");
+    drop(bench.find(ALICE, second.as_bytes()).unwrap());
+    assert!(bench.heard.take().is_empty(), "the session goes on");
+}
+
+/// E8: nobody keeps a session alive by an identifier that no longer resolves.
+#[test]
+fn a_retired_identifier_does_not_touch() {
+    let bench = bench();
+    let first = bench.open_with("a").identifier();
+    let second = bench.request(&first, "b").unwrap();
+    drop(bench.find(ALICE, second.as_bytes()).unwrap());
+    bench.clock.advance(29 * MINUTE);
+    assert_eq!(bench.find(ALICE, first.as_bytes()).unwrap_err(), ResolveError::Ended);
+    bench.clock.advance(MINUTE);
+    assert_eq!(bench.find(ALICE, second.as_bytes()).unwrap_err(), ResolveError::Ended);
+}
+
+/// E8: at most one new identifier a minute, counted from the last one.
+#[test]
+fn at_most_one_a_minute() {
+    let bench = bench();
+    let first = bench.open_with("a").identifier();
+    let second = bench.request(&first, "b").unwrap();
+    assert_eq!(bench.request(&second, "c"), None);
+    bench.clock.advance(MINUTE - Duration::from_millis(1));
+    assert_eq!(bench.request(&second, "c"), None);
+    bench.clock.advance(Duration::from_millis(1));
+    let third = bench.request(&second, "c").expect("a minute later");
+    assert_eq!(bench.request(&first, "a"), Some(third), "answers carry the newest");
+    assert_eq!(bench.request(&second, "c"), Some(third));
+    for identifier in [first, second, third] {
+        drop(bench.find(ALICE, identifier.as_bytes()).unwrap());
+    }
+}
+
+/// E8: however often scopes change, few identifiers resolve and few are kept.
+#[test]
+fn identifiers_stay_few() {
+    let bench = bench();
+    let session = bench.open_with("a");
+    let mut identifiers = vec![session.identifier()];
+    for round in 0..40 {
+        let newest = session.identifier();
+        identifiers.push(bench.request(&newest, if round % 2 == 0 { "b" } else { "a" }).unwrap());
+        bench.clock.advance(MINUTE);
+        assert!(bench.store.0.rotated.len() <= 7, "{}", bench.store.0.rotated.len());
+    }
+    drop(bench.find(ALICE, session.identifier().as_bytes()).unwrap());
+    let resolving = identifiers.iter().filter(|identifier| bench.find(ALICE, identifier.as_bytes()).is_ok()).count();
+    assert_eq!(resolving, 6, "the newest, and those whose successors are in use for less than 5 min");
+    bench.clock.advance(5 * MINUTE);
+    bench.store.sweep();
+    assert_eq!(bench.store.0.rotated.len(), 1);
+    drop(bench.find(ALICE, session.identifier().as_bytes()).unwrap());
+}
+
+/// E7, E8: nobody else can use old or new identifiers, or takes them into use.
+#[test]
+fn a_successor_belongs_to_the_owner() {
+    let bench = bench();
+    let session = bench.open_with("a");
+    let first = session.identifier();
+    let second = bench.request(&first, "b").unwrap();
+    for identifier in [first, second] {
+        for stranger in [MALLORY, Owner::Anonymous] {
+            let refused = bench.find(stranger, identifier.as_bytes()).unwrap_err();
+            assert_eq!(refused, ResolveError::Unknown);
+        }
+    }
+    for _ in 0..5 {
+        bench.clock.advance(5 * MINUTE);
+        assert_eq!(bench.request(&first, "b"), Some(second), "a stranger's try was no first use");
+    }
+    let forged = TaggedId::build(&SessionKey::new(1, [5; 16]), &bench.resource, MALLORY, &open_random(&second));
+    let refused = bench.find(MALLORY, forged.identifier().as_bytes()).unwrap_err();
+    assert_eq!(refused, ResolveError::Unknown, "a right tag does not help where the record names another owner");
+}
+
+fn open_random(identifier: &Identifier) -> RandomPart {
+    use base64::Engine as _;
+    base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(&**identifier).unwrap()[..16].try_into().unwrap()
+}
+
+/// E8, E9: a session that ends takes all its identifiers with it, and gets no new one.
+#[test]
+fn all_identifiers_end_with_the_session() {
+    let bench = bench();
+    let session = bench.open_with("a");
+    let first = session.identifier();
+    let second = bench.request(&first, "b").unwrap();
+    let (held, other) = (bench.find_with(&first, "b").unwrap(), bench.find_with(&second, "c").unwrap());
+    bench.clock.advance(MINUTE);
+    bench.store.end(&session, EndReason::Deleted);
+    assert_eq!((held.rotated_identifier(), other.rotated_identifier()), (None, None));
+    for identifier in [first, second] {
+        assert_eq!(bench.find(ALICE, identifier.as_bytes()).unwrap_err(), ResolveError::Ended);
+    }
+    assert_eq!((bench.store.len(), bench.store.0.rotated.len(), bench.store.0.capacity.counts()), (0, 0, (0, 0)));
+}
+
+/// E8, E9: a session whose first identifier has retired still ends once and whole, by time too.
+#[test]
+fn a_renewed_session_ends_by_time() {
+    let bench = bench();
+    let session = bench.open_with("a");
+    let second = bench.request(&session.identifier(), "b").unwrap();
+    drop(bench.find(ALICE, second.as_bytes()).unwrap());
+    bench.clock.advance(6 * MINUTE);
+    assert_eq!(bench.store.sweep(), 0);
+    bench.clock.advance(24 * MINUTE);
+    assert_eq!(bench.store.sweep(), 1);
+    assert!(matches!(bench.heard.take().as_slice(), [(_, EndReason::Idle)]));
+    assert_eq!(bench.find(ALICE, second.as_bytes()).unwrap_err(), ResolveError::Ended);
+    assert_eq!(bench.store.0.rotated.len(), 0);
+}
+
+/// E8: however many ask at once, there is one successor, and each answer carries it.
+#[test]
+fn concurrent_requests_get_the_same_successor() {
+    for _ in 0..50 {
+        let bench = bench();
+        let first = bench.open_with("a").identifier();
+        let barrier = Barrier::new(4);
+        let told: Vec<_> = thread::scope(|scope| {
+            let spawned: Vec<_> = (0..4)
+                .map(|number| {
+                    let (bench, barrier) = (&bench, &barrier);
+                    scope.spawn(move || {
+                        let text = if number % 2 == 0 { "b" } else { "c" };
+                        let held = bench.find_with(&first, text).unwrap();
+                        barrier.wait();
+                        let told = held.rotated_identifier().unwrap();
+                        bench.find(MALLORY, told.as_bytes()).unwrap_err();
+                        told
+                    })
+                })
+                .collect();
+            spawned.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(told.iter().all(|identifier| *identifier == told[0]));
+        assert_eq!(bench.store.0.rotated.len(), 1, "those that were not taken are forgotten");
+        drop(bench.find(ALICE, told[0].as_bytes()).unwrap());
+    }
+}
+
+/// E8, E9: a new identifier never outlives a session that ends at the same moment.
+#[test]
+fn nothing_is_left_of_a_session_that_ends_while_it_is_renewed() {
+    for _ in 0..200 {
+        let bench = bench();
+        let session = bench.open_with("a");
+        let held = bench.find_with(&session.identifier(), "b").unwrap();
+        let barrier = Barrier::new(2);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                barrier.wait();
+                held.rotated_identifier();
+            });
+            scope.spawn(|| {
+                barrier.wait();
+                bench.store.end(&session, EndReason::Deleted);
+            });
+        });
+        assert_eq!((bench.store.len(), bench.store.0.rotated.len()), (0, 0));
+    }
+}
+
+/// E10: sessions go on when the key is rotated, as long as their key is still listed; new ones get the new key.
+#[test]
+fn rotation_keeps_sessions() {
+    let (old, new) = (SessionKey::new(1, [5; 16]), SessionKey::new(2, [6; 16]));
+    let keys = |keys: &[&SessionKey]| SessionKeys::new(keys.iter().map(|key| (*key).clone())).unwrap();
+    let bench = bench();
+    let (session, ended) = (bench.open_with("a"), bench.open_with("a"));
+    bench.store.end(&ended, EndReason::Deleted);
+    bench.store.set_keys(keys(&[&old, &new]));
+    assert!(bench.resolve(ALICE, &session).is_ok());
+    bench.store.set_keys(keys(&[&new, &old]));
+    assert!(bench.resolve(ALICE, &session).is_ok());
+    assert_eq!(bench.resolve(ALICE, &ended).unwrap_err(), ResolveError::Ended, "known by its tag alone");
+    let younger = bench.open_with("a");
+    let renewed = bench.request(&session.identifier(), "b").unwrap();
+    bench.store.set_keys(new.into());
+    assert!(bench.resolve(ALICE, &younger).is_ok());
+    assert!(bench.find(ALICE, renewed.as_bytes()).is_ok(), "a new identifier is tagged with the key of its time");
+    assert_eq!(bench.resolve(ALICE, &ended).unwrap_err(), ResolveError::Unknown, "the key is gone");
+    bench.store.set_keys(old.into());
+    assert_eq!(bench.find(ALICE, renewed.as_bytes()).unwrap_err(), ResolveError::Unknown);
+}
+
+/// E10: a store that shares the keys, as after a restart, knows what was issued and is gone, for its owner alone.
+#[test]
+fn another_store_with_the_keys_knows_ended_identifiers() {
+    let identifier = bench().open_with("a").identifier();
+    let restarted = bench();
+    assert_eq!(restarted.find(ALICE, identifier.as_bytes()).unwrap_err(), ResolveError::Ended);
+    let foreign = restarted.find(MALLORY, identifier.as_bytes());
+    assert_eq!(foreign.unwrap_err(), ResolveError::Unknown);
+    let stranger = bench_with(|settings| settings.keys = SessionKey::new(1, [6; 16]).into());
+    assert_eq!(
+        stranger.find(ALICE, identifier.as_bytes()).unwrap_err(),
+        ResolveError::Unknown,
+        "same epoch, another key"
+    );
+}
+
+/// E8: what a log names the session by stays the same through new identifiers and keys.
+#[test]
+fn the_log_hash_stays() {
+    let bench = bench();
+    let session = bench.open_with("a");
+    let hash = session.log_hash();
+    bench.request(&session.identifier(), "b").unwrap();
+    bench.store.set_keys(SessionKey::new(9, [9; 16]).into());
+    assert_eq!(session.log_hash(), hash);
+}
