@@ -8,7 +8,7 @@ mod keycloak;
 mod okta;
 pub(crate) mod profile;
 
-use crate::providers::profile::Profile;
+use crate::providers::profile::{Profile, RegistrationRule};
 
 /// A provider to imitate: the server refuses, omits and renames what the provider does.
 ///
@@ -64,6 +64,16 @@ impl Provider {
     /// Returns the differences that the server imitates.
     pub fn differences(self) -> &'static [Difference] {
         self.profile().differences
+    }
+
+    /// Returns the prefix of scopes in requests and responses, if the provider has one: the identifier of the API.
+    pub fn scope_prefix(self) -> Option<&'static str> {
+        self.profile().scope_prefix
+    }
+
+    /// Returns whether clients can register. At other providers they must be in the settings.
+    pub fn has_registration(self) -> bool {
+        matches!(self.profile().registration, RegistrationRule::Settings | RegistrationRule::Strict)
     }
 
     pub(crate) const fn profile(self) -> &'static Profile {

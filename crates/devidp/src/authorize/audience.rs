@@ -38,6 +38,12 @@ pub(crate) fn parse_audience(app: &App, params: &Params) -> Result<Option<Box<st
     Ok(audience.map(Box::from))
 }
 
+/// Rejects a request with several resources, unless the imitated provider ignores them.
+pub(crate) fn check_single_resource(app: &App, params: &Params) -> Result<(), ErrorResponse> {
+    let is_single = !matches!(app.profile.audience, AudienceRule::Resource) || params.get("resource").is_ok();
+    if is_single { Ok(()) } else { Err(invalid("only one resource is supported")) }
+}
+
 /// Checks the `resource` of a token request against the audience of the authorization request (RFC 8707 section 2.2).
 pub(crate) fn check_audience(app: &App, params: &Params, audience: Option<&str>) -> Result<(), ErrorResponse> {
     match app.profile.audience {

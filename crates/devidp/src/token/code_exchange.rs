@@ -3,7 +3,7 @@
 use crate::{
     app::App,
     authorize::{
-        audience::check_audience,
+        audience::{check_audience, check_single_resource},
         code::{self, CodeError},
     },
     server::oauth_error::{ErrorCode, ErrorResponse},
@@ -18,6 +18,7 @@ pub(super) fn exchange(app: &App, request: &TokenRequest<'_>) -> Result<Issued, 
     let code = form.get("code")?.ok_or(missing("code is missing"))?;
     let verifier = form.get("code_verifier")?.ok_or(missing("PKCE is required: code_verifier is missing"))?;
     let redirect_uri = form.get("redirect_uri")?;
+    check_single_resource(app, form)?;
 
     let approval = code::redeem(app, code).map_err(|error| match error {
         CodeError::Unknown => invalid("the code is unknown or expired"),
