@@ -152,7 +152,9 @@ pub(crate) fn answer(app: &App, user_code: &UserCode, subject: Option<Box<str>>)
     });
     if let Some(client_id) = &client_id {
         app.user_codes.update(user_code.as_key(), |_| ((), RowAction::Remove));
-        app.clients.update(client_id, |row| (row.used = true, RowAction::Renew));
+        if is_approved {
+            app.clients.update(client_id, |row| (row.used = true, RowAction::Renew));
+        }
         tracing::info!(client.id = &**client_id, device.approved = is_approved, "a device authorization was answered");
     }
     client_id.is_some()

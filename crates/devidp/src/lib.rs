@@ -69,7 +69,7 @@
 //! - A device code and its user code are valid for 10 min and for one use. Polls must be 5 s apart; an earlier one gets
 //!   `slow_down` and adds 5 s.
 //! - The page for a user code shows the code to compare, and has the same protection as the consent page. After 100 wrong
-//!   codes in a minute, further wrong codes are rejected without a lookup page.
+//!   codes in a minute, all codes are rejected until the minute is over.
 //!
 //! Clients:
 //!

@@ -40,7 +40,7 @@ pub(crate) enum Command {
     /// Start the development authorization server alone.
     ///
     /// It issues tokens to anyone, for any user name, and therefore listens on loopback only. It speaks OAuth 2.1: metadata, registration, client
-    /// ID metadata documents, the code flow with PKCE and a consent page, refresh tokens (for clients that ask for `offline_access`), client
+    /// ID metadata documents, the code flow with PKCE and a consent page, the device flow, refresh tokens (for clients that ask for `offline_access`), client
     /// credentials, DPoP, introspection and revocation. It keeps nothing after it stops.
     #[command(after_long_help = idp::MORE)]
     Idp(Idp),

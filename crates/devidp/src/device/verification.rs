@@ -25,17 +25,16 @@ pub(crate) fn show_entry(app: &App) -> Result<Reply, getrandom::Error> {
 /// Displays the consent page for the user code in the query. Its approval needs the same page, browser and ticket as that of
 /// an authorization request. The page shows the code, so that the user can compare it (RFC 8628 section 3.3.1).
 pub(crate) fn show_consent(app: &App, query: &str, headers: &HeaderMap) -> Result<Reply, getrandom::Error> {
+    // After 100 wrong codes in a minute, no code is looked up, so codes cannot be guessed (RFC 8628 section 5.1).
+    if app.wrong_user_codes.is_full() {
+        return respond::error_page(StatusCode::TOO_MANY_REQUESTS, "Too many wrong codes were entered. Wait a minute.");
+    }
     let params = Params::parse(query.as_bytes());
     let user_code = params.get("user_code").ok().flatten().and_then(UserCode::parse);
     let pending = user_code.and_then(|user_code| Some((device::find_pending(app, &user_code)?, user_code)));
     let Some((pending, user_code)) = pending else {
-        // At most 100 wrong codes a minute are answered, so codes cannot be guessed (RFC 8628 section 5.1).
-        if app.wrong_user_codes.insert_new(&random_text(16)?, ()).is_err() {
-            return respond::error_page(
-                StatusCode::TOO_MANY_REQUESTS,
-                "Too many wrong codes were entered. Wait a minute.",
-            );
-        }
+        // A full table is handled above, for the next request.
+        let _ = app.wrong_user_codes.insert_new(&random_text(16)?, ());
         let message = "This code is wrong, was answered before, or is older than ten minutes.";
         return entry_page(app, StatusCode::BAD_REQUEST, Some(message));
     };

@@ -188,8 +188,10 @@ async fn wrong_user_codes_are_limited() {
     assert_eq!(server.get("/authorize/device?user_code=BCDF-GHJK").await.status, StatusCode::TOO_MANY_REQUESTS);
     let started = start(&server, &client).await;
     let right = server.get(&format!("/authorize/device?user_code={}", text(&started, "user_code"))).await;
-    assert_eq!(right.status, StatusCode::OK, "the right code still works");
+    assert_eq!(right.status, StatusCode::TOO_MANY_REQUESTS, "the right code as well, so nobody learns it");
     server.clock.advance(Duration::from_secs(60));
+    let right = server.get(&format!("/authorize/device?user_code={}", text(&started, "user_code"))).await;
+    assert_eq!(right.status, StatusCode::OK);
     let markup = server.get("/authorize/device?user_code=%3Cscript%3E").await;
     assert_eq!(markup.status, StatusCode::BAD_REQUEST);
     assert!(!markup.body.contains("<script>"));
