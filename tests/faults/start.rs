@@ -115,7 +115,7 @@ async fn literal_secrets() {
     let literal = with("", "client_secret = \"hunter2\"", "");
     assert_neither_serves_nor_checks("literal", &literal, &["client_secret", "{ env = \"NAME\" }"]).await;
     let keys = with("", "", "[session]\nkeys = \"hunter2\"");
-    assert_neither_serves_nor_checks("in the place of a list", &keys, &["session.keys", "a list"]).await;
+    assert_neither_serves_nor_checks("in the place of a list", &keys, &["session.keys", "an array"]).await;
     let elsewhere = with("", "client_secret = { value = \"hunter2\" }", "");
     assert_neither_serves_nor_checks("in a table", &elsewhere, &["client_secret", "{ env = \"NAME\" }"]).await;
     let broken = with("", "client_secret = \"hunter2", "");
@@ -169,7 +169,7 @@ async fn values_out_of_bounds() {
             &["base_url", "http://mcp.example.com", "https"][..],
         ),
         ("another scheme", with("base_url = \"ftp://127.0.0.1\"", "", ""), &["base_url", "ftp://127.0.0.1"]),
-        ("no URL", with("base_url = \"mcp\"", "", ""), &["base_url", "no URL"]),
+        ("no URL", with("base_url = \"mcp\"", "", ""), &["base_url", "not a URL"]),
         ("a path", with("base_url = \"http://127.0.0.1/x\"", "", ""), &["base_url", "resource.endpoint"]),
         ("an address that is none", with("listen = \"everywhere\"", "", ""), &["listen"]),
         ("no workers", with("workers = 0", "", ""), &["workers = 0"]),

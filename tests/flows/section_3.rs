@@ -20,7 +20,9 @@ fn client(demo: &Portcullis, revision: Revision) -> McpClient {
     let authorizer =
         Authorizer::new(fetch.clone(), consent, Arc::new(SystemClock::new()), AuthorizerSettings::default());
     let start = StartUrl::parse(&format!("http://{}/mcp", demo.address())).unwrap();
-    McpClient::new(start, fetch, Some(Arc::new(authorizer)), McpSettings { revision, ..McpSettings::default() })
+    let mut settings = McpSettings::default();
+    settings.revision = revision;
+    McpClient::new(start, fetch, Some(Arc::new(authorizer)), settings)
 }
 
 fn text(result: &Value) -> &str {

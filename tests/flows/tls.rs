@@ -142,7 +142,7 @@ async fn certificates_follow_their_files() {
     assert_eq!((healthz(kept).await, healthz(fresh).await), (200, 200));
 
     listener.replace(&second.cert.pem(), &first.signing_key.serialize_pem()).await;
-    listener.portcullis.logged("the certificate stays as it was", |_| true).await;
+    listener.portcullis.logged("the certificate is unchanged", |_| true).await;
     let still = connect(listener.address(), second.cert.der(), &TLS13, "h2").await.unwrap();
     assert_eq!(healthz(still).await, 200);
 }

@@ -72,7 +72,7 @@ async fn a_rotation() {
     echo(&deployment, &ended).await.assert_rpc_error(404, -32000);
     let younger = deployment.open_session(&deployment.good_token()).await;
 
-    rewrite("too short\n", "the session keys stay as they were").await;
+    rewrite("too short\n", "the session keys are unchanged").await;
     assert!(!deployment.portcullis.log().contains("too short"), "a secret is in the log");
     for session in [&session, &younger] {
         assert_eq!(echo(&deployment, session).await.status, 200);

@@ -39,7 +39,7 @@ async fn before_the_answer_has_begun() {
     leaving.write(&Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token).to_bytes()).await;
     assert!(seen.recv().await.unwrap().starts_with("post /backend "));
     drop(leaving);
-    deployment.portcullis.logged("a client has gone before its session was opened", |_| true).await;
+    deployment.portcullis.logged("a client disconnected before its session was opened", |_| true).await;
     let answer = deployment.try_token(&token).await;
     answer.assert_rpc_error(503, -32603);
     deployment.portcullis.assert_denied(&answer, "session.store_full").await;

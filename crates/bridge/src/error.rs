@@ -107,6 +107,7 @@ impl McpError {
 
 /// An error that a server reports (JSON-RPC 2.0 section 5.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RpcError {
     /// The HTTP status it came with.
     pub status: StatusCode,

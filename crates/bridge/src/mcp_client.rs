@@ -48,6 +48,7 @@ pub struct McpClient {
 
 /// How an [`McpClient`] speaks.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct McpSettings {
     /// The revision to speak. 2025-11-25 by default, which servers of older revisions answer with their own;
     /// 2026-07-28 has no sessions and nothing to fall back to.

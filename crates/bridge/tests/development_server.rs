@@ -80,7 +80,8 @@ async fn answer(mut stream: TcpStream, scheme: &str, base: &str, issuer: &Issuer
 fn client(start: &StartUrl, fetch: Arc<HttpFetch>, interaction: Arc<dyn Interaction>) -> McpClient {
     let clock = Arc::new(SystemClock::new());
     let authorizer = Authorizer::new(fetch.clone(), interaction, clock, AuthorizerSettings::default());
-    let settings = McpSettings { revision: Revision::V2026_07_28, ..McpSettings::default() };
+    let mut settings = McpSettings::default();
+    settings.revision = Revision::V2026_07_28;
     McpClient::new(start.clone(), fetch, Some(Arc::new(authorizer)), settings)
 }
 

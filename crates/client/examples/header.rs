@@ -41,8 +41,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
 /// One that keeps what it gets in the user's own directory, and asks a person by the browser.
 async fn authorizer(start: &StartUrl) -> Result<Authorizer, Box<dyn Error>> {
     let directory = CredentialStore::user_directory().ok_or("there is no home directory")?;
-    let settings =
-        AuthorizerSettings { store: CredentialStore::in_directory(directory), ..AuthorizerSettings::default() };
+    let mut settings = AuthorizerSettings::default();
+    settings.store = CredentialStore::in_directory(directory);
     let browser = LoopbackRedirect::bind_for(start, |url| eprintln!("please visit {url}")).await?;
     let fetch = Arc::new(HttpFetch::new(FetchSettings::default())?);
     Ok(Authorizer::new(fetch, Arc::new(browser), Arc::new(SystemClock::new()), settings))

@@ -1,3 +1,5 @@
+//! [`Authorizer`]: obtains access tokens.
+
 use std::{
     fmt,
     sync::{Arc, Mutex},
@@ -13,13 +15,17 @@ use portcullis_metadata::{
 
 use crate::{
     AuthorizerSettings, ClientError, CredentialStore, Interaction, NonInteractiveGrant, ResourceToken, StartUrl,
-    code_flow::CodeFlow, dpop::DpopBinding, resource_challenge::ResourceChallenge, selection, server::Server,
+    authorization::code_flow::CodeFlow, authorization::server::Server, resource_challenge::ResourceChallenge,
+    token::dpop::DpopBinding,
 };
 
 mod clients;
 mod code_grant;
-mod machine_grant;
+pub(crate) mod grant;
+mod non_interactive;
 mod refresh;
+pub(crate) mod selection;
+pub(crate) mod settings;
 
 pub use refresh::Revocation;
 
@@ -30,16 +36,16 @@ pub use refresh::Revocation;
 pub struct Authorizer {
     fetch: Arc<dyn Fetch>,
     clock: Arc<dyn Clock>,
-    way: Way,
+    mode: Mode,
     settings: AuthorizerSettings,
     /// The authorization server that [`AuthorizerSettings::client`] was offered to.
     bound: Mutex<Option<Issuer>>,
 }
 
-/// On whose behalf.
-enum Way {
-    Person(Arc<dyn Interaction>),
-    Machine(NonInteractiveGrant),
+/// Whether a user takes part.
+enum Mode {
+    Interactive(Arc<dyn Interaction>),
+    NonInteractive(NonInteractiveGrant),
 }
 
 /// What is known once the resource and one of its authorization servers were asked.
@@ -58,24 +64,24 @@ struct Found {
 }
 
 impl Authorizer {
-    /// An authorizer for a person, by the authorization code grant with PKCE.
+    /// Creates an authorizer for the authorization code grant with PKCE.
     pub fn new(
         fetch: Arc<dyn Fetch>,
         interaction: Arc<dyn Interaction>,
         clock: Arc<dyn Clock>,
         settings: AuthorizerSettings,
     ) -> Self {
-        Self { fetch, clock, way: Way::Person(interaction), settings, bound: Mutex::default() }
+        Self { fetch, clock, mode: Mode::Interactive(interaction), settings, bound: Mutex::default() }
     }
 
-    /// An authorizer for a machine. It registers nowhere: the client comes from the settings.
+    /// Creates an authorizer for a grant without a user. It registers no client: the client comes from the settings.
     pub fn non_interactive(
         fetch: Arc<dyn Fetch>,
         grant: NonInteractiveGrant,
         clock: Arc<dyn Clock>,
         settings: AuthorizerSettings,
     ) -> Self {
-        Self { fetch, clock, way: Way::Machine(grant), settings, bound: Mutex::default() }
+        Self { fetch, clock, mode: Mode::NonInteractive(grant), settings, bound: Mutex::default() }
     }
 
     /// Gets a token for the resource at `start`: asks it without a token, takes its challenge, and goes on as
@@ -110,9 +116,9 @@ impl Authorizer {
     ) -> Result<ResourceToken, ClientError> {
         let found = self.find(start, challenge).await?;
         self.accept_resource(start, &found, before).await?;
-        match &self.way {
-            Way::Person(interaction) => self.code_grant(&**interaction, start, &found).await,
-            Way::Machine(grant) => self.machine_grant(grant, start, &found).await,
+        match &self.mode {
+            Mode::Interactive(interaction) => self.code_grant(&**interaction, start, &found).await,
+            Mode::NonInteractive(grant) => self.non_interactive_grant(grant, start, &found).await,
         }
     }
 
@@ -158,7 +164,7 @@ impl Authorizer {
 
     /// Whether a refusal is final: the one request that a workload makes is not made again for more.
     pub(crate) fn is_final(&self) -> bool {
-        matches!(self.way, Way::Machine(NonInteractiveGrant::JwtBearer(_)))
+        matches!(self.mode, Mode::NonInteractive(NonInteractiveGrant::JwtBearer(_)))
     }
 
     async fn find(&self, start: &StartUrl, challenge: &ResourceChallenge) -> Result<Found, ClientError> {
@@ -174,7 +180,7 @@ impl Authorizer {
         let issuer = self.choose(&authorization_servers)?;
         let metadata = self.server(start, issuer).await?;
         let policy = self.policy(start);
-        let server = Server::judge(&metadata, policy)?;
+        let server = Server::from_metadata(&metadata, policy)?;
 
         let challenged = challenge.scopes();
         let named = match &self.settings.scopes {
@@ -208,9 +214,9 @@ impl Authorizer {
         if !found.is_broader || self.settings.accept_broader_resource || before.is_some_and(is_known) {
             return Ok(());
         }
-        let accepted = match &self.way {
-            Way::Person(interaction) => interaction.accept_broader_resource(start, &found.resource).await?,
-            Way::Machine(_) => false,
+        let accepted = match &self.mode {
+            Mode::Interactive(interaction) => interaction.accept_broader_resource(start, &found.resource).await?,
+            Mode::NonInteractive(_) => false,
         };
         match accepted {
             true => Ok(()),
@@ -280,6 +286,6 @@ impl fmt::Debug for Authorizer {
 }
 
 #[cfg(test)]
-mod machine_tests;
+mod non_interactive_tests;
 #[cfg(test)]
 mod tests;

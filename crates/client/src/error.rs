@@ -1,3 +1,5 @@
+//! [`ClientError`].
+
 use http::StatusCode;
 use portcullis_discovery::{DiscoveryError, FetchError};
 use portcullis_metadata::{DocumentError, Issuer, OAuthError, RegistrationError, ResourceUri};

@@ -38,49 +38,39 @@
 //! # }
 //! ```
 
-mod authorization_request;
+mod authorization;
 mod authorizer;
-mod client_key;
-mod code_flow;
-mod credentials;
 
-mod dpop;
 mod error;
 mod interaction;
-mod machine;
 mod random;
-mod redirect;
 mod registration;
 mod resource_challenge;
-mod selection;
-mod server;
 mod service;
-mod settings;
 mod start_url;
 mod store;
 #[cfg(test)]
 mod testing;
 mod token;
-mod token_endpoint;
 mod token_manager;
 
-pub use authorization_request::AuthorizationRequest;
+pub use authorization::code_flow::UnsupportedServer;
+pub use authorization::redirect::{RedirectError, RedirectParameters};
+pub use authorization::request::AuthorizationRequest;
+pub use authorizer::grant::{AssertionError, AssertionSource, EnterpriseIdentity, NonInteractiveGrant};
+pub use authorizer::settings::AuthorizerSettings;
 pub use authorizer::{Authorizer, Revocation};
-pub use client_key::{ClientKey, ClientKeyError};
-pub use code_flow::UnsupportedServer;
-pub use credentials::{ClientAuthentication, ClientCredentials, ClientInformation};
 pub use error::ClientError;
 pub use interaction::{AutoConsent, Interaction, InteractionError, LoopbackRedirect};
-pub use machine::{AssertionError, AssertionSource, EnterpriseIdentity, NonInteractiveGrant};
 pub use portcullis_metadata::AccessToken;
-pub use redirect::{RedirectError, RedirectParameters};
-pub use registration::client_id_metadata_document;
+pub use registration::client_key::{ClientKey, ClientKeyError};
+pub use registration::credentials::{ClientAuthentication, ClientCredentials, ClientInformation};
+pub use registration::dynamic::client_id_metadata_document;
 pub use resource_challenge::ResourceChallenge;
 pub use service::{AuthorizeError, AuthorizeLayer, AuthorizeService};
-pub use settings::AuthorizerSettings;
 pub use start_url::{StartUrl, StartUrlError};
 pub use store::{CredentialStore, StoreError};
-pub use token::ResourceToken;
+pub use token::resource_token::ResourceToken;
 pub use token_manager::{RequestAuthorization, SignOut, TokenManager};
 
 /// Tests the examples of the README.

@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderValue, header};
 use portcullis_metadata::{BearerChallenge, Challenge, Scopes, parse_challenges};
 
-use crate::dpop;
+use crate::token::dpop;
 
 /// The `Bearer` and `DPoP` challenges of a response (RFC 6750 section 3, RFC 9449 section 7.1).
 #[derive(Clone, Debug, Default)]

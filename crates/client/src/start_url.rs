@@ -1,3 +1,5 @@
+//! [`StartUrl`]: the URL of a protected resource.
+
 use std::fmt;
 
 use portcullis_metadata::{is_https_or_loopback_http, is_loopback};

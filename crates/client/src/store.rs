@@ -1,9 +1,11 @@
+//! [`CredentialStore`]: stores tokens and registrations.
+
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use portcullis_metadata::Issuer;
 use url::Url;
 
-use crate::{ResourceToken, StartUrl, credentials::Registered};
+use crate::{ResourceToken, StartUrl, registration::credentials::Registered};
 
 mod backend;
 mod directory;

@@ -1,3 +1,5 @@
+//! [`TokenManager`]: keeps the token of one resource valid.
+
 use std::{
     fmt,
     sync::{Arc, PoisonError, RwLock},

@@ -39,12 +39,10 @@ fn token_manager(store: &Path, issuer: &str, ahead: u64) -> Arc<TokenManager> {
     let fetch = Arc::new(HttpFetch::new(FetchSettings::default()).unwrap());
     let start = format!("{issuer}/mcp");
     let resource = ResourceUri::parse(&start).unwrap();
-    let settings = AuthorizerSettings {
-        resource_metadata: Some(ProtectedResourceMetadata::new(resource, vec![Issuer::parse(issuer).unwrap()])),
-        scopes: Some(Scopes::parse("mcp:tools offline_access").unwrap()),
-        store: CredentialStore::in_directory(store),
-        ..AuthorizerSettings::default()
-    };
+    let mut settings = AuthorizerSettings::default();
+    settings.resource_metadata = Some(ProtectedResourceMetadata::new(resource, vec![Issuer::parse(issuer).unwrap()]));
+    settings.scopes = Some(Scopes::parse("mcp:tools offline_access").unwrap());
+    settings.store = CredentialStore::in_directory(store);
     let clock = Arc::new(Ahead(SystemClock::new(), Duration::from_secs(ahead)));
     let authorizer = Authorizer::new(fetch.clone(), Arc::new(AutoConsent::new(fetch)), clock, settings);
     Arc::new(TokenManager::new(StartUrl::parse(&start).unwrap(), Arc::new(authorizer)))

@@ -15,8 +15,8 @@ const NO_ERROR: Rule = Rule { id: "challenge.no_error", source: "RFC 6750 sectio
 const SCOPE: Rule = Rule { id: "challenge.scope", source: "MCP 2025-11-25 authorization, scope selection strategy" };
 
 /// Judges the answer, and gives what its challenge says, where it has one.
-pub(crate) fn judge(response: &FetchResponse, findings: &mut Vec<Finding>) -> Option<BearerChallenge> {
-    findings.push(judge_status(response.status));
+pub(crate) fn check(response: &FetchResponse, findings: &mut Vec<Finding>) -> Option<BearerChallenge> {
+    findings.push(check_status(response.status));
     let values: Vec<_> = response.headers.get_all(WWW_AUTHENTICATE).iter().map(|value| value.as_bytes()).collect();
     if values.is_empty() {
         if response.status == StatusCode::UNAUTHORIZED {
@@ -49,13 +49,13 @@ pub(crate) fn judge(response: &FetchResponse, findings: &mut Vec<Finding>) -> Op
         return None;
     };
     findings.push(Finding::met(BEARER, "there is a Bearer challenge"));
-    findings.push(judge_resource_metadata(&challenge));
-    findings.extend(judge_error(&challenge));
-    findings.push(judge_scope(&challenge));
+    findings.push(check_resource_metadata(&challenge));
+    findings.extend(check_error(&challenge));
+    findings.push(check_scope(&challenge));
     Some(challenge)
 }
 
-fn judge_status(status: StatusCode) -> Finding {
+fn check_status(status: StatusCode) -> Finding {
     if status == StatusCode::UNAUTHORIZED {
         return Finding::met(STATUS, "a request without a token is answered with 401");
     }
@@ -69,18 +69,20 @@ fn judge_status(status: StatusCode) -> Finding {
     Finding::problem(STATUS, format!("a request without a token is answered with {status}, not 401"), fix)
 }
 
-fn judge_resource_metadata(challenge: &BearerChallenge) -> Finding {
+fn check_resource_metadata(challenge: &BearerChallenge) -> Finding {
     const FIX: &str = "add resource_metadata=\"<absolute URL of the metadata document>\" to the challenge";
     match challenge.resource_metadata.as_deref() {
         None => Finding::warning(METADATA, "the challenge does not say where the resource's metadata is", FIX),
-        Some(named) if Url::parse(named).is_err() => {
-            Finding::problem(METADATA, format!("resource_metadata is no absolute URL: {}", text::quoted(named)), FIX)
-        }
+        Some(named) if Url::parse(named).is_err() => Finding::problem(
+            METADATA,
+            format!("resource_metadata is not an absolute URL: {}", text::quoted(named)),
+            FIX,
+        ),
         Some(_) => Finding::met(METADATA, "the challenge says where the resource's metadata is"),
     }
 }
 
-fn judge_error(challenge: &BearerChallenge) -> Option<Finding> {
+fn check_error(challenge: &BearerChallenge) -> Option<Finding> {
     let error = challenge.error.as_deref()?;
     Some(Finding::warning(
         NO_ERROR,
@@ -89,7 +91,7 @@ fn judge_error(challenge: &BearerChallenge) -> Option<Finding> {
     ))
 }
 
-fn judge_scope(challenge: &BearerChallenge) -> Finding {
+fn check_scope(challenge: &BearerChallenge) -> Finding {
     match &challenge.scope {
         Some(scopes) => Finding::met(SCOPE, format!("the challenge asks for: {}", text::list(scopes.iter()))),
         None => Finding::note(SCOPE, "the challenge names no scope: clients ask for all of scopes_supported"),
@@ -112,7 +114,7 @@ mod tests {
             body: Bytes::new(),
         };
         let mut findings = Vec::new();
-        judge(&response, &mut findings);
+        check(&response, &mut findings);
         findings.into_iter().map(|finding| (finding.rule.id, finding.verdict)).collect()
     }
 

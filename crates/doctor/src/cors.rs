@@ -34,7 +34,7 @@ pub(crate) fn preflight(resource: &Url, policy: UrlPolicy) -> FetchRequest {
 }
 
 /// Judges the preflight's answer. A server may well keep pages out, so that nothing here is more than a warning.
-pub(crate) fn judge_preflight(response: &FetchResponse) -> Vec<Finding> {
+pub(crate) fn check_preflight(response: &FetchResponse) -> Vec<Finding> {
     if !response.status.is_success() {
         let fix = if response.status == StatusCode::UNAUTHORIZED {
             "answer OPTIONS without asking for a token: a browser never sends one with it"
@@ -45,7 +45,7 @@ pub(crate) fn judge_preflight(response: &FetchResponse) -> Vec<Finding> {
         return vec![Finding::warning(PREFLIGHT, text, fix)];
     }
     let headers = &response.headers;
-    let mut findings = vec![judge_origin(headers)];
+    let mut findings = vec![check_origin(headers)];
     // A wildcard never stands for Authorization.
     findings.push(if lists(headers, &ACCESS_CONTROL_ALLOW_HEADERS, "authorization") {
         Finding::met(HEADERS, "pages may send Authorization")
@@ -67,7 +67,7 @@ pub(crate) fn judge_preflight(response: &FetchResponse) -> Vec<Finding> {
 }
 
 /// Judges whether a page can read the challenge.
-pub(crate) fn judge_challenge(headers: &HeaderMap) -> [Finding; 2] {
+pub(crate) fn check_challenge(headers: &HeaderMap) -> [Finding; 2] {
     let exposed = |name| lists(headers, &ACCESS_CONTROL_EXPOSE_HEADERS, name);
     let challenge = if exposed("www-authenticate") || exposed("*") {
         Finding::met(EXPOSED, "pages can read the WWW-Authenticate header")
@@ -78,11 +78,11 @@ pub(crate) fn judge_challenge(headers: &HeaderMap) -> [Finding; 2] {
             "add `Access-Control-Expose-Headers: WWW-Authenticate` to the 401",
         )
     };
-    [judge_origin(headers), challenge]
+    [check_origin(headers), challenge]
 }
 
 /// Judges whether pages may read an answer.
-pub(crate) fn judge_origin(headers: &HeaderMap) -> Finding {
+pub(crate) fn check_origin(headers: &HeaderMap) -> Finding {
     match headers.get(ACCESS_CONTROL_ALLOW_ORIGIN) {
         Some(allowed) if allowed == "*" || allowed == PAGE => {
             Finding::met(ORIGIN_ALLOWED, "pages of other origins may read the answer")
@@ -126,25 +126,25 @@ mod tests {
                 (ACCESS_CONTROL_ALLOW_METHODS, "GET, POST"),
             ],
         );
-        assert!(judge_preflight(&good).iter().all(|finding| finding.verdict == Met));
+        assert!(check_preflight(&good).iter().all(|finding| finding.verdict == Met));
     }
 
     #[test]
     fn a_preflight_that_does_not() {
         for status in [401, 404, 405] {
-            assert_eq!(judge_preflight(&response(status, &[]))[0].verdict, Warning, "{status}");
+            assert_eq!(check_preflight(&response(status, &[]))[0].verdict, Warning, "{status}");
         }
         let wildcard = response(
             200,
             &[(ACCESS_CONTROL_ALLOW_ORIGIN, "https://other.example"), (ACCESS_CONTROL_ALLOW_HEADERS, "*")],
         );
-        let verdicts: Vec<_> = judge_preflight(&wildcard).iter().map(|finding| finding.verdict).collect();
+        let verdicts: Vec<_> = check_preflight(&wildcard).iter().map(|finding| finding.verdict).collect();
         assert_eq!(verdicts, [Warning, Warning, Note]);
     }
 
     #[test]
     fn the_challenge_must_be_exposed() {
-        let verdicts = |headers: &[_]| judge_challenge(&response(401, headers).headers).map(|finding| finding.verdict);
+        let verdicts = |headers: &[_]| check_challenge(&response(401, headers).headers).map(|finding| finding.verdict);
         let origin = (ACCESS_CONTROL_ALLOW_ORIGIN, "*");
         assert_eq!(verdicts(&[]), [Warning, Warning]);
         assert_eq!(verdicts(std::slice::from_ref(&origin)), [Met, Warning]);

@@ -1,3 +1,5 @@
+//! [`Doctor`]: runs the examination.
+
 use std::sync::Arc;
 
 use http::{HeaderValue, header::ACCEPT};
@@ -29,7 +31,7 @@ const HELLO: &str = concat!(
     r#""}}}"#
 );
 
-/// Examines the authorization chain of protected resources. See the [crate](crate)'s page.
+/// Examines the authorization chain of protected resources. See the [crate documentation](crate).
 #[derive(Clone)]
 pub struct Doctor {
     fetch: Arc<dyn Fetch>,
@@ -38,37 +40,37 @@ pub struct Doctor {
 }
 
 impl Doctor {
-    /// One that takes the resource's own URL as the operator's, and every URL that a server names as a peer's
-    /// ([`UrlPolicy::peer_of`]): as a careful client does.
+    /// Creates a doctor. The resource's URL is trusted; URLs that a server names are subject to
+    /// [`UrlPolicy::peer_of`].
     pub fn new(fetch: Arc<dyn Fetch>, clock: Arc<dyn Clock>) -> Self {
         Self { fetch, clock, private_addresses: false }
     }
 
-    /// Lets servers name private addresses too, as they do inside a company's network. Off by default.
+    /// Sets whether servers may name private addresses, as in a company network. Default `false`.
     #[must_use]
     pub fn allow_private_addresses(mut self, allow: bool) -> Self {
         self.private_addresses = allow;
         self
     }
 
-    /// Walks the chain of the resource at `url`. `tell` hears of each step as soon as it is judged.
+    /// Checks the chain of the resource at `url`. It calls `on_step` after each step.
     ///
-    /// It takes at most a few dozen requests, each bounded in time and size; a step that breaks the chain is the last.
+    /// It sends at most a few dozen requests, each bounded in time and size. A step that prevents the next ones is the last.
     ///
-    /// With a token, two more steps judge it by every rule, and send it through a guard that is set up as the chain says.
-    /// The token goes nowhere. Runs on a tokio runtime.
+    /// With a token, two more steps check the token's claims and its result in a guard that is configured as the chain
+    /// states. The token is not sent anywhere. `examine` needs a tokio runtime.
     pub async fn examine(
         &self,
         url: &Url,
         token: Option<&AccessToken>,
-        tell: &mut (dyn FnMut(&Step) + Send),
+        on_step: &mut (dyn FnMut(&Step) + Send),
     ) -> Report {
         let mut examination = Examination {
             doctor: self,
             url,
             policy: self.peer_policy(url),
             report: Report { resource: text::url(url), steps: Vec::new() },
-            tell,
+            on_step,
         };
         examination.run(token).await;
         examination.report
@@ -90,13 +92,13 @@ impl std::fmt::Debug for Doctor {
     }
 }
 
-/// One walk.
+/// An examination in progress.
 struct Examination<'a> {
     doctor: &'a Doctor,
     url: &'a Url,
     policy: UrlPolicy,
     report: Report,
-    tell: &'a mut (dyn FnMut(&Step) + Send),
+    on_step: &'a mut (dyn FnMut(&Step) + Send),
 }
 
 impl Examination<'_> {
@@ -127,8 +129,8 @@ impl Examination<'_> {
             self.close(step);
             return None;
         };
-        let challenge = challenge::judge(&response, &mut step.findings);
-        step.findings.extend(time::judge(&response.headers, self.doctor.clock.now()));
+        let challenge = challenge::check(&response, &mut step.findings);
+        step.findings.extend(time::check(&response.headers, self.doctor.clock.now()));
         self.close(step);
         Some(challenge)
     }
@@ -143,20 +145,20 @@ impl Examination<'_> {
         let mut step = Step::new("a page in a browser asks whether it may send a token");
         let request = cors::preflight(self.url, UrlPolicy::Operator);
         if let Some(response) = probe::send(&*self.doctor.fetch, request, &mut step).await {
-            step.findings.extend(cors::judge_preflight(&response));
+            step.findings.extend(cors::check_preflight(&response));
         }
         self.close(step);
 
         let mut step = Step::new("a page in a browser reads the challenge");
         if let Some(response) = probe::send(&*self.doctor.fetch, cors::from_page(self.hello()), &mut step).await {
-            step.findings.extend(cors::judge_challenge(&response.headers));
+            step.findings.extend(cors::check_challenge(&response.headers));
         }
         self.close(step);
 
         let mut step = Step::new("a page in a browser reads the metadata");
         let request = cors::from_page(FetchRequest::get(from, self.policy));
         if let Some(response) = probe::send(&*self.doctor.fetch, request, &mut step).await {
-            step.findings.push(cors::judge_origin(&response.headers));
+            step.findings.push(cors::check_origin(&response.headers));
         }
         self.close(step);
     }
@@ -168,7 +170,7 @@ impl Examination<'_> {
             let mut step = Step::new(place.title());
             let request = FetchRequest::get(url.clone(), self.policy);
             let metadata = match probe::send(&*self.doctor.fetch, request, &mut step).await {
-                Some(response) => resource::judge(place, found.is_none(), self.url, &response, &mut step.findings),
+                Some(response) => resource::check(place, found.is_none(), self.url, &response, &mut step.findings),
                 None => None,
             };
             let broken = step.has_problem();
@@ -225,18 +227,18 @@ impl Examination<'_> {
         for (index, url) in places.into_iter().enumerate() {
             let mut step = Step::new(format!("the authorization server {}", text::quoted(issuer.as_str())));
             let outcome = match probe::send(&*self.doctor.fetch, FetchRequest::get(url, self.policy), &mut step).await {
-                Some(response) => issuer::judge(issuer, &response, index == last, &mut step.findings),
-                None => issuer::Outcome::Broken,
+                Some(response) => issuer::check(issuer, &response, index == last, &mut step.findings),
+                None => issuer::MetadataLookup::Failed,
             };
-            if let issuer::Outcome::Found(server) = &outcome {
-                step.findings.extend(issuer::judge_document(server, self.policy));
-                step.findings.extend(scopes::judge(challenge, metadata, server));
+            if let issuer::MetadataLookup::Found(server) = &outcome {
+                step.findings.extend(issuer::check_document(server, self.policy));
+                step.findings.extend(scopes::check(challenge, metadata, server));
             }
             self.close(step);
             match outcome {
-                issuer::Outcome::Found(server) => return Some(server),
-                issuer::Outcome::Next => {}
-                issuer::Outcome::Broken => return None,
+                issuer::MetadataLookup::Found(server) => return Some(server),
+                issuer::MetadataLookup::NotFound => {}
+                issuer::MetadataLookup::Failed => return None,
             }
         }
         None
@@ -248,13 +250,13 @@ impl Examination<'_> {
         let mut step = Step::new(format!("the keys of {}", text::quoted(server.issuer.as_str())));
         let request = FetchRequest::get(url, self.policy);
         let response = probe::send(&*self.doctor.fetch, request, &mut step).await;
-        let keys = response.and_then(|response| keys::judge(&response, &mut step.findings));
+        let keys = response.and_then(|response| keys::check(&response, &mut step.findings));
         self.close(step);
         keys
     }
 
     fn close(&mut self, step: Step) {
-        (self.tell)(&step);
+        (self.on_step)(&step);
         self.report.steps.push(step);
     }
 }

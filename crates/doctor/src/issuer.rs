@@ -18,21 +18,26 @@ const ISS: Rule = Rule { id: "issuer.iss_parameter", source: "RFC 9207 section 3
 const PUBLIC: Rule = Rule { id: "issuer.public_clients", source: "RFC 8414 section 2" };
 
 /// What came of one place.
-pub(crate) enum Outcome {
+pub(crate) enum MetadataLookup {
     /// The document.
     Found(Box<AuthorizationServerMetadata>),
     /// A client tries the next place.
-    Next,
+    NotFound,
     /// A client gives up.
-    Broken,
+    Failed,
 }
 
 /// Judges what one place answered. `last`: there is no place after it.
-pub(crate) fn judge(issuer: &Issuer, response: &FetchResponse, last: bool, findings: &mut Vec<Finding>) -> Outcome {
+pub(crate) fn check(
+    issuer: &Issuer,
+    response: &FetchResponse,
+    last: bool,
+    findings: &mut Vec<Finding>,
+) -> MetadataLookup {
     if response.status.is_server_error() {
         let fix = "let it answer with the document, or with 404 where there is none";
         findings.push(Finding::problem(FOUND, format!("the place answers {}", response.status), fix));
-        return Outcome::Broken;
+        return MetadataLookup::Failed;
     }
     let parsed = if response.status == StatusCode::OK {
         AuthorizationServerMetadata::parse(&response.body)
@@ -42,7 +47,7 @@ pub(crate) fn judge(issuer: &Issuer, response: &FetchResponse, last: bool, findi
     match parsed {
         Ok(metadata) if metadata.issuer == *issuer => {
             findings.push(Finding::met(IDENTITY, "the document is of this issuer"));
-            Outcome::Found(Box::new(metadata))
+            MetadataLookup::Found(Box::new(metadata))
         }
         Ok(metadata) => {
             findings.push(Finding::problem(
@@ -50,39 +55,39 @@ pub(crate) fn judge(issuer: &Issuer, response: &FetchResponse, last: bool, findi
                 format!("the document is of another issuer: {}", text::quoted(metadata.issuer.as_str())),
                 "let both be the same text, to the last slash: in the resource's metadata, or at the issuer",
             ));
-            Outcome::Broken
+            MetadataLookup::Failed
         }
         Err(DocumentError::NotJson) => absent("the answer is no JSON".to_owned(), last, findings),
         Err(error) => {
-            findings.push(Finding::problem(DOCUMENT, error.to_string(), "mend that member of the document"));
-            Outcome::Broken
+            findings.push(Finding::problem(DOCUMENT, error.to_string(), "fix that member of the document"));
+            MetadataLookup::Failed
         }
     }
 }
 
-fn absent(text: String, last: bool, findings: &mut Vec<Finding>) -> Outcome {
+fn absent(text: String, last: bool, findings: &mut Vec<Finding>) -> MetadataLookup {
     if last {
         let fix = "mend the issuer in the resource's metadata, or publish the document at the first of these URLs";
         findings.push(Finding::problem(FOUND, text, fix));
-        Outcome::Broken
+        MetadataLookup::Failed
     } else {
         findings.push(Finding::note(FOUND, text));
-        Outcome::Next
+        MetadataLookup::NotFound
     }
 }
 
 /// Judges what the document says of the server's abilities.
-pub(crate) fn judge_document(metadata: &AuthorizationServerMetadata, policy: UrlPolicy) -> Vec<Finding> {
+pub(crate) fn check_document(metadata: &AuthorizationServerMetadata, policy: UrlPolicy) -> Vec<Finding> {
     let mut findings = vec![
-        judge_endpoint("authorization_endpoint", metadata.authorization_endpoint.as_ref(), policy),
-        judge_endpoint("token_endpoint", metadata.token_endpoint.as_ref(), policy),
-        judge_code(metadata),
+        check_endpoint("authorization_endpoint", metadata.authorization_endpoint.as_ref(), policy),
+        check_endpoint("token_endpoint", metadata.token_endpoint.as_ref(), policy),
+        check_code(metadata),
     ];
     findings.extend(insecure_others(metadata, policy));
-    findings.extend(judge_grants(metadata));
-    findings.push(judge_pkce(metadata));
-    findings.extend(registration::judge(metadata, policy));
-    findings.push(judge_public_clients(metadata));
+    findings.extend(check_grants(metadata));
+    findings.push(check_pkce(metadata));
+    findings.extend(registration::check(metadata, policy));
+    findings.push(check_public_clients(metadata));
     findings.push(if metadata.authorization_response_iss_parameter_supported {
         Finding::met(ISS, "answers name their issuer, which guards against mix-up attacks")
     } else {
@@ -91,7 +96,7 @@ pub(crate) fn judge_document(metadata: &AuthorizationServerMetadata, policy: Url
     findings
 }
 
-fn judge_endpoint(member: &'static str, url: Option<&Url>, policy: UrlPolicy) -> Finding {
+fn check_endpoint(member: &'static str, url: Option<&Url>, policy: UrlPolicy) -> Finding {
     match url {
         None => Finding::problem(ENDPOINTS, format!("`{member}` is missing"), "add it to the issuer's metadata"),
         Some(url) => match policy.check(url) {
@@ -120,7 +125,7 @@ fn insecure_others(metadata: &AuthorizationServerMetadata, policy: UrlPolicy) ->
     })
 }
 
-fn judge_code(metadata: &AuthorizationServerMetadata) -> Finding {
+fn check_code(metadata: &AuthorizationServerMetadata) -> Finding {
     if metadata.response_types_supported.iter().any(|kind| kind == "code") {
         Finding::met(CODE, "it gives out authorization codes")
     } else {
@@ -128,7 +133,7 @@ fn judge_code(metadata: &AuthorizationServerMetadata) -> Finding {
     }
 }
 
-fn judge_grants(metadata: &AuthorizationServerMetadata) -> Option<Finding> {
+fn check_grants(metadata: &AuthorizationServerMetadata) -> Option<Finding> {
     let grants = metadata.grant_types_supported.as_ref()?;
     if !grants.iter().any(|grant| grant == "authorization_code") {
         let fix = "allow the grant authorization_code, if people are to log in";
@@ -141,7 +146,7 @@ fn judge_grants(metadata: &AuthorizationServerMetadata) -> Option<Finding> {
     })
 }
 
-fn judge_pkce(metadata: &AuthorizationServerMetadata) -> Finding {
+fn check_pkce(metadata: &AuthorizationServerMetadata) -> Finding {
     let methods = metadata.code_challenge_methods_supported.as_deref().unwrap_or_default();
     if methods.iter().any(|method| method == "S256") {
         return Finding::met(PKCE, "it supports PKCE with S256");
@@ -154,7 +159,7 @@ fn judge_pkce(metadata: &AuthorizationServerMetadata) -> Finding {
     )
 }
 
-fn judge_public_clients(metadata: &AuthorizationServerMetadata) -> Finding {
+fn check_public_clients(metadata: &AuthorizationServerMetadata) -> Finding {
     let methods = metadata.token_endpoint_auth_methods_supported.as_deref();
     if methods.is_some_and(|methods| methods.iter().any(|method| method == "none")) {
         Finding::met(PUBLIC, "it takes public clients")

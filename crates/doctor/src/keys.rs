@@ -12,7 +12,7 @@ const DOCUMENT: Rule = Rule { id: "keys.document", source: "RFC 7517 section 5" 
 const USABLE: Rule = Rule { id: "keys.usable", source: "RFC 7517 section 4, RFC 8725 section 3.5" };
 
 /// Judges the answer of `jwks_uri`, and gives the keys that can verify.
-pub(crate) fn judge(response: &FetchResponse, findings: &mut Vec<Finding>) -> Option<JwkSet> {
+pub(crate) fn check(response: &FetchResponse, findings: &mut Vec<Finding>) -> Option<JwkSet> {
     if response.status != StatusCode::OK {
         let text = format!("no keys: {}", response.status);
         findings.push(Finding::problem(FOUND, text, "serve the keys at jwks_uri, or mend it in the metadata"));

@@ -1,14 +1,14 @@
-//! Judges the authorization chain of a protected resource, ours or not: which step of discovery works, which rule of
-//! which document is met or broken, and what to change where.
+//! Checks the authorization chain of any protected resource: which step of discovery works, which rule of which document is
+//! met or violated, and what to change.
 //!
-//! A [`Doctor`] walks the way of a client that knows nothing but the resource's URL: the challenge (RFC 6750, RFC 9728),
-//! the resource's metadata, the authorization servers' metadata (RFC 8414, OpenID Connect Discovery) and their keys.
-//! Each [`Step`] says what was asked, what came back, and its [`Finding`]s. A step that breaks the chain is the last one:
-//! the first cause is reported, never a cascade.
+//! A [`Doctor`] does what a client does that knows only the resource's URL. It reads the challenge (RFC 6750, RFC 9728), the
+//! resource's metadata, the authorization servers' metadata (RFC 8414, OpenID Connect Discovery) and their keys. Each
+//! [`Step`] has a request, its response and [`Finding`]s. A step that prevents the next ones is the last step, so that the
+//! report shows the cause and not its consequences.
 //!
-//! With a token, it also judges that by every rule, and says what a guard of the resource would answer.
+//! With a token, it also checks the token, and reports how a guard of the resource would respond.
 //!
-//! It sends no credentials, registers nothing and authorizes nobody.
+//! It sends no credentials, registers no client and requests no authorization.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -9,7 +9,7 @@ const PATHS: Rule = Rule { id: "registration.paths", source: "MCP authorization,
 const ENDPOINT: Rule = Rule { id: "registration.endpoint", source: "RFC 7591 section 3" };
 
 /// Judges the ways of registration that the server offers.
-pub(crate) fn judge(metadata: &AuthorizationServerMetadata, policy: UrlPolicy) -> Vec<Finding> {
+pub(crate) fn check(metadata: &AuthorizationServerMetadata, policy: UrlPolicy) -> Vec<Finding> {
     let by_document = metadata.client_id_metadata_document_supported;
     let Some(endpoint) = &metadata.registration_endpoint else {
         return vec![if by_document {

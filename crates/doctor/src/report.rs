@@ -1,42 +1,47 @@
+//! [`Report`]: the steps of an examination and their findings.
+
 use http::{Method, StatusCode};
 use portcullis_discovery::{FetchRequest, FetchResponse};
 use serde::{Serialize, Serializer};
 
 use crate::text;
 
-/// A rule of a document, by a name of ours and the place where it stands.
+/// A rule of a specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Rule {
-    /// A stable name: `challenge.status`.
+    /// The stable name, such as `challenge.status`.
     pub id: &'static str,
-    /// Where it stands: `RFC 9728 section 5.1`.
+    /// The source, such as `RFC 9728 section 5.1`.
     pub source: &'static str,
 }
 
-/// How a rule fares.
+/// The result of checking a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Verdict {
-    /// It is met.
+    /// The rule is met.
     Met,
-    /// Nothing is wrong; it is good to know.
+    /// Information; no rule is violated.
     Note,
-    /// Some clients will stumble, or a recommendation is not followed.
+    /// Some clients fail, or a recommendation is not followed.
     Warning,
-    /// Clients that keep to the standards fail here.
+    /// Clients that follow the standards fail.
     Problem,
 }
 
-/// What was found of one rule.
+/// The finding for one rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Finding {
-    /// How the rule fares.
+    /// The result.
     pub verdict: Verdict,
     /// The rule.
     pub rule: Rule,
-    /// What was found, for people. Texts of the peer in it are shortened, and without control characters.
+    /// The finding as text. Text of the peer is shortened, and has no control characters.
     pub text: String,
-    /// What to change, and where. Only with a warning or a problem.
+    /// What to change, and where. Present for warnings and problems.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
 }
@@ -59,20 +64,21 @@ impl Finding {
     }
 }
 
-/// One step of the examination: what was asked, what came back, what was found.
+/// One step of an examination: a request, its response, and the findings.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct Step {
-    /// What the step looks at, for people.
+    /// The title of the step.
     pub title: String,
-    /// What was sent, where the step sent something.
+    /// The request, if the step sends one.
     #[serde(rename = "asked", skip_serializing_if = "Option::is_none")]
     pub request: Option<RequestSummary>,
-    /// What came back, where something did.
+    /// The response, if there is one.
     #[serde(rename = "answered", skip_serializing_if = "Option::is_none")]
     pub response: Option<ResponseSummary>,
-    /// What was found, in the order in which it was judged.
+    /// The findings, in the order of the checks.
     pub findings: Vec<Finding>,
-    /// Whether the step is about a token, not about the chain.
+    /// Whether the step checks the token, not the chain.
     #[serde(rename = "of_token")]
     pub is_about_token: bool,
 }
@@ -86,14 +92,15 @@ impl Step {
         Self { is_about_token: true, ..Self::new(title) }
     }
 
-    /// Whether a rule is broken in a way that clients fail at.
+    /// Whether any finding is a problem.
     pub fn has_problem(&self) -> bool {
         self.findings.iter().any(|finding| finding.verdict == Verdict::Problem)
     }
 }
 
-/// A request of the examination. Its URL has neither query nor user information.
+/// A request of an examination. The URL has no query and no user information.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct RequestSummary {
     /// The method.
     #[serde(serialize_with = "as_text")]
@@ -108,13 +115,14 @@ impl From<&FetchRequest> for RequestSummary {
     }
 }
 
-/// The answer to a request of the examination.
+/// The response to a request of an examination.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct ResponseSummary {
     /// The status.
     #[serde(serialize_with = "as_number")]
     pub status: StatusCode,
-    /// The content type, where there is one.
+    /// The content type, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
 }
@@ -129,8 +137,9 @@ impl From<&FetchResponse> for ResponseSummary {
     }
 }
 
-/// A whole examination.
+/// The result of an examination.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct Report {
     /// The resource's URL, without its query.
     pub resource: String,
@@ -139,17 +148,17 @@ pub struct Report {
 }
 
 impl Report {
-    /// Every finding, in order.
+    /// All findings, in order.
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
         self.steps.iter().flat_map(|step| &step.findings)
     }
 
-    /// The first broken rule: what to mend first.
+    /// The first problem, which is the one to fix first.
     pub fn first_problem(&self) -> Option<&Finding> {
         self.findings().find(|finding| finding.verdict == Verdict::Problem)
     }
 
-    /// How many findings have this verdict.
+    /// The number of findings with this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         self.findings().filter(|finding| finding.verdict == verdict).count()
     }

@@ -37,7 +37,7 @@ impl Place {
 }
 
 /// Judges what a place answered. `needed`: no place before it had the document.
-pub(crate) fn judge(
+pub(crate) fn check(
     place: Place,
     needed: bool,
     asked: &Url,
@@ -48,11 +48,11 @@ pub(crate) fn judge(
         findings.push(absent(place, needed, response.status));
         return None;
     }
-    findings.push(judge_content_type(response));
+    findings.push(check_content_type(response));
     match ProtectedResourceMetadata::parse(&response.body) {
         Ok(metadata) => {
-            findings.push(judge_match(asked, &metadata));
-            judge_members(&metadata, findings);
+            findings.push(check_match(asked, &metadata));
+            check_members(&metadata, findings);
             Some(metadata)
         }
         Err(error) => {
@@ -79,7 +79,7 @@ fn absent(place: Place, needed: bool, status: StatusCode) -> Finding {
     }
 }
 
-fn judge_content_type(response: &FetchResponse) -> Finding {
+fn check_content_type(response: &FetchResponse) -> Finding {
     let content_type = response.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = content_type.split(';').next().unwrap_or_default().trim();
     if essence.eq_ignore_ascii_case("application/json") {
@@ -93,7 +93,7 @@ fn judge_content_type(response: &FetchResponse) -> Finding {
     }
 }
 
-fn judge_match(asked: &Url, metadata: &ProtectedResourceMetadata) -> Finding {
+fn check_match(asked: &Url, metadata: &ProtectedResourceMetadata) -> Finding {
     let named = text::quoted(metadata.resource.as_str());
     match ResourceMatch::of(&metadata.resource, asked) {
         Some(ResourceMatch::Same) => Finding::met(MATCH, format!("it is about this resource: {named}")),
@@ -111,7 +111,7 @@ fn judge_match(asked: &Url, metadata: &ProtectedResourceMetadata) -> Finding {
     }
 }
 
-fn judge_members(metadata: &ProtectedResourceMetadata, findings: &mut Vec<Finding>) {
+fn check_members(metadata: &ProtectedResourceMetadata, findings: &mut Vec<Finding>) {
     let methods = &metadata.bearer_methods_supported;
     if !methods.is_empty() && !methods.iter().any(|method| method == "header") {
         findings.push(Finding::problem(

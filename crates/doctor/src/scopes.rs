@@ -8,7 +8,7 @@ const KNOWN: Rule = Rule { id: "scopes.known", source: "RFC 8414 section 2" };
 const OFFLINE: Rule = Rule { id: "scopes.offline_access", source: "OpenID Connect Core 1.0 section 11" };
 
 /// Compares what a client will ask for with what the server says that it knows.
-pub(crate) fn judge(
+pub(crate) fn check(
     challenge: Option<&BearerChallenge>,
     resource: &ProtectedResourceMetadata,
     server: &AuthorizationServerMetadata,

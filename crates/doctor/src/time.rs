@@ -13,7 +13,7 @@ const CLOCK: Rule = Rule { id: "clock.difference", source: "RFC 9110 section 6.6
 const USUAL_LEEWAY: Duration = Duration::from_secs(60);
 
 /// Compares the server's clock with this machine's. Nothing without a date that can be read.
-pub(crate) fn judge(headers: &HeaderMap, now: UnixTime) -> Option<Finding> {
+pub(crate) fn check(headers: &HeaderMap, now: UnixTime) -> Option<Finding> {
     let date = headers.get(DATE)?.to_str().ok()?;
     let date = httpdate::parse_http_date(date).ok()?;
     let theirs = UnixTime::from_secs(date.duration_since(UNIX_EPOCH).ok()?.as_secs());
@@ -43,7 +43,7 @@ mod tests {
 
     fn verdict(date: &'static str, now: u64) -> Option<Verdict> {
         let headers = HeaderMap::from_iter([(DATE, HeaderValue::from_static(date))]);
-        judge(&headers, UnixTime::from_secs(now)).map(|finding| finding.verdict)
+        check(&headers, UnixTime::from_secs(now)).map(|finding| finding.verdict)
     }
 
     #[test]

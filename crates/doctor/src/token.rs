@@ -48,7 +48,7 @@ impl Chain {
         let mut answer = Step::for_token("what a guard of this resource would answer");
         match self.verifier(fetch, clock) {
             Ok(verifier) => {
-                rules.findings = self.judge(token, &verifier, clock.now()).await;
+                rules.findings = self.check(token, &verifier, clock.now()).await;
                 self.ask_guard(token, verifier, &mut answer).await;
             }
             Err(finding) => rules.findings.push(finding),
@@ -72,7 +72,7 @@ impl Chain {
             .map_err(|error| unusable(&error))
     }
 
-    async fn judge(&self, token: &AccessToken, verifier: &Verifier, now: UnixTime) -> Vec<Finding> {
+    async fn check(&self, token: &AccessToken, verifier: &Verifier, now: UnixTime) -> Vec<Finding> {
         let shown = Shown::of(token);
         let checks = verifier.explain(token).await;
         if shown.is_none() && matches!(checks.as_slice(), [RuleCheck { rule: TokenRule::Form, result: Err(_), .. }]) {
@@ -81,11 +81,11 @@ impl Chain {
         }
         let mut findings: Vec<_> = shown.iter().flat_map(|shown| shown.findings(now)).collect();
         findings.extend(checks.into_iter().map(finding));
-        findings.extend(shown.map(|shown| self.judge_scopes(&shown.claims.scope)));
+        findings.extend(shown.map(|shown| self.check_scopes(&shown.claims.scope)));
         findings
     }
 
-    fn judge_scopes(&self, granted: &Scopes) -> Finding {
+    fn check_scopes(&self, granted: &Scopes) -> Finding {
         if granted.covers(&self.needed) {
             return Finding::met(SCOPES, "it has the scopes that the challenge asks for");
         }

@@ -95,7 +95,7 @@ impl Plan {
 }
 
 fn base_url(text: &str) -> anyhow::Result<Url> {
-    let url = Url::parse(text).with_context(|| format!("base_url = {text:?} is no URL"))?;
+    let url = Url::parse(text).with_context(|| format!("base_url = {text:?} is not a URL"))?;
     ensure!(
         is_https_or_loopback_http(&url),
         "base_url = {text:?} is plain http to another host than loopback; use https (a proxy in front may terminate TLS)"

@@ -9,6 +9,7 @@ use portcullis_mcp::header as names;
 ///
 /// `Debug` shows the names of the additional headers, and no values.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct BridgeSettings {
     /// The header that carries a legacy session's identifier. `Mcp-Session-Id` by default.
     pub session_header: HeaderName,

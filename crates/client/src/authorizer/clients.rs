@@ -1,3 +1,5 @@
+//! Selects or registers the client for an authorization server.
+
 use std::sync::PoisonError;
 
 use portcullis_metadata::{ClientIdUrl, Issuer, Scopes};
@@ -6,9 +8,9 @@ use url::Url;
 use super::Authorizer;
 use crate::{
     ClientAuthentication, ClientCredentials, ClientError, ClientInformation, Interaction,
-    credentials::Registered,
-    registration::{self, Registration},
-    server::Server,
+    authorization::server::Server,
+    registration::credentials::Registered,
+    registration::dynamic::{self, Registration},
     store::{ClientEntry, noticed},
 };
 
@@ -56,7 +58,7 @@ impl Authorizer {
             // What was asked for before is asked for again, so that two needs in turn end in one registration.
             let scopes = known.map_or_else(Scopes::empty, |known| known.asked).union(registration.scopes);
             let registration = Registration { scopes: &scopes, ..*registration };
-            let registered = registration::register(&*self.fetch, server, endpoint, &registration).await?;
+            let registered = dynamic::register(&*self.fetch, server, endpoint, &registration).await?;
             let credentials = registered.credentials()?;
             entry.write(&registered)?;
             return Ok(Client { credentials, kept: Some(Kept::Registered) });

@@ -1,9 +1,12 @@
+//! The authorization code grant.
+
 use portcullis_metadata::PkceVerifier;
 
 use super::{Authorizer, Found, clients::Client};
 use crate::{
-    AuthorizationRequest, ClientError, Interaction, ResourceToken, StartUrl, authorization_request::Asked,
-    code_flow::CodeFlow, registration::Registration, token::Purpose, token_endpoint::TokenEndpoint,
+    AuthorizationRequest, ClientError, Interaction, ResourceToken, StartUrl, authorization::code_flow::CodeFlow,
+    authorization::request::Asked, registration::dynamic::Registration, token::endpoint::TokenEndpoint,
+    token::resource_token::Purpose,
 };
 
 impl Authorizer {
@@ -15,7 +18,7 @@ impl Authorizer {
         start: &StartUrl,
         found: &Found,
     ) -> Result<ResourceToken, ClientError> {
-        let flow = CodeFlow::judge(&found.metadata, found.policy)?;
+        let flow = CodeFlow::from_metadata(&found.metadata, found.policy)?;
         let registration = Registration {
             client_name: &self.settings.client_name,
             redirect_uri: interaction.redirect_uri(),

@@ -1,7 +1,9 @@
+//! Refresh and revocation.
+
 use http::StatusCode;
 
 use super::Authorizer;
-use crate::{ClientError, ResourceToken, StartUrl, server::Server, token_endpoint::TokenEndpoint};
+use crate::{ClientError, ResourceToken, StartUrl, authorization::server::Server, token::endpoint::TokenEndpoint};
 
 /// What an authorization server has revoked of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +25,7 @@ impl Authorizer {
             return Err(no_client());
         };
         let client = self.client_named(issuer, client_id)?;
-        let server = Server::judge(&self.server(start, issuer).await?, self.policy(start))?;
+        let server = Server::from_metadata(&self.server(start, issuer).await?, self.policy(start))?;
         let fields = vec![
             ("grant_type", "refresh_token"),
             ("refresh_token", refresh_token.secret()),
@@ -40,7 +42,7 @@ impl Authorizer {
     /// When the server cannot be asked, or refuses.
     pub async fn revoke(&self, start: &StartUrl, token: &ResourceToken) -> Result<Revocation, ClientError> {
         let metadata = self.server(start, token.issuer()).await?;
-        let server = Server::judge(&metadata, self.policy(start))?;
+        let server = Server::from_metadata(&metadata, self.policy(start))?;
         let Some(url) = &server.revocation_endpoint else { return Ok(Revocation::NotSupported) };
         let endpoint = TokenEndpoint {
             fetch: &*self.fetch,

@@ -1,3 +1,5 @@
+//! [`AutoConsent`]: for authorization servers that grant without a user.
+
 use std::{fmt, sync::Arc};
 
 use http::header;
@@ -75,7 +77,7 @@ impl fmt::Debug for AutoConsent {
 mod tests {
     use super::*;
     use crate::{
-        authorization_request::tests::request,
+        authorization::request::tests::request,
         testing::{FetchFn, Reply},
     };
 

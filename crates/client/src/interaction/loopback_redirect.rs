@@ -1,3 +1,5 @@
+//! [`LoopbackRedirect`]: receives the redirect on a loopback port.
+
 use std::{
     fmt,
     future::pending,

@@ -1,3 +1,5 @@
+//! The HTML pages that the browser shows after the redirect.
+
 use crate::RedirectError;
 
 /// What the browser is told about an answer, as a whole HTTP/1.1 response.

@@ -1,3 +1,5 @@
+//! [`Backend`]: the common interface of the stores.
+
 use std::time::Duration;
 
 use zeroize::Zeroizing;

@@ -1,3 +1,5 @@
+//! The store in a directory.
+
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
     io::{self, Read as _, Write as _},

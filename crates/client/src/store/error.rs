@@ -1,3 +1,5 @@
+//! [`StoreError`].
+
 use std::{io, path::PathBuf};
 
 /// Why the credential store cannot be used. No variant holds anything of an entry.

@@ -1,3 +1,5 @@
+//! The store in memory.
+
 use std::{
     collections::HashMap,
     fmt,

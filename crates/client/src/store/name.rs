@@ -1,10 +1,12 @@
+//! [`Name`]: the name of an entry.
+
 use std::fmt::Write as _;
 
 use portcullis_metadata::Issuer;
 use sha2::{Digest as _, Sha256};
 use url::Url;
 
-use crate::{ResourceToken, token::is_resource};
+use crate::{ResourceToken, token::resource_token::is_resource};
 
 /// The name of an entry: its kind and hashes, so that no URL becomes part of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -13,9 +13,9 @@ use zeroize::Zeroizing;
 use super::StoreError;
 use crate::{
     ResourceToken, StartUrl,
-    credentials::Registered,
-    dpop::DpopBinding,
-    token::{Parts, Scheme},
+    registration::credentials::Registered,
+    token::dpop::DpopBinding,
+    token::resource_token::{Parts, Scheme},
 };
 
 const VERSION: u32 = 1;

@@ -4,9 +4,9 @@ use portcullis_metadata::{AccessToken, ClientRegistrationResponse, ResourceUri, 
 
 use super::*;
 use crate::{
-    dpop::DpopBinding,
     testing::{ISSUER, RESOURCE, ScratchDirectory},
-    token::{Parts, Scheme},
+    token::dpop::DpopBinding,
+    token::resource_token::{Parts, Scheme},
 };
 
 mod files;

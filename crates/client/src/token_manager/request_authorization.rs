@@ -6,7 +6,10 @@ use http::{HeaderMap, Method, StatusCode, header};
 use url::Url;
 
 use super::{Source, TokenManager};
-use crate::{ClientError, ResourceToken, StartUrl, dpop, resource_challenge::ResourceChallenge, token::authorization};
+use crate::{
+    ClientError, ResourceToken, StartUrl, resource_challenge::ResourceChallenge, token::dpop,
+    token::resource_token::authorization,
+};
 
 /// Authorizes one request to the resource and decides whether to retry it.
 ///

@@ -63,17 +63,16 @@ fn settings(arguments: &cli::Connect) -> anyhow::Result<BridgeSettings> {
         let (name, value) = header_of(text, |name| std::env::var(name).ok())?;
         headers.append(name, value);
     }
-    Ok(BridgeSettings {
-        headers,
-        transport: match arguments.transport {
-            cli::Transport::Any => BridgeTransport::Any,
-            cli::Transport::Http => BridgeTransport::StreamableHttp,
-            cli::Transport::Sse => BridgeTransport::HttpSse,
-        },
-        max_message: usize::from(arguments.max_message) * 1024 * 1024,
-        timeout: Duration::from_secs(arguments.timeout.into()),
-        ..BridgeSettings::default()
-    })
+    let mut settings = BridgeSettings::default();
+    settings.headers = headers;
+    settings.transport = match arguments.transport {
+        cli::Transport::Any => BridgeTransport::Any,
+        cli::Transport::Http => BridgeTransport::StreamableHttp,
+        cli::Transport::Sse => BridgeTransport::HttpSse,
+    };
+    settings.max_message = usize::from(arguments.max_message) * 1024 * 1024;
+    settings.timeout = Duration::from_secs(arguments.timeout.into());
+    Ok(settings)
 }
 
 /// Reads `Name: value`. Errors do not repeat the value, which may be a secret.

@@ -104,14 +104,14 @@ fn print_step(step: &Step) -> io::Result<()> {
 
 fn answer(answered: Option<&ResponseSummary>) -> String {
     match answered {
-        Some(ResponseSummary { status, content_type: Some(content_type) }) => format!("{status} {content_type}"),
-        Some(ResponseSummary { status, content_type: None }) => status.to_string(),
+        Some(ResponseSummary { status, content_type: Some(content_type), .. }) => format!("{status} {content_type}"),
+        Some(ResponseSummary { status, content_type: None, .. }) => status.to_string(),
         None => "no answer".to_owned(),
     }
 }
 
 fn print_finding(finding: &Finding) -> io::Result<()> {
-    let Finding { verdict, rule, text, fix } = finding;
+    let Finding { verdict, rule, text, fix, .. } = finding;
     super::print(format_args!("  {} {text}", mark(*verdict)))?;
     if *verdict >= Verdict::Warning {
         super::print(format_args!("    rule: {} ({})", rule.source, rule.id))?;

@@ -68,12 +68,10 @@ pub(crate) fn token_of_the_environment() -> anyhow::Result<Option<AccessToken>> 
 }
 
 pub(super) fn settings(arguments: &cli::SignIn, store: CredentialStore) -> anyhow::Result<AuthorizerSettings> {
-    let mut settings = AuthorizerSettings {
-        store,
-        private_addresses: arguments.allow_private,
-        accept_broader_resource: arguments.accept_broader_resource,
-        ..AuthorizerSettings::default()
-    };
+    let mut settings = AuthorizerSettings::default();
+    settings.store = store;
+    settings.private_addresses = arguments.allow_private;
+    settings.accept_broader_resource = arguments.accept_broader_resource;
     if let Some(scope) = &arguments.scope {
         settings.scopes = Some(Scopes::parse(scope).with_context(|| format!("--scope {scope:?}"))?);
     }

@@ -11,7 +11,7 @@ use portcullis_metadata::Clock;
 use tokio::runtime::Handle;
 
 use super::{HeldToken, WatchedToken};
-use crate::{IssuerSettings, cache::Fingerprint};
+use crate::{settings::IssuerSettings, token_hash::TokenHash};
 
 /// The interval where the issuer's answers are not remembered.
 const INTERVAL_WITHOUT_CACHE: Duration = Duration::from_secs(5);
@@ -34,7 +34,7 @@ pub(crate) struct Rechecks {
 
 #[derive(Default)]
 struct Table {
-    watched: HashMap<Fingerprint, Entry>,
+    watched: HashMap<TokenHash, Entry>,
     /// Tokens that are due, in order.
     queue: VecDeque<Weak<WatchedToken>>,
     running: usize,
@@ -72,7 +72,7 @@ impl Rechecks {
 
     /// The token as it is watched already, or from now on.
     pub(super) fn watch(self: &Arc<Self>, held: &HeldToken) -> Arc<WatchedToken> {
-        let key = held.verifier.fingerprint(&held.token);
+        let key = held.verifier.token_hash(&held.token);
         let due = self.next_after(held.confirmed_at());
         let mut table = self.lock();
         let former = table.watched.get(&key).and_then(|entry| entry.token.upgrade());
@@ -127,7 +127,7 @@ impl Rechecks {
     }
 
     fn schedule(&self, watched: &WatchedToken, due: Duration) {
-        let key = watched.held.verifier.fingerprint(&watched.held.token);
+        let key = watched.held.verifier.token_hash(&watched.held.token);
         if let Some(entry) = self.lock().watched.get_mut(&key).filter(|entry| entry.is_of(watched)) {
             entry.due = due;
         }
@@ -135,7 +135,7 @@ impl Rechecks {
 
     /// A watched token is being dropped. Another one for the same token may have taken its place.
     pub(super) fn forget(&self, watched: &WatchedToken) {
-        let key = watched.held.verifier.fingerprint(&watched.held.token);
+        let key = watched.held.verifier.token_hash(&watched.held.token);
         let mut table = self.lock();
         if table.watched.get(&key).is_some_and(|entry| entry.is_of(watched)) {
             table.watched.remove(&key);

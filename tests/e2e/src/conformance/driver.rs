@@ -46,7 +46,8 @@ async fn drive(url: &str) -> anyhow::Result<()> {
         Some(grant) => Authorizer::non_interactive(fetch.clone(), grant, clock, settings),
         None => Authorizer::new(fetch.clone(), Arc::new(AutoConsent::new(fetch.clone())), clock, settings),
     };
-    let settings = McpSettings { revision, ..McpSettings::default() };
+    let mut settings = McpSettings::default();
+    settings.revision = revision;
     let client = McpClient::new(StartUrl::parse(url)?, fetch, Some(Arc::new(authorizer)), settings);
     let client = Arc::new(client.with_request_handler(Arc::new(person::Agreeable)));
     client.initialize().await?;

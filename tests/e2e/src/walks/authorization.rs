@@ -58,7 +58,8 @@ impl<'a> Authorization<'a> {
     pub(super) fn begin(visitor: &'a Visitor, challenge: BearerChallenge, user: &'static str) -> anyhow::Result<Self> {
         let (handed_over, asked) = mpsc::channel(1);
         let interaction = Handover { redirect_uri: REDIRECT_URI.parse()?, handed_over };
-        let settings = AuthorizerSettings { client_name: CLIENT_NAME.to_owned(), ..AuthorizerSettings::default() };
+        let mut settings = AuthorizerSettings::default();
+        settings.client_name = CLIENT_NAME.to_owned();
         let wire: Arc<Wire> = Arc::clone(&visitor.wire);
         let authorizer = Authorizer::new(wire, Arc::new(interaction), Arc::new(SystemClock::new()), settings);
         let (mark, start) = (visitor.wire.mark(), visitor.start.clone());

@@ -155,7 +155,8 @@ pub(super) async fn tampered(visitor: &Visitor, token: &ResourceToken) -> anyhow
 
 /// A client that has a token and gets no other.
 fn client(visitor: &Visitor, token: &Arc<ResourceToken>, revision: Revision) -> McpClient {
-    let settings = McpSettings { revision, ..McpSettings::default() };
+    let mut settings = McpSettings::default();
+    settings.revision = revision;
     let wire: Arc<Wire> = Arc::clone(&visitor.wire);
     let client = McpClient::new(visitor.start.clone(), wire, None, settings);
     client.set_token(Arc::clone(token));

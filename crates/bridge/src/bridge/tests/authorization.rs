@@ -62,7 +62,8 @@ fn served(request: &FetchRequest, body: &Value) -> Reply {
 }
 
 fn client(network: &Arc<FetchFn>, person: &Arc<impl Interaction + 'static>, store: CredentialStore) -> Client {
-    let settings = AuthorizerSettings { store, ..AuthorizerSettings::default() };
+    let mut settings = AuthorizerSettings::default();
+    settings.store = store;
     let authorizer = Authorizer::new(network.clone(), person.clone(), clock(), settings);
     let token_manager = TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer));
     Client::keeping(Arc::new(token_manager), network.clone(), BridgeSettings::default())

@@ -1,7 +1,7 @@
 //! Which tokens are bound to a key.
 
 use super::*;
-use crate::dpop;
+use crate::token::dpop;
 
 /// I8: a token is bound where the resource takes bound tokens and the server makes them, and not where the resource says
 /// nothing of them. A resource that takes no others gets no other.

@@ -4,7 +4,7 @@ use http::HeaderValue;
 use portcullis_metadata::Secret;
 
 use super::*;
-use crate::{ClientAuthentication, ClientCredentials, client_key::tests::PEM};
+use crate::{ClientAuthentication, ClientCredentials, registration::client_key::tests::PEM};
 
 /// H2: what a registration says about the client.
 #[tokio::test]

@@ -4,7 +4,7 @@ use portcullis_metadata::Secret;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::*;
-use crate::authorization_request::tests::{request, state};
+use crate::authorization::request::tests::{request, state};
 
 async fn visit(redirect_uri: &Url, target: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", redirect_uri.port().unwrap())).await.unwrap();

@@ -31,14 +31,13 @@ pub(super) fn settings(context: &Value, revision: Revision) -> anyhow::Result<Au
             Some(ClientInformation { client_id: client_id.to_owned(), authentication })
         }
     };
-    Ok(AuthorizerSettings {
-        client_name: "Portcullis conformance driver".into(),
-        client,
-        client_id_url: Some(ClientIdUrl::parse(DOCUMENT)?),
-        authorization_server: text("valid_jwt").map(audience).transpose()?,
-        revision_2025_03_26: !revision.is_modern(),
-        ..AuthorizerSettings::default()
-    })
+    let mut settings = AuthorizerSettings::default();
+    settings.client_name = "Portcullis conformance driver".into();
+    settings.client = client;
+    settings.client_id_url = Some(ClientIdUrl::parse(DOCUMENT)?);
+    settings.authorization_server = text("valid_jwt").map(audience).transpose()?;
+    settings.revision_2025_03_26 = !revision.is_modern();
+    Ok(settings)
 }
 
 /// The grant of a machine, where the scenario is about one.

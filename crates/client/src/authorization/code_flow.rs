@@ -1,0 +1,149 @@
+//! [`CodeFlow`]: an authorization server that supports the authorization code flow with PKCE.
+
+use portcullis_discovery::{UrlPolicy, UrlPolicyError};
+use portcullis_metadata::{AuthorizationServerMetadata, Issuer, PkceChallenge};
+use url::Url;
+
+use crate::authorization::server::Server;
+
+/// An authorization server that is fit for the authorization code flow with PKCE: what its metadata says, judged.
+#[derive(Clone, Debug)]
+pub(crate) struct CodeFlow {
+    pub(crate) server: Server,
+    pub(crate) authorization_endpoint: Url,
+    /// Whether the server promises `iss` in its answers (RFC 9207).
+    pub(crate) promises_issuer: bool,
+}
+
+/// Why an authorization server cannot be used for the authorization code flow with PKCE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UnsupportedServer {
+    /// `response_types_supported` is without `code`.
+    #[error("the authorization server does not offer the authorization code flow")]
+    NoCodeFlow,
+    /// `code_challenge_methods_supported` is missing or without `S256`.
+    #[error("the authorization server does not offer PKCE with S256")]
+    NoPkce,
+    /// There is no `authorization_endpoint`.
+    #[error("the authorization server names no authorization endpoint")]
+    NoAuthorizationEndpoint,
+    /// There is no `token_endpoint`.
+    #[error("the authorization server names no token endpoint")]
+    NoTokenEndpoint,
+    /// The `authorization_endpoint` is no URL to send a browser to.
+    #[error("the authorization endpoint is not safe to open: {0}")]
+    UnsafeAuthorizationEndpoint(UrlPolicyError),
+}
+
+impl UnsupportedServer {
+    /// The stable code, for logs and tests.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::NoCodeFlow => "server.no_code",
+            Self::NoPkce => "server.no_pkce",
+            Self::NoAuthorizationEndpoint => "server.no_authorization_endpoint",
+            Self::NoTokenEndpoint => "server.no_token_endpoint",
+            Self::UnsafeAuthorizationEndpoint(_) => "server.unsafe_endpoint",
+        }
+    }
+}
+
+impl CodeFlow {
+    /// Judges the metadata. The authorization endpoint is judged by `policy` here, since a browser opens it and no
+    /// fetcher sees it; the others are judged when they are fetched.
+    pub(crate) fn from_metadata(
+        metadata: &AuthorizationServerMetadata,
+        policy: UrlPolicy,
+    ) -> Result<Self, UnsupportedServer> {
+        if !metadata.response_types_supported.iter().any(|kind| kind == "code") {
+            return Err(UnsupportedServer::NoCodeFlow);
+        }
+        let methods = metadata.code_challenge_methods_supported.as_deref().unwrap_or_default();
+        if !methods.iter().any(|method| method == PkceChallenge::METHOD) {
+            return Err(UnsupportedServer::NoPkce);
+        }
+        let authorization_endpoint =
+            metadata.authorization_endpoint.clone().ok_or(UnsupportedServer::NoAuthorizationEndpoint)?;
+        policy.check(&authorization_endpoint).map_err(UnsupportedServer::UnsafeAuthorizationEndpoint)?;
+        Ok(Self {
+            server: Server::from_metadata(metadata, policy)?,
+            authorization_endpoint,
+            promises_issuer: metadata.authorization_response_iss_parameter_supported,
+        })
+    }
+
+    /// The server of the 2025-03-26 revision that publishes nothing: endpoints at fixed places of its origin.
+    pub(crate) fn unpublished(issuer: Issuer) -> AuthorizationServerMetadata {
+        let at = |path: &str| issuer.url().join(path).ok();
+        let (authorize, token, register) = (at("/authorize"), at("/token"), at("/register"));
+        let mut metadata = AuthorizationServerMetadata::new(issuer);
+        metadata.authorization_endpoint = authorize;
+        metadata.token_endpoint = token;
+        metadata.registration_endpoint = register;
+        metadata.response_types_supported = vec!["code".into()];
+        // That revision demands PKCE of every server.
+        metadata.code_challenge_methods_supported = Some(vec![PkceChallenge::METHOD.into()]);
+        metadata
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOOPBACK: UrlPolicy = UrlPolicy::Peer { loopback_http: true, private_addresses: false };
+
+    fn parsed(change: impl FnOnce(&mut AuthorizationServerMetadata)) -> Result<CodeFlow, UnsupportedServer> {
+        let mut metadata = AuthorizationServerMetadata::new(Issuer::parse("https://auth.example.com").unwrap());
+        metadata.authorization_endpoint = Some(Url::parse("https://auth.example.com/authorize").unwrap());
+        metadata.token_endpoint = Some(Url::parse("https://auth.example.com/token").unwrap());
+        metadata.response_types_supported = vec!["token".into(), "code".into()];
+        metadata.code_challenge_methods_supported = Some(vec!["plain".into(), "S256".into()]);
+        change(&mut metadata);
+        CodeFlow::from_metadata(&metadata, LOOPBACK)
+    }
+
+    /// G7: without S256 in the metadata nothing is authorized.
+    #[test]
+    fn s256_must_be_advertised() {
+        assert!(parsed(|_| ()).is_ok());
+        assert_eq!(parsed(|m| m.code_challenge_methods_supported = None).unwrap_err(), UnsupportedServer::NoPkce);
+        let plain =
+            |m: &mut AuthorizationServerMetadata| m.code_challenge_methods_supported = Some(vec!["plain".into()]);
+        assert_eq!(parsed(plain).unwrap_err(), UnsupportedServer::NoPkce);
+    }
+
+    /// G8: `response_types_supported` without `code` is refused.
+    #[test]
+    fn the_code_flow_must_be_offered() {
+        assert_eq!(
+            parsed(|m| m.response_types_supported = vec!["token".into()]).unwrap_err(),
+            UnsupportedServer::NoCodeFlow
+        );
+        assert_eq!(parsed(|m| m.response_types_supported.clear()).unwrap_err(), UnsupportedServer::NoCodeFlow);
+        assert_eq!(
+            parsed(|m| m.authorization_endpoint = None).unwrap_err(),
+            UnsupportedServer::NoAuthorizationEndpoint
+        );
+        assert_eq!(parsed(|m| m.token_endpoint = None).unwrap_err(), UnsupportedServer::NoTokenEndpoint);
+    }
+
+    /// Only https or loopback http authorization URLs are ever opened.
+    #[test]
+    fn the_authorization_endpoint_is_safe_to_open() {
+        let at = |url: &str| parsed(|m| m.authorization_endpoint = Some(Url::parse(url).unwrap()));
+        assert!(at("http://127.0.0.1:9/authorize").is_ok());
+        for url in ["http://auth.example.com/authorize", "file:///bin/sh", "javascript:alert(1)", "data:text/html,x"] {
+            assert_eq!(
+                at(url).unwrap_err(),
+                UnsupportedServer::UnsafeAuthorizationEndpoint(UrlPolicyError::Scheme),
+                "{url}"
+            );
+        }
+        assert_eq!(
+            at("https://10.0.0.1/authorize").unwrap_err(),
+            UnsupportedServer::UnsafeAuthorizationEndpoint(UrlPolicyError::Address)
+        );
+    }
+}

@@ -1,0 +1,115 @@
+//! Grants without a user: client credentials, token exchange, JWT bearer.
+
+use portcullis_discovery::UrlPolicy;
+use portcullis_metadata::{Secret, TokenResponse};
+
+use super::{Authorizer, Found};
+use crate::{
+    AssertionError, ClientCredentials, ClientError, EnterpriseIdentity, NonInteractiveGrant, ResourceToken, StartUrl,
+    authorization::server::Server,
+    token::endpoint::{Fields, TokenEndpoint},
+    token::resource_token::Purpose,
+};
+
+const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
+const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
+const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
+
+impl Authorizer {
+    /// Gets a token without a person. Each way makes its requests once: a refusal is an error, never a reason to try
+    /// another grant.
+    pub(super) async fn non_interactive_grant(
+        &self,
+        grant: &NonInteractiveGrant,
+        start: &StartUrl,
+        found: &Found,
+    ) -> Result<ResourceToken, ClientError> {
+        let server = Server::from_metadata(&found.metadata, found.policy)?;
+        let client = self.brought(&server.issuer)?;
+        if client.is_none() && !matches!(grant, NonInteractiveGrant::JwtBearer(_)) {
+            return Err(ClientError::NoRegistration { issuer: server.issuer });
+        }
+        let client = client.as_ref();
+        let response = match grant {
+            NonInteractiveGrant::ClientCredentials => {
+                self.grant_token(&server, client, vec![("grant_type", "client_credentials")], found).await?
+            }
+            NonInteractiveGrant::EnterpriseManaged(identity) => {
+                let assertion = self.enterprise_assertion(identity, &server, found).await?;
+                let fields = vec![("grant_type", JWT_BEARER), ("assertion", assertion.secret())];
+                self.grant_token(&server, client, fields, found).await?
+            }
+            NonInteractiveGrant::JwtBearer(source) => {
+                let assertion = source.assertion(&server.issuer).await?;
+                let fields = vec![("grant_type", JWT_BEARER), ("assertion", assertion.secret())];
+                self.grant_token(&server, client, fields, found).await?
+            }
+        };
+        let purpose = Purpose {
+            start,
+            issuer: &server.issuer,
+            resource: &found.resource,
+            client_id: client.map(|client| client.client_id.as_str()),
+            asked: &found.scopes,
+            binding: found.binding.clone(),
+        };
+        ResourceToken::new(response, purpose, self.clock.now())
+    }
+
+    async fn grant_token(
+        &self,
+        server: &Server,
+        client: Option<&ClientCredentials>,
+        fields: Fields<'_>,
+        found: &Found,
+    ) -> Result<TokenResponse, ClientError> {
+        let scope = found.scopes.to_string();
+        let mut fields: Fields<'_> = fields;
+        fields.push(("resource", found.resource.as_str()));
+        if !scope.is_empty() {
+            fields.push(("scope", &scope));
+        }
+        let endpoint = TokenEndpoint::of(&*self.fetch, &*self.clock, server);
+        endpoint.token(client, &fields, found.binding.as_deref()).await
+    }
+
+    /// Exchanges a person's ID token for an assertion to the authorization server (RFC 8693 section 2, with the
+    /// identity assertion authorization grant as its type).
+    async fn enterprise_assertion(
+        &self,
+        identity: &EnterpriseIdentity,
+        server: &Server,
+        found: &Found,
+    ) -> Result<Secret, ClientError> {
+        let id_token = identity.id_token.assertion(&identity.issuer).await?;
+        let at_provider = identity.client.clone().at(identity.issuer.clone());
+        let scope = found.scopes.to_string();
+        let mut fields = vec![
+            ("grant_type", TOKEN_EXCHANGE),
+            ("requested_token_type", ID_JAG),
+            ("audience", server.issuer.as_str()),
+            ("resource", found.resource.as_str()),
+            ("subject_token", id_token.secret()),
+            ("subject_token_type", ID_TOKEN),
+        ];
+        if !scope.is_empty() {
+            fields.push(("scope", &scope));
+        }
+        let endpoint = TokenEndpoint {
+            fetch: &*self.fetch,
+            clock: &*self.clock,
+            name: "identity provider's token",
+            url: &identity.token_endpoint,
+            policy: UrlPolicy::Operator,
+            issuer: &identity.issuer,
+            authentication_methods: None,
+        };
+        let response = endpoint.token(Some(&at_provider), &fields, None).await?;
+        let kind = response.extra.get("issued_token_type").and_then(|kind| kind.as_str());
+        if kind != Some(ID_JAG) || !response.token_type.eq_ignore_ascii_case("N_A") {
+            return Err(AssertionError::UnexpectedTokenType.into());
+        }
+        Ok(Secret::new(response.access_token.secret()))
+    }
+}

@@ -1,0 +1,323 @@
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use http::HeaderValue;
+use portcullis_metadata::Secret;
+use serde_json::{Value, json};
+use url::Url;
+
+use super::*;
+use crate::{
+    AssertionError, AssertionSource, ClientAuthentication, ClientInformation, ClientKey, EnterpriseIdentity,
+    registration::client_key::tests::PEM,
+    testing::{FetchFn, METADATA_URL, RESOURCE, Reply, ScriptedUser, TOKEN_URL, clock, form, metadata, well_behaved},
+    token::dpop,
+};
+
+const PROVIDER: &str = "https://idp.example.com/token";
+const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+
+fn settings(authentication: ClientAuthentication) -> AuthorizerSettings {
+    let client = Some(ClientInformation { client_id: "machine".into(), authentication });
+    AuthorizerSettings { client, ..AuthorizerSettings::default() }
+}
+
+async fn run(
+    network: &Arc<FetchFn>,
+    grant: NonInteractiveGrant,
+    settings: AuthorizerSettings,
+) -> Result<ResourceToken, ClientError> {
+    let start = StartUrl::parse(RESOURCE).unwrap();
+    Authorizer::non_interactive(network.clone(), grant, clock(), settings).authorize(&start).await
+}
+
+/// A server without an authorization endpoint, which no machine needs.
+fn machines_only() -> Arc<FetchFn> {
+    FetchFn::new(|request| match request.url.as_str() {
+        METADATA_URL => {
+            let mut document = metadata();
+            let members = document.as_object_mut().unwrap();
+            for member in ["authorization_endpoint", "response_types_supported", "code_challenge_methods_supported"] {
+                members.remove(member);
+            }
+            Some(Reply::json(200, document))
+        }
+        PROVIDER => Some(Reply::json(
+            200,
+            json!({
+                "access_token": "the-jag", "token_type": "N_A",
+                "issued_token_type": "urn:ietf:params:oauth:token-type:id-jag",
+            }),
+        )),
+        _ => well_behaved(request),
+    })
+}
+
+/// I8: client credentials with a secret, or with a key, for the resource and its scopes; nothing is registered.
+#[tokio::test]
+async fn a_machine_has_credentials_of_its_own() {
+    let key = ClientKey::from_pem("ES256", PEM, Some("k")).unwrap();
+    for authentication in [ClientAuthentication::Secret(Secret::new("quiet")), ClientAuthentication::PrivateKey(key)] {
+        let network = machines_only();
+        let token =
+            run(&network, NonInteractiveGrant::ClientCredentials, settings(authentication.clone())).await.unwrap();
+        assert_eq!((token.client_id(), token.access_token().secret()), (Some("machine"), "hush"));
+        let sent = network.to(TOKEN_URL).remove(0);
+        let fields = form(&sent);
+        assert_eq!((fields["grant_type"].as_str(), fields["resource"].as_str()), ("client_credentials", RESOURCE));
+        assert_eq!(fields["scope"], "mcp:tools");
+        assert_eq!(sent.headers.contains_key(header::AUTHORIZATION), !fields.contains_key("client_assertion"));
+        assert_eq!(
+            fields.contains_key("client_assertion"),
+            authentication != ClientAuthentication::Secret(Secret::new("quiet"))
+        );
+    }
+    let none = run(&machines_only(), NonInteractiveGrant::ClientCredentials, AuthorizerSettings::default()).await;
+    assert_eq!(none.unwrap_err().code(), "client.no_registration");
+}
+
+fn enterprise() -> NonInteractiveGrant {
+    NonInteractiveGrant::EnterpriseManaged(EnterpriseIdentity {
+        token_endpoint: Url::parse(PROVIDER).unwrap(),
+        issuer: Issuer::parse("https://idp.example.com").unwrap(),
+        client: ClientInformation { client_id: "at-idp".into(), authentication: ClientAuthentication::None },
+        id_token: Arc::new(Secret::new("the-id-token")),
+    })
+}
+
+/// I8: an enterprise's identity provider exchanges the ID token for an assertion to this server and this resource,
+/// and the server exchanges that for the token.
+#[tokio::test]
+async fn an_enterprise_vouches_for_its_people() {
+    let network = machines_only();
+    run(&network, enterprise(), settings(ClientAuthentication::Secret(Secret::new("quiet")))).await.unwrap();
+    let exchange = form(&network.to(PROVIDER)[0]);
+    for (name, value) in [
+        ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
+        ("requested_token_type", "urn:ietf:params:oauth:token-type:id-jag"),
+        ("audience", "https://auth.example.com"),
+        ("resource", RESOURCE),
+        ("subject_token", "the-id-token"),
+        ("subject_token_type", "urn:ietf:params:oauth:token-type:id_token"),
+        ("client_id", "at-idp"),
+        ("scope", "mcp:tools"),
+    ] {
+        assert_eq!(exchange[name], value, "{name}");
+    }
+    assert_eq!(network.to(PROVIDER)[0].policy, UrlPolicy::Operator);
+    let sent = form(&network.to(TOKEN_URL)[0]);
+    assert_eq!((sent["grant_type"].as_str(), sent["assertion"].as_str()), (JWT_BEARER, "the-jag"));
+}
+
+/// I8: what is no assertion is not presented to anybody.
+#[tokio::test]
+async fn another_kind_of_token_is_not_presented() {
+    for answer in [
+        json!({ "access_token": "a", "token_type": "N_A" }),
+        json!({ "access_token": "a", "token_type": "Bearer", "issued_token_type": "urn:ietf:params:oauth:token-type:id-jag" }),
+        json!({ "access_token": "a", "token_type": "N_A", "issued_token_type": "urn:ietf:params:oauth:token-type:access_token" }),
+    ] {
+        let network = FetchFn::new(move |request| match request.url.as_str() {
+            PROVIDER => Some(Reply::json(200, answer.clone())),
+            _ => well_behaved(request),
+        });
+        let error = run(&network, enterprise(), settings(ClientAuthentication::None)).await.unwrap_err();
+        assert_eq!(error.code(), "assertion.other_kind");
+        assert!(network.to(TOKEN_URL).is_empty());
+    }
+}
+
+/// A source that makes assertions for their audience, or has none.
+struct Source(bool);
+
+impl AssertionSource for Source {
+    fn assertion<'a>(
+        &'a self,
+        audience: &'a Issuer,
+    ) -> portcullis_discovery::BoxFuture<'a, Result<Secret, AssertionError>> {
+        Box::pin(async move {
+            if self.0 { Ok(Secret::new(format!("for {audience}"))) } else { Err(AssertionError::Unavailable) }
+        })
+    }
+}
+
+/// I8: a workload presents its platform's assertion once; a refusal is final.
+#[tokio::test]
+async fn a_workload_asks_once() {
+    let network = machines_only();
+    let grant = |has| NonInteractiveGrant::JwtBearer(Arc::new(Source(has)));
+    run(&network, grant(true), settings(ClientAuthentication::None)).await.unwrap();
+    let sent = form(&network.to(TOKEN_URL)[0]);
+    assert_eq!((sent["grant_type"].as_str(), sent["assertion"].as_str()), (JWT_BEARER, "for https://auth.example.com"));
+    assert_eq!(sent["client_id"], "machine");
+    // It needs no client at all.
+    run(&network, grant(true), AuthorizerSettings::default()).await.unwrap();
+    assert!(!form(&network.to(TOKEN_URL)[1]).contains_key("client_id"));
+
+    for refusal in ["invalid_grant", "invalid_scope", "unauthorized_client", "invalid_client"] {
+        let network = FetchFn::new(move |request| match request.url.as_str() {
+            TOKEN_URL => Some(Reply::json(400, json!({ "error": refusal }))),
+            _ => well_behaved(request),
+        });
+        let error = run(&network, grant(true), settings(ClientAuthentication::None)).await.unwrap_err();
+        assert_eq!((error.code(), network.to(TOKEN_URL).len()), ("client.token", 1));
+    }
+    let unavailable = run(&network, grant(false), settings(ClientAuthentication::None)).await.unwrap_err();
+    assert_eq!(unavailable.code(), "assertion.unavailable");
+}
+
+/// H3: a client without the name of its server is offered to the first one, and to no other.
+#[tokio::test]
+async fn an_unbound_client_is_offered_to_one_server() {
+    let authorizer = Authorizer::non_interactive(
+        machines_only(),
+        NonInteractiveGrant::ClientCredentials,
+        clock(),
+        settings(ClientAuthentication::Secret(Secret::new("quiet"))),
+    );
+    let (first, other) = (Issuer::parse("https://a.example").unwrap(), Issuer::parse("https://b.example").unwrap());
+    assert_eq!(authorizer.brought(&first).unwrap().unwrap().issuer, first);
+    assert_eq!(authorizer.brought(&other).unwrap_err().code(), "client.server_not_listed");
+    assert!(authorizer.brought(&first).unwrap().is_some());
+}
+
+fn bound(token: &str, nonce: Option<&'static str>, tries: Arc<AtomicU32>) -> Arc<FetchFn> {
+    let token = token.to_owned();
+    FetchFn::new(move |request| match request.url.as_str() {
+        RESOURCE if !request.headers.contains_key(header::AUTHORIZATION) => {
+            let challenge = format!(r#"DPoP algs="ES256", resource_metadata="{}""#, crate::testing::PRM_URL);
+            Some(Reply::status(401).header(header::WWW_AUTHENTICATE, &challenge))
+        }
+        METADATA_URL => {
+            let mut document = metadata();
+            document["dpop_signing_alg_values_supported"] = json!(["RS256", "ES256"]);
+            Some(Reply::json(200, document))
+        }
+        TOKEN_URL => {
+            tries.fetch_add(1, Ordering::Relaxed);
+            let said = dpop::tests::claims(&request.headers[dpop::PROOF]);
+            if said.get("nonce").and_then(Value::as_str) != nonce {
+                let reply = Reply::json(400, r#"{"error":"use_dpop_nonce"}"#);
+                return Some(reply.header("dpop-nonce".parse().unwrap(), nonce.unwrap()));
+            }
+            Some(Reply::json(200, json!({ "access_token": "hush", "token_type": token })))
+        }
+        _ => well_behaved(request),
+    })
+}
+
+async fn run_bound(network: &Arc<FetchFn>) -> Result<ResourceToken, ClientError> {
+    let start = StartUrl::parse(RESOURCE).unwrap();
+    let settings = AuthorizerSettings::default();
+    Authorizer::new(network.clone(), ScriptedUser::consents(), clock(), settings).authorize(&start).await
+}
+
+/// I8: a resource that wants tokens bound by DPoP gets one, with the nonce that the token endpoint wants; the token is
+/// sent with a proof of its own.
+#[tokio::test]
+async fn a_token_is_bound_where_the_resource_wants_it() {
+    for (nonce, requests) in [(None, 1), (Some("n1"), 2)] {
+        let tries = Arc::new(AtomicU32::new(0));
+        let network = bound("DPoP", nonce, tries.clone());
+        let token = run_bound(&network).await.unwrap();
+        assert!(token.is_dpop_bound());
+        assert_eq!(tries.load(Ordering::Relaxed), requests);
+        let sent = network.to(TOKEN_URL);
+        let said: Vec<_> = sent.iter().map(|request| dpop::tests::claims(&request.headers[dpop::PROOF])).collect();
+        assert!(said.iter().all(|said| said["htu"] == TOKEN_URL && said["htm"] == "POST" && said.get("ath").is_none()));
+        assert!(said.len() == 1 || said[0]["jti"] != said[1]["jti"]);
+
+        let (mut headers, url) = (http::HeaderMap::new(), Url::parse(RESOURCE).unwrap());
+        token.authorize(&Method::POST, &url, clock().now(), &mut headers).unwrap();
+        assert_eq!(headers[header::AUTHORIZATION], "DPoP hush");
+        let proof = dpop::tests::claims(&headers[dpop::PROOF]);
+        assert_eq!((&proof["htu"], &proof["htm"]), (&json!(RESOURCE), &json!("POST")));
+        assert!(proof["ath"].is_string());
+        let elsewhere = Url::parse("https://evil.example/").unwrap();
+        token.authorize(&Method::POST, &elsewhere, clock().now(), &mut headers).unwrap();
+        assert!(headers.is_empty());
+    }
+}
+
+/// I8: a token that was to be bound and is not is refused; so is a server that binds none. A nonce is sent once.
+#[tokio::test]
+async fn an_unbound_token_is_refused() {
+    let tries = Arc::new(AtomicU32::new(0));
+    assert_eq!(run_bound(&bound("Bearer", None, tries.clone())).await.unwrap_err().code(), "client.token_type");
+    let network = FetchFn::new(|request| match request.url.as_str() {
+        RESOURCE => Some(Reply::status(401).header(header::WWW_AUTHENTICATE, "DPoP algs=\"ES256\"")),
+        _ => well_behaved(request),
+    });
+    assert_eq!(run_bound(&network).await.unwrap_err().code(), "client.no_binding");
+
+    let network = FetchFn::new(move |request| match request.url.as_str() {
+        TOKEN_URL => {
+            let number = tries.fetch_add(1, Ordering::Relaxed);
+            let reply = Reply::json(400, r#"{"error":"use_dpop_nonce"}"#);
+            Some(reply.header("dpop-nonce".parse().unwrap(), &format!("n{number}")))
+        }
+        METADATA_URL => {
+            let mut document = metadata();
+            document["dpop_signing_alg_values_supported"] = json!(["ES256"]);
+            Some(Reply::json(200, document))
+        }
+        RESOURCE => Some(Reply::status(401).header(header::WWW_AUTHENTICATE, "DPoP algs=\"ES256\"")),
+        _ => well_behaved(request),
+    });
+    assert_eq!(run_bound(&network).await.unwrap_err().code(), "client.token");
+    assert_eq!(network.to(TOKEN_URL).len(), 2);
+}
+
+/// I8: a proof is sent again only with a nonce that is new and wanted; else the token itself was refused, and is renewed.
+#[tokio::test]
+async fn a_nonce_helps_only_where_it_is_wanted() {
+    for (known, error, nonce, tokens) in [
+        ("before", "use_dpop_nonce", "next", 1),
+        ("before", "invalid_token", "next", 2),
+        ("before", "use_dpop_nonce", "before", 2),
+    ] {
+        let tries = Arc::new(AtomicU32::new(0));
+        let network = bound("DPoP", None, tries.clone());
+        let authorizer = Authorizer::new(network, ScriptedUser::consents(), clock(), AuthorizerSettings::default());
+        let token_manager =
+            Arc::new(crate::TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)));
+        token_manager.sign_in().await.unwrap();
+        let mut authorization = token_manager.request_authorization();
+        let mut headers = http::HeaderMap::new();
+        authorization.authorize(&Method::POST, &Url::parse(RESOURCE).unwrap(), &mut headers).await.unwrap();
+        let says =
+            |nonce| http::HeaderMap::from_iter([("dpop-nonce".parse().unwrap(), HeaderValue::from_static(nonce))]);
+        assert!(!authorization.should_retry(StatusCode::OK, &says(known)).await.unwrap());
+        let mut refusal = says(nonce);
+        let challenge = format!(r#"DPoP error="{error}""#);
+        refusal.insert(header::WWW_AUTHENTICATE, HeaderValue::from_str(&challenge).unwrap());
+        assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal).await.unwrap());
+        assert_eq!(tries.load(Ordering::Relaxed), tokens, "{error} {nonce}");
+    }
+}
+
+/// I8: a resource that wants a nonce in the proof gets it, once.
+#[tokio::test]
+async fn a_nonce_of_the_resource_is_sent_once() {
+    let network = bound("DPoP", None, Arc::new(AtomicU32::new(0)));
+    let settings = AuthorizerSettings::default();
+    let authorizer = Authorizer::new(network, ScriptedUser::consents(), clock(), settings);
+    let token_manager = Arc::new(crate::TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)));
+    token_manager.sign_in().await.unwrap();
+    let url = Url::parse(RESOURCE).unwrap();
+    let mut authorization = token_manager.request_authorization();
+    let mut headers = http::HeaderMap::new();
+    authorization.authorize(&Method::POST, &url, &mut headers).await.unwrap();
+    let said = dpop::tests::claims(&headers[dpop::PROOF]);
+    assert_eq!((said.get("nonce"), &said["iat"]), (None, &json!(1_000)));
+    let mut refusal = http::HeaderMap::new();
+    refusal.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(r#"DPoP error="use_dpop_nonce""#));
+    refusal.insert("dpop-nonce", HeaderValue::from_static("rs-1"));
+    assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal).await.unwrap());
+    authorization.authorize(&Method::POST, &url, &mut headers).await.unwrap();
+    assert_eq!(dpop::tests::claims(&headers[dpop::PROOF])["nonce"], "rs-1");
+    // A nonce that comes with an answer is used from then on.
+    let next = http::HeaderMap::from_iter([("dpop-nonce".parse().unwrap(), HeaderValue::from_static("rs-2"))]);
+    assert!(!authorization.should_retry(StatusCode::OK, &next).await.unwrap());
+    token_manager.request_authorization().authorize(&Method::GET, &url, &mut headers).await.unwrap();
+    assert_eq!(dpop::tests::claims(&headers[dpop::PROOF])["nonce"], "rs-2");
+}

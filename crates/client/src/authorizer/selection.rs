@@ -1,0 +1,111 @@
+//! Selects the authorization server and the scopes.
+
+use portcullis_metadata::{Issuer, Scopes};
+
+use crate::ClientError;
+
+/// Which of a resource's authorization servers to use: the one that the caller wants, else one that it holds
+/// credentials for, else the first.
+///
+/// `bound` are the servers that the caller brought credentials of: when there are any, nothing else is fallen back to.
+pub(crate) fn server<'a>(
+    listed: &'a [Issuer],
+    wanted: Option<&Issuer>,
+    bound: &[Issuer],
+    holds: impl Fn(&Issuer) -> bool,
+) -> Result<&'a Issuer, ClientError> {
+    let not_listed = |issuer: &Issuer| ClientError::AuthorizationServerNotListed { issuer: issuer.clone() };
+    if let Some(issuer) = wanted {
+        return listed.iter().find(|listed| *listed == issuer).ok_or_else(|| not_listed(issuer));
+    }
+    if let Some(first) = bound.first() {
+        return listed.iter().find(|issuer| bound.contains(issuer)).ok_or_else(|| not_listed(first));
+    }
+    listed.iter().find(|issuer| holds(issuer)).or_else(|| listed.first()).ok_or(ClientError::NoAuthorizationServer)
+}
+
+/// Which scopes to ask for: the challenge's, else all that the resource supports, else none. `offline_access` is added
+/// to named ones when the authorization server supports it; to none it is not, since that would narrow the server's
+/// default to it.
+pub(crate) fn scopes(challenged: Option<&Scopes>, resource: &[String], server: &[String]) -> Scopes {
+    let named = match challenged {
+        Some(scopes) if !scopes.is_empty() => scopes.clone(),
+        // Names that no request can carry are left out.
+        _ => resource
+            .iter()
+            .filter_map(|name| Scopes::from_names([name.as_str()]).ok())
+            .fold(Scopes::empty(), |all, one| all.union(&one)),
+    };
+    let offline = Scopes::from_names([OFFLINE]).unwrap_or_default();
+    if !named.is_empty() && server.iter().any(|name| name == OFFLINE) { named.union(&offline) } else { named }
+}
+
+/// The scopes to name in a registration, to which a server may hold the client: those that are asked for now, and those
+/// that the resource may want later, as far as the server knows them. Servers refuse a registration with unknown ones.
+pub(crate) fn registered(asked: &Scopes, resource: &[String], server: &[String]) -> Scopes {
+    if asked.is_empty() {
+        return Scopes::empty();
+    }
+    let later = resource.iter().filter(|name| server.contains(name));
+    later.filter_map(|name| Scopes::from_names([name.as_str()]).ok()).fold(asked.clone(), |all, one| all.union(&one))
+}
+
+/// The scope of what lasts beyond the person's presence (OpenID Connect Core section 11).
+pub(crate) const OFFLINE: &str = "offline_access";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn issuers(hosts: &[&str]) -> Vec<Issuer> {
+        hosts.iter().map(|host| Issuer::parse(&format!("https://{host}.example")).unwrap()).collect()
+    }
+
+    fn chosen(wanted: Option<&str>, bound: &[&str], held: &[&str]) -> Result<String, &'static str> {
+        let wanted = wanted.map(|host| issuers(&[host]).remove(0));
+        let held = issuers(held);
+        let listed = issuers(&["a", "b", "c"]);
+        server(&listed, wanted.as_ref(), &issuers(bound), |issuer| held.contains(issuer))
+            .map(Issuer::to_string)
+            .map_err(|error| error.code())
+    }
+
+    /// G5: the caller's choice, then held credentials, then the first; never a fallback from what the caller brought.
+    #[test]
+    fn one_server_of_several_is_chosen() {
+        assert_eq!(chosen(None, &[], &[]), Ok("https://a.example".into()));
+        assert_eq!(chosen(None, &[], &["c", "x"]), Ok("https://c.example".into()));
+        assert_eq!(chosen(None, &["x", "b"], &["c"]), Ok("https://b.example".into()));
+        assert_eq!(chosen(Some("b"), &[], &["c"]), Ok("https://b.example".into()));
+        assert_eq!(chosen(Some("x"), &[], &[]), Err("client.server_not_listed"));
+        assert_eq!(chosen(None, &["x"], &["a"]), Err("client.server_not_listed"));
+    }
+
+    /// I1: scopes come from the challenge, then the resource's metadata, then nowhere.
+    #[test]
+    fn scopes_come_from_the_challenge_first() {
+        let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let asked = |challenged: Option<&str>, resource: &[&str], server: &[&str]| {
+            let challenged = challenged.map(|text| Scopes::parse(text).unwrap());
+            scopes(challenged.as_ref(), &names(resource), &names(server)).to_string()
+        };
+        assert_eq!(asked(Some("b a"), &["c"], &["c"]), "a b");
+        assert_eq!(asked(None, &["c", "not one", "d"], &[]), "c d");
+        assert_eq!(asked(Some(""), &["c"], &[]), "c");
+        assert_eq!(asked(None, &[], &["openid"]), "");
+        assert_eq!(asked(Some("a"), &[], &["offline_access"]), "a offline_access");
+        assert_eq!(asked(None, &[], &["offline_access"]), "");
+    }
+
+    /// H2: a registration names what a step-up may want, but nothing that the server does not know.
+    #[test]
+    fn a_registration_names_what_may_be_wanted() {
+        let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let named = |asked: &str, resource: &[&str], server: &[&str]| {
+            registered(&Scopes::parse(asked).unwrap(), &names(resource), &names(server)).to_string()
+        };
+        assert_eq!(named("a", &["a", "b", "c"], &["openid", "b"]), "a b");
+        assert_eq!(named("a", &["b"], &[]), "a");
+        assert_eq!(named("", &["b"], &["b"]), "");
+    }
+}

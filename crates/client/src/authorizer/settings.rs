@@ -1,0 +1,63 @@
+//! [`AuthorizerSettings`].
+
+use portcullis_metadata::{ClientIdUrl, Issuer, ProtectedResourceMetadata, Scopes};
+
+use crate::{ClientCredentials, ClientInformation, CredentialStore};
+
+/// What an [`Authorizer`](crate::Authorizer) may use beside what it finds out.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct AuthorizerSettings {
+    /// The name under which the client registers. `Portcullis` by default.
+    pub client_name: String,
+    /// Credentials that were registered before. When there are any, no other authorization server is used.
+    pub credentials: Vec<ClientCredentials>,
+    /// A client that was registered before, when nobody knows at which authorization server: the one that is used
+    /// first. It is offered to no other for this authorizer's life. Since the resource names that server, give
+    /// [`credentials`](Self::credentials), or [`authorization_server`](Self::authorization_server), where the client
+    /// has a secret and the resource is not trusted with it.
+    pub client: Option<ClientInformation>,
+    /// The URL of this client's metadata document (see [`client_id_metadata_document`](crate::client_id_metadata_document)). It is used with
+    /// authorization servers that support it, in place of a registration.
+    pub client_id_url: Option<ClientIdUrl>,
+    /// The authorization server to use, of those that the resource lists. By default the first that credentials are
+    /// there for, else the first.
+    pub authorization_server: Option<Issuer>,
+    /// The scopes to ask for, in place of what the challenge and the resource's metadata name. Scopes that a later
+    /// challenge wants are added.
+    pub scopes: Option<Scopes>,
+    /// The resource's metadata, for resources that publish none.
+    pub resource_metadata: Option<ProtectedResourceMetadata>,
+    /// Whether what a resource names may be at private addresses. Not by default.
+    pub private_addresses: bool,
+    /// Whether to accept a resource whose path is only a prefix of the start URL's. A token for it also opens the other
+    /// paths below the resource, and the server at the start URL could use it there. When false, which is the default,
+    /// the person is asked ([`Interaction::accept_broader_resource`](crate::Interaction::accept_broader_resource)), and
+    /// without a person there is no token ([`ClientError::BroaderResource`](crate::ClientError::BroaderResource)).
+    /// [`resource_metadata`](Self::resource_metadata) needs no acceptance.
+    pub accept_broader_resource: bool,
+    /// Whether to go the ways of the 2025-03-26 revision where a resource publishes no metadata: its own origin is
+    /// taken for the authorization server, whose endpoints are `/authorize`, `/token` and `/register` when it publishes
+    /// none either. Not by default.
+    pub revision_2025_03_26: bool,
+    /// Where tokens and registrations are kept. In memory by default.
+    pub store: CredentialStore,
+}
+
+impl Default for AuthorizerSettings {
+    fn default() -> Self {
+        Self {
+            client_name: "Portcullis".into(),
+            credentials: Vec::new(),
+            client: None,
+            client_id_url: None,
+            authorization_server: None,
+            scopes: None,
+            resource_metadata: None,
+            private_addresses: false,
+            accept_broader_resource: false,
+            revision_2025_03_26: false,
+            store: CredentialStore::in_memory(),
+        }
+    }
+}

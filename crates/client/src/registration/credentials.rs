@@ -1,0 +1,251 @@
+//! [`ClientCredentials`], [`ClientAuthentication`], and the stored form of a registration.
+
+use http::HeaderValue;
+use portcullis_metadata::{
+    ClientMetadata, ClientRegistrationResponse, Issuer, Scopes, Secret, UnixTime, client_secret_basic,
+};
+
+use crate::{ClientError, ClientKey};
+
+/// A client's credentials at one authorization server, and at no other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientCredentials {
+    /// The authorization server that gave them.
+    pub issuer: Issuer,
+    /// The client's name there.
+    pub client_id: String,
+    /// How the client authenticates at the token endpoint.
+    pub authentication: ClientAuthentication,
+}
+
+/// A client that was registered by hand, without the name of the authorization server that it is registered at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientInformation {
+    /// The client's name.
+    pub client_id: String,
+    /// How the client authenticates at the token endpoint.
+    pub authentication: ClientAuthentication,
+}
+
+/// How a client authenticates at the token endpoint (RFC 6749 section 2.3, RFC 7523 section 2.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ClientAuthentication {
+    /// Not at all: a public client.
+    None,
+    /// With a secret, in the way that the server lists: `client_secret_post` when it lists that and not
+    /// `client_secret_basic`, else `client_secret_basic`.
+    Secret(Secret),
+    /// `client_secret_basic`: in the `Authorization` header.
+    SecretBasic(Secret),
+    /// `client_secret_post`: in the form.
+    SecretPost(Secret),
+    /// `private_key_jwt`: with an assertion that the key signs.
+    PrivateKey(ClientKey),
+}
+
+/// What a registration gave, and for how long.
+#[derive(Clone, Debug)]
+pub(crate) struct Registered {
+    pub(crate) issuer: Issuer,
+    /// The redirect URI that was registered, and that alone. A client registered by hand has none here.
+    pub(crate) redirect_uri: Option<String>,
+    /// The scopes that were named in the registration, to which a server may hold the client. Empty when none were.
+    pub(crate) asked: Scopes,
+    /// All that the server answered.
+    pub(crate) response: ClientRegistrationResponse,
+}
+
+impl ClientAuthentication {
+    /// The method to use at a server that lists these.
+    pub(crate) fn resolved(&self, listed: Option<&[String]>) -> Self {
+        let lists = |method: &str| listed.is_some_and(|listed| listed.iter().any(|listed| listed == method));
+        match self {
+            Self::Secret(secret) if lists("client_secret_post") && !lists("client_secret_basic") => {
+                Self::SecretPost(secret.clone())
+            }
+            Self::Secret(secret) => Self::SecretBasic(secret.clone()),
+            other => other.clone(),
+        }
+    }
+
+    /// The `Authorization` header of `client_secret_basic`, both parts form-encoded first (RFC 6749 section 2.3.1).
+    pub(crate) fn basic_header(&self, client_id: &str) -> Option<HeaderValue> {
+        let Self::SecretBasic(secret) = self else { return None };
+        client_secret_basic(client_id, secret)
+    }
+}
+
+impl ClientInformation {
+    pub(crate) fn at(self, issuer: Issuer) -> ClientCredentials {
+        ClientCredentials { issuer, client_id: self.client_id, authentication: self.authentication }
+    }
+}
+
+impl Registered {
+    /// What a person said, in the form of a registration. A key is not kept this way.
+    pub(crate) fn by_hand(issuer: Issuer, details: &ClientInformation) -> Option<Self> {
+        let (method, secret) = match &details.authentication {
+            ClientAuthentication::None => (Some("none"), None),
+            ClientAuthentication::Secret(secret) => (None, Some(secret.clone())),
+            ClientAuthentication::SecretBasic(secret) => (Some("client_secret_basic"), Some(secret.clone())),
+            ClientAuthentication::SecretPost(secret) => (Some("client_secret_post"), Some(secret.clone())),
+            ClientAuthentication::PrivateKey(_) => return None,
+        };
+        let response = ClientRegistrationResponse {
+            client_id: details.client_id.clone(),
+            client_secret: secret,
+            client_id_issued_at: None,
+            client_secret_expires_at: None,
+            registration_access_token: None,
+            registration_client_uri: None,
+            metadata: ClientMetadata {
+                token_endpoint_auth_method: method.map(str::to_owned),
+                ..ClientMetadata::default()
+            },
+        };
+        Some(Self { issuer, redirect_uri: None, asked: Scopes::empty(), response })
+    }
+
+    /// The credentials. A method that the answer does not name follows from whether there is a secret, and then from
+    /// what the server lists.
+    pub(crate) fn credentials(&self) -> Result<ClientCredentials, ClientError> {
+        let method = self.response.metadata.token_endpoint_auth_method.as_deref();
+        let authentication = match (method, self.response.client_secret.clone()) {
+            (Some("none"), _) | (None, None) => ClientAuthentication::None,
+            (Some("client_secret_post"), Some(secret)) => ClientAuthentication::SecretPost(secret),
+            (Some("client_secret_basic"), Some(secret)) => ClientAuthentication::SecretBasic(secret),
+            (None, Some(secret)) => ClientAuthentication::Secret(secret),
+            _ => return Err(ClientError::UnsupportedAuthenticationMethod),
+        };
+        Ok(ClientCredentials {
+            issuer: self.issuer.clone(),
+            client_id: self.response.client_id.clone(),
+            authentication,
+        })
+    }
+
+    /// Whether it can still be used for an answer to `redirect_uri`.
+    pub(crate) fn serves(&self, redirect_uri: &str, now: UnixTime) -> bool {
+        self.redirect_uri.as_deref().is_none_or(|registered| registered == redirect_uri) && self.lives(now)
+    }
+
+    /// Whether it may ask for these scopes, as far as that is known: a server may hold a client to those that its
+    /// registration named (RFC 7591 section 2).
+    pub(crate) fn may_ask_for(&self, scopes: &Scopes) -> bool {
+        let named = self.response.metadata.scope.as_deref().unwrap_or_default();
+        self.asked.is_empty()
+            || scopes.iter().all(|scope| self.asked.contains(scope) || named.split(' ').any(|named| named == scope))
+    }
+
+    /// Whether its secret, where it has one, has not ended.
+    pub(crate) fn lives(&self, now: UnixTime) -> bool {
+        self.response.client_secret_expires_at.is_none_or(|end| end > now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::{Engine as _, engine::general_purpose::STANDARD};
+
+    use super::*;
+
+    fn registered(answer: &str) -> Registered {
+        Registered {
+            issuer: Issuer::parse("https://auth.example.com").unwrap(),
+            redirect_uri: Some("http://127.0.0.1:1/callback".into()),
+            asked: Scopes::parse("a b").unwrap(),
+            response: ClientRegistrationResponse::parse(answer.as_bytes()).unwrap(),
+        }
+    }
+
+    fn authentication(answer: &str) -> ClientAuthentication {
+        registered(answer).credentials().unwrap().authentication
+    }
+
+    /// I4: the answer of the registration says how the client authenticates.
+    #[test]
+    fn the_registration_says_how_to_authenticate() {
+        use ClientAuthentication::{None, Secret as Any, SecretBasic, SecretPost};
+        let secret = || Secret::new("s");
+        assert_eq!(authentication(r#"{"client_id":"c"}"#), None);
+        assert_eq!(
+            authentication(r#"{"client_id":"c","client_secret":"s","token_endpoint_auth_method":"none"}"#),
+            None
+        );
+        assert_eq!(authentication(r#"{"client_id":"c","client_secret":"s"}"#), Any(secret()));
+        let post = r#"{"client_id":"c","client_secret":"s","token_endpoint_auth_method":"client_secret_post"}"#;
+        assert_eq!(authentication(post), SecretPost(secret()));
+        let basic = r#"{"client_id":"c","client_secret":"s","token_endpoint_auth_method":"client_secret_basic"}"#;
+        assert_eq!(authentication(basic), SecretBasic(secret()));
+        for unknown in [
+            r#"{"client_id":"c","client_secret":"s","token_endpoint_auth_method":"private_key_jwt"}"#,
+            r#"{"client_id":"c","token_endpoint_auth_method":"client_secret_basic"}"#,
+        ] {
+            assert_eq!(registered(unknown).credentials().unwrap_err().code(), "client.authentication_method");
+        }
+    }
+
+    /// I4: a secret whose method nobody named goes the way that the server lists, in the header by default.
+    #[test]
+    fn a_secret_goes_the_way_that_the_server_lists() {
+        let secret = ClientAuthentication::Secret(Secret::new("s"));
+        let at = |listed: Option<&[&str]>| {
+            let listed = listed.map(|listed| listed.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>());
+            secret.resolved(listed.as_deref())
+        };
+        let (basic, post) =
+            (ClientAuthentication::SecretBasic(Secret::new("s")), ClientAuthentication::SecretPost(Secret::new("s")));
+        assert_eq!(at(None), basic);
+        assert_eq!(at(Some(&["none"])), basic);
+        assert_eq!(at(Some(&["client_secret_post", "client_secret_basic"])), basic);
+        assert_eq!(at(Some(&["none", "client_secret_post"])), post);
+        assert_eq!(post.resolved(None), post);
+    }
+
+    /// H3: an expired secret, or another redirect, wants a new registration.
+    #[test]
+    fn a_registration_serves_until_its_secret_ends() {
+        let registered = registered(r#"{"client_id":"c","client_secret":"s","client_secret_expires_at":100}"#);
+        assert!(registered.serves("http://127.0.0.1:1/callback", UnixTime::from_secs(99)));
+        assert!(!registered.serves("http://127.0.0.1:1/callback", UnixTime::from_secs(100)));
+        assert!(!registered.serves("http://127.0.0.1:2/callback", UnixTime::from_secs(99)));
+    }
+
+    /// H2: a registration that named scopes serves those, and what the server added to them; one without serves all.
+    #[test]
+    fn a_registration_serves_its_scopes() {
+        let mut registered = registered(r#"{"client_id":"c","scope":"b c"}"#);
+        let may = |registered: &Registered, scopes: &str| registered.may_ask_for(&Scopes::parse(scopes).unwrap());
+        assert!(may(&registered, "a") && may(&registered, "a b c") && may(&registered, ""));
+        assert!(!may(&registered, "a d"));
+        registered.asked = Scopes::empty();
+        assert!(may(&registered, "d"));
+    }
+
+    /// What a person said is what comes back.
+    #[test]
+    fn details_keep_their_method() {
+        let issuer = Issuer::parse("https://auth.example.com").unwrap();
+        for authentication in [
+            ClientAuthentication::None,
+            ClientAuthentication::Secret(Secret::new("s")),
+            ClientAuthentication::SecretBasic(Secret::new("s")),
+            ClientAuthentication::SecretPost(Secret::new("s")),
+        ] {
+            let details = ClientInformation { client_id: "c".into(), authentication };
+            let kept = Registered::by_hand(issuer.clone(), &details).unwrap();
+            assert!(kept.serves("anything", UnixTime::from_secs(u64::MAX)));
+            assert_eq!(kept.credentials().unwrap(), details.at(issuer.clone()));
+        }
+    }
+
+    /// J2: a secret shows neither in Debug nor in a header's Debug.
+    #[test]
+    fn secrets_are_redacted() {
+        let basic = ClientAuthentication::SecretBasic(Secret::new("hu sh"));
+        let header = basic.basic_header("a:b").unwrap();
+        assert_eq!(header, &format!("Basic {}", STANDARD.encode("a%3Ab:hu+sh")));
+        assert!(!format!("{basic:?} {header:?}").contains("hu"));
+    }
+}

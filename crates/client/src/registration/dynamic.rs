@@ -1,0 +1,141 @@
+//! Dynamic client registration (RFC 7591), and the client ID metadata document.
+
+use portcullis_discovery::{Fetch, FetchRequest};
+use portcullis_metadata::{
+    ClientIdMetadataDocument, ClientIdUrl, ClientMetadata, ClientRegistrationRequest, ClientRegistrationResponse,
+    RegistrationError, Scopes,
+};
+use serde::Deserialize;
+use url::Url;
+
+use crate::{ClientError, authorization::server::Server, registration::credentials::Registered};
+
+/// What a client says about itself when it registers.
+pub(crate) struct Registration<'a> {
+    pub(crate) client_name: &'a str,
+    pub(crate) redirect_uri: &'a Url,
+    /// What the client is going to ask for now.
+    pub(crate) needed: &'a Scopes,
+    /// What the client may ask for, this time or another.
+    pub(crate) scopes: &'a Scopes,
+}
+
+/// Registers a client (RFC 7591 section 3).
+pub(crate) async fn register(
+    fetch: &dyn Fetch,
+    server: &Server,
+    endpoint: &Url,
+    registration: &Registration<'_>,
+) -> Result<Registered, ClientError> {
+    let request = FetchRequest::post_json(endpoint.clone(), body(server, registration), server.policy);
+    let answer = fetch.fetch(request).await.map_err(|error| ClientError::Endpoint { endpoint: ENDPOINT, error })?;
+    if !answer.status.is_success() {
+        return Err(match RegistrationError::parse(&answer.body) {
+            Ok(error) => ClientError::Registration(error),
+            Err(_) => ClientError::Status { endpoint: ENDPOINT, status: answer.status },
+        });
+    }
+    let response = ClientRegistrationResponse::parse(&answer.body)
+        .map_err(|error| ClientError::InvalidResponse { endpoint: ENDPOINT, error })?;
+    let redirect_uri = registration.redirect_uri.as_str();
+    if !serves_redirect(&answer.body, redirect_uri) {
+        let (issuer, redirect_uri) = (server.issuer.clone(), redirect_uri.to_owned());
+        return Err(ClientError::RedirectNotRegistered { issuer, redirect_uri });
+    }
+    Ok(Registered {
+        issuer: server.issuer.clone(),
+        redirect_uri: Some(redirect_uri.to_owned()),
+        asked: registration.scopes.clone(),
+        response,
+    })
+}
+
+/// The document to serve at `client_id`, an https URL, so that authorization servers know this client without a
+/// registration (client ID metadata document). It describes a public client with these redirect URIs; one on loopback
+/// stands for every port (RFC 8252 section 7.3).
+///
+/// Nothing is fetched or compared: whether the document is served there is not checked.
+pub fn client_id_metadata_document<'a>(
+    client_id: ClientIdUrl,
+    client_name: &str,
+    redirect_uris: impl IntoIterator<Item = &'a Url>,
+) -> ClientIdMetadataDocument {
+    let metadata =
+        ClientMetadata { token_endpoint_auth_method: Some("none".into()), ..metadata(client_name, redirect_uris) };
+    ClientIdMetadataDocument { client_id, metadata }
+}
+
+const ENDPOINT: &str = "registration";
+
+/// Whether a registration response, which has been parsed, allows this redirect URI, compared as text.
+///
+/// RFC 7591 section 3.2.1 requires the server to return what it registered. A response without the member is accepted
+/// all the same: servers exist that return the client identifier alone, it claims nothing else, and the server refuses
+/// the authorization request if it registered another URI. An empty list claims that none is registered.
+fn serves_redirect(response: &[u8], redirect_uri: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Registered {
+        redirect_uris: Option<Vec<String>>,
+    }
+    serde_json::from_slice::<Registered>(response)
+        .is_ok_and(|registered| registered.redirect_uris.is_none_or(|uris| uris.iter().any(|uri| uri == redirect_uri)))
+}
+
+fn metadata<'a>(client_name: &str, redirect_uris: impl IntoIterator<Item = &'a Url>) -> ClientMetadata {
+    let redirect_uris: Vec<_> = redirect_uris.into_iter().map(|uri| uri.as_str().to_owned()).collect();
+    // A page on the web gets its answer by https, an application on this machine by loopback or a scheme of its own.
+    let is_web = !redirect_uris.is_empty() && redirect_uris.iter().all(|uri| uri.starts_with("https:"));
+    ClientMetadata {
+        client_name: Some(client_name.to_owned()),
+        redirect_uris,
+        grant_types: vec!["authorization_code".into(), "refresh_token".into()],
+        response_types: vec!["code".into()],
+        application_type: Some(if is_web { "web" } else { "native" }.into()),
+        ..ClientMetadata::default()
+    }
+}
+
+fn body(server: &Server, registration: &Registration<'_>) -> Vec<u8> {
+    let metadata = ClientMetadata {
+        token_endpoint_auth_method: Some(authentication_method(server).to_owned()),
+        scope: (!registration.scopes.is_empty()).then(|| registration.scopes.to_string()),
+        ..metadata(registration.client_name, [registration.redirect_uri])
+    };
+    ClientRegistrationRequest { metadata, software_statement: None }.to_json()
+}
+
+/// The first method, of those that a client without keys has, that the server lists; `none` when it lists none of
+/// them, since servers accept it that do not list it.
+fn authentication_method(server: &Server) -> &'static str {
+    let listed = server.authentication_methods.as_deref().unwrap_or_default();
+    ["none", "client_secret_basic", "client_secret_post"]
+        .into_iter()
+        .find(|method| listed.iter().any(|listed| listed == method))
+        .unwrap_or("none")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// H4: the redirect URI that was asked for is compared as text; a response that does not tell is accepted.
+    #[test]
+    fn a_registration_has_the_redirect_uri_that_was_asked_for() {
+        const ASKED: &str = "http://127.0.0.1:7777/callback";
+        for (list, expected) in [
+            (r#"["http://127.0.0.1:7777/callback"]"#, true),
+            (r#"["https://other.example/", "http://127.0.0.1:7777/callback"]"#, true),
+            ("null", true),
+            ("[]", false),
+            (r#"["http://127.0.0.1/callback"]"#, false),
+            (r#"["http://127.0.0.1:7777/callback/"]"#, false),
+            (r#"["http://localhost:7777/callback"]"#, false),
+            (r#"["https://evil.example/callback"]"#, false),
+            ("\"http://127.0.0.1:7777/callback\"", false),
+        ] {
+            let response = format!(r#"{{"client_id":"c","redirect_uris":{list}}}"#);
+            assert_eq!(serves_redirect(response.as_bytes(), ASKED), expected, "{list}");
+        }
+        assert!(serves_redirect(br#"{"client_id":"c"}"#, ASKED));
+    }
+}

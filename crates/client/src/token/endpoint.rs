@@ -1,0 +1,130 @@
+//! [`TokenEndpoint`]: requests to the token endpoint (RFC 6749 section 3.2).
+
+use http::{HeaderValue, Method, StatusCode, header};
+use portcullis_discovery::{Fetch, FetchRequest, FetchResponse, UrlPolicy};
+use portcullis_metadata::{Clock, Issuer, OAuthError, Secret, TokenResponse};
+use url::Url;
+
+use crate::{
+    ClientAuthentication, ClientCredentials, ClientError,
+    authorization::server::Server,
+    token::dpop::{self, DpopBinding},
+};
+
+/// One endpoint of an authorization server that a client authenticates at: the token or the revocation endpoint.
+pub(crate) struct TokenEndpoint<'a> {
+    pub(crate) fetch: &'a dyn Fetch,
+    pub(crate) clock: &'a dyn Clock,
+    pub(crate) name: &'static str,
+    pub(crate) url: &'a Url,
+    pub(crate) policy: UrlPolicy,
+    pub(crate) issuer: &'a Issuer,
+    pub(crate) authentication_methods: Option<&'a [String]>,
+}
+
+/// The fields of a request, in order.
+pub(crate) type Fields<'a> = Vec<(&'static str, &'a str)>;
+
+/// The fields by which a client says who it is.
+type Proven = Vec<(&'static str, Secret)>;
+
+const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+
+impl<'a> TokenEndpoint<'a> {
+    pub(crate) fn of(fetch: &'a dyn Fetch, clock: &'a dyn Clock, server: &'a Server) -> Self {
+        Self {
+            fetch,
+            clock,
+            name: "token",
+            url: &server.token_endpoint,
+            policy: server.policy,
+            issuer: &server.issuer,
+            authentication_methods: server.authentication_methods.as_deref(),
+        }
+    }
+
+    /// Asks for a token (OAuth 2.1 section 3.2). With a binding it asks for one that is bound to its key; a nonce that
+    /// the server then wants is sent in one more request.
+    pub(crate) async fn token(
+        &self,
+        client: Option<&ClientCredentials>,
+        fields: &Fields<'_>,
+        binding: Option<&DpopBinding>,
+    ) -> Result<TokenResponse, ClientError> {
+        let mut answer = self.send(client, fields, binding).await?;
+        if let Some(binding) = binding {
+            let is_new = binding.learn(self.url, &answer.headers);
+            let wanted = OAuthError::parse(&answer.body).is_ok_and(|error| error.error == dpop::USE_DPOP_NONCE);
+            if answer.status != StatusCode::OK && is_new && wanted {
+                answer = self.send(client, fields, Some(binding)).await?;
+                binding.learn(self.url, &answer.headers);
+            }
+        }
+        if answer.status != StatusCode::OK {
+            return Err(self.refusal(&answer));
+        }
+        TokenResponse::parse(&answer.body).map_err(|error| ClientError::InvalidResponse { endpoint: self.name, error })
+    }
+
+    /// Sends one request, the client authenticated as it should be.
+    pub(crate) async fn send(
+        &self,
+        client: Option<&ClientCredentials>,
+        fields: &Fields<'_>,
+        binding: Option<&DpopBinding>,
+    ) -> Result<FetchResponse, ClientError> {
+        let request = self.request(client, fields, binding)?;
+        self.fetch.fetch(request).await.map_err(|error| ClientError::Endpoint { endpoint: self.name, error })
+    }
+
+    /// What the endpoint says when it refuses.
+    pub(crate) fn refusal(&self, answer: &FetchResponse) -> ClientError {
+        match OAuthError::parse(&answer.body) {
+            Ok(error) => ClientError::TokenRequest(error),
+            Err(_) => ClientError::Status { endpoint: self.name, status: answer.status },
+        }
+    }
+
+    fn request(
+        &self,
+        client: Option<&ClientCredentials>,
+        fields: &Fields<'_>,
+        binding: Option<&DpopBinding>,
+    ) -> Result<FetchRequest, ClientError> {
+        let proof =
+            binding.map(|binding| binding.proof(&Method::POST, self.url, None, self.clock.now())).transpose()?;
+        let (proven, basic) = match client {
+            Some(client) => self.authenticate(client)?,
+            None => (Vec::new(), None),
+        };
+        let proven = proven.iter().map(|(name, value)| (*name, value.secret()));
+        let all = fields.iter().copied().chain(proven);
+        let mut request = FetchRequest::post_form(self.url.clone(), all, self.policy);
+        if let Some(basic) = basic {
+            request = request.header(header::AUTHORIZATION, basic);
+        }
+        if let Some(proof) = proof {
+            request = request.header(dpop::PROOF, proof);
+        }
+        Ok(request)
+    }
+
+    /// The fields and the header by which the client says who it is.
+    fn authenticate(&self, client: &ClientCredentials) -> Result<(Proven, Option<HeaderValue>), ClientError> {
+        let authentication = client.authentication.resolved(self.authentication_methods);
+        if let Some(basic) = authentication.basic_header(&client.client_id) {
+            return Ok((Vec::new(), Some(basic)));
+        }
+        let mut fields = vec![("client_id", Secret::new(client.client_id.as_str()))];
+        match authentication {
+            ClientAuthentication::SecretPost(secret) => fields.push(("client_secret", secret)),
+            ClientAuthentication::PrivateKey(key) => {
+                let assertion = key.assertion(&client.client_id, self.issuer, self.clock.now())?;
+                fields.push(("client_assertion_type", Secret::new(ASSERTION_TYPE)));
+                fields.push(("client_assertion", assertion));
+            }
+            _ => {}
+        }
+        Ok((fields, None))
+    }
+}
