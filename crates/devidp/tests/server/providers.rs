@@ -243,18 +243,18 @@ async fn github_answers_in_its_own_format() {
     assert_eq!(document["code_challenge_methods_supported"], json!(["S256"]));
 
     let verifier = verifier();
-    let requested = [("scope", "repo gist offline_access"), ("resource", RESOURCE)];
+    let requested = [("scope", "repo gist"), ("resource", RESOURCE)];
     let exchange = async |headers: &[(&str, &str)]| {
         let code = authorize(&server, &verifier, &requested).await.returned("code").unwrap();
         post(&server, "token", headers, &with_secret(&token_request("web", &code, &verifier))).await
     };
     let form = exchange(&[]).await;
     assert_eq!(form.header("content-type"), Some("application/x-www-form-urlencoded; charset=utf-8"));
-    assert!(
-        form.body.starts_with("access_token=gho_")
-            && form.body.contains("%2C")
-            && form.body.ends_with("&token_type=bearer")
-    );
+    let pairs: std::collections::BTreeMap<_, _> =
+        url::form_urlencoded::parse(form.body.as_bytes()).into_owned().collect();
+    assert!(pairs["access_token"].starts_with("gho_"), "{}", form.body);
+    assert_eq!((&*pairs["token_type"], pairs.len()), ("bearer", 3), "{}", form.body);
+    assert!(["repo,gist", "gist,repo"].contains(&&*pairs["scope"]), "{}", form.body);
     let json = exchange(&[("accept", "text/html, application/json;q=0.9")]).await;
     assert_eq!(json.header("content-type"), Some("application/json; charset=utf-8"));
     let members: Value = serde_json::from_str(&json.body).unwrap();
