@@ -125,7 +125,7 @@ async fn a_device_is_approved_by_a_program() {
     let idp = Idp::start(&["--admin"]).await;
     let device = "urn:ietf:params:oauth:grant-type:device_code";
     let body = json!({ "token_endpoint_auth_method": "none", "grant_types": [device] }).to_string();
-    let client = send(&idp, Request::post(&path(&idp, "register"), &body)).await.json();
+    let client = send(&idp, Request::post(&path(&idp, "register"), body)).await.json();
     let id = client["client_id"].as_str().unwrap();
     let asked = format!("client_id={id}&resource=http%3A%2F%2F127.0.0.1%3A3000%2Fmcp");
     let started = post(&idp, "device_authorization", asked).await.json();
@@ -139,8 +139,8 @@ async fn a_device_is_approved_by_a_program() {
     let page = send(&idp, Request::new("GET", page)).await;
     assert!(page.status == 200 && page.text().contains(started["user_code"].as_str().unwrap()));
     let decision = json!({ "user_code": started["user_code"], "decision": "allow", "user": "zoe" }).to_string();
-    assert_eq!(send(&idp, Request::post("/admin/device", &decision)).await.status, 204);
-    assert_eq!(send(&idp, Request::post("/admin/device", &decision)).await.status, 404);
+    assert_eq!(send(&idp, Request::post("/admin/device", decision.as_str())).await.status, 204);
+    assert_eq!(send(&idp, Request::post("/admin/device", decision.as_str())).await.status, 404);
 }
 
 /// K1: a client manages its registration, and a forgotten one gets an error page without a redirect.
@@ -157,7 +157,7 @@ async fn a_forgotten_client_gets_an_error_page() {
     let parameters = format!("client_id={id}");
     assert!(returned(&authorize(&idp, &verifier, &parameters).await, "code").is_some());
 
-    assert_eq!(send(&idp, Request::post("/admin/forget", &json!({ "client_id": id }).to_string())).await.status, 204);
+    assert_eq!(send(&idp, Request::post("/admin/forget", json!({ "client_id": id }).to_string())).await.status, 204);
     let page = authorize(&idp, &verifier, &parameters).await;
     assert_eq!((page.status, page.header("location")), (400, None));
     assert_eq!(send(&idp, Request::new("GET", uri).bearer(token)).await.status, 401);
