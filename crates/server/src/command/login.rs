@@ -38,7 +38,7 @@ pub(crate) fn logout(arguments: &cli::SignIn) -> anyhow::Result<()> {
     })
 }
 
-/// Prints a token that can be used now. Nobody is asked: scripts wait for no browser.
+/// Prints a valid access token. It never opens a browser, because scripts cannot sign in.
 pub(crate) fn token(arguments: &cli::SignIn) -> anyhow::Result<()> {
     if let Some(token) = sign_in::token_of_the_environment()? {
         return Ok(super::print(token.secret())?);
