@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use portcullis_guard::Decision;
 use portcullis_verifier::Principal;
-use serde::Serialize;
+
+use crate::telemetry::json::JsonObject;
 
 /// Bytes of a text from outside; what is longer is cut.
 pub(super) const MAX_TEXT: usize = 256;
@@ -14,24 +15,19 @@ const MAX_NAME: usize = 1024;
 const FAILURES: [&str; 4] = ["upstream.", "inner.", "client.", "server."];
 
 /// The resource, the principal and the tool of a request.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct UsageKey<'a> {
     resource: Cow<'a, str>,
-    #[serde(flatten)]
     principal: Option<PrincipalMembers<'a>>,
     /// The tool that is called.
-    #[serde(rename = "mcp.tool", skip_serializing_if = "Option::is_none")]
     pub(super) tool: Option<Cow<'a, str>>,
 }
 
 /// The issuer, subject and client of a token.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct PrincipalMembers<'a> {
-    #[serde(rename = "principal.issuer")]
     issuer: Cow<'a, str>,
-    #[serde(rename = "principal.subject", skip_serializing_if = "Option::is_none")]
     subject: Option<Cow<'a, str>>,
-    #[serde(rename = "principal.client", skip_serializing_if = "Option::is_none")]
     client: Option<Cow<'a, str>>,
 }
 
@@ -45,6 +41,12 @@ impl<'a> PrincipalMembers<'a> {
         Self { issuer: name(issuer), subject: subject.map(name), client: client.map(name) }
     }
 
+    pub(super) fn add_to(&self, record: &mut JsonObject<'_>) {
+        record.text("principal.issuer", &self.issuer);
+        record.optional_text("principal.subject", self.subject.as_deref());
+        record.optional_text("principal.client", self.client.as_deref());
+    }
+
     fn into_owned(self) -> PrincipalMembers<'static> {
         PrincipalMembers {
             issuer: owned(self.issuer),
@@ -55,8 +57,7 @@ impl<'a> PrincipalMembers<'a> {
 }
 
 /// The effect of a decision on its request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     Allow,
     Deny,
@@ -70,6 +71,14 @@ impl Effect {
             None => Self::Allow,
             Some(code) if FAILURES.iter().any(|failure| code.starts_with(failure)) => Self::Fail,
             Some(_) => Self::Deny,
+        }
+    }
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Deny => "deny",
+            Self::Fail => "fail",
         }
     }
 }
@@ -87,6 +96,14 @@ impl<'a> UsageKey<'a> {
             principal: principal.map(PrincipalMembers::of),
             tool: tool.map(|tool| cut(tool, MAX_TEXT)),
         }
+    }
+
+    pub(super) fn add_to(&self, record: &mut JsonObject<'_>) {
+        record.text("resource", &self.resource);
+        if let Some(principal) = &self.principal {
+            principal.add_to(record);
+        }
+        record.optional_text("mcp.tool", self.tool.as_deref());
     }
 
     pub(super) fn into_owned(self) -> UsageKey<'static> {
@@ -145,7 +162,11 @@ mod tests {
     /// J4: requests without a token have the members resource and tool.
     #[test]
     fn requests_without_a_token_have_a_key() {
-        let json = |tool| serde_json::to_string(&UsageKey::new(TestIssuer::RESOURCE, None, tool)).unwrap();
+        let json = |tool| {
+            let mut out = Vec::new();
+            JsonObject::write(&mut out, |record| UsageKey::new(TestIssuer::RESOURCE, None, tool).add_to(record));
+            String::from_utf8(out).unwrap()
+        };
         assert_eq!(json(Some("add")), r#"{"resource":"https://mcp.example.com/mcp","mcp.tool":"add"}"#);
         assert_eq!(json(None), r#"{"resource":"https://mcp.example.com/mcp"}"#);
     }

@@ -6,7 +6,6 @@ use std::{
 };
 
 use hashbrown::HashTable;
-use serde::Serialize;
 
 use super::key::{Effect, UsageKey};
 use crate::log_queue::slot_of_thread;
@@ -26,16 +25,13 @@ struct Row {
 }
 
 /// The counts of one row.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     /// All requests.
-    #[serde(rename = "usage.requests")]
     pub(super) requests: u64,
     /// Requests that were refused.
-    #[serde(rename = "usage.denied")]
     pub(super) denied: u64,
     /// Requests that failed: the upstream, the client or the server was gone.
-    #[serde(rename = "usage.failed")]
     pub(super) failed: u64,
 }
 

@@ -113,7 +113,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        telemetry::json::write_json,
+        telemetry::json::write_string,
         testing::{Bench, any_text},
     };
 
@@ -183,13 +183,13 @@ mod tests {
         fn lines_name_the_principal(subject in any_text(), client in any_text()) {
             let verified = Bench::new().verified(&subject, &client);
             let principal = Some(verified.principal());
-            let [subject, client] = [json!(subject), json!(client)];
-            let quoted = |text: &Value| {
+            let quoted = |text: &str| {
                 let mut out = Vec::new();
-                write_json(&mut out, text);
+                write_string(&mut out, text);
                 String::from_utf8(out).unwrap()
             };
             let end = format!(" principal.subject={} principal.client={}\n", quoted(&subject), quoted(&client));
+            let [subject, client] = [json!(subject), json!(client)];
             for _ in 0..2 {
                 let line = written_of(LogFormat::Json, "/", principal);
                 let line: serde_json::Value = serde_json::from_str(&line).unwrap();
