@@ -17,7 +17,7 @@ use crate::telemetry::{json::JsonObject, timestamp};
 fn write_record(out: &mut Vec<u8>, time: UnixTime, event: &'static str, add_members: impl FnOnce(&mut JsonObject<'_>)) {
     JsonObject::write(out, |record| {
         record.display("timestamp", timestamp(time));
-        record.text("event", event);
+        record.plain_text("event", event);
         add_members(record);
     });
     out.push(b'\n');
@@ -26,7 +26,7 @@ fn write_record(out: &mut Vec<u8>, time: UnixTime, event: &'static str, add_memb
 /// A decision of guard or endpoint.
 pub(super) fn decision(out: &mut Vec<u8>, decision: &Decision<'_>, key: &UsageKey<'_>) {
     write_record(out, decision.time, "decision", |record| {
-        record.text("request.id", decision.request_id.as_str());
+        record.plain_text("request.id", decision.request_id.as_str());
         key.add_to(record);
         if let Some(operation) = decision.operation {
             add_operation(record, operation, key);
@@ -35,7 +35,7 @@ pub(super) fn decision(out: &mut Vec<u8>, decision: &Decision<'_>, key: &UsageKe
         record.text("http.path", &cut(decision.path, MAX_TEXT));
         record.number("http.status", decision.status.as_u16());
         let effect = Effect::of(decision.code);
-        record.text("decision", effect.as_str());
+        record.plain_text("decision", effect.as_str());
         match effect {
             Effect::Allow => {}
             Effect::Deny => record.optional_text("deny.code", decision.code),
@@ -70,7 +70,7 @@ pub(super) fn session_opened(out: &mut Vec<u8>, time: UnixTime, session: &Sessio
 pub(super) fn session_ended(out: &mut Vec<u8>, time: UnixTime, session: &Session, reason: EndReason) {
     write_record(out, time, "session.ended", |record| {
         add_session(record, session);
-        record.text("session.reason", reason.as_str());
+        record.plain_text("session.reason", reason.as_str());
     });
 }
 
@@ -89,19 +89,19 @@ fn add_session(record: &mut JsonObject<'_>, session: &Session) {
 /// An event stream whose authorization has ended.
 pub(super) fn stream_ended(out: &mut Vec<u8>, stream: &EndedStream<'_>) {
     write_record(out, stream.time, "stream.ended", |record| {
-        record.text("request.id", stream.request_id.as_str());
+        record.plain_text("request.id", stream.request_id.as_str());
         if let Some(session) = stream.session {
             record.display("session", session);
         }
         record.text("resource", &resource(stream.resource.as_str()));
         PrincipalMembers::of(stream.principal).add_to(record);
-        record.text("stream.code", stream.reason.code());
+        record.plain_text("stream.code", stream.reason.code());
     });
 }
 
 /// The trail begins.
 pub(super) fn started(out: &mut Vec<u8>, time: UnixTime) {
-    write_record(out, time, "audit.started", |record| record.text("version", env!("CARGO_PKG_VERSION")));
+    write_record(out, time, "audit.started", |record| record.plain_text("version", env!("CARGO_PKG_VERSION")));
 }
 
 /// Records are missing here.

@@ -1,11 +1,11 @@
 //! Counts of the requests per principal, resource and tool.
 
 use std::{
-    hash::{BuildHasher as _, RandomState},
+    hash::BuildHasher as _,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use hashbrown::HashTable;
+use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::key::{Effect, UsageKey};
 use crate::log_queue::slot_of_thread;
@@ -15,8 +15,8 @@ pub(super) struct Usage {
     rows: HashTable<Row>,
     other: Counts,
     max_rows: usize,
-    /// Randomly keyed, so that clients cannot choose tool names that collide.
-    hasher: RandomState,
+    /// Randomly keyed, so that clients cannot choose tool names that collide. The table is small, so a fast hash suffices.
+    hasher: DefaultHashBuilder,
 }
 
 struct Row {
@@ -78,7 +78,7 @@ fn lock(table: &Mutex<Usage>) -> MutexGuard<'_, Usage> {
 
 impl Usage {
     fn new(max_rows: usize) -> Self {
-        Self { rows: HashTable::new(), other: Counts::default(), max_rows, hasher: RandomState::new() }
+        Self { rows: HashTable::new(), other: Counts::default(), max_rows, hasher: DefaultHashBuilder::default() }
     }
 
     /// Adds to the counts of a row. Only a new row allocates.

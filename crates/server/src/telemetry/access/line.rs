@@ -36,9 +36,9 @@ impl Line<'_> {
 
     fn add_members(&self, object: &mut JsonObject<'_>) {
         object.display("timestamp", timestamp(self.time));
-        object.text("level", "INFO");
-        object.text("message", "request");
-        object.text("request.id", self.request_id);
+        object.plain_text("level", "INFO");
+        object.plain_text("message", "request");
+        object.plain_text("request.id", self.request_id);
         object.text("http.method", self.method.as_str());
         object.text("http.path", self.path);
         object.number("http.status", self.status.as_u16());
