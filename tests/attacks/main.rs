@@ -2,6 +2,7 @@
 
 mod absurd_numbers;
 mod algorithm_confusion;
+mod application_audience;
 mod audience_variants;
 mod bad_utf8;
 mod batch;

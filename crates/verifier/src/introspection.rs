@@ -34,7 +34,7 @@ use crate::{
 };
 pub(crate) use error::CLIENT_REJECTED;
 use error::CallError;
-pub(crate) use response::validate_response;
+pub(crate) use response::{ValidResponse, validate_response};
 pub use settings::{IntrospectionAuthentication, IntrospectionSettings};
 
 /// The maximum duration of one call. A waiting request has a deadline of its own.

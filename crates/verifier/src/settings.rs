@@ -1,3 +1,7 @@
+//! [`IssuerSettings`]: the settings of one issuer.
+
+mod application_audience;
+
 use std::time::Duration;
 
 use portcullis_discovery::UrlPolicy;
@@ -6,6 +10,8 @@ use portcullis_metadata::{Issuer, JwkSet, ResourceUri};
 use url::Url;
 
 use crate::IntrospectionSettings;
+
+pub use application_audience::{ApplicationAudience, ApplicationAudienceError};
 
 /// The longest leeway that can be set.
 pub(crate) const MAX_LEEWAY: Duration = Duration::from_secs(60);
@@ -42,6 +48,15 @@ pub struct IssuerSettings {
     /// Other addresses of the protected resource that are accepted in `aud`. None by default. Whoever shares an
     /// issuer between resources should leave this empty: an address here counts for all of them.
     pub audiences: Vec<ResourceUri>,
+    /// The issuer's own names for the protected resource that are accepted in `aud`, for providers that do not write the
+    /// resource URL there. None by default. A token that matches only by such a name must also have a `scope` or `scp`
+    /// with a scope, `azp` or `appid`, because an ID token can have the same `aud`. Use them only with a single resource
+    /// and with required scopes; neither is checked here.
+    pub application_audiences: Vec<ApplicationAudience>,
+    /// Claims whose values count as scopes, beside `scope` and `scp`: names, or JSON pointers (RFC 6901) such as
+    /// `/realm_access/roles`. None by default. The value is a string or an array; entries that are not scope names
+    /// (RFC 6749 section 3.3) are ignored. In introspection responses, the members of these names count as well.
+    pub scope_claims: Vec<String>,
 }
 
 impl IssuerSettings {
@@ -67,6 +82,8 @@ impl IssuerSettings {
             require_at_jwt: false,
             subjectless_client: false,
             audiences: Vec::new(),
+            application_audiences: Vec::new(),
+            scope_claims: Vec::new(),
         }
     }
 
@@ -93,8 +110,18 @@ impl IssuerSettings {
         {
             return Err(VerifierSettingsError::JwksUri { issuer: issuer() });
         }
+        if let Some(claim) = self.scope_claims.iter().find(|claim| !is_scope_claim(claim)) {
+            return Err(VerifierSettingsError::ScopeClaim { issuer: issuer(), claim: claim.clone() });
+        }
         Ok(())
     }
+}
+
+/// Returns whether a claim's name or JSON pointer can be read for scopes. `scope` and `scp` are always read.
+fn is_scope_claim(path: &str) -> bool {
+    let Some(pointer) = path.strip_prefix('/') else { return !matches!(path, "" | "scope" | "scp") };
+    let has_valid_escapes = pointer.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
+    has_valid_escapes && !matches!(pointer, "" | "scope" | "scp")
 }
 
 /// How an issuer's tokens are verified.
@@ -210,6 +237,16 @@ pub enum VerifierSettingsError {
         /// The issuer.
         issuer: Issuer,
     },
+    /// A claim that cannot be read for scopes.
+    #[error(
+        "issuer {issuer}: scope_claims has {claim:?}; each entry is a claim's name or a JSON pointer such as \"/realm_access/roles\", and `scope` and `scp` are always read"
+    )]
+    ScopeClaim {
+        /// The issuer.
+        issuer: Issuer,
+        /// The entry.
+        claim: String,
+    },
     /// None of the keys that are given for good can be used.
     #[error("issuer {issuer}: none of the given keys fits the allowed algorithms")]
     NoUsableKey {
@@ -249,6 +286,7 @@ impl VerifierSettingsError {
             Self::LeewayTooLong { .. } => "settings.leeway_too_long",
             Self::CooldownTooShort { .. } => "settings.cooldown_too_short",
             Self::JwksUri { .. } => "settings.jwks_uri",
+            Self::ScopeClaim { .. } => "settings.scope_claim",
             Self::NoUsableKey { .. } => "settings.no_usable_key",
             Self::NoIssuer { .. } => "settings.no_issuer",
             Self::DuplicateIssuer { .. } => "settings.duplicate_issuer",

@@ -6,7 +6,7 @@ use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
 use portcullis_jose::{CompactJws, JoseError};
 use portcullis_metadata::{
-    AccessToken, ClaimsError, Clock, IntrospectionResponse, ResourceUri, UnixTime, UnverifiedClaims, unverified_issuer,
+    AccessToken, ClaimsError, Clock, ResourceUri, UnixTime, UnverifiedClaims, unverified_issuer,
 };
 
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     claims::{token_type, validation},
     deadline::Deadline,
     error::VerifyError,
-    introspection::{opaque_token, validate_response},
+    introspection::{ValidResponse, opaque_token, validate_response},
     invalid_token_throttle::Throttle,
     issuer::TrustedIssuer,
     principal::Principal,
@@ -295,8 +295,8 @@ impl Verifier {
     ) -> Verified {
         let mut deadline = Deadline::default();
         let (signed, generation) = self.verify_signed(routed, jws, claims, &mut deadline).await?;
-        let (response, introspected) = self.introspect(routed, &mut deadline, |_| signed.expires()).await?;
-        Ok((signed.narrowed_to(response.scope.as_ref(), &introspected), generation))
+        let response = self.introspect(routed, &mut deadline, |_| signed.expires()).await?;
+        Ok((signed.narrowed_to(response.scopes.as_ref(), &response.principal), generation))
     }
 
     async fn introspect_jws(&self, routed: &Routed<'_>, jws: &CompactJws<'_>) -> Verified {
@@ -312,8 +312,8 @@ impl Verifier {
     async fn introspect_only(&self, routed: &Routed<'_>) -> Verified {
         let generation = routed.issuer.generation();
         let default_expiry = |now: UnixTime| now.saturating_add(DEFAULT_LIFETIME);
-        let (_, principal) = self.introspect(routed, &mut Deadline::default(), default_expiry).await?;
-        Ok((principal, generation))
+        let response = self.introspect(routed, &mut Deadline::default(), default_expiry).await?;
+        Ok((response.principal, generation))
     }
 
     /// Introspects a token and validates the response. `default_expiry` returns the expiration time for a response without
@@ -323,12 +323,11 @@ impl Verifier {
         routed: &Routed<'_>,
         deadline: &mut Deadline,
         default_expiry: impl FnOnce(UnixTime) -> UnixTime,
-    ) -> Result<(Arc<IntrospectionResponse>, Principal), VerifyError> {
+    ) -> Result<ValidResponse, VerifyError> {
         let response = routed.issuer.introspect(routed.token, deadline).await?;
         let (now, settings) = (self.now(), routed.issuer.settings());
         let default_expiry = default_expiry(now.unix);
-        let principal = validate_response(&response, settings, &self.settings.resource, now, default_expiry)?;
-        Ok((response, principal))
+        validate_response(&response, settings, &self.settings.resource, now, default_expiry)
     }
 
     fn now(&self) -> Now {

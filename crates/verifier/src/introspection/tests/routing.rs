@@ -240,3 +240,36 @@ async fn no_scope_grants_nothing() {
         }
     }
 }
+
+/// C8, D6: `scope_claims` apply to responses as well: their values are granted, and limit those of a signed token.
+#[tokio::test(start_paused = true)]
+async fn scope_claims_of_responses() {
+    let roles = |roles: Value| {
+        let mut response = active_without("scope");
+        response["realm_access"] = json!({ "roles": roles });
+        response
+    };
+    let with_roles = |validation: Validation| {
+        Bench::with(|issuer| {
+            issuer.validation = validation;
+            issuer.scope_claims = vec!["/realm_access/roles".to_owned()];
+        })
+    };
+    let bench = with_roles(Validation::Introspection(client()));
+    says(&bench, &roles(json!(["tools", "not tools", 7])));
+    assert_eq!(bench.verify(OPAQUE).await.unwrap().principal().scopes().to_string(), "tools");
+
+    for (answer, left) in [
+        (roles(json!(["tools"])), "tools"),
+        (roles(json!([])), ""),
+        (active_with("scope", "tools"), "tools"),
+        (active_with("scope", "a"), "a"),
+        (active_without("scope"), "a admin tools"),
+    ] {
+        let bench = with_roles(Validation::JwtAndIntrospection(client()));
+        says(&bench, &answer);
+        let signed =
+            bench.forge.token().scope("a").claim("realm_access", json!({ "roles": ["admin", "tools"] })).sign();
+        assert_eq!(bench.verify(&signed).await.unwrap().principal().scopes().to_string(), left, "{answer}");
+    }
+}
