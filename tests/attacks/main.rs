@@ -38,5 +38,6 @@ mod terminal_text;
 mod terminal_text_of_peers;
 mod token_in_query;
 mod two_authorization_headers;
+mod unbound_token;
 mod unsigned_upstream;
 mod upstream_address;

@@ -15,8 +15,8 @@ use portcullis_metadata::{
 
 use crate::{
     AuthorizerSettings, ClientError, CredentialStore, Interaction, NonInteractiveGrant, ResourceToken, StartUrl,
-    authorization::code_flow::CodeFlow, authorization::server::Server, resource_challenge::ResourceChallenge,
-    token::dpop::DpopBinding,
+    authorization::code_flow::CodeFlow, authorization::server::Server, provider::RequestProfile,
+    resource_challenge::ResourceChallenge, token::dpop::DpopBinding,
 };
 
 mod clients;
@@ -26,6 +26,7 @@ mod non_interactive;
 mod refresh;
 pub(crate) mod selection;
 pub(crate) mod settings;
+mod unbound;
 
 pub use refresh::Revocation;
 
@@ -61,6 +62,15 @@ struct Found {
     registered: Scopes,
     /// The key that the token has to be bound to, where the resource wants that.
     binding: Option<Arc<DpopBinding>>,
+    /// What the requests have and lack.
+    profile: RequestProfile,
+}
+
+impl Found {
+    /// The resource to name in requests.
+    fn requested_resource(&self) -> Option<&ResourceUri> {
+        (!self.profile.omits_resource).then_some(&self.resource)
+    }
 }
 
 impl Authorizer {
@@ -116,6 +126,7 @@ impl Authorizer {
     ) -> Result<ResourceToken, ClientError> {
         let found = self.find(start, challenge).await?;
         self.accept_resource(start, &found, before).await?;
+        self.accept_unbound(start, &found, before).await?;
         match &self.mode {
             Mode::Interactive(interaction) => self.code_grant(&**interaction, start, &found).await,
             Mode::NonInteractive(grant) => self.non_interactive_grant(grant, start, &found).await,
@@ -195,7 +206,8 @@ impl Authorizer {
         let binding = if binds { Some(Arc::new(DpopBinding::generate()?)) } else { None };
         let scopes = named.union(challenge.additional_scopes());
         let registered = selection::registered(&scopes, &scopes_supported, &server.scopes_supported);
-        Ok(Found { resource, is_broader, metadata, policy, scopes, registered, binding })
+        let profile = RequestProfile::new(&self.settings.provider, &metadata, &resource);
+        Ok(Found { resource, is_broader, metadata, policy, scopes, registered, binding, profile })
     }
 
     /// Has a resource that is broader than the start URL accepted, before anybody signs in (MCP practice goes beyond

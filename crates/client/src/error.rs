@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 use portcullis_discovery::{DiscoveryError, FetchError};
-use portcullis_metadata::{DocumentError, Issuer, OAuthError, RegistrationError, ResourceUri};
+use portcullis_metadata::{DocumentError, Issuer, OAuthError, RegistrationError, ResourceUri, Scopes};
 
 use crate::{AssertionError, InteractionError, RedirectError, StartUrl, StartUrlError, StoreError, UnsupportedServer};
 
@@ -38,6 +38,34 @@ pub enum ClientError {
         start: StartUrl,
         /// The resource.
         resource: ResourceUri,
+    },
+    /// The token would be requested without `resource`, and neither the person nor the caller has accepted that
+    /// ([`ProviderSettings::accept_unbound_token`](crate::ProviderSettings::accept_unbound_token)). No request for
+    /// authorization was made.
+    #[error(
+        "the authorization server {issuer} is not told that the token is for {start}, so that only the scopes limit it: \
+         {scopes}. If these are scopes of that server, run `portcullis login` for this URL in a terminal, or give \
+         --accept-unbound-token"
+    )]
+    UnboundToken {
+        /// The start URL.
+        start: StartUrl,
+        /// The authorization server.
+        issuer: Issuer,
+        /// The scopes to request.
+        scopes: Scopes,
+    },
+    /// The token would be, or is, for another API than the resource, and is not bound to the resource. A token that was
+    /// obtained is not used.
+    #[error(
+        "the server asks for a token of {issuer} that is valid for {api}; it could use the token there in your name, so \
+         that it gets none"
+    )]
+    OtherApi {
+        /// The authorization server.
+        issuer: Issuer,
+        /// The other API, for people.
+        api: &'static str,
     },
     /// The resource lists no authorization server.
     #[error("the resource lists no authorization server")]
@@ -143,6 +171,8 @@ impl ClientError {
             Self::NotChallenged { .. } => "client.not_challenged",
             Self::Discovery(error) => error.code(),
             Self::BroaderResource { .. } => "client.broader_resource",
+            Self::UnboundToken { .. } => "client.unbound_token",
+            Self::OtherApi { .. } => "client.other_api",
             Self::NoAuthorizationServer => "client.no_server",
             Self::AuthorizationServerNotListed { .. } => "client.server_not_listed",
             Self::UnsupportedServer(error) => error.code(),

@@ -4,7 +4,7 @@ use portcullis_discovery::{BoxFuture, FetchError};
 use portcullis_metadata::{Issuer, ResourceUri};
 use url::Url;
 
-use crate::{AuthorizationRequest, ClientInformation, RedirectParameters, StartUrl};
+use crate::{AuthorizationRequest, ClientInformation, KnownIssuer, RedirectParameters, StartUrl, UnboundSignIn};
 
 mod auto_consent;
 mod loopback_redirect;
@@ -57,6 +57,21 @@ pub trait Interaction: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<bool, InteractionError>> {
         let _ = (start, resource);
         Box::pin(async { Ok(false) })
+    }
+
+    /// Asks whether to sign in without `resource`: only the scopes limit where the token is valid. It is asked before the
+    /// person is sent anywhere. By default the answer is no.
+    ///
+    /// # Errors
+    /// When the person cannot be asked.
+    fn accept_unbound_token<'a>(&'a self, sign_in: &'a UnboundSignIn) -> BoxFuture<'a, Result<bool, InteractionError>> {
+        let _ = sign_in;
+        Box::pin(async { Ok(false) })
+    }
+
+    /// Tells which known differences of the provider apply to this sign-in. By default they are only logged.
+    fn provider_recognized(&self, provider: &'static KnownIssuer) {
+        tracing::info!(provider = provider.name, "a known provider: {provider}");
     }
 }
 

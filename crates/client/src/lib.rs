@@ -43,6 +43,7 @@ mod authorizer;
 
 mod error;
 mod interaction;
+mod provider;
 mod random;
 mod registration;
 mod resource_challenge;
@@ -63,6 +64,7 @@ pub use authorizer::{Authorizer, Revocation};
 pub use error::ClientError;
 pub use interaction::{AutoConsent, Interaction, InteractionError, LoopbackRedirect};
 pub use portcullis_metadata::AccessToken;
+pub use provider::{AuthorizeParameter, AuthorizeParameterError, KnownIssuer, ProviderSettings, UnboundSignIn};
 pub use registration::client_key::{ClientKey, ClientKeyError};
 pub use registration::credentials::{ClientAuthentication, ClientCredentials, ClientInformation};
 pub use registration::dynamic::client_id_metadata_document;

@@ -98,14 +98,23 @@ impl CredentialStore {
         Ok(Box::new(self.lock(Name::sign_in(start.url()), LONG).await?))
     }
 
-    /// Locks the registering at an authorization server.
-    pub(crate) async fn lock_client(&self, issuer: &Issuer, redirect: &Url) -> Result<ClientEntry, StoreError> {
-        Ok(ClientEntry(self.lock(Name::client(issuer, Some(redirect)), SHORT).await?))
+    /// Locks the registering at an authorization server, for every resource or for one start URL.
+    pub(crate) async fn lock_client(
+        &self,
+        issuer: &Issuer,
+        redirect: &Url,
+        only_for: Option<&Url>,
+    ) -> Result<ClientEntry, StoreError> {
+        Ok(ClientEntry(self.lock(Name::client(issuer, Some(redirect), only_for), SHORT).await?))
     }
 
     /// Locks what a person said about the client.
-    pub(crate) async fn lock_client_by_hand(&self, issuer: &Issuer) -> Result<ClientEntry, StoreError> {
-        Ok(ClientEntry(self.lock(Name::client(issuer, None), SHORT).await?))
+    pub(crate) async fn lock_client_by_hand(
+        &self,
+        issuer: &Issuer,
+        only_for: Option<&Url>,
+    ) -> Result<ClientEntry, StoreError> {
+        Ok(ClientEntry(self.lock(Name::client(issuer, None, only_for), SHORT).await?))
     }
 
     /// Whether a client is registered at the authorization server.

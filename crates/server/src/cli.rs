@@ -2,6 +2,7 @@
 
 mod connect;
 mod idp;
+mod provider;
 
 use std::{net::SocketAddr, path::PathBuf};
 
@@ -10,6 +11,7 @@ use clap_complete::Shell;
 
 pub(crate) use self::connect::{Connect, Transport};
 pub(crate) use self::idp::{Algorithm as IdpAlgorithm, Idp};
+pub(crate) use self::provider::Provider;
 use crate::telemetry::LogFormat;
 
 /// OAuth 2.1 in front of MCP-style endpoints.
@@ -172,6 +174,8 @@ pub(crate) struct SignIn {
     /// A PEM file of certificates to trust for the resource, in addition to the system's.
     #[arg(long, value_name = "FILE")]
     pub(crate) ca_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) provider: Provider,
 }
 
 #[derive(Args)]

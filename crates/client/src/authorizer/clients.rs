@@ -3,7 +3,6 @@
 use std::sync::PoisonError;
 
 use portcullis_metadata::{ClientIdUrl, Issuer, Scopes};
-use url::Url;
 
 use super::Authorizer;
 use crate::{
@@ -39,7 +38,7 @@ impl Authorizer {
         if let Some(credentials) = self.brought(&server.issuer)? {
             return Ok(Client { credentials, kept: None });
         }
-        let by_hand = self.store().lock_client_by_hand(&server.issuer).await?;
+        let by_hand = self.store().lock_client_by_hand(&server.issuer, registration.only_for).await?;
         if let Some(known) = noticed(by_hand.read(&server.issuer))? {
             return Ok(Client { credentials: known.credentials()?, kept: Some(Kept::ByHand) });
         }
@@ -48,7 +47,7 @@ impl Authorizer {
             return Ok(Client { credentials: documented(&server.issuer, document), kept: None });
         }
         let redirect_uri = registration.redirect_uri;
-        let entry = self.store().lock_client(&server.issuer, redirect_uri).await?;
+        let entry = self.store().lock_client(&server.issuer, redirect_uri, registration.only_for).await?;
         let known = noticed(entry.read(&server.issuer))?;
         let known = known.filter(|known| known.serves(redirect_uri.as_str(), self.clock.now()));
         if let Some(known) = known.as_ref().filter(|known| known.may_ask_for(registration.needed)) {
@@ -64,7 +63,7 @@ impl Authorizer {
             return Ok(Client { credentials, kept: Some(Kept::Registered) });
         }
         drop(entry);
-        self.ask(interaction, &server.issuer).await
+        self.ask(interaction, &server.issuer, registration).await
     }
 
     /// The client that a token was given to, where it is still known.
@@ -96,12 +95,13 @@ impl Authorizer {
     }
 
     /// Forgets a client that its authorization server does not know. Says whether there was anything to forget.
-    pub(super) async fn forget(&self, client: &Client, redirect_uri: &Url) -> Result<bool, ClientError> {
+    pub(super) async fn forget(&self, client: &Client, registration: &Registration<'_>) -> Result<bool, ClientError> {
+        let Registration { redirect_uri, only_for, .. } = *registration;
         let issuer = &client.credentials.issuer;
         let entry: ClientEntry = match client.kept {
             None => return Ok(false),
-            Some(Kept::Registered) => self.store().lock_client(issuer, redirect_uri).await?,
-            Some(Kept::ByHand) => self.store().lock_client_by_hand(issuer).await?,
+            Some(Kept::Registered) => self.store().lock_client(issuer, redirect_uri, only_for).await?,
+            Some(Kept::ByHand) => self.store().lock_client_by_hand(issuer, only_for).await?,
         };
         // Somebody else may have registered anew by now.
         if noticed(entry.read(issuer))?.is_some_and(|kept| kept.response.client_id == client.credentials.client_id) {
@@ -110,13 +110,18 @@ impl Authorizer {
         Ok(true)
     }
 
-    async fn ask(&self, interaction: &dyn Interaction, issuer: &Issuer) -> Result<Client, ClientError> {
+    async fn ask(
+        &self,
+        interaction: &dyn Interaction,
+        issuer: &Issuer,
+        registration: &Registration<'_>,
+    ) -> Result<Client, ClientError> {
         let Some(details) = interaction.client_information(issuer).await? else {
             return Err(ClientError::NoRegistration { issuer: issuer.clone() });
         };
         let kept = match Registered::by_hand(issuer.clone(), &details) {
             Some(registered) => {
-                self.store().lock_client_by_hand(issuer).await?.write(&registered)?;
+                self.store().lock_client_by_hand(issuer, registration.only_for).await?.write(&registered)?;
                 Some(Kept::ByHand)
             }
             None => None,

@@ -2,7 +2,7 @@
 
 use portcullis_metadata::{ClientIdUrl, Issuer, ProtectedResourceMetadata, Scopes};
 
-use crate::{ClientCredentials, ClientInformation, CredentialStore};
+use crate::{ClientCredentials, ClientInformation, CredentialStore, ProviderSettings};
 
 /// What an [`Authorizer`](crate::Authorizer) may use beside what it finds out.
 #[derive(Clone, Debug)]
@@ -40,6 +40,8 @@ pub struct AuthorizerSettings {
     /// taken for the authorization server, whose endpoints are `/authorize`, `/token` and `/register` when it publishes
     /// none either. Not by default.
     pub revision_2025_03_26: bool,
+    /// How requests differ from MCP's profile. Not at all by default, except for known issuers.
+    pub provider: ProviderSettings,
     /// Where tokens and registrations are kept. In memory by default.
     pub store: CredentialStore,
 }
@@ -57,6 +59,7 @@ impl Default for AuthorizerSettings {
             private_addresses: false,
             accept_broader_resource: false,
             revision_2025_03_26: false,
+            provider: ProviderSettings::default(),
             store: CredentialStore::in_memory(),
         }
     }

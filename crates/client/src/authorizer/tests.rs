@@ -12,6 +12,7 @@ use crate::testing::{
 mod binding;
 mod broader_resource;
 mod registration;
+mod unbound;
 
 fn authorizer(network: &Arc<FetchFn>, person: &Arc<ScriptedUser>, settings: AuthorizerSettings) -> Authorizer {
     Authorizer::new(network.clone(), person.clone(), clock(), settings)
@@ -99,7 +100,7 @@ async fn an_unfit_server_is_left_alone() {
     let no_pkce =
         but_metadata(|document| drop(document.as_object_mut().unwrap().remove("code_challenge_methods_supported")));
     let no_code = but_metadata(|document| document["response_types_supported"] = serde_json::json!(["token"]));
-    for (network, code) in [(no_pkce, "server.no_pkce"), (no_code, "server.no_code")] {
+    for (network, code) in [(no_pkce, "server.pkce_not_advertised"), (no_code, "server.no_code")] {
         let person = ScriptedUser::consents();
         assert_eq!(run(&network, &person).await.unwrap_err().code(), code);
         assert!(network.to(REGISTRATION_URL).is_empty());

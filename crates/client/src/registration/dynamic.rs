@@ -18,6 +18,8 @@ pub(crate) struct Registration<'a> {
     pub(crate) needed: &'a Scopes,
     /// What the client may ask for, this time or another.
     pub(crate) scopes: &'a Scopes,
+    /// The only start URL that the registration is used for. None if it is used for every resource of its issuer.
+    pub(crate) only_for: Option<&'a Url>,
 }
 
 /// Registers a client (RFC 7591 section 3).

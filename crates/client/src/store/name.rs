@@ -29,9 +29,12 @@ impl Name {
         format!("token-{}-", hash(&[&url.origin().ascii_serialization()]))
     }
 
-    pub(super) fn client(issuer: &Issuer, redirect: Option<&Url>) -> Self {
+    /// A registration has the redirect URI for which it was made, or none if a person entered it. One that is used for a
+    /// single start URL has an entry of its own.
+    pub(super) fn client(issuer: &Issuer, redirect: Option<&Url>, only_for: Option<&Url>) -> Self {
         let own = redirect.map_or_else(|| "by-hand".to_owned(), |redirect| hash(&[redirect.as_str()]));
-        Self(format!("{}{own}", Self::clients_of(issuer)))
+        let only_for = only_for.map_or_else(String::new, |start| format!("-{}", hash(&[start.as_str()])));
+        Self(format!("{}{own}{only_for}", Self::clients_of(issuer)))
     }
 
     /// What the names of all registrations at an issuer begin with.

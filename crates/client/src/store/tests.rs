@@ -30,6 +30,7 @@ fn obtained_for(start: Option<&str>, issuer_text: &str, resource: &str, access_t
         origin: resource.url().origin(),
         issuer: issuer(issuer_text),
         resource,
+        is_unbound: false,
         client_id: Some("me".into()),
         asked: Scopes::parse("a b").unwrap(),
         granted: Some(Scopes::parse("a").unwrap()),
@@ -129,15 +130,15 @@ async fn registrations_are_kept_apart() {
             response: ClientRegistrationResponse::parse(answer.as_bytes()).unwrap(),
         };
         assert!(!store.knows(&issuer(ISSUER)));
-        store.lock_client(&issuer(ISSUER), &redirect).await.unwrap().write(&registered).unwrap();
+        store.lock_client(&issuer(ISSUER), &redirect, None).await.unwrap().write(&registered).unwrap();
         assert!(store.knows(&issuer(ISSUER)) && !store.knows(&issuer("https://other.example")));
 
-        let entry = store.lock_client(&issuer(ISSUER), &redirect).await.unwrap();
+        let entry = store.lock_client(&issuer(ISSUER), &redirect, None).await.unwrap();
         let kept = entry.read(&issuer(ISSUER)).unwrap().unwrap();
         assert_eq!((kept.response, kept.asked), (registered.response.clone(), registered.asked.clone()));
         assert!(entry.read(&issuer("https://other.example")).unwrap().is_none());
         let other_redirect = Url::parse("http://127.0.0.1:2/callback").unwrap();
-        let other = store.lock_client(&issuer(ISSUER), &other_redirect).await.unwrap();
+        let other = store.lock_client(&issuer(ISSUER), &other_redirect, None).await.unwrap();
         assert!(other.read(&issuer(ISSUER)).unwrap().is_none());
         assert!(store.client(&issuer(ISSUER), "c").unwrap().is_some());
         assert!(store.client(&issuer(ISSUER), "d").unwrap().is_none());

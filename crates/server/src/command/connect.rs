@@ -12,8 +12,8 @@ use anyhow::{Context as _, bail};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use portcullis_bridge::{Bridge, BridgeSettings, BridgeTransport};
 use portcullis_client::{
-    AuthorizationRequest, Authorizer, AutoConsent, CredentialStore, Interaction, InteractionError, LoopbackRedirect,
-    RedirectParameters, StartUrl, TokenManager,
+    AuthorizationRequest, Authorizer, AutoConsent, CredentialStore, Interaction, InteractionError, KnownIssuer,
+    LoopbackRedirect, RedirectParameters, StartUrl, TokenManager,
 };
 use portcullis_discovery::{BoxFuture, FetchSettings, HttpFetch};
 use portcullis_metadata::SystemClock;
@@ -178,6 +178,10 @@ impl Interaction for Browser {
             let redirect = LoopbackRedirect::bind_to(port_of(self.redirect_uri()), self.open).await?;
             redirect.authorize(request).await
         })
+    }
+
+    fn provider_recognized(&self, provider: &'static KnownIssuer) {
+        super::tell(provider);
     }
 }
 

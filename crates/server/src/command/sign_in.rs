@@ -9,8 +9,8 @@ use std::{
 use anyhow::Context as _;
 use portcullis_client::{
     AuthorizationRequest, Authorizer, AuthorizerSettings, AutoConsent, ClientAuthentication, ClientInformation,
-    CredentialStore, Interaction, InteractionError, LoopbackRedirect, RedirectError, RedirectParameters, StartUrl,
-    TokenManager,
+    CredentialStore, Interaction, InteractionError, KnownIssuer, LoopbackRedirect, RedirectError, RedirectParameters,
+    StartUrl, TokenManager, UnboundSignIn,
 };
 use portcullis_discovery::{BoxFuture, FetchSettings, HttpFetch};
 use portcullis_metadata::{AccessToken, ClientIdUrl, Issuer, ResourceUri, Scopes, Secret, SystemClock};
@@ -72,6 +72,10 @@ pub(super) fn settings(arguments: &cli::SignIn, store: CredentialStore) -> anyho
     settings.store = store;
     settings.private_addresses = arguments.allow_private;
     settings.accept_broader_resource = arguments.accept_broader_resource;
+    settings.provider.omit_resource = arguments.provider.no_resource;
+    settings.provider.assume_pkce = arguments.provider.assume_pkce;
+    settings.provider.accept_unbound_token = arguments.provider.accept_unbound_token;
+    settings.provider.parameters.clone_from(&arguments.provider.authorize_params);
     if let Some(scope) = &arguments.scope {
         settings.scopes = Some(Scopes::parse(scope).with_context(|| format!("--scope {scope:?}"))?);
     }
@@ -162,6 +166,35 @@ impl Interaction for Person {
             Ok(line().await.is_some_and(|answer| is_yes(&answer)))
         })
     }
+
+    fn accept_unbound_token<'a>(&'a self, sign_in: &'a UnboundSignIn) -> BoxFuture<'a, Result<bool, InteractionError>> {
+        Box::pin(async move {
+            if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+                return Ok(false);
+            }
+            super::tell(unbound_question(sign_in));
+            Ok(line().await.is_some_and(|answer| is_yes(&answer)))
+        })
+    }
+
+    fn provider_recognized(&self, provider: &'static KnownIssuer) {
+        super::tell(provider);
+    }
+}
+
+/// What a person needs to know before a sign-in without `resource`.
+fn unbound_question(sign_in: &UnboundSignIn) -> String {
+    let scopes = match sign_in.scopes.is_empty() {
+        true => "none; the authorization server decides".to_owned(),
+        false => sign_in.scopes.to_string(),
+    };
+    format!(
+        "{start}\nwants a token of\n{issuer}\nwith the scopes\n{scopes}\n\
+         The authorization server is not told that the token is for the first address: only the scopes limit it, and the\n\
+         server at the first address receives it. Sign in only if these are scopes of that server. Sign in? [y/N]",
+        start = sign_in.start,
+        issuer = sign_in.issuer,
+    )
 }
 
 fn is_yes(answer: &str) -> bool {

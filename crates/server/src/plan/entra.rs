@@ -5,6 +5,7 @@
 //! <https://learn.microsoft.com/en-us/entra/identity-platform/authentication-national-cloud> for the hosts.
 
 use anyhow::ensure;
+use portcullis_metadata::is_uuid;
 use portcullis_verifier::ApplicationAudience;
 use url::Url;
 
@@ -80,8 +81,7 @@ impl Tenant {
 
     /// The issuer's tenant ID; a domain name, `common` and its like never occur in tokens.
     fn tenant_id(&self) -> &str {
-        let is_uuid = !self.id.starts_with("api:") && ApplicationAudience::parse(&self.id).is_ok();
-        if is_uuid { &self.id } else { TENANT }
+        if is_uuid(&self.id) { &self.id } else { TENANT }
     }
 
     fn issuer_v1(&self) -> String {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use portcullis_metadata::is_uuid;
+
 /// A provider's own name for the protected resource in `aud`: a UUID or an `api://` URI.
 ///
 /// Microsoft Entra ID writes the application's client ID into `aud`, or its application ID URI, and never the resource
@@ -41,13 +43,6 @@ impl fmt::Display for ApplicationAudience {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
-}
-
-fn is_uuid(text: &str) -> bool {
-    const GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
-    let is_group =
-        |(group, length): (&str, usize)| group.len() == length && group.bytes().all(|byte| byte.is_ascii_hexdigit());
-    text.len() == 36 && text.split('-').count() == GROUPS.len() && text.split('-').zip(GROUPS).all(is_group)
 }
 
 fn is_api_uri(text: &str) -> bool {
