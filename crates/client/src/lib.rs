@@ -65,6 +65,7 @@ pub use error::ClientError;
 pub use interaction::{AutoConsent, Interaction, InteractionError, LoopbackRedirect};
 pub use portcullis_metadata::AccessToken;
 pub use provider::{AuthorizeParameter, AuthorizeParameterError, KnownIssuer, ProviderSettings, UnboundSignIn};
+pub use registration::authentication_method::TokenAuthMethod;
 pub use registration::client_key::{ClientKey, ClientKeyError};
 pub use registration::credentials::{ClientAuthentication, ClientCredentials, ClientInformation};
 pub use registration::dynamic::client_id_metadata_document;

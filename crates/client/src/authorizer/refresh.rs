@@ -39,7 +39,7 @@ impl Authorizer {
         } else if !scope.is_empty() {
             fields.push(("scope", &scope));
         }
-        let endpoint = TokenEndpoint::of(&*self.fetch, &*self.clock, &server);
+        let endpoint = self.token_endpoint(&server);
         let response = endpoint.token(Some(&client), &fields, token.binding().as_deref()).await?;
         let mut settings = self.settings.provider.clone();
         settings.omit_resource = token.is_unbound();
@@ -58,6 +58,7 @@ impl Authorizer {
         let endpoint = TokenEndpoint {
             fetch: &*self.fetch,
             clock: &*self.clock,
+            method: self.settings.token_auth_method,
             name: "revocation",
             url,
             policy: server.policy,
