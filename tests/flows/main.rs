@@ -6,6 +6,7 @@ mod canary;
 mod claims;
 mod client_revisions;
 mod connect;
+mod connect_network;
 mod cors;
 mod doctor;
 mod http2;

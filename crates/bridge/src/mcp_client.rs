@@ -61,7 +61,7 @@ pub struct McpSettings {
     pub session_header: HeaderName,
     /// How long the head of an answer, and a body that is no stream, may take. 60 s by default.
     pub timeout: Duration,
-    /// How large a JSON answer or one event of a stream may be. 4 MiB by default.
+    /// How large a JSON answer or one event of a stream may be. 64 MiB by default.
     pub max_message: usize,
 }
 
@@ -73,7 +73,7 @@ impl Default for McpSettings {
             client_version: env!("CARGO_PKG_VERSION").into(),
             session_header: names::SESSION,
             timeout: Duration::from_secs(60),
-            max_message: 4 * 1024 * 1024,
+            max_message: 64 * 1024 * 1024,
         }
     }
 }

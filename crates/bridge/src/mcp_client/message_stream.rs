@@ -8,6 +8,7 @@ use portcullis_mcp::sse::Decoder;
 use serde_json::Value;
 
 use crate::{
+    bridge::Reservation,
     error::{McpError, RpcError},
     response::{Content, Limits, insufficient_scope, read_body},
 };
@@ -150,7 +151,7 @@ pub(super) async fn of(response: OpenResponse, id: Option<u64>, limits: &Limits)
     let messages = match Content::of(&response.headers) {
         Content::Stream => MessageStream::of(response.body, limits),
         Content::Json => {
-            let body = read_body(response.body, limits).await?;
+            let body = read_body(response.body, limits, &mut Reservation::uncounted()).await?;
             MessageStream::read_body(serde_json::from_slice(&body).map_err(|_| McpError::InvalidResponse)?)
         }
         Content::Other => return Err(McpError::InvalidResponse),
@@ -180,7 +181,7 @@ async fn refusal(response: OpenResponse, limits: &Limits) -> McpError {
         return error;
     }
     let reported = match Content::of(&response.headers) {
-        Content::Json => read_body(response.body, limits).await.ok(),
+        Content::Json => read_body(response.body, limits, &mut Reservation::uncounted()).await.ok(),
         Content::Stream | Content::Other => None,
     };
     reported

@@ -43,7 +43,8 @@ pub(crate) async fn connect(
     };
     tracing::info!("the server speaks HTTP with SSE (2024-11-05)");
     let (sender, lost) = watch::channel(false);
-    let reader = tokio::spawn(read(Arc::clone(context), EventReader::with_decoder(body, decoder), after, sender));
+    let reader =
+        tokio::spawn(read(Arc::clone(context), EventReader::with_decoder(context, body, decoder), after, sender));
     Ok(Arc::new(SseConnection::new(endpoint, lost, reader)))
 }
 
