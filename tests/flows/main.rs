@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a scenario fails where something is missing")]
 
 mod audit;
+mod call;
 mod canary;
 mod claims;
 mod client_revisions;

@@ -36,18 +36,27 @@ impl ProtectedEndpoint {
 
     /// Sends a request with the token there is, and again where a new one may help.
     pub(super) async fn send(&self, build: impl Fn() -> FetchRequest) -> Result<OpenResponse, McpError> {
+        self.send_to(build, false).await
+    }
+
+    /// As [`send`](Self::send), to another URL of the resource, which the caller has checked.
+    pub(super) async fn send_same_origin(&self, build: impl Fn() -> FetchRequest) -> Result<OpenResponse, McpError> {
+        self.send_to(build, true).await
+    }
+
+    async fn send_to(&self, build: impl Fn() -> FetchRequest, is_same_origin: bool) -> Result<OpenResponse, McpError> {
         let mut authorization = self.token_manager.request_authorization();
         let (mut redirects, mut target) = (Redirects::default(), None::<Url>);
         loop {
             let mut request = build();
-            let is_redirected = target.is_some();
+            let is_checked = is_same_origin || target.is_some();
             if let Some(target) = &target {
                 request.url.clone_from(target);
             }
             let sent_to = request.url.clone();
             request.timeout = self.timeout;
             let FetchRequest { method, url, headers, .. } = &mut request;
-            match is_redirected {
+            match is_checked {
                 true => authorization.authorize_same_origin(method, url, headers).await,
                 false => authorization.authorize(method, url, headers).await,
             }

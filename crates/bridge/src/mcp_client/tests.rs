@@ -4,6 +4,7 @@ use super::*;
 use crate::testing::{FetchFn, RESOURCE, Reply, ScriptedUser, clock, well_behaved};
 use portcullis_client::AuthorizerSettings;
 
+mod http_sse;
 mod refusals;
 mod server_requests;
 
