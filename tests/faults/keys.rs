@@ -233,7 +233,7 @@ async fn one_bad_key() {
     let issuer = Publisher::start(Keys::OneBad).await;
     let deployment = issuer.deployment("30s").await;
     accepted_at_last(&deployment, &issuer.test_issuer.token().sign(), "beside a bad one").await;
-    let told = deployment.portcullis.logged("a published key is refused", |line| line["level"] == "WARN").await;
+    let told = deployment.portcullis.logged("a published key is rejected", |line| line["level"] == "WARN").await;
     assert_eq!((&told["key.id"], &told["key.failure"]), (&"shared".into(), &"jwk.symmetric".into()), "{told}");
     assert!(!deployment.portcullis.log().contains("aHVzaA"));
 }

@@ -22,7 +22,7 @@ pub trait Interaction: Send + Sync + 'static {
     /// Has the request's [`url`](AuthorizationRequest::url) visited and returns what came back in the redirect.
     ///
     /// The parameters are judged by the caller. An implementation that shows them to a person must judge them first,
-    /// by [`AuthorizationRequest::judge`].
+    /// by [`AuthorizationRequest::validate_response`].
     ///
     /// # Errors
     /// When no answer comes.

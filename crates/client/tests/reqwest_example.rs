@@ -21,9 +21,8 @@ mod example;
 /// I1, I6: the example signs in after a 401, requests the missing scope after a 403, and then gets the report.
 #[tokio::test]
 async fn the_example_signs_in_and_steps_up() {
-    let mut settings = DevIdpSettings::default();
-    settings.auto_consent = true;
-    settings.scopes = Scopes::parse("reports:read reports:write").unwrap();
+    let scopes = Scopes::parse("reports:read reports:write").unwrap();
+    let settings = DevIdpSettings { auto_consent: true, scopes, ..DevIdpSettings::default() };
     let server = DevIdp::bind(settings).await.unwrap();
     let issuer = server.issuer().clone();
     tokio::spawn(server.serve(std::future::pending()));

@@ -1,53 +1,48 @@
+//! [`Cache`]: verified tokens, by keyed hash.
+
 use std::{
     collections::HashMap,
-    hash::{BuildHasherDefault, Hasher},
     mem,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use portcullis_metadata::UnixTime;
-use siphasher::sip128::SipHasher13;
-use zeroize::Zeroizing;
 
-use crate::VerifiedToken;
+use crate::{
+    token_hash::{TokenHash, TokenHashKey},
+    verified_token::VerifiedToken,
+};
 
-/// How long a token that was verified by its signature counts at most, whatever its expiry.
-pub(crate) const MAX_LIFE: Duration = Duration::from_secs(5 * 60);
-/// More shards than workers, so that two rarely meet at a lock.
+/// The maximum time for which a token verified by signature is cached.
+pub(crate) const MAX_LIFETIME: Duration = Duration::from_secs(5 * 60);
+/// The maximum number of shards. Each has a lock, and there are more shards than workers.
 const MAX_SHARDS: usize = 64;
-/// How many slots a shard has room for once it has any: growing from one costs more than that room.
-const FIRST_ROOM: usize = 32;
 
-/// Tokens that were verified a short while ago, by a keyed hash of the token.
+/// Recently verified tokens.
 ///
-/// The token itself is never stored. The key is drawn per cache and the hash covers the resource configuration's
-/// generation, so that an entry counts for one resource in one configuration. A lookup locks one shard for the time
-/// of a table probe and allocates nothing.
+/// An entry is identified by a keyed hash of the token and the configuration generation; the token itself is not stored. A
+/// lookup locks one shard for one table access and does not allocate.
 ///
-/// Bounded: in a full shard a new entry takes the place of about the oldest. Entries that no longer count go when they are
-/// asked for, when it is their turn, or in a [`sweep`](Self::sweep).
+/// The cache is bounded. In a full shard, a new entry replaces about the oldest one. Invalid entries are removed when they
+/// are looked up, replaced, or [swept](Self::sweep).
 pub(crate) struct Cache {
-    key: Zeroizing<[u8; 16]>,
+    hash_key: TokenHashKey,
     resource_generation: u64,
     shards: Box<[Mutex<Shard>]>,
     shard_capacity: usize,
 }
 
-/// The keyed hash that stands for a token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Fingerprint(u128);
-
-/// Which state of which issuer's keys a verification began with.
+/// The issuer and the key generation of a verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeyState {
-    /// The issuer's place in the verifier's list.
+    /// The position of the issuer in the verifier's list.
     pub(crate) issuer: usize,
-    /// The key generation, read before the verification.
+    /// The key generation, read before the verification started.
     pub(crate) generation: u64,
 }
 
-/// The two readings of the clock that a lookup or an insertion is judged by.
+/// The current time by both clocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Now {
     pub(crate) unix: UnixTime,
@@ -55,90 +50,83 @@ pub(crate) struct Now {
 }
 
 impl Cache {
-    /// A cache of at most `entries` entries; with 0 it keeps nothing.
+    /// Creates a cache of at most `entries` tokens; 0 disables it.
     pub(crate) fn new(entries: usize, resource_generation: u64) -> Result<Self, getrandom::Error> {
-        let mut key = Zeroizing::new([0; 16]);
-        getrandom::fill(key.as_mut_slice())?;
         let shards = if entries == 0 { 1 } else { 1 << entries.ilog2().min(MAX_SHARDS.ilog2()) };
         Ok(Self {
-            key,
+            hash_key: TokenHashKey::generate()?,
             resource_generation,
             shards: (0..shards).map(|_| Mutex::default()).collect(),
             shard_capacity: entries / shards,
         })
     }
 
-    /// SipHash-1-3 with 128 bits of output: the key is drawn here and never leaves, and neither does any hash, so that
-    /// nobody can look for two tokens that share one.
-    pub(crate) fn fingerprint(&self, token: impl AsRef<[u8]>) -> Fingerprint {
-        let mut hasher = SipHasher13::new_with_key(&self.key);
-        hasher.write(&self.resource_generation.to_le_bytes());
-        hasher.write(token.as_ref());
-        Fingerprint(siphasher::sip128::Hasher128::finish128(&hasher).as_u128())
+    /// Returns the hash that identifies a token in this cache.
+    pub(crate) fn hash(&self, token: impl AsRef<[u8]>) -> TokenHash {
+        self.hash_key.hash(self.resource_generation, token.as_ref())
     }
 
-    /// The entry of a token, while it counts. One that is expired, or whose issuer's keys have changed, is removed.
+    /// Returns a token that is still valid. `generations` returns the current key generation of an issuer.
     pub(crate) fn get(
         &self,
-        fingerprint: Fingerprint,
+        hash: TokenHash,
         now: Now,
-        present: impl Fn(usize) -> Option<u64>,
+        generations: impl Fn(usize) -> Option<u64>,
     ) -> Option<VerifiedToken> {
-        let mut shard = self.shard(fingerprint);
-        let position = *shard.index.get(&fingerprint.0)?;
-        let slot = shard.slots.get(position)?;
-        if slot.counts(now, &present) {
-            return Some(slot.token.clone());
+        let mut shard = self.shard(hash);
+        let position = *shard.index.get(&hash)?;
+        let entry = shard.entries.get(position)?;
+        if entry.is_valid(now, &generations) {
+            return Some(entry.token.clone());
         }
         shard.remove(position);
         None
     }
 
-    /// Keeps a verified token until its expiry, for `longest` at most.
+    /// Inserts a verified token until it expires, but for at most `max_lifetime`.
     pub(crate) fn insert(
         &self,
-        fingerprint: Fingerprint,
+        hash: TokenHash,
         keys: KeyState,
         token: VerifiedToken,
-        longest: Duration,
+        max_lifetime: Duration,
         now: Now,
-        present: impl Fn(usize) -> Option<u64>,
+        generations: impl Fn(usize) -> Option<u64>,
     ) {
-        let slot = Slot {
-            fingerprint: fingerprint.0,
+        let entry = Entry {
+            hash,
             keys,
             expires: token.principal().expires(),
-            dies: now.monotonic.saturating_add(longest.min(MAX_LIFE)),
+            evict_at: now.monotonic.saturating_add(max_lifetime.min(MAX_LIFETIME)),
             token,
         };
-        if self.shard_capacity == 0 || !slot.counts(now, &present) {
+        if self.shard_capacity == 0 || !entry.is_valid(now, &generations) {
             return;
         }
-        // What it takes the place of ends when the shard is no longer locked.
-        let former = self.shard(fingerprint).put(slot, self.shard_capacity);
-        drop(former);
+        // The replaced entry is dropped after the lock is released.
+        let replaced = self.shard(hash).insert(entry, self.shard_capacity);
+        drop(replaced);
     }
 
-    /// Removes the entry of a token.
-    pub(crate) fn remove(&self, fingerprint: Fingerprint) {
-        let mut shard = self.shard(fingerprint);
-        if let Some(position) = shard.index.get(&fingerprint.0).copied() {
+    /// Removes a token.
+    pub(crate) fn remove(&self, hash: TokenHash) {
+        let mut shard = self.shard(hash);
+        if let Some(position) = shard.index.get(&hash).copied() {
             shard.remove(position);
         }
     }
 
-    /// Removes every entry that no longer counts, and says how many those were.
-    pub(crate) fn sweep(&self, now: Now, present: impl Fn(usize) -> Option<u64>) -> usize {
-        self.shards.iter().map(|shard| lock(shard).sweep(now, &present)).sum()
+    /// Removes all tokens that are no longer valid and returns their number.
+    pub(crate) fn sweep(&self, now: Now, generations: impl Fn(usize) -> Option<u64>) -> usize {
+        self.shards.iter().map(|shard| lock(shard).sweep(now, &generations)).sum()
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.shards.iter().map(|shard| lock(shard).slots.len()).sum()
+        self.shards.iter().map(|shard| lock(shard).entries.len()).sum()
     }
 
-    fn shard(&self, fingerprint: Fingerprint) -> MutexGuard<'_, Shard> {
-        // The table inside takes the low half, the shard the high one.
-        let shard = (fingerprint.0 >> 64) as usize & (self.shards.len() - 1);
+    fn shard(&self, hash: TokenHash) -> MutexGuard<'_, Shard> {
+        let shard = hash.0 as usize & (self.shards.len() - 1);
         lock(&self.shards[shard])
     }
 }
@@ -147,106 +135,79 @@ fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
     shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-struct Slot {
-    fingerprint: u128,
+struct Entry {
+    hash: TokenHash,
     keys: KeyState,
     expires: UnixTime,
-    dies: Duration,
+    /// The monotonic time at which the entry is no longer used.
+    evict_at: Duration,
     token: VerifiedToken,
 }
 
-impl Slot {
-    fn counts(&self, now: Now, present: &impl Fn(usize) -> Option<u64>) -> bool {
-        now.unix < self.expires && now.monotonic < self.dies && present(self.keys.issuer) == Some(self.keys.generation)
+impl Entry {
+    fn is_valid(&self, now: Now, generations: &impl Fn(usize) -> Option<u64>) -> bool {
+        now.unix < self.expires
+            && now.monotonic < self.evict_at
+            && generations(self.keys.issuer) == Some(self.keys.generation)
     }
 }
 
-/// A table beside a list in which entries take each other's place in turn. What goes at about the same time came at about
-/// the same time, and stands close together in memory: one that is picked at random costs several cache misses.
+/// Entries in a ring, approximately from the oldest to the newest, and an index of them.
 #[derive(Default)]
 struct Shard {
-    index: HashMap<u128, usize, BuildHasherDefault<LowHalf>>,
-    slots: Vec<Slot>,
-    /// The place of the entry that goes next.
-    turn: usize,
+    index: HashMap<TokenHash, usize>,
+    entries: Vec<Entry>,
+    /// The position of the entry that is replaced next.
+    next_victim: usize,
 }
 
 impl Shard {
-    /// Puts an entry into the place of the one that it renews or, where the shard is full, of the one whose turn it is to
-    /// go. Gives back what was in its place.
-    fn put(&mut self, slot: Slot, capacity: usize) -> Option<Slot> {
-        let place = match self.index.get(&slot.fingerprint) {
+    /// Inserts an entry in place of the one with the same hash or, if the shard is full, of the oldest one. Returns the
+    /// replaced entry.
+    fn insert(&mut self, entry: Entry, capacity: usize) -> Option<Entry> {
+        let position = match self.index.get(&entry.hash) {
             Some(&position) => position,
-            None if self.slots.len() < capacity => {
-                self.push(slot);
+            None if self.entries.len() < capacity => {
+                self.index.insert(entry.hash, self.entries.len());
+                self.entries.push(entry);
                 return None;
             }
-            None => self.first(),
+            None => self.take_victim(),
         };
-        let fingerprint = slot.fingerprint;
-        let former = mem::replace(self.slots.get_mut(place)?, slot);
-        self.index.remove(&former.fingerprint);
-        self.index.insert(fingerprint, place);
-        Some(former)
+        let hash = entry.hash;
+        let replaced = mem::replace(self.entries.get_mut(position)?, entry);
+        self.index.remove(&replaced.hash);
+        self.index.insert(hash, position);
+        Some(replaced)
     }
 
-    /// The place of the entry that goes next. From it on they stand in the order in which they came, but for one that was
-    /// renewed or took the place of one that had ended.
-    fn first(&mut self) -> usize {
-        let place = if self.turn < self.slots.len() { self.turn } else { 0 };
-        self.turn = place + 1;
-        place
-    }
-
-    fn push(&mut self, slot: Slot) {
-        if self.slots.capacity() == 0 {
-            self.slots.reserve_exact(FIRST_ROOM);
-            self.index.reserve(FIRST_ROOM);
-        }
-        self.index.insert(slot.fingerprint, self.slots.len());
-        self.slots.push(slot);
+    /// Returns the position of the oldest entry. Renewed entries, and entries that replaced a removed one, are out of order.
+    fn take_victim(&mut self) -> usize {
+        let position = if self.next_victim < self.entries.len() { self.next_victim } else { 0 };
+        self.next_victim = position + 1;
+        position
     }
 
     fn remove(&mut self, position: usize) {
-        let removed = self.slots.swap_remove(position);
-        self.index.remove(&removed.fingerprint);
-        if let Some(moved) = self.slots.get(position) {
-            self.index.insert(moved.fingerprint, position);
+        let removed = self.entries.swap_remove(position);
+        self.index.remove(&removed.hash);
+        if let Some(moved) = self.entries.get(position) {
+            self.index.insert(moved.hash, position);
         }
     }
 
-    fn sweep(&mut self, now: Now, present: &impl Fn(usize) -> Option<u64>) -> usize {
-        let before = self.slots.len();
-        if self.slots.iter().all(|slot| slot.counts(now, present)) {
+    fn sweep(&mut self, now: Now, generations: &impl Fn(usize) -> Option<u64>) -> usize {
+        let before = self.entries.len();
+        if self.entries.iter().all(|entry| entry.is_valid(now, generations)) {
             return 0;
         }
-        // Those that stay keep their order, and what comes next stands behind all of them.
-        self.slots.rotate_left(self.turn.min(before));
-        self.turn = 0;
-        self.slots.retain(|slot| slot.counts(now, present));
+        // The oldest entry moves to the start, so that the remaining entries keep their order.
+        self.entries.rotate_left(self.next_victim.min(before));
+        self.next_victim = 0;
+        self.entries.retain(|entry| entry.is_valid(now, generations));
         self.index.clear();
-        self.index.extend(self.slots.iter().enumerate().map(|(position, slot)| (slot.fingerprint, position)));
-        before - self.slots.len()
-    }
-}
-
-/// The keys are keyed hashes already: their low half is as good as a hash of them.
-#[derive(Default)]
-struct LowHalf(u64);
-
-impl Hasher for LowHalf {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
-        }
-    }
-
-    fn write_u128(&mut self, value: u128) {
-        self.0 = value as u64;
+        self.index.extend(self.entries.iter().enumerate().map(|(position, entry)| (entry.hash, position)));
+        before - self.entries.len()
     }
 }
 

@@ -1,21 +1,23 @@
+//! [`Deadline`]: the time limit of one verification.
+
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long one request waits at most, for all that is asked of an issuer on its account.
-const LIMIT: Duration = Duration::from_secs(5);
+/// The maximum time that one verification waits for its issuer and for the throttle, in total.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// When a request stops waiting: 5 s after it began to. The clock is read only by those that wait.
+/// The deadline of a verification: 5 s after it first waits. A verification that does not wait never reads the clock.
 #[derive(Default)]
 pub(crate) struct Deadline(Option<Instant>);
 
 impl Deadline {
-    /// The moment, from the first call on.
+    /// Returns the deadline. The first call sets it.
     pub(crate) fn get(&mut self) -> Instant {
-        *self.0.get_or_insert_with(|| Instant::now() + LIMIT)
+        *self.0.get_or_insert_with(|| Instant::now() + TIMEOUT)
     }
 
-    /// Whether the request has waited, so that the time may be another one than when it began.
+    /// Returns whether the verification has waited. The time must then be read again.
     pub(crate) fn is_set(&self) -> bool {
         self.0.is_some()
     }

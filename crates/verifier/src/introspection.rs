@@ -1,4 +1,11 @@
-//! Asking an issuer about its tokens (RFC 7662).
+//! [`IntrospectionClient`]: asks an issuer about its tokens (RFC 7662).
+
+mod error;
+pub(crate) mod opaque_token;
+mod probe;
+mod request;
+mod response;
+mod settings;
 
 use std::{
     sync::{
@@ -18,58 +25,59 @@ use tokio::{
 };
 use url::Url;
 
-use crate::{IssuerSettings, RefreshError, VerifierSettingsError, VerifyError, server_metadata::ServerMetadata};
-
-mod calls;
-mod error;
-mod judge;
-mod probe;
-mod request;
-mod settings;
-
-use calls::{Boarding, Calls, outcome};
+use crate::{
+    error::VerifyError,
+    issuer::{RefreshError, ServerMetadata},
+    settings::{IssuerSettings, VerifierSettingsError},
+    single_flight::{Joined, SingleFlight},
+    token_hash::{TokenHash, TokenHashKey},
+};
 pub(crate) use error::CLIENT_REJECTED;
 use error::CallError;
-pub(crate) use judge::judge;
+pub(crate) use response::validate_response;
 pub use settings::{IntrospectionAuthentication, IntrospectionSettings};
 
-/// How long one call takes at most. Whoever waits for it has a deadline of its own.
-const CALL_LIMIT: Duration = Duration::from_secs(5);
-/// How long finding the endpoint takes at most.
-const FIND_LIMIT: Duration = Duration::from_secs(10);
-/// When to come again after a call that failed.
+/// The maximum duration of one call. A waiting request has a deadline of its own.
+const CALL_TIMEOUT: Duration = Duration::from_secs(5);
+/// The maximum duration of the discovery of the endpoint.
+const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(10);
+/// The `retry_after` of a failed call.
 const RETRY_AFTER_FAILURE: Duration = Duration::from_secs(5);
-/// When to come again after finding too many calls under way.
+/// The `retry_after` when too many calls are running.
 const RETRY_AFTER_BUSY: Duration = Duration::from_secs(1);
 
-/// The way to one issuer's judgement on its tokens.
+/// The result of a call.
+type CallResult = Result<Arc<IntrospectionResponse>, CallError>;
+
+/// Introspects the tokens of one issuer.
 ///
-/// Calls run on the control runtime: one a token at a time, bounded in number, each to its end whoever stops waiting
-/// for it. What an issuer says is not remembered here, and an inactive token nowhere: its next use asks again.
-pub(crate) struct Introspection {
+/// Calls run on the control runtime, at most one per token and a bounded number in total. A call completes even if no
+/// request waits for it any more. Responses are not cached here.
+pub(crate) struct IntrospectionClient {
     issuer: IssuerSettings,
     settings: IntrospectionSettings,
-    /// None until it is found, and while the issuer's metadata names none that can be used.
+    /// `None` until it is discovered, and while the metadata names no usable one.
     endpoint: ArcSwapOption<Endpoint>,
-    /// None where the endpoint is configured.
+    /// `None` if the endpoint is configured.
     metadata: Option<Arc<ServerMetadata>>,
-    calls: Arc<Calls>,
+    hash_key: TokenHashKey,
+    calls: Arc<SingleFlight<TokenHash, CallResult>>,
     last_failure: Mutex<Option<&'static str>>,
-    /// Whether the endpoint rejected this client at its last test.
-    rejecting: AtomicBool,
-    /// Tells the background refresh of rejected calls.
+    /// Whether the endpoint rejected this client at the last probe.
+    is_client_rejected: AtomicBool,
+    /// Notifies the background refresh of rejected calls.
     rejections: Arc<Notify>,
     fetch: Arc<dyn Fetch>,
     control: Handle,
 }
 
-/// Where to ask, and how to authenticate there.
+/// The introspection endpoint, and how the client authenticates there.
 pub(crate) struct Endpoint {
     url: Url,
     authentication: IntrospectionAuthentication,
 }
 
-impl Introspection {
+impl IntrospectionClient {
     pub(crate) fn new(
         issuer: &IssuerSettings,
         settings: &IntrospectionSettings,
@@ -84,9 +92,10 @@ impl Introspection {
         Ok(Arc::new(Self {
             metadata: configured.is_none().then(|| Arc::clone(metadata)),
             endpoint: ArcSwapOption::new(configured),
-            calls: Calls::new(settings.max_in_flight).map_err(|_| VerifierSettingsError::Random)?,
+            hash_key: TokenHashKey::generate().map_err(|_| VerifierSettingsError::Random)?,
+            calls: SingleFlight::new(settings.max_in_flight),
             last_failure: Mutex::new(None),
-            rejecting: AtomicBool::new(false),
+            is_client_rejected: AtomicBool::new(false),
             rejections: Arc::default(),
             issuer: issuer.clone(),
             settings: settings.clone(),
@@ -95,30 +104,31 @@ impl Introspection {
         }))
     }
 
-    /// Whether it is known where to ask.
+    /// Returns whether the endpoint is known.
     pub(crate) fn is_ready(&self) -> bool {
         self.endpoint.load().is_some()
     }
 
-    /// Whether the endpoint is found by the issuer's metadata.
+    /// Returns whether the endpoint is discovered, not configured.
     pub(crate) fn is_discovered(&self) -> bool {
         self.metadata.is_some()
     }
 
-    /// The code of the last call's failure, if it failed.
+    /// Returns the code of the last call's error, if it failed.
     pub(crate) fn last_failure(&self) -> Option<&'static str> {
         *self.last_failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks up where to ask. A failed look-up takes nothing away; metadata without a usable endpoint does.
-    pub(crate) async fn find_endpoint(&self) -> Result<(), RefreshError> {
+    /// Discovers the endpoint. If the metadata cannot be fetched, the current endpoint remains in use. If the metadata names
+    /// no usable endpoint, the current one is removed.
+    pub(crate) async fn discover_endpoint(&self) -> Result<(), RefreshError> {
         let Some(metadata) = &self.metadata else { return Ok(()) };
-        let found = match timeout(FIND_LIMIT, metadata.get()).await {
+        let found = match timeout(DISCOVERY_TIMEOUT, metadata.get()).await {
             Ok(Ok(metadata)) => self.usable_endpoint(&metadata),
             Ok(Err(error)) => return Err(error.into()),
             Err(_) => return Err(RefreshError::Timeout),
         };
-        let (endpoint, outcome) = match found {
+        let (endpoint, result) = match found {
             Ok(endpoint) => (Some(Arc::new(endpoint)), Ok(())),
             Err(error) => {
                 metadata.forget();
@@ -126,66 +136,66 @@ impl Introspection {
             }
         };
         self.endpoint.store(endpoint);
-        outcome
+        result
     }
 
-    /// Asks about a token, or waits for the call that asks about it already, until the deadline.
-    pub(crate) async fn ask(
+    /// Introspects a token, or waits until the deadline for the running call for the same token.
+    pub(crate) async fn introspect(
         self: &Arc<Self>,
         token: &AccessToken,
         deadline: Instant,
     ) -> Result<Arc<IntrospectionResponse>, VerifyError> {
-        let answered = match self.calls.board(token) {
-            Boarding::Join(answered) => answered,
-            Boarding::Full => {
-                self.report(&CallError::Busy);
+        let receiver = match self.calls.join(self.hash_key.hash(0, token.secret().as_bytes())) {
+            Joined::Follower(receiver) => receiver,
+            Joined::Full => {
+                self.log_failure(&CallError::Busy);
                 return Err(VerifyError::IssuerUnavailable { retry_after: RETRY_AFTER_BUSY });
             }
-            Boarding::Start(ticket, answered) => {
+            Joined::Leader(operation, receiver) => {
                 let (this, token) = (Arc::clone(self), token.clone());
-                self.control.spawn(async move { ticket.land(this.call(&token).await) });
-                answered
+                self.control.spawn(async move { operation.complete(this.call(&token).await) });
+                receiver
             }
         };
-        match timeout_at(deadline, outcome(answered)).await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(_)) | Err(_) => Err(VerifyError::IssuerUnavailable { retry_after: RETRY_AFTER_FAILURE }),
+        match timeout_at(deadline, receiver.recv()).await {
+            Ok(Some(Ok(response))) => Ok(response),
+            Ok(_) | Err(_) => Err(VerifyError::IssuerUnavailable { retry_after: RETRY_AFTER_FAILURE }),
         }
     }
 
-    /// Asks about a client's token.
-    async fn call(&self, token: &AccessToken) -> calls::Outcome {
-        let outcome = self.send(token).await;
-        if let Err(error) = &outcome {
-            self.report(error);
-            if error.is_rejection() {
+    /// Calls the endpoint about the token of a request.
+    async fn call(&self, token: &AccessToken) -> CallResult {
+        let result = self.send(token).await;
+        if let Err(error) = &result {
+            self.log_failure(error);
+            if error.is_client_rejected() {
                 self.rejections.notify_one();
             }
         }
-        outcome
+        result
     }
 
-    /// Sends one call and keeps what it says of the endpoint.
-    async fn send(&self, token: &AccessToken) -> calls::Outcome {
+    /// Calls the endpoint once and records whether it works.
+    async fn send(&self, token: &AccessToken) -> CallResult {
         let Some(endpoint) = self.endpoint.load_full() else { return Err(CallError::Interrupted) };
-        let request = request::build(&endpoint, &self.settings, token, self.issuer.url_policy, CALL_LIMIT);
-        let outcome = match timeout(CALL_LIMIT, self.fetch.fetch(request)).await {
-            Ok(Ok(answer)) => request::read(&answer).map(Arc::new),
+        let request = request::build(&endpoint, &self.settings, token, self.issuer.url_policy, CALL_TIMEOUT);
+        let result = match timeout(CALL_TIMEOUT, self.fetch.fetch(request)).await {
+            Ok(Ok(response)) => request::parse_response(&response).map(Arc::new),
             Ok(Err(error)) => Err(error.into()),
             Err(_) => Err(CallError::Timeout),
         };
-        if outcome.is_ok() && self.rejecting.swap(false, Ordering::Relaxed) {
+        if result.is_ok() && self.is_client_rejected.swap(false, Ordering::Relaxed) {
             tracing::info!(token.issuer = %self.issuer.issuer, "the introspection endpoint accepts this client again");
         }
-        let failure = outcome.as_ref().err().map(CallError::code);
+        let failure = result.as_ref().err().map(CallError::code);
         *self.last_failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
         if failure.is_some()
             && let Some(metadata) = &self.metadata
         {
-            // The endpoint may have moved: the next refresh asks anew.
+            // The endpoint may have moved, so the next refresh fetches the metadata again.
             metadata.forget();
         }
-        outcome
+        result
     }
 
     fn usable_endpoint(&self, metadata: &AuthorizationServerMetadata) -> Result<Endpoint, RefreshError> {
@@ -193,10 +203,10 @@ impl Introspection {
         if self.issuer.url_policy.check(&url).is_err() {
             return Err(RefreshError::IntrospectionEndpoint);
         }
-        let listed = metadata.introspection_endpoint_auth_methods_supported.as_deref().unwrap_or_default();
-        let lists = |method: &str| listed.iter().any(|listed| listed == method);
+        let supported = metadata.introspection_endpoint_auth_methods_supported.as_deref().unwrap_or_default();
+        let supports = |method: &str| supported.iter().any(|supported| supported == method);
         let authentication = self.settings.authentication.unwrap_or({
-            if lists("client_secret_basic") && !lists("client_secret_post") {
+            if supports("client_secret_basic") && !supports("client_secret_post") {
                 IntrospectionAuthentication::Basic
             } else {
                 IntrospectionAuthentication::Post
@@ -205,7 +215,7 @@ impl Introspection {
         Ok(Endpoint { url, authentication })
     }
 
-    fn report(&self, error: &CallError) {
+    fn log_failure(&self, error: &CallError) {
         tracing::warn!(
             token.issuer = %self.issuer.issuer,
             introspection.failure = error.code(),

@@ -1,3 +1,14 @@
+//! [`TrustedIssuer`]: an issuer, its keys and their refresh.
+
+mod health;
+mod key_fetcher;
+mod keys;
+mod refresh;
+mod refresh_error;
+mod refresh_state;
+mod schedule;
+mod server_metadata;
+
 use std::{
     fmt,
     sync::{Arc, OnceLock},
@@ -10,61 +21,64 @@ use portcullis_metadata::{AccessToken, Clock, IntrospectionResponse, Issuer, Jwk
 use tokio::{runtime::Handle, task::AbortHandle, time::timeout_at};
 
 use crate::{
-    IssuerHealth, IssuerSettings, KeySource, RefreshError, VerifierSettingsError, VerifyError,
-    cache::MAX_LIFE,
+    cache::MAX_LIFETIME,
     deadline::Deadline,
-    flight::{AskedBy, Flight},
-    introspection::{CLIENT_REJECTED, Introspection},
-    keys::Keys,
-    lane::{Lane, Turn},
+    error::VerifyError,
+    introspection::{CLIENT_REJECTED, IntrospectionClient},
+    invalid_token_throttle::{Permit, Throttle},
     recheck::Rechecks,
-    server_metadata::ServerMetadata,
-    source::Source,
+    settings::{IssuerSettings, KeySource, VerifierSettingsError},
 };
-use refresh::{keep_fresh, outcome};
+pub use health::IssuerHealth;
+use key_fetcher::KeyFetcher;
+use keys::Keys;
+use refresh::refresh_periodically;
+pub use refresh_error::RefreshError;
+use refresh_state::{RefreshState, Requester};
+pub(crate) use server_metadata::ServerMetadata;
 
-mod refresh;
-
-/// An issuer whose tokens are taken, with its keys and their life cycle.
+/// An issuer whose tokens are accepted, its keys and their refresh. Several verifiers can share it.
 ///
-/// Keys are fetched on the runtime given to [`new`](Self::new), by one refresh at a time: in the background once
-/// [`spawn_refresh`](Self::spawn_refresh) is called, and when a token comes whose key is not held, at most once a
-/// [`cooldown`](IssuerSettings::cooldown). A set is fresh for 10 min, or for its response's `max-age` within 1 min and
-/// 24 h. A failed refresh takes nothing away: the keys that are held go on serving, up to
-/// [`max_stale`](IssuerSettings::max_stale) past their age. One issuer can serve any number of verifiers.
+/// Keys are fetched on the runtime that is passed to [`new`](Self::new), by one refresh at a time:
 ///
-/// Where its tokens are introspected, the refresh finds the endpoint as well; one that is found goes on serving while the
-/// issuer's metadata cannot be had, and none serves while the metadata names none that can be used.
+/// - in the background, once [`spawn_refresh`](Self::spawn_refresh) was called;
+/// - when a token needs an unknown key, at most once per [`cooldown`](IssuerSettings::cooldown).
+///
+/// A key set is fresh for 10 min or for the `max-age` of its response, within 1 min to 24 h. A failed refresh removes
+/// nothing: the keys remain in use until they have been stale for [`max_stale`](IssuerSettings::max_stale).
+///
+/// If tokens are introspected, the refresh also discovers the introspection endpoint. It remains in use while the metadata
+/// cannot be fetched, and is no longer used if the metadata stops naming a usable one.
 pub struct TrustedIssuer {
     settings: IssuerSettings,
     keys: Keys,
-    /// None where the keys are given for good, and where none are needed.
-    source: Option<Source>,
-    /// None where its tokens are verified by signature alone.
-    introspection: Option<Arc<Introspection>>,
-    flight: Flight,
+    /// `None` if the keys are fixed or not needed.
+    key_fetcher: Option<KeyFetcher>,
+    /// `None` if tokens are verified by signature only.
+    introspection: Option<Arc<IntrospectionClient>>,
+    refresh_state: RefreshState,
     clock: Arc<dyn Clock>,
     control: Handle,
-    refresher: OnceLock<AbortHandle>,
+    refresh_task: OnceLock<AbortHandle>,
     rechecks: Arc<Rechecks>,
 }
 
-/// A signature that verified.
-pub(crate) struct Signed<'i> {
-    /// The state of the keys that it verified with.
+/// A verified signature.
+pub(crate) struct VerifiedSignature<'i> {
+    /// The generation of the keys that verified it.
     pub(crate) generation: u64,
-    /// To be accepted once nothing else speaks against the token.
-    pub(crate) turn: Turn<'i>,
+    /// Accepted once the claims are valid, too.
+    pub(crate) permit: Permit<'i>,
 }
 
 impl TrustedIssuer {
-    /// An issuer without keys as yet, unless they are given in the settings. Nothing is fetched here.
+    /// Creates an issuer. It has no keys yet unless the settings contain them, and nothing is fetched.
     ///
-    /// `control` is where fetches run, so that no worker's runtime owns their connections. It and the runtimes that
-    /// verify need tokio's time enabled.
+    /// Fetches run on `control`, so that their connections do not depend on the runtime of a worker. `control` and the
+    /// runtimes that verify tokens must have tokio's time enabled.
     ///
     /// # Errors
-    /// When the settings cannot be used; see [`VerifierSettingsError`].
+    /// Fails if the settings cannot be used.
     pub fn new(
         settings: IssuerSettings,
         fetch: Arc<dyn Fetch>,
@@ -75,56 +89,69 @@ impl TrustedIssuer {
         let policy = settings.url_policy;
         let metadata = ServerMetadata::new(settings.issuer.clone(), policy, Arc::clone(&fetch), Arc::clone(&clock));
         let introspection = match settings.validation.introspection() {
-            Some(asked) => Some(Introspection::new(&settings, asked, &metadata, Arc::clone(&fetch), control.clone())?),
+            Some(client) => {
+                Some(IntrospectionClient::new(&settings, client, &metadata, Arc::clone(&fetch), control.clone())?)
+            }
             None => None,
         };
-        let source = |configured| Source::new(configured, metadata, policy, fetch);
+        let fetcher = |configured| KeyFetcher::new(configured, metadata, policy, fetch);
         let keys = Keys::new();
-        let source = match &settings.keys {
+        let key_fetcher = match &settings.keys {
             _ if !settings.validation.verifies_signature() => None,
-            KeySource::Discovered => Some(source(None)),
-            KeySource::Uri(uri) => Some(source(Some(uri.clone()))),
-            KeySource::Fixed(given) => {
-                hold_for_good(&keys, given, &settings, clock.monotonic())?;
+            KeySource::Discovered => Some(fetcher(None)),
+            KeySource::Uri(uri) => Some(fetcher(Some(uri.clone()))),
+            KeySource::Fixed(fixed) => {
+                install_fixed(&keys, fixed, &settings, clock.monotonic())?;
                 None
             }
         };
-        let (flight, refresher) = (Flight::default(), OnceLock::new());
+        let (refresh_state, refresh_task) = (RefreshState::new(), OnceLock::new());
         let rechecks = Rechecks::new(&settings, Arc::clone(&clock), control.clone());
-        Ok(Arc::new(Self { settings, keys, source, introspection, flight, clock, control, refresher, rechecks }))
+        Ok(Arc::new(Self {
+            settings,
+            keys,
+            key_fetcher,
+            introspection,
+            refresh_state,
+            clock,
+            control,
+            refresh_task,
+            rechecks,
+        }))
     }
 
-    /// The issuer.
+    /// Returns the issuer identifier.
     pub fn issuer(&self) -> &Issuer {
         &self.settings.issuer
     }
 
-    /// Starts the background refresh: at once, then ahead of the keys' age; after failures with growing pauses from
-    /// 1 s to 1 min. It ends with the last reference to this issuer. A second call does nothing.
+    /// Starts the background refresh: immediately, then before the keys expire. After failures it retries with delays that
+    /// grow from 1 s to 1 min. It stops when the last reference to this issuer is dropped. Further calls do nothing.
     ///
-    /// Where tokens are introspected, each refresh tests the endpoint with a random token; so does a rejected call about a
-    /// client's token. While the endpoint rejects this server's client, the issuer is not usable.
+    /// If tokens are introspected, each refresh also probes the endpoint with a random token, and so does a rejected call.
+    /// While the endpoint rejects this client, the issuer is not usable.
     pub fn spawn_refresh(self: &Arc<Self>) {
-        if self.has_refresh() || self.introspection.is_some() {
-            self.refresher.get_or_init(|| self.control.spawn(keep_fresh(Arc::downgrade(self))).abort_handle());
+        if self.needs_refresh() || self.introspection.is_some() {
+            let spawn = || self.control.spawn(refresh_periodically(Arc::downgrade(self))).abort_handle();
+            self.refresh_task.get_or_init(spawn);
         }
     }
 
-    /// Fetches the keys and looks for the introspection endpoint now, or waits for the refresh that is under way. The
-    /// cooldown does not apply.
+    /// Fetches the keys and discovers the introspection endpoint now, or waits for the running refresh. The cooldown does
+    /// not apply.
     ///
     /// # Errors
-    /// When the keys could not be fetched, or no endpoint was found. What is held serves on.
+    /// Fails if the keys cannot be fetched or no endpoint is found. The current keys and endpoint remain in use.
     pub async fn refresh_now(self: &Arc<Self>) -> Result<(), RefreshError> {
-        match self.refresh(AskedBy::Us) {
-            Some(landed) => outcome(landed).await,
+        match self.refresh(Requester::Application) {
+            Some(result) => result.recv().await.unwrap_or(Err(RefreshError::Interrupted)),
             None => Ok(()),
         }
     }
 
-    /// Whether this issuer's tokens can be verified right now.
+    /// Returns whether tokens of this issuer can be verified now.
     pub fn health(&self) -> IssuerHealth {
-        let failure = match self.flight.last() {
+        let failure = match self.refresh_state.last() {
             Some(Err(error)) => Some(error.code()),
             _ => None,
         };
@@ -132,29 +159,31 @@ impl TrustedIssuer {
             Some(introspection) if !introspection.is_ready() => {
                 failure.map_or(IssuerHealth::Pending, |reason| IssuerHealth::Failed { reason })
             }
-            Some(introspection) if introspection.is_rejecting() => IssuerHealth::Failed { reason: CLIENT_REJECTED },
+            Some(introspection) if introspection.is_client_rejected() => {
+                IssuerHealth::Failed { reason: CLIENT_REJECTED }
+            }
             Some(introspection) if !self.settings.validation.verifies_signature() => {
                 IssuerHealth::Introspected { reason: introspection.last_failure() }
             }
-            _ => self.health_of_keys(failure),
+            _ => self.key_health(failure),
         }
     }
 
-    fn health_of_keys(&self, failure: Option<&'static str>) -> IssuerHealth {
+    fn key_health(&self, failure: Option<&'static str>) -> IssuerHealth {
         let now = self.clock.monotonic();
-        match &*self.keys.held() {
+        match &*self.keys.current() {
             None => failure.map_or(IssuerHealth::Pending, |reason| IssuerHealth::Failed { reason }),
-            Some(held) if held.set().is_empty() => IssuerHealth::Failed { reason: "issuer.no_usable_key" },
-            Some(held) if held.is_fresh(now) => IssuerHealth::Usable { keys: held.set().len(), age: held.age(now) },
-            Some(held) if held.is_usable(now, self.settings.max_stale) => {
-                IssuerHealth::Stale { keys: held.set().len(), age: held.age(now), reason: failure }
+            Some(keys) if keys.set().is_empty() => IssuerHealth::Failed { reason: "issuer.no_usable_key" },
+            Some(keys) if keys.is_fresh(now) => IssuerHealth::Usable { keys: keys.set().len(), age: keys.age(now) },
+            Some(keys) if keys.is_usable(now, self.settings.max_stale) => {
+                IssuerHealth::Stale { keys: keys.set().len(), age: keys.age(now), reason: failure }
             }
             Some(_) => IssuerHealth::Failed { reason: failure.unwrap_or("issuer.keys_too_old") },
         }
     }
 
-    /// Starts checking those [watched tokens](crate::WatchedToken) again whose time has come. Call it about twice a
-    /// second; it does not wait, and costs nothing where no token is watched.
+    /// Starts the checks of [watched tokens](crate::WatchedToken) that are due. Call it about twice a second. It does not
+    /// wait, and is cheap if no token is watched.
     pub fn start_due_rechecks(&self) {
         self.rechecks.start_due();
     }
@@ -167,17 +196,17 @@ impl TrustedIssuer {
         &self.settings
     }
 
-    /// The state of the keys, which cached tokens are compared with.
+    /// Returns the generation of the keys, with which cached tokens are compared.
     pub(crate) fn generation(&self) -> u64 {
         self.keys.generation()
     }
 
-    /// How long a token of this issuer counts at most, after it was verified.
+    /// Returns how long a verified token of this issuer may be cached.
     pub(crate) fn cache_lifetime(&self) -> Duration {
-        self.settings.validation.introspection().map_or(MAX_LIFE, |introspection| introspection.cache_lifetime)
+        self.settings.validation.introspection().map_or(MAX_LIFETIME, |introspection| introspection.cache_lifetime)
     }
 
-    /// Asks the issuer about a token, and says what it says. Where to ask is found out first, if need be.
+    /// Introspects a token. The endpoint is discovered first if it is unknown.
     pub(crate) async fn introspect(
         self: &Arc<Self>,
         token: &AccessToken,
@@ -185,116 +214,120 @@ impl TrustedIssuer {
     ) -> Result<Arc<IntrospectionResponse>, VerifyError> {
         let Some(introspection) = &self.introspection else { return Err(self.unavailable()) };
         if !introspection.is_ready()
-            && let Some(landed) = self.refresh(AskedBy::Token)
+            && let Some(refreshed) = self.refresh(Requester::Token)
         {
-            // Judged by what is known then, whatever the outcome.
-            let _ = timeout_at(deadline.get(), outcome(landed)).await;
+            // Only whether an endpoint is known then matters.
+            let _ = timeout_at(deadline.get(), refreshed.recv()).await;
         }
         if !introspection.is_ready() {
             return Err(self.unavailable());
         }
-        introspection.ask(token, deadline.get()).await
+        introspection.introspect(token, deadline.get()).await
     }
 
-    /// Verifies a signature with this issuer's keys and algorithms alone, when it is its turn. A key that is not held is
-    /// asked for, once, until the deadline. `now` is the clock's monotonic reading.
+    /// Verifies a signature with the keys and algorithms of this issuer only, after waiting for the throttle. If the key is
+    /// unknown, the keys are refreshed once. `now` is the monotonic time.
     pub(crate) async fn verify_signature(
         self: &Arc<Self>,
         token: &CompactJws<'_>,
         now: Duration,
         deadline: &mut Deadline,
-    ) -> Result<Signed<'_>, VerifyError> {
+    ) -> Result<VerifiedSignature<'_>, VerifyError> {
         let algorithm = token.header().alg();
         if !self.settings.algorithms.contains(algorithm) {
             return Err(JoseError::AlgorithmNotAllowed(algorithm).into());
         }
-        if let Some(signed) = self.verify_in_turn(token, now, deadline).await? {
-            return Ok(signed);
+        if let Some(verified) = self.verify_throttled(token, now, deadline).await? {
+            return Ok(verified);
         }
-        let renewed = self.renew(deadline).await;
-        // Judged again whatever the outcome: another refresh may have landed since the keys were read.
-        match self.verify_in_turn(token, self.clock.monotonic(), deadline).await? {
-            Some(signed) => Ok(signed),
-            None => Err(renewed.err().unwrap_or(JoseError::UnknownKey.into())),
+        let refreshed = self.refresh_for_token(deadline).await;
+        // Another refresh may have installed the key even if this one failed.
+        match self.verify_throttled(token, self.clock.monotonic(), deadline).await? {
+            Some(verified) => Ok(verified),
+            None => Err(refreshed.err().unwrap_or(JoseError::UnknownKey.into())),
         }
     }
 
-    /// None when no key that is held and still usable has the token's (kid, alg): that costs nothing, and waits for
-    /// nobody.
-    async fn verify_in_turn(
+    /// Verifies a signature once the throttle permits it. Returns `None`, without waiting, if no usable key matches the
+    /// token's `kid` and `alg`.
+    async fn verify_throttled(
         self: &Arc<Self>,
         token: &CompactJws<'_>,
         now: Duration,
         deadline: &mut Deadline,
-    ) -> Result<Option<Signed<'_>>, VerifyError> {
-        let lane = Lane::of_this_thread();
-        let turn = match lane.turn_at_once(&*self.clock, now) {
-            Some(turn) => turn,
+    ) -> Result<Option<VerifiedSignature<'_>>, VerifyError> {
+        let throttle = Throttle::of_this_thread();
+        let permit = match throttle.try_acquire(&*self.clock, now) {
+            Some(permit) => permit,
             None if !self.has_key_for(token) => return Ok(None),
-            None => lane.turn_in_order(&*self.clock, deadline.get()).await?,
+            None => throttle.acquire(&*self.clock, deadline.get()).await?,
         };
-        match self.verify_with_held(token, turn.started())? {
-            Some(generation) => Ok(Some(Signed { generation, turn })),
+        match self.verify_with_current_keys(token, permit.started())? {
+            Some(generation) => Ok(Some(VerifiedSignature { generation, permit })),
             None => {
-                turn.accept();
+                permit.accept();
                 Ok(None)
             }
         }
     }
 
     fn has_key_for(&self, token: &CompactJws<'_>) -> bool {
-        self.keys.held().as_ref().is_some_and(|held| held.set().has_key_for(token))
+        self.keys.current().as_ref().is_some_and(|keys| keys.set().has_key_for(token))
     }
 
-    /// With which state of the keys the signature verifies. None when no key that is held and still usable has the
-    /// token's (kid, alg).
-    fn verify_with_held(self: &Arc<Self>, token: &CompactJws<'_>, now: Duration) -> Result<Option<u64>, VerifyError> {
+    /// Returns the generation of the keys that verify the signature, or `None` if no usable key matches the token's `kid`
+    /// and `alg`.
+    fn verify_with_current_keys(
+        self: &Arc<Self>,
+        token: &CompactJws<'_>,
+        now: Duration,
+    ) -> Result<Option<u64>, VerifyError> {
         let generation = self.keys.generation();
-        let held = self.keys.held();
-        let Some(held) = held.as_ref().filter(|held| held.is_usable(now, self.settings.max_stale)) else {
+        let keys = self.keys.current();
+        let Some(keys) = keys.as_ref().filter(|keys| keys.is_usable(now, self.settings.max_stale)) else {
             return Ok(None);
         };
-        if !held.is_fresh(now) {
-            // Whoever runs no background refresh gets younger keys too; nobody waits for them here.
-            self.refresh(AskedBy::Token);
+        if !keys.is_fresh(now) {
+            // Without a background refresh, stale keys are refreshed here. The token does not wait for it.
+            self.refresh(Requester::Token);
         }
-        match held.set().verify(token) {
+        match keys.set().verify(token) {
             Ok(_) => Ok(Some(generation)),
             Err(JoseError::UnknownKey) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Waits for a refresh of the keys, if one may be started or is under way, until the deadline.
-    async fn renew(self: &Arc<Self>, deadline: &mut Deadline) -> Result<(), VerifyError> {
-        if self.source.is_none() {
+    /// Waits until the deadline for a refresh of the keys, if one is running or may be started.
+    async fn refresh_for_token(self: &Arc<Self>, deadline: &mut Deadline) -> Result<(), VerifyError> {
+        if self.key_fetcher.is_none() {
             return Err(JoseError::UnknownKey.into());
         }
-        let Some(landed) = self.refresh(AskedBy::Token) else {
-            return Err(if self.knows_all_keys() { JoseError::UnknownKey.into() } else { self.unavailable() });
+        let Some(refreshed) = self.refresh(Requester::Token) else {
+            return Err(if self.has_all_keys() { JoseError::UnknownKey.into() } else { self.unavailable() });
         };
-        match timeout_at(deadline.get(), outcome(landed)).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(self.unavailable()),
+        match timeout_at(deadline.get(), refreshed.recv()).await {
+            Ok(Some(Ok(()))) => Ok(()),
+            Ok(_) | Err(_) => Err(self.unavailable()),
         }
     }
 
-    /// Whether a key that is not held can be taken for one that is not published.
-    fn knows_all_keys(&self) -> bool {
-        let fresh = || self.keys.held().as_ref().is_some_and(|held| held.is_fresh(self.clock.monotonic()));
-        fresh() && matches!(self.flight.last(), Some(Ok(())))
+    /// Returns whether a key that is not among the current keys is not published.
+    fn has_all_keys(&self) -> bool {
+        let is_fresh = || self.keys.current().as_ref().is_some_and(|keys| keys.is_fresh(self.clock.monotonic()));
+        is_fresh() && matches!(self.refresh_state.last(), Some(Ok(())))
     }
 
     fn unavailable(&self) -> VerifyError {
-        let retry_after = self.flight.retry_after(self.clock.monotonic(), self.settings.cooldown);
+        let retry_after = self.refresh_state.retry_after(self.clock.monotonic(), self.settings.cooldown);
         VerifyError::IssuerUnavailable { retry_after }
     }
 }
 
 impl Drop for TrustedIssuer {
     fn drop(&mut self) {
-        if let Some(refresher) = self.refresher.get() {
-            refresher.abort();
+        if let Some(task) = self.refresh_task.get() {
+            task.abort();
         }
     }
 }
@@ -308,15 +341,16 @@ impl fmt::Debug for TrustedIssuer {
     }
 }
 
-fn hold_for_good(
+/// Installs keys that never expire.
+fn install_fixed(
     keys: &Keys,
-    given: &JwkSet,
+    fixed: &JwkSet,
     settings: &IssuerSettings,
     now: Duration,
 ) -> Result<(), VerifierSettingsError> {
-    let installed = keys.install(given.clone(), settings.algorithms, now, Duration::MAX);
-    match &*keys.held() {
-        Some(held) if installed.is_ok() && !held.set().is_empty() => Ok(()),
+    let installed = keys.install(fixed.clone(), settings.algorithms, now, Duration::MAX);
+    match &*keys.current() {
+        Some(keys) if installed.is_ok() && !keys.set().is_empty() => Ok(()),
         _ => Err(VerifierSettingsError::NoUsableKey { issuer: settings.issuer.clone() }),
     }
 }

@@ -10,7 +10,7 @@ use std::{
 use portcullis_metadata::{Issuer, Scopes, UnixTime};
 use serde_json::{Map, Value};
 
-use crate::said::Said;
+use crate::claims::JsonClaims;
 
 /// The identity that a verified token names, and what the token grants.
 ///
@@ -18,7 +18,7 @@ use crate::said::Said;
 /// `Debug` prints neither the subject nor other claims.
 pub struct Principal {
     fields: PrincipalFields,
-    rate_key: u64,
+    limit_key: u64,
 }
 
 /// The checked values from which a [`Principal`] is created.
@@ -32,19 +32,19 @@ pub(crate) struct PrincipalFields {
     pub(crate) valid_until: Option<UnixTime>,
     /// The monotonic time of the introspection, or `None` if the token was not introspected.
     pub(crate) introspected_at: Option<Duration>,
-    pub(crate) said: Said,
+    pub(crate) claims: JsonClaims,
     /// Whether clients without a subject may own sessions.
     pub(crate) subjectless_client: bool,
 }
 
 /// The key of [`Principal::limit_key`], drawn once per process.
-static RATE_KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+static LIMIT_KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 impl Principal {
     pub(crate) fn new(fields: PrincipalFields) -> Self {
         let (subject, client) = (fields.subject.as_deref(), fields.client.as_deref());
-        let rate_key = RATE_KEY.hash_one((fields.issuer.as_str(), subject, client.filter(|_| subject.is_none())));
-        Self { fields, rate_key }
+        let limit_key = LIMIT_KEY.hash_one((fields.issuer.as_str(), subject, client.filter(|_| subject.is_none())));
+        Self { fields, limit_key }
     }
 
     /// Returns the issuer of the token. Subjects are unique only within their issuer.
@@ -92,7 +92,7 @@ impl Principal {
     ///
     /// The claims are parsed on the first call.
     pub fn claims(&self) -> &Map<String, Value> {
-        self.fields.said.claims()
+        self.fields.claims.all()
     }
 
     /// Returns a claim by its name or, if `path` starts with `/`, by a JSON pointer (RFC 6901) into the claims.
@@ -106,7 +106,7 @@ impl Principal {
     /// }
     /// ```
     pub fn claim(&self, path: &str) -> Option<&Value> {
-        self.fields.said.claim(path)
+        self.fields.claims.get(path)
     }
 
     /// Returns whether this is a client without a subject that may own sessions
@@ -120,7 +120,7 @@ impl Principal {
     ///
     /// The hash is keyed with a random key of the process, so clients cannot cause collisions.
     pub fn limit_key(&self) -> u64 {
-        self.rate_key
+        self.limit_key
     }
 
     /// Returns this principal, restricted to the scopes and lifetime that an introspection response still grants.

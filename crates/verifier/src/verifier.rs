@@ -1,3 +1,7 @@
+//! [`Verifier`]: verifies the access tokens of one resource.
+
+mod explanation;
+
 use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
 use portcullis_jose::{CompactJws, JoseError};
@@ -6,39 +10,44 @@ use portcullis_metadata::{
 };
 
 use crate::{
-    Principal, TrustedIssuer, Validation, VerifiedToken, VerifierSettingsError, VerifyError,
-    cache::{Cache, Fingerprint, KeyState, Now},
-    claims,
+    cache::{Cache, KeyState, Now},
+    claims::{token_type, validation},
     deadline::Deadline,
-    introspection, kind,
-    lane::Lane,
-    shape,
+    error::VerifyError,
+    introspection::{opaque_token, validate_response},
+    invalid_token_throttle::Throttle,
+    issuer::TrustedIssuer,
+    principal::Principal,
+    settings::{Validation, VerifierSettingsError},
+    token_hash::TokenHash,
+    verified_token::VerifiedToken,
 };
+pub use explanation::{RuleCheck, TokenRule};
 
-/// How long a token counts that its issuer calls active without saying until when.
-const UNSAID_LIFETIME: Duration = Duration::from_secs(30);
+/// How long an introspected token is valid if the response has no `exp`.
+const DEFAULT_LIFETIME: Duration = Duration::from_secs(30);
 
-/// What a [`Verifier`] is made of, beside its issuers.
+/// The settings of a [`Verifier`], apart from its issuers.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct VerifierSettings {
-    /// The resource that a token's `aud` has to name.
+    /// The resource that a token's `aud` must contain.
     pub resource: ResourceUri,
-    /// Longer tokens are refused before anything is parsed. 16 KiB by default.
+    /// The maximum length of a token in bytes. Longer tokens are rejected before they are parsed. Default: 16 KiB.
     pub max_token_bytes: usize,
-    /// How many verified tokens are remembered. 10,000 by default; 0 remembers none.
+    /// The maximum number of cached verified tokens; 0 disables the cache. Default: 10,000.
     pub cache_entries: usize,
-    /// The generation of the resource's configuration: entries of another one never count. 0 by default.
+    /// The generation of the resource's configuration. Cached tokens of another generation are not used. Default: 0.
     pub generation: u64,
 }
 
 impl VerifierSettings {
-    /// The default of [`max_token_bytes`](Self::max_token_bytes).
+    /// The default of [`max_token_bytes`](Self::max_token_bytes): 16 KiB.
     pub const DEFAULT_MAX_TOKEN_BYTES: usize = 16 * 1024;
-    /// The default of [`cache_entries`](Self::cache_entries).
+    /// The default of [`cache_entries`](Self::cache_entries): 10,000.
     pub const DEFAULT_CACHE_ENTRIES: usize = 10_000;
 
-    /// The defaults, for this resource.
+    /// Returns the default settings for a resource.
     pub fn new(resource: ResourceUri) -> Self {
         Self {
             resource,
@@ -49,39 +58,42 @@ impl VerifierSettings {
     }
 }
 
-/// Verifies the access tokens of one resource, and remembers for a short while which ones it has verified.
+/// Verifies the access tokens of one resource and caches verified tokens.
 ///
-/// A token's unverified `iss` picks exactly one of the configured issuers; then everything is judged with that
-/// issuer's keys, algorithms and settings alone. An opaque token, which is anything but a JWS, goes to the one issuer
-/// that is asked about every token ([`Validation::Introspection`]). A verified token is remembered until its `exp`, 5 min
-/// at most, 30 s where its issuer was asked about it, and until its issuer's keys change; what an issuer calls inactive is
-/// not remembered. Scopes are not judged here.
+/// The unverified `iss` of a token selects exactly one of the configured issuers. The token is then verified with that
+/// issuer's keys, algorithms and settings only. An opaque token, which is any token that is not a JWS, goes to the issuer
+/// with [`Validation::Introspection`], if there is one.
+///
+/// A verified token is cached until its `exp`, until its issuer's keys change, and for at most 5 min, or 30 s if it was
+/// introspected. Rejected tokens are not cached. Scopes are not checked.
+///
+/// [`builder`](Self::builder) creates a verifier with the defaults of `portcullis serve`.
 pub struct Verifier {
     settings: VerifierSettings,
     issuers: Vec<Arc<TrustedIssuer>>,
-    /// The place of the issuer that is asked about every token, in the list.
-    introspected: Option<usize>,
+    /// The position of the issuer that introspects opaque tokens.
+    opaque_token_issuer: Option<usize>,
     clock: Arc<dyn Clock>,
     cache: Cache,
 }
 
-/// A token on its way to the one issuer that judges it.
+/// A token and the issuer that verifies it.
 struct Routed<'a> {
     token: &'a AccessToken,
     issuer: &'a Arc<TrustedIssuer>,
-    /// When it came.
+    /// The time at which verification started.
     now: Now,
 }
 
-/// Whom a token speaks for, and the state of its issuer's keys that it was judged under.
-type Judged = Result<(Principal, KeyState), VerifyError>;
+/// A verified token's principal and the generation of its issuer's keys.
+type Verified = Result<(Principal, u64), VerifyError>;
 
 impl Verifier {
-    /// A verifier for one resource and the issuers whose tokens it takes.
+    /// Creates a verifier for one resource and its issuers. See [`builder`](Self::builder) for a simpler way.
     ///
     /// # Errors
-    /// When there is no issuer, or one twice, or two that opaque tokens could go to, or the machine's random generator
-    /// fails.
+    /// Fails if there is no issuer, an issuer is given twice, two issuers introspect all their tokens, or the random number
+    /// generator fails.
     pub fn new(
         settings: VerifierSettings,
         issuers: Vec<Arc<TrustedIssuer>>,
@@ -92,145 +104,142 @@ impl Verifier {
         }
         for (position, issuer) in issuers.iter().map(|issuer| issuer.issuer()).enumerate() {
             if issuers[..position].iter().any(|earlier| earlier.issuer() == issuer) {
-                return Err(VerifierSettingsError::DuplicateIssuer {
-                    resource: settings.resource,
-                    issuer: issuer.clone(),
-                });
+                let (resource, issuer) = (settings.resource, issuer.clone());
+                return Err(VerifierSettingsError::DuplicateIssuer { resource, issuer });
             }
         }
-        let mut introspected =
+        let mut introspecting =
             issuers.iter().enumerate().filter(|(_, issuer)| !issuer.settings().validation.verifies_signature());
-        let (first, second) = (introspected.next(), introspected.next());
+        let (first, second) = (introspecting.next(), introspecting.next());
         if let (Some((_, first)), Some((_, second))) = (first, second) {
             let (first, second) = (first.issuer().clone(), second.issuer().clone());
             return Err(VerifierSettingsError::AmbiguousIntrospection { resource: settings.resource, first, second });
         }
-        let introspected = first.map(|(position, _)| position);
+        let opaque_token_issuer = first.map(|(position, _)| position);
         let cache =
             Cache::new(settings.cache_entries, settings.generation).map_err(|_| VerifierSettingsError::Random)?;
-        Ok(Arc::new(Self { settings, issuers, introspected, clock, cache }))
+        Ok(Arc::new(Self { settings, issuers, opaque_token_issuer, clock, cache }))
     }
 
-    /// The resource that this verifier judges tokens for.
+    /// Returns the resource whose tokens are verified.
     pub fn resource(&self) -> &ResourceUri {
         &self.settings.resource
     }
 
-    /// The issuers whose tokens it takes.
+    /// Returns the issuers whose tokens are accepted.
     pub fn issuers(&self) -> &[Arc<TrustedIssuer>] {
         &self.issuers
     }
 
-    pub(crate) fn max_token_bytes(&self) -> usize {
-        self.settings.max_token_bytes
-    }
-
-    pub(crate) fn fingerprint(&self, token: &AccessToken) -> Fingerprint {
-        self.cache.fingerprint(token.secret())
+    pub(crate) fn token_hash(&self, token: &AccessToken) -> TokenHash {
+        self.cache.hash(token.secret())
     }
 
     pub(crate) fn clock(&self) -> &dyn Clock {
         &*self.clock
     }
 
-    /// The token, if it was verified a short while ago and still counts. Neither waits nor allocates. Any bytes may be
-    /// asked for: those of a token that was accepted are found, and nothing else is.
+    /// Returns a cached token that is still valid. It neither waits nor allocates. `token` can be any bytes, for example an
+    /// unchecked header value.
     pub fn cached(&self, token: impl AsRef<[u8]>) -> Option<VerifiedToken> {
         let token = token.as_ref();
         self.check_length(token).ok()?;
-        self.remembered_as(self.cache.fingerprint(token), self.now())
+        self.cached_by_hash(self.cache.hash(token), self.now())
     }
 
-    fn remembered_as(&self, fingerprint: Fingerprint, now: Now) -> Option<VerifiedToken> {
-        let verified = self.cache.get(fingerprint, now, self.present())?;
-        Lane::note_served(now.monotonic);
+    fn cached_by_hash(&self, hash: TokenHash, now: Now) -> Option<VerifiedToken> {
+        let verified = self.cache.get(hash, now, self.generations())?;
+        Throttle::record_served(now.monotonic);
         Some(verified)
     }
 
-    /// Verifies a token, from memory where possible.
+    /// Verifies a token, or returns it from the cache.
     ///
-    /// It waits for nothing but a key that is not held, for the issuer where that is asked about its tokens, and for
-    /// its turn, 5 s at most for all together, on a runtime with tokio's time enabled.
+    /// It waits only for an unknown key, for introspection and for the throttle below, for at most 5 s in total. The
+    /// runtime must have tokio's time enabled.
     ///
-    /// A turn is waited for only where the thread has been busy with invalid tokens: as long as it serves remembered
-    /// ones, tokens that are refused after their signature was verified take no more than a tenth of its time, whoever
-    /// sends them, and 1024 tokens wait. Outside a runtime nobody waits.
+    /// The throttle protects requests with cached tokens from floods of invalid ones: while a thread serves cached tokens,
+    /// tokens that are rejected after their signature was computed take at most a tenth of its time. Up to 1024 tokens wait
+    /// per thread. Outside a runtime no token waits.
     ///
     /// # Errors
-    /// When the token is refused, or cannot be judged since its issuer cannot be asked: see [`VerifyError`].
+    /// Fails if the token is rejected, or if it cannot be verified now ([`VerifyError::is_unavailable`]).
     pub async fn verify(&self, token: &AccessToken) -> Result<VerifiedToken, VerifyError> {
         self.check_length(token.secret().as_bytes())?;
-        let (fingerprint, now) = (self.cache.fingerprint(token.secret()), self.now());
-        if let Some(verified) = self.remembered_as(fingerprint, now) {
+        let (hash, now) = (self.cache.hash(token.secret()), self.now());
+        if let Some(verified) = self.cached_by_hash(hash, now) {
             return Ok(verified);
         }
-        self.verify_unremembered(token, fingerprint, now).await
+        self.verify_uncached(token, hash, now).await
     }
 
-    /// Verifies a token again, without regard to what is remembered of it, and remembers the outcome: a token that is
-    /// refused is forgotten, so that the next request with it is refused as well.
+    /// Verifies a token without the cache and updates the cache. A rejected token is removed from it.
     ///
     /// # Errors
     /// As [`verify`](Self::verify).
     pub(crate) async fn verify_again(&self, token: &AccessToken) -> Result<VerifiedToken, VerifyError> {
-        let fingerprint = self.cache.fingerprint(token.secret());
-        let verified = self.verify_unremembered(token, fingerprint, self.now()).await;
+        let hash = self.cache.hash(token.secret());
+        let verified = self.verify_uncached(token, hash, self.now()).await;
         if verified.as_ref().is_err_and(|error| !error.is_unavailable()) {
-            self.cache.remove(fingerprint);
+            self.cache.remove(hash);
         }
         verified
     }
 
-    async fn verify_unremembered(
+    async fn verify_uncached(
         &self,
         token: &AccessToken,
-        fingerprint: Fingerprint,
+        hash: TokenHash,
         now: Now,
     ) -> Result<VerifiedToken, VerifyError> {
         let (principal, keys) = match CompactJws::parse(token.secret(), self.settings.max_token_bytes) {
-            Ok(jws) => self.judge_jws(token, &jws, now).await?,
-            Err(error) => self.judge_opaque(token, error, now).await?,
+            Ok(jws) => self.verify_jws(token, &jws, now).await?,
+            Err(error) => self.verify_opaque(token, error, now).await?,
         };
         let verified = VerifiedToken::new(principal);
-        let longest = self.issuers.get(keys.issuer).map_or(Duration::ZERO, |issuer| issuer.cache_lifetime());
-        self.cache.insert(fingerprint, keys, verified.clone(), longest, now, self.present());
+        let max_lifetime = self.issuers.get(keys.issuer).map_or(Duration::ZERO, |issuer| issuer.cache_lifetime());
+        self.cache.insert(hash, keys, verified.clone(), max_lifetime, now, self.generations());
         Ok(verified)
     }
 
-    /// Forgets the remembered tokens that no longer count, and says how many those were. They never count as
-    /// verified either way; a timer that calls this once a minute frees their memory in quiet times too.
+    /// Removes cached tokens that are no longer valid and returns their number. They are never returned either way; a timer
+    /// that calls this once a minute frees their memory.
     pub fn sweep(&self) -> usize {
-        self.cache.sweep(self.now(), self.present())
+        self.cache.sweep(self.now(), self.generations())
     }
 
-    /// How many tokens are remembered, expired ones included until they are asked for, pushed out or swept.
+    /// Returns the number of cached tokens. Expired tokens count until they are looked up, evicted or swept.
     pub fn cached_tokens(&self) -> usize {
         self.cache.len()
     }
 
-    /// Hashing a token costs time too: one that is too long is not even looked up.
+    /// Checks the length before the token is hashed.
     fn check_length(&self, token: &[u8]) -> Result<(), JoseError> {
         let limit = self.settings.max_token_bytes;
         if token.len() > limit { Err(JoseError::TooLarge { limit }) } else { Ok(()) }
     }
 
-    /// A JWS goes to the issuer that it names, and to no other. Nothing of the claim is believed: it says whose keys to
-    /// try.
-    async fn judge_jws(&self, token: &AccessToken, jws: &CompactJws<'_>, now: Now) -> Judged {
+    /// Verifies a JWS with the issuer that it names. The claim only selects the keys.
+    async fn verify_jws(
+        &self,
+        token: &AccessToken,
+        jws: &CompactJws<'_>,
+        now: Now,
+    ) -> Result<(Principal, KeyState), VerifyError> {
         let claims = UnverifiedClaims::parse(jws.unverified_payload());
-        let (position, issuer) = self.pick(jws, &claims)?;
+        let (position, issuer) = self.select_issuer(jws, &claims)?;
         let routed = Routed { token, issuer, now };
-        let judged = match &issuer.settings().validation {
-            Validation::Introspection(_) => self.ask_about_jws(&routed, jws).await,
-            Validation::Jwt => self.judge_signed(&routed, jws, read(&claims)?, &mut Deadline::default()).await,
-            Validation::JwtAndIntrospection(_) => self.judge_signed_and_ask(&routed, jws, read(&claims)?).await,
+        let verified = match &issuer.settings().validation {
+            Validation::Introspection(_) => self.introspect_jws(&routed, jws).await,
+            Validation::Jwt => self.verify_signed(&routed, jws, valid(&claims)?, &mut Deadline::default()).await,
+            Validation::JwtAndIntrospection(_) => self.verify_and_introspect(&routed, jws, valid(&claims)?).await,
         };
-        let (principal, generation) = judged.inspect_err(|error| refused(issuer, error))?;
+        let (principal, generation) = verified.inspect_err(|error| log_rejected(issuer, error))?;
         Ok((principal, KeyState { issuer: position, generation }))
     }
 
-    /// The one issuer that a JWS claims to be from, also where its other claims are malformed.
-    fn pick(
+    /// Returns the issuer that a JWS names, and its position, even if other claims are malformed.
+    fn select_issuer(
         &self,
         jws: &CompactJws<'_>,
         claims: &Result<UnverifiedClaims<'_>, ClaimsError>,
@@ -240,98 +249,106 @@ impl Verifier {
             Err(_) => unverified_issuer(jws.unverified_payload())?.map(Cow::Owned),
         };
         let claimed = claimed.ok_or(VerifyError::IssuerMissing)?;
-        let mut known = self.issuers.iter().enumerate();
-        known.find(|(_, issuer)| issuer.issuer().as_str() == claimed).ok_or(VerifyError::IssuerUnknown)
+        let mut issuers = self.issuers.iter().enumerate();
+        issuers.find(|(_, issuer)| issuer.issuer().as_str() == claimed).ok_or(VerifyError::IssuerUnknown)
     }
 
-    /// What is no JWS that could be verified here goes to the issuer that is asked about every token.
-    async fn judge_opaque(&self, token: &AccessToken, error: JoseError, now: Now) -> Judged {
-        let asked = self.introspected.and_then(|position| Some((position, self.issuers.get(position)?)));
-        let (position, issuer) =
-            asked.filter(|(_, issuer)| shape::may_be_shown_to(issuer.issuer(), token.secret())).ok_or(error)?;
-        let judged = self.ask_about_opaque(&Routed { token, issuer, now }).await;
-        let (principal, generation) = judged.inspect_err(|error| refused(issuer, error))?;
+    /// Introspects a token that is not an acceptable JWS, if an issuer introspects opaque tokens.
+    async fn verify_opaque(
+        &self,
+        token: &AccessToken,
+        error: JoseError,
+        now: Now,
+    ) -> Result<(Principal, KeyState), VerifyError> {
+        let selected = self.opaque_token_issuer.and_then(|position| Some((position, self.issuers.get(position)?)));
+        let (position, issuer) = selected
+            .filter(|(_, issuer)| opaque_token::may_be_sent_to(issuer.issuer(), token.secret()))
+            .ok_or(error)?;
+        let verified = self.introspect_opaque(&Routed { token, issuer, now }).await;
+        let (principal, generation) = verified.inspect_err(|error| log_rejected(issuer, error))?;
         Ok((principal, KeyState { issuer: position, generation }))
     }
 
-    /// Judges a token by signature and claims, and gives whom it speaks for without its claims, and the generation of
-    /// the keys.
-    async fn judge_signed(
+    /// Verifies the signature and the claims of a token.
+    async fn verify_signed(
         &self,
         routed: &Routed<'_>,
         jws: &CompactJws<'_>,
         claims: &UnverifiedClaims<'_>,
         deadline: &mut Deadline,
-    ) -> Result<(Principal, u64), VerifyError> {
+    ) -> Verified {
         let (issuer, settings) = (routed.issuer, routed.issuer.settings());
-        let signed = issuer.verify_signature(jws, routed.now.monotonic, deadline).await?;
-        kind::judge_type(jws.header().typ(), settings.require_at_jwt)?;
+        let signature = issuer.verify_signature(jws, routed.now.monotonic, deadline).await?;
+        token_type::check_header_type(jws.header().typ(), settings.require_at_jwt)?;
         let now = if deadline.is_set() { self.clock.now() } else { routed.now.unix };
-        let principal = claims::judge_token(claims, jws.unverified_payload(), settings, &self.settings.resource, now)?;
-        signed.turn.accept();
-        Ok((principal, signed.generation))
+        let (payload, resource) = (jws.unverified_payload(), &self.settings.resource);
+        let principal = validation::validate_signed(claims, payload, settings, resource, now)?;
+        signature.permit.accept();
+        Ok((principal, signature.generation))
     }
 
-    async fn judge_signed_and_ask(
+    async fn verify_and_introspect(
         &self,
         routed: &Routed<'_>,
         jws: &CompactJws<'_>,
         claims: &UnverifiedClaims<'_>,
-    ) -> Result<(Principal, u64), VerifyError> {
+    ) -> Verified {
         let mut deadline = Deadline::default();
-        let (signed, generation) = self.judge_signed(routed, jws, claims, &mut deadline).await?;
-        let (answer, answered) = self.ask(routed, &mut deadline, |_| signed.expires()).await?;
-        Ok((signed.narrowed_to(answer.scope.as_ref(), &answered), generation))
+        let (signed, generation) = self.verify_signed(routed, jws, claims, &mut deadline).await?;
+        let (response, introspected) = self.introspect(routed, &mut deadline, |_| signed.expires()).await?;
+        Ok((signed.narrowed_to(response.scope.as_ref(), &introspected), generation))
     }
 
-    async fn ask_about_jws(&self, routed: &Routed<'_>, jws: &CompactJws<'_>) -> Result<(Principal, u64), VerifyError> {
-        kind::judge_type(jws.header().typ(), routed.issuer.settings().require_at_jwt)?;
-        self.ask_alone(routed).await
+    async fn introspect_jws(&self, routed: &Routed<'_>, jws: &CompactJws<'_>) -> Verified {
+        token_type::check_header_type(jws.header().typ(), routed.issuer.settings().require_at_jwt)?;
+        self.introspect_only(routed).await
     }
 
-    async fn ask_about_opaque(&self, routed: &Routed<'_>) -> Result<(Principal, u64), VerifyError> {
-        kind::judge_type(None, routed.issuer.settings().require_at_jwt)?;
-        self.ask_alone(routed).await
+    async fn introspect_opaque(&self, routed: &Routed<'_>) -> Verified {
+        token_type::check_header_type(None, routed.issuer.settings().require_at_jwt)?;
+        self.introspect_only(routed).await
     }
 
-    async fn ask_alone(&self, routed: &Routed<'_>) -> Result<(Principal, u64), VerifyError> {
+    async fn introspect_only(&self, routed: &Routed<'_>) -> Verified {
         let generation = routed.issuer.generation();
-        let unsaid_end = |now: UnixTime| now.saturating_add(UNSAID_LIFETIME);
-        let (_, principal) = self.ask(routed, &mut Deadline::default(), unsaid_end).await?;
+        let default_expiry = |now: UnixTime| now.saturating_add(DEFAULT_LIFETIME);
+        let (_, principal) = self.introspect(routed, &mut Deadline::default(), default_expiry).await?;
         Ok((principal, generation))
     }
 
-    async fn ask(
+    /// Introspects a token and validates the response. `default_expiry` returns the expiration time for a response without
+    /// `exp`, given the current time.
+    async fn introspect(
         &self,
         routed: &Routed<'_>,
         deadline: &mut Deadline,
-        unsaid_end: impl FnOnce(UnixTime) -> UnixTime,
+        default_expiry: impl FnOnce(UnixTime) -> UnixTime,
     ) -> Result<(Arc<IntrospectionResponse>, Principal), VerifyError> {
-        let answer = routed.issuer.introspect(routed.token, deadline).await?;
+        let response = routed.issuer.introspect(routed.token, deadline).await?;
         let (now, settings) = (self.now(), routed.issuer.settings());
-        let unsaid_end = unsaid_end(now.unix);
-        let principal = introspection::judge(&answer, settings, &self.settings.resource, now, unsaid_end)?;
-        Ok((answer, principal))
+        let default_expiry = default_expiry(now.unix);
+        let principal = validate_response(&response, settings, &self.settings.resource, now, default_expiry)?;
+        Ok((response, principal))
     }
 
     fn now(&self) -> Now {
         Now { unix: self.clock.now(), monotonic: self.clock.monotonic() }
     }
 
-    /// Reads the present key generation of an issuer, by its place in the list.
-    fn present(&self) -> impl Fn(usize) -> Option<u64> {
+    /// Returns a function that returns the current key generation of an issuer by its position.
+    fn generations(&self) -> impl Fn(usize) -> Option<u64> {
         |issuer| self.issuers.get(issuer).map(|issuer| issuer.generation())
     }
 }
 
-fn read<'a, 'p>(
+fn valid<'a, 'p>(
     claims: &'a Result<UnverifiedClaims<'p>, ClaimsError>,
 ) -> Result<&'a UnverifiedClaims<'p>, VerifyError> {
     claims.as_ref().map_err(|error| error.clone().into())
 }
 
-fn refused(issuer: &TrustedIssuer, error: &VerifyError) {
-    tracing::debug!(token.issuer = %issuer.issuer(), deny.code = error.code(), "token refused");
+fn log_rejected(issuer: &TrustedIssuer, error: &VerifyError) {
+    tracing::debug!(token.issuer = %issuer.issuer(), deny.code = error.code(), "token rejected");
 }
 
 impl fmt::Debug for Verifier {

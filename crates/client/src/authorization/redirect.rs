@@ -7,7 +7,7 @@ use url::{Url, form_urlencoded};
 
 /// What an authorization server put into the redirect (RFC 6749 sections 4.1.2 and 4.1.2.1, RFC 9207).
 ///
-/// Nothing in it is trusted before [`AuthorizationRequest::judge`](crate::AuthorizationRequest::judge).
+/// Nothing in it is trusted before [`AuthorizationRequest::validate_response`](crate::AuthorizationRequest::validate_response).
 pub struct RedirectParameters {
     pub(crate) code: Option<Secret>,
     pub(crate) state: Option<Secret>,

@@ -1,9 +1,11 @@
+//! Tests of the cache.
+
 use std::cell::Cell;
 
 use portcullis_metadata::{Issuer, Scopes};
 
 use super::*;
-use crate::{Principal, principal::PrincipalFields};
+use crate::principal::{Principal, PrincipalFields};
 
 const START: u64 = 1_767_225_600;
 
@@ -20,7 +22,7 @@ fn token(subject: &str, expires: u64) -> VerifiedToken {
         expires: UnixTime::from_secs(START + expires),
         valid_until: None,
         introspected_at: None,
-        said: crate::said::Said::default(),
+        claims: crate::claims::JsonClaims::default(),
         subjectless_client: false,
     }))
 }
@@ -29,7 +31,7 @@ fn keys(generation: u64) -> KeyState {
     KeyState { issuer: 0, generation }
 }
 
-fn present(generation: u64) -> impl Fn(usize) -> Option<u64> {
+fn current(generation: u64) -> impl Fn(usize) -> Option<u64> {
     move |issuer| (issuer == 0).then_some(generation)
 }
 
@@ -39,11 +41,11 @@ fn subject(found: Option<VerifiedToken>) -> Option<String> {
 
 /// Inserts `text` as a token that expires after `expires` seconds.
 fn insert(cache: &Cache, text: &str, expires: u64, at: u64) {
-    cache.insert(cache.fingerprint(text), keys(1), token(text, expires), MAX_LIFE, now(at), present(1));
+    cache.insert(cache.hash(text), keys(1), token(text, expires), MAX_LIFETIME, now(at), current(1));
 }
 
 fn get(cache: &Cache, text: &str, at: u64) -> Option<String> {
-    subject(cache.get(cache.fingerprint(text), now(at), present(1)))
+    subject(cache.get(cache.hash(text), now(at), current(1)))
 }
 
 /// C11: an entry lives until the token's expiry and not a moment longer, and is then removed.
@@ -63,7 +65,7 @@ fn an_entry_lives_five_minutes() {
     insert(&cache, "a", 3600, 0);
     assert_eq!(get(&cache, "a", 299).as_deref(), Some("a"));
     let wall_clock_set_back = Now { unix: UnixTime::from_secs(START), monotonic: Duration::from_secs(300) };
-    assert!(cache.get(cache.fingerprint("a"), wall_clock_set_back, present(1)).is_none());
+    assert!(cache.get(cache.hash("a"), wall_clock_set_back, current(1)).is_none());
     assert_eq!(cache.len(), 0);
 }
 
@@ -73,7 +75,7 @@ fn an_entry_lives_as_long_as_it_is_given() {
     let cache = Cache::new(100, 0).unwrap();
     let keep = |text, longest| {
         let longest = Duration::from_secs(longest);
-        cache.insert(cache.fingerprint(text), keys(1), token(text, 3600), longest, now(0), present(1));
+        cache.insert(cache.hash(text), keys(1), token(text, 3600), longest, now(0), current(1));
     };
     keep("a", 30);
     assert_eq!(get(&cache, "a", 29).as_deref(), Some("a"));
@@ -90,7 +92,7 @@ fn an_entry_lives_as_long_as_it_is_given() {
 fn an_entry_ends_with_its_keys() {
     let cache = Cache::new(100, 0).unwrap();
     insert(&cache, "a", 60, 0);
-    assert!(cache.get(cache.fingerprint("a"), now(0), present(2)).is_none());
+    assert!(cache.get(cache.hash("a"), now(0), current(2)).is_none());
     assert_eq!(cache.len(), 0);
     assert_eq!(get(&cache, "a", 0), None);
 }
@@ -99,7 +101,7 @@ fn an_entry_ends_with_its_keys() {
 #[test]
 fn a_late_entry_is_not_taken() {
     let cache = Cache::new(100, 0).unwrap();
-    cache.insert(cache.fingerprint("a"), keys(1), token("a", 60), MAX_LIFE, now(0), present(2));
+    cache.insert(cache.hash("a"), keys(1), token("a", 60), MAX_LIFETIME, now(0), current(2));
     assert_eq!(cache.len(), 0);
 }
 
@@ -113,14 +115,14 @@ fn an_expired_token_is_not_taken() {
 
 /// C11: an entry counts for one configuration of one resource: the hash differs by generation and by cache.
 #[test]
-fn fingerprints_are_bound_to_cache_and_generation() {
+fn hashes_are_bound_to_cache_and_generation() {
     let (one, same_generation, mut next) =
         (Cache::new(1, 1).unwrap(), Cache::new(1, 1).unwrap(), Cache::new(1, 2).unwrap());
-    next.key = one.key.clone();
-    assert_eq!(one.fingerprint("a"), one.fingerprint("a"));
-    assert_ne!(one.fingerprint("a"), one.fingerprint("b"));
-    assert_ne!(one.fingerprint("a"), same_generation.fingerprint("a"));
-    assert_ne!(one.fingerprint("a"), next.fingerprint("a"));
+    next.hash_key = one.hash_key.clone();
+    assert_eq!(one.hash("a"), one.hash("a"));
+    assert_ne!(one.hash("a"), one.hash("b"));
+    assert_ne!(one.hash("a"), same_generation.hash("a"));
+    assert_ne!(one.hash("a"), next.hash("a"));
 }
 
 /// C11: the same token twice takes one place, with the later evidence.
@@ -128,7 +130,7 @@ fn fingerprints_are_bound_to_cache_and_generation() {
 fn a_token_has_one_entry() {
     let cache = Cache::new(100, 0).unwrap();
     insert(&cache, "a", 60, 0);
-    cache.insert(cache.fingerprint("a"), keys(1), token("again", 60), MAX_LIFE, now(1), present(1));
+    cache.insert(cache.hash("a"), keys(1), token("again", 60), MAX_LIFETIME, now(1), current(1));
     assert_eq!(cache.len(), 1);
     assert_eq!(get(&cache, "a", 1).as_deref(), Some("again"));
 }
@@ -156,137 +158,106 @@ fn no_entries_means_none() {
     assert_eq!(get(&cache, "a", 0), None);
 }
 
-/// A slot that dies after so many seconds.
-fn slot(dies: u64) -> Slot {
-    Slot {
-        fingerprint: u128::from(dies),
+/// Returns an entry that is valid for this many seconds.
+fn entry(evict_at: u64) -> Entry {
+    Entry {
+        hash: TokenHash(u128::from(evict_at)),
         keys: keys(1),
         expires: UnixTime::from_secs(START + 60),
-        dies: Duration::from_secs(dies),
+        evict_at: Duration::from_secs(evict_at),
         token: token("a", 60),
     }
 }
 
-/// A shard with entries that die in the order in which they came.
+/// Returns a shard whose entries become invalid in the order of their insertion.
 fn shard(entries: u64) -> Shard {
     let mut shard = Shard::default();
-    (1..=entries).for_each(|dies| shard.push(slot(dies)));
+    (1..=entries).for_each(|dies| drop(shard.insert(entry(dies), usize::MAX)));
     shard
 }
 
-/// C11: a full shard gives up its entries in the order in which they came.
+/// C11: a full shard replaces its entries in the order of their insertion.
 #[test]
-fn the_oldest_entry_goes_first() {
+fn the_oldest_entry_is_replaced_first() {
     let mut shard = shard(7);
     for dies in 8..=30 {
-        let gone = shard.put(slot(dies), 7).unwrap();
-        assert_eq!(gone.dies, Duration::from_secs(dies - 7));
-        assert!(!shard.index.contains_key(&gone.fingerprint) && shard.index.contains_key(&u128::from(dies)));
-        agree(&shard, 7);
+        let gone = shard.insert(entry(dies), 7).unwrap();
+        assert_eq!(gone.evict_at, Duration::from_secs(dies - 7));
+        assert!(!shard.index.contains_key(&gone.hash) && shard.index.contains_key(&TokenHash(u128::from(dies))));
+        assert_consistent(&shard, 7);
     }
 }
 
-/// C11: so it does after a sweep, wherever the turn was, and what came after the sweep goes last.
+/// C11: the order is kept by a sweep, and later entries are replaced last.
 #[test]
-fn the_order_outlives_a_sweep() {
+fn a_sweep_keeps_the_order() {
     for turn in 0..7 {
         let mut shard = shard(7);
-        (8..8 + turn).for_each(|dies| drop(shard.put(slot(dies), 7)));
-        // Of those that are there, the oldest three are dead.
-        assert_eq!(shard.sweep(now(turn + 3), &present(1)), 3);
-        agree(&shard, 4);
-        (20..23).for_each(|dies| assert!(shard.put(slot(dies), 7).is_none()));
+        (8..8 + turn).for_each(|dies| drop(shard.insert(entry(dies), 7)));
+        // The oldest three entries are invalid.
+        assert_eq!(shard.sweep(now(turn + 3), &current(1)), 3);
+        assert_consistent(&shard, 4);
+        (20..23).for_each(|dies| assert!(shard.insert(entry(dies), 7).is_none()));
         let left = (turn + 4..turn + 8).chain(20..23);
         for (count, expected) in left.enumerate() {
-            let gone = shard.put(slot(30 + count as u64), 7).unwrap();
-            assert_eq!(gone.dies, Duration::from_secs(expected), "turn {turn}");
-            agree(&shard, 7);
+            let gone = shard.insert(entry(30 + count as u64), 7).unwrap();
+            assert_eq!(gone.evict_at, Duration::from_secs(expected), "turn {turn}");
+            assert_consistent(&shard, 7);
         }
     }
 }
 
-/// C11: a sweep that finds nothing dead changes nothing.
+/// C11: a sweep without invalid entries changes nothing.
 #[test]
-fn a_sweep_of_the_living_changes_nothing() {
+fn a_sweep_of_valid_entries_changes_nothing() {
     let mut shard = shard(3);
-    shard.put(slot(4), 3);
-    assert_eq!(shard.sweep(now(1), &present(1)), 0);
-    assert_eq!(shard.turn, 1);
-    agree(&shard, 3);
+    shard.insert(entry(4), 3);
+    assert_eq!(shard.sweep(now(1), &current(1)), 0);
+    assert_eq!(shard.next_victim, 1);
+    assert_consistent(&shard, 3);
 }
 
-/// The list and the table beside it.
+/// Checks that the index matches the entries.
 #[track_caller]
-fn agree(shard: &Shard, entries: usize) {
-    assert_eq!((shard.slots.len(), shard.index.len()), (entries, entries));
-    for (position, slot) in shard.slots.iter().enumerate() {
-        assert_eq!(shard.index[&slot.fingerprint], position);
+fn assert_consistent(shard: &Shard, entries: usize) {
+    assert_eq!((shard.entries.len(), shard.index.len()), (entries, entries));
+    for (position, entry) in shard.entries.iter().enumerate() {
+        assert_eq!(shard.index[&entry.hash], position);
     }
 }
 
-/// C11: an entry that was found dead leaves its place to another, and no gap.
+/// C11: a removed entry leaves no gap.
 #[test]
 fn a_removed_entry_leaves_no_gap() {
     for position in 0..5 {
         let mut shard = shard(5);
-        shard.turn = 5;
+        shard.next_victim = 5;
         shard.remove(position);
-        agree(&shard, 4);
-        assert!(shard.put(slot(6), 5).is_none());
-        agree(&shard, 5);
-        assert!(shard.put(slot(7), 5).is_some());
-        agree(&shard, 5);
+        assert_consistent(&shard, 4);
+        assert!(shard.insert(entry(6), 5).is_none());
+        assert_consistent(&shard, 5);
+        assert!(shard.insert(entry(7), 5).is_some());
+        assert_consistent(&shard, 5);
     }
 }
 
-/// C11: what is put in twice stays in its place, whether the shard is full or not.
+/// C11: a renewed entry keeps its position, whether the shard is full or not.
 #[test]
-fn an_entry_is_renewed_in_its_place() {
+fn a_renewed_entry_keeps_its_position() {
     for capacity in [3, 100] {
         let mut shard = shard(3);
-        for fingerprint in [3, 1, 2, 2] {
-            let renewed = Slot { fingerprint, ..slot(200) };
-            assert_eq!(shard.put(renewed, capacity).unwrap().fingerprint, fingerprint);
-            agree(&shard, 3);
+        for hash in [3, 1, 2, 2].map(TokenHash) {
+            let renewed = Entry { hash, ..entry(200) };
+            assert_eq!(shard.insert(renewed, capacity).unwrap().hash, hash);
+            assert_consistent(&shard, 3);
         }
-        assert!(shard.slots.iter().all(|slot| slot.dies == Duration::from_secs(200)));
+        assert!(shard.entries.iter().all(|entry| entry.evict_at == Duration::from_secs(200)));
     }
 }
 
-/// A shard has room for a number of entries from the first on, and does not grow until they are there.
+/// C11: invalid entries that are not looked up are replaced, or removed by a sweep.
 #[test]
-fn a_shard_begins_with_some_room() {
-    let mut shard = Shard::default();
-    assert_eq!((shard.slots.capacity(), shard.index.capacity()), (0, 0));
-    shard.push(slot(1));
-    let room = (shard.slots.capacity(), shard.index.capacity());
-    assert!(room.0 == FIRST_ROOM && room.1 >= FIRST_ROOM, "{room:?}");
-    (2..=FIRST_ROOM as u64).for_each(|dies| shard.push(slot(dies)));
-    assert_eq!((shard.slots.capacity(), shard.index.capacity()), room);
-}
-
-/// The table takes the low half of a fingerprint for its hash, so that entries spread as the fingerprints do.
-#[test]
-fn the_table_spreads_by_the_low_half() {
-    use std::hash::BuildHasher;
-
-    let table = BuildHasherDefault::<LowHalf>::default();
-    for (fingerprint, hash) in [(5, 5), ((9 << 64) | 7, 7), (u128::MAX, u64::MAX)] {
-        assert_eq!(table.hash_one::<u128>(fingerprint), hash);
-    }
-    // Keys of another form would spread, too.
-    let hash_of = |bytes: &[u8]| {
-        let mut hasher = LowHalf::default();
-        hasher.write(bytes);
-        hasher.finish()
-    };
-    assert_eq!(hash_of(&[1, 2, 3]), 0x01_02_03);
-    assert_eq!(hash_of(&[1, 0, 0, 0, 0, 0, 0, 0, 1]), 0);
-}
-
-/// C11: dead entries that nobody asks for again go in their turn, or all in a sweep.
-#[test]
-fn dead_entries_are_cleared_away() {
+fn invalid_entries_are_removed() {
     let cache = Cache::new(1, 0).unwrap();
     insert(&cache, "a", 10, 0);
     insert(&cache, "b", 60, 20);
@@ -295,20 +266,20 @@ fn dead_entries_are_cleared_away() {
     let cache = Cache::new(1000, 0).unwrap();
     (0..50).for_each(|count| insert(&cache, &format!("short {count}"), 10, 0));
     (0..50).for_each(|count| insert(&cache, &format!("long {count}"), 60, 0));
-    assert_eq!(cache.sweep(now(10), present(1)), 50);
+    assert_eq!(cache.sweep(now(10), current(1)), 50);
     assert_eq!((cache.len(), get(&cache, "long 7", 10).as_deref()), (50, Some("long 7")));
-    assert_eq!(cache.sweep(now(10), present(2)), 50);
+    assert_eq!(cache.sweep(now(10), current(2)), 50);
     assert_eq!(cache.len(), 0);
 }
 
-/// C11: a lookup reads the issuer's present generation when it is made, not when the entry was.
+/// C11: a lookup compares with the issuer's current generation.
 #[test]
-fn generations_are_read_at_lookup() {
+fn the_generation_is_read_at_lookup() {
     let cache = Cache::new(10, 0).unwrap();
     let generation = Cell::new(1);
-    let present = |_| Some(generation.get());
-    cache.insert(cache.fingerprint("a"), keys(1), token("a", 60), MAX_LIFE, now(0), present);
-    assert!(cache.get(cache.fingerprint("a"), now(0), present).is_some());
+    let current = |_| Some(generation.get());
+    cache.insert(cache.hash("a"), keys(1), token("a", 60), MAX_LIFETIME, now(0), current);
+    assert!(cache.get(cache.hash("a"), now(0), current).is_some());
     generation.set(2);
-    assert!(cache.get(cache.fingerprint("a"), now(0), present).is_none());
+    assert!(cache.get(cache.hash("a"), now(0), current).is_none());
 }

@@ -1,4 +1,4 @@
-//! The test of an introspection endpoint with a random token.
+//! Probes of an introspection endpoint with a random token.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -6,53 +6,53 @@ use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use portcullis_metadata::AccessToken;
 use tokio::sync::Notify;
 
-use super::{Introspection, error::CallError};
+use super::{IntrospectionClient, error::CallError};
 
-/// What the token of a test begins with, so that the issuer's operators can tell what it is.
+/// The prefix of a probe's token, by which the issuer's operators can recognize it.
 const PREFIX: &str = "portcullis-probe-";
-/// Random bytes in the token of a test.
+/// The number of random bytes in a probe's token.
 const RANDOM_BYTES: usize = 32;
 
-impl Introspection {
-    /// Asks about a random token, to learn whether the endpoint accepts this client.
+impl IntrospectionClient {
+    /// Introspects a random token to check whether the endpoint accepts this client.
     ///
-    /// An endpoint that rejects the client is [rejecting](Self::is_rejecting) until an answer has status 200. Any other
-    /// failure says nothing about that. Nothing is sent while it is not known where to ask.
+    /// A rejected client is [rejected](Self::is_client_rejected) until a response has status 200. Other failures do not
+    /// change that. Nothing is sent while the endpoint is unknown.
     ///
     /// # Errors
-    /// When there is no introspection response.
+    /// Fails if there is no introspection response.
     pub(crate) async fn probe(&self) -> Result<(), CallError> {
         if !self.is_ready() {
             return Ok(());
         }
-        let outcome = self.send(&random_token()?).await;
-        match &outcome {
-            Ok(answer) if answer.active => tracing::warn!(
+        let result = self.send(&random_token()?).await;
+        match &result {
+            Ok(response) if response.active => tracing::warn!(
                 token.issuer = %self.issuer.issuer,
-                "the introspection endpoint calls a random token active; it may accept every token"
+                "the introspection endpoint reports a random token as active; it may accept every token"
             ),
             Ok(_) => {}
             Err(error) => {
-                self.rejecting.fetch_or(error.is_rejection(), Ordering::Relaxed);
+                self.is_client_rejected.fetch_or(error.is_client_rejected(), Ordering::Relaxed);
                 tracing::warn!(
                     token.issuer = %self.issuer.issuer,
                     introspection.failure = error.code(),
-                    "the introspection endpoint failed its test with a random token: {error}"
+                    "the probe of the introspection endpoint failed: {error}"
                 );
             }
         }
-        outcome.map(drop)
+        result.map(drop)
     }
 
-    /// Whether the endpoint rejects this client, as the last test showed.
-    pub(crate) fn is_rejecting(&self) -> bool {
-        self.rejecting.load(Ordering::Relaxed)
+    /// Returns whether the endpoint rejected this client at the last probe.
+    pub(crate) fn is_client_rejected(&self) -> bool {
+        self.is_client_rejected.load(Ordering::Relaxed)
     }
 
-    /// Notified when a call about a client's token was rejected: a test is due.
+    /// Returns the notification of rejected calls, after which a probe is due.
     ///
-    /// The call alone does not make the issuer unusable, since a client chooses the token and so, at some endpoints, the
-    /// status of the answer.
+    /// A rejected call alone does not make the issuer unusable, because the sender of the token may be able to choose the
+    /// status of the response.
     pub(crate) fn rejections(&self) -> Arc<Notify> {
         Arc::clone(&self.rejections)
     }

@@ -1,3 +1,5 @@
+//! Introspection requests and the parsing of their responses.
+
 use std::time::Duration;
 
 use http::{StatusCode, header};
@@ -8,13 +10,13 @@ use super::{Endpoint, IntrospectionAuthentication, IntrospectionSettings, error:
 
 const MAX_BODY: usize = 64 * 1024;
 
-/// The request that asks about a token (RFC 7662 section 2.1).
+/// Builds the introspection request for a token (RFC 7662 section 2.1).
 pub(crate) fn build(
     endpoint: &Endpoint,
     settings: &IntrospectionSettings,
     token: &AccessToken,
     policy: UrlPolicy,
-    limit: Duration,
+    timeout: Duration,
 ) -> FetchRequest {
     let mut fields = vec![("token", token.secret()), ("client_id", settings.client_id.as_str())];
     let mut authorization = None;
@@ -27,27 +29,27 @@ pub(crate) fn build(
     }
     let mut request = FetchRequest::post_form(endpoint.url.clone(), fields, policy);
     request.max_body = MAX_BODY;
-    request.timeout = limit;
+    request.timeout = timeout;
     match authorization {
         Some(value) => request.header(header::AUTHORIZATION, value),
         None => request,
     }
 }
 
-/// Reads the answer, whatever it says about the token.
-pub(crate) fn read(answer: &FetchResponse) -> Result<IntrospectionResponse, CallError> {
-    let status = answer.status.as_u16();
-    if answer.status == StatusCode::OK {
-        return Ok(IntrospectionResponse::parse(&answer.body)?);
+/// Parses the response. It does not check whether the token is active.
+pub(crate) fn parse_response(response: &FetchResponse) -> Result<IntrospectionResponse, CallError> {
+    let status = response.status.as_u16();
+    if response.status == StatusCode::OK {
+        return Ok(IntrospectionResponse::parse(&response.body)?);
     }
-    Err(if rejects_client(answer) { CallError::Rejected { status } } else { CallError::Status { status } })
+    Err(if rejects_client(response) { CallError::Rejected { status } } else { CallError::Status { status } })
 }
 
-/// Whether an answer is about this server's client and not about the token (RFC 7662 section 2.3, RFC 6749 section 5.2).
-/// Some servers answer 403 to a client that may not introspect.
-fn rejects_client(answer: &FetchResponse) -> bool {
-    matches!(answer.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
-        || answer.status == StatusCode::BAD_REQUEST
-            && OAuthError::parse(&answer.body)
+/// Returns whether a response rejects this client (RFC 7662 section 2.3, RFC 6749 section 5.2). Some servers send 403 to a
+/// client that may not introspect tokens.
+fn rejects_client(response: &FetchResponse) -> bool {
+    matches!(response.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+        || response.status == StatusCode::BAD_REQUEST
+            && OAuthError::parse(&response.body)
                 .is_ok_and(|error| matches!(error.error.as_str(), "invalid_client" | "unauthorized_client"))
 }

@@ -1,4 +1,4 @@
-//! How an issuer's keys, and the address to ask it at, are fetched: by one task at a time, whoever asked.
+//! The refresh of an issuer's keys and introspection endpoint.
 
 use std::{
     sync::{Arc, Weak},
@@ -6,154 +6,159 @@ use std::{
 };
 
 use tokio::{
-    sync::{Notify, watch},
+    sync::Notify,
     time::{Instant, sleep, sleep_until, timeout},
 };
 
-use super::TrustedIssuer;
-use crate::{
-    RefreshError,
-    flight::{AskedBy, Boarding, Landed, Outcome},
+use super::{
+    TrustedIssuer,
+    key_fetcher::FetchedKeys,
+    refresh_error::RefreshError,
+    refresh_state::{RefreshResult, Requester},
     schedule,
-    source::Fetched,
 };
+use crate::single_flight::{Joined, Operation, ResultReceiver};
 
-/// How long fetching the keys takes at most, discovery included.
-const REFRESH_LIMIT: Duration = Duration::from_secs(10);
-/// The shortest time between two tests of an introspection endpoint that rejected calls cause.
-const TEST_PAUSE: Duration = Duration::from_secs(1);
+/// The maximum duration of a fetch of the keys, including discovery.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
+/// The minimum time between two probes of an introspection endpoint that rejected calls cause.
+const MIN_PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
 impl TrustedIssuer {
-    /// Starts a refresh on the control runtime, or joins the one under way. None in the cooldown, and where there is
+    /// Starts a refresh on the control runtime or joins the running one. Returns `None` during the cooldown or if there is
     /// nothing to fetch.
-    pub(super) fn refresh(self: &Arc<Self>, asked_by: AskedBy) -> Option<Landed> {
-        if !self.has_refresh() {
+    pub(super) fn refresh(self: &Arc<Self>, requester: Requester) -> Option<ResultReceiver<RefreshResult>> {
+        if !self.needs_refresh() {
             return None;
         }
-        match self.flight.board(asked_by, self.clock.monotonic(), self.settings.cooldown) {
-            Boarding::Join(landed) => Some(landed),
-            Boarding::Cooling => None,
-            Boarding::Start(sender, landed) => {
-                let mut landing = Landing { issuer: Arc::clone(self), sender, outcome: None };
-                self.control.spawn(async move {
-                    let outcome = landing.issuer.fetch_all().await;
-                    landing.record(outcome);
-                });
-                Some(landed)
-            }
+        let (operation, receiver) =
+            match self.refresh_state.join(requester, self.clock.monotonic(), self.settings.cooldown)? {
+                Joined::Leader(operation, receiver) => (Some(operation), receiver),
+                Joined::Follower(receiver) => (None, receiver),
+                Joined::Full => return None,
+            };
+        if operation.is_some() {
+            let result = Err(RefreshError::Interrupted);
+            let mut running = RunningRefresh { issuer: Arc::clone(self), operation, result };
+            self.control.spawn(async move {
+                let result = running.issuer.fetch_all().await;
+                running.set_result(result);
+            });
         }
+        Some(receiver)
     }
 
-    /// Whether there is anything to fetch.
-    pub(super) fn has_refresh(&self) -> bool {
-        self.source.is_some() || self.introspection.as_ref().is_some_and(|asked| asked.is_discovered())
+    /// Returns whether there is anything to fetch.
+    pub(super) fn needs_refresh(&self) -> bool {
+        self.key_fetcher.is_some() || self.introspection.as_ref().is_some_and(|client| client.is_discovered())
     }
 
-    async fn fetch_all(&self) -> Outcome {
+    async fn fetch_all(&self) -> RefreshResult {
         match self.fetch_keys().await {
-            // Both are found by the same metadata.
+            // The endpoint is in the same metadata.
             Err(error @ RefreshError::Discovery(_)) => Err(error),
-            keys => keys.and(self.find_endpoint().await),
+            keys => keys.and(self.discover_endpoint().await),
         }
     }
 
-    async fn find_endpoint(&self) -> Outcome {
+    async fn discover_endpoint(&self) -> RefreshResult {
         let Some(introspection) = &self.introspection else { return Ok(()) };
-        introspection.find_endpoint().await.inspect_err(|error| {
-            tracing::warn!(token.issuer = %self.settings.issuer, issuer.failure = error.code(), "cannot find where to introspect: {error}");
+        introspection.discover_endpoint().await.inspect_err(|error| {
+            tracing::warn!(
+                token.issuer = %self.settings.issuer,
+                issuer.failure = error.code(),
+                "cannot find the introspection endpoint: {error}"
+            );
         })
     }
 
-    /// Tests the introspection endpoint, if there is one. Gives whether it works.
-    async fn test_introspection(&self) -> bool {
+    /// Probes the introspection endpoint, if there is one. Returns whether it works.
+    async fn probe_introspection(&self) -> bool {
         match &self.introspection {
             Some(introspection) => introspection.probe().await.is_ok(),
             None => true,
         }
     }
 
-    async fn fetch_keys(&self) -> Outcome {
-        let Some(source) = &self.source else { return Ok(()) };
-        let outcome = match timeout(REFRESH_LIMIT, source.fetch()).await {
-            Ok(Ok(fetched)) => self.take_over(fetched),
+    async fn fetch_keys(&self) -> RefreshResult {
+        let Some(fetcher) = &self.key_fetcher else { return Ok(()) };
+        let result = match timeout(FETCH_TIMEOUT, fetcher.fetch()).await {
+            Ok(Ok(fetched)) => self.install(fetched),
             Ok(Err(error)) => Err(error),
             Err(_) => Err(RefreshError::Timeout),
         };
-        if let Err(error) = &outcome {
-            tracing::warn!(token.issuer = %self.settings.issuer, issuer.failure = error.code(), "cannot fetch issuer keys: {error}");
+        if let Err(error) = &result {
+            tracing::warn!(
+                token.issuer = %self.settings.issuer,
+                issuer.failure = error.code(),
+                "cannot fetch issuer keys: {error}"
+            );
         }
-        outcome
+        result
     }
 
-    fn take_over(&self, fetched: Fetched) -> Outcome {
+    fn install(&self, fetched: FetchedKeys) -> RefreshResult {
         let now = self.clock.monotonic();
         if self.keys.install(fetched.keys, self.settings.algorithms, now, fetched.max_age)? {
-            let keys = self.keys.held().as_ref().map_or(0, |held| held.set().len());
+            let keys = self.keys.current().as_ref().map_or(0, |keys| keys.set().len());
             tracing::info!(token.issuer = %self.settings.issuer, issuer.keys = keys, "issuer keys changed");
         }
         Ok(())
     }
 }
 
-/// Tells everybody who waits how a refresh ended, also when its task is dropped halfway or panics.
-struct Landing {
+/// A refresh whose result is recorded when the value is dropped, even if its task panics or is cancelled.
+struct RunningRefresh {
     issuer: Arc<TrustedIssuer>,
-    sender: watch::Sender<Option<Outcome>>,
-    outcome: Option<Outcome>,
+    operation: Option<Operation<(), RefreshResult>>,
+    result: RefreshResult,
 }
 
-impl Landing {
-    fn record(&mut self, outcome: Outcome) {
-        self.outcome = Some(outcome);
+impl RunningRefresh {
+    fn set_result(&mut self, result: RefreshResult) {
+        self.result = result;
     }
 }
 
-impl Drop for Landing {
+impl Drop for RunningRefresh {
     fn drop(&mut self) {
-        let outcome = self.outcome.take().unwrap_or(Err(RefreshError::Interrupted));
-        self.issuer.flight.land(outcome.clone());
-        self.sender.send_replace(Some(outcome));
-    }
-}
-
-pub(super) async fn outcome(mut landed: Landed) -> Outcome {
-    match landed.wait_for(Option::is_some).await.as_deref() {
-        Ok(Some(outcome)) => outcome.clone(),
-        Ok(None) | Err(_) => Err(RefreshError::Interrupted),
-    }
-}
-
-pub(super) async fn keep_fresh(issuer: Weak<TrustedIssuer>) {
-    let mut failures = 0_u32;
-    loop {
-        let Some(issuer) = issuer.upgrade() else { return };
-        let refreshed = issuer.refresh_now().await.is_ok();
-        let tested = issuer.test_introspection().await;
-        let wait = if refreshed && tested {
-            failures = 0;
-            schedule::refresh_after(
-                issuer.keys.held().as_ref().map_or(schedule::DEFAULT_MAX_AGE, |held| held.max_age()),
-            )
-        } else {
-            failures = failures.saturating_add(1);
-            schedule::retry_after(failures, getrandom::u32().unwrap_or_default())
-        };
-        issuer.flight.schedule(issuer.clock.monotonic().saturating_add(wait));
-        // After a failure the next test is due soon anyway.
-        let rejections =
-            issuer.introspection.as_ref().filter(|_| failures == 0).map(|introspection| introspection.rejections());
-        drop(issuer);
-        match rejections {
-            Some(rejections) => wait_for_rejection(&rejections, wait).await,
-            None => sleep(wait).await,
+        self.issuer.refresh_state.record(self.result.clone());
+        if let Some(operation) = self.operation.take() {
+            operation.complete(self.result.clone());
         }
     }
 }
 
-/// Waits, and no longer than until a call was rejected. Rejected calls cause one test in [`TEST_PAUSE`].
-async fn wait_for_rejection(rejections: &Notify, wait: Duration) {
+/// Refreshes the keys until the issuer is dropped: before they expire and, after failures, with exponential backoff.
+pub(super) async fn refresh_periodically(issuer: Weak<TrustedIssuer>) {
+    let mut failures = 0_u32;
+    loop {
+        let Some(issuer) = issuer.upgrade() else { return };
+        let is_refreshed = issuer.refresh_now().await.is_ok();
+        let is_working = issuer.probe_introspection().await;
+        let delay = if is_refreshed && is_working {
+            failures = 0;
+            let keys = issuer.keys.current();
+            schedule::refresh_after(keys.as_ref().map_or(schedule::DEFAULT_MAX_AGE, |keys| keys.max_age()))
+        } else {
+            failures = failures.saturating_add(1);
+            schedule::retry_after(failures, getrandom::u32().unwrap_or_default())
+        };
+        issuer.refresh_state.schedule(issuer.clock.monotonic().saturating_add(delay));
+        // After a failure, the next probe follows soon anyway.
+        let rejections = issuer.introspection.as_ref().filter(|_| failures == 0).map(|client| client.rejections());
+        drop(issuer);
+        match rejections {
+            Some(rejections) => sleep_until_rejection(&rejections, delay).await,
+            None => sleep(delay).await,
+        }
+    }
+}
+
+/// Sleeps for `delay`, or until a call is rejected. Rejected calls cause at most one probe per [`MIN_PROBE_INTERVAL`].
+async fn sleep_until_rejection(rejections: &Notify, delay: Duration) {
     let started = Instant::now();
-    if timeout(wait, rejections.notified()).await.is_ok() {
-        sleep_until(started + TEST_PAUSE.min(wait)).await;
+    if timeout(delay, rejections.notified()).await.is_ok() {
+        sleep_until(started + MIN_PROBE_INTERVAL.min(delay)).await;
     }
 }

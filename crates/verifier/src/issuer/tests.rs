@@ -316,7 +316,7 @@ async fn aged_keys_are_fetched_behind_the_tokens_back() {
 async fn an_issuer_shows_its_health() {
     let shown = format!("{:?}", Bench::new().issuer);
     assert!(shown.starts_with("TrustedIssuer { issuer: ") && shown.contains("issuer.example"), "{shown}");
-    assert!(shown.ends_with("health: NotYet, .. }"), "{shown}");
+    assert!(shown.ends_with("health: Pending, .. }"), "{shown}");
 }
 
 /// C10, C3: the log tells which published key is refused, and which is not taken, and why.

@@ -12,9 +12,9 @@ use crate::{
     testing::{Bench, Logged, trusted, verifier_of},
 };
 
-mod memory;
-mod telling;
-mod turns;
+mod cache;
+mod redaction;
+mod throttle;
 
 const OTHER: &str = "https://other.example";
 

@@ -58,7 +58,7 @@ async fn a_rejected_client_is_not_usable() {
             bench.issuer.spawn_refresh();
             settle().await;
             assert_eq!(bench.issuer.health(), REJECTED, "{status} {body}");
-            let told = log.lines().into_iter().find(|line| line.contains("failed its test")).unwrap();
+            let told = log.lines().into_iter().find(|line| line.contains("the probe of")).unwrap();
             assert!(told.starts_with("WARN ") && told.contains("introspection.client_rejected"), "{told}");
             assert!(told.contains("`client_secret`") && !told.contains("hush") && !told.contains("probe-"), "{told}");
 
@@ -126,12 +126,12 @@ async fn a_rejected_call_causes_a_test() {
     assert_eq!(bench.issuer.health(), WORKS, "a call that is answered shows it, too");
 }
 
-/// D6: an endpoint that calls a random token active is warned of.
+/// D6: an endpoint that calls a random token as active is warned of.
 #[tokio::test(start_paused = true)]
 async fn an_endpoint_that_accepts_everything_is_warned_of() {
     let bench = bench();
     let (log, _guard) = Logged::here();
     bench.issuer.spawn_refresh();
     settle().await;
-    assert!(log.lines().iter().any(|line| line.starts_with("WARN ") && line.contains("random token active")));
+    assert!(log.lines().iter().any(|line| line.starts_with("WARN ") && line.contains("random token as active")));
 }

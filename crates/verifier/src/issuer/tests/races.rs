@@ -130,10 +130,7 @@ fn rotation(issuer: &Arc<TrustedIssuer>, forge: &TestIssuer) -> impl FnOnce() + 
     move || {
         let fetched = Duration::from_secs(HOUR);
         assert!(
-            issuer
-                .keys
-                .install(published, issuer.settings.algorithms, fetched, crate::schedule::DEFAULT_MAX_AGE)
-                .unwrap()
+            issuer.keys.install(published, issuer.settings.algorithms, fetched, schedule::DEFAULT_MAX_AGE).unwrap()
         );
     }
 }

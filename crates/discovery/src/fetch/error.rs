@@ -1,0 +1,148 @@
+//! [`FetchError`] and [`FetchSettingsError`].
+
+use std::{error::Error, fmt, sync::Arc};
+
+use crate::url_policy::UrlPolicyError;
+
+/// Why a fetch failed. No variant contains a header, a body or a query.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FetchError {
+    /// The URL policy forbids the address. Nothing was sent.
+    #[error("refused to connect: {0}")]
+    UrlPolicy(UrlPolicyError),
+    /// The deadline passed.
+    #[error("the response was not complete in time")]
+    Timeout,
+    /// The body is longer than the request allows.
+    #[error("the response is longer than {limit} bytes")]
+    TooLarge {
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// The network, TLS or HTTP failed.
+    #[error(transparent)]
+    Network(NetworkError),
+    /// The fetcher's settings cannot be used.
+    #[error("{0}")]
+    Settings(#[from] FetchSettingsError),
+}
+
+impl FetchError {
+    /// Returns a stable code for logs and metrics.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::UrlPolicy(error) => error.code(),
+            Self::Timeout => "fetch.timeout",
+            Self::TooLarge { .. } => "fetch.too_large",
+            Self::Network(error) => error.failure().code(),
+            Self::Settings(_) => "fetch.settings",
+        }
+    }
+
+    /// Creates a network error without a cause.
+    pub fn network(failure: NetworkFailure) -> Self {
+        Self::Network(NetworkError::new(failure))
+    }
+}
+
+/// A network failure and its cause.
+#[derive(Clone)]
+pub struct NetworkError {
+    failure: NetworkFailure,
+    cause: Option<Arc<dyn Error + Send + Sync>>,
+}
+
+impl NetworkError {
+    /// Creates an error without a cause.
+    pub fn new(failure: NetworkFailure) -> Self {
+        Self { failure, cause: None }
+    }
+
+    /// Creates an error with a cause, which must not contain the URL.
+    pub fn caused_by(failure: NetworkFailure, cause: impl Error + Send + Sync + 'static) -> Self {
+        Self { failure, cause: Some(Arc::new(cause)) }
+    }
+
+    /// Returns the step that failed.
+    pub fn failure(&self) -> NetworkFailure {
+        self.failure
+    }
+}
+
+impl fmt::Display for NetworkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.failure.fmt(f)
+    }
+}
+
+impl fmt::Debug for NetworkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("NetworkError").field(&self.failure).field(&self.cause).finish()
+    }
+}
+
+impl Error for NetworkError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.cause.as_ref().map(|cause| &**cause as &(dyn Error + 'static))
+    }
+}
+
+/// The step of a network request that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NetworkFailure {
+    /// The host name has no address.
+    #[error("the host name cannot be resolved")]
+    Resolve,
+    /// No address accepted the connection.
+    #[error("cannot connect")]
+    Connect,
+    /// The TLS handshake failed, for example because of the certificate.
+    #[error("the TLS handshake failed")]
+    Tls,
+    /// The connection was interrupted, or the response is not HTTP.
+    #[error("the connection was interrupted")]
+    Interrupted,
+}
+
+impl NetworkFailure {
+    /// Returns a stable code for logs and metrics.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Resolve => "fetch.resolve",
+            Self::Connect => "fetch.connect",
+            Self::Tls => "fetch.tls",
+            Self::Interrupted => "fetch.interrupted",
+        }
+    }
+}
+
+/// Why the settings of a fetcher cannot be used.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FetchSettingsError {
+    /// The CA file cannot be read.
+    #[error("cannot read the CA file {path}: {kind}")]
+    CaFileUnreadable {
+        /// The file.
+        path: String,
+        /// The error of the operating system.
+        kind: std::io::ErrorKind,
+    },
+    /// The CA file has no PEM certificate, or an invalid one.
+    #[error("the CA file {path} has no usable PEM certificate")]
+    CaFileInvalid {
+        /// The file.
+        path: String,
+    },
+    /// The proxy URL is not an http or https URL with a host.
+    #[error("the proxy is not an http or https URL with a host")]
+    Proxy,
+    /// The user agent is not a valid header value.
+    #[error("the user agent has characters that a header cannot contain")]
+    UserAgent,
+    /// The system's trusted certificates cannot be read.
+    #[error("the system's trusted certificates cannot be read; set a CA file")]
+    TrustStore,
+}

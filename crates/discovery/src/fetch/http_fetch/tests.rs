@@ -1,0 +1,209 @@
+use std::time::Duration;
+
+use http::StatusCode;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
+
+use super::*;
+use crate::UrlPolicy;
+
+const LOOPBACK_PEER: UrlPolicy = UrlPolicy::Peer { loopback_http: true, private_addresses: false };
+const PEER: UrlPolicy = UrlPolicy::Peer { loopback_http: false, private_addresses: false };
+
+/// A server on loopback that answers every connection with `answer`, then with `more` again and again.
+async fn server(answer: &'static [u8], more: &'static [u8]) -> Url {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = Url::parse(&format!("http://{}/start?secret=1", listener.local_addr().unwrap())).unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    head.push(socket.read_u8().await?);
+                }
+                socket.write_all(answer).await?;
+                while !more.is_empty() {
+                    socket.write_all(more).await?;
+                }
+                // Stays open until the other side goes.
+                socket.read_u8().await
+            });
+        }
+    });
+    url
+}
+
+fn fetcher() -> HttpFetch {
+    HttpFetch::new(FetchSettings::default()).unwrap()
+}
+
+async fn get(url: &Url, policy: UrlPolicy) -> Result<FetchResponse, FetchError> {
+    fetcher().fetch(FetchRequest::get(url.clone(), policy)).await
+}
+
+#[tokio::test]
+async fn reads_a_whole_answer_whatever_its_status() {
+    let url = server(b"HTTP/1.1 503 Down\r\ncontent-length: 2\r\nx-a: b\r\n\r\nhi", b"").await;
+    let answer = get(&url, LOOPBACK_PEER).await.unwrap();
+    assert_eq!((answer.status, &*answer.body), (StatusCode::SERVICE_UNAVAILABLE, &b"hi"[..]));
+    assert_eq!(answer.headers["x-a"], "b");
+}
+
+/// G6: a redirect comes back as one and is not followed.
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let url = server(b"HTTP/1.1 302 Found\r\nlocation: /elsewhere\r\ncontent-length: 0\r\n\r\n", b"").await;
+    let answer = get(&url, UrlPolicy::Operator).await.unwrap();
+    assert_eq!(answer.status, StatusCode::FOUND);
+    assert_eq!(answer.headers["location"], "/elsewhere");
+}
+
+/// G6: a body without end is given up at the limit.
+#[tokio::test]
+async fn an_endless_body_is_given_up() {
+    let url = server(b"HTTP/1.1 200 OK\r\n\r\n", &[b'x'; 4096]).await;
+    let error = get(&url, LOOPBACK_PEER).await.unwrap_err();
+    assert!(matches!(error, FetchError::TooLarge { limit: FetchRequest::MAX_BODY }), "{error}");
+}
+
+/// G6: a body that announces more than the limit is not read at all.
+#[tokio::test]
+async fn an_announced_oversize_is_refused_at_once() {
+    let url = server(b"HTTP/1.1 200 OK\r\ncontent-length: 262145\r\n\r\n", b"").await;
+    assert_eq!(get(&url, LOOPBACK_PEER).await.unwrap_err().code(), "fetch.too_large");
+}
+
+/// G6: one deadline covers the body too.
+#[tokio::test]
+async fn a_stalled_body_ends_at_the_deadline() {
+    let url = server(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf", b"").await;
+    let mut request = FetchRequest::get(url, LOOPBACK_PEER);
+    request.timeout = Duration::from_millis(50);
+    assert!(matches!(fetcher().fetch(request).await, Err(FetchError::Timeout)));
+}
+
+/// G6: nothing asks for a content coding, and one that comes uninvited is not undone.
+#[tokio::test]
+async fn a_compressed_body_stays_as_it_is() {
+    let url =
+        server(b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 4\r\n\r\n\x1f\x8b\x08\x00", b"").await;
+    assert_eq!(&*get(&url, LOOPBACK_PEER).await.unwrap().body, b"\x1f\x8b\x08\x00");
+}
+
+#[tokio::test]
+async fn an_open_answer_comes_piece_by_piece() {
+    let url = server(b"HTTP/1.1 200 OK\r\n\r\nfirst", b"").await;
+    let mut answer = fetcher().open(FetchRequest::get(url, LOOPBACK_PEER)).await.unwrap();
+    assert_eq!(answer.status, StatusCode::OK);
+    // The server has not ended the body: the piece arrives all the same.
+    assert_eq!(&*answer.body.next().await.unwrap().unwrap(), b"first");
+}
+
+/// G6: nothing is sent to an address that the policy refuses, and a name is judged by what it resolves to.
+#[tokio::test]
+async fn refused_addresses_are_not_connected_to() {
+    let local = server(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", b"").await;
+    assert!(matches!(get(&local, PEER).await, Err(FetchError::UrlPolicy(UrlPolicyError::Scheme))));
+
+    let mut by_name = Url::parse("https://localhost/").unwrap();
+    by_name.set_port(local.port()).unwrap();
+    // The trailing dot hides the name from the check by name; the resolver's answer gives it away.
+    by_name.set_host(Some("localhost.")).unwrap();
+    let error = get(&by_name, LOOPBACK_PEER).await.unwrap_err();
+    assert!(matches!(error.code(), "fetch.refused.address" | "fetch.resolve"), "{error:?}");
+}
+
+/// G6: a peer's name that stands for private, loopback or cloud addresses alone is refused, and nobody there is connected
+/// to; of several addresses those that are left are tried. The operator's names may stand for anything.
+#[tokio::test]
+async fn names_are_judged_by_what_they_stand_for() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let mut fetch = fetcher();
+    fetch.lookup = |name| {
+        let addresses: &[&str] = match name.as_str() {
+            "loopback.example" => &["127.0.0.1", "::1"],
+            "private.example" => &["10.0.0.1", "192.168.0.1", "fd00::1", "100.64.0.1"],
+            "cloud.example" => &["169.254.169.254", "fd00:ec2::254"],
+            "mapped.example" => &["::ffff:127.0.0.1", "64:ff9b::7f00:1"],
+            _ => &[],
+        };
+        let found = addresses.iter().map(|address| std::net::SocketAddr::new(address.parse().unwrap(), 0)).collect();
+        Box::pin(async move { Ok(found) })
+    };
+    let code_of = async |name: &str, policy: UrlPolicy| {
+        let url = Url::parse(&format!("https://{name}:{port}/")).unwrap();
+        fetch.fetch(FetchRequest::get(url, policy)).await.unwrap_err().code()
+    };
+    for policy in [PEER, LOOPBACK_PEER] {
+        for name in ["loopback.example", "private.example", "cloud.example", "mapped.example"] {
+            assert_eq!(code_of(name, policy).await, "fetch.refused.address", "{name}");
+        }
+        assert_eq!(code_of("nothing.example", policy).await, "fetch.resolve");
+    }
+    let nobody = tokio::time::timeout(Duration::ZERO, listener.accept()).await;
+    assert!(nobody.is_err(), "somebody was connected to");
+
+    // The same name is the operator's to use: the connection comes, and is closed before a handshake.
+    let close = async { drop(listener.accept().await.unwrap()) };
+    let (code, ()) = tokio::join!(code_of("loopback.example", UrlPolicy::Operator), close);
+    assert!(matches!(code, "fetch.connect" | "fetch.tls" | "fetch.interrupted"), "{code}");
+}
+
+#[tokio::test]
+async fn failures_say_at_which_step() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let closed = Url::parse(&format!("http://{}/?secret=1", listener.local_addr().unwrap())).unwrap();
+    drop(listener);
+    let error = get(&closed, UrlPolicy::Operator).await.unwrap_err();
+    assert_eq!(error.code(), "fetch.connect");
+    assert!(!format!("{error:?}").contains("secret"));
+
+    let garbage = server(b"no http at all\r\n\r\n", b"").await;
+    assert_eq!(get(&garbage, UrlPolicy::Operator).await.unwrap_err().code(), "fetch.interrupted");
+}
+
+#[test]
+fn settings_are_judged_before_anything_is_fetched() {
+    let code = |settings| match HttpFetch::new(settings).unwrap_err() {
+        FetchError::Settings(error) => error,
+        other => panic!("{other}"),
+    };
+    let missing = FetchSettings { ca_file: Some("/nonexistent/ca.pem".into()), ..FetchSettings::default() };
+    assert!(matches!(code(missing), FetchSettingsError::CaFileUnreadable { .. }));
+    let no_pem = FetchSettings {
+        ca_file: Some(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml").into()),
+        ..FetchSettings::default()
+    };
+    assert!(matches!(code(no_pem), FetchSettingsError::CaFileInvalid { .. }));
+    let proxy = FetchSettings { proxy: Some(Url::parse("socks5://proxy").unwrap()), ..FetchSettings::default() };
+    assert!(matches!(code(proxy), FetchSettingsError::Proxy));
+    let agent = FetchSettings { user_agent: Some("a\r\nb".into()), ..FetchSettings::default() };
+    assert!(matches!(code(agent), FetchSettingsError::UserAgent));
+}
+
+#[test]
+fn debug_shows_no_secret() {
+    let url = Url::parse("https://user:pw@auth.example.com/token?code=secret").unwrap();
+    let request = FetchRequest::post_form(url, [("client_secret", "secret")], UrlPolicy::Operator)
+        .header(http::header::AUTHORIZATION, HeaderValue::from_static("Bearer secret"));
+    let shown = format!("{request:?}");
+    assert!(!shown.contains("secret") && !shown.contains("pw"), "{shown}");
+}
+
+/// J2, J3: a proxy's credentials show neither in the settings nor in the fetcher that uses them.
+#[tokio::test]
+async fn proxy_credentials_are_not_shown() {
+    let proxy = Url::parse("http://canary-user:canary-password@127.0.0.1:9/?canary-query").unwrap();
+    let settings = FetchSettings { proxy: Some(proxy), ..FetchSettings::default() };
+    let shown_settings = format!("{settings:?}");
+    let fetch = HttpFetch::new(settings).unwrap();
+    let request = FetchRequest::get(Url::parse("https://auth.example.com/").unwrap(), UrlPolicy::Operator);
+    let error = fetch.fetch(request).await.unwrap_err();
+    assert!(fetch.clients[PoolKey::Operator.index()].get().is_some());
+    let shown = format!("{shown_settings} {fetch:?} {error:?} {error}");
+    assert!(!shown.contains("canary"), "{shown}");
+    assert!(shown_settings.contains("http://127.0.0.1:9/"), "{shown_settings}");
+}

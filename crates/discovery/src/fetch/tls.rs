@@ -1,0 +1,79 @@
+//! [`Tls`]: TLS configurations of the fetcher.
+
+use std::{
+    fs,
+    path::Path,
+    sync::{Arc, OnceLock},
+};
+
+use rustls::{
+    ClientConfig, RootCertStore,
+    client::danger::ServerCertVerifier,
+    crypto::CryptoProvider,
+    pki_types::{CertificateDer, pem::PemObject},
+};
+use rustls_platform_verifier::Verifier;
+
+use super::{error::FetchSettingsError, pool_key::PoolKey};
+
+/// The trusted certificates. The system's are read by the first `https` fetch.
+pub(crate) struct Tls {
+    provider: Arc<CryptoProvider>,
+    own: Vec<CertificateDer<'static>>,
+    operator: OnceLock<Arc<Verifier>>,
+    peer: OnceLock<Arc<Verifier>>,
+}
+
+impl Tls {
+    pub(crate) fn new(ca_file: Option<&Path>) -> Result<Self, FetchSettingsError> {
+        Ok(Self {
+            provider: Arc::new(rustls::crypto::ring::default_provider()),
+            own: ca_file.map(certificates).transpose()?.unwrap_or_default(),
+            operator: OnceLock::new(),
+            peer: OnceLock::new(),
+        })
+    }
+
+    pub(crate) fn config(&self, key: PoolKey) -> Result<ClientConfig, FetchSettingsError> {
+        let builder = ClientConfig::builder_with_provider(self.provider.clone())
+            .with_safe_default_protocol_versions()
+            .map_err(|_| FetchSettingsError::TrustStore)?;
+        let verifier = match key {
+            PoolKey::Plain => {
+                return Ok(builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth());
+            }
+            PoolKey::OperatorLoopback | PoolKey::Operator => self.verifier(&self.operator, &self.own)?,
+            PoolKey::Peer { .. } => self.verifier(&self.peer, &[])?,
+        };
+        let mut config = builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(config)
+    }
+
+    fn verifier(
+        &self,
+        slot: &OnceLock<Arc<Verifier>>,
+        own: &[CertificateDer<'static>],
+    ) -> Result<Arc<dyn ServerCertVerifier>, FetchSettingsError> {
+        if let Some(verifier) = slot.get() {
+            return Ok(verifier.clone());
+        }
+        let verifier = Verifier::new_with_extra_roots(own.iter().cloned(), self.provider.clone())
+            .map_err(|_| FetchSettingsError::TrustStore)?;
+        Ok(slot.get_or_init(|| Arc::new(verifier)).clone())
+    }
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, FetchSettingsError> {
+    let shown = || path.display().to_string();
+    let pem =
+        fs::read(path).map_err(|error| FetchSettingsError::CaFileUnreadable { path: shown(), kind: error.kind() })?;
+    let invalid = || FetchSettingsError::CaFileInvalid { path: shown() };
+    let found: Vec<_> = CertificateDer::pem_slice_iter(&pem).collect::<Result<_, _>>().map_err(|_| invalid())?;
+    // Reports invalid certificates at startup instead of at the first fetch.
+    let mut store = RootCertStore::empty();
+    for certificate in &found {
+        store.add(certificate.clone()).map_err(|_| invalid())?;
+    }
+    if found.is_empty() { Err(invalid()) } else { Ok(found) }
+}

@@ -1,0 +1,296 @@
+use std::time::Duration;
+
+use portcullis_metadata::Issuer;
+use serde_json::{Value, json};
+
+use super::*;
+
+const NOW: u64 = 1_767_225_600;
+const ISSUER: &str = "https://issuer.example/realms/prod";
+const RESOURCE: &str = "https://mcp.example.com/mcp";
+
+fn settings() -> IssuerSettings {
+    IssuerSettings::new(Issuer::parse(ISSUER).unwrap())
+}
+
+/// A good set of claims with `changes` laid over it; `null` takes a claim away.
+fn claims(changes: Value) -> Vec<u8> {
+    let mut claims = json!({ "iss": ISSUER, "aud": RESOURCE, "sub": "alice", "exp": NOW + 300, "iat": NOW });
+    for (name, value) in changes.as_object().unwrap() {
+        if value.is_null() {
+            claims.as_object_mut().unwrap().remove(name);
+        } else {
+            claims[name] = value.clone();
+        }
+    }
+    serde_json::to_vec(&claims).unwrap()
+}
+
+fn validated(changes: Value, settings: &IssuerSettings) -> Result<Principal, &'static str> {
+    validated_payload(claims(changes), settings)
+}
+
+fn validated_payload(payload: Vec<u8>, settings: &IssuerSettings) -> Result<Principal, &'static str> {
+    let claims = UnverifiedClaims::parse(&payload).map_err(|error| error.code())?;
+    let resource = ResourceUri::parse(RESOURCE).unwrap();
+    let validated = validate_signed(&claims, &payload, settings, &resource, UnixTime::from_secs(NOW));
+    validated.map_err(|error| error.code())
+}
+
+fn refusal(changes: Value, settings: &IssuerSettings) -> Option<&'static str> {
+    validated(changes, settings).err()
+}
+
+#[track_caller]
+fn refused(changes: Value, code: &str) {
+    assert_eq!(refusal(changes.clone(), &settings()), Some(code), "{changes}");
+}
+
+#[track_caller]
+fn accepted(changes: Value) {
+    assert_eq!(refusal(changes.clone(), &settings()), None, "{changes}");
+}
+
+/// C4: claims that only other kinds of token carry give them away, whatever their value.
+#[test]
+fn other_kinds_of_token_are_refused() {
+    for claim in ["at_hash", "c_hash", "s_hash", "events"] {
+        for value in [json!("x"), json!({}), json!(0), json!(false)] {
+            refused(json!({ claim: value }), "token.not_an_access_token");
+        }
+    }
+    for typ in ["ID", "Refresh", "Logout", "Offline", "id", "REFRESH"] {
+        refused(json!({ "typ": typ }), "token.not_an_access_token");
+    }
+}
+
+/// C4: the `typ` claim of Keycloak's access tokens, and a `nonce` in them, prove nothing.
+#[test]
+fn keycloak_access_tokens_are_accepted() {
+    accepted(json!({ "typ": "Bearer", "nonce": "n", "sid": "s", "auth_time": NOW, "acr": "1" }));
+}
+
+/// C5: the issuer is compared as text: no form that merely means the same is accepted.
+#[test]
+fn the_issuer_is_compared_byte_for_byte() {
+    for iss in [
+        "https://issuer.example/realms/prod/",
+        "https://issuer.example/realms/Prod",
+        "https://ISSUER.example/realms/prod",
+        "https://issuer.example:443/realms/prod",
+        "https://issuer.example/realms/%70rod",
+        "https://issuer.example/realms/production",
+        "https://issuer.example/realms/other",
+        "https://issuer.example",
+        "http://issuer.example/realms/prod",
+        " https://issuer.example/realms/prod",
+        "",
+    ] {
+        refused(json!({ "iss": iss }), "token.issuer_unknown");
+    }
+    refused(json!({ "iss": null }), "token.issuer_missing");
+}
+
+/// C5: `iss`, `sub`, `client_id` and `azp` are strings where they are present.
+#[test]
+fn identities_are_strings() {
+    for claim in ["iss", "sub", "client_id", "azp"] {
+        for value in [json!(7), json!(["alice"]), json!({ "a": 1 }), json!(true)] {
+            refused(json!({ claim: value }), "claims.type");
+        }
+    }
+    accepted(json!({ "sub": null }));
+}
+
+/// C6: without `aud`, or with none that is a text, a token is for nobody.
+#[test]
+fn an_audience_is_needed() {
+    refused(json!({ "aud": null }), "token.audience_missing");
+    refused(json!({ "aud": [] }), "token.audience_mismatch");
+    refused(json!({ "aud": [7, null, { "aud": RESOURCE }, [RESOURCE]] }), "token.audience_mismatch");
+    refused(json!({ "aud": 7 }), "claims.type");
+    refused(json!({ "aud": { "0": RESOURCE } }), "claims.type");
+}
+
+/// C6: one entry of the array is enough; one trailing slash and ASCII case do not count.
+#[test]
+fn one_matching_audience_is_enough() {
+    for aud in [
+        json!(RESOURCE),
+        json!([RESOURCE]),
+        json!(["account", 7, RESOURCE]),
+        json!("https://mcp.example.com/mcp/"),
+        json!("HTTPS://MCP.EXAMPLE.COM/MCP"),
+    ] {
+        accepted(json!({ "aud": aud }));
+    }
+}
+
+/// C6: prefixes, parents, other resources and generic names are no match.
+#[test]
+fn near_audiences_are_refused() {
+    for aud in [
+        "https://mcp.example.com",
+        "https://mcp.example.com/",
+        "https://mcp.example.com/mcp/tools",
+        "https://mcp.example.com/mcp2",
+        "https://mcp.example.com/mcp//",
+        "https://mcp.example.com/mcp?x=1",
+        "https://mcp.example.com/%6Dcp",
+        "https://mcp.example.com:443/mcp",
+        "http://mcp.example.com/mcp",
+        "https://mcp.example.com.evil.example/mcp",
+        "mcp.example.com/mcp",
+        "account",
+        "api",
+        "*",
+        "",
+    ] {
+        refused(json!({ "aud": aud }), "token.audience_mismatch");
+        refused(json!({ "aud": [aud, "other"] }), "token.audience_mismatch");
+    }
+}
+
+/// C6: another address of the resource counts only when the issuer's settings list it.
+#[test]
+fn extra_audiences_are_explicit() {
+    let mut settings = settings();
+    settings.audiences = vec![ResourceUri::parse("https://old.example.com/mcp").unwrap()];
+    assert_eq!(refusal(json!({ "aud": "https://old.example.com/mcp/" }), &settings), None);
+    assert_eq!(refusal(json!({ "aud": RESOURCE }), &settings), None);
+    assert_eq!(refusal(json!({ "aud": "https://old.example.com" }), &settings), Some("token.audience_mismatch"));
+    refused(json!({ "aud": "https://old.example.com/mcp" }), "token.audience_mismatch");
+}
+
+/// C7: `exp` is required, and counts with the leeway, to the millisecond.
+#[test]
+fn expiry_is_required_and_judged() {
+    refused(json!({ "exp": null }), "token.expiry_missing");
+    refused(json!({ "exp": NOW - 10 }), "token.expired");
+    refused(json!({ "exp": NOW as f64 - 10.001 }), "token.expired");
+    accepted(json!({ "exp": NOW as f64 - 9.999 }));
+    accepted(json!({ "exp": NOW - 9 }));
+    refused(json!({ "exp": 0 }), "token.expired");
+}
+
+/// C7: `nbf` and `iat` in the future are refused, give or take the leeway.
+#[test]
+fn the_future_is_refused() {
+    accepted(json!({ "nbf": NOW + 10, "iat": NOW + 10 }));
+    accepted(json!({ "nbf": NOW as f64 + 9.5, "iat": NOW as f64 + 9.5 }));
+    refused(json!({ "nbf": NOW + 11 }), "token.not_yet_valid");
+    refused(json!({ "nbf": NOW as f64 + 10.001 }), "token.not_yet_valid");
+    refused(json!({ "iat": NOW + 11 }), "token.issued_in_future");
+    refused(json!({ "iat": NOW as f64 + 10.001 }), "token.issued_in_future");
+    accepted(json!({ "iat": null }));
+}
+
+/// C7: the leeway is the issuer's setting.
+#[test]
+fn leeway_can_be_set() {
+    let mut settings = settings();
+    settings.leeway = Duration::ZERO;
+    assert_eq!(refusal(json!({ "exp": NOW }), &settings), Some("token.expired"));
+    assert_eq!(refusal(json!({ "exp": NOW + 1 }), &settings), None);
+    assert_eq!(refusal(json!({ "nbf": NOW + 1 }), &settings), Some("token.not_yet_valid"));
+    settings.leeway = Duration::from_secs(60);
+    assert_eq!(refusal(json!({ "exp": NOW - 59 }), &settings), None);
+    assert_eq!(refusal(json!({ "exp": NOW - 60 }), &settings), Some("token.expired"));
+}
+
+/// C7: numbers that are no dates are refused, never rounded into one.
+#[test]
+fn absurd_dates_are_refused() {
+    for claim in ["exp", "nbf", "iat"] {
+        for value in [
+            json!(-1),
+            json!(-0.5),
+            json!(1e300),
+            json!(1e19),
+            json!(u64::MAX),
+            json!(253_402_300_800_u64),
+            json!("1767225900"),
+            json!([NOW]),
+            json!(true),
+            json!({}),
+        ] {
+            refused(json!({ claim: value }), "claims.date");
+        }
+    }
+}
+
+/// C7: the longest lifetime is judged by `exp` and `iat`; without `iat` it cannot be.
+#[test]
+fn lifetime_can_be_bounded() {
+    let mut settings = settings();
+    settings.max_lifetime = Some(Duration::from_secs(300));
+    assert_eq!(refusal(json!({}), &settings), None);
+    assert_eq!(refusal(json!({ "exp": NOW + 301 }), &settings), Some("token.lifetime_too_long"));
+    assert_eq!(refusal(json!({ "exp": NOW + 200, "iat": NOW - 101 }), &settings), Some("token.lifetime_too_long"));
+    assert_eq!(refusal(json!({ "iat": null }), &settings), Some("token.issued_at_missing"));
+}
+
+/// C8: scopes come from `scope` or `scp`, as a text or as an array.
+#[test]
+fn scopes_are_read_in_every_form() {
+    for changes in [
+        json!({ "scope": "mcp:tools openid" }),
+        json!({ "scope": "openid  mcp:tools openid" }),
+        json!({ "scope": ["mcp:tools", "openid"] }),
+        json!({ "scp": ["openid", "mcp:tools"] }),
+        json!({ "scp": "openid mcp:tools" }),
+    ] {
+        let principal = validated(changes.clone(), &settings()).unwrap();
+        assert_eq!(principal.scopes().iter().collect::<Vec<_>>(), ["mcp:tools", "openid"], "{changes}");
+    }
+    assert!(validated(json!({}), &settings()).unwrap().scopes().is_empty());
+    refused(json!({ "scope": 7 }), "claims.type");
+    refused(json!({ "scope": "a\"b" }), "claims.scope");
+}
+
+/// C13: a token that is bound to its sender is refused as a plain bearer, whatever the binding.
+#[test]
+fn sender_constrained_tokens_are_refused() {
+    for cnf in
+        [json!({ "jkt": "x" }), json!({ "x5t#S256": "x" }), json!({ "kid": "x" }), json!({}), json!("x"), json!(0)]
+    {
+        refused(json!({ "cnf": cnf }), "token.sender_constrained");
+    }
+}
+
+/// C13: so is one whose binding is there and says nothing.
+#[test]
+fn a_binding_of_null_is_a_binding() {
+    let mut with_null: Value = serde_json::from_slice(&claims(json!({}))).unwrap();
+    with_null["cnf"] = Value::Null;
+    let validated = validated_payload(with_null.to_string().into(), &settings());
+    assert_eq!(validated.err(), Some("token.sender_constrained"));
+}
+
+#[test]
+fn a_principal_says_whom_the_token_speaks_for() {
+    let claims = json!({ "client_id": "app", "azp": "other", "email": "a@example.com", "scope": "x" });
+    let principal = validated(claims, &settings()).unwrap();
+    assert_eq!(principal.issuer().as_str(), ISSUER);
+    assert_eq!(principal.subject(), Some("alice"));
+    assert_eq!(principal.client(), Some("app"));
+    assert_eq!(principal.expires(), UnixTime::from_secs(NOW + 300));
+    assert_eq!(principal.claims().get("email"), Some(&json!("a@example.com")));
+    assert_eq!(principal.claim("azp"), Some(&json!("other")));
+    assert_eq!(principal.claims().len(), 9);
+    assert!(!format!("{principal:?}").contains("alice"));
+    assert_eq!(validated(json!({ "azp": "other" }), &settings()).unwrap().client(), Some("other"));
+}
+
+/// E7: only a client without a subject, and only where the issuer is set so, may own sessions as itself.
+#[test]
+fn owning_sessions_without_a_subject_is_a_setting() {
+    let owns =
+        |changes: Value, settings: &IssuerSettings| validated(changes, settings).unwrap().may_own_sessions_as_client();
+    let mut allowing = settings();
+    allowing.subjectless_client = true;
+    assert!(owns(json!({ "sub": null, "client_id": "app" }), &allowing));
+    assert!(!owns(json!({ "sub": null, "client_id": "app" }), &settings()));
+    assert!(!owns(json!({ "sub": null }), &allowing));
+    assert!(!owns(json!({ "client_id": "app" }), &allowing));
+}

@@ -1,0 +1,69 @@
+//! [`KeyFetcher`]: fetches the keys of one issuer.
+
+use std::{sync::Arc, time::Duration};
+
+use http::StatusCode;
+use portcullis_discovery::{Fetch, FetchRequest, UrlPolicy};
+use portcullis_metadata::JwkSet;
+use url::Url;
+
+use super::{refresh_error::RefreshError, schedule, server_metadata::ServerMetadata};
+
+const MAX_BODY: usize = 256 * 1024;
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Fetches the keys of one issuer from the configured URL or the `jwks_uri` of the issuer's metadata.
+pub(crate) struct KeyFetcher {
+    configured: Option<Url>,
+    metadata: Arc<ServerMetadata>,
+    fetch: Arc<dyn Fetch>,
+    policy: UrlPolicy,
+}
+
+/// A key set as published, and how long it is fresh.
+pub(crate) struct FetchedKeys {
+    pub(crate) keys: JwkSet,
+    pub(crate) max_age: Duration,
+}
+
+impl KeyFetcher {
+    pub(crate) fn new(
+        configured: Option<Url>,
+        metadata: Arc<ServerMetadata>,
+        policy: UrlPolicy,
+        fetch: Arc<dyn Fetch>,
+    ) -> Self {
+        Self { configured, metadata, fetch, policy }
+    }
+
+    /// Fetches the keys once. After a failure, the next fetch discovers the URL again, because it may have changed.
+    pub(crate) async fn fetch(&self) -> Result<FetchedKeys, RefreshError> {
+        let fetched = self.fetch_from(self.jwks_uri().await?).await;
+        if fetched.is_err() {
+            self.metadata.forget();
+        }
+        fetched
+    }
+
+    async fn fetch_from(&self, jwks_uri: Url) -> Result<FetchedKeys, RefreshError> {
+        let mut request = FetchRequest::get(jwks_uri, self.policy);
+        request.max_body = MAX_BODY;
+        request.timeout = TIMEOUT;
+        let response = self.fetch.fetch(request).await?;
+        if response.status != StatusCode::OK {
+            return Err(RefreshError::Status { status: response.status.as_u16() });
+        }
+        Ok(FetchedKeys { keys: JwkSet::parse(&response.body)?, max_age: schedule::max_age(&response.headers) })
+    }
+
+    async fn jwks_uri(&self) -> Result<Url, RefreshError> {
+        if let Some(configured) = &self.configured {
+            return Ok(configured.clone());
+        }
+        let jwks_uri = self.metadata.get().await?.jwks_uri.clone();
+        if jwks_uri.is_none() {
+            self.metadata.forget();
+        }
+        jwks_uri.ok_or(RefreshError::NoJwksUri)
+    }
+}

@@ -1,0 +1,59 @@
+//! [`ServerMetadata`]: the cached authorization server metadata of one issuer.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use portcullis_discovery::{Discovery, DiscoveryError, Fetch, UrlPolicy};
+use portcullis_metadata::{AuthorizationServerMetadata, Clock, Issuer};
+
+/// How long metadata is used before it is fetched again.
+const MAX_AGE: Duration = Duration::from_secs(60 * 60);
+
+/// The metadata of one issuer (RFC 8414). Only the issuer's refresh reads it, and there is one refresh at a time.
+pub(crate) struct ServerMetadata {
+    issuer: Issuer,
+    discovery: Discovery,
+    cached: Mutex<Option<CachedMetadata>>,
+    clock: Arc<dyn Clock>,
+}
+
+#[derive(Clone)]
+struct CachedMetadata {
+    metadata: Arc<AuthorizationServerMetadata>,
+    fetched: Duration,
+}
+
+impl ServerMetadata {
+    pub(crate) fn new(issuer: Issuer, policy: UrlPolicy, fetch: Arc<dyn Fetch>, clock: Arc<dyn Clock>) -> Arc<Self> {
+        let discovery = Discovery::new(fetch, policy);
+        Arc::new(Self { issuer, discovery, cached: Mutex::new(None), clock })
+    }
+
+    /// Returns the metadata. It is fetched if the cached metadata is older than an hour.
+    pub(crate) async fn get(&self) -> Result<Arc<AuthorizationServerMetadata>, DiscoveryError> {
+        let now = self.clock.monotonic();
+        if let Some(cached) = self.cached()
+            && now.saturating_sub(cached.fetched) < MAX_AGE
+        {
+            return Ok(cached.metadata);
+        }
+        let metadata = Arc::new(self.discovery.authorization_server(&self.issuer).await?);
+        self.store(Some(CachedMetadata { metadata: Arc::clone(&metadata), fetched: now }));
+        Ok(metadata)
+    }
+
+    /// Removes the cached metadata after a URL in it has failed.
+    pub(crate) fn forget(&self) {
+        self.store(None);
+    }
+
+    fn cached(&self) -> Option<CachedMetadata> {
+        self.cached.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn store(&self, cached: Option<CachedMetadata>) {
+        *self.cached.lock().unwrap_or_else(PoisonError::into_inner) = cached;
+    }
+}

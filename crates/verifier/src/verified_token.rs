@@ -1,0 +1,27 @@
+//! [`VerifiedToken`]: evidence that a token was verified.
+
+use std::sync::Arc;
+
+use crate::principal::Principal;
+
+/// Evidence that a token was verified for one resource: its signature or introspection response, issuer, audience, times
+/// and type.
+///
+/// Only [`Verifier`](crate::Verifier) creates it, so later stages can require it instead of a flag. It contains the
+/// [`Principal`], not the token, and is cheap to clone.
+///
+/// It describes the time of verification. A stream that outlives [`Principal::expires`] must be checked again. Scopes are
+/// not checked.
+#[derive(Clone, Debug)]
+pub struct VerifiedToken(Arc<Principal>);
+
+impl VerifiedToken {
+    pub(crate) fn new(principal: Principal) -> Self {
+        Self(Arc::new(principal))
+    }
+
+    /// Returns the identity and grants of the token.
+    pub fn principal(&self) -> &Principal {
+        &self.0
+    }
+}
