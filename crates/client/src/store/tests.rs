@@ -26,7 +26,7 @@ async fn registrations_may_be_kept_without_tokens() {
             response: ClientRegistrationResponse::parse(br#"{"client_id":"me"}"#).unwrap(),
         };
         store.lock_token(&token).await.unwrap().write(&token).unwrap();
-        store.lock_client(&issuer(ISSUER), &redirect).await.unwrap().write(&client).unwrap();
+        store.lock_client(&issuer(ISSUER), &redirect, None).await.unwrap().write(&client).unwrap();
         assert!(store.knows(&issuer(ISSUER)) && store.client(&issuer(ISSUER), "me").unwrap().is_some());
         assert_eq!(store.tokens(&StartUrl::parse(RESOURCE).unwrap()).unwrap().len(), 1);
 

@@ -276,7 +276,7 @@ async fn scope_claims_of_responses() {
         let bench = with_roles(Validation::JwtAndIntrospection(client()));
         says(&bench, &answer);
         let signed =
-            bench.forge.token().scope("a").claim("realm_access", json!({ "roles": ["admin", "tools"] })).sign();
+            bench.test_issuer.token().scope("a").claim("realm_access", json!({ "roles": ["admin", "tools"] })).sign();
         assert_eq!(bench.verify(&signed).await.unwrap().principal().scopes().to_string(), left, "{answer}");
     }
 }
