@@ -69,7 +69,7 @@ async fn a_token_is_explained() {
     for arguments in [&["explain-token", &url][..], &["doctor", "--token", &url]] {
         let finished = Portcullis::run_with_input(arguments, &token).await;
         assert_eq!(finished.code, Some(1), "{finished:?}");
-        assert!(finished.stdout.contains("the token's issuer is not one of this resource's"), "{finished:?}");
+        assert!(finished.stdout.contains("the token's issuer is not trusted for this resource"), "{finished:?}");
         assert!(!format!("{finished:?}").contains(&token), "{finished:?}");
         assert_eq!(finished.stdout.contains("a request without a token"), arguments[0] == "doctor", "{finished:?}");
     }

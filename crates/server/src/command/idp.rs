@@ -18,10 +18,11 @@ pub(crate) fn run(arguments: cli::Idp) -> anyhow::Result<()> {
         let settings = settings(arguments)?;
         let introduction = settings.provider.map(|provider| introduction(provider, &settings));
         let idp = DevIdp::bind(settings).await?;
-        let mut lines = vec![format!("development authorization server: {}", idp.issuer())];
-        lines.extend(introduction.into_iter().flatten());
-        // One write, because a program may close the pipe after the first line.
-        super::print(format_args!("{}", lines.join("\n").as_str()))?;
+        super::print(format_args!("development authorization server: {}", idp.issuer()))?;
+        if let Some(lines) = introduction {
+            // A program that reads the issuer may close the pipe, which must not end the server.
+            let _ = super::print(format_args!("{}", lines.join("\n")));
+        }
         idp.serve(async move {
             // An error means that nobody can ask for the end any more, which is one.
             let _ = shutdown.wait_for(|shutdown| *shutdown).await;
