@@ -242,7 +242,7 @@ async fn ca_files_that_cannot_be_used() {
     for (url, file, said) in [
         ("https://localhost/mcp", &missing, "cannot be read"),
         ("https://localhost/mcp", &empty, "it contains no certificate"),
-        ("https://localhost/mcp", &broken, "a certificate that cannot be used"),
+        ("https://localhost/mcp", &broken, "contains an unusable certificate"),
         ("http://localhost/mcp", &empty, "the upstream is not https"),
     ] {
         let configuration = format!(

@@ -90,9 +90,9 @@ async fn a_rotation() {
 async fn unusable_keys() {
     for (setting, named) in [
         (format!("keys = [\"{OLD}\"]"), "a secret is not written into the configuration"),
-        ("keys = []".to_owned(), "there is no session key"),
+        ("keys = []".to_owned(), "the list of session keys is empty"),
         ("keys = [{ env = \"A_SHORT_KEY\" }]".to_owned(), "session.keys: the environment variable A_SHORT_KEY, line 1"),
-        ("keys = [{ env = \"A_KEY\" }, { env = \"A_KEY\" }]".to_owned(), "a session key is there twice"),
+        ("keys = [{ env = \"A_KEY\" }, { env = \"A_KEY\" }]".to_owned(), "a session key is listed twice"),
         ("keys = [{ file = \"/nowhere/keys\" }]".to_owned(), "session.keys: the file /nowhere/keys cannot be read"),
         ("ended_status = 410".to_owned(), "session.ended_status = 410 is neither 400 nor 404"),
     ] {

@@ -1,6 +1,6 @@
 //! The media type of a message body, read from its `Content-Type`.
 
-use http::{HeaderMap, header::CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, header::CONTENT_TYPE};
 
 /// Returns whether a message's body is an event stream (`text/event-stream`, WHATWG HTML section 9.2).
 ///
@@ -16,8 +16,9 @@ pub fn is_event_stream(headers: &HeaderMap) -> bool {
 /// in repeated fields and in a comma-separated list. A comma or semicolon in a quoted string does not separate. A value
 /// that is not a media type matches nothing.
 pub fn has_media_type(headers: &HeaderMap, media_type: &str) -> bool {
-    let mut values = headers.get_all(CONTENT_TYPE).iter().flat_map(|field| list_members(field.as_bytes()));
-    values.any(|value| essence(value).eq_ignore_ascii_case(media_type.as_bytes()))
+    let is_named = |value: &[u8]| essence(value).eq_ignore_ascii_case(media_type.as_bytes());
+    let mut fields = headers.get_all(CONTENT_TYPE).iter().map(HeaderValue::as_bytes);
+    fields.any(|field| if field.contains(&b',') { list_members(field).any(is_named) } else { is_named(field) })
 }
 
 /// The members of a comma-separated list.
@@ -41,8 +42,6 @@ fn essence(value: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
 
     /// L3: an event stream is recognized with any parameters, in any letter case, and beside other values.

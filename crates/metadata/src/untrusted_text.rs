@@ -30,13 +30,20 @@ impl<'a> EscapedText<'a> {
     pub fn escapes(character: char) -> bool {
         character.is_control() || is_separator(character) || is_ignorable(character)
     }
+
+    /// Splits the text before its first escaped character.
+    pub fn split_at_escape(text: &str) -> Option<(&str, &str)> {
+        // Log lines consist of printable ASCII, which is checked many bytes at once because no byte ends the loop early.
+        let is_printable_ascii = text.bytes().fold(true, |all, byte| all & matches!(byte, b' '..=b'~'));
+        let position = if is_printable_ascii { None } else { text.find(Self::escapes) };
+        position.map(|position| text.split_at(position))
+    }
 }
 
 impl fmt::Display for EscapedText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rest = self.0;
-        while let Some(position) = rest.find(Self::escapes) {
-            let (plain, escaped) = rest.split_at(position);
+        while let Some((plain, escaped)) = Self::split_at_escape(rest) {
             f.write_str(plain)?;
             let mut characters = escaped.chars();
             if let Some(character) = characters.next() {

@@ -115,6 +115,10 @@ fn value<'a>(identity: Identity<'a>, source: &IdentitySource) -> Option<Cow<'a, 
 const ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'%');
 
 fn encode(text: &str) -> Cow<'_, str> {
+    // Most values need no encoding, which is checked many bytes at once because no byte ends the loop early.
+    if text.bytes().fold(true, |all, byte| all & byte.is_ascii_graphic() & (byte != b'%')) {
+        return Cow::Borrowed(text);
+    }
     utf8_percent_encode(text, ENCODED).into()
 }
 

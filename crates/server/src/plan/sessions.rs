@@ -126,14 +126,14 @@ mod tests {
     #[test]
     fn unusable_keys_are_named_by_their_place() {
         for (files, named) in [
-            (&[][..], "session.keys: there is no session key"),
+            (&[][..], "session.keys: the list of session keys is empty"),
             (&["\n \n"], "session.keys: the file keys-0 has no key"),
             (&[ONE, ""], "session.keys: the file keys-1 is empty"),
             (&[ONE, "hunter2"], "session.keys: the file keys-1, line 1: make one by"),
             (&[&format!("{ONE}\n\nhunter2\n")], "session.keys: the file keys-0, line 3: make one by"),
             (&[&ONE[..31]], "session.keys: the file keys-0, line 1"),
-            (&[&format!("{ONE}\n{TWO}\n{ONE}")], "session.keys: a session key is there twice"),
-            (&[ONE, ONE], "session.keys: a session key is there twice"),
+            (&[&format!("{ONE}\n{TWO}\n{ONE}")], "session.keys: a session key is listed twice"),
+            (&[ONE, ONE], "session.keys: a session key is listed twice"),
         ] {
             let message = load(files).unwrap_err();
             assert!(message.starts_with(named), "{message}");

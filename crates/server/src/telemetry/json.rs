@@ -16,8 +16,7 @@ pub(crate) fn write_json(out: &mut Vec<u8>, value: &impl Serialize) {
 /// Writes part of a JSON string with the characters of [`EscapedText`] as `\uXXXX`. Quotes and backslashes stay unchanged.
 pub(super) fn write_escaped(out: &mut (impl Write + ?Sized), text: &str) -> io::Result<()> {
     let mut rest = text;
-    while let Some(position) = rest.find(EscapedText::escapes) {
-        let (before, from) = rest.split_at(position);
+    while let Some((before, from)) = EscapedText::split_at_escape(rest) {
         out.write_all(before.as_bytes())?;
         let mut characters = from.chars();
         if let Some(character) = characters.next() {

@@ -86,7 +86,7 @@ fn two_introspection_issuers_are_refused() {
     let other =
         "[[issuer]]\nissuer = \"https://other.example.com\"\nvalidate = \"introspection\"\nclient_id = \"portcullis\"";
     let message = format!("{:#}", check(&with(other).replace(from, &to)).err().expect("it is refused"));
-    assert!(message.contains("opaque token can go to one issuer only") && !message.contains('\n'), "{message}");
+    assert!(message.contains("opaque tokens can go to one issuer only") && !message.contains('\n'), "{message}");
     let both = other.replace("\"introspection\"", "\"jwt+introspection\"");
     assert!(check(&with(&both).replace(from, &to)).is_ok());
 }

@@ -44,9 +44,9 @@ claims = [{ claim = "email", domain = ["example.com"] }]
     assert_eq!(plan.resources[0].rules[0].claims, [email]);
     for (bad, named) in [
         ("claim = \"a\"\none_of = [\"b\"]\ndomain = [\"c\"]", "two rules"),
-        ("claim = \"\"", "names a claim"),
+        ("claim = \"\"", "must name a claim"),
         ("claim = \"a\"\none_of = []", "at least one value"),
-        ("claim = \"a\"\ndomain = [\"@c\"]", "without `@`"),
+        ("claim = \"a\"\ndomain = [\"@c\"]", "must not contain `@`"),
         ("claim = \"a\"\nequals = \"b\"", "equals"),
     ] {
         let message = format!("{:#}", check(&with(&format!("[[resource.claim]]\n{bad}"))).err().unwrap());

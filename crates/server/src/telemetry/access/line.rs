@@ -1,6 +1,6 @@
 //! An access line and its two formats.
 
-use std::{fmt::Display, io::Write as _, time::Duration};
+use std::{io::Write as _, time::Duration};
 
 use http::{Method, StatusCode};
 use portcullis_metadata::{EscapedText, UnixTime};
@@ -76,18 +76,13 @@ impl Line<'_> {
 
     fn write_human(&self, out: &mut Vec<u8>) {
         let members = self.members();
-        let fields: [(&str, &dyn Display); 5] = [
-            ("request.id", &members.request_id),
-            ("http.method", &members.method),
-            ("http.path", &EscapedText(members.path)),
-            ("http.status", &members.status),
-            ("latency.us", &members.latency_us),
-        ];
+        out.extend_from_slice(members.timestamp.as_bytes());
+        out.extend_from_slice(b"  INFO request");
+        write_field(out, "request.id", members.request_id);
+        write_field(out, "http.method", members.method);
+        let path = EscapedText(members.path);
         // Writing to a vector does not fail.
-        let _ = write!(out, "{}  INFO request", members.timestamp);
-        for (name, value) in fields {
-            let _ = write!(out, " {name}={value}");
-        }
+        let _ = write!(out, " http.path={path} http.status={} latency.us={}", members.status, members.latency_us);
         let quoted = [
             ("deny.code", members.code),
             ("principal.issuer", members.issuer),
@@ -96,9 +91,15 @@ impl Line<'_> {
         ];
         for (name, value) in quoted {
             if let Some(value) = value {
-                let _ = write!(out, " {name}=");
+                write_field(out, name, "");
                 write_json(out, &value);
             }
         }
+    }
+}
+
+fn write_field(out: &mut Vec<u8>, name: &str, value: &str) {
+    for part in [" ", name, "=", value] {
+        out.extend_from_slice(part.as_bytes());
     }
 }
