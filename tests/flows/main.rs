@@ -11,6 +11,7 @@ mod doctor;
 mod http2;
 mod identity;
 mod idp;
+mod idp_providers;
 mod introspection;
 mod logging;
 mod login;
