@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use portcullis_metadata::{Secret, TokenResponse};
-use serde::Deserialize;
+use portcullis_discovery::UrlPolicy;
+use portcullis_metadata::{DeviceAuthorizationResponse, Secret, TokenResponse};
 use tokio::time::{Instant, sleep, timeout_at};
 use url::Url;
 
@@ -40,16 +40,6 @@ const DEFAULT_INTERVAL: u64 = 5;
 const SLOW_DOWN: Duration = Duration::from_secs(5);
 const MAX_INTERVAL: Duration = Duration::from_secs(60);
 const MAX_USER_CODE: usize = 64;
-
-#[derive(Deserialize)]
-struct Answer {
-    device_code: String,
-    user_code: String,
-    verification_uri: String,
-    verification_uri_complete: Option<String>,
-    expires_in: u64,
-    interval: Option<u64>,
-}
 
 /// A started authorization.
 struct Started {
@@ -157,19 +147,18 @@ impl Authorizer {
     }
 }
 
-fn parse(body: &[u8], policy: portcullis_discovery::UrlPolicy) -> Option<Started> {
-    let answer: Answer = serde_json::from_slice(body).ok()?;
-    let device_code = Secret::new(answer.device_code);
+fn parse(body: &[u8], policy: UrlPolicy) -> Option<Started> {
+    let answer = DeviceAuthorizationResponse::parse(body).ok()?;
     let page = |text: &str| Url::parse(text).ok().filter(|url| policy.check(url).is_ok());
     let is_readable = |code: &str| {
         (1..=MAX_USER_CODE).contains(&code.len()) && code.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic())
     };
-    if device_code.secret().is_empty() || !is_readable(&answer.user_code) {
+    if !is_readable(&answer.user_code) {
         return None;
     }
     let interval = Duration::from_secs(answer.interval.unwrap_or(DEFAULT_INTERVAL).max(1)).min(MAX_INTERVAL);
     Some(Started {
-        device_code,
+        device_code: answer.device_code,
         interval,
         shown: DeviceAuthorization {
             user_code: answer.user_code,
@@ -182,7 +171,6 @@ fn parse(body: &[u8], policy: portcullis_discovery::UrlPolicy) -> Option<Started
 
 #[cfg(test)]
 mod tests {
-    use portcullis_discovery::UrlPolicy;
     use serde_json::json;
 
     use super::*;
