@@ -12,17 +12,17 @@ use tokio::{
 
 use crate::idp::Idp;
 
-const TIMEOUT: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The running bridge. It is killed when dropped.
-struct Bridge {
+pub(crate) struct Bridge {
     process: Process,
-    input: Option<ChildStdin>,
-    output: Lines<BufReader<ChildStdout>>,
+    pub(crate) input: Option<ChildStdin>,
+    pub(crate) output: Lines<BufReader<ChildStdout>>,
 }
 
 impl Bridge {
-    fn start(url: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+    pub(crate) fn start(url: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut command = command(program());
         command.args(["connect", url]).args(arguments).envs(environment.iter().copied());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -32,11 +32,15 @@ impl Bridge {
         Self { process, input: Some(input), output: BufReader::new(output).lines() }
     }
 
-    async fn send(&mut self, message: Value) {
-        self.input.as_mut().unwrap().write_all(format!("{message}\n").as_bytes()).await.unwrap();
+    pub(crate) async fn send(&mut self, message: Value) {
+        self.line(&message.to_string()).await;
     }
 
-    async fn ask(&mut self, id: i64, method: &str, params: Value) -> Value {
+    pub(crate) async fn line(&mut self, line: &str) {
+        self.input.as_mut().unwrap().write_all(format!("{line}\n").as_bytes()).await.unwrap();
+    }
+
+    pub(crate) async fn ask(&mut self, id: i64, method: &str, params: Value) -> Value {
         self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
         let line = timeout(TIMEOUT, self.output.next_line()).await.unwrap().unwrap().unwrap();
         let answer: Value = serde_json::from_str(&line).unwrap();
@@ -44,7 +48,7 @@ impl Bridge {
         answer
     }
 
-    async fn initialize(&mut self) -> Value {
+    pub(crate) async fn initialize(&mut self) -> Value {
         let client = json!({ "name": "t", "version": "1" });
         let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
         let answer = self.ask(0, "initialize", params).await;
@@ -53,7 +57,7 @@ impl Bridge {
     }
 
     /// Waits for its end: the exit code, what was left on standard output, and standard error.
-    async fn ended(mut self) -> (Option<i32>, Vec<String>, String) {
+    pub(crate) async fn ended(mut self) -> (Option<i32>, Vec<String>, String) {
         let mut rest = Vec::new();
         while let Some(line) = timeout(TIMEOUT, self.output.next_line()).await.unwrap().unwrap() {
             rest.push(line);

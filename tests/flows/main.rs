@@ -2,10 +2,12 @@
 #![allow(clippy::unwrap_used, reason = "a scenario fails where something is missing")]
 
 mod audit;
+mod call;
 mod canary;
 mod claims;
 mod client_revisions;
 mod connect;
+mod connect_network;
 mod cors;
 mod doctor;
 mod http2;

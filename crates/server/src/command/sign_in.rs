@@ -51,7 +51,18 @@ pub(crate) async fn prepare(
     start: StartUrl,
     store: CredentialStore,
 ) -> anyhow::Result<SignIn> {
-    prepare_login(arguments, start, store, LoginOptions::default()).await
+    prepare_with(arguments, start, settings(arguments, store)?, false).await
+}
+
+/// As [`prepare`]; never requests more than `--scope`.
+pub(crate) async fn prepare_within_scope(
+    arguments: &cli::SignIn,
+    start: StartUrl,
+    store: CredentialStore,
+) -> anyhow::Result<SignIn> {
+    let mut settings = settings(arguments, store)?;
+    settings.scopes_are_limit = true;
+    prepare_with(arguments, start, settings, false).await
 }
 
 /// As [`prepare`], with the options of a login.
@@ -61,16 +72,25 @@ pub(crate) async fn prepare_login(
     store: CredentialStore,
     login: LoginOptions,
 ) -> anyhow::Result<SignIn> {
+    let mut settings = settings(arguments, store)?;
+    settings.fresh_registration = login.fresh;
+    prepare_with(arguments, start, settings, login.device).await
+}
+
+async fn prepare_with(
+    arguments: &cli::SignIn,
+    start: StartUrl,
+    settings: AuthorizerSettings,
+    by_device: bool,
+) -> anyhow::Result<SignIn> {
     let mut fetch_settings = FetchSettings::default();
     fetch_settings.ca_file = arguments.ca_file.clone();
     let fetch = Arc::new(HttpFetch::new(fetch_settings)?);
     if let Some(token) = token_of_the_environment()? {
         return Ok(SignIn { token_manager: Arc::new(TokenManager::with_access_token(start, token)), fetch });
     }
-    let mut settings = settings(arguments, store)?;
-    settings.fresh_registration = login.fresh;
     let (for_authorizer, clock) = (Arc::clone(&fetch) as _, Arc::new(SystemClock::new()));
-    let authorizer = if login.device {
+    let authorizer = if by_device {
         let person = Person { redirect: None, redirect_uri: Url::parse(DEVICE_REDIRECT)? };
         Authorizer::device(for_authorizer, Arc::new(person), clock, settings)
     } else {
