@@ -21,7 +21,9 @@ use crate::{
 
 mod clients;
 mod code_grant;
+pub(crate) mod device_grant;
 pub(crate) mod grant;
+mod known_client;
 mod non_interactive;
 mod refresh;
 pub(crate) mod selection;
@@ -46,6 +48,7 @@ pub struct Authorizer {
 /// Whether a user takes part.
 enum Mode {
     Interactive(Arc<dyn Interaction>),
+    Device(Arc<dyn Interaction>),
     NonInteractive(NonInteractiveGrant),
 }
 
@@ -82,6 +85,19 @@ impl Authorizer {
         settings: AuthorizerSettings,
     ) -> Self {
         Self { fetch, clock, mode: Mode::Interactive(interaction), settings, bound: Mutex::default() }
+    }
+
+    /// Creates an authorizer for the device authorization grant (RFC 8628): a person consents on any device.
+    ///
+    /// `interaction` shows the code ([`Interaction::show_device_code`]). Its redirect URI is named in the registration and
+    /// never used; it must differ from that of other interactions, so that they have registrations of their own.
+    pub fn device(
+        fetch: Arc<dyn Fetch>,
+        interaction: Arc<dyn Interaction>,
+        clock: Arc<dyn Clock>,
+        settings: AuthorizerSettings,
+    ) -> Self {
+        Self { fetch, clock, mode: Mode::Device(interaction), settings, bound: Mutex::default() }
     }
 
     /// Creates an authorizer for a grant without a user. It registers no client: the client comes from the settings.
@@ -129,6 +145,7 @@ impl Authorizer {
         self.accept_unbound(start, &found, before).await?;
         match &self.mode {
             Mode::Interactive(interaction) => self.code_grant(&**interaction, start, &found).await,
+            Mode::Device(interaction) => self.device_grant(&**interaction, start, &found).await,
             Mode::NonInteractive(grant) => self.non_interactive_grant(grant, start, &found).await,
         }
     }
@@ -163,6 +180,12 @@ impl Authorizer {
         issuer: &Issuer,
     ) -> Result<bool, ClientError> {
         Ok(self.resource(start, challenge).await?.metadata.authorization_servers.contains(issuer))
+    }
+
+    /// The authorization servers that the resource lists now.
+    pub(crate) async fn listed_issuers(&self, start: &StartUrl) -> Result<Vec<Issuer>, ClientError> {
+        let challenge = self.probe(start).await?;
+        Ok(self.resource(start, &challenge).await?.metadata.authorization_servers)
     }
 
     pub(crate) fn store(&self) -> &CredentialStore {
@@ -239,7 +262,9 @@ impl Authorizer {
             return Ok(());
         }
         let accepted = match &self.mode {
-            Mode::Interactive(interaction) => interaction.accept_broader_resource(start, &found.resource).await?,
+            Mode::Interactive(interaction) | Mode::Device(interaction) => {
+                interaction.accept_broader_resource(start, &found.resource).await?
+            }
             Mode::NonInteractive(_) => false,
         };
         match accepted {

@@ -4,7 +4,10 @@ use http::StatusCode;
 use portcullis_discovery::{DiscoveryError, FetchError};
 use portcullis_metadata::{DocumentError, Issuer, OAuthError, RegistrationError, ResourceUri, Scopes};
 
-use crate::{AssertionError, InteractionError, RedirectError, StartUrl, StartUrlError, StoreError, UnsupportedServer};
+use crate::{
+    AccessTokenSourceError, AssertionError, InteractionError, RedirectError, StartUrl, StartUrlError, StoreError,
+    UnsupportedServer,
+};
 
 /// Why there is no token. No variant holds a token, a code or a secret.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -154,6 +157,21 @@ pub enum ClientError {
     /// The runtime that the refresh ran on has ended.
     #[error("the refresh was interrupted")]
     TaskEnded,
+    /// The authorization server has no device authorization endpoint (RFC 8628).
+    #[error("the authorization server {issuer} does not offer the device flow; sign in without --device")]
+    DeviceFlowNotSupported {
+        /// The authorization server.
+        issuer: Issuer,
+    },
+    /// The answer of the device authorization endpoint has no usable code or page.
+    #[error("the answer of the device authorization endpoint is unusable")]
+    InvalidDeviceAuthorization,
+    /// The person did not consent before the device code expired.
+    #[error("the code expired before the sign-in was completed; start again")]
+    DeviceCodeExpired,
+    /// The caller's source of access tokens gave none.
+    #[error(transparent)]
+    AccessTokenSource(#[from] AccessTokenSourceError),
     /// A proof or an assertion could not be signed.
     #[error("a proof for the authorization server could not be signed")]
     Signing,
@@ -190,6 +208,10 @@ impl ClientError {
             Self::Assertion(error) => error.code(),
             Self::Store(error) => error.code(),
             Self::TaskEnded => "client.interrupted",
+            Self::DeviceFlowNotSupported { .. } => "client.no_device_flow",
+            Self::InvalidDeviceAuthorization => "client.device_authorization",
+            Self::DeviceCodeExpired => "client.device_code_expired",
+            Self::AccessTokenSource(_) => "client.access_token_source",
             Self::Signing => "client.signature",
             Self::NoRandomness => "client.no_randomness",
         }

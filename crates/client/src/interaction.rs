@@ -4,15 +4,20 @@ use portcullis_discovery::{BoxFuture, FetchError};
 use portcullis_metadata::{Issuer, ResourceUri};
 use url::Url;
 
-use crate::{AuthorizationRequest, ClientInformation, KnownIssuer, RedirectParameters, StartUrl, UnboundSignIn};
+use crate::{
+    AuthorizationRequest, ClientInformation, DeviceAuthorization, KnownIssuer, RedirectParameters, StartUrl,
+    UnboundSignIn,
+};
 
 mod auto_consent;
 mod loopback_redirect;
 mod page;
+mod redirect_address;
 mod redirect_server;
 
 pub use auto_consent::AutoConsent;
 pub use loopback_redirect::LoopbackRedirect;
+pub use redirect_address::{RedirectAddress, RedirectAddressError};
 
 /// How a person, or what stands in for one, gets from the authorization URL to the redirect.
 pub trait Interaction: Send + Sync + 'static {
@@ -42,6 +47,12 @@ pub trait Interaction: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<Option<ClientInformation>, InteractionError>> {
         let _ = issuer;
         Box::pin(async { Ok(None) })
+    }
+
+    /// Shows the page and the code of the device flow (RFC 8628 section 3.3). By default nothing is shown. The user code is
+    /// printable ASCII, and the URLs are safe to open.
+    fn show_device_code(&self, authorization: &DeviceAuthorization) {
+        let _ = authorization;
     }
 
     /// Asks whether to sign in for `resource`, whose path is only a prefix of the path of `start`. A token for it also

@@ -58,11 +58,14 @@ mod token_manager;
 pub use authorization::code_flow::UnsupportedServer;
 pub use authorization::redirect::{RedirectError, RedirectParameters};
 pub use authorization::request::AuthorizationRequest;
+pub use authorizer::device_grant::DeviceAuthorization;
 pub use authorizer::grant::{AssertionError, AssertionSource, EnterpriseIdentity, NonInteractiveGrant};
 pub use authorizer::settings::AuthorizerSettings;
 pub use authorizer::{Authorizer, Revocation};
 pub use error::ClientError;
-pub use interaction::{AutoConsent, Interaction, InteractionError, LoopbackRedirect};
+pub use interaction::{
+    AutoConsent, Interaction, InteractionError, LoopbackRedirect, RedirectAddress, RedirectAddressError,
+};
 pub use portcullis_metadata::AccessToken;
 pub use provider::{AuthorizeParameter, AuthorizeParameterError, KnownIssuer, ProviderSettings, UnboundSignIn};
 pub use registration::authentication_method::TokenAuthMethod;
@@ -74,7 +77,7 @@ pub use service::{AuthorizeError, AuthorizeLayer, AuthorizeService};
 pub use start_url::{StartUrl, StartUrlError};
 pub use store::{CredentialStore, StoreError};
 pub use token::resource_token::ResourceToken;
-pub use token_manager::{RequestAuthorization, SignOut, TokenManager};
+pub use token_manager::{AccessTokenSource, AccessTokenSourceError, RequestAuthorization, SignOut, TokenManager};
 
 /// Tests the examples of the README.
 #[cfg(doctest)]

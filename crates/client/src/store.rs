@@ -90,6 +90,35 @@ impl CredentialStore {
         Ok(found)
     }
 
+    /// The URLs that tokens are stored for: their start URLs, or their resources where the start URL was not written down.
+    /// An entry that cannot be understood is put aside and left out.
+    ///
+    /// # Errors
+    /// When an entry cannot be read.
+    pub fn start_urls(&self) -> Result<Vec<StartUrl>, StoreError> {
+        let mut found = Vec::new();
+        for name in self.0.names(Name::TOKENS)? {
+            let Some(bytes) = self.0.read(&name)? else { continue };
+            let Some(token) = record::token(&bytes) else {
+                noticed::<()>(Err(self.0.put_aside(&name)))?;
+                continue;
+            };
+            let start = token.start_url().cloned().or_else(|| StartUrl::new(token.resource().url().clone()).ok());
+            found.extend(start.filter(|start| !found.contains(start)));
+        }
+        Ok(found)
+    }
+
+    /// Removes every registration at the authorization server, and returns their number.
+    pub(crate) async fn forget_clients(&self, issuer: &Issuer) -> Result<usize, StoreError> {
+        let names = self.0.names(&Name::clients_of(issuer))?;
+        for name in &names {
+            let locked = self.lock(name.clone(), SHORT).await?;
+            locked.backend.remove(name)?;
+        }
+        Ok(names.len())
+    }
+
     /// Locks the entry of a token.
     pub(crate) async fn lock_token(&self, token: &ResourceToken) -> Result<TokenEntry, StoreError> {
         Ok(TokenEntry(self.lock(Name::token(token), SHORT).await?))

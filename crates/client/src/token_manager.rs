@@ -12,11 +12,15 @@ use crate::{
     Authorizer, ClientError, ResourceToken, Revocation, StartUrl, resource_challenge::ResourceChallenge, store::noticed,
 };
 
+mod access_token_source;
+mod forget_client;
 mod renewal;
 mod request_authorization;
 
+pub use access_token_source::{AccessTokenSource, AccessTokenSourceError};
 pub use request_authorization::RequestAuthorization;
 
+use access_token_source::Sourced;
 use renewal::{Refreshed, obtain, refresh, stored};
 
 /// Keeps the token for one resource: from the store, refreshed ahead of its end, got anew when the resource refuses it,
@@ -36,6 +40,8 @@ enum Source {
     Authorizer(Arc<Authorizer>),
     /// The caller has one, which is used in place of a flow.
     Given(AccessToken),
+    /// The caller obtains them.
+    Sourced(Sourced),
     Nothing,
 }
 
@@ -80,6 +86,13 @@ impl TokenManager {
     /// of `start` alone, as a bearer token, and is never refreshed: when the resource refuses it, that stands.
     pub fn with_access_token(start: StartUrl, token: AccessToken) -> Self {
         Self::from(start, Source::Given(token))
+    }
+
+    /// A token manager for tokens that `source` obtains, in place of a flow. They are sent to the origin of `start` alone, as
+    /// bearer tokens, and kept in memory. After a 401 the source is asked once more; if it gives the same token, the 401
+    /// stands.
+    pub fn with_source(start: StartUrl, source: Arc<dyn AccessTokenSource>) -> Self {
+        Self::from(start, Source::Sourced(Sourced::new(source)))
     }
 
     /// A token_manager without a token and without a way to get one, for resources that want none, or other credentials.

@@ -2,6 +2,7 @@
 
 mod connect;
 mod idp;
+mod login;
 mod provider;
 
 use std::{net::SocketAddr, path::PathBuf};
@@ -11,6 +12,7 @@ use clap_complete::Shell;
 
 pub(crate) use self::connect::{Connect, Transport};
 pub(crate) use self::idp::{Algorithm as IdpAlgorithm, ClientAuth as IdpClientAuth, Idp, Like as IdpLike};
+pub(crate) use self::login::{Login, Logout};
 pub(crate) use self::provider::Provider;
 use crate::telemetry::LogFormat;
 
@@ -53,9 +55,9 @@ pub(crate) enum Command {
     /// `isError`, and with 1 if there is no result.
     Call(Call),
     /// Sign in to a protected resource in the browser and store the token.
-    Login(SignIn),
+    Login(Login),
     /// Delete the stored token for a protected resource, and revoke it if the issuer supports that.
-    Logout(SignIn),
+    Logout(Logout),
     /// Print a valid access token for a protected resource, for scripts. It never prompts: log in first.
     Token(SignIn),
     /// Connect an MCP client that uses standard input and output to a remote MCP server.
@@ -164,9 +166,15 @@ pub(crate) struct SignIn {
     /// The authorization server to use, one of those that the resource lists.
     #[arg(long, value_name = "ISSUER")]
     pub(crate) authorization_server: Option<String>,
-    /// The port on 127.0.0.1 that receives the redirect. The default depends on the resource.
+    /// The port on this machine that receives the redirect. The default depends on the resource.
     #[arg(long, value_name = "PORT")]
     pub(crate) callback_port: Option<u16>,
+    /// The path of the redirect, exactly as it was registered. The default is `/callback`.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) callback_path: Option<String>,
+    /// The host of the redirect: `127.0.0.1` (default), `localhost` (which receives on 127.0.0.1 and ::1) or `::1`.
+    #[arg(long, value_name = "HOST", value_parser = ["127.0.0.1", "localhost", "::1"])]
+    pub(crate) callback_host: Option<String>,
     /// Where tokens are stored. The default is `portcullis` in the user's state directory.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) store: Option<PathBuf>,

@@ -17,6 +17,15 @@ use crate::{
 pub(super) struct Client {
     pub(super) credentials: ClientCredentials,
     kept: Option<Kept>,
+    /// The registration of an earlier sign-in, if the client is one.
+    reused: Option<Registered>,
+}
+
+impl Client {
+    /// The registration of an earlier sign-in, which the server may have forgotten.
+    pub(super) fn reused(&self) -> Option<&Registered> {
+        self.reused.as_ref()
+    }
 }
 
 /// Where a client is kept that was not brought.
@@ -36,15 +45,15 @@ impl Authorizer {
         registration: &Registration<'_>,
     ) -> Result<Client, ClientError> {
         if let Some(credentials) = self.brought(&server.issuer)? {
-            return Ok(Client { credentials, kept: None });
+            return Ok(Client { credentials, kept: None, reused: None });
         }
         let by_hand = self.store().lock_client_by_hand(&server.issuer, registration.only_for).await?;
-        if let Some(known) = noticed(by_hand.read(&server.issuer))? {
-            return Ok(Client { credentials: known.credentials()?, kept: Some(Kept::ByHand) });
+        if let Some(known) = noticed(by_hand.read(&server.issuer))?.filter(|_| !self.settings.fresh_registration) {
+            return Ok(Client { credentials: known.credentials()?, kept: Some(Kept::ByHand), reused: None });
         }
         drop(by_hand);
         if let Some(document) = self.settings.client_id_url.as_ref().filter(|_| server.takes_client_documents) {
-            return Ok(Client { credentials: documented(&server.issuer, document), kept: None });
+            return Ok(Client { credentials: documented(&server.issuer, document), kept: None, reused: None });
         }
         let redirect_uri = registration.redirect_uri;
         let entry = self.store().lock_client(&server.issuer, redirect_uri, registration.only_for).await?;
@@ -54,8 +63,11 @@ impl Authorizer {
             known.serves(redirect_uri.as_str(), self.clock.now()) && known.authenticates_by(method)
         };
         let known = known.filter(serves);
-        if let Some(known) = known.as_ref().filter(|known| known.may_ask_for(registration.needed)) {
-            return Ok(Client { credentials: known.credentials()?, kept: Some(Kept::Registered) });
+        let may_reuse =
+            |known: &&Registered| known.may_ask_for(registration.needed) && !self.settings.fresh_registration;
+        if let Some(known) = known.as_ref().filter(may_reuse) {
+            let (credentials, reused) = (known.credentials()?, Some(known.clone()));
+            return Ok(Client { credentials, kept: Some(Kept::Registered), reused });
         }
         if let Some(endpoint) = &server.registration_endpoint {
             // What was asked for before is asked for again, so that two needs in turn end in one registration.
@@ -64,7 +76,7 @@ impl Authorizer {
             let registered = dynamic::register(&*self.fetch, server, endpoint, &registration).await?;
             let credentials = registered.credentials()?;
             entry.write(&registered)?;
-            return Ok(Client { credentials, kept: Some(Kept::Registered) });
+            return Ok(Client { credentials, kept: Some(Kept::Registered), reused: None });
         }
         drop(entry);
         self.ask(interaction, &server.issuer, registration).await
@@ -130,7 +142,7 @@ impl Authorizer {
             }
             None => None,
         };
-        Ok(Client { credentials: details.at(issuer.clone()), kept })
+        Ok(Client { credentials: details.at(issuer.clone()), kept, reused: None })
     }
 }
 

@@ -25,8 +25,16 @@ impl Authorizer {
             scopes: &found.registered,
             only_for: found.profile.is_unbound().then_some(start.url()),
             method: self.settings.token_auth_method,
+            grant_type: None,
         };
-        let client = self.client(interaction, &flow.server, &registration).await?;
+        let mut client = self.client(interaction, &flow.server, &registration).await?;
+        // The browser would show the server's error, and no answer would arrive here.
+        if self.has_forgotten(&flow, &client, registration.redirect_uri, found).await?
+            && self.forget(&client, &registration).await?
+        {
+            tracing::info!("the authorization server no longer knows the client; registering again");
+            client = self.client(interaction, &flow.server, &registration).await?;
+        }
         let outcome = self.ask_for_code(interaction, start, found, &flow, &client).await;
         let Err(ClientError::TokenRequest(error)) = &outcome else { return outcome };
         if error.error != "invalid_client" || !self.forget(&client, &registration).await? {

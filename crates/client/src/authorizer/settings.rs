@@ -25,6 +25,9 @@ pub struct AuthorizerSettings {
     /// secret is sent once by the other listed method. With a value, that method is requested and used, and no other is
     /// tried.
     pub token_auth_method: Option<TokenAuthMethod>,
+    /// Whether to register again although a registration is stored. `false` by default. A client that a person named
+    /// before is asked for again. Brought credentials and [`client_id_url`](Self::client_id_url) are not affected.
+    pub fresh_registration: bool,
     /// The authorization server to use, of those that the resource lists. By default the first that credentials are
     /// there for, else the first.
     pub authorization_server: Option<Issuer>,
@@ -62,6 +65,7 @@ impl Default for AuthorizerSettings {
             client: None,
             client_id_url: None,
             token_auth_method: None,
+            fresh_registration: false,
             authorization_server: None,
             scopes: None,
             scopes_are_limit: false,

@@ -12,6 +12,8 @@ use crate::testing::{
 mod binding;
 mod broader_resource;
 mod client_authentication;
+mod device;
+mod forgotten_client;
 mod registration;
 mod unbound;
 

@@ -13,7 +13,7 @@ impl Authorizer {
         before: Option<&ResourceToken>,
     ) -> Result<(), ClientError> {
         let (profile, issuer) = (&found.profile, &found.metadata.issuer);
-        if let (Some(known), Mode::Interactive(interaction)) = (profile.known, &self.mode) {
+        if let (Some(known), Mode::Interactive(interaction) | Mode::Device(interaction)) = (profile.known, &self.mode) {
             interaction.provider_recognized(known);
         }
         profile.check_scopes(&found.scopes, start, issuer)?;
@@ -29,7 +29,9 @@ impl Authorizer {
         }
         let sign_in = UnboundSignIn { start: start.clone(), issuer: issuer.clone(), scopes: found.scopes.clone() };
         let accepted = match &self.mode {
-            Mode::Interactive(interaction) => interaction.accept_unbound_token(&sign_in).await?,
+            Mode::Interactive(interaction) | Mode::Device(interaction) => {
+                interaction.accept_unbound_token(&sign_in).await?
+            }
             // The caller chose the authorization server with its credentials, and nobody signs in.
             Mode::NonInteractive(_) => !self.settings.credentials.is_empty(),
         };

@@ -3,7 +3,9 @@
 use portcullis_metadata::{AuthorizationServerMetadata, Issuer, ResourceUri, Scopes, TokenResponse};
 
 use super::{KnownIssuer, OtherApi, ProviderSettings};
-use crate::{ClientError, StartUrl, authorizer::selection::OFFLINE};
+use crate::{
+    ClientError, StartUrl, authorization::server::device_authorization_endpoint, authorizer::selection::OFFLINE,
+};
 
 /// What the requests to one authorization server have and lack, by the settings and by what is known of its issuer.
 #[derive(Clone, Debug)]
@@ -16,7 +18,7 @@ pub(crate) struct RequestProfile {
     pub(crate) assumes_pkce: bool,
     /// Whether `prompt=consent` is sent with `offline_access`.
     pub(crate) prompts_consent: bool,
-    /// Further parameters of the authorization request, each name once.
+    /// Further parameters of the authorization request and the device authorization request, each name once.
     pub(crate) parameters: Vec<(String, String)>,
 }
 
@@ -28,7 +30,8 @@ impl RequestProfile {
         resource: &ResourceUri,
     ) -> Self {
         let known = KnownIssuer::find(&metadata.issuer);
-        let endpoints = [&metadata.authorization_endpoint, &metadata.token_endpoint];
+        let device = device_authorization_endpoint(metadata);
+        let endpoints = [&metadata.authorization_endpoint, &metadata.token_endpoint, &device];
         let endpoints_of = endpoints.into_iter().flatten().find_map(KnownIssuer::of_endpoint);
         let audience = known.filter(|known| known.sends_audience).map(|_| ("audience", resource.as_str()));
         let fixed = known.into_iter().flat_map(|known| known.parameters).copied().chain(audience);

@@ -22,6 +22,8 @@ pub(crate) struct Registration<'a> {
     pub(crate) only_for: Option<&'a Url>,
     /// How the user wants the client to authenticate. By default, the server's list decides.
     pub(crate) method: Option<TokenAuthMethod>,
+    /// A grant type beside the authorization code and the refresh token.
+    pub(crate) grant_type: Option<&'a str>,
 }
 
 /// Registers a client (RFC 7591 section 3).
@@ -100,11 +102,12 @@ fn metadata<'a>(client_name: &str, redirect_uris: impl IntoIterator<Item = &'a U
 }
 
 fn body(server: &Server, registration: &Registration<'_>) -> Vec<u8> {
-    let metadata = ClientMetadata {
+    let mut metadata = ClientMetadata {
         token_endpoint_auth_method: Some(authentication_method(server, registration.method).name().to_owned()),
         scope: (!registration.scopes.is_empty()).then(|| registration.scopes.to_string()),
         ..metadata(registration.client_name, [registration.redirect_uri])
     };
+    metadata.grant_types.extend(registration.grant_type.map(str::to_owned));
     ClientRegistrationRequest { metadata, software_statement: None }.to_json()
 }
 

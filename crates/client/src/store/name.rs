@@ -24,6 +24,9 @@ impl Name {
         Self(format!("{}{own}", Self::tokens_of(resource.url())))
     }
 
+    /// What the names of all tokens begin with.
+    pub(super) const TOKENS: &str = "token-";
+
     /// What the names of all tokens for an origin begin with.
     pub(super) fn tokens_of(url: &Url) -> String {
         format!("token-{}-", hash(&[&url.origin().ascii_serialization()]))

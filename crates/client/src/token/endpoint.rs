@@ -25,7 +25,7 @@ pub(crate) struct TokenEndpoint<'a> {
 }
 
 /// The fields of a request, in order.
-pub(crate) type Fields<'a> = Vec<(&'static str, &'a str)>;
+pub(crate) type Fields<'a> = Vec<(&'a str, &'a str)>;
 
 /// The fields by which a client says who it is.
 type Proven = Vec<(&'static str, Secret)>;

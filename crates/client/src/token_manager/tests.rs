@@ -18,6 +18,7 @@ use crate::{
 
 mod renewal;
 mod sign_out;
+mod sourced;
 mod step_up;
 mod stored;
 

@@ -8,6 +8,15 @@ use super::SignIn;
 pub(crate) struct Connect {
     #[command(flatten)]
     pub(crate) sign_in: SignIn,
+    /// Sign in as the client itself, without a person (RFC 6749 section 4.4). Requires `--client-id` and
+    /// `--client-secret-file`. Give `--authorization-server` too: otherwise the server's metadata decides where the secret is
+    /// sent.
+    #[arg(long, requires = "client_id", conflicts_with_all = ["auto_consent", "no_browser", "token_command"])]
+    pub(crate) client_credentials: bool,
+    /// A program and its arguments that print an access token or a JSON token response, instead of a sign-in. It runs
+    /// without a shell, for at most 10 s, and prints at most 16 KiB. It runs again before the token expires and after a 401.
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["auto_consent", "no_browser"])]
+    pub(crate) token_command: Option<String>,
     /// A header to send with every request, such as `X-Team: blue`; may be repeated. `${NAME}` in its value is replaced by
     /// that environment variable.
     #[arg(long = "header", short = 'H', value_name = "NAME: VALUE")]

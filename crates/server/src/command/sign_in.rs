@@ -9,11 +9,11 @@ use std::{
 use anyhow::Context as _;
 use portcullis_client::{
     AuthorizationRequest, Authorizer, AuthorizerSettings, AutoConsent, ClientAuthentication, ClientInformation,
-    CredentialStore, Interaction, InteractionError, KnownIssuer, LoopbackRedirect, RedirectError, RedirectParameters,
-    StartUrl, TokenAuthMethod, TokenManager, UnboundSignIn,
+    CredentialStore, DeviceAuthorization, Interaction, InteractionError, KnownIssuer, LoopbackRedirect,
+    RedirectAddress, RedirectError, RedirectParameters, StartUrl, TokenAuthMethod, TokenManager, UnboundSignIn,
 };
 use portcullis_discovery::{BoxFuture, FetchSettings, HttpFetch};
-use portcullis_metadata::{AccessToken, ClientIdUrl, Issuer, ResourceUri, Scopes, Secret, SystemClock};
+use portcullis_metadata::{AccessToken, ClientIdUrl, EscapedText, Issuer, ResourceUri, Scopes, Secret, SystemClock};
 use tokio::sync::oneshot;
 use url::Url;
 
@@ -36,13 +36,22 @@ pub(crate) fn store(arguments: &cli::SignIn) -> anyhow::Result<CredentialStore> 
         .context("no directory for credentials: HOME is not set; name one with --store")
 }
 
+/// How a login differs from other sign-ins.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct LoginOptions {
+    /// Whether to use the device flow.
+    pub(crate) device: bool,
+    /// Whether to register again.
+    pub(crate) fresh: bool,
+}
+
 /// Prepares a sign-in, without requests or prompts. `PORTCULLIS_TOKEN` replaces it.
 pub(crate) async fn prepare(
     arguments: &cli::SignIn,
     start: StartUrl,
     store: CredentialStore,
 ) -> anyhow::Result<SignIn> {
-    prepare_with(arguments, start, settings(arguments, store)?).await
+    prepare_with(arguments, start, settings(arguments, store)?, false).await
 }
 
 /// As [`prepare`]; never requests more than `--scope`.
@@ -53,13 +62,26 @@ pub(crate) async fn prepare_within_scope(
 ) -> anyhow::Result<SignIn> {
     let mut settings = settings(arguments, store)?;
     settings.scopes_are_limit = true;
-    prepare_with(arguments, start, settings).await
+    prepare_with(arguments, start, settings, false).await
+}
+
+/// As [`prepare`], with the options of a login.
+pub(crate) async fn prepare_login(
+    arguments: &cli::SignIn,
+    start: StartUrl,
+    store: CredentialStore,
+    login: LoginOptions,
+) -> anyhow::Result<SignIn> {
+    let mut settings = settings(arguments, store)?;
+    settings.fresh_registration = login.fresh;
+    prepare_with(arguments, start, settings, login.device).await
 }
 
 async fn prepare_with(
     arguments: &cli::SignIn,
     start: StartUrl,
     settings: AuthorizerSettings,
+    by_device: bool,
 ) -> anyhow::Result<SignIn> {
     let mut fetch_settings = FetchSettings::default();
     fetch_settings.ca_file = arguments.ca_file.clone();
@@ -67,8 +89,13 @@ async fn prepare_with(
     if let Some(token) = token_of_the_environment()? {
         return Ok(SignIn { token_manager: Arc::new(TokenManager::with_access_token(start, token)), fetch });
     }
-    let interaction = interaction(arguments, &start, &fetch).await?;
-    let authorizer = Authorizer::new(Arc::clone(&fetch) as _, interaction, Arc::new(SystemClock::new()), settings);
+    let (for_authorizer, clock) = (Arc::clone(&fetch) as _, Arc::new(SystemClock::new()));
+    let authorizer = if by_device {
+        let person = Person { redirect: None, redirect_uri: Url::parse(DEVICE_REDIRECT)? };
+        Authorizer::device(for_authorizer, Arc::new(person), clock, settings)
+    } else {
+        Authorizer::new(for_authorizer, interaction(arguments, &start, &fetch).await?, clock, settings)
+    };
     Ok(SignIn { token_manager: Arc::new(TokenManager::new(start, Arc::new(authorizer))), fetch })
 }
 
@@ -138,29 +165,77 @@ async fn interaction(
         return Ok(Arc::new(AutoConsent::new(Arc::clone(fetch) as _)));
     }
     let open = if arguments.no_browser { print_url } else { open_browser };
+    let address = redirect_address(arguments)?;
     let mut redirect = match arguments.callback_port {
-        Some(port) => LoopbackRedirect::bind_to(port, open).await.with_context(|| format!("--callback-port {port}"))?,
-        None => LoopbackRedirect::bind_for(start, open).await?,
+        Some(port) => LoopbackRedirect::bind_at(address.with_port(port), open)
+            .await
+            .with_context(|| format!("--callback-port {port}"))?,
+        None => LoopbackRedirect::bind_at_port_for(start, address, open).await?,
     };
+    let own = start.clone();
+    redirect = redirect.with_delay_notice(move || delayed(&own));
     if arguments.no_browser && io::stdin().is_terminal() {
         redirect = redirect.with_pasted_input(|wrong| Box::pin(pasted(wrong)));
     }
-    Ok(Arc::new(Person(redirect)))
+    let redirect_uri = redirect.redirect_uri().clone();
+    Ok(Arc::new(Person { redirect: Some(redirect), redirect_uri }))
 }
 
-/// A person at a terminal, with a browser.
-struct Person(LoopbackRedirect);
+/// The host and the path of the redirect, on a free port.
+pub(super) fn redirect_address(arguments: &cli::SignIn) -> anyhow::Result<RedirectAddress> {
+    let mut address = RedirectAddress::default();
+    if let Some(host) = &arguments.callback_host {
+        address = address.with_host(host).context("--callback-host")?;
+    }
+    if let Some(path) = &arguments.callback_path {
+        address = address.with_path(path).with_context(|| format!("--callback-path {path:?}"))?;
+    }
+    Ok(address)
+}
+
+/// What a person can do who sees an error in the browser. The wait continues.
+pub(super) fn delayed(start: &StartUrl) {
+    super::tell(format_args!(
+        "no answer from the browser yet. If it shows an error, such as an unknown client, stop this and run\n\
+         portcullis login --fresh {start}\nto register again. Still waiting."
+    ));
+}
+
+/// The redirect URI in the registration of a client that uses the device flow. Nothing is sent there.
+const DEVICE_REDIRECT: &str = "http://127.0.0.1/device";
+
+/// A person at a terminal, with a browser here or on another device.
+struct Person {
+    /// None in the device flow.
+    redirect: Option<LoopbackRedirect>,
+    redirect_uri: Url,
+}
 
 impl Interaction for Person {
     fn redirect_uri(&self) -> &Url {
-        self.0.redirect_uri()
+        &self.redirect_uri
     }
 
     fn authorize<'a>(
         &'a self,
         request: &'a AuthorizationRequest,
     ) -> BoxFuture<'a, Result<RedirectParameters, InteractionError>> {
-        self.0.authorize(request)
+        match &self.redirect {
+            Some(redirect) => redirect.authorize(request),
+            None => Box::pin(async { Err(InteractionError::Listen(io::ErrorKind::Unsupported)) }),
+        }
+    }
+
+    fn show_device_code(&self, authorization: &DeviceAuthorization) {
+        let DeviceAuthorization { user_code, verification_uri, expires_in, .. } = authorization;
+        let minutes = expires_in.as_secs().div_ceil(60);
+        super::tell(format_args!(
+            "on any device, visit\n{verification_uri}\nand enter the code {} within {minutes} min",
+            EscapedText(user_code)
+        ));
+        if let Some(complete) = &authorization.verification_uri_complete {
+            super::tell(format_args!("or visit\n{complete}"));
+        }
     }
 
     fn client_information<'a>(
@@ -273,6 +348,7 @@ pub(super) fn open_browser(url: &Url) {
     super::tell(format_args!("opening the browser for your consent; if nothing opens, visit\n{url}"));
     if let Err(error) = webbrowser::open(url.as_str()) {
         tracing::debug!(error = %error, "no browser opened");
+        super::tell("no browser can be opened here; `portcullis login --device URL` signs in with another device");
     }
 }
 

@@ -94,11 +94,19 @@ fn at_entra(scope: &'static str, token: Value) -> Arc<FetchFn> {
                 "issuer": ENTRA,
                 "authorization_endpoint": ENTRA_TOKEN.replace("/token", "/authorize"),
                 "token_endpoint": ENTRA_TOKEN,
+                "device_authorization_endpoint": ENTRA_TOKEN.replace("/token", "/devicecode"),
                 "response_types_supported": ["code"],
                 "scopes_supported": ["openid", "profile", "email", "offline_access"],
             }),
         )),
         url if url.contains("login.microsoftonline.com/.well-known") => Some(Reply::status(404)),
+        url if url.ends_with("/devicecode") => Some(Reply::json(
+            200,
+            json!({
+                "device_code": "the-device", "user_code": "AB-CD", "expires_in": 600, "interval": 5,
+                "verification_uri": "https://login.microsoftonline.com/device",
+            }),
+        )),
         ENTRA_TOKEN => Some(Reply::json(200, token.clone())),
         _ if request.url.host_str() == Some("mcp.example.com") && request.url.path() == "/mcp" => {
             let challenge = format!(r#"Bearer resource_metadata="{PRM_URL}", scope="{scope}""#);
@@ -253,4 +261,55 @@ async fn it_works_on_request() {
     assert!(token.is_unbound());
     assert!(!query(&person.last_visit()).contains_key("resource"));
     assert!(!form(&network.to(TOKEN_URL)[0]).contains_key("resource"));
+}
+
+/// I1, I8: the device flow omits `resource` as the browser flow does, asks the person first, has a client of its own URL, and
+/// rejects scopes and tokens of other APIs.
+#[tokio::test(start_paused = true)]
+async fn the_device_flow_is_checked_too() {
+    let start = StartUrl::parse(RESOURCE).unwrap();
+    let by_device = |network: &Arc<FetchFn>, person: &Arc<Asked>, settings: AuthorizerSettings| {
+        Authorizer::device(network.clone(), person.clone(), clock(), settings)
+    };
+    let device_url = ENTRA_TOKEN.replace("/token", "/devicecode");
+    let (network, person) = (at_entra(OWN_SCOPE, entra_token("11112222", OWN_SCOPE)), Asked::new(true));
+    let mut settings = AuthorizerSettings::default();
+    settings.store = CredentialStore::in_memory();
+    settings.provider.parameters = vec![crate::AuthorizeParameter::parse("audience=own").unwrap()];
+    let token = by_device(&network, &person, settings.clone()).authorize(&start).await.unwrap();
+    assert!(token.is_unbound());
+    let asked = form(&network.to(&device_url)[0]);
+    assert!(!asked.contains_key("resource"), "{asked:?}");
+    assert_eq!((asked["scope"].as_str(), asked["audience"].as_str()), (&*format!("{OWN_SCOPE} offline_access"), "own"));
+    assert!(!form(&network.to(ENTRA_TOKEN)[0]).contains_key("resource"));
+    assert_eq!((person.questions(), person.recognized.lock().unwrap().len()), (1, 1));
+    let issuer = Issuer::parse(ENTRA).unwrap();
+    for (only_for, is_kept) in [(Some(start.url()), true), (None, false)] {
+        let entry = settings.store.lock_client_by_hand(&issuer, only_for).await.unwrap();
+        assert_eq!(entry.read(&issuer).unwrap().is_some(), is_kept);
+    }
+
+    for (accepts, scope, audience, expected, requests) in [
+        (false, OWN_SCOPE, "11112222", "client.unbound_token", 0),
+        (true, "User.Read", "11112222", "client.other_api", 0),
+        (true, OWN_SCOPE, "https://graph.microsoft.com", "client.other_api", 1),
+    ] {
+        let (network, person) = (at_entra(scope, entra_token(audience, OWN_SCOPE)), Asked::new(accepts));
+        let outcome = by_device(&network, &person, AuthorizerSettings::default()).authorize(&start).await;
+        assert_eq!(outcome.unwrap_err().code(), expected);
+        assert_eq!(network.to(&device_url).len(), requests, "{expected}");
+    }
+}
+
+/// G4: a device authorization endpoint of a provider at another issuer makes the token an unbound one.
+#[tokio::test]
+async fn borrowed_device_endpoints_are_recognized() {
+    let network = but_metadata(|document| {
+        document["device_authorization_endpoint"] = "https://login.microsoftonline.com/common/oauth2/devicecode".into();
+    });
+    let person = ScriptedUser::consents();
+    let authorizer = Authorizer::device(network.clone(), person, clock(), AuthorizerSettings::default());
+    let error = authorizer.authorize(&StartUrl::parse(RESOURCE).unwrap()).await.unwrap_err();
+    assert!(["client.unbound_token", "client.other_api"].contains(&error.code()), "{error}");
+    assert!(network.to(REGISTRATION_URL).is_empty());
 }
