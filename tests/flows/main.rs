@@ -21,5 +21,6 @@ mod revocation;
 mod scopes;
 mod section_3;
 mod section_7;
+mod sign_in;
 mod streaming;
 mod tls;

@@ -1,46 +1,48 @@
+//! [`UrlPolicy`].
+
 use std::net::IpAddr;
 
 use portcullis_metadata::{is_https_or_loopback_http, is_loopback};
 use url::{Host, Url};
 
-use crate::{
-    UrlPolicyError,
-    addresses::{self, Reach},
-};
+mod address_reach;
+mod error;
 
-/// Which addresses a fetch may go to: who wrote the URL decides.
+use address_reach::{Reach, reach};
+pub use error::UrlPolicyError;
+
+/// The addresses to which a fetch may be sent. They depend on who supplied the URL.
 ///
-/// Both ask for `https`, with plain `http` to a loopback host as the exception, and refuse user information.
+/// Both policies require `https`, except that `http` with a loopback host may be allowed, and forbid user information.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UrlPolicy {
-    /// The operator of this process wrote the URL, or it stands in a document of an issuer that the operator
-    /// configured: private addresses are fine, plain `http` to loopback is, and the egress proxy is used.
+    /// The operator of this process supplied the URL, or it is in a document of an issuer that the operator configured.
+    /// Private addresses and `http` with a loopback host are allowed, and the egress proxy is used.
     Operator,
-    /// A peer supplied the URL. Only public addresses are fine, judged on what the name resolves to, and no
-    /// proxy is used, since a proxy would resolve the name itself.
+    /// A peer supplied the URL. Only public addresses are allowed, after name resolution. No proxy is used, because it would
+    /// resolve the name itself.
     Peer {
-        /// Whether loopback hosts are fine, with `http` too: only when the URL that the person started from was
-        /// itself a loopback one. The host must be loopback by its name or literal; another name that
-        /// resolves to loopback is still refused.
+        /// Whether loopback hosts are allowed, also with `http`. Set it only if the URL from which the user started has a
+        /// loopback host. Other names that resolve to loopback remain forbidden.
         loopback_http: bool,
-        /// Whether private, unique-local, shared (CGNAT) and loopback addresses are fine. Link-local, multicast,
-        /// unspecified, documentation and cloud metadata addresses stay refused.
+        /// Whether private, unique-local, shared (CGNAT) and loopback addresses are allowed. Link-local, multicast,
+        /// unspecified, documentation and cloud metadata addresses remain forbidden.
         private_addresses: bool,
     },
 }
 
 impl UrlPolicy {
-    /// The policy for what a peer supplies when a person started from `start`: loopback is fine exactly when
-    /// `start` is loopback, private addresses are not.
+    /// Returns the policy for URLs that a peer supplies when the user started from `start`. Loopback is allowed if `start` has
+    /// a loopback host. Private addresses are forbidden.
     pub fn peer_of(start: &Url) -> Self {
         Self::Peer { loopback_http: is_loopback(start), private_addresses: false }
     }
 
-    /// Judges a URL before anything is resolved. A literal address is judged here and finally; a name is judged
-    /// again, by [`admits`](Self::admits), on each address that it resolves to.
+    /// Checks a URL before name resolution. Check each address to which a name resolves with
+    /// [`allows_address`](Self::allows_address).
     ///
     /// # Errors
-    /// When the scheme, user information or a literal address is not acceptable.
+    /// Fails if the scheme or a literal address is forbidden, or the URL has user information.
     pub fn check(self, url: &Url) -> Result<(), UrlPolicyError> {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(UrlPolicyError::UserInformation);
@@ -58,14 +60,14 @@ impl UrlPolicy {
             _ if is_loopback(url) && !loopback_http && !private_addresses => return Err(UrlPolicyError::Address),
             _ => return Ok(()),
         };
-        if self.admits(url, literal) { Ok(()) } else { Err(UrlPolicyError::Address) }
+        if self.allows_address(url, literal) { Ok(()) } else { Err(UrlPolicyError::Address) }
     }
 
-    /// Whether a connection for `url` may go to `address`, one of those that its host stands for. `localhost` and
-    /// names below it stand for loopback addresses alone, under either policy.
-    pub fn admits(self, url: &Url, address: IpAddr) -> bool {
+    /// Returns whether a request for `url` may be sent to `address`, to which its host resolves. `localhost` and its subdomains
+    /// may resolve only to loopback addresses.
+    pub fn allows_address(self, url: &Url, address: IpAddr) -> bool {
         let host_is_loopback = is_loopback(url);
-        let reach = addresses::reach(address);
+        let reach = reach(address);
         if host_is_loopback && reach != Reach::Loopback {
             return false;
         }

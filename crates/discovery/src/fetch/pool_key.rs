@@ -1,25 +1,28 @@
+//! [`PoolKey`]: which requests share connections.
+
 use portcullis_metadata::is_loopback;
 use url::Url;
 
-use crate::UrlPolicy;
+use crate::url_policy::UrlPolicy;
 
-/// Requests that may share a connection pool: same policy, same trust, same way out.
+/// Identifies the connection pool of a request. Requests with one key have the same policy, trusted certificates and proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lane {
-    /// Plain `http`, to loopback alone.
+pub(crate) enum PoolKey {
+    /// `http` to loopback.
     Plain,
-    /// `https` to a loopback host under the operator's policy: never by a proxy.
+    /// `https` to a loopback host under the operator's policy, without a proxy.
     OperatorLoopback,
-    /// `https` elsewhere under the operator's policy.
+    /// `https` to other hosts under the operator's policy.
     Operator,
-    /// `https` under the peer's policy.
+    /// `https` under a peer's policy.
     Peer { loopback_http: bool, private_addresses: bool },
 }
 
-impl Lane {
+impl PoolKey {
+    /// The number of keys.
     pub(crate) const COUNT: usize = 7;
 
-    /// The lane of a URL that the policy's check has passed.
+    /// Returns the key of a URL that the policy allows.
     pub(crate) fn of(policy: UrlPolicy, url: &Url) -> Self {
         match policy {
             _ if url.scheme() == "http" => Self::Plain,
@@ -29,6 +32,7 @@ impl Lane {
         }
     }
 
+    /// Returns an index below [`COUNT`](Self::COUNT).
     pub(crate) fn index(self) -> usize {
         match self {
             Self::Plain => 0,
@@ -40,7 +44,7 @@ impl Lane {
         }
     }
 
-    /// What resolved addresses are judged by.
+    /// Returns the policy for resolved addresses.
     pub(crate) fn policy(self) -> UrlPolicy {
         match self {
             Self::Plain => UrlPolicy::Peer { loopback_http: true, private_addresses: false },
@@ -61,27 +65,27 @@ mod tests {
         UrlPolicy::Peer { loopback_http: true, private_addresses: true },
     ];
 
-    fn lane(policy: UrlPolicy, url: &str) -> Lane {
-        Lane::of(policy, &Url::parse(url).unwrap())
+    fn pool_key(policy: UrlPolicy, url: &str) -> PoolKey {
+        PoolKey::of(policy, &Url::parse(url).unwrap())
     }
 
-    /// G6: only the operator's own addresses take the lane that has a proxy, and loopback never does.
+    /// G6: only requests under the operator's policy use the proxy, and never requests to loopback.
     #[test]
-    fn the_proxied_lane_is_the_operators() {
-        assert_eq!(lane(UrlPolicy::Operator, "https://auth.internal/"), Lane::Operator);
-        assert_eq!(lane(UrlPolicy::Operator, "https://localhost/"), Lane::OperatorLoopback);
-        assert_eq!(lane(UrlPolicy::Operator, "http://127.0.0.1/"), Lane::Plain);
+    fn only_the_operators_requests_use_the_proxy() {
+        assert_eq!(pool_key(UrlPolicy::Operator, "https://auth.internal/"), PoolKey::Operator);
+        assert_eq!(pool_key(UrlPolicy::Operator, "https://localhost/"), PoolKey::OperatorLoopback);
+        assert_eq!(pool_key(UrlPolicy::Operator, "http://127.0.0.1/"), PoolKey::Plain);
         for peer in PEERS {
-            assert!(matches!(lane(peer, "https://auth.internal/"), Lane::Peer { .. }));
-            assert_eq!(lane(peer, "https://auth.internal/").policy(), peer);
+            assert!(matches!(pool_key(peer, "https://auth.internal/"), PoolKey::Peer { .. }));
+            assert_eq!(pool_key(peer, "https://auth.internal/").policy(), peer);
         }
     }
 
     #[test]
-    fn every_lane_has_a_place_of_its_own() {
-        let mut places: Vec<_> = PEERS.into_iter().map(|peer| lane(peer, "https://a/").index()).collect();
-        places.extend([Lane::Plain, Lane::OperatorLoopback, Lane::Operator].map(Lane::index));
+    fn indexes_are_unique() {
+        let mut places: Vec<_> = PEERS.into_iter().map(|peer| pool_key(peer, "https://a/").index()).collect();
+        places.extend([PoolKey::Plain, PoolKey::OperatorLoopback, PoolKey::Operator].map(PoolKey::index));
         places.sort_unstable();
-        assert_eq!(places, (0..Lane::COUNT).collect::<Vec<_>>());
+        assert_eq!(places, (0..PoolKey::COUNT).collect::<Vec<_>>());
     }
 }

@@ -1,3 +1,5 @@
+//! [`HttpFetch`]: fetches over reqwest and rustls.
+
 use std::{error::Error, fmt, io, path::PathBuf, sync::OnceLock};
 
 use bytes::Bytes;
@@ -6,27 +8,30 @@ use reqwest::{Client, Proxy, Response, redirect};
 use tokio::time::timeout;
 use url::Url;
 
-use crate::{
-    BodyStream, BoxFuture, Fetch, FetchError, FetchRequest, FetchResponse, FetchSettingsError, NetworkError,
-    NetworkFailure, OpenResponse, UrlPolicyError,
-    lane::Lane,
+use super::{
+    BoxFuture, Fetch,
+    error::{FetchError, FetchSettingsError, NetworkError, NetworkFailure},
+    pool_key::PoolKey,
+    request::FetchRequest,
     resolver::{self, FilteringResolver, Lookup, NoAddress},
+    response::{BodyStream, FetchResponse, OpenResponse},
     tls::Tls,
     without_query,
 };
+use crate::url_policy::UrlPolicyError;
 
-/// How an [`HttpFetch`] is set up. The default trusts the machine's certificates, takes the proxy from the
-/// environment, and names itself `portcullis/` with the version. `Debug` does not show the proxy's credentials.
+/// The settings of an [`HttpFetch`]. The default trusts the system's certificates, uses the proxy of the environment and
+/// sends `portcullis/` and the version as user agent. `Debug` does not print the proxy's credentials.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct FetchSettings {
-    /// A PEM file of certificates that are trusted beside the machine's own, for
-    /// [`UrlPolicy::Operator`](crate::UrlPolicy::Operator) alone.
+    /// A PEM file of certificates that are trusted in addition to the system's, for
+    /// [`UrlPolicy::Operator`](crate::UrlPolicy::Operator) only.
     pub ca_file: Option<PathBuf>,
-    /// The egress proxy, for [`UrlPolicy::Operator`](crate::UrlPolicy::Operator) and hosts that are not loopback
-    /// alone. Without it, `HTTPS_PROXY` and `NO_PROXY` of the environment are honoured there.
+    /// The egress proxy, for [`UrlPolicy::Operator`](crate::UrlPolicy::Operator) and hosts other than loopback only. Default:
+    /// `HTTPS_PROXY` and `NO_PROXY` of the environment.
     pub proxy: Option<Url>,
-    /// The `User-Agent` to send.
+    /// The `User-Agent` header.
     pub user_agent: Option<String>,
 }
 
@@ -42,22 +47,21 @@ impl fmt::Debug for FetchSettings {
 
 /// [`Fetch`] over HTTP/1.1 and HTTP/2, on reqwest and rustls with the ring provider.
 ///
-/// Connections are pooled, and never shared between policies. They are driven by the runtime that opened them, so
-/// that one value belongs to one long-lived runtime. The machine's trusted certificates are read at the first
-/// `https` fetch, not before.
+/// Connections are pooled, but not shared between policies. They depend on the runtime that opened them, so use one value
+/// with one long-lived runtime only. The system's trusted certificates are read by the first `https` fetch.
 pub struct HttpFetch {
     settings: FetchSettings,
     tls: Tls,
     lookup: Lookup,
-    clients: [OnceLock<Client>; Lane::COUNT],
+    clients: [OnceLock<Client>; PoolKey::COUNT],
 }
 
 impl HttpFetch {
-    /// Checks the settings; connects to nothing.
+    /// Creates a fetcher. Nothing is sent.
     ///
     /// # Errors
-    /// [`FetchError::Settings`] when the CA file has no usable certificate, the proxy is no http or https URL, or
-    /// the user agent cannot stand in a header.
+    /// Fails with [`FetchError::Settings`] if the CA file has no usable certificate, the proxy is not an `http` or `https` URL,
+    /// or the user agent is not a valid header value.
     pub fn new(settings: FetchSettings) -> Result<Self, FetchError> {
         let tls = Tls::new(settings.ca_file.as_deref())?;
         if settings.proxy.as_ref().is_some_and(|proxy| !matches!(proxy.scheme(), "http" | "https")) {
@@ -66,31 +70,31 @@ impl HttpFetch {
         if settings.user_agent.as_deref().is_some_and(|agent| HeaderValue::from_str(agent).is_err()) {
             return Err(FetchSettingsError::UserAgent.into());
         }
-        Ok(Self { settings, tls, lookup: resolver::system, clients: [const { OnceLock::new() }; Lane::COUNT] })
+        Ok(Self { settings, tls, lookup: resolver::system, clients: [const { OnceLock::new() }; PoolKey::COUNT] })
     }
 
-    fn client(&self, lane: Lane) -> Result<Client, FetchError> {
-        let slot = &self.clients[lane.index()];
+    fn client(&self, key: PoolKey) -> Result<Client, FetchError> {
+        let slot = &self.clients[key.index()];
         if let Some(client) = slot.get() {
             return Ok(client.clone());
         }
-        let client = self.build(lane)?;
+        let client = self.build(key)?;
         Ok(slot.get_or_init(|| client).clone())
     }
 
-    fn build(&self, lane: Lane) -> Result<Client, FetchError> {
+    fn build(&self, key: PoolKey) -> Result<Client, FetchError> {
         let agent = self.settings.user_agent.as_deref().unwrap_or(concat!("portcullis/", env!("CARGO_PKG_VERSION")));
         let mut builder = Client::builder()
-            .tls_backend_preconfigured(self.tls.config(lane)?)
-            .dns_resolver(FilteringResolver::new(lane.policy(), self.lookup))
+            .tls_backend_preconfigured(self.tls.config(key)?)
+            .dns_resolver(FilteringResolver::new(key.policy(), self.lookup))
             .redirect(redirect::Policy::none())
             .referer(false)
             .user_agent(agent);
-        match (&self.settings.proxy, lane) {
-            (Some(proxy), Lane::Operator) => {
+        match (&self.settings.proxy, key) {
+            (Some(proxy), PoolKey::Operator) => {
                 builder = builder.proxy(Proxy::all(proxy.clone()).map_err(|_| FetchSettingsError::Proxy)?);
             }
-            (None, Lane::Operator) => {}
+            (None, PoolKey::Operator) => {}
             _ => builder = builder.no_proxy(),
         }
         builder.build().map_err(classify)
@@ -98,7 +102,7 @@ impl HttpFetch {
 
     async fn send(&self, request: FetchRequest) -> Result<Response, FetchError> {
         request.policy.check(&request.url).map_err(FetchError::UrlPolicy)?;
-        let client = self.client(Lane::of(request.policy, &request.url))?;
+        let client = self.client(PoolKey::of(request.policy, &request.url))?;
         let mut outgoing = reqwest::Request::new(request.method, request.url);
         *outgoing.headers_mut() = request.headers;
         if !request.body.is_empty() {
@@ -107,7 +111,7 @@ impl HttpFetch {
         client.execute(outgoing).await.map_err(classify)
     }
 
-    async fn whole(&self, request: FetchRequest) -> Result<FetchResponse, FetchError> {
+    async fn send_and_read(&self, request: FetchRequest) -> Result<FetchResponse, FetchError> {
         let limit = request.max_body;
         let mut response = self.send(request).await?;
         let declared = response.content_length().unwrap_or(0);
@@ -115,11 +119,11 @@ impl HttpFetch {
             return Err(FetchError::TooLarge { limit });
         }
         let mut body = Vec::new();
-        while let Some(piece) = response.chunk().await.map_err(classify)? {
-            if piece.len() > limit - body.len() {
+        while let Some(chunk) = response.chunk().await.map_err(classify)? {
+            if chunk.len() > limit - body.len() {
                 return Err(FetchError::TooLarge { limit });
             }
-            body.extend_from_slice(&piece);
+            body.extend_from_slice(&chunk);
         }
         Ok(FetchResponse {
             status: response.status(),
@@ -131,7 +135,7 @@ impl HttpFetch {
 
 impl fmt::Debug for HttpFetch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A client shows its proxies, credentials and all.
+        // `Client` prints the credentials of its proxies.
         f.debug_struct("HttpFetch").field("settings", &self.settings).finish_non_exhaustive()
     }
 }
@@ -139,7 +143,7 @@ impl fmt::Debug for HttpFetch {
 impl Fetch for HttpFetch {
     fn fetch(&self, request: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
         let limit = request.timeout;
-        Box::pin(async move { timeout(limit, self.whole(request)).await.unwrap_or(Err(FetchError::Timeout)) })
+        Box::pin(async move { timeout(limit, self.send_and_read(request)).await.unwrap_or(Err(FetchError::Timeout)) })
     }
 
     fn open(&self, request: FetchRequest) -> BoxFuture<'_, Result<OpenResponse, FetchError>> {
@@ -155,7 +159,7 @@ impl Fetch for HttpFetch {
     }
 }
 
-/// A response body as the network brings it.
+/// A response body that is received.
 struct Incoming(Response);
 
 impl BodyStream for Incoming {
@@ -165,14 +169,14 @@ impl BodyStream for Incoming {
 }
 
 fn classify(error: reqwest::Error) -> FetchError {
-    // The URL may have a query, which belongs into no error.
+    // The query of the URL must not appear in errors.
     let error = error.without_url();
     let mut failure = if error.is_connect() { NetworkFailure::Connect } else { NetworkFailure::Interrupted };
     let mut source = error.source();
     while let Some(cause) = source {
         let inner = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        if let Some(refusal) = cause.downcast_ref::<UrlPolicyError>() {
-            return FetchError::UrlPolicy(*refusal);
+        if let Some(error) = cause.downcast_ref::<UrlPolicyError>() {
+            return FetchError::UrlPolicy(*error);
         } else if cause.is::<NoAddress>() {
             failure = NetworkFailure::Resolve;
         } else if cause.is::<rustls::Error>() || inner.is_some_and(|inner| inner.is::<rustls::Error>()) {

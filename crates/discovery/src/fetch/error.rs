@@ -1,34 +1,38 @@
+//! [`FetchError`] and [`FetchSettingsError`].
+
 use std::{error::Error, fmt, sync::Arc};
 
-/// Why a fetch has no answer. No variant holds a header, a body or a query.
+use crate::url_policy::UrlPolicyError;
+
+/// Why a fetch failed. No variant contains a header, a body or a query.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FetchError {
-    /// The URL policy refuses the address; nothing was sent.
+    /// The URL policy forbids the address. Nothing was sent.
     #[error("refused to connect: {0}")]
     UrlPolicy(UrlPolicyError),
     /// The deadline passed.
-    #[error("no complete answer in time")]
+    #[error("the response was not complete in time")]
     Timeout,
     /// The body is longer than the request allows.
-    #[error("the answer is longer than {limit} bytes")]
+    #[error("the response is longer than {limit} bytes")]
     TooLarge {
         /// The limit in bytes.
         limit: usize,
     },
-    /// The network, TLS or HTTP failed on the way.
+    /// The network, TLS or HTTP failed.
     #[error(transparent)]
     Network(NetworkError),
-    /// The fetcher itself cannot be set up as asked: a CA file that cannot be read, a proxy URL that is none.
+    /// The fetcher's settings cannot be used.
     #[error("{0}")]
     Settings(#[from] FetchSettingsError),
 }
 
 impl FetchError {
-    /// The stable code, for logs and metrics.
+    /// Returns a stable code for logs and metrics.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::UrlPolicy(refusal) => refusal.code(),
+            Self::UrlPolicy(error) => error.code(),
             Self::Timeout => "fetch.timeout",
             Self::TooLarge { .. } => "fetch.too_large",
             Self::Network(error) => error.failure().code(),
@@ -36,40 +40,13 @@ impl FetchError {
         }
     }
 
-    /// A network failure without a cause to tell.
+    /// Creates a network error without a cause.
     pub fn network(failure: NetworkFailure) -> Self {
         Self::Network(NetworkError::new(failure))
     }
 }
 
-/// What the URL policy has against an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum UrlPolicyError {
-    /// Neither `https`, nor `http` to a loopback host where that is allowed.
-    #[error("the URL is neither https nor, where that is allowed, http to a loopback host")]
-    Scheme,
-    /// The URL carries a user name or password.
-    #[error("the URL carries user information")]
-    UserInformation,
-    /// The host is, or resolves only to, addresses that a peer may not send us to: loopback, private, link-local,
-    /// shared, multicast, documentation, cloud metadata and other special ones.
-    #[error("the host is or resolves to an address that is not public")]
-    Address,
-}
-
-impl UrlPolicyError {
-    /// The stable code, for logs and metrics.
-    pub fn code(self) -> &'static str {
-        match self {
-            Self::Scheme => "fetch.refused.scheme",
-            Self::UserInformation => "fetch.refused.user_information",
-            Self::Address => "fetch.refused.address",
-        }
-    }
-}
-
-/// A failure on the way to the peer or back, with its cause where there is one to tell.
+/// A network failure and its cause.
 #[derive(Clone)]
 pub struct NetworkError {
     failure: NetworkFailure,
@@ -77,17 +54,17 @@ pub struct NetworkError {
 }
 
 impl NetworkError {
-    /// Without a cause.
+    /// Creates an error without a cause.
     pub fn new(failure: NetworkFailure) -> Self {
         Self { failure, cause: None }
     }
 
-    /// With the cause beneath. It must not name the URL.
+    /// Creates an error with a cause, which must not contain the URL.
     pub fn caused_by(failure: NetworkFailure, cause: impl Error + Send + Sync + 'static) -> Self {
         Self { failure, cause: Some(Arc::new(cause)) }
     }
 
-    /// At which step it failed.
+    /// Returns the step that failed.
     pub fn failure(&self) -> NetworkFailure {
         self.failure
     }
@@ -111,26 +88,26 @@ impl Error for NetworkError {
     }
 }
 
-/// The step at which the network failed.
+/// The step of a network request that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetworkFailure {
-    /// The name has no address.
+    /// The host name has no address.
     #[error("the host name cannot be resolved")]
     Resolve,
-    /// No address accepts the connection.
+    /// No address accepted the connection.
     #[error("cannot connect")]
     Connect,
-    /// The TLS handshake failed: most often a certificate that does not fit.
+    /// The TLS handshake failed, for example because of the certificate.
     #[error("the TLS handshake failed")]
     Tls,
-    /// The exchange broke off, or what came is no HTTP.
-    #[error("the exchange broke off")]
+    /// The connection was interrupted, or the response is not HTTP.
+    #[error("the connection was interrupted")]
     Interrupted,
 }
 
 impl NetworkFailure {
-    /// The stable code, for logs and metrics.
+    /// Returns a stable code for logs and metrics.
     pub fn code(self) -> &'static str {
         match self {
             Self::Resolve => "fetch.resolve",
@@ -141,7 +118,7 @@ impl NetworkFailure {
     }
 }
 
-/// Why a fetcher cannot be set up.
+/// Why the settings of a fetcher cannot be used.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FetchSettingsError {
@@ -150,22 +127,22 @@ pub enum FetchSettingsError {
     CaFileUnreadable {
         /// The file.
         path: String,
-        /// What the system says.
+        /// The error of the operating system.
         kind: std::io::ErrorKind,
     },
-    /// The CA file holds no certificate in PEM form, or one that is broken.
-    #[error("the CA file {path} holds no usable PEM certificate")]
+    /// The CA file has no PEM certificate, or an invalid one.
+    #[error("the CA file {path} has no usable PEM certificate")]
     CaFileInvalid {
         /// The file.
         path: String,
     },
     /// The proxy URL is not an http or https URL with a host.
-    #[error("the proxy is no http or https URL with a host")]
+    #[error("the proxy is not an http or https URL with a host")]
     Proxy,
-    /// The user agent has characters that a header cannot carry.
-    #[error("the user agent has characters that a header cannot carry")]
+    /// The user agent is not a valid header value.
+    #[error("the user agent has characters that a header cannot contain")]
     UserAgent,
-    /// The machine's own trusted certificates cannot be read.
-    #[error("the machine's trusted certificates cannot be read; name a CA file")]
+    /// The system's trusted certificates cannot be read.
+    #[error("the system's trusted certificates cannot be read; set a CA file")]
     TrustStore,
 }
