@@ -102,6 +102,7 @@ fn token_auth_method(arguments: &cli::SignIn) -> anyhow::Result<Option<TokenAuth
     if let Some(method) = method.filter(|method| *method != TokenAuthMethod::None)
         && arguments.client_id.is_some()
         && arguments.client_secret_file.is_none()
+        && arguments.client_secret.is_none()
     {
         anyhow::bail!("--token-auth-method {} with --client-id needs --client-secret-file", method.name());
     }

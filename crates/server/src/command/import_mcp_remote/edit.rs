@@ -194,14 +194,14 @@ mod tests {
         for (text, new, expected) in [
             (r#"["-y", "m", "u"]"#, &["connect", "u"][..], r#"["connect", "u"]"#),
             (r#"["m", "u", "x"]"#, &["connect", "u"], r#"["connect", "u"]"#),
-            (r#"["m", "u", "x", ]"#, &["connect", "u"], r#"["connect", "u",]"#),
+            (r#"["m", "u", "x", ]"#, &["connect", "u"], r#"["connect", "u", ]"#),
             (r#"["m", "\u0075"]"#, &["connect", "u", "a", "b"], r#"["connect", "\u0075", "a", "b"]"#),
             (r#"["u", "9"]"#, &["c", "u", "p", "9"], r#"["c", "u", "p", "9"]"#),
             (r#"["a", "u", "b", "x"]"#, &["c", "u", "d"], r#"["c", "u", "d"]"#),
             (
                 "[\n  \"-y\", // yes\n  \"m\",\n  \"u\", // the server\n  \"x\" // why\n]",
                 &["connect", "u"],
-                "[\n  \"connect\", // yes\n  \"u\" // the server\n // why\n]",
+                "[\n  \"connect\", // yes\n  \"u\" // the server\n  // why\n]",
             ),
             ("[\r\n\t\"m\",\r\n\t\"u\"\r\n]", &["c", "u", "x"], "[\r\n\t\"c\",\r\n\t\"u\",\r\n\t\"x\"\r\n]"),
         ] {

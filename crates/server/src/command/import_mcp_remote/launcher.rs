@@ -22,7 +22,8 @@ impl Launch {
         if is_package(program_name(command)) {
             return Self::McpRemote(0);
         }
-        let names_it = |text: &&str| text.split_whitespace().any(|word| is_package(program_name(word)));
+        let names_it =
+            |text: &&str| text.split_whitespace().any(|word| !word.starts_with('@') && is_package(program_name(word)));
         let Some(package) = package_index(arguments) else {
             let is_hidden = names_it(&command) || arguments.iter().any(names_it);
             return if is_hidden { Self::Unknown } else { Self::Other };

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use portcullis_client::CredentialStore;
+
 use super::{
     edit::{self, Edit},
     jsonc::{Document, Node, Value},
@@ -179,13 +181,22 @@ fn plan(
     notices.append(&mut translation.notices);
     let migration = Migration {
         mcp_remote_directory: variable("MCP_REMOTE_CONFIG_DIR").map(PathBuf::from),
-        store: separate.or_else(|| replacement.store.map(Path::to_path_buf)),
+        store: match translation.depends_on_start {
+            true => started_store(separate.as_deref()),
+            false => separate.or_else(|| replacement.store.map(Path::to_path_buf)),
+        },
         session: translation.session,
         arguments,
         client_id,
         client_secret,
     };
     Ok((new, migration))
+}
+
+/// The store that `portcullis mcp-remote` uses, which takes no option for it.
+fn started_store(separate: Option<&Path>) -> Option<PathBuf> {
+    let user = CredentialStore::user_directory()?;
+    Some(separate.and_then(Path::file_name).map_or_else(|| user.clone(), |name| user.join(name)))
 }
 
 fn value_of(arguments: &[String], option: &str) -> Option<String> {

@@ -47,6 +47,9 @@ pub(crate) struct Context<'a> {
 const DERIVED: [&str; 6] =
     ["client_id", "redirect_uri", "response_type", "state", "code_challenge", "code_challenge_method"];
 
+/// The methods of client authentication with a secret, or without.
+const METHODS: [&str; 3] = ["none", "client_secret_post", "client_secret_basic"];
+
 /// The options that may be repeated. Of every other one, the first counts.
 const LISTS: [&str; 4] = ["--authorize-param", "--header", "--header-file", "--ignore-tool"];
 
@@ -221,11 +224,11 @@ impl Translation {
         for (member, value) in &metadata {
             match (member.as_str(), value.as_str()) {
                 ("scope", Some(scope)) => self.push(["--scope", scope]),
-                ("token_endpoint_auth_method", Some(method)) => {
+                ("token_endpoint_auth_method", Some(method)) if METHODS.contains(&method) => {
                     self.pass("token_endpoint_auth_method", ["--token-auth-method", method], context);
                 }
                 (member, _) => {
-                    self.notices.push(format!("{member} in {NAME} is ignored: this program describes itself"));
+                    self.notices.push(format!("{member} in {NAME} is ignored: this program has its own"));
                 }
             }
         }
