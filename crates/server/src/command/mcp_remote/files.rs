@@ -8,6 +8,9 @@ use zeroize::Zeroizing;
 
 use super::arguments::header;
 
+/// The variables of the environment.
+pub(crate) type Variables<'a> = dyn Fn(&str) -> Option<String> + 'a;
+
 const MAX_FILE: u64 = 256 * 1024;
 
 /// The lines of a header file. Empty lines and comments are none.
@@ -28,7 +31,7 @@ pub(super) fn header_lines(path: &Path) -> anyhow::Result<Vec<String>> {
 pub(super) fn json_argument(
     option: &str,
     value: &str,
-    environment: Option<&dyn Fn(&str) -> Option<String>>,
+    environment: Option<&Variables<'_>>,
 ) -> anyhow::Result<Option<Map<String, Value>>> {
     let text = match value.strip_prefix('@') {
         Some(path) => read(option, Path::new(path))?,
@@ -45,7 +48,7 @@ pub(super) fn json_argument(
     }
 }
 
-fn replaced(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Zeroizing<String> {
+fn replaced(text: &str, variable: &Variables<'_>) -> Zeroizing<String> {
     let mut whole = Zeroizing::new(String::with_capacity(text.len()));
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {

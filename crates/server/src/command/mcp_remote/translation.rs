@@ -10,7 +10,7 @@ use portcullis_metadata::Secret;
 
 use super::{
     arguments::{Argument, Arguments, header},
-    files::{header_lines, json_argument},
+    files::{Variables, header_lines, json_argument},
     redirect::redirect,
     session::{SessionId, authorize_parameter, client_metadata_url, headers, resource},
 };
@@ -36,7 +36,7 @@ pub(crate) struct Translation {
 /// What is known besides the arguments.
 pub(crate) struct Context<'a> {
     /// The variables of the environment, if the server is started now.
-    pub(crate) environment: Option<&'a dyn Fn(&str) -> Option<String>>,
+    pub(crate) environment: Option<&'a Variables<'a>>,
     /// Where tokens are stored.
     pub(crate) store: Option<&'a Path>,
     /// Whether `connect` has an option.
