@@ -12,17 +12,17 @@ use tokio::{
 
 use crate::idp::Idp;
 
-const TIMEOUT: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The running bridge. It is killed when dropped.
 pub(crate) struct Bridge {
     process: Process,
-    input: Option<ChildStdin>,
-    output: Lines<BufReader<ChildStdout>>,
+    pub(crate) input: Option<ChildStdin>,
+    pub(crate) output: Lines<BufReader<ChildStdout>>,
 }
 
 impl Bridge {
-    fn start(url: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+    pub(crate) fn start(url: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         Self::run("connect", &[&[url][..], arguments].concat(), environment)
     }
 
@@ -37,8 +37,12 @@ impl Bridge {
         Self { process, input: Some(input), output: BufReader::new(output).lines() }
     }
 
-    async fn send(&mut self, message: Value) {
-        self.input.as_mut().unwrap().write_all(format!("{message}\n").as_bytes()).await.unwrap();
+    pub(crate) async fn send(&mut self, message: Value) {
+        self.line(&message.to_string()).await;
+    }
+
+    pub(crate) async fn line(&mut self, line: &str) {
+        self.input.as_mut().unwrap().write_all(format!("{line}\n").as_bytes()).await.unwrap();
     }
 
     pub(crate) async fn ask(&mut self, id: i64, method: &str, params: Value) -> Value {

@@ -2,15 +2,18 @@
 #![allow(clippy::unwrap_used, reason = "a scenario fails where something is missing")]
 
 mod audit;
+mod call;
 mod canary;
 mod claims;
 mod client_revisions;
 mod connect;
+mod connect_network;
 mod cors;
 mod doctor;
 mod http2;
 mod identity;
 mod idp;
+mod idp_providers;
 mod import_mcp_remote;
 mod introspection;
 mod logging;

@@ -15,6 +15,7 @@ mod context;
 mod dispatcher;
 mod endpoint;
 mod message;
+mod message_budget;
 mod outgoing_queue;
 mod server_stream;
 mod session_renewal;
@@ -27,6 +28,8 @@ mod tests;
 mod transport;
 
 pub use settings::{BridgeSettings, BridgeTransport};
+
+pub(crate) use message_budget::Reservation;
 
 use context::Context;
 use dispatcher::Dispatcher;
@@ -86,7 +89,7 @@ impl Bridge {
 
     async fn carry_until(self, input: Input, output: Output, mut stop: BoxFuture<'_, ()>) -> io::Result<()> {
         let settings = Arc::new(self.settings);
-        let (lines, writing) = LineSender::new(settings.max_message.saturating_mul(2));
+        let (lines, writing) = LineSender::new(settings.max_message);
         let endpoint = Endpoint::new(self.token_manager, self.fetch, Arc::clone(&settings));
         let context = Arc::new(Context::new(Arc::clone(&settings), endpoint, lines, server_stream::start));
         let mut writer = tokio::spawn(writing.write(output));

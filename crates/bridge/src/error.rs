@@ -10,6 +10,8 @@ use serde_json::Value;
 
 use portcullis_client::ClientError;
 
+use crate::resource_fetch::RedirectRefusal;
+
 /// Why a call has no result.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -29,11 +31,15 @@ pub enum McpError {
         /// What the challenge names.
         needed: Scopes,
     },
-    /// The endpoint redirected. That is not followed, since the token is for this endpoint alone.
-    #[error("the endpoint redirected ({status}), which is not followed")]
+    /// The endpoint redirected to a URL that the token is not for, or in a way that is not followed.
+    #[error("the endpoint redirected ({status}){}, which is not followed: {refusal}", target_of(.target.as_deref()))]
     Redirected {
         /// The status.
         status: StatusCode,
+        /// The target without its query, escaped and shortened. None if the response names no valid one.
+        target: Option<String>,
+        /// The reason.
+        refusal: RedirectRefusal,
     },
     /// The endpoint answered with a status that says no more.
     #[error("the endpoint answered {status}")]
@@ -130,6 +136,10 @@ impl RpcError {
             data: error.get("data").cloned(),
         })
     }
+}
+
+fn target_of(target: Option<&str>) -> String {
+    target.map(|target| format!(" to {target}")).unwrap_or_default()
 }
 
 /// The most characters of a server's text that are shown.

@@ -8,6 +8,8 @@
 mod bridge;
 mod error;
 mod mcp_client;
+mod message_endpoint;
+mod resource_fetch;
 mod response;
 #[cfg(test)]
 mod testing;
@@ -16,6 +18,7 @@ mod tool_headers;
 pub use bridge::{Bridge, BridgeSettings, BridgeTransport};
 pub use error::{McpError, RpcError};
 pub use mcp_client::{McpClient, McpSettings, MessageStream, ServerRequestHandler};
+pub use resource_fetch::RedirectRefusal;
 
 /// Tests the examples of the README.
 #[cfg(doctest)]

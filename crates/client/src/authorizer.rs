@@ -162,6 +162,15 @@ impl Authorizer {
         &self.clock
     }
 
+    /// Whether these scopes may be requested.
+    pub(crate) fn may_request(&self, scopes: &Scopes) -> bool {
+        self.scope_limit().is_none_or(|limit| limit.covers(scopes))
+    }
+
+    fn scope_limit(&self) -> Option<&Scopes> {
+        self.settings.scopes.as_ref().filter(|_| self.settings.scopes_are_limit)
+    }
+
     /// Whether a refusal is final: the one request that a workload makes is not made again for more.
     pub(crate) fn is_final(&self) -> bool {
         matches!(self.mode, Mode::NonInteractive(NonInteractiveGrant::JwtBearer(_)))
@@ -193,7 +202,10 @@ impl Authorizer {
         }
         let binds = must_bind || (challenge.accepts_dpop() && server.binds_tokens);
         let binding = if binds { Some(Arc::new(DpopBinding::generate()?)) } else { None };
-        let scopes = named.union(challenge.additional_scopes());
+        let scopes = match self.scope_limit() {
+            Some(limit) => limit.clone(),
+            None => named.union(challenge.additional_scopes()),
+        };
         let registered = selection::registered(&scopes, &scopes_supported, &server.scopes_supported);
         Ok(Found { resource, is_broader, metadata, policy, scopes, registered, binding })
     }

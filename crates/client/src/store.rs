@@ -56,6 +56,13 @@ impl CredentialStore {
         Self(Arc::new(Backend::Directory(Directory::new(directory.into()))))
     }
 
+    /// A store that keeps registrations in a directory, and everything else in memory. If the directory cannot be
+    /// written, registrations are kept in memory too.
+    pub fn clients_in_directory(directory: impl Into<PathBuf>) -> Self {
+        let (directory, memory) = (Directory::new(directory.into()), Memory::default());
+        Self(Arc::new(Backend::ClientsInDirectory { directory, memory }))
+    }
+
     /// The directory of this user for a store: `portcullis` in `$XDG_STATE_HOME`, else in `~/.local/state`, else in
     /// `%LOCALAPPDATA%`. None where the environment names none.
     pub fn user_directory() -> Option<PathBuf> {

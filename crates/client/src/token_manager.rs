@@ -238,7 +238,7 @@ impl TokenManager {
         let Source::Authorizer(authorizer) = &self.source else { return Ok(false) };
         let wanted = missing.clone();
         let covers = move |token: &ResourceToken| token.scopes().is_some_and(|granted| granted.covers(&wanted));
-        if authorizer.is_final() || used.is_some_and(|used| covers(used)) {
+        if authorizer.is_final() || !authorizer.may_request(missing) || used.is_some_and(|used| covers(used)) {
             return Ok(false);
         }
         let _one_at_a_time = self.renewing.lock().await;

@@ -11,7 +11,7 @@ use clap_complete::Shell;
 use portcullis_metadata::Secret;
 
 pub(crate) use self::connect::{Connect, Transport};
-pub(crate) use self::idp::{Algorithm as IdpAlgorithm, Idp};
+pub(crate) use self::idp::{Algorithm as IdpAlgorithm, ClientAuth as IdpClientAuth, Idp, Like as IdpLike};
 pub(crate) use self::mcp_remote::{ImportMcpRemote, McpRemote};
 use crate::telemetry::LogFormat;
 
@@ -43,7 +43,7 @@ pub(crate) enum Command {
     /// Start the development authorization server alone.
     ///
     /// It issues tokens to anyone, for any user name, and therefore listens on loopback only. It speaks OAuth 2.1: metadata, registration, client
-    /// ID metadata documents, the code flow with PKCE and a consent page, refresh tokens (for clients that ask for `offline_access`), client
+    /// ID metadata documents, the code flow with PKCE and a consent page, the device flow, refresh tokens (for clients that ask for `offline_access`), client
     /// credentials, DPoP, introspection and revocation. It keeps nothing after it stops.
     #[command(after_long_help = idp::MORE)]
     Idp(Idp),

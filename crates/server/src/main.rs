@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => done(command::demo::run(&arguments, log_format)),
         Command::Check(arguments) => done(command::check::run(&arguments)),
         Command::Idp(arguments) => done(command::idp::run(arguments)),
-        Command::Call(arguments) => done(command::call::run(&arguments)),
+        Command::Call(arguments) => command::call::run(&arguments),
         Command::Login(arguments) => done(command::login::login(&arguments)),
         Command::Logout(arguments) => done(command::login::logout(&arguments)),
         Command::Token(arguments) => done(command::login::token(&arguments)),

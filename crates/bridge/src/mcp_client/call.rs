@@ -156,7 +156,12 @@ impl McpClient {
 
     /// Sends a message that has no answer.
     pub(super) async fn send(&self, message: &Outgoing) -> Result<(), McpError> {
-        let answer = self.endpoint.send(|| self.post_request(message)).await?;
+        let answer = match self.connection() {
+            Some(connection) => {
+                self.endpoint.send_same_origin(|| self.post_request(message, &connection.message_url)).await?
+            }
+            None => self.endpoint.send(|| self.post_request(message, self.endpoint.url())).await?,
+        };
         self.keep_session(&answer);
         message_stream::accepted(answer, &self.limits()).await
     }

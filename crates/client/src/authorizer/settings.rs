@@ -31,6 +31,9 @@ pub struct AuthorizerSettings {
     /// The scopes to ask for, in place of what the challenge and the resource's metadata name. Scopes that a later
     /// challenge wants are added.
     pub scopes: Option<Scopes>,
+    /// Whether [`scopes`](Self::scopes) are the most that is ever requested: scopes that a later challenge wants, and
+    /// those of an earlier sign-in, are not added. False by default. It has no effect without `scopes`.
+    pub scopes_are_limit: bool,
     /// The resource's metadata, for resources that publish none.
     pub resource_metadata: Option<ProtectedResourceMetadata>,
     /// Whether what a resource names may be at private addresses. Not by default.
@@ -59,6 +62,7 @@ impl Default for AuthorizerSettings {
             token_auth_method: None,
             authorization_server: None,
             scopes: None,
+            scopes_are_limit: false,
             resource_metadata: None,
             private_addresses: false,
             accept_broader_resource: false,

@@ -216,6 +216,24 @@ async fn the_caller_may_name_the_scopes() {
     assert_eq!(query(&person.last_visit())["scope"], "mine only");
 }
 
+/// Scopes that are a limit are neither extended by a challenge nor by an earlier sign-in.
+#[tokio::test]
+async fn the_scopes_may_be_a_limit() {
+    for (scopes_are_limit, expected) in [(true, "mine only"), (false, "mine only more")] {
+        let (network, person) = (FetchFn::new(well_behaved), ScriptedUser::consents());
+        let scopes = Some(Scopes::parse("mine only").unwrap());
+        let settings = AuthorizerSettings { scopes, scopes_are_limit, ..AuthorizerSettings::default() };
+        let authorizer = authorizer(&network, &person, settings);
+        let start = StartUrl::parse(RESOURCE).unwrap();
+        let more = Scopes::parse("more").unwrap();
+        let challenge = authorizer.probe(&start).await.unwrap().with_scopes(&more);
+        let found = authorizer.find(&start, &challenge).await.unwrap();
+        assert_eq!(found.scopes.to_string(), expected);
+        assert_eq!(authorizer.may_request(&more), !scopes_are_limit);
+        assert!(authorizer.may_request(&Scopes::parse("mine").unwrap()));
+    }
+}
+
 /// Where the caller allows it, a resource without metadata is its own authorization server, with or without metadata
 /// of that.
 #[tokio::test]

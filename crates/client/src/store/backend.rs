@@ -11,6 +11,11 @@ use super::{Directory, Memory, Name, StoreError};
 pub(super) enum Backend {
     Memory(Memory),
     Directory(Directory),
+    /// Registrations in the directory where it can be written, and everything else in memory.
+    ClientsInDirectory {
+        directory: Directory,
+        memory: Memory,
+    },
 }
 
 impl Backend {
@@ -18,6 +23,13 @@ impl Backend {
         match self {
             Self::Memory(memory) => Ok(memory.names(prefix)),
             Self::Directory(directory) => directory.names(prefix),
+            Self::ClientsInDirectory { directory, memory } => {
+                let mut names = memory.names(prefix);
+                if Name::is_client(prefix) {
+                    names.extend(directory.names(prefix)?);
+                }
+                Ok(names)
+            }
         }
     }
 
@@ -25,6 +37,10 @@ impl Backend {
         match self {
             Self::Memory(memory) => Ok(memory.read(name)),
             Self::Directory(directory) => directory.read(name),
+            Self::ClientsInDirectory { directory, memory } => match memory.read(name) {
+                None if Name::is_client(&name.0) => directory.read(name),
+                held => Ok(held),
+            },
         }
     }
 
@@ -36,6 +52,12 @@ impl Backend {
                 Ok(())
             }
             Self::Directory(directory) => directory.write(name, bytes),
+            Self::ClientsInDirectory { directory, memory } => {
+                if !Name::is_client(&name.0) || directory.write(name, bytes).is_err() {
+                    memory.write(name, bytes);
+                }
+                Ok(())
+            }
         }
     }
 
@@ -46,6 +68,10 @@ impl Backend {
                 Ok(())
             }
             Self::Directory(directory) => directory.remove(name),
+            Self::ClientsInDirectory { directory, memory } => {
+                memory.remove(name);
+                if Name::is_client(&name.0) { directory.remove(name) } else { Ok(()) }
+            }
         }
     }
 
@@ -57,7 +83,7 @@ impl Backend {
                 memory.remove(name);
                 StoreError::Corrupted { path: name.0.as_str().into(), kept: "nowhere".into() }
             }
-            Self::Directory(directory) => directory.put_aside(name),
+            Self::Directory(directory) | Self::ClientsInDirectory { directory, .. } => directory.put_aside(name),
         }
     }
 
@@ -65,6 +91,14 @@ impl Backend {
         match self {
             Self::Memory(memory) => memory.lock(name, limit).await,
             Self::Directory(directory) => directory.lock(name, limit).await,
+            Self::ClientsInDirectory { directory, memory } => {
+                if Name::is_client(&name.0)
+                    && let Ok(lock) = directory.lock(name, limit).await
+                {
+                    return Ok(lock);
+                }
+                memory.lock(name, limit).await
+            }
         }
     }
 }

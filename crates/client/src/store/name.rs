@@ -39,6 +39,11 @@ impl Name {
         format!("client-{}-", hash(&[issuer.as_str()]))
     }
 
+    /// Whether a name, or the beginning of one, is that of a registration.
+    pub(super) fn is_client(name: &str) -> bool {
+        name.starts_with("client-")
+    }
+
     pub(super) fn sign_in(start: &Url) -> Self {
         Self(format!("sign-in-{}", hash(&[start.as_str()])))
     }

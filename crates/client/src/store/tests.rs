@@ -11,6 +11,31 @@ use crate::{
 
 mod files;
 
+/// Registrations are kept in the directory, tokens are not; without a directory, both are in memory.
+#[tokio::test]
+async fn registrations_may_be_kept_without_tokens() {
+    let directory = ScratchDirectory::new();
+    let redirect = Url::parse("http://127.0.0.1:7/callback").unwrap();
+    for (path, is_kept) in [(directory.path().join("store"), true), ("/proc/none".into(), false)] {
+        let store = CredentialStore::clients_in_directory(&path);
+        let token = token_at(ISSUER, RESOURCE, "a");
+        let client = Registered {
+            issuer: issuer(ISSUER),
+            redirect_uri: Some(redirect.to_string()),
+            asked: Scopes::empty(),
+            response: ClientRegistrationResponse::parse(br#"{"client_id":"me"}"#).unwrap(),
+        };
+        store.lock_token(&token).await.unwrap().write(&token).unwrap();
+        store.lock_client(&issuer(ISSUER), &redirect).await.unwrap().write(&client).unwrap();
+        assert!(store.knows(&issuer(ISSUER)) && store.client(&issuer(ISSUER), "me").unwrap().is_some());
+        assert_eq!(store.tokens(&StartUrl::parse(RESOURCE).unwrap()).unwrap().len(), 1);
+
+        let next = CredentialStore::clients_in_directory(&path);
+        assert_eq!(next.client(&issuer(ISSUER), "me").is_ok_and(|known| known.is_some()), is_kept);
+        assert!(next.tokens(&StartUrl::parse(RESOURCE).unwrap()).unwrap().is_empty());
+    }
+}
+
 fn issuer(text: &str) -> Issuer {
     Issuer::parse(text).unwrap()
 }

@@ -5,7 +5,8 @@ use url::Url;
 
 use crate::url_policy::UrlPolicy;
 
-/// Identifies the connection pool of a request. Requests with one key have the same policy, trusted certificates and proxy.
+/// Identifies the connection pool of a request. Requests with one key have the same policy, trusted certificates and
+/// proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PoolKey {
     /// `http` to loopback.

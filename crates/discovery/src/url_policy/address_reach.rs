@@ -11,8 +11,8 @@ pub(crate) enum Reach {
     Loopback,
     /// This site: RFC 1918, unique-local and shared addresses.
     Private,
-    /// Link-local, multicast, unspecified, documentation and reserved addresses, and cloud metadata services. They never host
-    /// metadata documents.
+    /// Link-local, multicast, unspecified, documentation and reserved addresses, and cloud metadata services. They
+    /// never host metadata documents.
     Special,
 }
 

@@ -15,8 +15,8 @@ pub(crate) struct Connect {
     /// The HTTP transport to use.
     #[arg(long, value_enum, value_name = "TRANSPORT", default_value_t)]
     pub(crate) transport: Transport,
-    /// The largest message in either direction, in MiB.
-    #[arg(long, value_name = "MIB", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    /// The largest message in either direction, in MiB. All messages in progress share 256 MiB, or three times this size.
+    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) max_message: u16,
     /// The timeout for the start of a response, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=86_400))]

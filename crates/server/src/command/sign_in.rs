@@ -42,6 +42,25 @@ pub(crate) async fn prepare(
     start: StartUrl,
     store: CredentialStore,
 ) -> anyhow::Result<SignIn> {
+    prepare_with(arguments, start, settings(arguments, store)?).await
+}
+
+/// As [`prepare`]; never requests more than `--scope`.
+pub(crate) async fn prepare_within_scope(
+    arguments: &cli::SignIn,
+    start: StartUrl,
+    store: CredentialStore,
+) -> anyhow::Result<SignIn> {
+    let mut settings = settings(arguments, store)?;
+    settings.scopes_are_limit = true;
+    prepare_with(arguments, start, settings).await
+}
+
+async fn prepare_with(
+    arguments: &cli::SignIn,
+    start: StartUrl,
+    settings: AuthorizerSettings,
+) -> anyhow::Result<SignIn> {
     let mut fetch_settings = FetchSettings::default();
     fetch_settings.ca_file = arguments.ca_file.clone();
     let fetch = Arc::new(HttpFetch::new(fetch_settings)?);
@@ -49,7 +68,6 @@ pub(crate) async fn prepare(
         return Ok(SignIn { token_manager: Arc::new(TokenManager::with_access_token(start, token)), fetch });
     }
     let interaction = interaction(arguments, &start, &fetch).await?;
-    let settings = settings(arguments, store)?;
     let authorizer = Authorizer::new(Arc::clone(&fetch) as _, interaction, Arc::new(SystemClock::new()), settings);
     Ok(SignIn { token_manager: Arc::new(TokenManager::new(start, Arc::new(authorizer))), fetch })
 }
