@@ -14,6 +14,7 @@ mod embedded_keys;
 mod era_confusion;
 mod expired;
 mod folded_members;
+mod foreign_configuration;
 mod foreign_kid;
 mod foreign_session;
 mod future;

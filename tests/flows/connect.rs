@@ -23,10 +23,15 @@ pub(crate) struct Bridge {
 
 impl Bridge {
     pub(crate) fn start(url: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        Self::run("connect", &[&[url][..], arguments].concat(), environment)
+    }
+
+    /// Starts one of the commands that connect.
+    pub(crate) fn run(name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut command = command(program());
-        command.args(["connect", url]).args(arguments).envs(environment.iter().copied());
+        command.arg(name).args(arguments).envs(environment.iter().copied());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut process = Process::start("connect", &mut command).unwrap();
+        let mut process = Process::start(name, &mut command).unwrap();
         let input = ChildStdin::from_std(process.take_stdin().unwrap()).unwrap();
         let output = ChildStdout::from_std(process.take_stdout().unwrap()).unwrap();
         Self { process, input: Some(input), output: BufReader::new(output).lines() }
@@ -56,6 +61,11 @@ impl Bridge {
         answer
     }
 
+    /// Closes its standard input.
+    pub(crate) fn close(&mut self) {
+        drop(self.input.take());
+    }
+
     /// Waits for its end: the exit code, what was left on standard output, and standard error.
     pub(crate) async fn ended(mut self) -> (Option<i32>, Vec<String>, String) {
         let mut rest = Vec::new();
@@ -70,7 +80,7 @@ impl Bridge {
 }
 
 /// A demonstration that grants by itself.
-async fn demo() -> (Portcullis, String) {
+pub(crate) async fn demo() -> (Portcullis, String) {
     let listen = ["--listen", "127.0.0.1:0", "--idp-listen", "127.0.0.1:0", "--auto-consent"];
     let demo = Portcullis::start(&[&["demo"][..], &listen].concat()).await;
     let url = format!("http://{}/mcp", demo.address());

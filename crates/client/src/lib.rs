@@ -75,7 +75,7 @@ pub use registration::dynamic::client_id_metadata_document;
 pub use resource_challenge::ResourceChallenge;
 pub use service::{AuthorizeError, AuthorizeLayer, AuthorizeService};
 pub use start_url::{StartUrl, StartUrlError};
-pub use store::{CredentialStore, StoreError};
+pub use store::{CredentialStore, ImportedToken, StoreError};
 pub use token::resource_token::ResourceToken;
 pub use token_manager::{AccessTokenSource, AccessTokenSourceError, RequestAuthorization, SignOut, TokenManager};
 

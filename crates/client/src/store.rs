@@ -10,11 +10,13 @@ use crate::{ResourceToken, StartUrl, registration::credentials::Registered};
 mod backend;
 mod directory;
 mod error;
+mod imported;
 mod memory;
 mod name;
 mod record;
 
 pub use error::StoreError;
+pub use imported::ImportedToken;
 
 use backend::Backend;
 use directory::Directory;

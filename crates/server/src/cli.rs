@@ -3,16 +3,19 @@
 mod connect;
 mod idp;
 mod login;
+mod mcp_remote;
 mod provider;
 
 use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+use portcullis_metadata::Secret;
 
 pub(crate) use self::connect::{Connect, Transport};
 pub(crate) use self::idp::{Algorithm as IdpAlgorithm, ClientAuth as IdpClientAuth, Idp, Like as IdpLike};
 pub(crate) use self::login::{Login, Logout};
+pub(crate) use self::mcp_remote::{ImportMcpRemote, McpRemote};
 pub(crate) use self::provider::Provider;
 use crate::telemetry::LogFormat;
 
@@ -67,6 +70,17 @@ pub(crate) enum Command {
     /// at the first message, once for all running instances. PORTCULLIS_TOKEN in the environment or an `Authorization`
     /// header overrides both.
     Connect(Connect),
+    /// Connect like `mcp-remote`: accepts the arguments of mcp-remote 0.15.1 and does what `connect` does.
+    ///
+    /// Every option is honoured, or answered with one line on standard error that says why it is not. Exits with 2 if the
+    /// arguments are invalid or would weaken security.
+    McpRemote(McpRemote),
+    /// Replace `mcp-remote` with this program in the configurations of MCP clients.
+    ///
+    /// Without CONFIG, it reads the configurations of Claude Desktop, Cursor, VS Code, Windsurf and Zed in their default
+    /// locations. It prints the changes, and writes them only with `--write` or after a question in a terminal. Comments and
+    /// formatting stay as they are.
+    ImportMcpRemote(ImportMcpRemote),
     /// Check the authorization chain of an MCP server or other protected resource, step by step.
     ///
     /// Exits with 0 if standards-compliant clients can connect, with 1 if there are problems, and with 2 if it cannot run.
@@ -175,6 +189,9 @@ pub(crate) struct SignIn {
     /// The host of the redirect: `127.0.0.1` (default), `localhost` (which receives on 127.0.0.1 and ::1) or `::1`.
     #[arg(long, value_name = "HOST", value_parser = ["127.0.0.1", "localhost", "::1"])]
     pub(crate) callback_host: Option<String>,
+    /// The client secret itself, for commands that obtain it otherwise than from a file.
+    #[arg(skip)]
+    pub(crate) client_secret: Option<Secret>,
     /// Where tokens are stored. The default is `portcullis` in the user's state directory.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) store: Option<PathBuf>,

@@ -134,11 +134,12 @@ pub(super) fn settings(arguments: &cli::SignIn, store: CredentialStore) -> anyho
         settings.client_id_url = Some(url);
     }
     if let Some(client_id) = &arguments.client_id {
-        let authentication = match &arguments.client_secret_file {
-            Some(file) => {
+        let authentication = match (&arguments.client_secret, &arguments.client_secret_file) {
+            (Some(secret), _) => ClientAuthentication::Secret(secret.clone()),
+            (None, Some(file)) => {
                 ClientAuthentication::Secret(SecretSource::File(file.clone()).read().context("--client-secret-file")?)
             }
-            None => ClientAuthentication::None,
+            (None, None) => ClientAuthentication::None,
         };
         settings.client = Some(ClientInformation { client_id: client_id.clone(), authentication });
     }
@@ -150,6 +151,7 @@ fn token_auth_method(arguments: &cli::SignIn) -> anyhow::Result<Option<TokenAuth
     if let Some(method) = method.filter(|method| *method != TokenAuthMethod::None)
         && arguments.client_id.is_some()
         && arguments.client_secret_file.is_none()
+        && arguments.client_secret.is_none()
     {
         anyhow::bail!("--token-auth-method {} with --client-id needs --client-secret-file", method.name());
     }
