@@ -7,7 +7,7 @@ use portcullis_metadata::{
 };
 use url::Url;
 
-use crate::{Fetch, FetchRequest, UrlPolicy, without_query};
+use crate::{ChainPolicy, Fetch, FetchRequest, without_query};
 
 mod endpoints;
 mod error;
@@ -25,7 +25,7 @@ pub use resource_match::ResourceMatch;
 #[derive(Clone)]
 pub struct Discovery {
     fetch: Arc<dyn Fetch>,
-    policy: UrlPolicy,
+    policy: ChainPolicy,
 }
 
 /// A protected resource's metadata, and where it came from.
@@ -53,10 +53,10 @@ pub enum MetadataSource {
 }
 
 impl Discovery {
-    /// A chain that fetches everything under one policy: the operator's for issuers that stand in a configuration,
-    /// a peer's ([`UrlPolicy::peer_of`]) for what begins with a URL that a person typed.
-    pub fn new(fetch: Arc<dyn Fetch>, policy: UrlPolicy) -> Self {
-        Self { fetch, policy }
+    /// A chain that fetches each URL under the policy for it: one [`UrlPolicy`](crate::UrlPolicy) for issuers that stand in
+    /// a configuration, [`ChainPolicy::started_at`] for what begins with a URL that a user typed.
+    pub fn new(fetch: Arc<dyn Fetch>, policy: impl Into<ChainPolicy>) -> Self {
+        Self { fetch, policy: policy.into() }
     }
 
     /// Finds the metadata of the resource at `asked`: at the URL that the challenge names, then at the well-known
@@ -120,7 +120,7 @@ impl Discovery {
 
     /// The metadata, when all its endpoints are secure.
     fn secure(&self, metadata: AuthorizationServerMetadata) -> Result<AuthorizationServerMetadata, DiscoveryError> {
-        match insecure_endpoints(&metadata, self.policy).into_iter().next() {
+        match insecure_endpoints(&metadata, &self.policy).into_iter().next() {
             None => Ok(metadata),
             Some(InsecureEndpoint { member, url }) => {
                 let url = without_query(&url);
@@ -136,7 +136,7 @@ impl Discovery {
         parse: fn(&[u8]) -> Result<T, DocumentError>,
         attempts: &mut Attempts,
     ) -> Result<Option<T>, DiscoveryError> {
-        let answer = match self.fetch.fetch(FetchRequest::get(url.clone(), self.policy)).await {
+        let answer = match self.fetch.fetch(FetchRequest::get(url.clone(), self.policy.of(url))).await {
             Ok(answer) => answer,
             Err(error) => return Err(DiscoveryError::Fetch { url: without_query(url), error }),
         };

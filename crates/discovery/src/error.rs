@@ -1,3 +1,5 @@
+//! [`FetchError`] and what it consists of.
+
 use std::{error::Error, fmt, sync::Arc};
 
 /// Why a fetch has no answer. No variant holds a header, a body or a query.
@@ -56,6 +58,9 @@ pub enum UrlPolicyError {
     /// shared, multicast, documentation, cloud metadata and other special ones.
     #[error("the host is or resolves to an address that is not public")]
     Address,
+    /// A proxy is in use, which resolves names, and the host is an address or a name of a private network.
+    #[error("a proxy is in use, and the host is not a public name but an address or a name of a private network")]
+    PrivateName,
 }
 
 impl UrlPolicyError {
@@ -65,6 +70,7 @@ impl UrlPolicyError {
             Self::Scheme => "fetch.refused.scheme",
             Self::UserInformation => "fetch.refused.user_information",
             Self::Address => "fetch.refused.address",
+            Self::PrivateName => "fetch.refused.private_name",
         }
     }
 }
@@ -73,23 +79,45 @@ impl UrlPolicyError {
 #[derive(Clone)]
 pub struct NetworkError {
     failure: NetworkFailure,
+    certificate: Option<CertificateProblem>,
     cause: Option<Arc<dyn Error + Send + Sync>>,
 }
 
 impl NetworkError {
     /// Without a cause.
     pub fn new(failure: NetworkFailure) -> Self {
-        Self { failure, cause: None }
+        Self { failure, certificate: None, cause: None }
     }
 
     /// With the cause beneath. It must not name the URL.
     pub fn caused_by(failure: NetworkFailure, cause: impl Error + Send + Sync + 'static) -> Self {
-        Self { failure, cause: Some(Arc::new(cause)) }
+        Self { failure, certificate: None, cause: Some(Arc::new(cause)) }
+    }
+
+    /// Adds what is wrong with the peer's certificate.
+    #[must_use]
+    pub fn with_certificate_problem(mut self, problem: CertificateProblem) -> Self {
+        self.certificate = Some(problem);
+        self
+    }
+
+    /// The same failure of a request through a proxy: what failed before the TLS handshake is the proxy's.
+    #[cfg(feature = "reqwest")]
+    pub(crate) fn through_proxy(mut self) -> Self {
+        if matches!(self.failure, NetworkFailure::Resolve | NetworkFailure::Connect) {
+            self.failure = NetworkFailure::Proxy;
+        }
+        self
     }
 
     /// At which step it failed.
     pub fn failure(&self) -> NetworkFailure {
         self.failure
+    }
+
+    /// What is wrong with the peer's certificate, where that is why the TLS handshake failed.
+    pub fn certificate_problem(&self) -> Option<CertificateProblem> {
+        self.certificate
     }
 }
 
@@ -111,6 +139,22 @@ impl Error for NetworkError {
     }
 }
 
+/// Why a peer's certificate is not accepted (RFC 5280 section 6, RFC 9525).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CertificateProblem {
+    /// The certificate authority that issued it is not trusted, or an intermediate certificate was not sent.
+    UnknownIssuer,
+    /// Its time is over.
+    Expired,
+    /// Its time has not begun.
+    NotYetValid,
+    /// It is for other names than the URL's host.
+    WrongName,
+    /// Another one, such as a revoked certificate.
+    Other,
+}
+
 /// The step at which the network failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -121,6 +165,9 @@ pub enum NetworkFailure {
     /// No address accepts the connection.
     #[error("cannot connect")]
     Connect,
+    /// The proxy cannot be reached, or it did not connect to the host.
+    #[error("the proxy cannot be reached, or it refused to connect to the host")]
+    Proxy,
     /// The TLS handshake failed: most often a certificate that does not fit.
     #[error("the TLS handshake failed")]
     Tls,
@@ -135,6 +182,7 @@ impl NetworkFailure {
         match self {
             Self::Resolve => "fetch.resolve",
             Self::Connect => "fetch.connect",
+            Self::Proxy => "fetch.proxy",
             Self::Tls => "fetch.tls",
             Self::Interrupted => "fetch.interrupted",
         }
@@ -162,6 +210,13 @@ pub enum FetchSettingsError {
     /// The proxy URL is not an http or https URL with a host.
     #[error("the proxy is no http or https URL with a host")]
     Proxy,
+    /// An environment variable names the proxy, and its value is not a URL of a proxy that is supported. It is reported by
+    /// the first fetch that needs the proxy.
+    #[error("{variable} is not an http or https URL with a host; correct it, or list the host in NO_PROXY")]
+    ProxyVariable {
+        /// The variable.
+        variable: &'static str,
+    },
     /// The user agent has characters that a header cannot carry.
     #[error("the user agent has characters that a header cannot carry")]
     UserAgent,

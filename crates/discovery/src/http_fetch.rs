@@ -1,15 +1,19 @@
+//! [`HttpFetch`]: fetches over the network.
+
 use std::{error::Error, fmt, io, path::PathBuf, sync::OnceLock};
 
 use bytes::Bytes;
 use http::HeaderValue;
 use reqwest::{Client, Proxy, Response, redirect};
+use rustls::CertificateError;
 use tokio::time::timeout;
 use url::Url;
 
 use crate::{
-    BodyStream, BoxFuture, Fetch, FetchError, FetchRequest, FetchResponse, FetchSettingsError, NetworkError,
-    NetworkFailure, OpenResponse, UrlPolicyError,
-    lane::Lane,
+    BodyStream, BoxFuture, CertificateProblem, Fetch, FetchError, FetchRequest, FetchResponse, FetchSettingsError,
+    NetworkError, NetworkFailure, OpenResponse, UrlPolicyError,
+    connection_pool::ConnectionPool,
+    proxy::{self, Proxies},
     resolver::{self, FilteringResolver, Lookup, NoAddress},
     tls::Tls,
     without_query,
@@ -21,10 +25,14 @@ use crate::{
 #[non_exhaustive]
 pub struct FetchSettings {
     /// A PEM file of certificates that are trusted beside the machine's own, for
-    /// [`UrlPolicy::Operator`](crate::UrlPolicy::Operator) alone.
+    /// [`UrlPolicy::Operator`](crate::UrlPolicy::Operator) and [`UrlPolicy::StartOrigin`](crate::UrlPolicy::StartOrigin)
+    /// alone.
     pub ca_file: Option<PathBuf>,
-    /// The egress proxy, for [`UrlPolicy::Operator`](crate::UrlPolicy::Operator) and hosts that are not loopback
-    /// alone. Without it, `HTTPS_PROXY` and `NO_PROXY` of the environment are honoured there.
+    /// The egress proxy, an `http` or `https` URL, for all hosts that are not loopback. The proxy resolves their names;
+    /// [`UrlPolicy::check_proxied`](crate::UrlPolicy::check_proxied) decides on a name before it is sent there.
+    ///
+    /// By default the environment decides, as for curl: the first of `https_proxy`, `HTTPS_PROXY`, `all_proxy` and
+    /// `ALL_PROXY` that is not empty names it, and `no_proxy` or `NO_PROXY` lists the hosts that are reached without it.
     pub proxy: Option<Url>,
     /// The `User-Agent` to send.
     pub user_agent: Option<String>,
@@ -48,8 +56,9 @@ impl fmt::Debug for FetchSettings {
 pub struct HttpFetch {
     settings: FetchSettings,
     tls: Tls,
+    proxies: Proxies,
     lookup: Lookup,
-    clients: [OnceLock<Client>; Lane::COUNT],
+    clients: [OnceLock<Client>; ConnectionPool::COUNT],
 }
 
 impl HttpFetch {
@@ -60,51 +69,62 @@ impl HttpFetch {
     /// the user agent cannot stand in a header.
     pub fn new(settings: FetchSettings) -> Result<Self, FetchError> {
         let tls = Tls::new(settings.ca_file.as_deref())?;
-        if settings.proxy.as_ref().is_some_and(|proxy| !matches!(proxy.scheme(), "http" | "https")) {
+        if settings.proxy.as_ref().is_some_and(|proxy| !proxy::is_supported(proxy)) {
             return Err(FetchSettingsError::Proxy.into());
         }
         if settings.user_agent.as_deref().is_some_and(|agent| HeaderValue::from_str(agent).is_err()) {
             return Err(FetchSettingsError::UserAgent.into());
         }
-        Ok(Self { settings, tls, lookup: resolver::system, clients: [const { OnceLock::new() }; Lane::COUNT] })
+        let proxies = match &settings.proxy {
+            Some(proxy) => Proxies::fixed(proxy.clone()),
+            None => Proxies::from_variables(|name| std::env::var(name).ok()),
+        };
+        let clients = [const { OnceLock::new() }; ConnectionPool::COUNT];
+        Ok(Self { settings, tls, proxies, lookup: resolver::system, clients })
     }
 
-    fn client(&self, lane: Lane) -> Result<Client, FetchError> {
-        let slot = &self.clients[lane.index()];
+    fn client(&self, pool: ConnectionPool) -> Result<Client, FetchError> {
+        let slot = &self.clients[pool.index()];
         if let Some(client) = slot.get() {
             return Ok(client.clone());
         }
-        let client = self.build(lane)?;
+        let client = self.build(pool)?;
         Ok(slot.get_or_init(|| client).clone())
     }
 
-    fn build(&self, lane: Lane) -> Result<Client, FetchError> {
+    fn build(&self, pool: ConnectionPool) -> Result<Client, FetchError> {
         let agent = self.settings.user_agent.as_deref().unwrap_or(concat!("portcullis/", env!("CARGO_PKG_VERSION")));
         let mut builder = Client::builder()
-            .tls_backend_preconfigured(self.tls.config(lane)?)
-            .dns_resolver(FilteringResolver::new(lane.policy(), self.lookup))
+            .tls_backend_preconfigured(self.tls.config(pool)?)
+            .dns_resolver(FilteringResolver::new(pool.policy(), self.lookup))
             .redirect(redirect::Policy::none())
             .referer(false)
-            .user_agent(agent);
-        match (&self.settings.proxy, lane) {
-            (Some(proxy), Lane::Operator) => {
-                builder = builder.proxy(Proxy::all(proxy.clone()).map_err(|_| FetchSettingsError::Proxy)?);
-            }
-            (None, Lane::Operator) => {}
-            _ => builder = builder.no_proxy(),
+            .user_agent(agent)
+            // The environment is read here, not by the library.
+            .no_proxy();
+        if let ConnectionPool::Proxied { .. } = pool {
+            builder = builder.proxy(Proxy::all(self.proxies.url()?.clone()).map_err(|_| FetchSettingsError::Proxy)?);
         }
         builder.build().map_err(classify)
     }
 
     async fn send(&self, request: FetchRequest) -> Result<Response, FetchError> {
         request.policy.check(&request.url).map_err(FetchError::UrlPolicy)?;
-        let client = self.client(Lane::of(request.policy, &request.url))?;
+        let pool = ConnectionPool::of(request.policy, &request.url, &self.proxies);
+        let is_proxied = matches!(pool, ConnectionPool::Proxied { .. });
+        if is_proxied {
+            request.policy.check_proxied(&request.url).map_err(FetchError::UrlPolicy)?;
+        }
+        let client = self.client(pool)?;
         let mut outgoing = reqwest::Request::new(request.method, request.url);
         *outgoing.headers_mut() = request.headers;
         if !request.body.is_empty() {
             *outgoing.body_mut() = Some(request.body.into());
         }
-        client.execute(outgoing).await.map_err(classify)
+        client.execute(outgoing).await.map_err(|error| match classify(error) {
+            FetchError::Network(error) if is_proxied => FetchError::Network(error.through_proxy()),
+            other => other,
+        })
     }
 
     async fn whole(&self, request: FetchRequest) -> Result<FetchResponse, FetchError> {
@@ -168,6 +188,7 @@ fn classify(error: reqwest::Error) -> FetchError {
     // The URL may have a query, which belongs into no error.
     let error = error.without_url();
     let mut failure = if error.is_connect() { NetworkFailure::Connect } else { NetworkFailure::Interrupted };
+    let mut certificate = None;
     let mut source = error.source();
     while let Some(cause) = source {
         let inner = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
@@ -175,12 +196,30 @@ fn classify(error: reqwest::Error) -> FetchError {
             return FetchError::UrlPolicy(*refusal);
         } else if cause.is::<NoAddress>() {
             failure = NetworkFailure::Resolve;
-        } else if cause.is::<rustls::Error>() || inner.is_some_and(|inner| inner.is::<rustls::Error>()) {
+        } else if let Some(tls) = cause.downcast_ref().or_else(|| inner?.downcast_ref()) {
             failure = NetworkFailure::Tls;
+            certificate = certificate_problem(tls);
         }
         source = cause.source();
     }
-    FetchError::Network(NetworkError::caused_by(failure, error))
+    let error = NetworkError::caused_by(failure, error);
+    FetchError::Network(match certificate {
+        Some(problem) => error.with_certificate_problem(problem),
+        None => error,
+    })
+}
+
+fn certificate_problem(error: &rustls::Error) -> Option<CertificateProblem> {
+    let rustls::Error::InvalidCertificate(error) = error else { return None };
+    Some(match error {
+        CertificateError::UnknownIssuer => CertificateProblem::UnknownIssuer,
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => CertificateProblem::Expired,
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => CertificateProblem::NotYetValid,
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            CertificateProblem::WrongName
+        }
+        _ => CertificateProblem::Other,
+    })
 }
 
 #[cfg(test)]

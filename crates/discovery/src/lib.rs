@@ -12,14 +12,14 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use portcullis_discovery::{Discovery, DiscoveryError, FetchSettings, HttpFetch, UrlPolicy};
+//! use portcullis_discovery::{ChainPolicy, Discovery, FetchSettings, HttpFetch};
 //! use url::Url;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let fetch = Arc::new(HttpFetch::new(FetchSettings::default())?);
 //! let resource = Url::parse("http://127.0.0.1:9/mcp")?;
-//! let discovery = Discovery::new(fetch, UrlPolicy::peer_of(&resource));
+//! let discovery = Discovery::new(fetch, ChainPolicy::started_at(&resource, false));
 //!
 //! // Nobody listens on this port.
 //! let error = discovery.protected_resource(&resource, None, None).await.unwrap_err();
@@ -30,13 +30,16 @@
 
 mod addresses;
 mod chain;
+mod chain_policy;
+#[cfg(feature = "reqwest")]
+mod connection_pool;
 mod error;
 mod fetch;
 #[cfg(feature = "reqwest")]
 mod http_fetch;
-#[cfg(feature = "reqwest")]
-mod lane;
 mod policy;
+#[cfg(feature = "reqwest")]
+mod proxy;
 #[cfg(feature = "reqwest")]
 mod resolver;
 #[cfg(feature = "reqwest")]
@@ -46,7 +49,8 @@ pub use chain::{
     Attempt, AttemptOutcome, Attempts, DiscoveredResource, Discovery, DiscoveryError, InsecureEndpoint, MetadataSource,
     ResourceMatch, insecure_endpoints,
 };
-pub use error::{FetchError, FetchSettingsError, NetworkError, NetworkFailure, UrlPolicyError};
+pub use chain_policy::ChainPolicy;
+pub use error::{CertificateProblem, FetchError, FetchSettingsError, NetworkError, NetworkFailure, UrlPolicyError};
 pub use fetch::{BodyStream, BoxFuture, Fetch, FetchRequest, FetchResponse, OpenResponse};
 #[cfg(feature = "reqwest")]
 pub use http_fetch::{FetchSettings, HttpFetch};

@@ -1,3 +1,5 @@
+//! [`UrlPolicy`]: which addresses a fetch may go to.
+
 use std::net::IpAddr;
 
 use portcullis_metadata::{is_https_or_loopback_http, is_loopback};
@@ -10,14 +12,19 @@ use crate::{
 
 /// Which addresses a fetch may go to: who wrote the URL decides.
 ///
-/// Both ask for `https`, with plain `http` to a loopback host as the exception, and refuse user information.
+/// All ask for `https`, with plain `http` to a loopback host as the exception, and refuse user information.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UrlPolicy {
     /// The operator of this process wrote the URL, or it stands in a document of an issuer that the operator
     /// configured: private addresses are fine, plain `http` to loopback is, and the egress proxy is used.
     Operator,
-    /// A peer supplied the URL. Only public addresses are fine, judged on what the name resolves to, and no
-    /// proxy is used, since a proxy would resolve the name itself.
+    /// A user typed the origin of the URL: private addresses are accepted, and the CA file applies. Link-local addresses
+    /// and those at which clouds serve credentials are rejected.
+    StartOrigin,
+    /// A peer supplied the URL. Only public addresses are accepted. Without a proxy, these are the addresses that the name
+    /// resolves to. A proxy resolves names itself; behind one, an address in place of a name is rejected, and so are names
+    /// of private networks: `localhost`, those below `.internal`, `.local`, `.localhost`, `.localdomain` and `.home.arpa`,
+    /// and names with a single label. The CA file does not apply.
     Peer {
         /// Whether loopback hosts are fine, with `http` too: only when the URL that the person started from was
         /// itself a loopback one. The host must be loopback by its name or literal; another name that
@@ -48,7 +55,11 @@ impl UrlPolicy {
         if !is_https_or_loopback_http(url) {
             return Err(UrlPolicyError::Scheme);
         }
-        let Self::Peer { loopback_http, private_addresses } = self else { return Ok(()) };
+        let (loopback_http, private_addresses) = match self {
+            Self::Operator => return Ok(()),
+            Self::StartOrigin => (true, true),
+            Self::Peer { loopback_http, private_addresses } => (loopback_http, private_addresses),
+        };
         if url.scheme() == "http" && !loopback_http {
             return Err(UrlPolicyError::Scheme);
         }
@@ -69,15 +80,53 @@ impl UrlPolicy {
         if host_is_loopback && reach != Reach::Loopback {
             return false;
         }
-        let Self::Peer { loopback_http, private_addresses } = self else { return true };
+        let Self::Peer { loopback_http, private_addresses } = self else {
+            return self == Self::Operator || !matches!(reach, Reach::LinkLocal | Reach::CloudMetadata);
+        };
         match reach {
             Reach::Public => true,
             Reach::Loopback => private_addresses || (loopback_http && host_is_loopback),
             Reach::Private => private_addresses,
-            Reach::Special => false,
+            Reach::LinkLocal | Reach::CloudMetadata | Reach::Special => false,
         }
     }
+
+    /// Checks a URL that [`check`](Self::check) has accepted and that a proxy is to connect to. The proxy resolves the
+    /// name, so that the name alone decides.
+    ///
+    /// It does not check what the name resolves to at the proxy: a public name may stand for a private address there.
+    ///
+    /// # Errors
+    /// When a peer supplied an address in place of a name, or a name of a private network; when the name is one at which a
+    /// cloud serves credentials.
+    pub fn check_proxied(self, url: &Url) -> Result<(), UrlPolicyError> {
+        if self == Self::Operator {
+            return Ok(());
+        }
+        let Some(Host::Domain(name)) = url.host() else {
+            return match self {
+                Self::Peer { private_addresses: false, .. } => Err(UrlPolicyError::PrivateName),
+                _ => Ok(()),
+            };
+        };
+        let name = name.strip_suffix('.').unwrap_or(name);
+        let is_below =
+            |domain: &str| name.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+        let is_private = || !name.contains('.') || PRIVATE_DOMAINS.into_iter().any(is_below);
+        let refuses_private = matches!(self, Self::Peer { private_addresses: false, .. });
+        if METADATA_NAMES.into_iter().any(is_below) || (refuses_private && is_private()) {
+            return Err(UrlPolicyError::PrivateName);
+        }
+        Ok(())
+    }
 }
+
+/// The domains of private networks: RFC 6761 section 6.3, RFC 6762 section 3, RFC 8375, the reservation of `internal` by
+/// ICANN (2024), and the domain that systems give to hosts without one.
+const PRIVATE_DOMAINS: [&str; 5] = ["localhost", "local", "home.arpa", "internal", "localdomain"];
+
+/// The names at which clouds serve credentials: Google Cloud, Google Cloud, AWS.
+const METADATA_NAMES: [&str; 3] = ["metadata.google.internal", "metadata.goog", "instance-data.ec2.internal"];
 
 #[cfg(test)]
 mod tests {
@@ -185,5 +234,77 @@ mod tests {
         let peer_of = |start: &str| UrlPolicy::peer_of(&Url::parse(start).unwrap());
         assert_eq!(peer_of("http://127.0.0.1:3000/mcp"), LOOPBACK);
         assert_eq!(peer_of("https://mcp.example.com/mcp"), PEER);
+    }
+
+    /// G6: what a user typed may be private, and is never a link-local address or one of a cloud's credentials.
+    #[test]
+    fn the_origin_that_a_user_typed_may_be_private() {
+        for host in ["10.0.0.1", "192.168.1.1", "[fd00::1]", "127.0.0.1", "9.9.9.9", "mcp.corp.internal", "mcp"] {
+            assert_eq!(check(UrlPolicy::StartOrigin, &format!("https://{host}/")), Ok(()), "{host}");
+        }
+        assert_eq!(check(UrlPolicy::StartOrigin, "http://127.0.0.1:1/"), Ok(()));
+        assert_eq!(check(UrlPolicy::StartOrigin, "http://10.0.0.1/"), Err(UrlPolicyError::Scheme));
+        for host in [
+            "169.254.169.254",
+            "2852039166",
+            "0xa9fea9fe",
+            "0251.0376.0251.0376",
+            "[::ffff:169.254.169.254]",
+            "[64:ff9b::a9fe:a9fe]",
+            "[fe80::1]",
+            "[fd00:ec2::254]",
+            "100.100.100.200",
+            "168.63.129.16",
+            "192.0.0.192",
+        ] {
+            let refused = Err(UrlPolicyError::Address);
+            assert_eq!(check(UrlPolicy::StartOrigin, &format!("https://{host}/")), refused, "{host}");
+        }
+        let url = Url::parse("https://mcp.example.com/").unwrap();
+        for (address, is_admitted) in [("10.0.0.1", true), ("127.0.0.1", true), ("169.254.169.254", false)] {
+            assert_eq!(UrlPolicy::StartOrigin.admits(&url, address.parse().unwrap()), is_admitted, "{address}");
+        }
+    }
+
+    /// G6: a proxy resolves names itself, so that a peer can give it neither an address, in any notation, nor the name of
+    /// a private network.
+    #[test]
+    fn a_peer_cannot_send_the_proxy_into_a_private_network() {
+        let proxied =
+            |policy: UrlPolicy, host: &str| policy.check_proxied(&Url::parse(&format!("https://{host}/")).unwrap());
+        let private = [
+            "9.9.9.9",
+            "10.0.0.1",
+            "167772161",
+            "0x0a000001",
+            "012.0.0.1",
+            "[::ffff:10.0.0.1]",
+            "[2620:fe::fe]",
+            "localhost",
+            "localhost.",
+            "a.localhost",
+            "intranet",
+            "INTRANET.",
+            "auth.internal",
+            "auth.corp.internal.",
+            "printer.local",
+            "nas.home.arpa",
+            "host.localdomain",
+        ];
+        for host in private {
+            assert_eq!(proxied(PEER, host), Err(UrlPolicyError::PrivateName), "{host}");
+            for policy in [PRIVATE, UrlPolicy::StartOrigin, UrlPolicy::Operator] {
+                assert_eq!(proxied(policy, host), Ok(()), "{host}");
+            }
+        }
+        for host in ["auth.example.com", "internal.example.com", "notlocal", "xinternal.example", "local.example."] {
+            let is_single = !host.contains('.');
+            assert_eq!(proxied(PEER, host).is_err(), is_single, "{host}");
+        }
+        for host in ["metadata.google.internal", "METADATA.google.internal.", "metadata.goog"] {
+            for policy in [PEER, PRIVATE, UrlPolicy::StartOrigin] {
+                assert_eq!(proxied(policy, host), Err(UrlPolicyError::PrivateName), "{host}");
+            }
+        }
     }
 }

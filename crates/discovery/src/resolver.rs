@@ -1,3 +1,5 @@
+//! [`FilteringResolver`]: resolves names to the addresses that a policy admits.
+
 use std::{io, net::SocketAddr};
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};

@@ -1,3 +1,5 @@
+//! [`Tls`]: the certificates that servers are verified with.
+
 use std::{
     fs,
     path::Path,
@@ -12,14 +14,14 @@ use rustls::{
 };
 use rustls_platform_verifier::Verifier;
 
-use crate::{FetchSettingsError, lane::Lane};
+use crate::{FetchSettingsError, connection_pool::ConnectionPool};
 
 /// The certificates that servers are judged by, read when the first `https` fetch needs them.
 pub(crate) struct Tls {
     provider: Arc<CryptoProvider>,
     own: Vec<CertificateDer<'static>>,
-    operator: OnceLock<Arc<Verifier>>,
-    peer: OnceLock<Arc<Verifier>>,
+    with_ca_file: OnceLock<Arc<Verifier>>,
+    without_ca_file: OnceLock<Arc<Verifier>>,
 }
 
 impl Tls {
@@ -27,21 +29,21 @@ impl Tls {
         Ok(Self {
             provider: Arc::new(rustls::crypto::ring::default_provider()),
             own: ca_file.map(certificates).transpose()?.unwrap_or_default(),
-            operator: OnceLock::new(),
-            peer: OnceLock::new(),
+            with_ca_file: OnceLock::new(),
+            without_ca_file: OnceLock::new(),
         })
     }
 
-    pub(crate) fn config(&self, lane: Lane) -> Result<ClientConfig, FetchSettingsError> {
+    pub(crate) fn config(&self, pool: ConnectionPool) -> Result<ClientConfig, FetchSettingsError> {
         let builder = ClientConfig::builder_with_provider(self.provider.clone())
             .with_safe_default_protocol_versions()
             .map_err(|_| FetchSettingsError::TrustStore)?;
-        let verifier = match lane {
-            Lane::Plain => {
+        let verifier = match pool {
+            ConnectionPool::Plain => {
                 return Ok(builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth());
             }
-            Lane::OperatorLoopback | Lane::Operator => self.verifier(&self.operator, &self.own)?,
-            Lane::Peer { .. } => self.verifier(&self.peer, &[])?,
+            _ if pool.trusts_ca_file() => self.verifier(&self.with_ca_file, &self.own)?,
+            _ => self.verifier(&self.without_ca_file, &[])?,
         };
         let mut config = builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];

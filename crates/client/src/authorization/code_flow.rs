@@ -1,6 +1,6 @@
 //! [`CodeFlow`]: an authorization server that supports the authorization code flow with PKCE.
 
-use portcullis_discovery::{UrlPolicy, UrlPolicyError};
+use portcullis_discovery::{ChainPolicy, UrlPolicyError};
 use portcullis_metadata::{AuthorizationServerMetadata, Issuer, PkceChallenge};
 use url::Url;
 
@@ -54,7 +54,7 @@ impl CodeFlow {
     /// fetcher sees it; the others are judged when they are fetched.
     pub(crate) fn from_metadata(
         metadata: &AuthorizationServerMetadata,
-        policy: UrlPolicy,
+        policy: ChainPolicy,
     ) -> Result<Self, UnsupportedServer> {
         if !metadata.response_types_supported.iter().any(|kind| kind == "code") {
             return Err(UnsupportedServer::NoCodeFlow);
@@ -65,7 +65,10 @@ impl CodeFlow {
         }
         let authorization_endpoint =
             metadata.authorization_endpoint.clone().ok_or(UnsupportedServer::NoAuthorizationEndpoint)?;
-        policy.check(&authorization_endpoint).map_err(UnsupportedServer::UnsafeAuthorizationEndpoint)?;
+        policy
+            .of(&authorization_endpoint)
+            .check(&authorization_endpoint)
+            .map_err(UnsupportedServer::UnsafeAuthorizationEndpoint)?;
         Ok(Self {
             server: Server::from_metadata(metadata, policy)?,
             authorization_endpoint,
@@ -90,6 +93,8 @@ impl CodeFlow {
 
 #[cfg(test)]
 mod tests {
+    use portcullis_discovery::UrlPolicy;
+
     use super::*;
 
     const LOOPBACK: UrlPolicy = UrlPolicy::Peer { loopback_http: true, private_addresses: false };
@@ -101,7 +106,7 @@ mod tests {
         metadata.response_types_supported = vec!["token".into(), "code".into()];
         metadata.code_challenge_methods_supported = Some(vec!["plain".into(), "S256".into()]);
         change(&mut metadata);
-        CodeFlow::from_metadata(&metadata, LOOPBACK)
+        CodeFlow::from_metadata(&metadata, LOOPBACK.into())
     }
 
     /// G7: without S256 in the metadata nothing is authorized.

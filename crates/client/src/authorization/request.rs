@@ -118,7 +118,8 @@ pub(crate) mod tests {
             scopes: &Scopes::parse(scopes).unwrap(),
             binding: None,
         };
-        AuthorizationRequest::new(&CodeFlow::from_metadata(&metadata, UrlPolicy::Operator).unwrap(), &asked).unwrap()
+        AuthorizationRequest::new(&CodeFlow::from_metadata(&metadata, UrlPolicy::Operator.into()).unwrap(), &asked)
+            .unwrap()
     }
 
     pub(crate) fn state(request: &AuthorizationRequest) -> String {

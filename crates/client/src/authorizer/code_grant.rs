@@ -18,7 +18,7 @@ impl Authorizer {
         start: &StartUrl,
         found: &Found,
     ) -> Result<ResourceToken, ClientError> {
-        let flow = CodeFlow::from_metadata(&found.metadata, found.policy)?;
+        let flow = CodeFlow::from_metadata(&found.metadata, found.policy.clone())?;
         let registration = Registration {
             client_name: &self.settings.client_name,
             redirect_uri: interaction.redirect_uri(),

@@ -49,7 +49,7 @@ impl Authorizer {
             clock: &*self.clock,
             name: "revocation",
             url,
-            policy: server.policy,
+            policy: server.policy.of(url),
             issuer: &server.issuer,
             authentication_methods: metadata
                 .revocation_endpoint_auth_methods_supported

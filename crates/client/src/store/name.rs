@@ -39,6 +39,11 @@ impl Name {
         format!("client-{}-", hash(&[issuer.as_str()]))
     }
 
+    /// An entry that is never written.
+    pub(super) fn probe() -> Self {
+        Self("probe".to_owned())
+    }
+
     pub(super) fn sign_in(start: &Url) -> Self {
         Self(format!("sign-in-{}", hash(&[start.as_str()])))
     }

@@ -4,7 +4,7 @@ use portcullis_metadata::AuthorizationServerMetadata;
 use serde_json::{Map, Value};
 use url::Url;
 
-use crate::{UrlPolicy, UrlPolicyError};
+use crate::{ChainPolicy, UrlPolicyError};
 
 /// An endpoint of an authorization server's metadata that is neither `https`, nor `http` to loopback where the policy
 /// allows loopback.
@@ -24,7 +24,7 @@ pub struct InsecureEndpoint {
 ///
 /// It checks schemes alone: a private address is refused when it is used, since a server may publish endpoints that are
 /// for its own network. Pages for people, such as `op_tos_uri`, and values that are not absolute URLs are passed over.
-pub fn insecure_endpoints(metadata: &AuthorizationServerMetadata, policy: UrlPolicy) -> Vec<InsecureEndpoint> {
+pub fn insecure_endpoints(metadata: &AuthorizationServerMetadata, policy: &ChainPolicy) -> Vec<InsecureEndpoint> {
     let known = [
         ("authorization_endpoint", &metadata.authorization_endpoint),
         ("introspection_endpoint", &metadata.introspection_endpoint),
@@ -41,7 +41,7 @@ pub fn insecure_endpoints(metadata: &AuthorizationServerMetadata, policy: UrlPol
     let others = endpoints_of(&metadata.extra).map(|(member, url)| (member.to_owned(), url)).chain(aliases);
     known
         .chain(others)
-        .filter(|(_, url)| policy.check(url) == Err(UrlPolicyError::Scheme))
+        .filter(|(_, url)| policy.of(url).check(url) == Err(UrlPolicyError::Scheme))
         .map(|(member, url)| InsecureEndpoint { member, url })
         .collect()
 }
@@ -58,6 +58,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::UrlPolicy;
 
     const PUBLIC: UrlPolicy = UrlPolicy::Peer { loopback_http: false, private_addresses: false };
     const LOOPBACK: UrlPolicy = UrlPolicy::Peer { loopback_http: true, private_addresses: false };
@@ -66,7 +67,7 @@ mod tests {
         let mut document = json!({ "issuer": "https://auth.example.com" });
         document.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
         let metadata = AuthorizationServerMetadata::parse(document.to_string().as_bytes()).unwrap();
-        insecure_endpoints(&metadata, policy).into_iter().map(|endpoint| endpoint.member).collect()
+        insecure_endpoints(&metadata, &policy.into()).into_iter().map(|endpoint| endpoint.member).collect()
     }
 
     /// G9: every endpoint counts, also those that this workspace does not use.

@@ -1,0 +1,111 @@
+//! [`ConnectionPool`]: which requests may share connections.
+
+use url::Url;
+
+use crate::{UrlPolicy, proxy::Proxies};
+
+/// Requests that may share connections: the same policy, trusted certificates and proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ConnectionPool {
+    /// Plain `http`, to loopback alone.
+    Plain,
+    /// `https` without a proxy. Names are resolved here, and the policy filters the addresses.
+    Direct(UrlPolicy),
+    /// `https` through the proxy, which resolves the names.
+    Proxied {
+        /// Whether the certificates of the CA file are trusted.
+        trusts_ca_file: bool,
+    },
+}
+
+impl ConnectionPool {
+    pub(crate) const COUNT: usize = 9;
+
+    /// The pool for a URL that the policy's check has accepted.
+    pub(crate) fn of(policy: UrlPolicy, url: &Url, proxies: &Proxies) -> Self {
+        match url.scheme() {
+            "http" => Self::Plain,
+            _ if proxies.applies_to(url) => Self::Proxied { trusts_ca_file: trusts_ca_file(policy) },
+            _ => Self::Direct(policy),
+        }
+    }
+
+    pub(crate) fn index(self) -> usize {
+        match self {
+            Self::Plain => 0,
+            Self::Direct(UrlPolicy::Operator) => 1,
+            Self::Direct(UrlPolicy::StartOrigin) => 2,
+            Self::Direct(UrlPolicy::Peer { loopback_http, private_addresses }) => {
+                3 + usize::from(loopback_http) + 2 * usize::from(private_addresses)
+            }
+            Self::Proxied { trusts_ca_file } => 7 + usize::from(trusts_ca_file),
+        }
+    }
+
+    /// The policy that filters resolved addresses. Only the proxy's own name is resolved for a proxied request.
+    pub(crate) fn policy(self) -> UrlPolicy {
+        match self {
+            Self::Plain => UrlPolicy::Peer { loopback_http: true, private_addresses: false },
+            Self::Direct(policy) => policy,
+            Self::Proxied { .. } => UrlPolicy::Operator,
+        }
+    }
+
+    pub(crate) fn trusts_ca_file(self) -> bool {
+        match self {
+            Self::Plain => false,
+            Self::Direct(policy) => trusts_ca_file(policy),
+            Self::Proxied { trusts_ca_file } => trusts_ca_file,
+        }
+    }
+}
+
+/// The CA file is for hosts that the user or the operator named.
+fn trusts_ca_file(policy: UrlPolicy) -> bool {
+    !matches!(policy, UrlPolicy::Peer { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POLICIES: [UrlPolicy; 6] = [
+        UrlPolicy::Operator,
+        UrlPolicy::StartOrigin,
+        UrlPolicy::Peer { loopback_http: false, private_addresses: false },
+        UrlPolicy::Peer { loopback_http: true, private_addresses: false },
+        UrlPolicy::Peer { loopback_http: false, private_addresses: true },
+        UrlPolicy::Peer { loopback_http: true, private_addresses: true },
+    ];
+
+    fn pool(policy: UrlPolicy, url: &str, proxies: &Proxies) -> ConnectionPool {
+        ConnectionPool::of(policy, &Url::parse(url).unwrap(), proxies)
+    }
+
+    /// G6: when a proxy is set, all requests except those to loopback use it; the CA file is not for peers.
+    #[test]
+    fn the_proxy_is_for_all_but_loopback() {
+        let proxies = Proxies::fixed(Url::parse("http://proxy.example:3128").unwrap());
+        for policy in POLICIES {
+            let trusts_ca_file = !matches!(policy, UrlPolicy::Peer { .. });
+            for url in ["https://auth.example.com/", "https://10.0.0.1/"] {
+                assert_eq!(pool(policy, url, &proxies), ConnectionPool::Proxied { trusts_ca_file }, "{policy:?}");
+                assert_eq!(pool(policy, url, &Proxies::none()), ConnectionPool::Direct(policy));
+            }
+            for url in ["https://localhost/", "https://127.0.0.1/", "https://[::1]/"] {
+                assert_eq!(pool(policy, url, &proxies), ConnectionPool::Direct(policy));
+            }
+            assert_eq!(pool(policy, "http://127.0.0.1/", &proxies), ConnectionPool::Plain);
+            assert_eq!(ConnectionPool::Direct(policy).trusts_ca_file(), trusts_ca_file);
+        }
+    }
+
+    #[test]
+    fn every_pool_has_an_index_of_its_own() {
+        let mut indexes: Vec<_> = POLICIES.map(|policy| ConnectionPool::Direct(policy).index()).into();
+        indexes.extend([false, true].map(|trusts_ca_file| ConnectionPool::Proxied { trusts_ca_file }.index()));
+        indexes.push(ConnectionPool::Plain.index());
+        indexes.sort_unstable();
+        assert_eq!(indexes, (0..ConnectionPool::COUNT).collect::<Vec<_>>());
+    }
+}
