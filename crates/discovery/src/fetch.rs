@@ -1,178 +1,68 @@
-use std::{fmt, future::Future, pin::Pin, time::Duration};
+//! Bounded HTTP fetches.
 
-use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use url::{Url, form_urlencoded};
-use zeroize::Zeroizing;
+mod error;
+#[cfg(feature = "reqwest")]
+mod http_fetch;
+#[cfg(feature = "reqwest")]
+mod pool_key;
+#[cfg(feature = "reqwest")]
+mod proxy;
+mod request;
+#[cfg(feature = "reqwest")]
+mod resolver;
+mod response;
+#[cfg(feature = "reqwest")]
+mod tls;
 
-use crate::{FetchError, UrlPolicy};
+pub use error::{CertificateProblem, FetchError, FetchSettingsError, NetworkError, NetworkFailure};
+#[cfg(feature = "reqwest")]
+pub use http_fetch::{FetchSettings, HttpFetch};
+pub use request::FetchRequest;
+pub use response::{BodyStream, FetchResponse, OpenResponse};
 
-/// A boxed future, as the object-safe traits here return it.
+use std::{future::Future, pin::Pin};
+
+use response::CompleteBody;
+
+/// A boxed future, as returned by the object-safe traits of this crate.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// The one way in which this workspace reaches authorization servers and metadata documents.
+/// Sends HTTP requests to authorization servers and for metadata documents.
 ///
-/// An implementation applies the request's [`UrlPolicy`], never follows a redirect, keeps no cookies, and
-/// decodes no content coding. `HttpFetch` is the real one; tests script their own.
+/// An implementation applies the [`UrlPolicy`](crate::UrlPolicy) of the request, follows no redirects, keeps no cookies and
+/// decodes no content codings. `HttpFetch` sends requests over the network; tests use implementations of their own.
 pub trait Fetch: Send + Sync + 'static {
-    /// Sends the request and reads the whole answer within the request's `timeout` and `max_body`.
+    /// Sends the request and reads the complete response within the request's `timeout` and `max_body`.
     ///
-    /// Every status, 3xx and 5xx included, is an answer and not an error.
+    /// A response with any status is a success, including 3xx and 5xx.
     ///
     /// # Errors
-    /// When the policy refuses the URL or an address it resolves to, the network fails, the deadline passes or
+    /// Fails if the URL policy forbids the URL or an address to which it resolves, the network fails, the deadline passes or
     /// the body is too large.
     fn fetch(&self, request: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>>;
 
-    /// Sends the request and hands the answer over as soon as its head is there, for bodies that have no end.
+    /// Sends the request and returns the response once its head is complete, for bodies without an end.
     ///
-    /// The request's `timeout` covers the head alone and `max_body` is not applied: the reader bounds what it
-    /// keeps. By default this is [`fetch`](Self::fetch) with the body in one piece, which suits scripted fetchers.
+    /// The request's `timeout` covers only the head, and `max_body` is ignored: the caller must limit what it keeps. By
+    /// default this calls [`fetch`](Self::fetch) and returns the body as one chunk.
     ///
     /// # Errors
-    /// As for [`fetch`](Self::fetch).
+    /// As [`fetch`](Self::fetch).
     fn open(&self, request: FetchRequest) -> BoxFuture<'_, Result<OpenResponse, FetchError>> {
         Box::pin(async move {
             let FetchResponse { status, headers, body } = self.fetch(request).await?;
-            Ok(OpenResponse { status, headers, body: Box::new(Whole(Some(body))) })
+            Ok(OpenResponse { status, headers, body: Box::new(CompleteBody::new(body)) })
         })
     }
 }
 
-/// One request. `Debug` shows neither header values, nor the body, nor the query.
-#[derive(Clone)]
-pub struct FetchRequest {
-    /// The method.
-    pub method: Method,
-    /// Where it goes. A fragment is not sent.
-    pub url: Url,
-    /// Headers beyond those that the transport adds.
-    pub headers: HeaderMap,
-    /// The body; empty for none.
-    pub body: Bytes,
-    /// Which addresses are acceptable.
-    pub policy: UrlPolicy,
-    /// How many bytes of body are read at most. 256 KiB by default; a longer body is an error, not a prefix.
-    pub max_body: usize,
-    /// One deadline for resolution, connection, TLS, head and body together. 10 s by default.
-    pub timeout: Duration,
-}
-
-impl FetchRequest {
-    /// The default of [`max_body`](Self::max_body): 256 KiB.
-    pub const MAX_BODY: usize = 256 * 1024;
-    /// The default of [`timeout`](Self::timeout): 10 s.
-    pub const TIMEOUT: Duration = Duration::from_secs(10);
-
-    /// A request without headers and body.
-    pub fn new(method: Method, url: Url, policy: UrlPolicy) -> Self {
-        Self {
-            method,
-            url,
-            headers: HeaderMap::new(),
-            body: Bytes::new(),
-            policy,
-            max_body: Self::MAX_BODY,
-            timeout: Self::TIMEOUT,
-        }
-    }
-
-    /// A GET that asks for JSON.
-    pub fn get(url: Url, policy: UrlPolicy) -> Self {
-        Self::new(Method::GET, url, policy).header(header::ACCEPT, JSON)
-    }
-
-    /// A POST of form fields (`application/x-www-form-urlencoded`) that asks for JSON.
-    ///
-    /// Forms carry tokens and secrets: the body is wiped from memory with its last copy. What the connection's own
-    /// buffers hold of it while it is sent is not.
-    pub fn post_form<'a>(url: Url, fields: impl IntoIterator<Item = (&'a str, &'a str)>, policy: UrlPolicy) -> Self {
-        let fields: Vec<(&str, &str)> = fields.into_iter().collect();
-        // A byte takes three at most. A text that never grows leaves no copy behind.
-        let longest = fields.iter().map(|(name, value)| 3 * (name.len() + value.len()) + "=&".len()).sum();
-        let mut body = form_urlencoded::Serializer::new(String::with_capacity(longest));
-        body.extend_pairs(fields);
-        let mut request = Self::new(Method::POST, url, policy)
-            .header(header::ACCEPT, JSON)
-            .header(header::CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
-        request.body = Bytes::from_owner(Zeroizing::new(body.finish().into_bytes()));
-        request
-    }
-
-    /// A POST of a JSON document that asks for JSON.
-    pub fn post_json(url: Url, body: impl Into<Bytes>, policy: UrlPolicy) -> Self {
-        let mut request =
-            Self::new(Method::POST, url, policy).header(header::ACCEPT, JSON).header(header::CONTENT_TYPE, JSON);
-        request.body = body.into();
-        request
-    }
-
-    /// Sets a header, in place of one of the same name.
-    #[must_use]
-    pub fn header(mut self, name: http::HeaderName, value: HeaderValue) -> Self {
-        self.headers.insert(name, value);
-        self
-    }
-}
-
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
-
-impl fmt::Debug for FetchRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FetchRequest")
-            .field("method", &self.method)
-            .field("url", &crate::without_query(&self.url))
-            .field("policy", &self.policy)
-            .finish_non_exhaustive()
-    }
-}
-
-/// A whole answer. `Debug` shows the status and the body's length.
-#[derive(Clone)]
-pub struct FetchResponse {
-    /// The status. A redirect comes back as such.
-    pub status: StatusCode,
-    /// The headers.
-    pub headers: HeaderMap,
-    /// The body as it came, no content coding undone.
-    pub body: Bytes,
-}
-
-impl fmt::Debug for FetchResponse {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FetchResponse").field("status", &self.status).field("body", &self.body.len()).finish()
-    }
-}
-
-/// An answer whose body is still coming.
-pub struct OpenResponse {
-    /// The status. A redirect comes back as such.
-    pub status: StatusCode,
-    /// The headers.
-    pub headers: HeaderMap,
-    /// The body; dropping it ends the exchange.
-    pub body: Box<dyn BodyStream>,
-}
-
-impl fmt::Debug for OpenResponse {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenResponse").field("status", &self.status).finish_non_exhaustive()
-    }
-}
-
-/// A body that comes piece by piece.
-pub trait BodyStream: Send {
-    /// The next piece, or none at the end. Pieces have the network's borders, not the message's.
-    ///
-    /// It may be dropped before it is ready and called again without losing a piece.
-    fn next(&mut self) -> BoxFuture<'_, Option<Result<Bytes, FetchError>>>;
-}
-
-/// A body that is there already, in one piece.
-struct Whole(Option<Bytes>);
-
-impl BodyStream for Whole {
-    fn next(&mut self) -> BoxFuture<'_, Option<Result<Bytes, FetchError>>> {
-        Box::pin(async { self.0.take().map(Ok) })
-    }
+/// Returns a URL as it may appear in logs and errors: without query, fragment and user information.
+pub(crate) fn without_query(url: &url::Url) -> String {
+    let mut shown = url.clone();
+    shown.set_query(None);
+    shown.set_fragment(None);
+    // These fail only for URLs without a host, which have no user information.
+    let _ = shown.set_username("");
+    let _ = shown.set_password(None);
+    shown.into()
 }

@@ -1,86 +1,86 @@
+//! [`VerifyError`]: why a token is not accepted.
+
 use std::time::Duration;
 
 use portcullis_jose::JoseError;
 use portcullis_metadata::ClaimsError;
 
-/// When to come again where too many tokens wait to be verified.
+/// The `retry_after` when too many tokens wait for verification.
 const RETRY_AFTER_BUSY: Duration = Duration::from_secs(1);
 
 /// Why a token is not accepted.
 ///
-/// No variant holds anything of the token. Everything but [`IssuerUnavailable`](Self::IssuerUnavailable) and
-/// [`Busy`](Self::Busy) is a judgement on the token; those say only that it could not be judged.
+/// No variant contains a part of the token. With [`IssuerUnavailable`](Self::IssuerUnavailable) and [`Busy`](Self::Busy) the
+/// token could not be verified and may be valid. All other variants reject the token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VerifyError {
-    /// It is no signed token of the accepted form, its algorithm is not allowed for its issuer, no key fits, or the
-    /// signature does not verify.
+    /// The token is not an acceptable JWS, its algorithm is not allowed for its issuer, no key matches, or the signature is
+    /// invalid.
     #[error(transparent)]
     Jws(#[from] JoseError),
-    /// Its payload is not one JSON object, or a claim in it is repeated, of a wrong type, or an absurd date.
+    /// The payload is not a JSON object, or a claim is duplicated, has the wrong type or is an invalid date.
     #[error(transparent)]
     Claims(#[from] ClaimsError),
-    /// It has no `iss` claim.
-    #[error("the token names no issuer")]
+    /// The token has no `iss` claim.
+    #[error("the token has no issuer")]
     IssuerMissing,
-    /// Its `iss` is none of the resource's issuers, byte for byte.
-    #[error("the token's issuer is not one of this resource's")]
+    /// The `iss` claim is not equal byte for byte to any of the resource's issuers.
+    #[error("the token's issuer is not trusted for this resource")]
     IssuerUnknown,
-    /// Its issuer, asked about it, says that it is another issuer's.
-    #[error("the token's issuer says that it is another issuer's")]
+    /// The introspection response names another issuer.
+    #[error("the introspection response names another issuer")]
     IssuerMismatch,
-    /// Its issuer, asked about it, says that it does not count: it is revoked, expired or unknown there.
-    #[error("the token's issuer says that it does not count")]
+    /// The introspection response is not active: the token is revoked, expired or unknown to the issuer.
+    #[error("the token is not active")]
     Inactive,
-    /// Its header `typ` is not that of an access token; with
-    /// [`require_at_jwt`](crate::IssuerSettings::require_at_jwt), anything but `at+jwt`.
+    /// The header's `typ` is not that of an access token, or not `at+jwt` with
+    /// [`require_at_jwt`](crate::IssuerSettings::require_at_jwt).
     #[error("the token's header type is not that of an access token")]
     TypeNotAllowed,
-    /// Its claims, or what its issuer says of it, show that it is an ID token, a refresh token, a logout token or a
-    /// security event.
+    /// The claims or the introspection response are those of an ID token, a refresh token, a logout token or a security event.
     #[error("the token is not an access token")]
     NotAnAccessToken,
-    /// It is bound to a key of its sender (`cnf`), and that binding is not enforced here.
-    #[error("the token is bound to its sender, and that binding is not supported")]
+    /// The token is sender-constrained (`cnf`), which is not supported.
+    #[error("the token is sender-constrained, which is not supported")]
     SenderConstrained,
-    /// It has no `aud` claim.
-    #[error("the token names no audience")]
+    /// The token has no `aud` claim.
+    #[error("the token has no audience")]
     AudienceMissing,
-    /// No entry of its `aud` is this resource.
+    /// The `aud` claim does not contain this resource.
     #[error("the token is for another resource")]
     AudienceMismatch,
-    /// It has no `exp` claim.
+    /// The token has no `exp` claim.
     #[error("the token has no expiry")]
     ExpiryMissing,
-    /// Its `exp` is past.
+    /// The `exp` claim is in the past.
     #[error("the token is expired")]
     Expired,
-    /// Its `nbf` is in the future.
+    /// The `nbf` claim is in the future.
     #[error("the token is not valid yet")]
     NotYetValid,
-    /// Its `iat` is in the future.
-    #[error("the token is issued in the future")]
+    /// The `iat` claim is in the future.
+    #[error("the token was issued in the future")]
     IssuedInFuture,
-    /// The issuer has a longest lifetime set, and the token has no `iat` to judge it by.
-    #[error("the token does not say when it was issued")]
+    /// The token has no `iat` claim, which the issuer's `max_lifetime` requires.
+    #[error("the token has no time of issue")]
     IssuedAtMissing,
-    /// It lives longer than the issuer's tokens may.
+    /// The token's lifetime exceeds the issuer's `max_lifetime`.
     #[error("the token's lifetime is longer than allowed")]
     LifetimeTooLong,
-    /// The issuer cannot be asked right now, for its keys where no key that is held fits, or about the token: it may be
-    /// good.
-    #[error("the issuer cannot be asked right now")]
+    /// The keys or the introspection response cannot be fetched now. The token may be valid.
+    #[error("the issuer is unavailable")]
     IssuerUnavailable {
-        /// When asking again makes sense.
+        /// The time after which the request can be repeated.
         retry_after: Duration,
     },
-    /// Too many tokens wait for their signature to be verified, or this one did for too long: it may be good.
-    #[error("too many tokens wait to be verified")]
+    /// Too many tokens wait for verification, or this one waited too long. The token may be valid.
+    #[error("too many tokens wait for verification")]
     Busy,
 }
 
 impl VerifyError {
-    /// The stable reason code, for logs, metrics and audit. Never for the client.
+    /// Returns a stable code for logs, metrics and audit records. Do not send it to clients.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Jws(error) => error.code(),
@@ -105,12 +105,12 @@ impl VerifyError {
         }
     }
 
-    /// Whether the token could not be judged, so that the client should keep it and come again.
+    /// Returns whether the token could not be verified now. The client should keep it and repeat the request.
     pub fn is_unavailable(&self) -> bool {
         matches!(self, Self::IssuerUnavailable { .. } | Self::Busy)
     }
 
-    /// When to come again, where the token could not be judged.
+    /// Returns the time after which the request can be repeated, if [`is_unavailable`](Self::is_unavailable).
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::IssuerUnavailable { retry_after } => Some(*retry_after),

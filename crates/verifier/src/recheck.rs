@@ -1,4 +1,4 @@
-//! Introspected tokens that are checked again while something long, such as an event stream, depends on them.
+//! Repeated introspection of tokens that an open stream depends on.
 
 mod queue;
 
@@ -10,47 +10,45 @@ use std::{
 
 use portcullis_metadata::AccessToken;
 
-use crate::{Principal, VerifiedToken, Verifier, VerifyError};
+use crate::{error::VerifyError, principal::Principal, verified_token::VerifiedToken, verifier::Verifier};
 pub(crate) use queue::Rechecks;
 
-/// How long a check that is due may be delayed, for any reason, before the token counts as unconfirmed. A call to the
-/// issuer takes at most 5 s.
-const LATE: Duration = Duration::from_secs(10);
-/// After how long a check is repeated that found too many calls to the issuer in progress.
+/// How long a check may be delayed before the token is unconfirmed. A call to the issuer takes at most 5 s.
+const MAX_DELAY: Duration = Duration::from_secs(10);
+/// When a check is repeated that found too many running calls.
 const RETRY_WHEN_BUSY: Duration = Duration::from_secs(1);
 
-/// An introspected token, kept so that its issuer can be asked about it again. Made by [`Verifier::hold`].
+/// An introspected token that can be introspected again. [`Verifier::hold`] creates it.
 ///
-/// The token is in memory that is wiped when the value is dropped. It cannot be read, and `Debug` does not show it.
+/// The token cannot be read, and its memory is wiped on drop.
 pub struct HeldToken {
     verifier: Arc<Verifier>,
     verified: VerifiedToken,
     token: AccessToken,
 }
 
-/// An introspected token that is checked again at the interval for which its issuer's answers are remembered
-/// ([`IntrospectionSettings::cache_lifetime`](crate::IntrospectionSettings::cache_lifetime)); every 5 s where they are not.
+/// An introspected token that is introspected again and again.
 ///
-/// It is checked as long as a reference to it lives, once for all references of one verifier. Each check is up to a fifth
-/// of the interval early, so that the checks of many tokens spread out and a revocation is never noticed later than the
-/// setting promises. A token that a request had introspected meanwhile is not introspected twice.
-/// [`TrustedIssuer::start_due_rechecks`](crate::TrustedIssuer::start_due_rechecks) starts the checks.
+/// The interval is the [`cache_lifetime`](crate::IntrospectionSettings::cache_lifetime) of the issuer's responses, or 5 s if
+/// they are not cached. Each check is early by up to a fifth of the interval, so that checks are spread out and a revocation
+/// is noticed in time. All references for one token share its checks, and an introspection for a request counts as a check.
+/// The checks end when the last reference is dropped. They are started by
+/// [`TrustedIssuer::start_due_rechecks`](crate::TrustedIssuer::start_due_rechecks).
 pub struct WatchedToken {
     held: HeldToken,
     rechecks: Arc<Rechecks>,
     state: Mutex<State>,
 }
 
-/// Why a watched token no longer authorizes anything.
+/// Why a watched token is no longer valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RecheckFailure {
-    /// The issuer names an expiry that has passed.
+    /// The token has expired.
     Expired,
-    /// The issuer calls it inactive, or the verifier refuses the issuer's answer, for example because of its audience. A
-    /// token whose subject or client changed counts as inactive, too.
+    /// The token is inactive, the verifier rejects the introspection response, or the token's subject or client has changed.
     Inactive,
-    /// The issuer has not confirmed it for two intervals: calls fail, or cannot be made.
+    /// The issuer has not confirmed the token for two intervals.
     Unconfirmed,
 }
 
@@ -58,13 +56,12 @@ struct State {
     latest: VerifiedToken,
     /// When the issuer last confirmed the token, by the monotonic clock.
     confirmed_at: Duration,
-    lost: Option<RecheckFailure>,
+    failure: Option<RecheckFailure>,
 }
 
 impl Verifier {
-    /// Keeps a token that [`verify`](Self::verify) or [`cached`](Self::cached) accepted as `verified`, so that it can be
-    /// [watched](HeldToken::watch). `None` for a token that is verified by its signature alone: what it authorizes
-    /// ends with its expiry.
+    /// Holds a token that [`verify`](Self::verify) or [`cached`](Self::cached) accepted as `verified`, so that it can be
+    /// [watched](HeldToken::watch). Returns `None` for a token that was not introspected.
     pub fn hold(self: &Arc<Self>, verified: &VerifiedToken, token: &str) -> Option<HeldToken> {
         verified.principal().is_introspected().then(|| HeldToken {
             verifier: Arc::clone(self),
@@ -75,8 +72,8 @@ impl Verifier {
 }
 
 impl HeldToken {
-    /// Has the token checked again from now on, until the returned value and all others for the same token are dropped.
-    /// `None` when the verifier no longer knows the token's issuer.
+    /// Starts to check the token until the returned value and all others for the same token are dropped. Returns `None` if the
+    /// verifier does not have the token's issuer.
     pub fn watch(&self) -> Option<Arc<WatchedToken>> {
         let issuer = self.verified.principal().issuer();
         let trusted = self.verifier.issuers().iter().find(|trusted| trusted.issuer() == issuer)?;
@@ -99,33 +96,33 @@ impl fmt::Debug for HeldToken {
 impl WatchedToken {
     fn new(held: HeldToken, rechecks: Arc<Rechecks>) -> Self {
         let (latest, confirmed_at) = (held.verified.clone(), held.confirmed_at());
-        Self { held, rechecks, state: Mutex::new(State { latest, confirmed_at, lost: None }) }
+        Self { held, rechecks, state: Mutex::new(State { latest, confirmed_at, failure: None }) }
     }
 
-    /// The token as the issuer last described it: its scopes and expiry may have changed. The expiry itself is not compared
-    /// with the time here.
+    /// Returns the token as last introspected. Its scopes and expiration time may have changed. The expiration time is not
+    /// compared with the clock.
     ///
     /// # Errors
-    /// When the token no longer authorizes anything. That is final.
+    /// Fails if the token is no longer valid. All later calls fail, too.
     pub fn latest(&self) -> Result<VerifiedToken, RecheckFailure> {
         let now = self.held.verifier.clock().monotonic();
         let state = self.state();
-        match state.lost {
-            Some(lost) => Err(lost),
-            None if now > self.limit(state.confirmed_at).saturating_add(LATE) => Err(RecheckFailure::Unconfirmed),
+        match state.failure {
+            Some(failure) => Err(failure),
+            None if now > self.limit(state.confirmed_at).saturating_add(MAX_DELAY) => Err(RecheckFailure::Unconfirmed),
             None => Ok(state.latest.clone()),
         }
     }
 
-    /// Checks the token once and says when it is due again; `None` when it is lost.
+    /// Checks the token once. Returns when the next check is due, or `None` if the token is no longer valid.
     async fn check(&self) -> Option<Duration> {
         let confirmed_at = self.state().confirmed_at;
-        let verified = match self.remembered_since(confirmed_at) {
+        let verified = match self.cached_since(confirmed_at) {
             Some(verified) => Ok(verified),
             None => self.held.verifier.verify_again(&self.held.token).await,
         };
         let now = self.held.verifier.clock().monotonic();
-        let outcome = match verified {
+        let next = match verified {
             Ok(verified) if is_same_owner(verified.principal(), self.held.verified.principal()) => {
                 let confirmed_at = verified.principal().introspected_at().unwrap_or(now);
                 let mut state = self.state();
@@ -142,22 +139,22 @@ impl WatchedToken {
                 Ok(if is_busy { now.saturating_add(RETRY_WHEN_BUSY).min(limit) } else { limit })
             }
         };
-        outcome.map_err(|lost| self.state().lost = Some(lost)).ok()
+        next.map_err(|failure| self.state().failure = Some(failure)).ok()
     }
 
-    /// What a request learned of the token after the last check.
-    fn remembered_since(&self, confirmed_at: Duration) -> Option<VerifiedToken> {
-        let remembered = self.held.verifier.cached(self.held.token.secret())?;
-        (remembered.principal().introspected_at() > Some(confirmed_at)).then_some(remembered)
+    /// Returns the token if a request has introspected it since this time.
+    fn cached_since(&self, confirmed_at: Duration) -> Option<VerifiedToken> {
+        let cached = self.held.verifier.cached(self.held.token.secret())?;
+        (cached.principal().introspected_at() > Some(confirmed_at)).then_some(cached)
     }
 
-    /// Until when a token that was confirmed at this time lasts without a confirmation.
+    /// Returns the time until which a confirmation at this time is sufficient.
     fn limit(&self, confirmed_at: Duration) -> Duration {
         confirmed_at.saturating_add(self.rechecks.interval() * 2)
     }
 
-    fn is_lost(&self) -> bool {
-        self.state().lost.is_some()
+    fn has_failed(&self) -> bool {
+        self.state().failure.is_some()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

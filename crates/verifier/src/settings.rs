@@ -1,3 +1,5 @@
+//! [`IssuerSettings`]: how the tokens of one issuer are verified.
+
 use std::time::Duration;
 
 use portcullis_discovery::UrlPolicy;
@@ -5,42 +7,41 @@ use portcullis_jose::AlgorithmSet;
 use portcullis_metadata::{Issuer, JwkSet, ResourceUri};
 use url::Url;
 
-use crate::IntrospectionSettings;
+use crate::introspection::IntrospectionSettings;
 
-/// The longest leeway that can be set.
+/// The maximum leeway.
 pub(crate) const MAX_LEEWAY: Duration = Duration::from_secs(60);
-/// The shortest cooldown that can be set: none at all would let any caller hammer the issuer.
+/// The minimum cooldown. Without one, any caller could cause a fetch per request.
 pub(crate) const MIN_COOLDOWN: Duration = Duration::from_secs(1);
 
-/// What is trusted of one issuer, and how its tokens are judged.
+/// How the tokens of one issuer are verified.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct IssuerSettings {
-    /// The issuer. A token's `iss` has to equal its text byte for byte.
+    /// The issuer identifier. A token's `iss` must be equal to it byte for byte.
     pub issuer: Issuer,
-    /// How tokens are verified. By signature, by default.
+    /// How tokens are verified. Default: by signature.
     pub validation: Validation,
-    /// Which signature algorithms are allowed. RS256 alone by default.
+    /// The allowed signature algorithms. Default: RS256 only.
     pub algorithms: AlgorithmSet,
-    /// Where the keys come from. Discovered by default.
+    /// Where the keys come from. Default: they are discovered.
     pub keys: KeySource,
-    /// Which addresses metadata and keys may be fetched from. [`UrlPolicy::Operator`] by default.
+    /// The addresses from which metadata and keys may be fetched. Default: [`UrlPolicy::Operator`].
     pub url_policy: UrlPolicy,
-    /// How long tokens with unknown keys cause no further fetch, after one did. 30 s by default, at least 1 s.
+    /// The minimum time between two fetches that tokens with unknown keys cause. Default: 30 s. Minimum: 1 s.
     pub cooldown: Duration,
-    /// How long keys go on serving after their age is up while the issuer cannot be asked. 24 h by default.
+    /// How long stale keys remain in use while the issuer is unavailable. Default: 24 h.
     pub max_stale: Duration,
-    /// What the clocks may differ by. 10 s by default, 60 s at most.
+    /// The tolerated clock difference. Default: 10 s. Maximum: 60 s.
     pub leeway: Duration,
-    /// The longest lifetime (`exp` less `iat`) that is accepted; a token without `iat` is refused then.
-    /// Unlimited by default.
+    /// The maximum lifetime of a token (`exp` minus `iat`). If it is set, tokens without `iat` are rejected. Default: unlimited.
     pub max_lifetime: Option<Duration>,
-    /// Whether the header `typ` has to be `at+jwt` (RFC 9068 section 2.1). Off by default: many issuers write `JWT`.
+    /// Whether the header's `typ` must be `at+jwt` (RFC 9068 section 2.1). Default: no, because many issuers send `JWT`.
     pub require_at_jwt: bool,
-    /// Whether a client whose tokens have no `sub` may own sessions as itself. Off by default.
+    /// Whether clients without a subject may own sessions. Default: no.
     pub subjectless_client: bool,
-    /// Other addresses of the protected resource that are accepted in `aud`. None by default. Whoever shares an
-    /// issuer between resources should leave this empty: an address here counts for all of them.
+    /// Other URLs of the protected resource that are accepted in `aud`. Default: none. Leave this empty if several resources
+    /// share this issuer, because these URLs are accepted for all of them.
     pub audiences: Vec<ResourceUri>,
 }
 
@@ -52,7 +53,7 @@ impl IssuerSettings {
     /// The default of [`leeway`](Self::leeway).
     pub const DEFAULT_LEEWAY: Duration = Duration::from_secs(10);
 
-    /// The defaults, for this issuer.
+    /// Returns the default settings for an issuer.
     pub fn new(issuer: Issuer) -> Self {
         Self {
             issuer,
@@ -70,10 +71,10 @@ impl IssuerSettings {
         }
     }
 
-    /// Judges the settings by themselves, as [`TrustedIssuer::new`](crate::TrustedIssuer::new) will.
+    /// Checks the settings, as [`TrustedIssuer::new`](crate::TrustedIssuer::new) does.
     ///
     /// # Errors
-    /// The first thing that cannot be used.
+    /// Returns the first problem.
     pub fn check(&self) -> Result<(), VerifierSettingsError> {
         let issuer = || self.issuer.clone();
         if let Some(introspection) = self.validation.introspection() {
@@ -101,18 +102,18 @@ impl IssuerSettings {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum Validation {
-    /// By signature, here.
+    /// By signature.
     #[default]
     Jwt,
-    /// By asking the issuer about each (RFC 7662), whatever they look like. A resource has one such issuer at most: its
-    /// opaque tokens go there. Keys and algorithms count for nothing.
+    /// By introspection (RFC 7662), even for JWTs. Keys and algorithms are not used. A resource has at most one such issuer,
+    /// which also introspects opaque tokens.
     Introspection(IntrospectionSettings),
-    /// By signature first, then by asking the issuer about each that passed, so that a revocation works at once.
+    /// By signature, then by introspection, so that revocations take effect.
     JwtAndIntrospection(IntrospectionSettings),
 }
 
 impl Validation {
-    /// How the issuer is asked about its tokens, where it is.
+    /// Returns the introspection settings, if tokens are introspected.
     pub fn introspection(&self) -> Option<&IntrospectionSettings> {
         match self {
             Self::Jwt => None,
@@ -120,7 +121,7 @@ impl Validation {
         }
     }
 
-    /// Whether tokens are verified by signature, alone or first.
+    /// Returns whether signatures are verified.
     pub fn verifies_signature(&self) -> bool {
         !matches!(self, Self::Introspection(_))
     }
@@ -130,60 +131,59 @@ impl Validation {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum KeySource {
-    /// From the `jwks_uri` of the issuer's metadata (RFC 8414).
+    /// The `jwks_uri` of the issuer's metadata (RFC 8414).
     #[default]
     Discovered,
-    /// From this address, without asking for the issuer's metadata.
+    /// This URL. The issuer's metadata is not fetched.
     Uri(Url),
-    /// These keys for good: nothing is ever fetched.
+    /// These keys. Nothing is fetched.
     Fixed(JwkSet),
 }
 
-/// Why settings cannot be used. The text names the setting and the fix.
+/// Why settings cannot be used. The message names the setting and the fix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VerifierSettingsError {
-    /// Introspection is asked for without the client that asks.
+    /// Introspection has no `client_id`.
     #[error("issuer {issuer}: introspection needs a client_id")]
     IntrospectionClient {
         /// The issuer.
         issuer: Issuer,
     },
-    /// `client_secret_basic` is asked for without a secret.
+    /// `client_secret_basic` has no secret.
     #[error("issuer {issuer}: introspection with client_secret_basic needs a client_secret")]
     IntrospectionSecret {
         /// The issuer.
         issuer: Issuer,
     },
-    /// The configured introspection endpoint is neither `https` nor `http` to a loopback host, or the URL policy
-    /// refuses it.
-    #[error("issuer {issuer}: the introspection endpoint has to be https, or http to a loopback host")]
+    /// The configured introspection endpoint is neither `https` nor `http` with a loopback host, or violates the URL policy.
+    #[error("issuer {issuer}: the introspection endpoint must be https, or http with a loopback host")]
     IntrospectionEndpoint {
         /// The issuer.
         issuer: Issuer,
     },
-    /// The bound on calls that run at once is outside 1 to 1024.
-    #[error("issuer {issuer}: from 1 to 1024 introspection calls can run at once")]
+    /// The maximum number of concurrent calls is outside 1 to 1024.
+    #[error("issuer {issuer}: the maximum number of concurrent introspection calls must be 1 to 1024")]
     IntrospectionInFlight {
         /// The issuer.
         issuer: Issuer,
     },
-    /// Answers are to be remembered for longer than 30 s.
-    #[error("issuer {issuer}: an introspected token is remembered for 30 s at most")]
+    /// The cache lifetime of introspection responses exceeds 30 s.
+    #[error("issuer {issuer}: introspection responses can be cached for at most 30 s")]
     IntrospectionCacheLifetimeTooLong {
         /// The issuer.
         issuer: Issuer,
     },
-    /// Two issuers that are asked about every token: to which of them would an opaque token go?
+    /// Two issuers introspect all their tokens, so opaque tokens cannot be assigned to one of them.
     #[error(
-        "resource {resource}: {first} and {second} are both asked about every token, and an opaque token can go to one issuer only; validate one of them by signature"
+        "resource {resource}: {first} and {second} both introspect all tokens, but opaque tokens can go to one issuer only; validate one of them by signature"
     )]
     AmbiguousIntrospection {
         /// The resource.
         resource: ResourceUri,
-        /// One issuer.
+        /// The first issuer.
         first: Issuer,
-        /// The other one.
+        /// The second issuer.
         second: Issuer,
     },
     /// No signature algorithm is allowed.
@@ -193,50 +193,50 @@ pub enum VerifierSettingsError {
         issuer: Issuer,
     },
     /// The leeway is longer than 60 s.
-    #[error("issuer {issuer}: the leeway is at most 60 s")]
+    #[error("issuer {issuer}: the leeway must be at most 60 s")]
     LeewayTooLong {
         /// The issuer.
         issuer: Issuer,
     },
     /// The cooldown is shorter than 1 s.
-    #[error("issuer {issuer}: the cooldown is at least 1 s")]
+    #[error("issuer {issuer}: the cooldown must be at least 1 s")]
     CooldownTooShort {
         /// The issuer.
         issuer: Issuer,
     },
-    /// The configured key address is neither `https` nor `http` to a loopback host, or the URL policy refuses it.
-    #[error("issuer {issuer}: the address of its keys has to be https, or http to a loopback host")]
+    /// The configured key URL is neither `https` nor `http` with a loopback host, or violates the URL policy.
+    #[error("issuer {issuer}: the URL of its keys must be https, or http with a loopback host")]
     JwksUri {
         /// The issuer.
         issuer: Issuer,
     },
-    /// None of the keys that are given for good can be used.
-    #[error("issuer {issuer}: none of the given keys fits the allowed algorithms")]
+    /// None of the fixed keys can be used.
+    #[error("issuer {issuer}: none of the given keys matches the allowed algorithms")]
     NoUsableKey {
         /// The issuer.
         issuer: Issuer,
     },
-    /// A verifier needs at least one issuer.
-    #[error("resource {resource}: no issuer is named; name at least one")]
+    /// There is no issuer.
+    #[error("resource {resource}: there is no issuer; name at least one")]
     NoIssuer {
         /// The resource.
         resource: ResourceUri,
     },
-    /// The same issuer twice: which settings would count?
-    #[error("resource {resource}: issuer {issuer} is named twice")]
+    /// An issuer is given twice.
+    #[error("resource {resource}: issuer {issuer} is given twice")]
     DuplicateIssuer {
         /// The resource.
         resource: ResourceUri,
         /// The issuer.
         issuer: Issuer,
     },
-    /// The machine's random generator fails.
-    #[error("the machine's random generator fails")]
+    /// The random number generator fails.
+    #[error("the random number generator fails")]
     Random,
 }
 
 impl VerifierSettingsError {
-    /// The stable code, for logs.
+    /// Returns a stable code for logs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::IntrospectionClient { .. } => "settings.introspection_client",

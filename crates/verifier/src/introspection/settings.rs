@@ -1,17 +1,19 @@
+//! [`IntrospectionSettings`]: how an issuer's tokens are introspected.
+
 use std::time::Duration;
 
 use portcullis_discovery::UrlPolicy;
 use portcullis_metadata::{Issuer, Secret};
 use url::Url;
 
-use crate::VerifierSettingsError;
+use crate::settings::VerifierSettingsError;
 
-/// The most calls that can be let run at once.
-const MOST_IN_FLIGHT: usize = 1024;
-/// The longest time for which an answer can be remembered.
-const LONGEST_REMEMBERED: Duration = Duration::from_secs(30);
+/// The upper limit of `max_in_flight`.
+const MAX_IN_FLIGHT: usize = 1024;
+/// The upper limit of `cache_lifetime`.
+const MAX_CACHE_LIFETIME: Duration = Duration::from_secs(30);
 
-/// How an issuer is asked about its tokens (RFC 7662): as which client, where, and how much.
+/// How an issuer's tokens are introspected (RFC 7662).
 ///
 /// ```
 /// use portcullis_metadata::{Issuer, Secret};
@@ -23,7 +25,7 @@ const LONGEST_REMEMBERED: Duration = Duration::from_secs(30);
 /// issuer.validation = Validation::JwtAndIntrospection(introspection.clone());
 /// assert!(issuer.check().is_ok());
 ///
-/// // A token never goes over plain http to another machine.
+/// // Tokens are never sent to another machine over plain http.
 /// introspection.endpoint = Some("http://auth.example.com/introspect".parse()?);
 /// issuer.validation = Validation::JwtAndIntrospection(introspection);
 /// assert_eq!(issuer.check().unwrap_err().code(), "settings.introspection_endpoint");
@@ -32,38 +34,37 @@ const LONGEST_REMEMBERED: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct IntrospectionSettings {
-    /// The protected resource's own client at the issuer. It is sent with every call.
+    /// The client identifier of this server at the issuer. It is sent with every call.
     pub client_id: String,
-    /// That client's secret. None by default.
+    /// The client secret. Default: none.
     pub client_secret: Option<Secret>,
-    /// Where to ask, without asking for the issuer's metadata: `https`, or `http` to a loopback host. By default the
-    /// `introspection_endpoint` of the metadata (RFC 8414).
+    /// The introspection endpoint: `https`, or `http` with a loopback host. Default: the `introspection_endpoint` of the issuer's
+    /// metadata (RFC 8414).
     pub endpoint: Option<Url>,
-    /// How the client authenticates. By default as the metadata's `introspection_endpoint_auth_methods_supported` says:
-    /// [`Basic`](IntrospectionAuthentication::Basic) where it lists `client_secret_basic` and not `client_secret_post`,
-    /// else [`Post`](IntrospectionAuthentication::Post). With an [`endpoint`](Self::endpoint) of its own, no
-    /// metadata is asked for, and it is `Post`.
+    /// How the client authenticates. Default: [`Basic`](IntrospectionAuthentication::Basic) if the metadata's
+    /// `introspection_endpoint_auth_methods_supported` has `client_secret_basic` and not `client_secret_post`, otherwise
+    /// [`Post`](IntrospectionAuthentication::Post). With a configured [`endpoint`](Self::endpoint), the default is `Post`.
     pub authentication: Option<IntrospectionAuthentication>,
-    /// How many calls run at once; tokens beyond them are not judged for the moment. 64 by default, 1 to 1024.
+    /// The maximum number of concurrent calls, 1 to 1024. Further tokens are not verified. Default: 64.
     pub max_in_flight: usize,
-    /// How long a token counts after the issuer called it active, and how late a revocation works at most. 30 s by
-    /// default and at most; with 0 the issuer is asked every time.
+    /// How long an active token is cached, which is also the maximum delay of a revocation. Default and maximum: 30 s. With 0,
+    /// every request introspects its token.
     pub cache_lifetime: Duration,
 }
 
-/// How the protected resource's client proves itself at the introspection endpoint (RFC 6749 section 2.3.1).
+/// How the client authenticates at the introspection endpoint (RFC 6749 section 2.3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum IntrospectionAuthentication {
-    /// `client_secret_post`: the secret stands in the form.
+    /// `client_secret_post`: the secret is in the form.
     Post,
-    /// `client_secret_basic`: the secret stands in the `Authorization` header, both parts form-encoded. The client's
-    /// identifier stays in the form as well.
+    /// `client_secret_basic`: identifier and secret are form-encoded in the `Authorization` header. The form contains the
+    /// identifier, too.
     Basic,
 }
 
 impl IntrospectionSettings {
-    /// The defaults, for this client.
+    /// Returns the default settings for a client.
     pub fn new(client_id: impl Into<String>) -> Self {
         Self {
             client_id: client_id.into(),
@@ -71,7 +72,7 @@ impl IntrospectionSettings {
             endpoint: None,
             authentication: None,
             max_in_flight: 64,
-            cache_lifetime: LONGEST_REMEMBERED,
+            cache_lifetime: MAX_CACHE_LIFETIME,
         }
     }
 
@@ -86,10 +87,10 @@ impl IntrospectionSettings {
         if self.endpoint.as_ref().is_some_and(|endpoint| policy.check(endpoint).is_err()) {
             return Err(VerifierSettingsError::IntrospectionEndpoint { issuer: issuer() });
         }
-        if !(1..=MOST_IN_FLIGHT).contains(&self.max_in_flight) {
+        if !(1..=MAX_IN_FLIGHT).contains(&self.max_in_flight) {
             return Err(VerifierSettingsError::IntrospectionInFlight { issuer: issuer() });
         }
-        if self.cache_lifetime > LONGEST_REMEMBERED {
+        if self.cache_lifetime > MAX_CACHE_LIFETIME {
             return Err(VerifierSettingsError::IntrospectionCacheLifetimeTooLong { issuer: issuer() });
         }
         Ok(())

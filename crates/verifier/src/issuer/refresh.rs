@@ -17,7 +17,7 @@ use super::{
     refresh_state::{RefreshResult, Requester},
     schedule,
 };
-use crate::single_flight::{Operation, ResultReceiver};
+use crate::single_flight::{Joined, Operation, ResultReceiver};
 
 /// The maximum duration of a fetch of the keys, including discovery.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -31,11 +31,15 @@ impl TrustedIssuer {
         if !self.needs_refresh() {
             return None;
         }
-        let joined = self.refresh_state.join(requester, self.clock.monotonic(), self.settings.cooldown);
-        let (operation, receiver) = joined?;
-        if let Some(operation) = operation {
+        let (operation, receiver) =
+            match self.refresh_state.join(requester, self.clock.monotonic(), self.settings.cooldown)? {
+                Joined::Leader(operation, receiver) => (Some(operation), receiver),
+                Joined::Follower(receiver) => (None, receiver),
+                Joined::Full => return None,
+            };
+        if operation.is_some() {
             let result = Err(RefreshError::Interrupted);
-            let mut running = RunningRefresh { issuer: Arc::clone(self), operation: Some(operation), result };
+            let mut running = RunningRefresh { issuer: Arc::clone(self), operation, result };
             self.control.spawn(async move {
                 let result = running.issuer.fetch_all().await;
                 running.set_result(result);

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::refresh_error::RefreshError;
-use crate::single_flight::{Joined, Operation, ResultReceiver, SingleFlight};
+use crate::single_flight::{Joined, SingleFlight};
 
 /// The result of a refresh.
 pub(crate) type RefreshResult = Result<(), RefreshError>;
@@ -40,28 +40,22 @@ impl RefreshState {
         Self { running: SingleFlight::new(1), times: Mutex::default() }
     }
 
-    /// Joins the running refresh or starts one. Returns `None` during the cooldown. The caller runs the refresh if it gets
-    /// its [`Operation`].
+    /// Joins the running refresh or becomes its leader. Returns `None` during the cooldown.
     pub(crate) fn join(
         &self,
         requester: Requester,
         now: Duration,
         cooldown: Duration,
-    ) -> Option<(Option<Operation<(), RefreshResult>>, ResultReceiver<RefreshResult>)> {
+    ) -> Option<Joined<(), RefreshResult>> {
         let mut times = self.lock();
-        match self.running.join(()) {
-            Joined::Follower(receiver) => Some((None, receiver)),
-            Joined::Leader(operation, receiver) => {
-                if requester == Requester::Token {
-                    if times.started_by_token.is_some_and(|started| now.saturating_sub(started) < cooldown) {
-                        return None;
-                    }
-                    times.started_by_token = Some(now);
-                }
-                Some((Some(operation), receiver))
+        let joined = self.running.join(());
+        if requester == Requester::Token && matches!(joined, Joined::Leader(..)) {
+            if times.started_by_token.is_some_and(|started| now.saturating_sub(started) < cooldown) {
+                return None;
             }
-            Joined::Full => None,
+            times.started_by_token = Some(now);
         }
+        Some(joined)
     }
 
     /// Records the result of a refresh.
@@ -104,7 +98,7 @@ mod tests {
         let cooldown = Duration::from_secs(30);
         let retry_after = |now| state.retry_after(Duration::from_secs(now), cooldown).as_secs();
         assert_eq!(retry_after(10), 1);
-        assert!(matches!(state.join(Requester::Token, Duration::from_secs(10), cooldown), Some((Some(_), _))));
+        assert!(matches!(state.join(Requester::Token, Duration::from_secs(10), cooldown), Some(Joined::Leader(..))));
         assert!(state.join(Requester::Token, Duration::from_secs(39), cooldown).is_none());
         assert!(state.join(Requester::Application, Duration::from_secs(39), cooldown).is_some());
         assert_eq!([10, 20, 39, 40, 50].map(retry_after), [30, 20, 1, 1, 1]);

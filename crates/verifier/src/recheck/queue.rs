@@ -1,4 +1,4 @@
-//! Which watched tokens of one issuer are due, and the bounded number of checks in progress.
+//! [`Rechecks`]: the schedule of the watched tokens of one issuer.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -13,17 +13,16 @@ use tokio::runtime::Handle;
 use super::{HeldToken, WatchedToken};
 use crate::{settings::IssuerSettings, token_hash::TokenHash};
 
-/// The interval where the issuer's answers are not remembered.
+/// The interval if responses are not cached.
 const INTERVAL_WITHOUT_CACHE: Duration = Duration::from_secs(5);
-/// The shortest interval.
+/// The minimum interval.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
-/// A check is at most this part of the interval early.
+/// A check is early by at most one part in this many of the interval.
 const JITTER: u32 = 5;
 
-/// The watched tokens of one issuer, under the keyed hash that the verifier remembers them by.
+/// The watched tokens of one issuer by their hash, and the checks that are running.
 ///
-/// There are as many as somebody holds references to. At most half of the calls that the issuer allows at once are
-/// checks, so that calls remain for the tokens of requests.
+/// At most half of the issuer's concurrent calls are checks, so that the rest remains for requests.
 pub(crate) struct Rechecks {
     interval: Duration,
     max_running: usize,
@@ -35,14 +34,14 @@ pub(crate) struct Rechecks {
 #[derive(Default)]
 struct Table {
     watched: HashMap<TokenHash, Entry>,
-    /// Tokens that are due, in order.
+    /// The tokens that are due, in order.
     queue: VecDeque<Weak<WatchedToken>>,
     running: usize,
 }
 
 struct Entry {
     token: Weak<WatchedToken>,
-    /// By the monotonic clock; [`Duration::MAX`] while the token is in the queue or being checked, and when it is lost.
+    /// The monotonic time of the next check, or [`Duration::MAX`] while the token is queued or checked, and after a failure.
     due: Duration,
 }
 
@@ -61,23 +60,23 @@ impl Rechecks {
         self.interval
     }
 
-    /// When a token is due that was confirmed at this time.
+    /// Returns when a token is due that was confirmed at this time.
     pub(super) fn next_after(&self, confirmed_at: Duration) -> Duration {
         let mut random = [0; 4];
-        // Without random bytes the check is as early as it may be.
+        // Without random bytes, the check is as early as possible.
         let part = getrandom::fill(&mut random).map_or(u32::MAX, |()| u32::from_le_bytes(random));
         let early = (self.interval / JITTER).mul_f64(f64::from(part) / f64::from(u32::MAX));
         confirmed_at.saturating_add(self.interval.saturating_sub(early))
     }
 
-    /// The token as it is watched already, or from now on.
+    /// Returns the watched token, which may be watched already.
     pub(super) fn watch(self: &Arc<Self>, held: &HeldToken) -> Arc<WatchedToken> {
         let key = held.verifier.token_hash(&held.token);
         let due = self.next_after(held.confirmed_at());
         let mut table = self.lock();
         let former = table.watched.get(&key).and_then(|entry| entry.token.upgrade());
         if let Some(former) = &former
-            && !former.is_lost()
+            && !former.has_failed()
         {
             return Arc::clone(former);
         }
@@ -88,7 +87,7 @@ impl Rechecks {
         watched
     }
 
-    /// Puts the tokens that are due into the queue, and starts as many checks as may run.
+    /// Queues the tokens that are due and starts checks up to the limit.
     pub(crate) fn start_due(self: &Arc<Self>) {
         let mut table = self.lock();
         if table.watched.is_empty() {
@@ -133,7 +132,7 @@ impl Rechecks {
         }
     }
 
-    /// A watched token is being dropped. Another one for the same token may have taken its place.
+    /// Removes a watched token that is dropped, unless another one has replaced it.
     pub(super) fn forget(&self, watched: &WatchedToken) {
         let key = watched.held.verifier.token_hash(&watched.held.token);
         let mut table = self.lock();
@@ -147,7 +146,7 @@ impl Rechecks {
         self.lock().watched.len()
     }
 
-    /// No reference to a watched token is dropped while this lock is held: the last one takes it.
+    /// Locks the table. A reference to a watched token must not be dropped while the lock is held, because its drop locks, too.
     fn lock(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -159,7 +158,7 @@ impl Entry {
     }
 }
 
-/// Counts one task among those that check, until it is dropped.
+/// Counts one running task until it is dropped.
 struct Running(Arc<Rechecks>);
 
 impl Drop for Running {

@@ -1,4 +1,4 @@
-//! [`HttpFetch`]: fetches over the network.
+//! [`HttpFetch`]: fetches over reqwest and rustls.
 
 use std::{error::Error, fmt, io, path::PathBuf, sync::OnceLock};
 
@@ -9,32 +9,34 @@ use rustls::CertificateError;
 use tokio::time::timeout;
 use url::Url;
 
-use crate::{
-    BodyStream, BoxFuture, CertificateProblem, Fetch, FetchError, FetchRequest, FetchResponse, FetchSettingsError,
-    NetworkError, NetworkFailure, OpenResponse, UrlPolicyError,
-    connection_pool::ConnectionPool,
+use super::{
+    BoxFuture, Fetch,
+    error::{CertificateProblem, FetchError, FetchSettingsError, NetworkError, NetworkFailure},
+    pool_key::PoolKey,
     proxy::{self, Proxies},
+    request::FetchRequest,
     resolver::{self, FilteringResolver, Lookup, NoAddress},
+    response::{BodyStream, FetchResponse, OpenResponse},
     tls::Tls,
     without_query,
 };
+use crate::url_policy::UrlPolicyError;
 
-/// How an [`HttpFetch`] is set up. The default trusts the machine's certificates, takes the proxy from the
-/// environment, and names itself `portcullis/` with the version. `Debug` does not show the proxy's credentials.
+/// The settings of an [`HttpFetch`]. The default trusts the system's certificates, uses the proxy of the environment and
+/// sends `portcullis/` and the version as user agent. `Debug` does not print the proxy's credentials.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct FetchSettings {
-    /// A PEM file of certificates that are trusted beside the machine's own, for
-    /// [`UrlPolicy::Operator`](crate::UrlPolicy::Operator) and [`UrlPolicy::StartOrigin`](crate::UrlPolicy::StartOrigin)
-    /// alone.
+    /// A PEM file of certificates that are trusted in addition to the system's, for
+    /// [`UrlPolicy::Operator`](crate::UrlPolicy::Operator) and [`UrlPolicy::StartOrigin`](crate::UrlPolicy::StartOrigin) only.
     pub ca_file: Option<PathBuf>,
-    /// The egress proxy, an `http` or `https` URL, for all hosts that are not loopback. The proxy resolves their names;
-    /// [`UrlPolicy::check_proxied`](crate::UrlPolicy::check_proxied) decides on a name before it is sent there.
+    /// The egress proxy, an `http` or `https` URL, for all hosts other than loopback. It resolves the names
+    /// ([`UrlPolicy::check_proxied`](crate::UrlPolicy::check_proxied)).
     ///
-    /// By default the environment decides, as for curl: the first of `https_proxy`, `HTTPS_PROXY`, `all_proxy` and
-    /// `ALL_PROXY` that is not empty names it, and `no_proxy` or `NO_PROXY` lists the hosts that are reached without it.
+    /// Default: the environment, as for curl. The first non-empty variable of `https_proxy`, `HTTPS_PROXY`, `all_proxy` and
+    /// `ALL_PROXY` contains the URL, and `no_proxy` or `NO_PROXY` the hosts that are requested without the proxy.
     pub proxy: Option<Url>,
-    /// The `User-Agent` to send.
+    /// The `User-Agent` header.
     pub user_agent: Option<String>,
 }
 
@@ -50,23 +52,22 @@ impl fmt::Debug for FetchSettings {
 
 /// [`Fetch`] over HTTP/1.1 and HTTP/2, on reqwest and rustls with the ring provider.
 ///
-/// Connections are pooled, and never shared between policies. They are driven by the runtime that opened them, so
-/// that one value belongs to one long-lived runtime. The machine's trusted certificates are read at the first
-/// `https` fetch, not before.
+/// Connections are pooled, but not shared between policies. They depend on the runtime that opened them, so use one value
+/// with one long-lived runtime only. The system's trusted certificates are read by the first `https` fetch.
 pub struct HttpFetch {
     settings: FetchSettings,
     tls: Tls,
     proxies: Proxies,
     lookup: Lookup,
-    clients: [OnceLock<Client>; ConnectionPool::COUNT],
+    clients: [OnceLock<Client>; PoolKey::COUNT],
 }
 
 impl HttpFetch {
-    /// Checks the settings; connects to nothing.
+    /// Creates a fetcher. Nothing is sent.
     ///
     /// # Errors
-    /// [`FetchError::Settings`] when the CA file has no usable certificate, the proxy is no http or https URL, or
-    /// the user agent cannot stand in a header.
+    /// Fails with [`FetchError::Settings`] if the CA file has no usable certificate, the proxy is not an `http` or `https` URL,
+    /// or the user agent is not a valid header value.
     pub fn new(settings: FetchSettings) -> Result<Self, FetchError> {
         let tls = Tls::new(settings.ca_file.as_deref())?;
         if settings.proxy.as_ref().is_some_and(|proxy| !proxy::is_supported(proxy)) {
@@ -79,30 +80,30 @@ impl HttpFetch {
             Some(proxy) => Proxies::fixed(proxy.clone()),
             None => Proxies::from_variables(|name| std::env::var(name).ok()),
         };
-        let clients = [const { OnceLock::new() }; ConnectionPool::COUNT];
+        let clients = [const { OnceLock::new() }; PoolKey::COUNT];
         Ok(Self { settings, tls, proxies, lookup: resolver::system, clients })
     }
 
-    fn client(&self, pool: ConnectionPool) -> Result<Client, FetchError> {
-        let slot = &self.clients[pool.index()];
+    fn client(&self, key: PoolKey) -> Result<Client, FetchError> {
+        let slot = &self.clients[key.index()];
         if let Some(client) = slot.get() {
             return Ok(client.clone());
         }
-        let client = self.build(pool)?;
+        let client = self.build(key)?;
         Ok(slot.get_or_init(|| client).clone())
     }
 
-    fn build(&self, pool: ConnectionPool) -> Result<Client, FetchError> {
+    fn build(&self, key: PoolKey) -> Result<Client, FetchError> {
         let agent = self.settings.user_agent.as_deref().unwrap_or(concat!("portcullis/", env!("CARGO_PKG_VERSION")));
         let mut builder = Client::builder()
-            .tls_backend_preconfigured(self.tls.config(pool)?)
-            .dns_resolver(FilteringResolver::new(pool.policy(), self.lookup))
+            .tls_backend_preconfigured(self.tls.config(key)?)
+            .dns_resolver(FilteringResolver::new(key.policy(), self.lookup))
             .redirect(redirect::Policy::none())
             .referer(false)
             .user_agent(agent)
-            // The environment is read here, not by the library.
+            // `Proxies` reads the environment.
             .no_proxy();
-        if let ConnectionPool::Proxied { .. } = pool {
+        if let PoolKey::Proxied { .. } = key {
             builder = builder.proxy(Proxy::all(self.proxies.url()?.clone()).map_err(|_| FetchSettingsError::Proxy)?);
         }
         builder.build().map_err(classify)
@@ -110,12 +111,12 @@ impl HttpFetch {
 
     async fn send(&self, request: FetchRequest) -> Result<Response, FetchError> {
         request.policy.check(&request.url).map_err(FetchError::UrlPolicy)?;
-        let pool = ConnectionPool::of(request.policy, &request.url, &self.proxies);
-        let is_proxied = matches!(pool, ConnectionPool::Proxied { .. });
+        let key = PoolKey::of(request.policy, &request.url, &self.proxies);
+        let is_proxied = matches!(key, PoolKey::Proxied { .. });
         if is_proxied {
             request.policy.check_proxied(&request.url).map_err(FetchError::UrlPolicy)?;
         }
-        let client = self.client(pool)?;
+        let client = self.client(key)?;
         let mut outgoing = reqwest::Request::new(request.method, request.url);
         *outgoing.headers_mut() = request.headers;
         if !request.body.is_empty() {
@@ -127,7 +128,7 @@ impl HttpFetch {
         })
     }
 
-    async fn whole(&self, request: FetchRequest) -> Result<FetchResponse, FetchError> {
+    async fn send_and_read(&self, request: FetchRequest) -> Result<FetchResponse, FetchError> {
         let limit = request.max_body;
         let mut response = self.send(request).await?;
         let declared = response.content_length().unwrap_or(0);
@@ -135,11 +136,11 @@ impl HttpFetch {
             return Err(FetchError::TooLarge { limit });
         }
         let mut body = Vec::new();
-        while let Some(piece) = response.chunk().await.map_err(classify)? {
-            if piece.len() > limit - body.len() {
+        while let Some(chunk) = response.chunk().await.map_err(classify)? {
+            if chunk.len() > limit - body.len() {
                 return Err(FetchError::TooLarge { limit });
             }
-            body.extend_from_slice(&piece);
+            body.extend_from_slice(&chunk);
         }
         Ok(FetchResponse {
             status: response.status(),
@@ -151,7 +152,7 @@ impl HttpFetch {
 
 impl fmt::Debug for HttpFetch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A client shows its proxies, credentials and all.
+        // `Client` prints the credentials of its proxies.
         f.debug_struct("HttpFetch").field("settings", &self.settings).finish_non_exhaustive()
     }
 }
@@ -159,7 +160,7 @@ impl fmt::Debug for HttpFetch {
 impl Fetch for HttpFetch {
     fn fetch(&self, request: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
         let limit = request.timeout;
-        Box::pin(async move { timeout(limit, self.whole(request)).await.unwrap_or(Err(FetchError::Timeout)) })
+        Box::pin(async move { timeout(limit, self.send_and_read(request)).await.unwrap_or(Err(FetchError::Timeout)) })
     }
 
     fn open(&self, request: FetchRequest) -> BoxFuture<'_, Result<OpenResponse, FetchError>> {
@@ -175,7 +176,7 @@ impl Fetch for HttpFetch {
     }
 }
 
-/// A response body as the network brings it.
+/// A response body that is received.
 struct Incoming(Response);
 
 impl BodyStream for Incoming {
@@ -185,15 +186,15 @@ impl BodyStream for Incoming {
 }
 
 fn classify(error: reqwest::Error) -> FetchError {
-    // The URL may have a query, which belongs into no error.
+    // The query of the URL must not appear in errors.
     let error = error.without_url();
     let mut failure = if error.is_connect() { NetworkFailure::Connect } else { NetworkFailure::Interrupted };
     let mut certificate = None;
     let mut source = error.source();
     while let Some(cause) = source {
         let inner = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        if let Some(refusal) = cause.downcast_ref::<UrlPolicyError>() {
-            return FetchError::UrlPolicy(*refusal);
+        if let Some(error) = cause.downcast_ref::<UrlPolicyError>() {
+            return FetchError::UrlPolicy(*error);
         } else if cause.is::<NoAddress>() {
             failure = NetworkFailure::Resolve;
         } else if let Some(tls) = cause.downcast_ref().or_else(|| inner?.downcast_ref()) {

@@ -3,7 +3,7 @@
 use portcullis_metadata::is_loopback;
 use url::Url;
 
-use crate::FetchSettingsError;
+use super::error::FetchSettingsError;
 
 mod no_proxy;
 

@@ -2,7 +2,7 @@
 
 use url::{Origin, Url};
 
-use crate::UrlPolicy;
+use super::UrlPolicy;
 
 /// The [`UrlPolicy`] for each URL of a chain: of documents, endpoints and keys that begin with one URL.
 ///

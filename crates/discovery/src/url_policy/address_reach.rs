@@ -1,24 +1,25 @@
-//! [`Reach`]: from where an address can be reached.
+//! [`Reach`]: the classification of IP addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// How far an address reaches, after forms that carry an IPv4 address are unwrapped.
+/// From where an address is reachable. An IPv6 address that embeds an IPv4 address has the reach of that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// Anybody can reach it.
+    /// The Internet.
     Public,
-    /// This machine.
+    /// This machine only.
     Loopback,
-    /// This site: RFC 1918, unique-local, shared address space.
+    /// This site: RFC 1918, unique-local and shared addresses.
     Private,
-    /// The link: the addresses of a machine's own network segment, at which clouds serve credentials too.
+    /// This network segment only. Cloud metadata services have such addresses.
     LinkLocal,
-    /// The other addresses at which clouds serve credentials.
+    /// The other addresses of cloud metadata services.
     CloudMetadata,
-    /// Multicast, unspecified, documentation and reserved: no document that a peer names is served there.
+    /// Multicast, unspecified, documentation and reserved addresses. They never host metadata documents.
     Special,
 }
 
+/// Returns the reach of an address.
 pub(crate) fn reach(address: IpAddr) -> Reach {
     match address {
         IpAddr::V4(address) => reach_v4(address),
@@ -26,7 +27,7 @@ pub(crate) fn reach(address: IpAddr) -> Reach {
     }
 }
 
-/// Addresses outside the special ranges at which clouds serve instance credentials.
+/// Cloud metadata services outside the special ranges.
 const METADATA_V4: [Ipv4Addr; 3] = [
     Ipv4Addr::new(100, 100, 100, 200), // Alibaba Cloud
     Ipv4Addr::new(168, 63, 129, 16),   // Azure
@@ -70,15 +71,15 @@ fn reach_v6(address: Ipv6Addr) -> Reach {
     match address.segments() {
         [0xfc00..=0xfdff, ..] => Reach::Private,
         [0xfe80..=0xfebf, ..] => Reach::LinkLocal,
-        // Teredo and the other IETF protocol assignments, and the two documentation ranges.
+        // Teredo and other IETF protocol assignments, and the two documentation ranges.
         [0x2001, 0x0000..=0x01ff, ..] | [0x2001, 0x0db8, ..] | [0x3fff, 0x0000..=0x0fff, ..] => Reach::Special,
         [0x2000..=0x3fff, ..] => Reach::Public,
         _ => Reach::Special,
     }
 }
 
-/// The IPv4 address that an IPv6 one stands for: mapped, NAT64 (RFC 6052 well-known prefix), 6to4.
-/// IPv4-compatible (`::a.b.c.d`) and locally assigned NAT64 (`64:ff9b:1::/48`) fall into the special rest.
+/// Returns the IPv4 address in an IPv4-mapped, NAT64 (RFC 6052 well-known prefix) or 6to4 address. IPv4-compatible
+/// (`::a.b.c.d`) and locally assigned NAT64 (`64:ff9b:1::/48`) addresses are special.
 fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let octets = address.octets();
     let (start, end) = match address.segments() {

@@ -1,29 +1,28 @@
-//! The endpoints of an authorization server's metadata, checked as a whole.
+//! [`insecure_endpoints`]: checks all endpoints of an authorization server.
 
 use portcullis_metadata::AuthorizationServerMetadata;
 use serde_json::{Map, Value};
 use url::Url;
 
-use crate::{ChainPolicy, UrlPolicyError};
+use crate::url_policy::{ChainPolicy, UrlPolicyError};
 
-/// An endpoint of an authorization server's metadata that is neither `https`, nor `http` to loopback where the policy
-/// allows loopback.
+/// An endpoint whose URL is neither `https` nor, if the policy allows loopback, `http` with a loopback host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InsecureEndpoint {
-    /// The member that names it, such as `token_endpoint` or `mtls_endpoint_aliases.token_endpoint`. It may be text of the
-    /// server's own, and then ends in `_endpoint`.
+    /// The metadata member, such as `token_endpoint` or `mtls_endpoint_aliases.token_endpoint`. The server may have chosen the
+    /// name.
     pub member: String,
-    /// Its URL.
+    /// The URL.
     pub url: Url,
 }
 
-/// The endpoints whose scheme the policy refuses, in the order of the members' names: those of RFC 8414, RFC 9126 and
-/// `jwks_uri`; every other member whose name ends in `_endpoint`, such as `device_authorization_endpoint` (RFC 8628) and
-/// those of OpenID Connect; and the members of `mtls_endpoint_aliases` (RFC 8705 section 5).
+/// Returns the endpoints whose scheme the policy forbids, in the order of the members' names: those of RFC 8414, RFC 9126 and
+/// `jwks_uri`, all other members whose name ends in `_endpoint`, such as `device_authorization_endpoint` (RFC 8628) and those
+/// of OpenID Connect, and the members of `mtls_endpoint_aliases` (RFC 8705 section 5).
 ///
-/// It checks schemes alone: a private address is refused when it is used, since a server may publish endpoints that are
-/// for its own network. Pages for people, such as `op_tos_uri`, and values that are not absolute URLs are passed over.
+/// Only schemes are checked. A private address is rejected when it is used, because a server may publish endpoints for its own
+/// network. Pages for users, such as `op_tos_uri`, and values that are not absolute URLs are ignored.
 pub fn insecure_endpoints(metadata: &AuthorizationServerMetadata, policy: &ChainPolicy) -> Vec<InsecureEndpoint> {
     let known = [
         ("authorization_endpoint", &metadata.authorization_endpoint),

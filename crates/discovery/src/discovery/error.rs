@@ -1,27 +1,29 @@
+//! [`DiscoveryError`].
+
 use std::fmt;
 
 use http::StatusCode;
 use portcullis_metadata::{DocumentError, EscapedText, Issuer};
 
-use crate::FetchError;
+use crate::fetch::FetchError;
 
-/// Why the chain broke. URLs in it have neither query nor user information.
+/// Why no metadata was found. URLs in errors have no query and no user information.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DiscoveryError {
-    /// No place has the document.
+    /// No URL has the document.
     #[error("no metadata found: {0}")]
     NotFound(Attempts),
-    /// A fetch failed, or its URL was refused.
+    /// A request failed or its URL is forbidden.
     #[error("cannot fetch {url}")]
     Fetch {
         /// The URL.
         url: String,
-        /// What failed.
+        /// The cause.
         #[source]
         error: FetchError,
     },
-    /// A place answered with a 5xx status.
+    /// A response has a 5xx status.
     #[error("{url} answered {status}")]
     ServerError {
         /// The URL.
@@ -29,49 +31,49 @@ pub enum DiscoveryError {
         /// The status.
         status: StatusCode,
     },
-    /// A place has a JSON document that is not the metadata it should be.
+    /// A JSON document is not the expected metadata.
     #[error("the document at {url} is unusable")]
     Document {
         /// The URL.
         url: String,
-        /// What is wrong with it.
+        /// The cause.
         #[source]
         error: DocumentError,
     },
-    /// The metadata is about another resource than the one asked for.
-    #[error("the metadata is for the resource {found}, not for {asked}")]
+    /// The metadata is for another resource.
+    #[error("the metadata is for the resource {found}, not for {requested}")]
     ResourceMismatch {
-        /// The URL asked for.
-        asked: String,
+        /// The requested URL.
+        requested: String,
         /// The document's `resource`.
         found: String,
     },
-    /// The metadata is of another issuer than the one asked for.
-    #[error("the metadata is of the issuer {found}, not of {asked}")]
+    /// The metadata is for another issuer.
+    #[error("the metadata is for the issuer {found}, not for {requested}")]
     IssuerMismatch {
-        /// The issuer asked for.
-        asked: Issuer,
+        /// The requested issuer.
+        requested: Issuer,
         /// The document's `issuer`.
         found: Issuer,
     },
-    /// The authorization server's metadata names an endpoint that is neither `https`, nor `http` to loopback where the
-    /// policy allows loopback. Nothing of the metadata is used.
+    /// An endpoint in the authorization server's metadata is neither `https` nor, if the policy allows loopback, `http` with a
+    /// loopback host. The metadata is not used.
     #[error("the metadata of the issuer {issuer} names an insecure {}: {url}; an endpoint must be https", EscapedText::first(.member, MAX_MEMBER))]
     InsecureEndpoint {
         /// The issuer.
         issuer: Issuer,
-        /// The member of the document that names the endpoint, as the document has it.
+        /// The member of the document, as written there.
         member: String,
         /// The endpoint.
         url: String,
     },
 }
 
-/// How many characters of a member's name are shown.
+/// The maximum number of characters of a member's name in a message.
 const MAX_MEMBER: usize = 64;
 
 impl DiscoveryError {
-    /// The stable code, for logs and metrics.
+    /// Returns a stable code for logs and metrics.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NotFound(_) => "discovery.not_found",
@@ -85,31 +87,31 @@ impl DiscoveryError {
     }
 }
 
-/// The places that were tried in vain, in order.
+/// The failed attempts of a search, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attempts(Vec<Attempt>);
 
-/// One place that was tried in vain.
+/// A failed attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Attempt {
-    /// Its URL, or what stood in the place of one.
+    /// The URL, or a description of an invalid one.
     pub place: String,
-    /// What came of it.
+    /// Why it failed.
     pub outcome: AttemptOutcome,
 }
 
-/// What came of a place that was tried in vain.
+/// Why an attempt failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AttemptOutcome {
-    /// It answered with this status.
+    /// The response has this status.
     #[error("status {0}")]
     Status(StatusCode),
-    /// It answered with something that is not JSON.
+    /// The response is not JSON.
     #[error("not JSON")]
     NotJson,
-    /// It is no absolute URL.
+    /// The URL is not an absolute URL.
     #[error("not an absolute URL")]
     NotAUrl,
 }
@@ -119,7 +121,7 @@ impl Attempts {
         self.0.push(Attempt { place, outcome });
     }
 
-    /// The attempts, in order.
+    /// Returns the attempts in order.
     pub fn iter(&self) -> impl Iterator<Item = &Attempt> {
         self.0.iter()
     }

@@ -1,53 +1,54 @@
-//! [`UrlPolicy`]: which addresses a fetch may go to.
+//! [`UrlPolicy`].
 
 use std::net::IpAddr;
 
 use portcullis_metadata::{is_https_or_loopback_http, is_loopback};
 use url::{Host, Url};
 
-use crate::{
-    UrlPolicyError,
-    addresses::{self, Reach},
-};
+mod address_reach;
+mod chain_policy;
+mod error;
+mod private_name;
 
-/// Which addresses a fetch may go to: who wrote the URL decides.
+use address_reach::{Reach, reach};
+pub use chain_policy::ChainPolicy;
+pub use error::UrlPolicyError;
+
+/// The addresses to which a fetch may be sent. They depend on who supplied the URL.
 ///
-/// All ask for `https`, with plain `http` to a loopback host as the exception, and refuse user information.
+/// All policies require `https`, except that `http` with a loopback host may be allowed, and forbid user information.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UrlPolicy {
-    /// The operator of this process wrote the URL, or it stands in a document of an issuer that the operator
-    /// configured: private addresses are fine, plain `http` to loopback is, and the egress proxy is used.
+    /// The operator of this process supplied the URL, or it is in a document of an issuer that the operator configured.
+    /// All addresses and `http` with a loopback host are allowed.
     Operator,
-    /// A user typed the origin of the URL: private addresses are accepted, and the CA file applies. Link-local addresses
-    /// and those at which clouds serve credentials are rejected.
+    /// A user entered the origin of the URL. Private addresses and `http` with a loopback host are allowed. Link-local
+    /// addresses and cloud metadata services are forbidden.
     StartOrigin,
-    /// A peer supplied the URL. Only public addresses are accepted. Without a proxy, these are the addresses that the name
-    /// resolves to. A proxy resolves names itself; behind one, an address in place of a name is rejected, and so are names
-    /// of private networks: `localhost`, those below `.internal`, `.local`, `.localhost`, `.localdomain` and `.home.arpa`,
-    /// and names with a single label. The CA file does not apply.
+    /// A peer supplied the URL. Only public addresses are allowed, after name resolution. An egress proxy resolves names
+    /// itself; [`check_proxied`](UrlPolicy::check_proxied) decides by the name what may be sent to it.
     Peer {
-        /// Whether loopback hosts are fine, with `http` too: only when the URL that the person started from was
-        /// itself a loopback one. The host must be loopback by its name or literal; another name that
-        /// resolves to loopback is still refused.
+        /// Whether loopback hosts are allowed, also with `http`. Set it only if the URL from which the user started has a
+        /// loopback host. Other names that resolve to loopback remain forbidden.
         loopback_http: bool,
-        /// Whether private, unique-local, shared (CGNAT) and loopback addresses are fine. Link-local, multicast,
-        /// unspecified, documentation and cloud metadata addresses stay refused.
+        /// Whether private, unique-local, shared (CGNAT) and loopback addresses are allowed. Link-local, multicast,
+        /// unspecified, documentation and cloud metadata addresses remain forbidden.
         private_addresses: bool,
     },
 }
 
 impl UrlPolicy {
-    /// The policy for what a peer supplies when a person started from `start`: loopback is fine exactly when
-    /// `start` is loopback, private addresses are not.
+    /// Returns the policy for URLs that a peer supplies when the user started from `start`. Loopback is allowed if `start` has
+    /// a loopback host. Private addresses are forbidden.
     pub fn peer_of(start: &Url) -> Self {
         Self::Peer { loopback_http: is_loopback(start), private_addresses: false }
     }
 
-    /// Judges a URL before anything is resolved. A literal address is judged here and finally; a name is judged
-    /// again, by [`admits`](Self::admits), on each address that it resolves to.
+    /// Checks a URL before name resolution. Check each address to which a name resolves with
+    /// [`allows_address`](Self::allows_address).
     ///
     /// # Errors
-    /// When the scheme, user information or a literal address is not acceptable.
+    /// Fails if the scheme or a literal address is forbidden, or the URL has user information.
     pub fn check(self, url: &Url) -> Result<(), UrlPolicyError> {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(UrlPolicyError::UserInformation);
@@ -69,14 +70,14 @@ impl UrlPolicy {
             _ if is_loopback(url) && !loopback_http && !private_addresses => return Err(UrlPolicyError::Address),
             _ => return Ok(()),
         };
-        if self.admits(url, literal) { Ok(()) } else { Err(UrlPolicyError::Address) }
+        if self.allows_address(url, literal) { Ok(()) } else { Err(UrlPolicyError::Address) }
     }
 
-    /// Whether a connection for `url` may go to `address`, one of those that its host stands for. `localhost` and
-    /// names below it stand for loopback addresses alone, under either policy.
-    pub fn admits(self, url: &Url, address: IpAddr) -> bool {
+    /// Returns whether a request for `url` may be sent to `address`, to which its host resolves. `localhost` and its subdomains
+    /// may resolve only to loopback addresses.
+    pub fn allows_address(self, url: &Url, address: IpAddr) -> bool {
         let host_is_loopback = is_loopback(url);
-        let reach = addresses::reach(address);
+        let reach = reach(address);
         if host_is_loopback && reach != Reach::Loopback {
             return false;
         }
@@ -91,42 +92,30 @@ impl UrlPolicy {
         }
     }
 
-    /// Checks a URL that [`check`](Self::check) has accepted and that a proxy is to connect to. The proxy resolves the
-    /// name, so that the name alone decides.
+    /// Checks a URL that is requested through an egress proxy, in addition to [`check`](Self::check). The proxy resolves the
+    /// name, so only the name can be checked: it may still resolve to a private address at the proxy.
     ///
-    /// It does not check what the name resolves to at the proxy: a public name may stand for a private address there.
+    /// For a peer, IP addresses and names of private networks are forbidden unless private addresses are allowed: names with
+    /// one label, and names in `internal`, `local`, `localhost`, `localdomain` and `home.arpa`. Names of cloud metadata
+    /// services are forbidden for everyone except the operator.
     ///
     /// # Errors
-    /// When a peer supplied an address in place of a name, or a name of a private network; when the name is one at which a
-    /// cloud serves credentials.
+    /// Fails if the host is forbidden.
     pub fn check_proxied(self, url: &Url) -> Result<(), UrlPolicyError> {
-        if self == Self::Operator {
-            return Ok(());
-        }
-        let Some(Host::Domain(name)) = url.host() else {
-            return match self {
-                Self::Peer { private_addresses: false, .. } => Err(UrlPolicyError::PrivateName),
-                _ => Ok(()),
-            };
+        let only_public = match self {
+            Self::Operator => return Ok(()),
+            Self::StartOrigin => false,
+            Self::Peer { private_addresses, .. } => !private_addresses,
         };
-        let name = name.strip_suffix('.').unwrap_or(name);
-        let is_below =
-            |domain: &str| name.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
-        let is_private = || !name.contains('.') || PRIVATE_DOMAINS.into_iter().any(is_below);
-        let refuses_private = matches!(self, Self::Peer { private_addresses: false, .. });
-        if METADATA_NAMES.into_iter().any(is_below) || (refuses_private && is_private()) {
-            return Err(UrlPolicyError::PrivateName);
-        }
-        Ok(())
+        let is_forbidden = match url.host() {
+            Some(Host::Domain(name)) => {
+                private_name::is_cloud_metadata(name) || (only_public && private_name::is_private(name))
+            }
+            _ => only_public,
+        };
+        if is_forbidden { Err(UrlPolicyError::PrivateName) } else { Ok(()) }
     }
 }
-
-/// The domains of private networks: RFC 6761 section 6.3, RFC 6762 section 3, RFC 8375, the reservation of `internal` by
-/// ICANN (2024), and the domain that systems give to hosts without one.
-const PRIVATE_DOMAINS: [&str; 5] = ["localhost", "local", "home.arpa", "internal", "localdomain"];
-
-/// The names at which clouds serve credentials: Google Cloud, Google Cloud, AWS.
-const METADATA_NAMES: [&str; 3] = ["metadata.google.internal", "metadata.goog", "instance-data.ec2.internal"];
 
 #[cfg(test)]
 mod tests {
@@ -262,49 +251,7 @@ mod tests {
         }
         let url = Url::parse("https://mcp.example.com/").unwrap();
         for (address, is_admitted) in [("10.0.0.1", true), ("127.0.0.1", true), ("169.254.169.254", false)] {
-            assert_eq!(UrlPolicy::StartOrigin.admits(&url, address.parse().unwrap()), is_admitted, "{address}");
-        }
-    }
-
-    /// G6: a proxy resolves names itself, so that a peer can give it neither an address, in any notation, nor the name of
-    /// a private network.
-    #[test]
-    fn a_peer_cannot_send_the_proxy_into_a_private_network() {
-        let proxied =
-            |policy: UrlPolicy, host: &str| policy.check_proxied(&Url::parse(&format!("https://{host}/")).unwrap());
-        let private = [
-            "9.9.9.9",
-            "10.0.0.1",
-            "167772161",
-            "0x0a000001",
-            "012.0.0.1",
-            "[::ffff:10.0.0.1]",
-            "[2620:fe::fe]",
-            "localhost",
-            "localhost.",
-            "a.localhost",
-            "intranet",
-            "INTRANET.",
-            "auth.internal",
-            "auth.corp.internal.",
-            "printer.local",
-            "nas.home.arpa",
-            "host.localdomain",
-        ];
-        for host in private {
-            assert_eq!(proxied(PEER, host), Err(UrlPolicyError::PrivateName), "{host}");
-            for policy in [PRIVATE, UrlPolicy::StartOrigin, UrlPolicy::Operator] {
-                assert_eq!(proxied(policy, host), Ok(()), "{host}");
-            }
-        }
-        for host in ["auth.example.com", "internal.example.com", "notlocal", "xinternal.example", "local.example."] {
-            let is_single = !host.contains('.');
-            assert_eq!(proxied(PEER, host).is_err(), is_single, "{host}");
-        }
-        for host in ["metadata.google.internal", "METADATA.google.internal.", "metadata.goog"] {
-            for policy in [PEER, PRIVATE, UrlPolicy::StartOrigin] {
-                assert_eq!(proxied(policy, host), Err(UrlPolicyError::PrivateName), "{host}");
-            }
+            assert_eq!(UrlPolicy::StartOrigin.allows_address(&url, address.parse().unwrap()), is_admitted, "{address}");
         }
     }
 }

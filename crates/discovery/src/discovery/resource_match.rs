@@ -1,38 +1,40 @@
-//! How the `resource` of metadata relates to the URL that a client asked for.
+//! [`ResourceMatch`]: compares a `resource` with the requested URL.
 
 use portcullis_metadata::ResourceUri;
 use url::Url;
 
-/// How the `resource` of a protected resource's metadata relates to the URL that was asked for.
+/// How the `resource` of a protected resource's metadata matches the requested URL.
 ///
-/// RFC 9728 section 3.3 requires both to be identical. Deployed MCP servers also name the resource without the query,
-/// or a resource above their endpoint; the caller decides whether it accepts that.
+/// RFC 9728 section 3.3 requires them to be identical. Some MCP servers omit the query or name a resource above their
+/// endpoint. The caller decides whether to accept that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ResourceMatch {
-    /// The same URL, one trailing slash of the path aside.
+    /// The same URL, except for a trailing slash of the path.
     Same,
-    /// The same URL, except that the resource has no query and the URL has one.
+    /// The same URL, except that the resource has no query.
     WithoutQuery,
-    /// Another path of the same origin, which is a prefix of the URL's path that ends at a segment boundary. A token
-    /// for such a resource also opens the other paths below it, which may belong to others.
+    /// A path of the same origin that is a prefix of the URL's path and ends at a segment boundary. A token for it is also
+    /// valid for the other paths below it, which other parties may serve.
     PathPrefix,
 }
 
 impl ResourceMatch {
-    /// Compares a resource with the URL that was asked for. `None` when metadata with this resource must not be used
-    /// for the URL. A query in the resource must be the URL's.
-    pub fn of(resource: &ResourceUri, asked: &Url) -> Option<Self> {
-        let named = resource.url();
-        if resource.as_str() == asked.as_str() {
+    /// Compares a resource with the requested URL. Returns `None` if the metadata must not be used for the URL. A query in the
+    /// resource must be equal to the URL's.
+    pub fn of(resource: &ResourceUri, requested: &Url) -> Option<Self> {
+        let resource_url = resource.url();
+        if resource.as_str() == requested.as_str() {
             return Some(Self::Same);
         }
-        if named.origin() != asked.origin() || (named.query().is_some() && named.query() != asked.query()) {
+        if resource_url.origin() != requested.origin()
+            || (resource_url.query().is_some() && resource_url.query() != requested.query())
+        {
             return None;
         }
-        let rest = asked.path().strip_prefix(without_slash(named.path()))?;
+        let rest = requested.path().strip_prefix(without_slash(resource_url.path()))?;
         match rest {
-            "" | "/" if named.query() == asked.query() => Some(Self::Same),
+            "" | "/" if resource_url.query() == requested.query() => Some(Self::Same),
             "" | "/" => Some(Self::WithoutQuery),
             _ => rest.starts_with('/').then_some(Self::PathPrefix),
         }
@@ -47,14 +49,14 @@ fn without_slash(path: &str) -> &str {
 mod tests {
     use super::{ResourceMatch::*, *};
 
-    fn matches(resource: &str, asked: &str) -> Option<ResourceMatch> {
-        ResourceMatch::of(&ResourceUri::parse(resource).unwrap(), &Url::parse(asked).unwrap())
+    fn matches(resource: &str, requested: &str) -> Option<ResourceMatch> {
+        ResourceMatch::of(&ResourceUri::parse(resource).unwrap(), &Url::parse(requested).unwrap())
     }
 
     /// G2: identical, or a prefix at a segment border of the same origin.
     #[test]
     fn a_resource_covers_what_lies_below_it() {
-        for (resource, asked, expected) in [
+        for (resource, requested, expected) in [
             ("https://mcp.example.com/mcp", "https://mcp.example.com/mcp", Same),
             ("https://mcp.example.com/mcp", "https://mcp.example.com/mcp/", Same),
             ("https://mcp.example.com/mcp/", "https://mcp.example.com/mcp", Same),
@@ -69,9 +71,9 @@ mod tests {
             ("https://MCP.example.com:443/", "https://mcp.example.com/mcp", PathPrefix),
             ("https://mcp.example.com/?a=b", "https://mcp.example.com/mcp?a=b", PathPrefix),
         ] {
-            assert_eq!(matches(resource, asked), Some(expected), "{resource} {asked}");
+            assert_eq!(matches(resource, requested), Some(expected), "{resource} {requested}");
         }
-        for (resource, asked) in [
+        for (resource, requested) in [
             ("https://mcp.example.com/mcp", "https://mcp.example.com/mcpx"),
             ("https://mcp.example.com/mcp", "https://mcp.example.com/MCP"),
             ("https://mcp.example.com/mcp", "https://mcp.example.com/"),
@@ -84,7 +86,7 @@ mod tests {
             ("https://mcp.example.com/mcp?a=c", "https://mcp.example.com/mcp?a=b"),
             ("https://mcp.example.com/mcp?a=b", "https://mcp.example.com/mcp"),
         ] {
-            assert_eq!(matches(resource, asked), None, "{resource} {asked}");
+            assert_eq!(matches(resource, requested), None, "{resource} {requested}");
         }
     }
 }

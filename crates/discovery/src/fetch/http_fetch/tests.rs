@@ -202,7 +202,7 @@ async fn proxy_credentials_are_not_shown() {
     let fetch = HttpFetch::new(settings).unwrap();
     let request = FetchRequest::get(Url::parse("https://auth.example.com/").unwrap(), UrlPolicy::Operator);
     let error = fetch.fetch(request).await.unwrap_err();
-    assert!(fetch.clients[ConnectionPool::Proxied { trusts_ca_file: true }.index()].get().is_some());
+    assert!(fetch.clients[PoolKey::Proxied { trusts_ca_file: true }.index()].get().is_some());
     let shown = format!("{shown_settings} {fetch:?} {error:?} {error}");
     assert!(!shown.contains("canary"), "{shown}");
     assert!(shown_settings.contains("http://127.0.0.1:9/"), "{shown_settings}");

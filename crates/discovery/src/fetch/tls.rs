@@ -1,4 +1,4 @@
-//! [`Tls`]: the certificates that servers are verified with.
+//! [`Tls`]: TLS configurations of the fetcher.
 
 use std::{
     fs,
@@ -14,9 +14,9 @@ use rustls::{
 };
 use rustls_platform_verifier::Verifier;
 
-use crate::{FetchSettingsError, connection_pool::ConnectionPool};
+use super::{error::FetchSettingsError, pool_key::PoolKey};
 
-/// The certificates that servers are judged by, read when the first `https` fetch needs them.
+/// The trusted certificates. The system's are read by the first `https` fetch.
 pub(crate) struct Tls {
     provider: Arc<CryptoProvider>,
     own: Vec<CertificateDer<'static>>,
@@ -34,15 +34,15 @@ impl Tls {
         })
     }
 
-    pub(crate) fn config(&self, pool: ConnectionPool) -> Result<ClientConfig, FetchSettingsError> {
+    pub(crate) fn config(&self, key: PoolKey) -> Result<ClientConfig, FetchSettingsError> {
         let builder = ClientConfig::builder_with_provider(self.provider.clone())
             .with_safe_default_protocol_versions()
             .map_err(|_| FetchSettingsError::TrustStore)?;
-        let verifier = match pool {
-            ConnectionPool::Plain => {
+        let verifier = match key {
+            PoolKey::Plain => {
                 return Ok(builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth());
             }
-            _ if pool.trusts_ca_file() => self.verifier(&self.with_ca_file, &self.own)?,
+            _ if key.trusts_ca_file() => self.verifier(&self.with_ca_file, &self.own)?,
             _ => self.verifier(&self.without_ca_file, &[])?,
         };
         let mut config = builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
@@ -70,7 +70,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, FetchSettin
         fs::read(path).map_err(|error| FetchSettingsError::CaFileUnreadable { path: shown(), kind: error.kind() })?;
     let invalid = || FetchSettingsError::CaFileInvalid { path: shown() };
     let found: Vec<_> = CertificateDer::pem_slice_iter(&pem).collect::<Result<_, _>>().map_err(|_| invalid())?;
-    // Importing them here makes a broken one known at start, not at the first fetch.
+    // Reports invalid certificates at startup instead of at the first fetch.
     let mut store = RootCertStore::empty();
     for certificate in &found {
         store.add(certificate.clone()).map_err(|_| invalid())?;

@@ -1,12 +1,13 @@
-//! [`ConnectionPool`]: which requests may share connections.
+//! [`PoolKey`]: which requests may share connections.
 
 use url::Url;
 
-use crate::{UrlPolicy, proxy::Proxies};
+use super::proxy::Proxies;
+use crate::url_policy::UrlPolicy;
 
 /// Requests that may share connections: the same policy, trusted certificates and proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ConnectionPool {
+pub(crate) enum PoolKey {
     /// Plain `http`, to loopback alone.
     Plain,
     /// `https` without a proxy. Names are resolved here, and the policy filters the addresses.
@@ -18,7 +19,7 @@ pub(crate) enum ConnectionPool {
     },
 }
 
-impl ConnectionPool {
+impl PoolKey {
     pub(crate) const COUNT: usize = 9;
 
     /// The pool for a URL that the policy's check has accepted.
@@ -78,8 +79,8 @@ mod tests {
         UrlPolicy::Peer { loopback_http: true, private_addresses: true },
     ];
 
-    fn pool(policy: UrlPolicy, url: &str, proxies: &Proxies) -> ConnectionPool {
-        ConnectionPool::of(policy, &Url::parse(url).unwrap(), proxies)
+    fn pool(policy: UrlPolicy, url: &str, proxies: &Proxies) -> PoolKey {
+        PoolKey::of(policy, &Url::parse(url).unwrap(), proxies)
     }
 
     /// G6: when a proxy is set, all requests except those to loopback use it; the CA file is not for peers.
@@ -89,23 +90,23 @@ mod tests {
         for policy in POLICIES {
             let trusts_ca_file = !matches!(policy, UrlPolicy::Peer { .. });
             for url in ["https://auth.example.com/", "https://10.0.0.1/"] {
-                assert_eq!(pool(policy, url, &proxies), ConnectionPool::Proxied { trusts_ca_file }, "{policy:?}");
-                assert_eq!(pool(policy, url, &Proxies::none()), ConnectionPool::Direct(policy));
+                assert_eq!(pool(policy, url, &proxies), PoolKey::Proxied { trusts_ca_file }, "{policy:?}");
+                assert_eq!(pool(policy, url, &Proxies::none()), PoolKey::Direct(policy));
             }
             for url in ["https://localhost/", "https://127.0.0.1/", "https://[::1]/"] {
-                assert_eq!(pool(policy, url, &proxies), ConnectionPool::Direct(policy));
+                assert_eq!(pool(policy, url, &proxies), PoolKey::Direct(policy));
             }
-            assert_eq!(pool(policy, "http://127.0.0.1/", &proxies), ConnectionPool::Plain);
-            assert_eq!(ConnectionPool::Direct(policy).trusts_ca_file(), trusts_ca_file);
+            assert_eq!(pool(policy, "http://127.0.0.1/", &proxies), PoolKey::Plain);
+            assert_eq!(PoolKey::Direct(policy).trusts_ca_file(), trusts_ca_file);
         }
     }
 
     #[test]
     fn every_pool_has_an_index_of_its_own() {
-        let mut indexes: Vec<_> = POLICIES.map(|policy| ConnectionPool::Direct(policy).index()).into();
-        indexes.extend([false, true].map(|trusts_ca_file| ConnectionPool::Proxied { trusts_ca_file }.index()));
-        indexes.push(ConnectionPool::Plain.index());
+        let mut indexes: Vec<_> = POLICIES.map(|policy| PoolKey::Direct(policy).index()).into();
+        indexes.extend([false, true].map(|trusts_ca_file| PoolKey::Proxied { trusts_ca_file }.index()));
+        indexes.push(PoolKey::Plain.index());
         indexes.sort_unstable();
-        assert_eq!(indexes, (0..ConnectionPool::COUNT).collect::<Vec<_>>());
+        assert_eq!(indexes, (0..PoolKey::COUNT).collect::<Vec<_>>());
     }
 }

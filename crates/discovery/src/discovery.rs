@@ -1,0 +1,189 @@
+//! [`Discovery`]: finds metadata documents.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use portcullis_metadata::{
+    AuthorizationServerMetadata, BearerChallenge, DocumentError, Issuer, ProtectedResourceMetadata,
+    authorization_server_urls, protected_resource_urls,
+};
+use url::Url;
+
+mod endpoints;
+mod error;
+mod resource_match;
+
+use crate::{
+    fetch::{Fetch, FetchRequest, without_query},
+    url_policy::ChainPolicy,
+};
+pub use endpoints::{InsecureEndpoint, insecure_endpoints};
+pub use error::{Attempt, AttemptOutcome, Attempts, DiscoveryError};
+pub use resource_match::ResourceMatch;
+
+/// Finds the metadata of protected resources (RFC 9728 section 5) and of authorization servers (RFC 8414 section 3). It has no
+/// state and no cache.
+///
+/// It compares identifiers and rejects authorization servers with insecure endpoints. It does not check which grants an
+/// authorization server supports.
+#[derive(Clone)]
+pub struct Discovery {
+    fetch: Arc<dyn Fetch>,
+    policy: ChainPolicy,
+}
+
+/// The metadata of a protected resource and its source.
+#[derive(Clone, Debug)]
+pub struct DiscoveredResource {
+    /// The document. Its `resource` matches the requested URL and must be sent in token requests.
+    pub metadata: ProtectedResourceMetadata,
+    /// The source of the document.
+    pub from: MetadataSource,
+    /// How `resource` matches the requested URL. The caller decides whether to accept a broader resource.
+    pub resource_match: ResourceMatch,
+}
+
+/// The source of a protected resource's metadata.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MetadataSource {
+    /// The `resource_metadata` URL of the challenge.
+    Challenge(Url),
+    /// A well-known URL of the resource.
+    WellKnown(Url),
+    /// The caller's configuration.
+    Configured,
+}
+
+impl Discovery {
+    /// Creates a discovery whose requests have this policy: the operator's
+    /// ([`UrlPolicy::Operator`](crate::UrlPolicy::Operator)) for configured issuers, and
+    /// [`ChainPolicy::started_at`] for a URL that a user entered.
+    pub fn new(fetch: Arc<dyn Fetch>, policy: impl Into<ChainPolicy>) -> Self {
+        Self { fetch, policy: policy.into() }
+    }
+
+    /// Finds the metadata of the resource at `requested`: at the challenge's URL, then at the well-known URLs with and without
+    /// the path, then in `configured`.
+    ///
+    /// The search continues if a response has a status other than 200 and 5xx, or is not JSON.
+    ///
+    /// # Errors
+    /// Fails with [`DiscoveryError::NotFound`] if there is no metadata. A failed request, a 5xx status, a JSON document that is
+    /// not metadata, and a `resource` that does not match `requested` end the search.
+    pub async fn protected_resource(
+        &self,
+        requested: &Url,
+        challenge: Option<&BearerChallenge>,
+        configured: Option<&ProtectedResourceMetadata>,
+    ) -> Result<DiscoveredResource, DiscoveryError> {
+        let mut attempts = Attempts::default();
+        let mut sources = Vec::with_capacity(3);
+        if let Some(named) = challenge.and_then(|challenge| challenge.resource_metadata.as_deref()) {
+            match Url::parse(named) {
+                Ok(url) => sources.push(MetadataSource::Challenge(url)),
+                Err(_) => attempts.add("resource_metadata of the challenge".into(), AttemptOutcome::NotAUrl),
+            }
+        }
+        sources.extend(protected_resource_urls(requested).into_iter().map(MetadataSource::WellKnown));
+
+        for from in sources {
+            let (MetadataSource::Challenge(url) | MetadataSource::WellKnown(url)) = &from else { continue };
+            if let Some(metadata) = self.fetch_metadata(url, ProtectedResourceMetadata::parse, &mut attempts).await? {
+                return check_resource(requested, metadata, from);
+            }
+        }
+        match configured {
+            Some(metadata) => check_resource(requested, metadata.clone(), MetadataSource::Configured),
+            None => Err(DiscoveryError::NotFound(attempts)),
+        }
+    }
+
+    /// Finds the metadata of an authorization server: at the RFC 8414 URL, then at the OpenID Connect Discovery URLs with the
+    /// issuer's path inserted and prepended.
+    ///
+    /// The search continues as in [`protected_resource`](Self::protected_resource).
+    ///
+    /// # Errors
+    /// Fails with [`DiscoveryError::NotFound`] if there is no metadata, with [`DiscoveryError::IssuerMismatch`] if a document's
+    /// issuer is not equal byte for byte (RFC 8414 section 3.3), and with [`DiscoveryError::InsecureEndpoint`] if an endpoint
+    /// is insecure ([`insecure_endpoints`]). A failed request, a 5xx status and a malformed document end the search, too.
+    pub async fn authorization_server(&self, issuer: &Issuer) -> Result<AuthorizationServerMetadata, DiscoveryError> {
+        let mut attempts = Attempts::default();
+        for url in authorization_server_urls(issuer) {
+            if let Some(metadata) = self.fetch_metadata(&url, AuthorizationServerMetadata::parse, &mut attempts).await?
+            {
+                if metadata.issuer != *issuer {
+                    return Err(DiscoveryError::IssuerMismatch { requested: issuer.clone(), found: metadata.issuer });
+                }
+                return self.check_endpoints(metadata);
+            }
+        }
+        Err(DiscoveryError::NotFound(attempts))
+    }
+
+    /// Returns the metadata if all its endpoints are secure.
+    fn check_endpoints(
+        &self,
+        metadata: AuthorizationServerMetadata,
+    ) -> Result<AuthorizationServerMetadata, DiscoveryError> {
+        match insecure_endpoints(&metadata, &self.policy).into_iter().next() {
+            None => Ok(metadata),
+            Some(InsecureEndpoint { member, url }) => {
+                let url = without_query(&url);
+                Err(DiscoveryError::InsecureEndpoint { issuer: metadata.issuer, member, url })
+            }
+        }
+    }
+
+    /// Fetches a document. Returns `None` if the search continues, and an error if it ends.
+    async fn fetch_metadata<T>(
+        &self,
+        url: &Url,
+        parse: fn(&[u8]) -> Result<T, DocumentError>,
+        attempts: &mut Attempts,
+    ) -> Result<Option<T>, DiscoveryError> {
+        let response = match self.fetch.fetch(FetchRequest::get(url.clone(), self.policy.of(url))).await {
+            Ok(response) => response,
+            Err(error) => return Err(DiscoveryError::Fetch { url: without_query(url), error }),
+        };
+        if response.status.is_server_error() {
+            return Err(DiscoveryError::ServerError { url: without_query(url), status: response.status });
+        }
+        let outcome = if response.status == StatusCode::OK {
+            match parse(&response.body) {
+                Ok(document) => return Ok(Some(document)),
+                Err(DocumentError::NotJson) => AttemptOutcome::NotJson,
+                Err(error) => return Err(DiscoveryError::Document { url: without_query(url), error }),
+            }
+        } else {
+            AttemptOutcome::Status(response.status)
+        };
+        attempts.add(without_query(url), outcome);
+        Ok(None)
+    }
+}
+
+/// Checks that the `resource` of the metadata matches the requested URL.
+fn check_resource(
+    requested: &Url,
+    metadata: ProtectedResourceMetadata,
+    from: MetadataSource,
+) -> Result<DiscoveredResource, DiscoveryError> {
+    match ResourceMatch::of(&metadata.resource, requested) {
+        Some(resource_match) => Ok(DiscoveredResource { metadata, from, resource_match }),
+        None => {
+            let found = without_query(metadata.resource.url());
+            Err(DiscoveryError::ResourceMismatch { requested: without_query(requested), found })
+        }
+    }
+}
+
+impl std::fmt::Debug for Discovery {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Discovery").field("policy", &self.policy).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

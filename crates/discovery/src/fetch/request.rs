@@ -1,0 +1,98 @@
+//! [`FetchRequest`].
+
+use std::{fmt, time::Duration};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, header};
+use url::{Url, form_urlencoded};
+use zeroize::Zeroizing;
+
+use super::without_query;
+use crate::url_policy::UrlPolicy;
+
+/// A request. `Debug` prints no header values, body or query.
+#[derive(Clone)]
+pub struct FetchRequest {
+    /// The method.
+    pub method: Method,
+    /// The URL. The fragment is not sent.
+    pub url: Url,
+    /// Headers in addition to those that the transport adds.
+    pub headers: HeaderMap,
+    /// The body. Empty if there is none.
+    pub body: Bytes,
+    /// The addresses to which the request may be sent.
+    pub policy: UrlPolicy,
+    /// The maximum length of the response body in bytes. A longer body is an error. Default: 256 KiB.
+    pub max_body: usize,
+    /// The timeout for name resolution, connection, TLS, head and body together. Default: 10 s.
+    pub timeout: Duration,
+}
+
+impl FetchRequest {
+    /// The default of [`max_body`](Self::max_body): 256 KiB.
+    pub const MAX_BODY: usize = 256 * 1024;
+    /// The default of [`timeout`](Self::timeout): 10 s.
+    pub const TIMEOUT: Duration = Duration::from_secs(10);
+
+    /// Creates a request without headers and body.
+    pub fn new(method: Method, url: Url, policy: UrlPolicy) -> Self {
+        Self {
+            method,
+            url,
+            headers: HeaderMap::new(),
+            body: Bytes::new(),
+            policy,
+            max_body: Self::MAX_BODY,
+            timeout: Self::TIMEOUT,
+        }
+    }
+
+    /// Creates a GET request for JSON.
+    pub fn get(url: Url, policy: UrlPolicy) -> Self {
+        Self::new(Method::GET, url, policy).header(header::ACCEPT, JSON)
+    }
+
+    /// Creates a POST request with form fields (`application/x-www-form-urlencoded`) for JSON.
+    ///
+    /// The body may contain tokens and secrets, so its memory is wiped on drop. The buffers of the connection are not wiped.
+    pub fn post_form<'a>(url: Url, fields: impl IntoIterator<Item = (&'a str, &'a str)>, policy: UrlPolicy) -> Self {
+        let fields: Vec<(&str, &str)> = fields.into_iter().collect();
+        // A byte is encoded in at most three bytes. A buffer that does not grow leaves no copies in memory.
+        let max_len = fields.iter().map(|(name, value)| 3 * (name.len() + value.len()) + "=&".len()).sum();
+        let mut body = form_urlencoded::Serializer::new(String::with_capacity(max_len));
+        body.extend_pairs(fields);
+        let mut request = Self::new(Method::POST, url, policy)
+            .header(header::ACCEPT, JSON)
+            .header(header::CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
+        request.body = Bytes::from_owner(Zeroizing::new(body.finish().into_bytes()));
+        request
+    }
+
+    /// Creates a POST request with a JSON body for JSON.
+    pub fn post_json(url: Url, body: impl Into<Bytes>, policy: UrlPolicy) -> Self {
+        let mut request =
+            Self::new(Method::POST, url, policy).header(header::ACCEPT, JSON).header(header::CONTENT_TYPE, JSON);
+        request.body = body.into();
+        request
+    }
+
+    /// Sets a header and replaces one with the same name.
+    #[must_use]
+    pub fn header(mut self, name: http::HeaderName, value: HeaderValue) -> Self {
+        self.headers.insert(name, value);
+        self
+    }
+}
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+impl fmt::Debug for FetchRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FetchRequest")
+            .field("method", &self.method)
+            .field("url", &without_query(&self.url))
+            .field("policy", &self.policy)
+            .finish_non_exhaustive()
+    }
+}
