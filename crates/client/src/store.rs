@@ -75,6 +75,14 @@ impl CredentialStore {
         }
     }
 
+    /// Makes every write to the directory fail.
+    #[cfg(test)]
+    pub(crate) fn refuse_writes(&self, kind: Option<std::io::ErrorKind>) {
+        if let Backend::Persistent(persistent) = &*self.0 {
+            *persistent.directory.refusal.lock().unwrap() = kind;
+        }
+    }
+
     /// Tries again, from time to time, to write what could not be written.
     pub(crate) async fn save_unsaved(&self) {
         if let Backend::Persistent(persistent) = &*self.0 {

@@ -20,6 +20,7 @@ mod renewal;
 mod sign_out;
 mod step_up;
 mod stored;
+mod unwritable;
 
 /// An authorization server that counts, rotates, and refuses what it does not know.
 #[derive(Default)]
