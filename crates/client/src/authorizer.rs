@@ -17,7 +17,7 @@ use portcullis_metadata::{
 use crate::{
     AuthorizerSettings, ClientError, CredentialStore, Interaction, NonInteractiveGrant, ResourceToken, StartUrl,
     authorization::code_flow::CodeFlow, authorization::server::Server, resource_challenge::ResourceChallenge,
-    token::dpop::DpopBinding,
+    token::dpop::DpopBinding, token::endpoint::TokenEndpoint,
 };
 
 mod clients;
@@ -256,6 +256,10 @@ impl Authorizer {
         let bound: Vec<_> = self.settings.credentials.iter().map(|held| held.issuer.clone()).collect();
         let wanted = self.settings.authorization_server.as_ref();
         selection::server(listed, wanted, &bound, |issuer| self.settings.store.knows(issuer))
+    }
+
+    fn token_endpoint<'a>(&'a self, server: &'a Server) -> TokenEndpoint<'a> {
+        TokenEndpoint::of(&*self.fetch, &*self.clock, server, self.settings.token_auth_method)
     }
 
     fn discovery(&self, start: &StartUrl) -> Discovery {

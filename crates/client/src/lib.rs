@@ -63,6 +63,7 @@ pub use authorizer::{Authorizer, Revocation};
 pub use error::ClientError;
 pub use interaction::{AutoConsent, Interaction, InteractionError, LoopbackRedirect};
 pub use portcullis_metadata::AccessToken;
+pub use registration::authentication_method::TokenAuthMethod;
 pub use registration::client_key::{ClientKey, ClientKeyError};
 pub use registration::credentials::{ClientAuthentication, ClientCredentials, ClientInformation};
 pub use registration::dynamic::client_id_metadata_document;

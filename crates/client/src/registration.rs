@@ -1,5 +1,6 @@
 //! Client registration, credentials and keys.
 
+pub(crate) mod authentication_method;
 pub(crate) mod client_key;
 pub(crate) mod credentials;
 pub(crate) mod dynamic;

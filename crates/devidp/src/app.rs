@@ -2,7 +2,6 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use portcullis_discovery::{Fetch, FetchSettings, HttpFetch, UrlPolicy};
 use portcullis_jose::{CompactJws, KeySet};
 use portcullis_metadata::{ClientIdUrl, Issuer, unverified_issuer};
@@ -19,21 +18,27 @@ use crate::{
         settings::configured_clients,
     },
     control::faults::Faults,
+    device::{self, DeviceAuthorization},
     error::DevIdpError,
     keys::Keys,
-    metadata,
+    metadata::{self, Documents},
+    providers::profile::Profile,
     settings::{DevIdpSettings, DocumentFetch, TrustedIssuer},
     tables::{RowAction, Table},
-    token::refresh_token::TokenFamily,
+    token::{access_token::OpaqueToken, refresh_token::TokenFamily, session},
 };
 
 /// The state that all requests share.
 pub(crate) struct App {
     pub(crate) settings: DevIdpSettings,
+    /// The behaviour of the imitated provider.
+    pub(crate) profile: &'static Profile,
     pub(crate) issuer: Issuer,
+    /// The issuer in tokens, if it is not `issuer`.
+    pub(crate) token_issuer: Option<String>,
     pub(crate) keys: Keys,
-    /// The metadata document (RFC 8414 section 2).
-    pub(crate) metadata: Bytes,
+    /// The metadata documents (RFC 8414 section 2).
+    pub(crate) metadata: Documents,
     /// The clients from the settings.
     pub(crate) configured: HashMap<Box<str>, Arc<Client>>,
     /// The keys of the trusted issuers, by issuer.
@@ -46,6 +51,16 @@ pub(crate) struct App {
     pub(crate) tickets: Table<PendingConsent>,
     /// The refresh tokens, by handle.
     pub(crate) token_families: Table<TokenFamily>,
+    /// The opaque access tokens, by handle.
+    pub(crate) opaque_tokens: Table<OpaqueToken>,
+    /// The device authorizations, by handle.
+    pub(crate) device_authorizations: Table<DeviceAuthorization>,
+    /// The handle of each device authorization that is not answered, by user code.
+    pub(crate) user_codes: Table<Box<str>>,
+    /// The wrong user codes of the last minute, by a random key.
+    pub(crate) wrong_user_codes: Table<()>,
+    /// The client and the user of each approval, if the imitated provider distinguishes the first one.
+    pub(crate) approved: Table<()>,
     /// The `jti` of each revoked access token.
     pub(crate) revoked: Table<()>,
     /// The `sid` of each withdrawn session.
@@ -69,14 +84,20 @@ const CLIENT_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 /// The maximum number of entries in each table of revoked tokens, withdrawn sessions, and used assertions and proofs.
 /// Entries are never evicted before they expire.
 const MAX_REMEMBERED: usize = 10_000;
-/// The maximum number of codes, of consent pages, and of sessions with refresh tokens. The oldest is evicted first.
+/// The maximum number of codes, of consent pages, of device authorizations, of opaque access tokens, and of sessions with
+/// refresh tokens. The oldest is evicted first.
 const MAX_OPEN: usize = 1000;
+
+/// The maximum number of wrong user codes in a minute.
+const MAX_WRONG_USER_CODES: usize = 100;
+const WRONG_USER_CODE_LIFETIME: Duration = Duration::from_secs(60);
 
 impl App {
     pub(crate) fn new(settings: DevIdpSettings, issuer: Issuer, keys: Keys) -> Result<Self, DevIdpError> {
         fn table<V>(settings: &DevIdpSettings, capacity: usize, lifetime: Duration) -> Table<V> {
             Table::new(capacity, lifetime, Arc::clone(&settings.clock))
         }
+        let profile = settings.profile();
         let faults = Faults::default();
         settings.faults.iter().try_for_each(|fault| faults.inject(fault.clone())).map_err(DevIdpError::Fault)?;
         Ok(Self {
@@ -87,12 +108,19 @@ impl App {
             codes: table(&settings, MAX_OPEN, CODE_LIFETIME),
             tickets: table(&settings, MAX_OPEN, TICKET_LIFETIME),
             token_families: table(&settings, MAX_OPEN, settings.refresh_token_lifetime),
+            opaque_tokens: table(&settings, MAX_OPEN, settings.access_token_lifetime),
+            device_authorizations: table(&settings, MAX_OPEN, device::ENTRY_LIFETIME),
+            user_codes: table(&settings, MAX_OPEN, device::ENTRY_LIFETIME),
+            wrong_user_codes: table(&settings, MAX_WRONG_USER_CODES, WRONG_USER_CODE_LIFETIME),
+            approved: table(&settings, MAX_REMEMBERED, settings.refresh_token_lifetime),
             revoked: table(&settings, MAX_REMEMBERED, settings.access_token_lifetime),
             withdrawn: table(&settings, MAX_REMEMBERED, settings.access_token_lifetime.max(CODE_LIFETIME)),
             used_assertions: table(&settings, MAX_REMEMBERED, assertion::MAX_LIFETIME),
             used_proofs: table(&settings, MAX_REMEMBERED, dpop::PROOF_RETENTION),
             nonces: Nonces::new(Arc::clone(&settings.clock)).map_err(|error| DevIdpError::Keys(error.into()))?,
-            metadata: Bytes::from(metadata::document(&settings, &issuer)),
+            metadata: metadata::documents(&settings, &issuer, profile),
+            token_issuer: profile.token_issuer_path.map(|path| format!("{}{path}", metadata::origin(&issuer))),
+            profile,
             trusted: import_trusted_keys(&settings)?,
             configured: configured_clients(&settings.clients, &settings.scopes)?,
             settings,
@@ -121,6 +149,23 @@ impl App {
     pub(crate) fn trusted_keys(&self, token: &CompactJws<'_>) -> Option<&KeySet> {
         let issuer = unverified_issuer(token.unverified_payload()).ok()??;
         self.trusted.get(&*issuer)
+    }
+
+    /// Forgets a registered client, its codes, and its sessions with refresh tokens, which end. Returns whether the client
+    /// was registered. Access tokens of other sessions stay active until they expire.
+    pub(crate) fn forget_client(&self, id: &str) -> bool {
+        let is_removed = self.clients.update(id, |_| ((), RowAction::Remove)).is_some();
+        if is_removed {
+            self.codes.remove_if(|code| code.client_id() == id);
+            self.device_authorizations.remove_if(|authorization| *authorization.client_id == *id);
+            for session_id in self
+                .token_families
+                .collect(|family| (*family.session.client_id == *id).then(|| family.session.id.clone()))
+            {
+                session::withdraw(self, &session_id);
+            }
+        }
+        is_removed
     }
 
     /// Returns whether the server supports a grant type.

@@ -3,6 +3,7 @@
 pub(crate) mod assertion;
 pub(crate) mod client_assertion;
 pub(crate) mod dpop;
+pub(crate) mod mode;
 
 use std::sync::Arc;
 
@@ -14,8 +15,9 @@ use zeroize::Zeroizing;
 
 use crate::{
     app::App,
-    authentication::client_assertion::ClientAssertion,
+    authentication::{client_assertion::ClientAssertion, mode::SecretMethod},
     clients::{Client, Credential},
+    providers::profile::PublicClientRule,
     server::{
         form::Params,
         oauth_error::{ErrorCode, ErrorResponse},
@@ -30,16 +32,27 @@ pub(crate) struct AuthenticatedClient {
 
 /// Authenticates the client at the token or revocation endpoint (RFC 6749 section 2.3).
 ///
-/// The client must use the method that it registered, and no other one.
+/// The client must use the method that it registered, and no other one, unless the settings have another mode.
 pub(crate) async fn authenticate(
     app: &App,
     headers: &HeaderMap,
     form: &Params,
 ) -> Result<AuthenticatedClient, ErrorResponse> {
     let presented = PresentedCredential::parse(headers, form)?;
+    let mode = app.settings.client_authentication_mode;
+    let method = presented.secret_method();
+    mode.check(method, form.get("client_id")?.is_some()).map_err(failed)?;
     let client = app.client(presented.id()).await.map_err(failed)?;
+    if client.credential.is_public() {
+        check_public_client(app)?;
+    }
     match (&client.credential, &presented) {
         (Credential::None, PresentedCredential::Id(_)) => {}
+        (
+            Credential::SecretBasic(secret) | Credential::SecretPost(secret),
+            PresentedCredential::Basic(BasicCredential { secret: given, .. })
+            | PresentedCredential::Post { secret: given, .. },
+        ) if mode.accepts_any_method() => check_secret(secret == given)?,
         (Credential::SecretBasic(secret), PresentedCredential::Basic(basic)) => check_secret(*secret == basic.secret)?,
         (Credential::SecretPost(secret), PresentedCredential::Post { secret: given, .. }) => {
             check_secret(secret == given)?
@@ -48,6 +61,17 @@ pub(crate) async fn authenticate(
         _ => return Err(failed("the client did not authenticate with its registered method")),
     }
     Ok(AuthenticatedClient { id: presented.id().into(), client })
+}
+
+/// Rejects public clients if the imitated provider does.
+fn check_public_client(app: &App) -> Result<(), ErrorResponse> {
+    match app.profile.public_clients {
+        PublicClientRule::Allowed => Ok(()),
+        PublicClientRule::InvalidClient => Err(failed("The client_id and/or client_secret passed are incorrect.")),
+        PublicClientRule::MissingSecret => {
+            Err(ErrorResponse::new(ErrorCode::InvalidRequest, "client_secret is missing."))
+        }
+    }
 }
 
 /// Authenticates the protected resource at the introspection endpoint and returns its client identifier. A secret may be in
@@ -100,6 +124,15 @@ impl<'a> PresentedCredential<'a> {
             return Err(invalid("the request identifies two clients"));
         }
         Ok(presented)
+    }
+
+    /// Returns how the secret is presented, if there is one.
+    const fn secret_method(&self) -> Option<SecretMethod> {
+        match self {
+            Self::Basic(_) => Some(SecretMethod::Basic),
+            Self::Post { .. } => Some(SecretMethod::Post),
+            Self::Id(_) | Self::Assertion(_) => None,
+        }
     }
 
     fn id(&self) -> &str {

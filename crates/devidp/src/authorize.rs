@@ -1,22 +1,25 @@
 //! The authorization endpoint (RFC 6749 section 3.1).
 
+pub(crate) mod audience;
 pub(crate) mod code;
 pub(crate) mod consent;
 pub(crate) mod page;
+pub(crate) mod scopes;
 pub(crate) mod user;
 
 use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode};
-use portcullis_metadata::{PkceChallenge, ResourceUri, Scopes};
+use portcullis_metadata::{PkceChallenge, Scopes};
 
 use crate::{
     app::App,
     authentication::dpop::{self, Thumbprint},
-    authorize::user::is_user_name,
+    authorize::{audience::parse_audience, scopes::grant_scopes, user::is_user_name},
     clients::{Client, grant_type::GrantType, redirect_uri::RedirectUri},
+    providers::profile::RefreshTokenRule,
     server::{
-        form::Params,
+        form::{DuplicateParameter, Params},
         oauth_error::{ErrorCode, ErrorResponse},
         respond::{self, Reply},
     },
@@ -32,7 +35,10 @@ pub(crate) struct AuthorizationRequest {
     pub(crate) challenge: PkceChallenge,
     /// The scopes to grant.
     pub(crate) scopes: Scopes,
-    pub(crate) resource: ResourceUri,
+    /// The audience of the tokens, if they have one.
+    pub(crate) audience: Option<Box<str>>,
+    /// Whether the client requests a refresh token.
+    pub(crate) refresh: RefreshRequest,
     pub(crate) login_hint: Option<Box<str>>,
     /// The DPoP key to which the code is bound (RFC 9449 section 10).
     pub(crate) key: Option<Thumbprint>,
@@ -54,7 +60,7 @@ pub(crate) async fn authorize(app: &App, query: &str, headers: &HeaderMap) -> Re
             let location = code::issue(app, request, user)?;
             Ok(respond::redirect(StatusCode::FOUND, &location))
         }
-        Ok(request) => consent::show(app, request, headers),
+        Ok(request) => consent::show_request(app, request, headers),
         Err(AuthorizeError::Untrusted(reason)) => {
             tracing::info!(authorize.description = reason, "displayed an error page");
             respond::error_page(StatusCode::BAD_REQUEST, reason)
@@ -74,9 +80,12 @@ pub(crate) async fn authorize(app: &App, query: &str, headers: &HeaderMap) -> Re
 /// Returns the redirect URI with an error (RFC 6749 section 4.1.2.1) and the issuer (RFC 9207).
 pub(crate) fn error_location(app: &App, redirect: &RedirectUri, state: Option<&str>, error: ErrorResponse) -> String {
     let params = [("error", error.error.as_str()), ("error_description", error.description)];
-    redirect.with_params(
-        params.into_iter().chain(state.map(|state| ("state", state))).chain([("iss", app.issuer.as_str())]),
-    )
+    redirect.with_params(params.into_iter().chain(state.map(|state| ("state", state))).chain(issuer_param(app)))
+}
+
+/// Returns the parameter `iss` of an authorization response (RFC 9207 section 2).
+pub(crate) fn issuer_param(app: &App) -> Option<(&'static str, &str)> {
+    app.profile.sends_issuer.then(|| ("iss", app.issuer.as_str()))
 }
 
 impl AuthorizationRequest {
@@ -114,6 +123,7 @@ impl AuthorizationRequest {
             return Err(ErrorResponse::new(ErrorCode::UnauthorizedClient, description));
         }
         reject_unsupported_parameters(params)?;
+        let scopes = grant_scopes(app, client, params)?;
         let login_hint = params.get("login_hint")?.filter(|hint| is_user_name(hint));
         Ok(Self {
             client_id: client_id.into(),
@@ -121,8 +131,9 @@ impl AuthorizationRequest {
             redirect: redirect.clone(),
             state,
             challenge: parse_challenge(params)?,
-            scopes: grant_scopes(app, client, params)?,
-            resource: parse_resource(params, app.settings.default_resource.as_ref())?,
+            audience: parse_audience(app, params)?,
+            refresh: RefreshRequest::parse(app, client, params, &scopes)?,
+            scopes,
             login_hint: login_hint.map(Box::from),
             key: parse_dpop_key(params)?,
         })
@@ -178,37 +189,38 @@ fn parse_dpop_key(params: &Params) -> Result<Option<Thumbprint>, ErrorResponse> 
     dpop::parse_thumbprint(thumbprint).map(Some).ok_or(error)
 }
 
+/// Whether a client requests a refresh token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RefreshRequest {
+    No,
+    Yes,
+    /// Only if the user never approved this client before.
+    FirstApproval,
+}
+
+impl RefreshRequest {
+    /// Returns whether the client requests a refresh token and may use it.
+    pub(crate) fn parse(
+        app: &App,
+        client: &Client,
+        params: &Params,
+        scopes: &Scopes,
+    ) -> Result<Self, DuplicateParameter> {
+        let is_requested = match app.profile.refresh_tokens {
+            RefreshTokenRule::OfflineAccess => scopes.contains(OFFLINE_ACCESS),
+            RefreshTokenRule::Always => true,
+            RefreshTokenRule::Never => false,
+            RefreshTokenRule::AccessType => params.get("access_type")? == Some("offline"),
+        };
+        if !is_requested || !client.may_use(GrantType::RefreshToken) {
+            return Ok(Self::No);
+        }
+        let asks_again = params.get("prompt")?.is_some_and(|prompt| prompt.split(' ').any(|value| value == "consent"));
+        let depends_on_approval = matches!(app.profile.refresh_tokens, RefreshTokenRule::AccessType) && !asks_again;
+        Ok(if depends_on_approval { Self::FirstApproval } else { Self::Yes })
+    }
+}
+
 /// The scope with which a client requests a refresh token (OpenID Connect Core section 11). It is granted only if it is
 /// requested, and only to clients that may use refresh tokens.
 pub(crate) const OFFLINE_ACCESS: &str = "offline_access";
-
-/// Returns the scopes to grant: the requested scopes that the server has and the client may have. If the request has no
-/// `scope`, these are all scopes that the client may have (RFC 6749 section 3.3).
-pub(crate) fn grant_scopes(app: &App, client: &Client, params: &Params) -> Result<Scopes, ErrorResponse> {
-    let reject = |description| ErrorResponse::new(ErrorCode::InvalidScope, description);
-    let supported = &app.settings.scopes;
-    let available = client.scopes.as_ref().map_or_else(|| supported.clone(), |scopes| scopes.intersection(supported));
-    let Some(requested) = params.get("scope")? else {
-        return Ok(available);
-    };
-    let requested =
-        Scopes::parse(requested).map_err(|_| reject("scope has a character that is not allowed in scope names"))?;
-    let mut granted = requested.intersection(&available);
-    if requested.contains(OFFLINE_ACCESS) && client.may_use(GrantType::RefreshToken) {
-        granted = granted.union(&Scopes::from_names([OFFLINE_ACCESS]).unwrap_or_default());
-    }
-    if granted.is_empty() { Err(reject("none of the requested scopes can be granted")) } else { Ok(granted) }
-}
-
-/// Parses the `resource` parameter (RFC 8707 section 2). Only one resource is supported.
-pub(crate) fn parse_resource(params: &Params, default: Option<&ResourceUri>) -> Result<ResourceUri, ErrorResponse> {
-    let reject = |description| ErrorResponse::new(ErrorCode::InvalidTarget, description);
-    let resource = params.get("resource").map_err(|_| reject("only one resource is supported"))?;
-    match (resource, default) {
-        (Some(resource), _) => ResourceUri::parse(resource).map_err(|_| {
-            reject("resource must be an absolute http or https URL without fragment and user information")
-        }),
-        (None, Some(default)) => Ok(default.clone()),
-        (None, None) => Err(reject("resource is missing: it is the audience of the token")),
-    }
-}

@@ -2,6 +2,7 @@
 
 pub(crate) mod document;
 pub(crate) mod grant_type;
+pub(crate) mod management;
 pub(crate) mod redirect_uri;
 pub(crate) mod registration;
 pub(crate) mod settings;
@@ -9,9 +10,9 @@ pub(crate) mod settings;
 use std::sync::Arc;
 
 use portcullis_jose::{Algorithm, AlgorithmSet, KeySet};
-use portcullis_metadata::{JwkSet, Scopes, Secret};
+use portcullis_metadata::{ClientRegistrationResponse, JwkSet, Scopes, Secret};
 
-use crate::clients::{grant_type::GrantType, redirect_uri::RedirectUri};
+use crate::clients::{grant_type::GrantType, management::TokenHash, redirect_uri::RedirectUri};
 
 /// A client.
 pub(crate) struct Client {
@@ -43,6 +44,10 @@ pub(crate) struct Registered {
     pub(crate) client: Arc<Client>,
     /// Whether the client ever obtained a code. Such a client is not evicted.
     pub(crate) used: bool,
+    /// The client information response, without the registration access token.
+    pub(crate) information: ClientRegistrationResponse,
+    /// The hash of the registration access token (RFC 7592).
+    pub(crate) registration_token: TokenHash,
 }
 
 impl Client {

@@ -7,7 +7,9 @@ use std::{fmt, sync::Arc};
 
 use crate::{
     app::App,
+    authorize::user::is_user_name,
     control::faults::{Fault, FaultError},
+    device::{self, UserCode},
     error::DevIdpError,
     keys::{KeyPair, KeysError},
 };
@@ -44,6 +46,39 @@ impl Control {
     /// Removes all pending faults. A fault that already applies to a request is not stopped.
     pub fn clear_faults(&self) {
         self.0.faults.clear();
+    }
+
+    /// Forgets a registered client, as a server does that lost its database or that cleans up. Its codes and its sessions with
+    /// refresh tokens end. Authorization requests of the client then get an error page, and token requests get
+    /// `invalid_client`. Returns whether the client was registered; configured clients are never forgotten.
+    pub fn forget_client(&self, id: &str) -> bool {
+        let is_forgotten = self.0.forget_client(id);
+        if is_forgotten {
+            tracing::warn!(client.id = id, "forgot a registered client");
+        }
+        is_forgotten
+    }
+
+    /// Forgets all registered clients, as [`forget_client`](Self::forget_client) does, and returns their number.
+    pub fn forget_all_clients(&self) -> usize {
+        let ids = self.0.clients.collect(|row| Some(row.information.client_id.clone()));
+        ids.iter().filter(|id| self.forget_client(id)).count()
+    }
+
+    /// Approves the device authorization with this user code for a user (RFC 8628 section 3.3). Returns whether it exists, is
+    /// not answered yet and has not expired, and whether the user name is valid.
+    pub fn approve_device(&self, user_code: &str, user: &str) -> bool {
+        is_user_name(user) && self.answer_device(user_code, Some(user.into()))
+    }
+
+    /// Denies the device authorization with this user code. Returns whether it exists, is not answered yet and has not
+    /// expired.
+    pub fn deny_device(&self, user_code: &str) -> bool {
+        self.answer_device(user_code, None)
+    }
+
+    fn answer_device(&self, user_code: &str, subject: Option<Box<str>>) -> bool {
+        UserCode::parse(user_code).is_some_and(|user_code| device::answer(&self.0, &user_code, subject))
     }
 
     /// Replaces the signing keys. Generating the new keys takes a noticeable part of a second.

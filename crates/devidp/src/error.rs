@@ -74,6 +74,18 @@ pub enum DevIdpError {
     /// The initial access token is empty.
     #[error("the initial access token is empty: set it, or remove it to allow open registration")]
     InitialAccessToken,
+    /// An extra claim has a name that the server uses.
+    #[error("the claim {name:?} cannot be set: this server sets it itself; choose another name")]
+    Claim {
+        /// The name of the claim.
+        name: String,
+    },
+    /// The extra claims are too large.
+    #[error("the extra claims have {size} bytes; the maximum is 4096")]
+    ClaimsTooLarge {
+        /// The size of all extra claims as JSON.
+        size: usize,
+    },
     /// A configured client is invalid.
     #[error("the client {id:?} is invalid: {problem}")]
     Client {
@@ -114,6 +126,8 @@ impl DevIdpError {
             Self::MaxClientsZero => "devidp.no_room_for_clients",
             Self::RefreshTokenLifetime { .. } => "devidp.refresh_token_lifetime",
             Self::InitialAccessToken => "devidp.initial_access_token",
+            Self::Claim { .. } => "devidp.claim",
+            Self::ClaimsTooLarge { .. } => "devidp.claims_too_large",
             Self::Client { .. } => "devidp.client",
             Self::TrustedIssuer { .. } => "devidp.trusted_issuer",
             Self::Fetch(_) => "devidp.fetch",

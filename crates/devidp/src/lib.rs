@@ -4,13 +4,16 @@
 //!
 //! - authorization server metadata (RFC 8414), also as the OpenID Connect discovery document
 //! - published keys (RFC 7517) that can be rotated
-//! - clients from the settings, dynamic registration (RFC 7591) and client ID metadata documents
+//! - clients from the settings, dynamic registration (RFC 7591) with its management (RFC 7592), and client ID metadata
+//!   documents
 //! - the authorization code flow with PKCE (RFC 7636), a consent page, resource indicators (RFC 8707) and the issuer in
 //!   the authorization response (RFC 9207)
+//! - the device flow (RFC 8628)
 //! - refresh tokens, client credentials, and assertions of trusted issuers (RFC 7523, RFC 8693)
 //! - client authentication with a secret or with `private_key_jwt` (RFC 7523), and DPoP (RFC 9449)
 //! - introspection by configured resources (RFC 7662) and revocation by clients (RFC 7009)
-//! - injected faults for tests
+//! - injected faults for tests, and the imitation of providers ([`Provider`]) and of servers with other rules of client
+//!   authentication ([`ClientAuthenticationMode`])
 //!
 //! ```
 //! use portcullis_devidp::{DevIdp, DevIdpSettings};
@@ -61,15 +64,24 @@
 //! - A client can revoke its own access tokens, which then become inactive. Revoking a refresh token ends its session.
 //! - Replaced signing keys stay published while their tokens are valid, at most eight pairs, or are withdrawn at once.
 //!
+//! Devices:
+//!
+//! - A device code and its user code are valid for 10 min and for one use. Polls must be 5 s apart; an earlier one gets
+//!   `slow_down` and adds 5 s.
+//! - The page for a user code shows the code to compare, and has the same protection as the consent page. After 100 wrong
+//!   codes in a minute, all codes are rejected until the minute is over.
+//!
 //! Clients:
 //!
 //! - A client identifier that is a URL names a client ID metadata document
 //!   (draft-ietf-oauth-client-id-metadata-document). [`DocumentFetch`] documents the limits.
+//! - A registration is read, updated and deleted with its registration access token, of which only the hash is stored. An
+//!   update replaces the token.
 //! - Clients with `private_key_jwt` must send their keys in `jwks`. `jwks_uri` is rejected.
 //!
 //! Limits:
 //!
-//! - There are at most 1000 codes, 1000 open consent pages, 1000 sessions with refresh tokens and 100 client documents. The
+//! - There are at most 1000 codes, 1000 open consent pages, 1000 device authorizations, 1000 opaque tokens, 1000 sessions with refresh tokens and 100 client documents. The
 //!   oldest is evicted first.
 //! - There are at most `max_clients` registered clients. The oldest client that never obtained a code is evicted first. A
 //!   client that is not used for a day expires.
@@ -81,9 +93,12 @@
 //!
 //! # Control by tests
 //!
-//! [`Control`] rotates the keys and injects a [`Fault`] while the server runs. With the setting `admin`, programs on the
-//! same machine do this over HTTP: `POST admin/rotate` with `{"old_keys":"keep"}` or `"withdraw"`, `POST admin/faults` with
-//! `{"at":"token","kind":"status","status":503,"times":2}`, and `DELETE admin/faults`. Requests from browsers are rejected.
+//! [`Control`] rotates the keys, injects a [`Fault`], forgets registered clients and answers device authorizations while the
+//! server runs. With the setting `admin`, programs on the same machine do this over HTTP: `POST admin/rotate` with
+//! `{"old_keys":"keep"}` or `"withdraw"`, `POST admin/faults` with
+//! `{"at":"token","kind":"status","status":503,"times":2}`, `DELETE admin/faults`, `POST admin/forget` with
+//! `{"client_id":"..."}` or `{}`, and `POST admin/device` with `{"user_code":"...","decision":"allow"}` or `"deny"`. Requests
+//! from browsers are rejected.
 //!
 //! # Unsupported
 //!
@@ -95,15 +110,18 @@ mod authentication;
 mod authorize;
 mod clients;
 mod control;
+mod device;
 mod error;
 mod handle;
 mod keys;
 mod metadata;
+mod providers;
 mod server;
 mod settings;
 mod tables;
 mod token;
 
+pub use authentication::mode::ClientAuthenticationMode;
 pub use clients::{
     grant_type::GrantType,
     settings::{ClientAuthentication, ClientSettings, ClientSettingsError},
@@ -113,5 +131,6 @@ pub use control::{
     faults::{Fault, FaultError, FaultKind, FaultPoint},
 };
 pub use error::DevIdpError;
+pub use providers::{Difference, Provider};
 pub use server::DevIdp;
 pub use settings::{DevIdpSettings, DocumentFetch, Registration, SigningAlgorithm, TokenHeaderType, TrustedIssuer};

@@ -1,18 +1,57 @@
 //! The authorization server metadata document (RFC 8414).
 
+use std::collections::HashMap;
+
+use bytes::Bytes;
 use portcullis_metadata::{AuthorizationServerMetadata, Issuer, PkceChallenge};
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 
 use crate::{
+    authentication::mode::ClientAuthenticationMode,
     authorize::OFFLINE_ACCESS,
     clients::{Credential, assertion_algorithms},
+    providers::profile::Profile,
     server::endpoint::Endpoint,
     settings::{DevIdpSettings, DocumentFetch, Registration},
 };
 
+/// The metadata documents, by the path at which they are served.
+pub(crate) type Documents = HashMap<Box<str>, Bytes>;
+
+/// Returns the metadata documents of the server.
+pub(crate) fn documents(settings: &DevIdpSettings, issuer: &Issuer, profile: &Profile) -> Documents {
+    let document = adapt(document(settings, issuer), profile);
+    let path = issuer.url().path().trim_end_matches('/');
+    let own = profile.well_known.iter().map(|location| (location.path(path).into(), json_bytes(&document)));
+    let mut documents: Documents = own.collect();
+    for other in profile.other_documents {
+        let mut document = document.clone();
+        document.insert("issuer".to_owned(), json!(format!("{}{}", origin(issuer), other.issuer_path)));
+        documents.insert(other.path.into(), json_bytes(&document));
+    }
+    documents
+}
+
+/// Returns the origin of the issuer, without a trailing slash.
+pub(crate) fn origin(issuer: &Issuer) -> String {
+    issuer.url().origin().ascii_serialization()
+}
+
+/// Omits and replaces members as the imitated provider does.
+fn adapt(document: Vec<u8>, profile: &Profile) -> Map<String, Value> {
+    let mut members: Map<String, Value> = serde_json::from_slice(&document).unwrap_or_default();
+    members.retain(|name, _| !profile.omitted_members.contains(&name.as_str()));
+    members.extend(profile.replaced_lists.iter().map(|(name, list)| ((*name).to_owned(), json!(list))));
+    members
+}
+
+fn json_bytes(document: &Map<String, Value>) -> Bytes {
+    Bytes::from(serde_json::to_vec(document).unwrap_or_default())
+}
+
 /// Returns the metadata document (RFC 8414 section 2). The same document is served for OpenID Connect Discovery, so it has
 /// the members that OpenID Connect requires, although no ID tokens are issued and `openid` is not a scope.
-pub(crate) fn document(settings: &DevIdpSettings, issuer: &Issuer) -> Vec<u8> {
+fn document(settings: &DevIdpSettings, issuer: &Issuer) -> Vec<u8> {
     let endpoint_url = |endpoint: Endpoint| {
         let mut url = issuer.url().clone();
         url.set_path(&endpoint.path(&settings.issuer_path));
@@ -22,6 +61,12 @@ pub(crate) fn document(settings: &DevIdpSettings, issuer: &Issuer) -> Vec<u8> {
     let mut extra = Map::new();
     extra.insert("subject_types_supported".to_owned(), json!(["public"]));
     extra.insert("id_token_signing_alg_values_supported".to_owned(), json!(["RS256"]));
+    let device = endpoint_url(Endpoint::DeviceAuthorization).map(String::from);
+    extra.insert("device_authorization_endpoint".to_owned(), json!(device));
+    let methods: &[&str] = match settings.client_authentication_mode {
+        ClientAuthenticationMode::PythonSdk => &["client_secret_post", "client_secret_basic"],
+        _ => &Credential::METHODS,
+    };
     let algorithms: Vec<_> = assertion_algorithms().iter().map(|algorithm| algorithm.as_str().to_owned()).collect();
     extra.insert("dpop_signing_alg_values_supported".to_owned(), json!(algorithms));
     let scopes = settings.scopes.iter().filter(|scope| *scope != OFFLINE_ACCESS).chain([OFFLINE_ACCESS]);
@@ -38,7 +83,7 @@ pub(crate) fn document(settings: &DevIdpSettings, issuer: &Issuer) -> Vec<u8> {
         grant_types_supported: Some(settings.grant_types().iter().map(|grant| grant.as_str().to_owned()).collect()),
         scopes_supported: Some(scopes.map(str::to_owned).collect()),
         code_challenge_methods_supported: Some(names(&[PkceChallenge::METHOD])),
-        token_endpoint_auth_methods_supported: Some(names(&Credential::METHODS)),
+        token_endpoint_auth_methods_supported: Some(names(methods)),
         token_endpoint_auth_signing_alg_values_supported: Some(algorithms.clone()),
         introspection_endpoint_auth_methods_supported: Some(names(&Credential::CONFIDENTIAL_METHODS)),
         introspection_endpoint_auth_signing_alg_values_supported: Some(algorithms.clone()),

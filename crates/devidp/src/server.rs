@@ -22,7 +22,8 @@ use crate::{
     control::{self, Control},
     error::DevIdpError,
     keys::Keys,
-    settings::DevIdpSettings,
+    providers::profile::RegistrationRule,
+    settings::{DevIdpSettings, DocumentFetch, Registration},
 };
 
 const MAX_CONNECTIONS: usize = 256;
@@ -43,8 +44,18 @@ impl DevIdp {
     ///
     /// # Errors
     /// Fails if the address is not a loopback address or is in use, a setting is invalid, or the keys cannot be generated.
-    pub async fn bind(settings: DevIdpSettings) -> Result<Self, DevIdpError> {
+    pub async fn bind(mut settings: DevIdpSettings) -> Result<Self, DevIdpError> {
         settings.check()?;
+        let profile = settings.profile();
+        if settings.issuer_path.is_empty() {
+            settings.issuer_path = profile.issuer_path.to_owned();
+        }
+        if profile.registration == RegistrationRule::None {
+            settings.registration = Registration::Closed;
+        }
+        if !profile.client_documents {
+            settings.client_documents = DocumentFetch::Off;
+        }
         let requested = settings.listen;
         let listen = |source: io::Error| match source.kind() {
             io::ErrorKind::AddrInUse => DevIdpError::AddressInUse { address: requested },
@@ -52,7 +63,8 @@ impl DevIdp {
         };
         let listener = TcpListener::bind(requested).await.map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
-        let issuer = Issuer::parse(&format!("http://{address}{}", settings.issuer_path))
+        let slash = if profile.issuer_ends_with_slash && settings.issuer_path.is_empty() { "/" } else { "" };
+        let issuer = Issuer::parse(&format!("http://{address}{}{slash}", settings.issuer_path))
             .map_err(|_| DevIdpError::IssuerPath { path: settings.issuer_path.clone() })?;
 
         let retention = settings.access_token_lifetime;
@@ -66,7 +78,7 @@ impl DevIdp {
         Control(Arc::clone(&self.app))
     }
 
-    /// Returns the issuer identifier: `http://`, the address and the issuer path.
+    /// Returns the issuer identifier: `http://`, the address and the issuer path, for some providers with a final slash.
     pub fn issuer(&self) -> &Issuer {
         &self.app.issuer
     }

@@ -9,12 +9,16 @@ use std::{
 
 use portcullis_discovery::Fetch;
 use portcullis_metadata::{Clock, JwkSet, ResourceUri, Scopes, Secret, SystemClock};
+use serde_json::{Map, Value};
 
 use crate::{
+    authentication::mode::ClientAuthenticationMode,
     authorize::user::is_user_name,
     clients::{grant_type::GrantType, settings::ClientSettings},
     control::faults::Fault,
     error::DevIdpError,
+    providers::{Provider, profile::Profile},
+    token::extra_claims,
 };
 
 /// The maximum lifetime of a refresh token: 30 days.
@@ -34,7 +38,7 @@ const MAX_REFRESH_SECONDS: u64 = 30 * 24 * 60 * 60;
 pub struct DevIdpSettings {
     /// The address to listen on. It must be a loopback address. Port 0 chooses a free port. Default `127.0.0.1:0`.
     pub listen: SocketAddr,
-    /// The path of the issuer identifier: empty, or a path like `/realms/dev` without a trailing slash. Default empty; the
+    /// The path of the issuer identifier: empty for that of the imitated provider, if any, or a path like `/realms/dev` without a trailing slash. Default empty; the
     /// issuer is then `http://127.0.0.1:<port>`.
     pub issuer_path: String,
     /// Whether to grant authorization requests without the consent page, for tests. Requests with a redirect URI on another
@@ -46,8 +50,8 @@ pub struct DevIdpSettings {
     /// The scopes that can be granted. A request without `scope` gets all of them. `openid` is not allowed, because no ID
     /// tokens are issued. Default `mcp:tools`.
     pub scopes: Scopes,
-    /// The audience of tokens if the request has no `resource` (RFC 8707). Default none: such requests fail with
-    /// `invalid_target`.
+    /// The audience of tokens if the request has no `resource` (RFC 8707), or if the imitated provider ignores it. Default
+    /// none: requests without `resource` fail with `invalid_target`, unless the imitated provider ignores it.
     pub default_resource: Option<ResourceUri>,
     /// The signature algorithm of access tokens. Keys for both algorithms are published. Default RS256.
     pub signing_algorithm: SigningAlgorithm,
@@ -60,6 +64,13 @@ pub struct DevIdpSettings {
     pub dpop_nonces: bool,
     /// The lifetime of an unused refresh token, from 1 s to 30 days. Default 24 h.
     pub refresh_token_lifetime: Duration,
+    /// The provider to imitate. Default none.
+    pub provider: Option<Provider>,
+    /// Further claims of access tokens, such as `groups`. They may replace claims that a provider adds, and no other ones.
+    /// Default none.
+    pub extra_claims: Map<String, Value>,
+    /// Which client authentication the token endpoint accepts. Default the registered method.
+    pub client_authentication_mode: ClientAuthenticationMode,
     /// The configured clients, including protected resources that may introspect. Default none.
     pub clients: Vec<ClientSettings>,
     /// The trusted issuers. Their assertions can be exchanged for access tokens (RFC 7523 section 2.1), and their ID tokens
@@ -95,6 +106,9 @@ impl Default for DevIdpSettings {
             access_token_lifetime: Duration::from_secs(300),
             dpop_nonces: false,
             refresh_token_lifetime: Duration::from_secs(24 * 60 * 60),
+            provider: None,
+            extra_claims: Map::new(),
+            client_authentication_mode: ClientAuthenticationMode::Registered,
             clients: Vec::new(),
             trusted_issuers: Vec::new(),
             registration: Registration::Open,
@@ -136,10 +150,17 @@ impl DevIdpSettings {
         if !(1..=MAX_REFRESH_SECONDS).contains(&seconds) {
             return Err(DevIdpError::RefreshTokenLifetime { seconds });
         }
+        extra_claims::check(&self.extra_claims)?;
         if matches!(&self.registration, Registration::WithToken(token) if token.secret().is_empty()) {
             return Err(DevIdpError::InitialAccessToken);
         }
         Ok(())
+    }
+
+    /// Returns the behaviour of the imitated provider, if any, or the standard one.
+    pub(crate) fn profile(&self) -> &'static Profile {
+        const STANDARD: &Profile = &Profile::STANDARD;
+        self.provider.map_or(STANDARD, Provider::profile)
     }
 
     /// Returns the supported grant types.
@@ -174,6 +195,9 @@ impl fmt::Debug for DevIdpSettings {
             .field("max_clients", &self.max_clients)
             .field("dpop_nonces", &self.dpop_nonces)
             .field("refresh_token_lifetime", &self.refresh_token_lifetime)
+            .field("provider", &self.provider)
+            .field("extra_claims", &self.extra_claims)
+            .field("client_authentication_mode", &self.client_authentication_mode)
             .field("clients", &self.clients)
             .field("trusted_issuers", &self.trusted_issuers)
             .field("registration", &self.registration)
@@ -308,6 +332,15 @@ mod tests {
     fn other_settings_are_validated() {
         let scopes = |text| Scopes::parse(text).unwrap();
         let base = DevIdpSettings::default;
+        for (name, value, code_expected) in [
+            ("groups", "[\"a\"]".to_owned(), None),
+            ("iss", "1".to_owned(), Some("devidp.claim")),
+            ("", "1".to_owned(), Some("devidp.claim")),
+            ("groups", format!("\"{}\"", "a".repeat(5000)), Some("devidp.claims_too_large")),
+        ] {
+            let extra_claims = [(name.to_owned(), serde_json::from_str(&value).unwrap())].into_iter().collect();
+            assert_eq!(code(DevIdpSettings { extra_claims, ..base() }), code_expected, "{name}");
+        }
         assert_eq!(code(DevIdpSettings { scopes: scopes("openid a"), ..base() }), Some("devidp.openid_scope"));
         assert_eq!(code(DevIdpSettings { scopes: scopes(""), ..base() }), Some("devidp.no_scopes"));
         assert_eq!(code(DevIdpSettings { user: String::new(), ..base() }), Some("devidp.user"));

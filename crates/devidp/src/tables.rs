@@ -65,9 +65,25 @@ impl<V> Table<V> {
         self.insert_locked(&mut rows, key, value, |_| false).map(|()| true)
     }
 
+    /// Returns whether the table has as many values as it can, not counting expired ones.
+    pub(crate) fn is_full(&self) -> bool {
+        let now = self.clock.monotonic();
+        let by_key = &mut self.rows().by_key;
+        if by_key.len() >= self.capacity {
+            by_key.retain(|_, row| !self.is_expired(row, now));
+        }
+        by_key.len() >= self.capacity
+    }
+
     /// Removes all values that match a predicate.
     pub(crate) fn remove_if(&self, predicate: impl Fn(&V) -> bool) {
         self.rows().by_key.retain(|_, row| !predicate(&row.value));
+    }
+
+    /// Returns what `f` selects from the values that are not expired.
+    pub(crate) fn collect<R>(&self, f: impl Fn(&V) -> Option<R>) -> Vec<R> {
+        let now = self.clock.monotonic();
+        self.rows().by_key.values().filter(|row| !self.is_expired(row, now)).filter_map(|row| f(&row.value)).collect()
     }
 
     /// Calls `f` with a value that is not expired. The table is locked during the call, so updates are atomic.
@@ -189,8 +205,10 @@ mod tests {
         assert_eq!(table.insert_new("a", 1), Ok(true));
         assert_eq!(table.insert_new("a", 2), Ok(false));
         assert_eq!(table.insert_new("b", 3), Err(TableFull));
+        assert!(table.is_full());
         assert_eq!(value(&table, "a"), Some(1));
         clock.advance(MINUTE);
+        assert!(!table.is_full());
         assert_eq!(table.insert_new("a", 4), Ok(true));
         table.remove_if(|value| *value == 4);
         assert_eq!(value(&table, "a"), None);

@@ -1,8 +1,10 @@
 //! The token endpoint (RFC 6749 section 3.2).
 
-mod access_token;
+pub(crate) mod access_token;
 mod client_credentials;
 mod code_exchange;
+mod device_grant;
+pub(crate) mod extra_claims;
 mod identity_assertion;
 pub(crate) mod introspection;
 pub(crate) mod issued;
@@ -21,11 +23,13 @@ use crate::{
         AuthenticatedClient, authenticate,
         dpop::{self, Thumbprint},
     },
+    authorize::scopes::response_scope,
     clients::grant_type::GrantType,
+    providers::{github, profile::TokenResponseFormat},
     server::{
         form::Params,
         oauth_error::{ErrorCode, ErrorResponse},
-        respond::{Reply, json_error, json_reply},
+        respond::{Reply, json_error, json_error_with_status, json_reply},
     },
 };
 
@@ -52,8 +56,13 @@ pub(crate) async fn handle(app: &App, headers: &HeaderMap, form: &Params) -> Rep
             token.description = error.description,
             "rejected a token request"
         );
-        json_error(error)
+        // RFC 6749 section 5.2 has no 403.
+        let is_denied = error.error == ErrorCode::AccessDenied;
+        if is_denied { json_error_with_status(StatusCode::BAD_REQUEST, error) } else { json_error(error) }
     });
+    if app.profile.token_response == TokenResponseFormat::GitHub {
+        reply = github::convert_token_response(headers, reply).await;
+    }
     if app.settings.dpop_nonces {
         let nonce = app.nonces.current().ok().and_then(|nonce| HeaderValue::from_str(nonce.secret()).ok());
         reply.headers_mut().extend(nonce.map(|nonce| (dpop::NONCE, nonce)));
@@ -76,6 +85,7 @@ async fn handle_token_request(app: &App, headers: &HeaderMap, form: &Params) -> 
     let issued = match grant_type {
         GrantType::AuthorizationCode => code_exchange::exchange(app, &request)?,
         GrantType::RefreshToken => refresh_grant::refresh(app, &request)?,
+        GrantType::DeviceCode => device_grant::exchange(app, &request)?,
         GrantType::ClientCredentials => client_credentials::grant(app, &request)?,
         GrantType::JwtBearer => jwt_bearer::grant(app, &request)?,
         GrantType::TokenExchange => return identity_assertion::exchange(app, &request),
@@ -84,14 +94,10 @@ async fn handle_token_request(app: &App, headers: &HeaderMap, form: &Params) -> 
     tracing::info!(client.id = client_id, grant = grant_type.as_str(), "issued an access token");
     let response = TokenResponse {
         expires_in: Some(app.settings.access_token_lifetime.as_secs()),
-        scope: Some(issued.scopes.to_string()),
+        scope: Some(response_scope(app, &issued.scopes)),
         refresh_token: issued.refresh_token,
         token_type: if request.key.is_some() { "DPoP" } else { "Bearer" }.to_owned(),
         ..TokenResponse::bearer(issued.access_token)
     };
     Ok(json_reply(StatusCode::OK, response.to_json()))
-}
-
-const fn resource_mismatch() -> ErrorResponse {
-    ErrorResponse::new(ErrorCode::InvalidTarget, "resource is not that of the authorization request")
 }

@@ -11,7 +11,7 @@ use portcullis_metadata::{
 use url::Url;
 
 use crate::{
-    Finding, Report, Rule, Step, challenge, cors, issuer, keys, probe,
+    Finding, Report, Rule, Step, challenge, client_authentication, cors, issuer, keys, probe,
     resource::{self, Place},
     scopes, text, time,
     token::Chain,
@@ -203,6 +203,7 @@ impl Examination<'_> {
         }
         for issuer in metadata.authorization_servers.iter().take(MAX_SERVERS) {
             let Some(server) = self.server(issuer, challenge, metadata).await else { continue };
+            self.client_authentication(&server).await;
             usable.extend(self.keys(&server).await.map(|keys| (issuer.clone(), keys)));
         }
         usable
@@ -235,6 +236,16 @@ impl Examination<'_> {
             }
         }
         None
+    }
+
+    /// What the token endpoint answers to an unknown client. A server that does not answer with an OAuth error gives no step.
+    async fn client_authentication(&mut self, server: &AuthorizationServerMetadata) {
+        let Some(request) = client_authentication::request(server, self.policy) else { return };
+        let mut step = Step::new("a client authenticates at the token endpoint");
+        let Some(response) = probe::send(&*self.doctor.fetch, request, &mut step).await else { return };
+        let Some(finding) = client_authentication::check(&response) else { return };
+        step.findings.push(finding);
+        self.close(step);
     }
 
     async fn keys(&mut self, server: &AuthorizationServerMetadata) -> Option<JwkSet> {

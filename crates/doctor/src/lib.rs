@@ -8,7 +8,8 @@
 //!
 //! With a token, it also checks the token, and reports how a guard of the resource would respond.
 //!
-//! It sends no credentials, registers no client and requests no authorization.
+//! It sends no credentials except those of a made-up client, to see how the token endpoint rejects them. It registers no
+//! client and requests no authorization.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -35,6 +36,7 @@
 //! ```
 
 mod challenge;
+mod client_authentication;
 mod cors;
 mod doctor;
 mod issuer;

@@ -1,10 +1,12 @@
 //! The authorization code flow as the client sees it: PKCE, the response's issuer, token and error responses.
 
+mod device_authorization;
 mod oauth_error;
 mod pkce;
 mod response_issuer;
 mod token_response;
 
+pub use device_authorization::DeviceAuthorizationResponse;
 pub use oauth_error::OAuthError;
 pub use pkce::{PkceChallenge, PkceError, PkceVerifier};
 pub use response_issuer::{ResponseIssuerError, check_response_issuer};

@@ -71,7 +71,8 @@ mod untrusted_text;
 mod wildcard;
 
 pub use authorization::{
-    OAuthError, PkceChallenge, PkceError, PkceVerifier, ResponseIssuerError, TokenResponse, check_response_issuer,
+    DeviceAuthorizationResponse, OAuthError, PkceChallenge, PkceError, PkceVerifier, ResponseIssuerError,
+    TokenResponse, check_response_issuer,
 };
 pub use challenge::{
     BearerChallenge, BearerChallengeBuilder, BearerError, Challenge, ChallengeError, parse_challenges,

@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 pub(crate) use self::connect::{Connect, Transport};
-pub(crate) use self::idp::{Algorithm as IdpAlgorithm, Idp};
+pub(crate) use self::idp::{Algorithm as IdpAlgorithm, ClientAuth as IdpClientAuth, Idp, Like as IdpLike};
 use crate::telemetry::LogFormat;
 
 /// OAuth 2.1 in front of MCP-style endpoints.
@@ -40,7 +40,7 @@ pub(crate) enum Command {
     /// Start the development authorization server alone.
     ///
     /// It issues tokens to anyone, for any user name, and therefore listens on loopback only. It speaks OAuth 2.1: metadata, registration, client
-    /// ID metadata documents, the code flow with PKCE and a consent page, refresh tokens (for clients that ask for `offline_access`), client
+    /// ID metadata documents, the code flow with PKCE and a consent page, the device flow, refresh tokens (for clients that ask for `offline_access`), client
     /// credentials, DPoP, introspection and revocation. It keeps nothing after it stops.
     #[command(after_long_help = idp::MORE)]
     Idp(Idp),
@@ -64,7 +64,7 @@ pub(crate) enum Command {
     /// Check the authorization chain of an MCP server or other protected resource, step by step.
     ///
     /// Exits with 0 if standards-compliant clients can connect, with 1 if there are problems, and with 2 if it cannot run.
-    /// It sends no credentials and registers nothing.
+    /// It sends no credentials except those of a made-up client, and registers nothing.
     Doctor(Doctor),
     /// Check an access token against every rule of a protected resource, and predict the response.
     ///
@@ -150,6 +150,10 @@ pub(crate) struct SignIn {
     /// A file with that client's secret.
     #[arg(long, value_name = "FILE", requires = "client_id")]
     pub(crate) client_secret_file: Option<PathBuf>,
+    /// How the client authenticates at the token endpoint. By default the registration decides, then the authorization
+    /// server's list.
+    #[arg(long, value_name = "METHOD", value_parser = ["none", "client_secret_post", "client_secret_basic"])]
+    pub(crate) token_auth_method: Option<String>,
     /// The https URL of the client's metadata document, for authorization servers that support it.
     #[arg(long, value_name = "URL", conflicts_with = "client_id")]
     pub(crate) client_metadata_url: Option<String>,

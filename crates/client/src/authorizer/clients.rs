@@ -50,7 +50,11 @@ impl Authorizer {
         let redirect_uri = registration.redirect_uri;
         let entry = self.store().lock_client(&server.issuer, redirect_uri).await?;
         let known = noticed(entry.read(&server.issuer))?;
-        let known = known.filter(|known| known.serves(redirect_uri.as_str(), self.clock.now()));
+        let method = self.settings.token_auth_method;
+        let serves = |known: &Registered| {
+            known.serves(redirect_uri.as_str(), self.clock.now()) && known.authenticates_by(method)
+        };
+        let known = known.filter(serves);
         if let Some(known) = known.as_ref().filter(|known| known.may_ask_for(registration.needed)) {
             return Ok(Client { credentials: known.credentials()?, kept: Some(Kept::Registered) });
         }

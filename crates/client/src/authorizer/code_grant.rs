@@ -5,8 +5,7 @@ use portcullis_metadata::PkceVerifier;
 use super::{Authorizer, Found, clients::Client};
 use crate::{
     AuthorizationRequest, ClientError, Interaction, ResourceToken, StartUrl, authorization::code_flow::CodeFlow,
-    authorization::request::Asked, registration::dynamic::Registration, token::endpoint::TokenEndpoint,
-    token::resource_token::Purpose,
+    authorization::request::Asked, registration::dynamic::Registration, token::resource_token::Purpose,
 };
 
 impl Authorizer {
@@ -24,6 +23,7 @@ impl Authorizer {
             redirect_uri: interaction.redirect_uri(),
             needed: &found.scopes,
             scopes: &found.registered,
+            method: self.settings.token_auth_method,
         };
         let client = self.client(interaction, &flow.server, &registration).await?;
         let outcome = self.ask_for_code(interaction, start, found, &flow, &client).await;
@@ -64,7 +64,7 @@ impl Authorizer {
             ("code_verifier", verifier.secret()),
             ("resource", found.resource.as_str()),
         ];
-        let endpoint = TokenEndpoint::of(&*self.fetch, &*self.clock, &flow.server);
+        let endpoint = self.token_endpoint(&flow.server);
         let response = endpoint.token(Some(credentials), &fields, found.binding.as_deref()).await?;
         let purpose = Purpose {
             start,

@@ -70,7 +70,7 @@ impl Authorizer {
         if !scope.is_empty() {
             fields.push(("scope", &scope));
         }
-        let endpoint = TokenEndpoint::of(&*self.fetch, &*self.clock, server);
+        let endpoint = self.token_endpoint(server);
         endpoint.token(client, &fields, found.binding.as_deref()).await
     }
 
@@ -99,6 +99,7 @@ impl Authorizer {
         let endpoint = TokenEndpoint {
             fetch: &*self.fetch,
             clock: &*self.clock,
+            method: None,
             name: "identity provider's token",
             url: &identity.token_endpoint,
             policy: UrlPolicy::Operator,

@@ -31,7 +31,7 @@ impl Authorizer {
             ("refresh_token", refresh_token.secret()),
             ("resource", token.resource().as_str()),
         ];
-        let endpoint = TokenEndpoint::of(&*self.fetch, &*self.clock, &server);
+        let endpoint = self.token_endpoint(&server);
         let response = endpoint.token(Some(&client), &fields, token.binding().as_deref()).await?;
         token.refreshed(response, self.clock.now())
     }
@@ -47,6 +47,7 @@ impl Authorizer {
         let endpoint = TokenEndpoint {
             fetch: &*self.fetch,
             clock: &*self.clock,
+            method: self.settings.token_auth_method,
             name: "revocation",
             url,
             policy: server.policy.of(url),

@@ -2,7 +2,7 @@
 
 use portcullis_metadata::{ClientIdUrl, Issuer, ProtectedResourceMetadata, Scopes};
 
-use crate::{ClientCredentials, ClientInformation, CredentialStore};
+use crate::{ClientCredentials, ClientInformation, CredentialStore, TokenAuthMethod};
 
 /// What an [`Authorizer`](crate::Authorizer) may use beside what it finds out.
 #[derive(Clone, Debug)]
@@ -20,6 +20,11 @@ pub struct AuthorizerSettings {
     /// The URL of this client's metadata document (see [`client_id_metadata_document`](crate::client_id_metadata_document)). It is used with
     /// authorization servers that support it, in place of a registration.
     pub client_id_url: Option<ClientIdUrl>,
+    /// How the client authenticates at the token endpoint. `None` by default: the registration response decides, then
+    /// the authorization server's list, in the order `none`, post, basic. If the server then rejects the client, a
+    /// secret is sent once by the other listed method. With a value, that method is requested and used, and no other is
+    /// tried.
+    pub token_auth_method: Option<TokenAuthMethod>,
     /// The authorization server to use, of those that the resource lists. By default the first that credentials are
     /// there for, else the first.
     pub authorization_server: Option<Issuer>,
@@ -51,6 +56,7 @@ impl Default for AuthorizerSettings {
             credentials: Vec::new(),
             client: None,
             client_id_url: None,
+            token_auth_method: None,
             authorization_server: None,
             scopes: None,
             resource_metadata: None,

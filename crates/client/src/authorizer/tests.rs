@@ -11,6 +11,7 @@ use crate::testing::{
 
 mod binding;
 mod broader_resource;
+mod client_authentication;
 mod registration;
 
 fn authorizer(network: &Arc<FetchFn>, person: &Arc<ScriptedUser>, settings: AuthorizerSettings) -> Authorizer {

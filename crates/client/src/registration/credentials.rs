@@ -5,7 +5,7 @@ use portcullis_metadata::{
     ClientMetadata, ClientRegistrationResponse, Issuer, Scopes, Secret, UnixTime, client_secret_basic,
 };
 
-use crate::{ClientError, ClientKey};
+use crate::{ClientError, ClientKey, TokenAuthMethod};
 
 /// A client's credentials at one authorization server, and at no other.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,8 +33,8 @@ pub struct ClientInformation {
 pub enum ClientAuthentication {
     /// Not at all: a public client.
     None,
-    /// With a secret, in the way that the server lists: `client_secret_post` when it lists that and not
-    /// `client_secret_basic`, else `client_secret_basic`.
+    /// With a secret, by the method that the server lists: `client_secret_post` if it lists that, otherwise
+    /// `client_secret_basic`.
     Secret(Secret),
     /// `client_secret_basic`: in the `Authorization` header.
     SecretBasic(Secret),
@@ -59,14 +59,36 @@ pub(crate) struct Registered {
 impl ClientAuthentication {
     /// The method to use at a server that lists these.
     pub(crate) fn resolved(&self, listed: Option<&[String]>) -> Self {
-        let lists = |method: &str| listed.is_some_and(|listed| listed.iter().any(|listed| listed == method));
         match self {
-            Self::Secret(secret) if lists("client_secret_post") && !lists("client_secret_basic") => {
+            Self::Secret(secret) if TokenAuthMethod::ClientSecretPost.is_listed(listed) => {
                 Self::SecretPost(secret.clone())
             }
             Self::Secret(secret) => Self::SecretBasic(secret.clone()),
             other => other.clone(),
         }
+    }
+
+    /// The same credentials by the method that the user chose. A client without a secret stays public, and a key stays
+    /// a key.
+    pub(crate) fn by_method(&self, method: TokenAuthMethod) -> Self {
+        match (self, method) {
+            (Self::None | Self::PrivateKey(_), _) => self.clone(),
+            (_, TokenAuthMethod::None) => Self::None,
+            (Self::Secret(secret) | Self::SecretBasic(secret) | Self::SecretPost(secret), method) => match method {
+                TokenAuthMethod::ClientSecretBasic => Self::SecretBasic(secret.clone()),
+                _ => Self::SecretPost(secret.clone()),
+            },
+        }
+    }
+
+    /// The other way to send the secret, if the server lists it.
+    pub(crate) fn alternative(&self, listed: Option<&[String]>) -> Option<Self> {
+        let (other, secret) = match self {
+            Self::SecretBasic(secret) => (TokenAuthMethod::ClientSecretPost, secret),
+            Self::SecretPost(secret) => (TokenAuthMethod::ClientSecretBasic, secret),
+            _ => return None,
+        };
+        other.is_listed(listed).then(|| Self::Secret(secret.clone()).by_method(other))
     }
 
     /// The `Authorization` header of `client_secret_basic`, both parts form-encoded first (RFC 6749 section 2.3.1).
@@ -128,6 +150,11 @@ impl Registered {
     /// Whether it can still be used for an answer to `redirect_uri`.
     pub(crate) fn serves(&self, redirect_uri: &str, now: UnixTime) -> bool {
         self.redirect_uri.as_deref().is_none_or(|registered| registered == redirect_uri) && self.lives(now)
+    }
+
+    /// Whether it can authenticate by the method that the user chose.
+    pub(crate) fn authenticates_by(&self, chosen: Option<TokenAuthMethod>) -> bool {
+        chosen.is_none_or(|method| (method == TokenAuthMethod::None) != self.response.client_secret.is_some())
     }
 
     /// Whether it may ask for these scopes, as far as that is known: a server may hold a client to those that its
@@ -198,9 +225,31 @@ mod tests {
             (ClientAuthentication::SecretBasic(Secret::new("s")), ClientAuthentication::SecretPost(Secret::new("s")));
         assert_eq!(at(None), basic);
         assert_eq!(at(Some(&["none"])), basic);
-        assert_eq!(at(Some(&["client_secret_post", "client_secret_basic"])), basic);
+        assert_eq!(at(Some(&["client_secret_basic", "client_secret_post"])), post);
+        assert_eq!(at(Some(&["client_secret_basic"])), basic);
         assert_eq!(at(Some(&["none", "client_secret_post"])), post);
         assert_eq!(post.resolved(None), post);
+    }
+
+    /// I4: the other listed method is the alternative; the user's choice is exact.
+    #[test]
+    fn a_secret_has_one_alternative() {
+        use ClientAuthentication::{None as Public, Secret as Any, SecretBasic, SecretPost};
+        let secret = || Secret::new("s");
+        let both = ["client_secret_basic".to_owned(), "client_secret_post".to_owned()];
+        assert_eq!(SecretBasic(secret()).alternative(Some(&both)), Some(SecretPost(secret())));
+        assert_eq!(SecretPost(secret()).alternative(Some(&both)), Some(SecretBasic(secret())));
+        assert_eq!(SecretBasic(secret()).alternative(Some(&both[..1])), None);
+        // Without a list, a server supports basic.
+        assert_eq!(SecretPost(secret()).alternative(None), Some(SecretBasic(secret())));
+        assert_eq!(SecretBasic(secret()).alternative(None), None);
+        assert_eq!(Public.alternative(Some(&both)), None);
+        for held in [Any(secret()), SecretBasic(secret()), SecretPost(secret())] {
+            assert_eq!(held.by_method(TokenAuthMethod::None), Public);
+            assert_eq!(held.by_method(TokenAuthMethod::ClientSecretPost), SecretPost(secret()));
+            assert_eq!(held.by_method(TokenAuthMethod::ClientSecretBasic), SecretBasic(secret()));
+        }
+        assert_eq!(Public.by_method(TokenAuthMethod::ClientSecretBasic), Public);
     }
 
     /// H3: an expired secret, or another redirect, wants a new registration.

@@ -8,7 +8,7 @@ use portcullis_metadata::{
 use serde::Deserialize;
 use url::Url;
 
-use crate::{ClientError, authorization::server::Server, registration::credentials::Registered};
+use crate::{ClientError, TokenAuthMethod, authorization::server::Server, registration::credentials::Registered};
 
 /// What a client says about itself when it registers.
 pub(crate) struct Registration<'a> {
@@ -18,6 +18,8 @@ pub(crate) struct Registration<'a> {
     pub(crate) needed: &'a Scopes,
     /// What the client may ask for, this time or another.
     pub(crate) scopes: &'a Scopes,
+    /// How the user wants the client to authenticate. By default, the server's list decides.
+    pub(crate) method: Option<TokenAuthMethod>,
 }
 
 /// Registers a client (RFC 7591 section 3).
@@ -97,21 +99,19 @@ fn metadata<'a>(client_name: &str, redirect_uris: impl IntoIterator<Item = &'a U
 
 fn body(server: &Server, registration: &Registration<'_>) -> Vec<u8> {
     let metadata = ClientMetadata {
-        token_endpoint_auth_method: Some(authentication_method(server).to_owned()),
+        token_endpoint_auth_method: Some(authentication_method(server, registration.method).name().to_owned()),
         scope: (!registration.scopes.is_empty()).then(|| registration.scopes.to_string()),
         ..metadata(registration.client_name, [registration.redirect_uri])
     };
     ClientRegistrationRequest { metadata, software_statement: None }.to_json()
 }
 
-/// The first method, of those that a client without keys has, that the server lists; `none` when it lists none of
-/// them, since servers accept it that do not list it.
-fn authentication_method(server: &Server) -> &'static str {
+/// The chosen method, otherwise the first that the server lists: `none`, post, basic. `none` if it lists none of them, or
+/// has no list, because servers that do not list `none` may accept it.
+fn authentication_method(server: &Server, chosen: Option<TokenAuthMethod>) -> TokenAuthMethod {
     let listed = server.authentication_methods.as_deref().unwrap_or_default();
-    ["none", "client_secret_basic", "client_secret_post"]
-        .into_iter()
-        .find(|method| listed.iter().any(|listed| listed == method))
-        .unwrap_or("none")
+    let first = || TokenAuthMethod::ALL.into_iter().find(|method| method.is_listed(Some(listed)));
+    chosen.or_else(first).unwrap_or(TokenAuthMethod::None)
 }
 
 #[cfg(test)]

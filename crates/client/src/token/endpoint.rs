@@ -6,7 +6,7 @@ use portcullis_metadata::{Clock, Issuer, OAuthError, Secret, TokenResponse};
 use url::Url;
 
 use crate::{
-    ClientAuthentication, ClientCredentials, ClientError,
+    ClientAuthentication, ClientCredentials, ClientError, TokenAuthMethod,
     authorization::server::Server,
     token::dpop::{self, DpopBinding},
 };
@@ -15,6 +15,8 @@ use crate::{
 pub(crate) struct TokenEndpoint<'a> {
     pub(crate) fetch: &'a dyn Fetch,
     pub(crate) clock: &'a dyn Clock,
+    /// The client authentication method that the user chose.
+    pub(crate) method: Option<TokenAuthMethod>,
     pub(crate) name: &'static str,
     pub(crate) url: &'a Url,
     pub(crate) policy: UrlPolicy,
@@ -31,10 +33,16 @@ type Proven = Vec<(&'static str, Secret)>;
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
 impl<'a> TokenEndpoint<'a> {
-    pub(crate) fn of(fetch: &'a dyn Fetch, clock: &'a dyn Clock, server: &'a Server) -> Self {
+    pub(crate) fn of(
+        fetch: &'a dyn Fetch,
+        clock: &'a dyn Clock,
+        server: &'a Server,
+        method: Option<TokenAuthMethod>,
+    ) -> Self {
         Self {
             fetch,
             clock,
+            method,
             name: "token",
             url: &server.token_endpoint,
             policy: server.policy.of(&server.token_endpoint),
@@ -66,8 +74,26 @@ impl<'a> TokenEndpoint<'a> {
         TokenResponse::parse(&answer.body).map_err(|error| ClientError::InvalidResponse { endpoint: self.name, error })
     }
 
-    /// Sends one request, the client authenticated as it should be.
+    /// Sends one request with the client's authentication. If the server rejects the client, a secret is sent once more by
+    /// the other method that the server lists: the request has had no effect then.
     pub(crate) async fn send(
+        &self,
+        client: Option<&ClientCredentials>,
+        fields: &Fields<'_>,
+        binding: Option<&DpopBinding>,
+    ) -> Result<FetchResponse, ClientError> {
+        let authenticated = client.map(|client| self.authenticated(client));
+        let answer = self.send_as(authenticated.as_ref(), fields, binding).await?;
+        if self.method.is_some() || !rejects_client(&answer) {
+            return Ok(answer);
+        }
+        match authenticated.and_then(|client| self.alternative(client)) {
+            Some(client) => self.send_as(Some(&client), fields, binding).await,
+            None => Ok(answer),
+        }
+    }
+
+    async fn send_as(
         &self,
         client: Option<&ClientCredentials>,
         fields: &Fields<'_>,
@@ -75,6 +101,18 @@ impl<'a> TokenEndpoint<'a> {
     ) -> Result<FetchResponse, ClientError> {
         let request = self.request(client, fields, binding)?;
         self.fetch.fetch(request).await.map_err(|error| ClientError::Endpoint { endpoint: self.name, error })
+    }
+
+    /// The client with the method that is used first.
+    fn authenticated(&self, client: &ClientCredentials) -> ClientCredentials {
+        let chosen = self.method.map(|method| client.authentication.by_method(method));
+        let authentication = chosen.as_ref().unwrap_or(&client.authentication).resolved(self.authentication_methods);
+        ClientCredentials { authentication, ..client.clone() }
+    }
+
+    fn alternative(&self, client: ClientCredentials) -> Option<ClientCredentials> {
+        let authentication = client.authentication.alternative(self.authentication_methods)?;
+        Some(ClientCredentials { authentication, ..client })
     }
 
     /// What the endpoint says when it refuses.
@@ -111,13 +149,10 @@ impl<'a> TokenEndpoint<'a> {
 
     /// The fields and the header by which the client says who it is.
     fn authenticate(&self, client: &ClientCredentials) -> Result<(Proven, Option<HeaderValue>), ClientError> {
-        let authentication = client.authentication.resolved(self.authentication_methods);
-        if let Some(basic) = authentication.basic_header(&client.client_id) {
-            return Ok((Vec::new(), Some(basic)));
-        }
+        // With basic too: servers exist that read the identifier from the body only.
         let mut fields = vec![("client_id", Secret::new(client.client_id.as_str()))];
-        match authentication {
-            ClientAuthentication::SecretPost(secret) => fields.push(("client_secret", secret)),
+        match &client.authentication {
+            ClientAuthentication::SecretPost(secret) => fields.push(("client_secret", secret.clone())),
             ClientAuthentication::PrivateKey(key) => {
                 let assertion = key.assertion(&client.client_id, self.issuer, self.clock.now())?;
                 fields.push(("client_assertion_type", Secret::new(ASSERTION_TYPE)));
@@ -125,6 +160,17 @@ impl<'a> TokenEndpoint<'a> {
             }
             _ => {}
         }
-        Ok((fields, None))
+        Ok((fields, client.authentication.basic_header(&client.client_id)))
+    }
+}
+
+/// Whether the server rejects the client's authentication (RFC 6749 section 5.2). Servers exist that name another error
+/// in a 401.
+fn rejects_client(answer: &FetchResponse) -> bool {
+    let error = OAuthError::parse(&answer.body).ok().map(|error| error.error);
+    match error.as_deref() {
+        Some("invalid_client") => !answer.status.is_success(),
+        Some(dpop::USE_DPOP_NONCE) => false,
+        _ => answer.status == StatusCode::UNAUTHORIZED,
     }
 }

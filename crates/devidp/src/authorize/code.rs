@@ -6,8 +6,9 @@ use portcullis_metadata::UnixTime;
 
 use crate::{
     app::App,
-    authorize::AuthorizationRequest,
+    authorize::{AuthorizationRequest, RefreshRequest, issuer_param},
     handle::{Handle, random_text},
+    providers::profile::RefreshTokenRule,
     tables::RowAction,
     token::session,
 };
@@ -19,6 +20,8 @@ pub(crate) struct Approval {
     pub(crate) auth_time: UnixTime,
     /// The `sid` of the tokens.
     pub(crate) session_id: Box<str>,
+    /// Whether the client gets a refresh token.
+    pub(crate) is_refreshable: bool,
 }
 
 /// An entry in the table of codes.
@@ -26,6 +29,12 @@ pub(crate) struct IssuedCode {
     handle: Handle,
     approval: Arc<Approval>,
     is_used: bool,
+}
+
+impl IssuedCode {
+    pub(crate) fn client_id(&self) -> &str {
+        &self.approval.request.client_id
+    }
 }
 
 /// Why a code is rejected.
@@ -40,18 +49,25 @@ pub(crate) enum CodeError {
 /// Issues a code for an approved request and returns the URL of the redirect (RFC 6749 section 4.1.2, RFC 9207).
 pub(crate) fn issue(app: &App, request: AuthorizationRequest, subject: Box<str>) -> Result<String, getrandom::Error> {
     let handle = Handle::generate()?;
+    let session_id: Box<str> = random_text(16)?.as_str().into();
     let code = [("code", handle.as_str())];
     let state = request.state.as_deref().map(|state| ("state", state));
-    let location = request.redirect.with_params(code.into_iter().chain(state).chain([("iss", app.issuer.as_str())]));
+    let session_state = app.profile.sends_session_state.then_some(("session_state", &*session_id));
+    let params = code.into_iter().chain(state).chain(session_state).chain(issuer_param(app));
+    let location = request.redirect.with_params(params);
     tracing::info!(client.id = &*request.client_id, "issued a code");
 
     app.clients.update(&request.client_id, |row| (row.used = true, RowAction::Renew));
-    let approval = Arc::new(Approval {
-        request,
-        subject,
-        auth_time: app.settings.clock.now(),
-        session_id: random_text(16)?.as_str().into(),
-    });
+    // A full table counts as an earlier approval.
+    let is_first = matches!(app.profile.refresh_tokens, RefreshTokenRule::AccessType)
+        && app.approved.insert_new(&format!("{}\n{subject}", request.client_id), ()).unwrap_or(false);
+    let is_refreshable = match request.refresh {
+        RefreshRequest::No => false,
+        RefreshRequest::Yes => true,
+        RefreshRequest::FirstApproval => is_first,
+    };
+    let auth_time = app.settings.clock.now();
+    let approval = Arc::new(Approval { request, subject, auth_time, session_id, is_refreshable });
     let id = handle.id().to_owned();
     // Every entry is evictable, so this never fails.
     let _ = app.codes.insert(&id, IssuedCode { handle, approval, is_used: false }, |_| true);

@@ -10,7 +10,12 @@ use portcullis_metadata::Secret;
 
 use crate::{
     app::{App, TICKET_LIFETIME},
-    authorize::{AuthorizationRequest, code, error_location, page::ConsentPage, user::is_user_name},
+    authorize::{
+        AuthorizationRequest, code, error_location,
+        page::{self, ConsentPage, Destination},
+        user::is_user_name,
+    },
+    device::{self, UserCode},
     handle::{Handle, random_text},
     server::{
         endpoint::Endpoint,
@@ -25,7 +30,16 @@ use crate::{
 pub(crate) struct PendingConsent {
     ticket: Handle,
     browser: Secret,
-    request: Arc<AuthorizationRequest>,
+    question: Question,
+}
+
+/// What the user is asked to approve.
+#[derive(Clone)]
+pub(crate) enum Question {
+    /// An authorization request.
+    Request(Arc<AuthorizationRequest>),
+    /// The device authorization with this user code.
+    Device(UserCode),
 }
 
 enum Decision {
@@ -37,22 +51,44 @@ const COOKIE_NAME: &str = "portcullis-consent";
 const COOKIE_BYTES: usize = 16;
 const COOKIE_CHARS: usize = 22;
 
-/// Displays the consent page. Its ticket can be used once and only in this browser.
-pub(crate) fn show(app: &App, request: AuthorizationRequest, headers: &HeaderMap) -> Result<Reply, getrandom::Error> {
+/// Displays the consent page for an authorization request.
+pub(crate) fn show_request(
+    app: &App,
+    request: AuthorizationRequest,
+    headers: &HeaderMap,
+) -> Result<Reply, getrandom::Error> {
+    let request = Arc::new(request);
+    show(app, Question::Request(Arc::clone(&request)), headers, |ticket, action, nonce| {
+        let page = ConsentPage {
+            client: &request.client,
+            client_id: &request.client_id,
+            scopes: &request.scopes,
+            audience: request.audience.as_deref(),
+            destination: Destination::Redirect(&request.redirect),
+            user: request.login_hint.as_deref().unwrap_or(&app.settings.user),
+            ticket,
+            action,
+        };
+        page.html(nonce)
+    })
+}
+
+/// Displays a consent page. Its ticket can be used once and only in this browser. `html` gets the ticket, the target of the
+/// form, and the nonce of the style sheet.
+pub(crate) fn show(
+    app: &App,
+    question: Question,
+    headers: &HeaderMap,
+    html: impl FnOnce(&str, &str, &str) -> String,
+) -> Result<Reply, getrandom::Error> {
     // An existing cookie is reused, so several pages can be open in one browser.
     let browser = match parse_cookie(headers) {
         Some(browser) => browser,
         None => Secret::new(random_text(COOKIE_BYTES)?.as_str()),
     };
     let ticket = Handle::generate()?;
-    let user = request.login_hint.as_deref().unwrap_or(&app.settings.user);
-    let page = ConsentPage {
-        request: &request,
-        user,
-        ticket: ticket.as_str(),
-        action: &Endpoint::Consent.path(&app.settings.issuer_path),
-    };
-    let reply = respond::page(StatusCode::OK, |nonce| page.html(nonce))?;
+    let action = Endpoint::Consent.path(&app.settings.issuer_path);
+    let reply = respond::page(StatusCode::OK, |nonce| html(ticket.as_str(), &action, nonce))?;
     // SameSite is Lax, because a Strict cookie is not sent when another site links here, and each page would then set a new
     // one. Form posts from other sites send neither. Cookies do not depend on the port, so the path separates the cookie
     // from those of other local servers. The cookie is not Secure because the server uses http.
@@ -64,11 +100,12 @@ pub(crate) fn show(app: &App, request: AuthorizationRequest, headers: &HeaderMap
     );
     let id = ticket.id().to_owned();
     // Every entry is evictable, so this never fails.
-    let _ = app.tickets.insert(&id, PendingConsent { ticket, browser, request: Arc::new(request) }, |_| true);
+    let _ = app.tickets.insert(&id, PendingConsent { ticket, browser, question }, |_| true);
     Ok(respond::with_cookie(reply, &cookie))
 }
 
-/// Handles the submission of a consent page and redirects to the client with a code or `access_denied`.
+/// Handles the submission of a consent page. Redirects to the client with a code or `access_denied`, or answers the device
+/// authorization.
 ///
 /// The submission must come from a page of this server (`Origin`), from the browser to which the page was sent (cookie), and
 /// must be the first one (ticket).
@@ -93,11 +130,21 @@ pub(crate) fn decide(app: &App, headers: &HeaderMap, form: &Params) -> Result<Re
             return reject(StatusCode::BAD_REQUEST, "A user name has 1 to 64 characters and no control characters.");
         }
     };
-    let Some(request) = redeem_ticket(app, headers, form) else {
+    let Some(question) = redeem_ticket(app, headers, form) else {
         return reject(
             StatusCode::BAD_REQUEST,
             "This page was answered before, is older than ten minutes, or was shown in another browser. Start again from the application.",
         );
+    };
+    let request = match question {
+        Question::Request(request) => request,
+        Question::Device(user_code) => {
+            let is_approved = matches!(decision, Decision::Allow);
+            if !device::answer(app, &user_code, is_approved.then_some(user)) {
+                return reject(StatusCode::BAD_REQUEST, "The code was answered before or has expired.");
+            }
+            return respond::page(StatusCode::OK, |nonce| page::device_answered_html(is_approved, nonce));
+        }
     };
     let location = match decision {
         Decision::Allow => code::issue(app, Arc::unwrap_or_clone(request), user)?,
@@ -109,13 +156,13 @@ pub(crate) fn decide(app: &App, headers: &HeaderMap, form: &Params) -> Result<Re
     Ok(respond::redirect(StatusCode::SEE_OTHER, &location))
 }
 
-/// Returns the request of the ticket if the ticket belongs to this browser. The ticket is removed.
-fn redeem_ticket(app: &App, headers: &HeaderMap, form: &Params) -> Option<Arc<AuthorizationRequest>> {
+/// Returns the question of the ticket if the ticket belongs to this browser. The ticket is removed.
+fn redeem_ticket(app: &App, headers: &HeaderMap, form: &Params) -> Option<Question> {
     let presented = Handle::parse(form.get("ticket").ok()??)?;
     let browser = parse_cookie(headers)?;
     app.tickets.update(presented.id(), |pending| {
         if presented.matches(&pending.ticket) && browser == pending.browser {
-            (Some(Arc::clone(&pending.request)), RowAction::Remove)
+            (Some(pending.question.clone()), RowAction::Remove)
         } else {
             (None, RowAction::Keep)
         }

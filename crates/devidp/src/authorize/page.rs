@@ -2,35 +2,46 @@
 
 use std::fmt::{self, Write};
 
-use portcullis_metadata::Issuer;
+use portcullis_metadata::{Issuer, Scopes};
 
-use crate::authorize::AuthorizationRequest;
+use crate::clients::{Client, redirect_uri::RedirectUri};
 
 const STYLE: &str = include_str!("page.css");
 
 /// The logo: a gate with bars, in the colour of the text.
 const LOGO: &str = r#"<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" aria-hidden="true"><path d="M4 21V10a8 8 0 0 1 16 0v11"/><path d="M9 4.2V19m6-14.8V19M4.5 10h15M4.5 15h15"/></svg>"#;
 
-/// The page that asks the user to approve an authorization request.
+/// The page that asks the user to approve an authorization request or a device authorization.
 pub(crate) struct ConsentPage<'a> {
-    pub(crate) request: &'a AuthorizationRequest,
+    pub(crate) client: &'a Client,
+    pub(crate) client_id: &'a str,
+    pub(crate) scopes: &'a Scopes,
+    pub(crate) audience: Option<&'a str>,
+    pub(crate) destination: Destination<'a>,
     pub(crate) user: &'a str,
     pub(crate) ticket: &'a str,
     pub(crate) action: &'a str,
 }
 
+/// Where the answer goes.
+pub(crate) enum Destination<'a> {
+    /// To the client's redirect URI.
+    Redirect(&'a RedirectUri),
+    /// To the device that shows this user code.
+    Device(&'a str),
+}
+
 impl ConsentPage<'_> {
     pub(crate) fn html(&self, nonce: &str) -> String {
-        let client = Escaped(self.request.client.name.as_deref().unwrap_or("An application without a name"));
-        let location = if self.request.redirect.is_loopback() { "on this computer" } else { "on another machine" };
+        let client = Escaped(self.client.name.as_deref().unwrap_or("An application without a name"));
         let body = format!(
             r#"<h1>Allow <bdi>{client}</bdi> to act for you?</h1>
-<p class="soft">{session_id}</p>
+<p class="soft">{name_source}</p>
 <form method="post" action="{action}">
 <dl>
 <div><dt>It asks for</dt><dd><ul>{scopes}</ul></dd></div>
 <div><dt>At</dt><dd>{resource}</dd></div>
-<div><dt>The answer goes to</dt><dd>{authority} <span class="soft place">{location}</span></dd></div>
+{destination}
 </dl>
 <label for="user">Your user name</label>
 <input id="user" name="user" value="{user}" required maxlength="64" autocomplete="off" autocapitalize="none" spellcheck="false">
@@ -41,11 +52,11 @@ impl ConsentPage<'_> {
 <button name="decision" value="deny" formnovalidate>Deny</button>
 </div>
 </form>"#,
-            session_id = NameSource(self.request),
+            name_source = NameSource(self),
             action = Escaped(self.action),
-            scopes = ScopeItems(self.request),
-            resource = Escaped(self.request.resource.as_str()),
-            authority = Escaped(self.request.redirect.authority()),
+            scopes = ScopeItems(self.scopes),
+            resource = Escaped(self.audience.unwrap_or("Any resource: the request names none")),
+            destination = self.destination,
             user = Escaped(self.user),
             ticket = Escaped(self.ticket),
         );
@@ -62,6 +73,36 @@ pub(crate) fn error_html(reason: &str, nonce: &str) -> String {
         reason = Escaped(reason)
     );
     render("Request rejected", &body, nonce)
+}
+
+/// Renders the page on which the user enters a user code. It is submitted to `action`.
+pub(crate) fn device_code_html(action: &str, message: Option<&str>, nonce: &str) -> String {
+    let message = message.map(|message| format!("<p class=\"problem\" role=\"alert\">{}</p>", Escaped(message)));
+    let body = format!(
+        r#"<h1>Connect a device</h1>
+<p class="soft">Enter the code that your device or terminal shows.</p>
+{message}
+<form method="get" action="{action}">
+<label for="user_code">Code</label>
+<input id="user_code" name="user_code" class="code" placeholder="XXXX-XXXX" required autofocus maxlength="20" autocomplete="off" autocapitalize="characters" spellcheck="false">
+<div class="buttons">
+<button class="allow">Continue</button>
+</div>
+</form>"#,
+        message = message.unwrap_or_default(),
+        action = Escaped(action),
+    );
+    render("Connect a device", &body, nonce)
+}
+
+/// Renders the page after the user answered a device authorization.
+pub(crate) fn device_answered_html(is_approved: bool, nonce: &str) -> String {
+    let (title, text) = if is_approved {
+        ("Your device is connected", "It continues in a few seconds.")
+    } else {
+        ("The request was denied", "The device gets no access.")
+    };
+    render(title, &format!("<h1>{title}</h1>\n<p>{text}</p>\n<p class=\"soft\">You can close this page.</p>"), nonce)
 }
 
 /// Renders the page at the issuer's address.
@@ -101,25 +142,45 @@ fn render(title: &str, body: &str, nonce: &str) -> String {
     )
 }
 
+impl fmt::Display for Destination<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Redirect(redirect) => {
+                let location = if redirect.is_loopback() { "on this computer" } else { "on another machine" };
+                let authority = Escaped(redirect.authority());
+                write!(
+                    f,
+                    r#"<div><dt>The answer goes to</dt><dd>{authority} <span class="soft place">{location}</span></dd></div>"#
+                )
+            }
+            Self::Device(user_code) => write!(
+                f,
+                r#"<div><dt>Code</dt><dd><span class="code">{}</span> <span class="soft place">Allow only if your device shows this code.</span></dd></div>"#,
+                Escaped(user_code)
+            ),
+        }
+    }
+}
+
 /// The source of the application's name.
-struct NameSource<'a>(&'a AuthorizationRequest);
+struct NameSource<'a>(&'a ConsentPage<'a>);
 
 impl fmt::Display for NameSource<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(request) = self;
-        if request.client.is_document {
-            write!(f, "The document at <code>{}</code> has this name.", Escaped(&request.client_id))
+        let Self(page) = self;
+        if page.client.is_document {
+            write!(f, "The document at <code>{}</code> has this name.", Escaped(page.client_id))
         } else {
             f.write_str("The application chose this name. It is not verified.")
         }
     }
 }
 
-struct ScopeItems<'a>(&'a AuthorizationRequest);
+struct ScopeItems<'a>(&'a Scopes);
 
 impl fmt::Display for ScopeItems<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.scopes.iter().try_for_each(|scope| write!(f, "<li>{}</li>", Escaped(scope)))
+        self.0.iter().try_for_each(|scope| write!(f, "<li>{}</li>", Escaped(scope)))
     }
 }
 

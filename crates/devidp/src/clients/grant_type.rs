@@ -8,6 +8,8 @@ pub enum GrantType {
     AuthorizationCode,
     /// `refresh_token`: the client renews an earlier grant (RFC 6749 section 6).
     RefreshToken,
+    /// `urn:ietf:params:oauth:grant-type:device_code`: the user consents in a browser on another device (RFC 8628).
+    DeviceCode,
     /// `client_credentials`: the client acts on its own behalf (RFC 6749 section 4.4).
     ClientCredentials,
     /// `urn:ietf:params:oauth:grant-type:jwt-bearer`: the client presents an assertion of a trusted issuer (RFC 7523
@@ -19,11 +21,17 @@ pub enum GrantType {
 }
 
 impl GrantType {
-    pub(crate) const ALL: [Self; 5] =
-        [Self::AuthorizationCode, Self::RefreshToken, Self::ClientCredentials, Self::JwtBearer, Self::TokenExchange];
+    pub(crate) const ALL: [Self; 6] = [
+        Self::AuthorizationCode,
+        Self::RefreshToken,
+        Self::DeviceCode,
+        Self::ClientCredentials,
+        Self::JwtBearer,
+        Self::TokenExchange,
+    ];
 
-    pub(crate) const WITHOUT_ASSERTIONS: [Self; 3] =
-        [Self::AuthorizationCode, Self::RefreshToken, Self::ClientCredentials];
+    pub(crate) const WITHOUT_ASSERTIONS: [Self; 4] =
+        [Self::AuthorizationCode, Self::RefreshToken, Self::DeviceCode, Self::ClientCredentials];
 
     /// Parses a grant type. Returns `None` for unknown ones.
     pub fn parse(name: &str) -> Option<Self> {
@@ -35,6 +43,7 @@ impl GrantType {
         match self {
             Self::AuthorizationCode => "authorization_code",
             Self::RefreshToken => "refresh_token",
+            Self::DeviceCode => "urn:ietf:params:oauth:grant-type:device_code",
             Self::ClientCredentials => "client_credentials",
             Self::JwtBearer => "urn:ietf:params:oauth:grant-type:jwt-bearer",
             Self::TokenExchange => "urn:ietf:params:oauth:grant-type:token-exchange",

@@ -39,6 +39,32 @@ pub(crate) async fn handle(app: &Arc<App>, endpoint: Endpoint, method: &Method, 
                 Ok(())
             }
         },
+        (Endpoint::ForgetClients, _) => match parse_json::<ForgottenClient>(body) {
+            Err(reason) => Err(reason),
+            Ok(ForgottenClient { client_id: Some(id) }) if !control.forget_client(&id) => {
+                return plain(StatusCode::NOT_FOUND, "No registered client has this identifier.\n");
+            }
+            Ok(ForgottenClient { client_id: Some(_) }) => Ok(()),
+            Ok(ForgottenClient { client_id: None }) => {
+                control.forget_all_clients();
+                Ok(())
+            }
+        },
+        (Endpoint::AnswerDevice, _) => match parse_json::<DeviceAnswer>(body) {
+            Err(reason) => Err(reason),
+            Ok(answer) => {
+                let user = answer.user.as_deref().unwrap_or(&app.settings.user);
+                let is_answered = match answer.decision {
+                    DeviceDecision::Allow => control.approve_device(&answer.user_code, user),
+                    DeviceDecision::Deny => control.deny_device(&answer.user_code),
+                };
+                if !is_answered {
+                    let text = "The user code is unknown, answered or expired, or the user name is invalid.\n";
+                    return plain(StatusCode::NOT_FOUND, text);
+                }
+                Ok(())
+            }
+        },
         (_, &Method::DELETE) => {
             control.clear_faults();
             Ok(())
@@ -55,6 +81,27 @@ pub(crate) async fn handle(app: &Arc<App>, endpoint: Endpoint, method: &Method, 
             reply
         }
     }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ForgottenClient {
+    client_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DeviceAnswer {
+    user_code: String,
+    decision: DeviceDecision,
+    user: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum DeviceDecision {
+    Allow,
+    Deny,
 }
 
 #[derive(Deserialize)]
@@ -104,8 +151,9 @@ enum FaultName {
 impl FaultRequest {
     /// Converts the request to a fault. The error is a sentence for the developer.
     fn into_fault(self) -> Result<Fault, String> {
-        let at = FaultPoint::parse(&self.at)
-            .ok_or("at must be metadata, jwks, register, authorize, token, introspect or revoke")?;
+        let at = FaultPoint::parse(&self.at).ok_or(
+            "at must be metadata, jwks, register, client, authorize, device_authorization, token, introspect or revoke",
+        )?;
         let kind = match (self.kind, self.status, self.delay_ms) {
             (FaultName::Delay, None, Some(delay)) => FaultKind::Delay(Duration::from_millis(delay)),
             (FaultName::Status, Some(status), None) => {

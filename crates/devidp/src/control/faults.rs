@@ -49,8 +49,12 @@ pub enum FaultPoint {
     Jwks,
     /// The registration endpoint.
     Register,
+    /// The registrations of clients (RFC 7592).
+    Client,
     /// The authorization endpoint.
     Authorize,
+    /// The device authorization endpoint.
+    DeviceAuthorization,
     /// The token endpoint.
     Token,
     /// The introspection endpoint.
@@ -97,8 +101,17 @@ pub enum FaultError {
 }
 
 impl FaultPoint {
-    const ALL: [Self; 7] =
-        [Self::Metadata, Self::Jwks, Self::Register, Self::Authorize, Self::Token, Self::Introspect, Self::Revoke];
+    const ALL: [Self; 9] = [
+        Self::Metadata,
+        Self::Jwks,
+        Self::Register,
+        Self::Client,
+        Self::Authorize,
+        Self::DeviceAuthorization,
+        Self::Token,
+        Self::Introspect,
+        Self::Revoke,
+    ];
 
     /// Parses the name that the admin endpoint uses.
     pub fn parse(name: &str) -> Option<Self> {
@@ -111,7 +124,9 @@ impl FaultPoint {
             Self::Metadata => "metadata",
             Self::Jwks => "jwks",
             Self::Register => "register",
+            Self::Client => "client",
             Self::Authorize => "authorize",
+            Self::DeviceAuthorization => "device_authorization",
             Self::Token => "token",
             Self::Introspect => "introspect",
             Self::Revoke => "revoke",
@@ -123,11 +138,20 @@ impl FaultPoint {
             Endpoint::Metadata => Some(Self::Metadata),
             Endpoint::Jwks => Some(Self::Jwks),
             Endpoint::Register => Some(Self::Register),
+            Endpoint::Client => Some(Self::Client),
             Endpoint::Authorize => Some(Self::Authorize),
+            Endpoint::DeviceAuthorization => Some(Self::DeviceAuthorization),
             Endpoint::Token => Some(Self::Token),
             Endpoint::Introspect => Some(Self::Introspect),
             Endpoint::Revoke => Some(Self::Revoke),
-            Endpoint::Home | Endpoint::Consent | Endpoint::RotateKeys | Endpoint::Faults => None,
+            Endpoint::Home
+            | Endpoint::Device
+            | Endpoint::DeviceConsent
+            | Endpoint::Consent
+            | Endpoint::RotateKeys
+            | Endpoint::Faults
+            | Endpoint::ForgetClients
+            | Endpoint::AnswerDevice => None,
         }
     }
 }

@@ -1,7 +1,6 @@
 //! [`Endpoint`]: the endpoints, their paths and methods.
 
 use http::Method;
-use portcullis_metadata::Issuer;
 
 /// An endpoint of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +11,15 @@ pub(crate) enum Endpoint {
     Metadata,
     Jwks,
     Register,
+    /// The registration of a client (RFC 7592), whose identifier is the last segment of the path.
+    Client,
     Authorize,
+    /// The device authorization endpoint (RFC 8628 section 3.1).
+    DeviceAuthorization,
+    /// The page on which the user enters a user code.
+    Device,
+    /// The consent page for a user code. Its path is below `Authorize`, which is the path of the consent cookie.
+    DeviceConsent,
     /// The target of the consent form. Its path is below `Authorize`, which is the path of the consent cookie.
     Consent,
     Token,
@@ -24,31 +31,45 @@ pub(crate) enum Endpoint {
     RotateKeys,
     /// The admin endpoint that scripts faults.
     Faults,
+    /// The admin endpoint that forgets registered clients.
+    ForgetClients,
+    /// The admin endpoint that answers device authorizations.
+    AnswerDevice,
 }
 
 impl Endpoint {
-    const NAMED: [Self; 9] = [
+    const NAMED: [Self; 14] = [
         Self::Jwks,
         Self::Register,
         Self::Authorize,
+        Self::DeviceAuthorization,
+        Self::Device,
+        Self::DeviceConsent,
         Self::Consent,
         Self::Token,
         Self::Introspect,
         Self::Revoke,
         Self::RotateKeys,
         Self::Faults,
+        Self::ForgetClients,
+        Self::AnswerDevice,
     ];
 
-    /// Returns the endpoint for a path. Paths are compared without percent-decoding.
-    pub(crate) fn find(path: &str, issuer: &Issuer, issuer_path: &str) -> Option<Self> {
+    /// Returns the endpoint for a path that is not one of a metadata document. Paths are compared without percent-decoding.
+    pub(crate) fn find(path: &str, issuer_path: &str) -> Option<Self> {
         if path.strip_prefix(issuer_path).is_some_and(|rest| matches!(rest, "" | "/")) {
             return Some(Self::Home);
         }
         if let Some(endpoint) = Self::NAMED.into_iter().find(|endpoint| endpoint.path(issuer_path) == path) {
             return Some(endpoint);
         }
-        let metadata_urls = portcullis_metadata::authorization_server_urls(issuer);
-        metadata_urls.iter().any(|url| url.path() == path).then_some(Self::Metadata)
+        Self::client_id(path, issuer_path).map(|_| Self::Client)
+    }
+
+    /// Returns the client identifier in the path of [`Client`](Self::Client).
+    pub(crate) fn client_id<'a>(path: &'a str, issuer_path: &str) -> Option<&'a str> {
+        let id = path.strip_prefix(issuer_path)?.strip_prefix("/register/")?;
+        (!id.is_empty() && !id.contains('/')).then_some(id)
     }
 
     /// Returns the path, which is below the issuer path.
@@ -56,6 +77,10 @@ impl Endpoint {
         let name = match self {
             Self::Home => "",
             Self::Metadata => ".well-known/openid-configuration",
+            Self::Client => "register/",
+            Self::DeviceAuthorization => "device_authorization",
+            Self::Device => "device",
+            Self::DeviceConsent => "authorize/device",
             Self::Jwks => "jwks",
             Self::Register => "register",
             Self::Authorize => "authorize",
@@ -65,6 +90,8 @@ impl Endpoint {
             Self::Revoke => "revoke",
             Self::RotateKeys => "admin/rotate",
             Self::Faults => "admin/faults",
+            Self::ForgetClients => "admin/forget",
+            Self::AnswerDevice => "admin/device",
         };
         format!("{issuer_path}/{name}")
     }
@@ -73,23 +100,39 @@ impl Endpoint {
     pub(crate) const fn methods(self) -> &'static [Method] {
         match self {
             Self::Home | Self::Metadata | Self::Jwks => &[Method::GET, Method::HEAD],
-            Self::Authorize => &[Method::GET],
-            Self::Register | Self::Consent | Self::Token | Self::Introspect | Self::Revoke | Self::RotateKeys => {
-                &[Method::POST]
-            }
+            Self::Authorize | Self::Device | Self::DeviceConsent => &[Method::GET],
+            Self::Client => &[Method::GET, Method::PUT, Method::DELETE],
+            Self::Register
+            | Self::DeviceAuthorization
+            | Self::Consent
+            | Self::Token
+            | Self::Introspect
+            | Self::Revoke
+            | Self::RotateKeys
+            | Self::ForgetClients
+            | Self::AnswerDevice => &[Method::POST],
             Self::Faults => &[Method::POST, Method::DELETE],
         }
     }
 
     /// Returns whether this is an admin endpoint, which exists only if the settings enable it.
     pub(crate) const fn is_admin(self) -> bool {
-        matches!(self, Self::RotateKeys | Self::Faults)
+        matches!(self, Self::RotateKeys | Self::Faults | Self::ForgetClients | Self::AnswerDevice)
     }
 
     /// Returns whether scripts of other origins may use the endpoint. Pages for the user and the introspection endpoint are
     /// excluded.
     pub(crate) const fn allows_cross_origin(self) -> bool {
-        matches!(self, Self::Metadata | Self::Jwks | Self::Register | Self::Token | Self::Revoke)
+        matches!(
+            self,
+            Self::Metadata
+                | Self::Jwks
+                | Self::Register
+                | Self::Client
+                | Self::DeviceAuthorization
+                | Self::Token
+                | Self::Revoke
+        )
     }
 }
 
@@ -97,36 +140,27 @@ impl Endpoint {
 mod tests {
     use super::*;
 
-    fn find(path: &str, issuer_path: &str) -> Option<Endpoint> {
-        let issuer = Issuer::parse(&format!("http://127.0.0.1:9000{issuer_path}")).unwrap();
-        Endpoint::find(path, &issuer, issuer_path)
-    }
-
     #[test]
     fn paths_without_an_issuer_path() {
-        assert_eq!(find("/", ""), Some(Endpoint::Home));
-        assert_eq!(find("/token", ""), Some(Endpoint::Token));
-        assert_eq!(find("/.well-known/oauth-authorization-server", ""), Some(Endpoint::Metadata));
-        assert_eq!(find("/.well-known/openid-configuration", ""), Some(Endpoint::Metadata));
-        for none in ["/token/", "//token", "/%74oken", "/Token", "/.well-known/openid-configuration/", "/x"] {
-            assert_eq!(find(none, ""), None, "{none}");
+        let find = |path| Endpoint::find(path, "");
+        assert_eq!(find("/"), Some(Endpoint::Home));
+        assert_eq!(find("/token"), Some(Endpoint::Token));
+        assert_eq!(find("/register/abc"), Some(Endpoint::Client));
+        for none in ["/token/", "//token", "/%74oken", "/Token", "/.well-known/x", "/x", "/register/", "/register/a/b"]
+        {
+            assert_eq!(find(none), None, "{none}");
         }
     }
 
     #[test]
     fn paths_below_an_issuer_path() {
         let path = "/realms/dev";
-        assert_eq!(find("/realms/dev", path), Some(Endpoint::Home));
-        assert_eq!(find("/realms/dev/authorize", path), Some(Endpoint::Authorize));
-        for metadata in [
-            "/.well-known/oauth-authorization-server/realms/dev",
-            "/.well-known/openid-configuration/realms/dev",
-            "/realms/dev/.well-known/openid-configuration",
-        ] {
-            assert_eq!(find(metadata, path), Some(Endpoint::Metadata), "{metadata}");
-        }
-        for none in ["/", "/authorize", "/.well-known/oauth-authorization-server", "/realms/develop/token"] {
-            assert_eq!(find(none, path), None, "{none}");
+        let find = |requested| Endpoint::find(requested, path);
+        assert_eq!(find("/realms/dev"), Some(Endpoint::Home));
+        assert_eq!(find("/realms/dev/authorize"), Some(Endpoint::Authorize));
+        assert_eq!(Endpoint::client_id("/realms/dev/register/abc", path), Some("abc"));
+        for none in ["/", "/authorize", "/register/abc", "/realms/develop/token"] {
+            assert_eq!(find(none), None, "{none}");
         }
     }
 }

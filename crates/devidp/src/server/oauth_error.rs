@@ -5,10 +5,13 @@ use http::StatusCode;
 use crate::server::form::DuplicateParameter;
 
 /// The error codes of this server (RFC 6749 sections 4.1.2.1 and 5.2, RFC 7591 section 3.2.2,
-/// RFC 8707 section 2, RFC 6750 section 3.1, RFC 9449 sections 5 and 8).
+/// RFC 8707 section 2, RFC 6750 section 3.1, RFC 8628 section 3.5, RFC 9449 sections 5 and 8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ErrorCode {
     AccessDenied,
+    AuthorizationPending,
+    ExpiredToken,
+    InsufficientScope,
     InvalidClient,
     InvalidClientMetadata,
     InvalidDpopProof,
@@ -21,6 +24,7 @@ pub(crate) enum ErrorCode {
     RequestNotSupported,
     RequestUriNotSupported,
     ServerError,
+    SlowDown,
     TemporarilyUnavailable,
     UnauthorizedClient,
     UnsupportedGrantType,
@@ -32,6 +36,9 @@ impl ErrorCode {
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::AccessDenied => "access_denied",
+            Self::AuthorizationPending => "authorization_pending",
+            Self::ExpiredToken => "expired_token",
+            Self::InsufficientScope => "insufficient_scope",
             Self::InvalidClient => "invalid_client",
             Self::InvalidClientMetadata => "invalid_client_metadata",
             Self::InvalidDpopProof => "invalid_dpop_proof",
@@ -44,6 +51,7 @@ impl ErrorCode {
             Self::RequestNotSupported => "request_not_supported",
             Self::RequestUriNotSupported => "request_uri_not_supported",
             Self::ServerError => "server_error",
+            Self::SlowDown => "slow_down",
             Self::TemporarilyUnavailable => "temporarily_unavailable",
             Self::UnauthorizedClient => "unauthorized_client",
             Self::UnsupportedGrantType => "unsupported_grant_type",
@@ -55,7 +63,7 @@ impl ErrorCode {
     /// Returns the status of a JSON response with this error.
     pub(crate) const fn status(self) -> StatusCode {
         match self {
-            Self::AccessDenied => StatusCode::FORBIDDEN,
+            Self::AccessDenied | Self::InsufficientScope => StatusCode::FORBIDDEN,
             Self::InvalidClient | Self::InvalidToken => StatusCode::UNAUTHORIZED,
             Self::ServerError => StatusCode::INTERNAL_SERVER_ERROR,
             Self::TemporarilyUnavailable => StatusCode::SERVICE_UNAVAILABLE,

@@ -18,11 +18,12 @@ use url::Url;
 use crate::{
     app::App,
     authorize::{self, consent, page::home_html},
-    clients::registration,
+    clients::{management, registration},
     control::{
         admin,
         faults::{self, FaultEffect},
     },
+    device::{self, verification},
     server::{
         endpoint::Endpoint,
         form::Params,
@@ -49,7 +50,9 @@ pub(crate) async fn handle(app: &Arc<App>, request: Request<Incoming>) -> Result
     if !is_for_loopback(&request) {
         return Ok(plain(StatusCode::FORBIDDEN, "This server accepts only loopback host names.\n"));
     }
-    let endpoint = Endpoint::find(request.uri().path(), &app.issuer, &app.settings.issuer_path);
+    let path = request.uri().path();
+    let is_metadata = app.metadata.contains_key(path);
+    let endpoint = if is_metadata { Some(Endpoint::Metadata) } else { Endpoint::find(path, &app.settings.issuer_path) };
     let Some(endpoint) = endpoint.filter(|endpoint| app.settings.admin || !endpoint.is_admin()) else {
         let text = "Not found. This is a development authorization server.\n";
         return Ok(plain(StatusCode::NOT_FOUND, text));
@@ -87,7 +90,9 @@ async fn handle_endpoint(app: &Arc<App>, endpoint: Endpoint, request: Request<In
         return plain(StatusCode::URI_TOO_LONG, "The query is longer than 8 KiB.\n");
     }
     let page = match endpoint {
-        Endpoint::Metadata => return respond::document(app.metadata.clone()),
+        Endpoint::Metadata => {
+            return respond::document(app.metadata.get(head.uri.path()).cloned().unwrap_or_default());
+        }
         Endpoint::Jwks => return respond::document(app.keys.current().jwks.clone()),
         Endpoint::Register => {
             return match read_body(&head.headers, JSON, body).await {
@@ -95,18 +100,30 @@ async fn handle_endpoint(app: &Arc<App>, endpoint: Endpoint, request: Request<In
                 Err(error) => error.as_json(ErrorCode::InvalidClientMetadata),
             };
         }
-        Endpoint::Token | Endpoint::Introspect | Endpoint::Revoke => {
+        Endpoint::Client => {
+            let body = match head.method {
+                Method::PUT => read_body(&head.headers, JSON, body).await,
+                _ => Ok(Bytes::new()),
+            };
+            let id = Endpoint::client_id(head.uri.path(), &app.settings.issuer_path).unwrap_or_default();
+            return match body {
+                Ok(body) => management::manage(app, id, &head.method, &head.headers, &body),
+                Err(error) => error.as_json(ErrorCode::InvalidClientMetadata),
+            };
+        }
+        Endpoint::Token | Endpoint::DeviceAuthorization | Endpoint::Introspect | Endpoint::Revoke => {
             let form = match read_body(&head.headers, FORM, body).await {
                 Ok(body) => Params::parse(&body),
                 Err(error) => return error.as_json(ErrorCode::InvalidRequest),
             };
             return match endpoint {
                 Endpoint::Token => token::handle(app, &head.headers, &form).await,
+                Endpoint::DeviceAuthorization => device::authorize_device(app, &head.headers, &form).await,
                 Endpoint::Introspect => introspection::introspect(app, &head.headers, &form),
                 _ => revocation::revoke(app, &head.headers, &form).await,
             };
         }
-        Endpoint::RotateKeys | Endpoint::Faults => {
+        Endpoint::RotateKeys | Endpoint::Faults | Endpoint::ForgetClients | Endpoint::AnswerDevice => {
             if !admin::is_not_from_browser(&head.headers) {
                 return plain(StatusCode::FORBIDDEN, "Requests from browsers are not allowed.\n");
             }
@@ -124,6 +141,8 @@ async fn handle_endpoint(app: &Arc<App>, endpoint: Endpoint, request: Request<In
             Err(error) => respond::error_page(error.status(), error.description()),
         },
         Endpoint::Authorize => authorize::authorize(app, query, &head.headers).await,
+        Endpoint::Device => verification::show_entry(app),
+        Endpoint::DeviceConsent => verification::show_consent(app, query, &head.headers),
         Endpoint::Home => respond::page(StatusCode::OK, |nonce| home_html(&app.issuer, nonce)),
     };
     page.unwrap_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR, "The operating system gave no random bytes.\n"))
@@ -155,6 +174,7 @@ fn allow_header(endpoint: Endpoint) -> HeaderValue {
     HeaderValue::from_static(match endpoint.methods() {
         [Method::GET, Method::HEAD] => "GET, HEAD",
         [Method::GET] => "GET",
+        [Method::GET, Method::PUT, Method::DELETE] => "GET, PUT, DELETE",
         [Method::POST, Method::DELETE] => "POST, DELETE",
         _ => "POST",
     })

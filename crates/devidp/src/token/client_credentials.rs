@@ -2,7 +2,7 @@
 
 use crate::{
     app::App,
-    authorize::{grant_scopes, parse_resource},
+    authorize::{audience::parse_audience, scopes::grant_scopes},
     handle::random_text,
     server::oauth_error::ErrorResponse,
     token::{Issued, TokenRequest, access_token, session::Session},
@@ -18,11 +18,11 @@ pub(super) fn grant(app: &App, request: &TokenRequest<'_>) -> Result<Issued, Err
         subject: caller.id.clone(),
         auth_time: app.settings.clock.now(),
         scopes: grant_scopes(app, &caller.client, form)?,
-        resource: parse_resource(form, app.settings.default_resource.as_ref())?,
+        audience: parse_audience(app, form)?,
         key: None,
     };
     Ok(Issued {
-        access_token: access_token::sign(app, &session, &session.scopes, key.as_deref())?,
+        access_token: access_token::issue(app, &session, &session.scopes, key.as_deref())?,
         scopes: session.scopes,
         refresh_token: None,
     })

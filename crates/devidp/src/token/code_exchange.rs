@@ -3,12 +3,11 @@
 use crate::{
     app::App,
     authorize::{
-        OFFLINE_ACCESS,
+        audience::{check_audience, check_single_resource},
         code::{self, CodeError},
     },
-    clients::grant_type::GrantType,
     server::oauth_error::{ErrorCode, ErrorResponse},
-    token::{Issued, TokenRequest, access_token, refresh_token, resource_mismatch, session::Session},
+    token::{Issued, TokenRequest, access_token, refresh_token, session::Session},
 };
 
 /// Exchanges a code for tokens (RFC 6749 section 4.1.3, RFC 7636 section 4.5).
@@ -19,7 +18,7 @@ pub(super) fn exchange(app: &App, request: &TokenRequest<'_>) -> Result<Issued, 
     let code = form.get("code")?.ok_or(missing("code is missing"))?;
     let verifier = form.get("code_verifier")?.ok_or(missing("PKCE is required: code_verifier is missing"))?;
     let redirect_uri = form.get("redirect_uri")?;
-    let resource = form.get("resource").map_err(|_| resource_mismatch())?;
+    check_single_resource(app, form)?;
 
     let approval = code::redeem(app, code).map_err(|error| match error {
         CodeError::Unknown => invalid("the code is unknown or expired"),
@@ -39,17 +38,14 @@ pub(super) fn exchange(app: &App, request: &TokenRequest<'_>) -> Result<Issued, 
     if !request.challenge.matches(verifier) {
         return Err(invalid("code_verifier does not match the code_challenge"));
     }
-    if resource.is_some_and(|resource| resource != request.resource.as_str()) {
-        return Err(resource_mismatch());
-    }
+    check_audience(app, form, request.audience.as_deref())?;
     if request.key.is_some() && request.key != *key {
         return Err(invalid("the code is bound to a DPoP key, but the request has no proof with that key"));
     }
     let session = Session::new(&approval, key.clone().filter(|_| caller.client.credential.is_public()));
-    let is_refreshable = session.scopes.contains(OFFLINE_ACCESS) && caller.client.may_use(GrantType::RefreshToken);
-    let refresh_token = is_refreshable.then(|| refresh_token::issue(app, &session)).transpose()?;
+    let refresh_token = approval.is_refreshable.then(|| refresh_token::issue(app, &session)).transpose()?;
     Ok(Issued {
-        access_token: access_token::sign(app, &session, &session.scopes, key.as_deref())?,
+        access_token: access_token::issue(app, &session, &session.scopes, key.as_deref())?,
         scopes: session.scopes,
         refresh_token,
     })

@@ -41,6 +41,7 @@ fn respond(app: &App, headers: &HeaderMap, form: &Params) -> Result<Reply, Error
 }
 
 fn active_response(claims: AccessTokenClaims) -> IntrospectionResponse {
+    let client_id = issued::client_id(&claims).map(str::to_owned);
     let mut extra = claims.extra;
     if let Some(typ) = claims.typ {
         extra.insert("typ".to_owned(), Value::String(typ));
@@ -48,7 +49,7 @@ fn active_response(claims: AccessTokenClaims) -> IntrospectionResponse {
     IntrospectionResponse {
         active: true,
         aud: claims.aud,
-        client_id: claims.client_id,
+        client_id,
         scope: Some(claims.scope),
         exp: claims.exp,
         nbf: claims.nbf,

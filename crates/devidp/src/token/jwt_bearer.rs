@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::{
     app::App,
     authentication::assertion::{self, MAX_ASSERTION},
-    authorize::{grant_scopes, parse_resource},
+    authorize::{audience::parse_audience, scopes::grant_scopes},
     handle::random_text,
     server::oauth_error::{ErrorCode, ErrorResponse},
     token::{Issued, TokenRequest, access_token, session::Session},
@@ -46,11 +46,11 @@ pub(super) fn grant(app: &App, request: &TokenRequest<'_>) -> Result<Issued, Err
         None | Some("JWT" | "jwt") => {}
         Some(_) => return Err(invalid("the assertion is a JWT of the wrong type")),
     }
-    let requested = parse_resource(form, app.settings.default_resource.as_ref());
-    let resource = match resource {
+    let requested = parse_audience(app, form);
+    let audience = match resource {
         None => requested?,
         Some(granted) => match requested {
-            Ok(requested) if requested.as_str() == granted => requested,
+            Ok(requested) if requested.as_deref() == Some(granted) => requested,
             _ => {
                 let description = "resource is not that of the assertion";
                 return Err(ErrorResponse::new(ErrorCode::InvalidTarget, description));
@@ -66,11 +66,11 @@ pub(super) fn grant(app: &App, request: &TokenRequest<'_>) -> Result<Issued, Err
         subject: subject.into(),
         auth_time: app.settings.clock.now(),
         scopes,
-        resource,
+        audience,
         key: None,
     };
     Ok(Issued {
-        access_token: access_token::sign(app, &session, &session.scopes, key.as_deref())?,
+        access_token: access_token::issue(app, &session, &session.scopes, key.as_deref())?,
         scopes: session.scopes,
         refresh_token: None,
     })

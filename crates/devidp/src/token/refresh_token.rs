@@ -5,6 +5,7 @@ use portcullis_metadata::Secret;
 use crate::{
     app::App,
     handle::Handle,
+    providers::profile::RotationRule,
     server::oauth_error::{ErrorCode, ErrorResponse},
     tables::RowAction,
     token::session::{self, Session},
@@ -31,7 +32,8 @@ pub(crate) fn issue(app: &App, session: &Session) -> Result<Secret, ErrorRespons
     Ok(token)
 }
 
-/// Replaces a refresh token (RFC 9700 section 4.14.2).
+/// Uses a refresh token and returns its session and the refresh token for the response. It replaces the used one (RFC 9700
+/// section 4.14.2), unless the imitated provider keeps that valid.
 ///
 /// `check` validates the request against the session. If it fails, the token stays valid. If the token was replaced before,
 /// it has been stolen, and its session is withdrawn.
@@ -39,7 +41,7 @@ pub(crate) fn rotate(
     app: &App,
     presented: &str,
     check: impl FnOnce(&Session) -> Result<(), ErrorResponse>,
-) -> Result<(Session, Secret), ErrorResponse> {
+) -> Result<(Session, Option<Secret>), ErrorResponse> {
     enum Rotation {
         Rotated(Session),
         Rejected(ErrorResponse),
@@ -56,11 +58,20 @@ pub(crate) fn rotate(
         if let Err(error) = check(&family.session) {
             return (Rotation::Rejected(error), RowAction::Keep);
         }
-        family.current = next;
+        if matches!(app.profile.rotation, RotationRule::Replace) {
+            family.current = next;
+        }
         (Rotation::Rotated(family.session.clone()), RowAction::Renew)
     });
     match rotation.ok_or(unknown)? {
-        Rotation::Rotated(session) => Ok((session, token)),
+        Rotation::Rotated(session) => {
+            let token = match app.profile.rotation {
+                RotationRule::Replace => Some(token),
+                RotationRule::KeepOld => Some(issue(app, &session)?),
+                RotationRule::Keep => None,
+            };
+            Ok((session, token))
+        }
         Rotation::Rejected(error) => Err(error),
         Rotation::Reused(session_id) => {
             session::withdraw(app, &session_id);

@@ -37,10 +37,10 @@ async fn revoke_token(app: &App, headers: &HeaderMap, form: &Params) -> Result<(
         check_owner(&caller, &session.client_id)?;
         session::withdraw(app, &session.id);
     } else if let Some(claims) = issued::verify(app, token) {
-        check_owner(&caller, claims.azp.as_deref().unwrap_or_default())?;
+        check_owner(&caller, issued::client_id(&claims).unwrap_or_default())?;
         let full = "too many tokens are revoked; try again later";
         let full = ErrorResponse::new(ErrorCode::TemporarilyUnavailable, full);
-        app.revoked.insert(claims.jti.as_deref().unwrap_or_default(), (), |()| false).map_err(|_| full)?;
+        app.revoked.insert(issued::token_id(&claims).unwrap_or_default(), (), |()| false).map_err(|_| full)?;
     } else {
         return Ok(());
     }

@@ -1,6 +1,6 @@
 //! Sessions: the tokens that follow from one approval.
 
-use portcullis_metadata::{AccessTokenClaims, ResourceUri, Scopes, UnixTime};
+use portcullis_metadata::{AccessTokenClaims, Scopes, UnixTime};
 
 use crate::{app::App, authentication::dpop::Thumbprint, authorize::code::Approval, tables::RowAction};
 
@@ -13,7 +13,7 @@ pub(crate) struct Session {
     pub(crate) subject: Box<str>,
     pub(crate) auth_time: UnixTime,
     pub(crate) scopes: Scopes,
-    pub(crate) resource: ResourceUri,
+    pub(crate) audience: Option<Box<str>>,
     /// The DPoP key to which a public client's refresh tokens are bound (RFC 9449 section 5).
     pub(crate) key: Option<Thumbprint>,
 }
@@ -26,7 +26,7 @@ impl Session {
             subject: approval.subject.clone(),
             auth_time: approval.auth_time,
             scopes: approval.request.scopes.clone(),
-            resource: approval.request.resource.clone(),
+            audience: approval.request.audience.clone(),
             key,
         }
     }

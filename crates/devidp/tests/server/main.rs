@@ -4,8 +4,10 @@
 
 mod assertions;
 mod authorization;
+mod client_authentication;
 mod clients;
 mod consent;
+mod device;
 mod documents;
 mod dpop;
 mod faults;
@@ -13,7 +15,9 @@ mod flow;
 mod introspection;
 mod listening;
 mod machines;
+mod management;
 mod metadata;
+mod providers;
 mod refresh;
 mod registration;
 mod rotation;

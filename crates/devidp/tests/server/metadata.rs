@@ -31,7 +31,12 @@ async fn metadata_is_served_at_every_well_known_url() {
             assert_eq!(metadata.response_types_supported, ["code"]);
             assert_eq!(
                 metadata.grant_types_supported.unwrap(),
-                ["authorization_code", "refresh_token", "client_credentials"]
+                [
+                    "authorization_code",
+                    "refresh_token",
+                    "urn:ietf:params:oauth:grant-type:device_code",
+                    "client_credentials"
+                ]
             );
             assert_eq!(metadata.scopes_supported.unwrap(), ["mcp:tools", "offline_access"]);
             assert_eq!(metadata.code_challenge_methods_supported.unwrap(), ["S256"]);

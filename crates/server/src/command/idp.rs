@@ -1,9 +1,13 @@
 //! `portcullis idp`: the development authorization server alone.
 
+mod claim;
 mod clients;
 
 use anyhow::Context as _;
-use portcullis_devidp::{DevIdp, DevIdpSettings, DocumentFetch, Registration, SigningAlgorithm, TokenHeaderType};
+use portcullis_devidp::{
+    ClientAuthenticationMode, DevIdp, DevIdpSettings, DocumentFetch, Provider, Registration, SigningAlgorithm,
+    TokenHeaderType,
+};
 use portcullis_metadata::{ResourceUri, Scopes};
 
 use crate::{cli, config::SecretSource, serve};
@@ -11,8 +15,13 @@ use crate::{cli, config::SecretSource, serve};
 pub(crate) fn run(arguments: cli::Idp) -> anyhow::Result<()> {
     super::control_runtime()?.block_on(async {
         let mut shutdown = serve::shutdown_signal()?;
-        let idp = DevIdp::bind(settings(arguments)?).await?;
-        super::print(format_args!("development authorization server: {}", idp.issuer()))?;
+        let settings = settings(arguments)?;
+        let introduction = settings.provider.map(|provider| introduction(provider, &settings));
+        let idp = DevIdp::bind(settings).await?;
+        let mut lines = vec![format!("development authorization server: {}", idp.issuer())];
+        lines.extend(introduction.into_iter().flatten());
+        // One write, because a program may close the pipe after the first line.
+        super::print(format_args!("{}", lines.join("\n").as_str()))?;
         idp.serve(async move {
             // An error means that nobody can ask for the end any more, which is one.
             let _ = shutdown.wait_for(|shutdown| *shutdown).await;
@@ -20,6 +29,20 @@ pub(crate) fn run(arguments: cli::Idp) -> anyhow::Result<()> {
         .await;
         Ok(())
     })
+}
+
+/// Returns the lines that say how the server differs and what a client needs.
+fn introduction(provider: Provider, settings: &DevIdpSettings) -> Vec<String> {
+    let mut lines = vec![format!("It imitates {}, which", provider.as_str())];
+    lines.extend(provider.differences().iter().map(|difference| format!("  - {}", difference.summary)));
+    if let Some(prefix) = provider.scope_prefix() {
+        let scopes: Vec<_> = settings.scopes.iter().map(|scope| format!("{prefix}/{scope}")).collect();
+        lines.push(format!("Its scopes are {}", scopes.join(" ")));
+    }
+    if !provider.has_registration() && settings.clients.is_empty() {
+        lines.push("No client can sign in yet: clients cannot register here, so define them with --clients".to_owned());
+    }
+    lines
 }
 
 fn settings(arguments: cli::Idp) -> anyhow::Result<DevIdpSettings> {
@@ -38,6 +61,15 @@ fn settings(arguments: cli::Idp) -> anyhow::Result<DevIdpSettings> {
         token_header_type: if arguments.at_jwt { TokenHeaderType::AtJwt } else { TokenHeaderType::Jwt },
         access_token_lifetime: arguments.token_lifetime,
         dpop_nonces: arguments.dpop_nonces,
+        provider: arguments.like.map(provider),
+        extra_claims: claim::parse(&arguments.claims)?,
+        client_authentication_mode: match arguments.client_auth {
+            cli::IdpClientAuth::Registered => ClientAuthenticationMode::Registered,
+            cli::IdpClientAuth::PythonSdk => ClientAuthenticationMode::PythonSdk,
+            cli::IdpClientAuth::RejectBasic => ClientAuthenticationMode::RejectBasic,
+            cli::IdpClientAuth::RejectPost => ClientAuthenticationMode::RejectPost,
+            cli::IdpClientAuth::BasicWithoutBody => ClientAuthenticationMode::BasicWithoutBody,
+        },
         clients: arguments.clients.as_deref().map(clients::read).transpose()?.unwrap_or_default(),
         registration: match (arguments.initial_access_token_file, arguments.no_registration) {
             (Some(file), _) => {
@@ -50,4 +82,16 @@ fn settings(arguments: cli::Idp) -> anyhow::Result<DevIdpSettings> {
         admin: arguments.admin,
         ..DevIdpSettings::default()
     })
+}
+
+const fn provider(like: cli::IdpLike) -> Provider {
+    match like {
+        cli::IdpLike::Entra => Provider::Entra,
+        cli::IdpLike::EntraV1 => Provider::EntraV1,
+        cli::IdpLike::Google => Provider::Google,
+        cli::IdpLike::GitHub => Provider::GitHub,
+        cli::IdpLike::Okta => Provider::Okta,
+        cli::IdpLike::Auth0 => Provider::Auth0,
+        cli::IdpLike::Keycloak => Provider::Keycloak,
+    }
 }

@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use portcullis_client::{
     AuthorizationRequest, Authorizer, AuthorizerSettings, AutoConsent, ClientAuthentication, ClientInformation,
     CredentialStore, Interaction, InteractionError, LoopbackRedirect, RedirectError, RedirectParameters, StartUrl,
-    TokenManager,
+    TokenAuthMethod, TokenManager,
 };
 use portcullis_discovery::{BoxFuture, FetchSettings, HttpFetch};
 use portcullis_metadata::{AccessToken, ClientIdUrl, Issuer, ResourceUri, Scopes, Secret, SystemClock};
@@ -71,6 +71,7 @@ pub(super) fn settings(arguments: &cli::SignIn, store: CredentialStore) -> anyho
     let mut settings = AuthorizerSettings::default();
     settings.store = store;
     settings.private_addresses = arguments.allow_private;
+    settings.token_auth_method = token_auth_method(arguments)?;
     settings.accept_broader_resource = arguments.accept_broader_resource;
     if let Some(scope) = &arguments.scope {
         settings.scopes = Some(Scopes::parse(scope).with_context(|| format!("--scope {scope:?}"))?);
@@ -93,6 +94,17 @@ pub(super) fn settings(arguments: &cli::SignIn, store: CredentialStore) -> anyho
         settings.client = Some(ClientInformation { client_id: client_id.clone(), authentication });
     }
     Ok(settings)
+}
+
+fn token_auth_method(arguments: &cli::SignIn) -> anyhow::Result<Option<TokenAuthMethod>> {
+    let method = arguments.token_auth_method.as_deref().and_then(TokenAuthMethod::from_name);
+    if let Some(method) = method.filter(|method| *method != TokenAuthMethod::None)
+        && arguments.client_id.is_some()
+        && arguments.client_secret_file.is_none()
+    {
+        anyhow::bail!("--token-auth-method {} with --client-id needs --client-secret-file", method.name());
+    }
+    Ok(method)
 }
 
 async fn interaction(

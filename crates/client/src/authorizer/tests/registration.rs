@@ -31,7 +31,8 @@ async fn a_registration_says_what_it_must() {
 async fn a_registration_names_a_method_that_the_server_lists() {
     for (listed, named) in [
         (&["client_secret_post", "client_secret_basic", "none"][..], "none"),
-        (&["client_secret_post", "client_secret_basic"], "client_secret_basic"),
+        (&["client_secret_basic", "client_secret_post"], "client_secret_post"),
+        (&["client_secret_basic"], "client_secret_basic"),
         (&["private_key_jwt", "client_secret_post"], "client_secret_post"),
         (&["private_key_jwt"], "none"),
     ] {
@@ -97,7 +98,7 @@ async fn brought_credentials_are_used_with_their_issuer_alone() {
                 assert_eq!((basic, fields), (None, (Some("mine".into()), Some("quiet".into()))));
             }
             ClientAuthentication::SecretBasic(_) | ClientAuthentication::Secret(_) => {
-                assert_eq!((basic, fields), (Some(&b"Basic bWluZTpxdWlldA=="[..]), (None, None)));
+                assert_eq!((basic, fields), (Some(&b"Basic bWluZTpxdWlldA=="[..]), (Some("mine".into()), None)));
             }
             ClientAuthentication::PrivateKey(_) => {
                 assert_eq!((basic, fields), (None, (Some("mine".into()), None)));

@@ -97,7 +97,7 @@ impl ClientEntry {
 
 fn grant_type(name: &str) -> anyhow::Result<GrantType> {
     GrantType::parse(name).ok_or_else(|| {
-        anyhow!("grant_types knows authorization_code, refresh_token and client_credentials, and not {name:?}")
+        anyhow!("grant_types knows authorization_code, refresh_token, client_credentials and urn:ietf:params:oauth:grant-type:device_code, and not {name:?}")
     })
 }
 

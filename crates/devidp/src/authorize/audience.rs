@@ -1,0 +1,86 @@
+//! The audience of a token.
+
+use portcullis_metadata::ResourceUri;
+
+use crate::{
+    app::App,
+    providers::profile::AudienceRule,
+    server::{
+        form::Params,
+        oauth_error::{ErrorCode, ErrorResponse},
+    },
+};
+
+/// The longest audience that a client can name in the parameter `audience`.
+const MAX_AUDIENCE: usize = 600;
+
+/// Returns the audience of the tokens that a request leads to: its `resource` (RFC 8707 section 2), of which only one is
+/// supported, or what the imitated provider uses in its place.
+pub(crate) fn parse_audience(app: &App, params: &Params) -> Result<Option<Box<str>>, ErrorResponse> {
+    let default = app.settings.default_resource.as_ref().map(ResourceUri::as_str);
+    let audience = match app.profile.audience {
+        AudienceRule::Resource => return parse_resource(params, default).map(Some),
+        AudienceRule::Default(audience) => default.or(audience),
+        AudienceRule::DefaultWithSingleResource => {
+            let duplicated = ErrorResponse::new(ErrorCode::InvalidRequest, "duplicated parameter");
+            params.get("resource").map_err(|_| duplicated)?;
+            default
+        }
+        AudienceRule::AudienceParameter => {
+            let audience = params.get("audience")?.filter(|audience| audience.len() <= MAX_AUDIENCE);
+            audience.or(default)
+        }
+        AudienceRule::Fixed(audience) => {
+            check_scope_prefix(app, params)?;
+            Some(audience)
+        }
+    };
+    Ok(audience.map(Box::from))
+}
+
+/// Rejects a request with several resources, unless the imitated provider ignores them.
+pub(crate) fn check_single_resource(app: &App, params: &Params) -> Result<(), ErrorResponse> {
+    let is_single = !matches!(app.profile.audience, AudienceRule::Resource) || params.get("resource").is_ok();
+    if is_single { Ok(()) } else { Err(invalid("only one resource is supported")) }
+}
+
+/// Checks the `resource` of a token request against the audience of the authorization request (RFC 8707 section 2.2).
+pub(crate) fn check_audience(app: &App, params: &Params, audience: Option<&str>) -> Result<(), ErrorResponse> {
+    match app.profile.audience {
+        AudienceRule::Resource => match params.get("resource") {
+            Ok(None) => Ok(()),
+            Ok(resource) if resource == audience => Ok(()),
+            _ => Err(invalid("resource is not that of the authorization request")),
+        },
+        AudienceRule::Fixed(_) => check_scope_prefix(app, params),
+        AudienceRule::Default(_) | AudienceRule::DefaultWithSingleResource | AudienceRule::AudienceParameter => Ok(()),
+    }
+}
+
+fn parse_resource(params: &Params, default: Option<&str>) -> Result<Box<str>, ErrorResponse> {
+    match (params.get("resource").map_err(|_| invalid("only one resource is supported"))?, default) {
+        (Some(resource), _) => match ResourceUri::parse(resource) {
+            Ok(resource) => Ok(resource.as_str().into()),
+            Err(_) => {
+                Err(invalid("resource must be an absolute http or https URL without fragment and user information"))
+            }
+        },
+        (None, Some(default)) => Ok(default.into()),
+        (None, None) => Err(invalid("resource is missing: it is the audience of the token")),
+    }
+}
+
+/// Checks that `resource`, if present, is the prefix of the requested scopes.
+fn check_scope_prefix(app: &App, params: &Params) -> Result<(), ErrorResponse> {
+    match params.get("resource") {
+        Ok(None) => Ok(()),
+        Ok(resource) if resource == app.profile.scope_prefix => Ok(()),
+        _ => Err(invalid(
+            "AADSTS9010010: The resource parameter provided in the request doesn't match with the requested scopes.",
+        )),
+    }
+}
+
+const fn invalid(description: &'static str) -> ErrorResponse {
+    ErrorResponse::new(ErrorCode::InvalidTarget, description)
+}

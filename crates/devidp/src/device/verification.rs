@@ -1,0 +1,60 @@
+//! The pages on which the user enters a user code and answers the device authorization (RFC 8628 section 3.3).
+
+use http::{HeaderMap, StatusCode};
+
+use crate::{
+    app::App,
+    authorize::{
+        consent::{self, Question},
+        page::{self, ConsentPage, Destination},
+    },
+    device::{self, UserCode},
+    handle::random_text,
+    server::{
+        endpoint::Endpoint,
+        form::Params,
+        respond::{self, Reply},
+    },
+};
+
+/// Displays the page on which the user enters the user code.
+pub(crate) fn show_entry(app: &App) -> Result<Reply, getrandom::Error> {
+    entry_page(app, StatusCode::OK, None)
+}
+
+/// Displays the consent page for the user code in the query. Its approval needs the same page, browser and ticket as that of
+/// an authorization request. The page shows the code, so that the user can compare it (RFC 8628 section 3.3.1).
+pub(crate) fn show_consent(app: &App, query: &str, headers: &HeaderMap) -> Result<Reply, getrandom::Error> {
+    // After 100 wrong codes in a minute, no code is looked up, so codes cannot be guessed (RFC 8628 section 5.1).
+    if app.wrong_user_codes.is_full() {
+        return respond::error_page(StatusCode::TOO_MANY_REQUESTS, "Too many wrong codes were entered. Wait a minute.");
+    }
+    let params = Params::parse(query.as_bytes());
+    let user_code = params.get("user_code").ok().flatten().and_then(UserCode::parse);
+    let pending = user_code.and_then(|user_code| Some((device::find_pending(app, &user_code)?, user_code)));
+    let Some((pending, user_code)) = pending else {
+        // A full table is handled above, for the next request.
+        let _ = app.wrong_user_codes.insert_new(&random_text(16)?, ());
+        let message = "This code is wrong, was answered before, or is older than ten minutes.";
+        return entry_page(app, StatusCode::BAD_REQUEST, Some(message));
+    };
+    let shown = user_code.to_string();
+    consent::show(app, Question::Device(user_code), headers, |ticket, action, nonce| {
+        let page = ConsentPage {
+            client: &pending.client,
+            client_id: &pending.client_id,
+            scopes: &pending.scopes,
+            audience: pending.audience.as_deref(),
+            destination: Destination::Device(&shown),
+            user: &app.settings.user,
+            ticket,
+            action,
+        };
+        page.html(nonce)
+    })
+}
+
+fn entry_page(app: &App, status: StatusCode, message: Option<&str>) -> Result<Reply, getrandom::Error> {
+    let action = Endpoint::DeviceConsent.path(&app.settings.issuer_path);
+    respond::page(status, |nonce| page::device_code_html(&action, message, nonce))
+}

@@ -1,0 +1,113 @@
+//! [`Provider`]: the providers whose differences from MCP's profile the server imitates.
+
+mod auth0;
+mod entra;
+pub(crate) mod github;
+mod google;
+mod keycloak;
+mod okta;
+pub(crate) mod profile;
+
+use crate::providers::profile::{Profile, RegistrationRule};
+
+/// A provider to imitate: the server refuses, omits and renames what the provider does.
+///
+/// [`differences`](Self::differences) lists what is imitated. Everything else stays as without a provider, and the paths of
+/// the endpoints are this server's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Provider {
+    /// Microsoft Entra ID, for an API that accepts tokens of version 2.0.
+    Entra,
+    /// Microsoft Entra ID, for an API that accepts tokens of version 1.0, which have another issuer and other claims.
+    EntraV1,
+    /// Google.
+    Google,
+    /// GitHub, for an OAuth app.
+    GitHub,
+    /// Okta, for a custom authorization server.
+    Okta,
+    /// Auth0, without the compatibility profile for the `resource` parameter.
+    Auth0,
+    /// Keycloak 26, without its feature `resource-indicators`.
+    Keycloak,
+}
+
+/// A difference between a provider and MCP's profile that the server imitates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Difference {
+    /// What the provider does, in one sentence.
+    pub summary: &'static str,
+    /// Where this is documented or was observed.
+    pub source: &'static str,
+}
+
+impl Provider {
+    /// All providers.
+    pub const ALL: [Self; 7] =
+        [Self::Entra, Self::EntraV1, Self::Google, Self::GitHub, Self::Okta, Self::Auth0, Self::Keycloak];
+
+    /// Returns the provider's name on the command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Entra => "entra",
+            Self::EntraV1 => "entra-v1",
+            Self::Google => "google",
+            Self::GitHub => "github",
+            Self::Okta => "okta",
+            Self::Auth0 => "auth0",
+            Self::Keycloak => "keycloak",
+        }
+    }
+
+    /// Returns the differences that the server imitates.
+    pub fn differences(self) -> &'static [Difference] {
+        self.profile().differences
+    }
+
+    /// Returns the prefix of scopes in requests and responses, if the provider has one: the identifier of the API.
+    pub fn scope_prefix(self) -> Option<&'static str> {
+        self.profile().scope_prefix
+    }
+
+    /// Returns whether clients can register. At other providers they must be in the settings.
+    pub fn has_registration(self) -> bool {
+        matches!(self.profile().registration, RegistrationRule::Settings | RegistrationRule::Strict)
+    }
+
+    pub(crate) const fn profile(self) -> &'static Profile {
+        match self {
+            Self::Entra => &entra::V2,
+            Self::EntraV1 => &entra::V1,
+            Self::Google => &google::PROFILE,
+            Self::GitHub => &github::PROFILE,
+            Self::Okta => &okta::PROFILE,
+            Self::Auth0 => &auth0::PROFILE,
+            Self::Keycloak => &keycloak::PROFILE,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// K1: every difference has a source and is listed in the documentation, under its provider.
+    #[test]
+    fn every_difference_is_documented() {
+        let page = include_str!("../../../docs/use/development-server.md");
+        for provider in Provider::ALL {
+            assert!(!provider.differences().is_empty());
+            for Difference { summary, source } in provider.differences() {
+                let row = format!("| {} | {summary} | {source} |", provider.as_str());
+                assert!(page.contains(&row), "docs/use/development-server.md needs the row\n{row}");
+                assert!(source.contains("https://") || source.starts_with("measured"), "{source}");
+            }
+        }
+        let rows =
+            page.lines().filter(|line| Provider::ALL.iter().any(|p| line.starts_with(&format!("| {} | ", p.as_str()))));
+        let documented = rows.count();
+        assert_eq!(documented, Provider::ALL.iter().map(|provider| provider.differences().len()).sum::<usize>());
+    }
+}

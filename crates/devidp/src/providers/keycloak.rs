@@ -1,0 +1,62 @@
+//! Keycloak.
+
+use serde_json::{Map, Value};
+
+use crate::providers::{
+    Difference,
+    profile::{AudienceRule, Profile, RefreshTokenRule, RegistrationRule, WellKnown},
+};
+
+const MEASURED: &str = "measured with Keycloak 26.7.3";
+
+pub(super) const PROFILE: Profile = Profile {
+    issuer_path: "/realms/mcp",
+    well_known: &[WellKnown::OAuthInserted, WellKnown::OAuthAppended, WellKnown::OpenIdAppended],
+    omitted_members: &["client_id_metadata_document_supported"],
+    replaced_lists: &[
+        (
+            "token_endpoint_auth_methods_supported",
+            &["private_key_jwt", "client_secret_basic", "client_secret_post", "tls_client_auth", "client_secret_jwt"],
+        ),
+        ("code_challenge_methods_supported", &["plain", "S256"]),
+    ],
+    sends_session_state: true,
+    audience: AudienceRule::DefaultWithSingleResource,
+    rewrite_claims: claims,
+    refresh_tokens: RefreshTokenRule::Always,
+    registration: RegistrationRule::Strict,
+    client_documents: false,
+    differences: &[
+        Difference {
+            summary: "ignores `resource`, and rejects two of them (\"duplicated parameter\")",
+            source: "measured with Keycloak 26.7.3; https://github.com/keycloak/keycloak/issues/14355",
+        },
+        Difference {
+            summary: "issues tokens without `aud` unless a mapper adds it (here `--default-resource`), with `azp` and `preferred_username`, without `client_id`",
+            source: MEASURED,
+        },
+        Difference {
+            summary: "does not list `none`, although public clients work, and lists the PKCE method `plain`",
+            source: MEASURED,
+        },
+        Difference {
+            summary: "serves no metadata at `/.well-known/openid-configuration` followed by the issuer's path",
+            source: MEASURED,
+        },
+        Difference { summary: "gives a refresh token without `offline_access`", source: MEASURED },
+        Difference { summary: "adds `session_state` to authorization responses", source: MEASURED },
+        Difference {
+            summary: "rejects a registration with an unknown member (400) or with an unknown scope, `openid` included (403, `insufficient_scope`)",
+            source: MEASURED,
+        },
+        Difference { summary: "has no client metadata documents by default", source: MEASURED },
+    ],
+    ..Profile::STANDARD
+};
+
+fn claims(claims: &mut Map<String, Value>) {
+    claims.remove("client_id");
+    if let Some(subject) = claims.get("sub").cloned() {
+        claims.insert("preferred_username".to_owned(), subject);
+    }
+}

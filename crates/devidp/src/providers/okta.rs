@@ -1,0 +1,61 @@
+//! Okta, with a custom authorization server.
+
+use serde_json::{Map, Value, json};
+
+use crate::providers::{
+    Difference,
+    profile::{AudienceRule, Profile, RegistrationRule, WellKnown},
+};
+
+const REFERENCE: &str = "https://developer.okta.com/docs/reference/api/oidc/";
+
+pub(super) const PROFILE: Profile = Profile {
+    issuer_path: "/oauth2/default",
+    well_known: &[WellKnown::OAuthAppended, WellKnown::OpenIdAppended],
+    omitted_members: &["authorization_response_iss_parameter_supported", "client_id_metadata_document_supported"],
+    replaced_lists: &[("scopes_supported", &["openid", "profile", "email", "address", "phone", "offline_access"])],
+    sends_issuer: false,
+    audience: AudienceRule::Default(Some("api://default")),
+    rewrite_claims: claims,
+    registration: RegistrationRule::ApiToken,
+    client_documents: false,
+    differences: &[
+        Difference {
+            summary: "issues tokens with the audience of the authorization server (`api://default`, or `--default-resource`), and has no parameter `resource`; it is ignored",
+            source: "https://developer.okta.com/docs/concepts/auth-servers/, https://developer.okta.com/docs/reference/api/oidc/",
+        },
+        Difference {
+            summary: "issues tokens with `scp` (an array), `cid`, `uid` and `ver` 1, without `scope`, `azp` and `client_id`",
+            source: REFERENCE,
+        },
+        Difference {
+            summary: "announces a registration endpoint that needs an API token (401, E0000011)",
+            source: "https://github.com/modelcontextprotocol/modelcontextprotocol/issues/695",
+        },
+        Difference {
+            summary: "serves its metadata only at the issuer followed by the well-known path",
+            source: REFERENCE,
+        },
+        Difference {
+            summary: "does not list custom scopes, has no client metadata documents and sends no `iss` in responses",
+            source: REFERENCE,
+        },
+    ],
+    ..Profile::STANDARD
+};
+
+fn claims(claims: &mut Map<String, Value>) {
+    claims.remove("azp");
+    claims.remove("typ");
+    if let Some(client) = claims.remove("client_id") {
+        claims.insert("cid".to_owned(), client);
+    }
+    if let Some(subject) = claims.get("sub").cloned() {
+        claims.insert("uid".to_owned(), subject);
+    }
+    if let Some(scope) = claims.remove("scope") {
+        let names: Vec<_> = scope.as_str().unwrap_or_default().split(' ').filter(|name| !name.is_empty()).collect();
+        claims.insert("scp".to_owned(), json!(names));
+    }
+    claims.insert("ver".to_owned(), json!(1));
+}

@@ -1,0 +1,37 @@
+//! The claims from the settings that access tokens have in addition.
+
+use serde_json::{Map, Value};
+
+use crate::error::DevIdpError;
+
+/// The claims that the server sets itself.
+const OWN_CLAIMS: [&str; 17] = [
+    "aud",
+    "auth_time",
+    "azp",
+    "appid",
+    "cid",
+    "client_id",
+    "cnf",
+    "exp",
+    "iat",
+    "iss",
+    "jti",
+    "nbf",
+    "scope",
+    "scp",
+    "sid",
+    "sub",
+    "uti",
+];
+/// The maximum size of all extra claims in bytes.
+const MAX_EXTRA_CLAIMS: usize = 4096;
+
+/// Checks that the extra claims have names that the server does not use, and at most 4096 bytes as JSON.
+pub(crate) fn check(claims: &Map<String, Value>) -> Result<(), DevIdpError> {
+    if let Some(name) = claims.keys().find(|name| name.is_empty() || OWN_CLAIMS.contains(&name.as_str())) {
+        return Err(DevIdpError::Claim { name: name.clone() });
+    }
+    let size = serde_json::to_vec(claims).map_or(usize::MAX, |json| json.len());
+    if size > MAX_EXTRA_CLAIMS { Err(DevIdpError::ClaimsTooLarge { size }) } else { Ok(()) }
+}

@@ -1,0 +1,94 @@
+//! Servers with other rules of client authentication.
+
+use http::{Method, StatusCode};
+use portcullis_devidp::ClientAuthenticationMode;
+use serde_json::{Value, json};
+
+use crate::support::*;
+
+async fn start(mode: ClientAuthenticationMode) -> Server {
+    Server::start(|settings| {
+        settings.auto_consent = true;
+        settings.client_authentication_mode = mode;
+    })
+    .await
+}
+
+async fn register(server: &Server, method: Option<&str>) -> Value {
+    let mut body = json!({ "redirect_uris": [REDIRECT] });
+    if let Some(method) = method {
+        body["token_endpoint_auth_method"] = json!(method);
+    }
+    server.register_with(&body).await.json()
+}
+
+/// Exchanges a code. `basic` and `post` present the secret, `id` sends `client_id` in the body.
+async fn exchange(server: &Server, client: &Value, basic: bool, post: bool, id: bool) -> Response {
+    let (client_id, secret) =
+        (client["client_id"].as_str().unwrap(), client["client_secret"].as_str().unwrap_or_default());
+    let verifier = verifier();
+    let code = server.code(client_id, &verifier).await;
+    let request = token_request(client_id, &code, &verifier);
+    let mut request = changed(&request, "client_id", id.then_some(client_id));
+    if post {
+        request.push(("client_secret", secret));
+    }
+    let credential = basic_credential(client_id, secret);
+    let mut headers = vec![FORM];
+    if basic {
+        headers.push(("authorization", &credential));
+    }
+    server.send(Method::POST, "/token", &headers, &encoded(&request)).await
+}
+
+fn basic_credential(id: &str, secret: &str) -> String {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    format!("Basic {}", STANDARD.encode(format!("{id}:{secret}")))
+}
+
+/// K1: as the Python SDK: the registration says `client_secret_post`, and every request needs `client_id` in its body.
+#[tokio::test]
+async fn the_python_sdk_is_imitated() {
+    let server = start(ClientAuthenticationMode::PythonSdk).await;
+    let metadata = server.get("/.well-known/oauth-authorization-server").await.json();
+    assert_eq!(metadata["token_endpoint_auth_methods_supported"], json!(["client_secret_post", "client_secret_basic"]));
+    for requested in [None, Some("client_secret_basic"), Some("client_secret_post")] {
+        let client = register(&server, requested).await;
+        assert_eq!(client["token_endpoint_auth_method"], "client_secret_post", "{requested:?}");
+        assert_eq!(exchange(&server, &client, false, true, true).await.status, StatusCode::OK);
+        let basic = exchange(&server, &client, true, false, false).await;
+        assert_eq!((basic.status, &*basic.error()), (StatusCode::UNAUTHORIZED, "invalid_client"));
+        assert_eq!(basic.text("error_description"), "Missing client_id");
+        assert_eq!(exchange(&server, &client, true, false, true).await.error(), "invalid_client", "not its method");
+    }
+    let public = register(&server, Some("none")).await;
+    assert_eq!(public["token_endpoint_auth_method"], "none");
+    assert_eq!(exchange(&server, &public, false, false, true).await.status, StatusCode::OK);
+}
+
+/// K1: a server that lists a method and rejects it accepts the other one.
+#[tokio::test]
+async fn one_listed_method_is_rejected() {
+    for (mode, basic) in [(ClientAuthenticationMode::RejectBasic, true), (ClientAuthenticationMode::RejectPost, false)]
+    {
+        let server = start(mode).await;
+        for method in ["client_secret_basic", "client_secret_post"] {
+            let client = register(&server, Some(method)).await;
+            assert_eq!(client["token_endpoint_auth_method"], method);
+            let rejected = exchange(&server, &client, basic, !basic, true).await;
+            assert_eq!((rejected.status, &*rejected.error()), (StatusCode::UNAUTHORIZED, "invalid_client"));
+            let accepted = exchange(&server, &client, !basic, basic, true).await;
+            assert_eq!(accepted.status, StatusCode::OK, "{}", accepted.body);
+        }
+    }
+}
+
+/// K1: a strict server rejects `client_id` in the body beside a Basic credential.
+#[tokio::test]
+async fn basic_with_a_client_id_in_the_body_is_rejected() {
+    let server = start(ClientAuthenticationMode::BasicWithoutBody).await;
+    let client = register(&server, Some("client_secret_basic")).await;
+    assert_eq!(exchange(&server, &client, true, false, true).await.error(), "invalid_client");
+    assert_eq!(exchange(&server, &client, true, false, false).await.status, StatusCode::OK);
+    assert_eq!(exchange(&server, &client, false, true, true).await.status, StatusCode::OK);
+}

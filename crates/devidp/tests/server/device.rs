@@ -1,0 +1,241 @@
+//! The device flow (RFC 8628).
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use portcullis_devidp::{ClientSettings, GrantType};
+use portcullis_metadata::Secret;
+use serde_json::{Value, json};
+
+use crate::support::*;
+
+const DEVICE_CODE: &str = "urn:ietf:params:oauth:grant-type:device_code";
+const INTERVAL: Duration = Duration::from_secs(5);
+
+async fn register(server: &Server) -> String {
+    let body = json!({
+        "client_name": "Terminal",
+        "token_endpoint_auth_method": "none",
+        "grant_types": [DEVICE_CODE, "refresh_token"],
+    });
+    let answer = server.register_with(&body).await;
+    assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.body);
+    assert!(answer.json().get("redirect_uris").is_none() && answer.json().get("response_types").is_none());
+    answer.text("client_id")
+}
+
+async fn start(server: &Server, client: &str) -> Value {
+    let form = encoded(&[("client_id", client), ("resource", RESOURCE), ("scope", "mcp:tools offline_access")]);
+    let answer = server.send(Method::POST, "/device_authorization", &[FORM], &form).await;
+    assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    answer.json()
+}
+
+async fn poll(server: &Server, client: &str, device_code: &str) -> Response {
+    server.token(&[("grant_type", DEVICE_CODE), ("client_id", client), ("device_code", device_code)]).await
+}
+
+fn text<'a>(started: &'a Value, member: &str) -> &'a str {
+    started[member].as_str().unwrap()
+}
+
+/// K1: the user enters the code, compares it and approves; the client gets tokens for the resource, once.
+#[tokio::test]
+async fn a_device_is_approved_on_the_page() {
+    let server = Server::start(|_| {}).await;
+    let metadata = server.get("/.well-known/oauth-authorization-server").await.json();
+    assert_eq!(metadata["device_authorization_endpoint"], format!("{}/device_authorization", server.issuer));
+    let client = register(&server).await;
+    let started = start(&server, &client).await;
+    assert_eq!((&started["expires_in"], &started["interval"]), (&json!(600), &json!(5)));
+    assert_eq!(started["verification_uri"], format!("{}/device", server.issuer));
+    let user_code = text(&started, "user_code");
+    let device_code = text(&started, "device_code");
+
+    let pending = poll(&server, &client, device_code).await;
+    assert_eq!((pending.status, &*pending.error()), (StatusCode::BAD_REQUEST, "authorization_pending"));
+
+    let entry = server.get("/device").await;
+    assert!(entry.body.contains("action=\"/authorize/device\"") && entry.body.contains("name=\"user_code\""));
+    let typed = user_code.to_lowercase().replace('-', "");
+    let page = server.get(&format!("/authorize/device?user_code={typed}")).await;
+    assert_eq!(page.status, StatusCode::OK);
+    for shown in [user_code, "Terminal", "mcp:tools", RESOURCE, "Allow only if your device shows this code."] {
+        assert!(page.body.contains(shown), "{shown}: {}", page.body);
+    }
+    let answered = answer(&server, &page, "allow").await;
+    assert_eq!(answered.status, StatusCode::OK, "{}", answered.body);
+    assert!(answered.body.contains("Your device is connected") && answered.location().is_none());
+
+    server.clock.advance(INTERVAL);
+    let tokens = poll(&server, &client, device_code).await;
+    assert_eq!(tokens.status, StatusCode::OK, "{}", tokens.body);
+    let token = claims(&tokens.text("access_token"));
+    assert_eq!((&token["aud"], &token["sub"], &token["client_id"]), (&json!(RESOURCE), &json!("zoe"), &json!(client)));
+    assert_eq!(server.refresh(&client, &tokens.text("refresh_token")).await.status, StatusCode::OK);
+
+    server.clock.advance(INTERVAL);
+    assert_eq!(poll(&server, &client, device_code).await.error(), "invalid_grant", "a device code is used once");
+    let again = server.get(&format!("/authorize/device?user_code={typed}")).await;
+    assert_eq!(again.status, StatusCode::BAD_REQUEST, "so is a user code");
+}
+
+async fn answer(server: &Server, page: &Response, decision: &str) -> Response {
+    let origin = format!("http://{}", server.address);
+    let (ticket, cookie) = (page.ticket(), page.cookie());
+    let form = encoded(&[("ticket", &ticket), ("user", "zoe"), ("decision", decision)]);
+    let headers = [FORM, ("origin", &*origin), ("cookie", &*cookie)];
+    server.send(Method::POST, "/authorize/consent", &headers, &form).await
+}
+
+/// K1: the page's answer needs the origin, the browser and the ticket, as the consent page's does.
+#[tokio::test]
+async fn other_pages_and_browsers_cannot_approve() {
+    let server = Server::start(|_| {}).await;
+    let client = register(&server).await;
+    let started = start(&server, &client).await;
+    let page = server.get(&format!("/authorize/device?user_code={}", text(&started, "user_code"))).await;
+    let form = encoded(&[("ticket", &page.ticket()), ("user", "zoe"), ("decision", "allow")]);
+    let (origin, cookie) = (format!("http://{}", server.address), page.cookie());
+    for headers in [
+        vec![FORM, ("cookie", &*cookie)],
+        vec![FORM, ("cookie", &*cookie), ("origin", "https://evil.example")],
+        vec![FORM, ("origin", &*origin)],
+        vec![FORM, ("origin", &*origin), ("cookie", "portcullis-consent=AAAAAAAAAAAAAAAAAAAAAA")],
+    ] {
+        let answer = server.send(Method::POST, "/authorize/consent", &headers, &form).await;
+        assert!(answer.status.is_client_error(), "{headers:?}");
+    }
+    assert_eq!(poll(&server, &client, text(&started, "device_code")).await.error(), "authorization_pending");
+}
+
+/// K1: a denied device gets `access_denied`, then nothing.
+#[tokio::test]
+async fn a_device_is_denied() {
+    let server = Server::start(|_| {}).await;
+    let client = register(&server).await;
+    let started = start(&server, &client).await;
+    let page = server.get(&format!("/authorize/device?user_code={}", text(&started, "user_code"))).await;
+    assert!(answer(&server, &page, "deny").await.body.contains("The request was denied"));
+    let denied = poll(&server, &client, text(&started, "device_code")).await;
+    assert_eq!((denied.status, &*denied.error()), (StatusCode::BAD_REQUEST, "access_denied"));
+    server.clock.advance(INTERVAL);
+    assert_eq!(poll(&server, &client, text(&started, "device_code")).await.error(), "invalid_grant");
+}
+
+/// K1: each poll that comes too early adds 5 s to the interval, also for approved codes.
+#[tokio::test]
+async fn clients_that_poll_too_often_slow_down() {
+    let server = Server::start(|_| {}).await;
+    let client = register(&server).await;
+    let started = start(&server, &client).await;
+    let device_code = text(&started, "device_code");
+    assert_eq!(poll(&server, &client, device_code).await.error(), "authorization_pending");
+    assert_eq!(poll(&server, &client, device_code).await.error(), "slow_down");
+    server.clock.advance(INTERVAL);
+    assert_eq!(poll(&server, &client, device_code).await.error(), "slow_down", "the interval is 10 s now");
+    assert!(server.control.approve_device(text(&started, "user_code"), "alice"));
+    server.clock.advance(2 * INTERVAL);
+    assert_eq!(poll(&server, &client, device_code).await.error(), "slow_down", "and 15 s now");
+    server.clock.advance(4 * INTERVAL);
+    assert_eq!(poll(&server, &client, device_code).await.status, StatusCode::OK);
+}
+
+/// K1: both codes expire after ten minutes.
+#[tokio::test]
+async fn codes_expire() {
+    let server = Server::start(|_| {}).await;
+    let client = register(&server).await;
+    let started = start(&server, &client).await;
+    server.clock.advance(Duration::from_secs(600));
+    assert_eq!(poll(&server, &client, text(&started, "device_code")).await.error(), "expired_token");
+    let page = server.get(&format!("/authorize/device?user_code={}", text(&started, "user_code"))).await;
+    assert_eq!(page.status, StatusCode::BAD_REQUEST);
+    assert!(!server.control.approve_device(text(&started, "user_code"), "alice"));
+}
+
+/// K1: other clients, other codes and clients without the grant type get nothing.
+#[tokio::test]
+async fn other_requests_are_rejected() {
+    let server = Server::start(|_| {}).await;
+    let (client, other) = (register(&server).await, register(&server).await);
+    let started = start(&server, &client).await;
+    server.control.approve_device(text(&started, "user_code"), "alice");
+    assert_eq!(poll(&server, &other, text(&started, "device_code")).await.error(), "invalid_grant");
+    assert_eq!(poll(&server, &client, &"a".repeat(44)).await.error(), "invalid_grant");
+    assert_eq!(poll(&server, &client, "").await.error(), "invalid_request");
+    assert_eq!(poll(&server, &client, text(&started, "device_code")).await.status, StatusCode::OK);
+
+    let codes_only = server.register().await;
+    let send = async |form: &[(&str, &str)]| {
+        server.send(Method::POST, "/device_authorization", &[FORM], &encoded(form)).await.error()
+    };
+    assert_eq!(send(&[("client_id", &codes_only), ("resource", RESOURCE)]).await, "unauthorized_client");
+    assert_eq!(send(&[("client_id", "nobody"), ("resource", RESOURCE)]).await, "invalid_client");
+    assert_eq!(send(&[("client_id", &client)]).await, "invalid_target");
+    assert_eq!(send(&[("client_id", &client), ("resource", RESOURCE), ("scope", "other")]).await, "invalid_scope");
+}
+
+/// K1: user codes cannot be guessed: after 100 wrong ones in a minute, all are rejected.
+#[tokio::test]
+async fn wrong_user_codes_are_limited() {
+    let server = Server::start(|_| {}).await;
+    let client = register(&server).await;
+    for _ in 0..100 {
+        assert_eq!(server.get("/authorize/device?user_code=BCDF-GHJK").await.status, StatusCode::BAD_REQUEST);
+    }
+    assert_eq!(server.get("/authorize/device?user_code=BCDF-GHJK").await.status, StatusCode::TOO_MANY_REQUESTS);
+    let started = start(&server, &client).await;
+    let right = server.get(&format!("/authorize/device?user_code={}", text(&started, "user_code"))).await;
+    assert_eq!(right.status, StatusCode::TOO_MANY_REQUESTS, "the right code as well, so nobody learns it");
+    server.clock.advance(Duration::from_secs(60));
+    let right = server.get(&format!("/authorize/device?user_code={}", text(&started, "user_code"))).await;
+    assert_eq!(right.status, StatusCode::OK);
+    let markup = server.get("/authorize/device?user_code=%3Cscript%3E").await;
+    assert_eq!(markup.status, StatusCode::BAD_REQUEST);
+    assert!(!markup.body.contains("<script>"));
+}
+
+/// K1: with automatic consent, the first poll succeeds; a confidential client authenticates for both requests.
+#[tokio::test]
+async fn automatic_consent_approves_devices() {
+    let server = Server::start(|settings| {
+        settings.auto_consent = true;
+        let mut client = ClientSettings::with_secret("robot", Secret::new("hush"));
+        client.grant_types = vec![GrantType::DeviceCode];
+        settings.clients = vec![client];
+    })
+    .await;
+    let basic = ("authorization", "Basic cm9ib3Q6aHVzaA==");
+    let form = encoded(&[("resource", RESOURCE)]);
+    let refused = server.send(Method::POST, "/device_authorization", &[FORM], &form).await;
+    assert_eq!(refused.error(), "invalid_client");
+    let started = server.send(Method::POST, "/device_authorization", &[FORM, basic], &form).await.json();
+    let form = encoded(&[("grant_type", DEVICE_CODE), ("device_code", text(&started, "device_code"))]);
+    let tokens = server.send(Method::POST, "/token", &[FORM, basic], &form).await;
+    assert_eq!(tokens.status, StatusCode::OK, "{}", tokens.body);
+    assert_eq!(claims(&tokens.text("access_token"))["sub"], "alice");
+    assert!(tokens.json().get("refresh_token").is_none());
+}
+
+/// K1: programs answer device authorizations over HTTP.
+#[tokio::test]
+async fn a_program_answers_devices() {
+    let server = Server::start(|settings| settings.admin = true).await;
+    let client = register(&server).await;
+    for (decision, expected) in [("allow", ""), ("deny", "access_denied")] {
+        let started = start(&server, &client).await;
+        let body = json!({ "user_code": started["user_code"], "decision": decision, "user": "zoe" }).to_string();
+        let answer = server.send(Method::POST, "/admin/device", &[JSON], &body).await;
+        assert_eq!(answer.status, StatusCode::NO_CONTENT);
+        let again = server.send(Method::POST, "/admin/device", &[JSON], &body).await;
+        assert_eq!(again.status, StatusCode::NOT_FOUND);
+        let answer = poll(&server, &client, text(&started, "device_code")).await;
+        assert_eq!(answer.error(), expected);
+    }
+    for bad in ["{}", r#"{"user_code":"a","decision":"maybe"}"#] {
+        let answer = server.send(Method::POST, "/admin/device", &[JSON], bad).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST);
+    }
+}

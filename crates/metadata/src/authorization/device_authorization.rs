@@ -1,0 +1,147 @@
+//! [`DeviceAuthorizationResponse`]: a successful response of a device authorization endpoint.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use crate::{
+    json::{DocumentError, Members, ObjectBuilder},
+    secret::Secret,
+};
+
+/// A device authorization response (RFC 8628 section 3.2). `Debug` does not print the device code.
+#[derive(Clone, PartialEq, Eq)]
+pub struct DeviceAuthorizationResponse {
+    /// The code with which the client polls the token endpoint.
+    pub device_code: Secret,
+    /// The code that the user enters or compares.
+    pub user_code: String,
+    /// The URL of the page for the user. It is neither parsed nor checked.
+    pub verification_uri: String,
+    /// The same with the user code. It is neither parsed nor checked.
+    pub verification_uri_complete: Option<String>,
+    /// The lifetime of both codes in seconds.
+    pub expires_in: u64,
+    /// The minimum time between two polls in seconds. `None` means 5.
+    pub interval: Option<u64>,
+}
+
+impl DeviceAuthorizationResponse {
+    /// Parses the body of a successful response. Unknown members are ignored. `verification_url` is accepted for
+    /// `verification_uri`, as Google sends it.
+    ///
+    /// # Errors
+    /// Fails if the body is not a JSON object without duplicate members, a code, the URL or `expires_in` is missing or
+    /// empty, a number is not from 0 to 253402300799, or a known member has the wrong type.
+    pub fn parse(body: &[u8]) -> Result<Self, DocumentError> {
+        let mut members = Members::parse(body)?;
+        let uri = if members.contains("verification_uri") { "verification_uri" } else { "verification_url" };
+        let verification_uri = match members.string(uri)? {
+            Some(uri) if !uri.is_empty() => uri,
+            _ => return Err(DocumentError::Missing { member: "verification_uri" }),
+        };
+        let seconds = members.numeric_date("expires_in")?.ok_or(DocumentError::Missing { member: "expires_in" })?;
+        Ok(Self {
+            device_code: Secret::new(members.required_string("device_code")?),
+            user_code: members.required_string("user_code")?,
+            verification_uri,
+            verification_uri_complete: members.string("verification_uri_complete")?,
+            expires_in: seconds.as_secs(),
+            interval: members.numeric_date("interval")?.map(|interval| interval.as_secs()),
+        })
+    }
+
+    /// Serializes the response body, including the device code.
+    pub fn to_json(&self) -> Vec<u8> {
+        let mut object = ObjectBuilder::new(&Map::new());
+        object.string("device_code", Some(self.device_code.secret()));
+        object.string("user_code", Some(&self.user_code));
+        object.string("verification_uri", Some(&self.verification_uri));
+        object.string("verification_uri_complete", self.verification_uri_complete.as_deref());
+        object.value("expires_in", Some(Value::from(self.expires_in)));
+        object.value("interval", self.interval.map(Value::from));
+        object.into_json()
+    }
+}
+
+impl fmt::Debug for DeviceAuthorizationResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeviceAuthorizationResponse")
+            .field("device_code", &self.device_code)
+            .field("user_code", &self.user_code)
+            .field("verification_uri", &self.verification_uri)
+            .field("expires_in", &self.expires_in)
+            .field("interval", &self.interval)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{option, prelude::*};
+    use serde_json::json;
+
+    use super::*;
+
+    fn parse(body: &Value) -> Result<DeviceAuthorizationResponse, DocumentError> {
+        DeviceAuthorizationResponse::parse(body.to_string().as_bytes())
+    }
+
+    fn response() -> Value {
+        json!({
+            "device_code": "hush", "user_code": "BCDF-GHJK", "verification_uri": "https://as.example/device",
+            "verification_uri_complete": "https://as.example/device?user_code=BCDF-GHJK", "expires_in": 600, "interval": 5,
+        })
+    }
+
+    #[test]
+    fn a_response_is_parsed() {
+        let parsed = parse(&response()).unwrap();
+        assert_eq!((parsed.device_code.secret(), &*parsed.user_code), ("hush", "BCDF-GHJK"));
+        assert_eq!((parsed.expires_in, parsed.interval), (600, Some(5)));
+        assert!(!format!("{parsed:?}").contains("hush"));
+        let google =
+            json!({"device_code": "a", "user_code": "b", "verification_url": "https://as.example/", "expires_in": 1});
+        assert_eq!(parse(&google).unwrap().verification_uri, "https://as.example/");
+    }
+
+    #[test]
+    fn malformed_responses_are_rejected() {
+        for (member, value) in [
+            ("device_code", json!(null)),
+            ("device_code", json!("")),
+            ("user_code", json!(1)),
+            ("verification_uri", json!("")),
+            ("expires_in", json!(null)),
+            ("expires_in", json!(-1)),
+            ("interval", json!("5")),
+        ] {
+            let mut body = response();
+            body[member] = value;
+            assert!(parse(&body).is_err(), "{body}");
+        }
+        assert!(DeviceAuthorizationResponse::parse(b"user_code=a").is_err());
+    }
+
+    proptest! {
+        /// Any response round-trips.
+        #[test]
+        fn responses_round_trip(
+            device_code in "[ -~]{1,20}",
+            user_code in "[A-Z-]{1,9}",
+            complete in option::of("[a-z]{1,9}"),
+            expires_in in 0..1_000_000u64,
+            interval in option::of(0..1000u64),
+        ) {
+            let built = DeviceAuthorizationResponse {
+                device_code: Secret::new(device_code),
+                user_code,
+                verification_uri: "https://as.example/device".to_owned(),
+                verification_uri_complete: complete,
+                expires_in,
+                interval,
+            };
+            prop_assert_eq!(DeviceAuthorizationResponse::parse(&built.to_json()), Ok(built));
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! `portcullis idp` as another server: providers, the device flow, forgotten clients, claims and client authentication.
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use portcullis_metadata::PkceVerifier;
+use portcullis_scenarios::{Answer, Portcullis, Request, Scratch};
+use serde_json::{Value, json};
+
+use crate::idp::Idp;
+
+const REDIRECT: &str = "http%3A%2F%2F127.0.0.1%3A4321%2Fcallback";
+
+/// The path of an endpoint below the issuer.
+fn path(idp: &Idp, name: &str) -> String {
+    let (_, rest) = idp.issuer.split_once("://").unwrap();
+    let issuer_path = rest.find('/').map_or("", |start| &rest[start..]);
+    format!("{}/{name}", issuer_path.trim_end_matches('/'))
+}
+
+async fn send(idp: &Idp, request: Request) -> Answer {
+    let (_, rest) = idp.issuer.split_once("://").unwrap();
+    let authority = rest.split('/').next().unwrap();
+    request.send(authority.parse().unwrap()).await
+}
+
+async fn post(idp: &Idp, name: &str, form: String) -> Answer {
+    let request = Request::new("POST", &path(idp, name)).header("Content-Type", "application/x-www-form-urlencoded");
+    send(idp, request.body(form)).await
+}
+
+/// A parameter of the redirect of an authorization request.
+fn returned(answer: &Answer, name: &str) -> Option<String> {
+    let location = answer.header("location")?;
+    let mut pairs = location.split(['?', '&']).filter_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+    pairs.next().map(str::to_owned)
+}
+
+async fn authorize(idp: &Idp, verifier: &PkceVerifier, parameters: &str) -> Answer {
+    let asked = format!(
+        "{}?response_type=code&state=s&redirect_uri={REDIRECT}&code_challenge={}&code_challenge_method=S256&{parameters}",
+        path(idp, "authorize"),
+        verifier.challenge().as_str()
+    );
+    send(idp, Request::new("GET", &asked)).await
+}
+
+fn claims(token: &str) -> Value {
+    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap()).unwrap()).unwrap()
+}
+
+/// The clients' file and the file of its secret.
+fn clients() -> (Scratch, Scratch) {
+    let secret = Scratch::file("secret", "hush\n");
+    let text = format!(
+        "[[client]]\nid = \"web\"\nsecret = {{ file = \"{}\" }}\nauth_method = \"client_secret_post\"\n\
+         redirect_uris = [\"http://127.0.0.1/callback\"]\n",
+        secret.as_str()
+    );
+    (Scratch::file("clients.toml", &text), secret)
+}
+
+/// K1: `--like entra` rejects `resource`, takes prefixed scopes, and issues tokens with the claims of Entra ID and of
+/// `--claim`.
+#[tokio::test]
+async fn entra_is_imitated() {
+    let (clients, _secret) = clients();
+    let arguments = [
+        "--like",
+        "entra",
+        "--auto-consent",
+        "--clients",
+        clients.as_str(),
+        "--claim",
+        "groups=[\"a\"]",
+        "--claim",
+        "team=core",
+    ];
+    let idp = Idp::start(&arguments).await;
+    let metadata = send(&idp, Request::new("GET", &path(&idp, ".well-known/openid-configuration"))).await.json();
+    assert!(metadata["code_challenge_methods_supported"].is_null() && metadata["registration_endpoint"].is_null());
+
+    let verifier = PkceVerifier::generate().unwrap();
+    let scope = "scope=api%3A%2F%2F00001111-aaaa-2222-bbbb-3333cccc4444%2Fmcp%3Atools&client_id=web";
+    let rejected = authorize(&idp, &verifier, &format!("{scope}&resource=http%3A%2F%2F127.0.0.1%3A3000%2Fmcp")).await;
+    assert_eq!(returned(&rejected, "error").as_deref(), Some("invalid_target"));
+    assert!(returned(&rejected, "error_description").unwrap().starts_with("AADSTS9010010"));
+    let code = returned(&authorize(&idp, &verifier, scope).await, "code").unwrap();
+    let form = format!(
+        "grant_type=authorization_code&client_id=web&client_secret=hush&code={code}&code_verifier={}&redirect_uri={REDIRECT}",
+        verifier.secret()
+    );
+    let tokens = post(&idp, "token", form).await.json();
+    let payload = claims(tokens["access_token"].as_str().unwrap());
+    assert_eq!(
+        (&payload["aud"], &payload["scp"]),
+        (&json!("00001111-aaaa-2222-bbbb-3333cccc4444"), &json!("mcp:tools"))
+    );
+    assert_eq!((&payload["groups"], &payload["team"]), (&json!(["a"]), &json!("core")));
+}
+
+/// K1: every provider of the help can be started.
+#[tokio::test]
+async fn every_provider_starts() {
+    let help = Portcullis::run(&["idp", "--help"]).await;
+    for (provider, issuer_path) in [
+        ("entra", "/aaaabbbb-0000-cccc-1111-dddd2222eeee/v2.0"),
+        ("entra-v1", "/aaaabbbb-0000-cccc-1111-dddd2222eeee/v2.0"),
+        ("google", ""),
+        ("github", "/login/oauth"),
+        ("okta", "/oauth2/default"),
+        ("auth0", "/"),
+        ("keycloak", "/realms/mcp"),
+    ] {
+        assert!(help.stdout.contains(provider), "{provider}: {help:?}");
+        let idp = Idp::start(&["--like", provider]).await;
+        let (_, rest) = idp.issuer.split_once("://").unwrap();
+        assert_eq!(rest.find('/').map_or("", |start| &rest[start..]), issuer_path);
+    }
+    let unknown = Portcullis::run(&["idp", "--like", "azure"]).await;
+    assert!(unknown.code == Some(2) && unknown.stderr.contains("entra"), "{unknown:?}");
+}
+
+/// K1: the device flow, approved by a program.
+#[tokio::test]
+async fn a_device_is_approved_by_a_program() {
+    let idp = Idp::start(&["--admin"]).await;
+    let device = "urn:ietf:params:oauth:grant-type:device_code";
+    let body = json!({ "token_endpoint_auth_method": "none", "grant_types": [device] }).to_string();
+    let client = send(&idp, Request::post(&path(&idp, "register"), body)).await.json();
+    let id = client["client_id"].as_str().unwrap();
+    let asked = format!("client_id={id}&resource=http%3A%2F%2F127.0.0.1%3A3000%2Fmcp");
+    let started = post(&idp, "device_authorization", asked).await.json();
+    let poll = format!(
+        "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Adevice_code&client_id={id}&device_code={}",
+        started["device_code"].as_str().unwrap()
+    );
+    assert_eq!(post(&idp, "token", poll.clone()).await.json()["error"], "authorization_pending");
+    assert_eq!(post(&idp, "token", poll).await.json()["error"], "slow_down");
+    let page = started["verification_uri_complete"].as_str().unwrap().strip_prefix(&*idp.issuer).unwrap();
+    let page = send(&idp, Request::new("GET", page)).await;
+    assert!(page.status == 200 && page.text().contains(started["user_code"].as_str().unwrap()));
+    let decision = json!({ "user_code": started["user_code"], "decision": "allow", "user": "zoe" }).to_string();
+    assert_eq!(send(&idp, Request::post("/admin/device", decision.as_str())).await.status, 204);
+    assert_eq!(send(&idp, Request::post("/admin/device", decision.as_str())).await.status, 404);
+}
+
+/// K1: a client manages its registration, and a forgotten one gets an error page without a redirect.
+#[tokio::test]
+async fn a_forgotten_client_gets_an_error_page() {
+    let idp = Idp::start(&["--admin", "--auto-consent", "--default-resource", "http://127.0.0.1:3000/mcp"]).await;
+    let body = r#"{"redirect_uris":["http://127.0.0.1/callback"],"token_endpoint_auth_method":"none"}"#;
+    let client = send(&idp, Request::post("/register", body)).await.json();
+    let id = client["client_id"].as_str().unwrap();
+    let uri = client["registration_client_uri"].as_str().unwrap().strip_prefix(&*idp.issuer).unwrap();
+    let token = client["registration_access_token"].as_str().unwrap();
+    assert_eq!(send(&idp, Request::new("GET", uri).bearer(token)).await.json(), client);
+    let verifier = PkceVerifier::generate().unwrap();
+    let parameters = format!("client_id={id}");
+    assert!(returned(&authorize(&idp, &verifier, &parameters).await, "code").is_some());
+
+    assert_eq!(send(&idp, Request::post("/admin/forget", json!({ "client_id": id }).to_string())).await.status, 204);
+    let page = authorize(&idp, &verifier, &parameters).await;
+    assert_eq!((page.status, page.header("location")), (400, None));
+    assert_eq!(send(&idp, Request::new("GET", uri).bearer(token)).await.status, 401);
+}
+
+/// K1: `--client-auth python-sdk` lists and registers `client_secret_post`.
+#[tokio::test]
+async fn the_python_sdk_is_imitated() {
+    let idp = Idp::start(&["--client-auth", "python-sdk"]).await;
+    let metadata = send(&idp, Request::new("GET", "/.well-known/oauth-authorization-server")).await.json();
+    assert_eq!(metadata["token_endpoint_auth_methods_supported"], json!(["client_secret_post", "client_secret_basic"]));
+    let body = r#"{"redirect_uris":["http://127.0.0.1/callback"],"token_endpoint_auth_method":"client_secret_basic"}"#;
+    let client = send(&idp, Request::post("/register", body)).await.json();
+    assert_eq!(client["token_endpoint_auth_method"], "client_secret_post");
+}
+
+/// K1: an unusable claim is told in one line, with the fix.
+#[tokio::test]
+async fn a_bad_claim_is_told_in_one_line() {
+    for (claim, message) in [("groups", "NAME=VALUE"), ("iss=x", "\"iss\" cannot be set")] {
+        let finished = Portcullis::run(&["idp", "--listen", "127.0.0.1:0", "--claim", claim]).await;
+        assert_eq!((finished.code, finished.stderr.lines().count()), (Some(1), 1), "{finished:?}");
+        assert!(finished.stderr.contains(message), "{finished:?}");
+    }
+}
