@@ -240,7 +240,7 @@ impl Examination<'_> {
 
     /// What the token endpoint answers to an unknown client. A server that does not answer with an OAuth error gives no step.
     async fn client_authentication(&mut self, server: &AuthorizationServerMetadata) {
-        let Some(request) = client_authentication::request(server, self.policy) else { return };
+        let Some(request) = client_authentication::request(server, &self.policy) else { return };
         let mut step = Step::new("a client authenticates at the token endpoint");
         let Some(response) = probe::send(&*self.doctor.fetch, request, &mut step).await else { return };
         let Some(finding) = client_authentication::check(&response) else { return };

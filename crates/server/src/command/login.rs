@@ -13,8 +13,15 @@ pub(crate) fn login(arguments: &cli::SignIn) -> anyhow::Result<()> {
         bail!("{TOKEN_VARIABLE} is set, which overrides a login; unset it");
     }
     super::control_runtime()?.block_on(async {
-        let SignIn { token_manager, .. } = prepare(arguments).await?;
+        let store = sign_in::store(arguments)?;
+        let SignIn { token_manager, .. } =
+            sign_in::prepare(arguments, StartUrl::parse(&arguments.url)?, store.clone()).await?;
+        // A token that ends with this command is of no use.
+        store.check_writable().await?;
         let token = token_manager.sign_in().await?;
+        if let Some(failure) = store.write_failure() {
+            bail!("signed in, but the token is lost: {failure}");
+        }
         super::tell(format_args!("signed in to {}\n{}", token.resource().as_str(), granted(&token)));
         Ok(())
     })
