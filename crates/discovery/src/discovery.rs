@@ -21,8 +21,8 @@ pub use endpoints::{InsecureEndpoint, insecure_endpoints};
 pub use error::{Attempt, AttemptOutcome, Attempts, DiscoveryError};
 pub use resource_match::ResourceMatch;
 
-/// Finds the metadata of protected resources (RFC 9728 section 5) and of authorization servers (RFC 8414 section 3). It has no
-/// state and no cache.
+/// Finds the metadata of protected resources (RFC 9728 section 5) and of authorization servers (RFC 8414 section 3). It
+/// has no state and no cache.
 ///
 /// It compares identifiers and rejects authorization servers with insecure endpoints. It does not check which grants an
 /// authorization server supports.
@@ -63,14 +63,14 @@ impl Discovery {
         Self { fetch, policy: policy.into() }
     }
 
-    /// Finds the metadata of the resource at `requested`: at the challenge's URL, then at the well-known URLs with and without
-    /// the path, then in `configured`.
+    /// Finds the metadata of the resource at `requested`: at the challenge's URL, then at the well-known URLs with and
+    /// without the path, then in `configured`.
     ///
     /// The search continues if a response has a status other than 200 and 5xx, or is not JSON.
     ///
     /// # Errors
-    /// Fails with [`DiscoveryError::NotFound`] if there is no metadata. A failed request, a 5xx status, a JSON document that is
-    /// not metadata, and a `resource` that does not match `requested` end the search.
+    /// Fails with [`DiscoveryError::NotFound`] if there is no metadata. A failed request, a 5xx status, a JSON document
+    /// that is not metadata, and a `resource` that does not match `requested` end the search.
     pub async fn protected_resource(
         &self,
         requested: &Url,
@@ -99,15 +99,16 @@ impl Discovery {
         }
     }
 
-    /// Finds the metadata of an authorization server: at the RFC 8414 URL, then at the OpenID Connect Discovery URLs with the
-    /// issuer's path inserted and prepended.
+    /// Finds the metadata of an authorization server: at the RFC 8414 URL, then at the OpenID Connect Discovery URLs
+    /// with the issuer's path inserted and prepended.
     ///
     /// The search continues as in [`protected_resource`](Self::protected_resource).
     ///
     /// # Errors
-    /// Fails with [`DiscoveryError::NotFound`] if there is no metadata, with [`DiscoveryError::IssuerMismatch`] if a document's
-    /// issuer is not equal byte for byte (RFC 8414 section 3.3), and with [`DiscoveryError::InsecureEndpoint`] if an endpoint
-    /// is insecure ([`insecure_endpoints`]). A failed request, a 5xx status and a malformed document end the search, too.
+    /// Fails with [`DiscoveryError::NotFound`] if there is no metadata, with [`DiscoveryError::IssuerMismatch`] if a
+    /// document's issuer is not equal byte for byte (RFC 8414 section 3.3), and with
+    /// [`DiscoveryError::InsecureEndpoint`] if an endpoint is insecure ([`insecure_endpoints`]). A failed request, a
+    /// 5xx status and a malformed document end the search, too.
     pub async fn authorization_server(&self, issuer: &Issuer) -> Result<AuthorizationServerMetadata, DiscoveryError> {
         let mut attempts = Attempts::default();
         for url in authorization_server_urls(issuer) {

@@ -29,16 +29,16 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Sends HTTP requests to authorization servers and for metadata documents.
 ///
-/// An implementation applies the [`UrlPolicy`](crate::UrlPolicy) of the request, follows no redirects, keeps no cookies and
-/// decodes no content codings. `HttpFetch` sends requests over the network; tests use implementations of their own.
+/// An implementation applies the [`UrlPolicy`](crate::UrlPolicy) of the request, follows no redirects, keeps no cookies
+/// and decodes no content codings. `HttpFetch` sends requests over the network; tests use implementations of their own.
 pub trait Fetch: Send + Sync + 'static {
     /// Sends the request and reads the complete response within the request's `timeout` and `max_body`.
     ///
     /// A response with any status is a success, including 3xx and 5xx.
     ///
     /// # Errors
-    /// Fails if the URL policy forbids the URL or an address to which it resolves, the network fails, the deadline passes or
-    /// the body is too large.
+    /// Fails if the URL policy forbids the URL or an address to which it resolves, the network fails, the deadline
+    /// passes or the body is too large.
     fn fetch(&self, request: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>>;
 
     /// Sends the request and returns the response once its head is complete, for bodies without an end.

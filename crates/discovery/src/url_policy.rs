@@ -28,8 +28,8 @@ pub enum UrlPolicy {
     /// A peer supplied the URL. Only public addresses are allowed, after name resolution. An egress proxy resolves names
     /// itself; [`check_proxied`](UrlPolicy::check_proxied) decides by the name what may be sent to it.
     Peer {
-        /// Whether loopback hosts are allowed, also with `http`. Set it only if the URL from which the user started has a
-        /// loopback host. Other names that resolve to loopback remain forbidden.
+        /// Whether loopback hosts are allowed, also with `http`. Set it only if the URL from which the user started has
+        /// a loopback host. Other names that resolve to loopback remain forbidden.
         loopback_http: bool,
         /// Whether private, unique-local, shared (CGNAT) and loopback addresses are allowed. Link-local, multicast,
         /// unspecified, documentation and cloud metadata addresses remain forbidden.
@@ -38,8 +38,8 @@ pub enum UrlPolicy {
 }
 
 impl UrlPolicy {
-    /// Returns the policy for URLs that a peer supplies when the user started from `start`. Loopback is allowed if `start` has
-    /// a loopback host. Private addresses are forbidden.
+    /// Returns the policy for URLs that a peer supplies when the user started from `start`. Loopback is allowed if
+    /// `start` has a loopback host. Private addresses are forbidden.
     pub fn peer_of(start: &Url) -> Self {
         Self::Peer { loopback_http: is_loopback(start), private_addresses: false }
     }
@@ -73,8 +73,8 @@ impl UrlPolicy {
         if self.allows_address(url, literal) { Ok(()) } else { Err(UrlPolicyError::Address) }
     }
 
-    /// Returns whether a request for `url` may be sent to `address`, to which its host resolves. `localhost` and its subdomains
-    /// may resolve only to loopback addresses.
+    /// Returns whether a request for `url` may be sent to `address`, to which its host resolves. `localhost` and its
+    /// subdomains may resolve only to loopback addresses.
     pub fn allows_address(self, url: &Url, address: IpAddr) -> bool {
         let host_is_loopback = is_loopback(url);
         let reach = reach(address);
@@ -204,7 +204,8 @@ mod tests {
         assert_eq!(check(PEER, "https://:b@auth.example.com/"), Err(UrlPolicyError::UserInformation));
     }
 
-    /// G6: private addresses are the operator's to use, and a peer's when that is allowed; special ones never are a peer's.
+    /// G6: private addresses are the operator's to use, and a peer's when that is allowed; special ones never are a
+    /// peer's.
     #[test]
     fn private_addresses_where_they_are_allowed() {
         for host in ["10.0.0.1", "100.64.0.1", "[fc00::1]", "127.0.0.1", "localhost"] {

@@ -34,14 +34,16 @@ pub struct IssuerSettings {
     pub max_stale: Duration,
     /// The tolerated clock difference. Default: 10 s. Maximum: 60 s.
     pub leeway: Duration,
-    /// The maximum lifetime of a token (`exp` minus `iat`). If it is set, tokens without `iat` are rejected. Default: unlimited.
+    /// The maximum lifetime of a token (`exp` minus `iat`). If it is set, tokens without `iat` are rejected. Default:
+    /// unlimited.
     pub max_lifetime: Option<Duration>,
-    /// Whether the header's `typ` must be `at+jwt` (RFC 9068 section 2.1). Default: no, because many issuers send `JWT`.
+    /// Whether the header's `typ` must be `at+jwt` (RFC 9068 section 2.1). Default: no, because many issuers send
+    /// `JWT`.
     pub require_at_jwt: bool,
     /// Whether clients without a subject may own sessions. Default: no.
     pub subjectless_client: bool,
-    /// Other URLs of the protected resource that are accepted in `aud`. Default: none. Leave this empty if several resources
-    /// share this issuer, because these URLs are accepted for all of them.
+    /// Other URLs of the protected resource that are accepted in `aud`. Default: none. Leave this empty if several
+    /// resources share this issuer, because these URLs are accepted for all of them.
     pub audiences: Vec<ResourceUri>,
 }
 
@@ -105,8 +107,8 @@ pub enum Validation {
     /// By signature.
     #[default]
     Jwt,
-    /// By introspection (RFC 7662), even for JWTs. Keys and algorithms are not used. A resource has at most one such issuer,
-    /// which also introspects opaque tokens.
+    /// By introspection (RFC 7662), even for JWTs. Keys and algorithms are not used. A resource has at most one such
+    /// issuer, which also introspects opaque tokens.
     Introspection(IntrospectionSettings),
     /// By signature, then by introspection, so that revocations take effect.
     JwtAndIntrospection(IntrospectionSettings),
@@ -156,7 +158,8 @@ pub enum VerifierSettingsError {
         /// The issuer.
         issuer: Issuer,
     },
-    /// The configured introspection endpoint is neither `https` nor `http` with a loopback host, or violates the URL policy.
+    /// The configured introspection endpoint is neither `https` nor `http` with a loopback host, or violates the URL
+    /// policy.
     #[error("issuer {issuer}: the introspection endpoint must be https, or http with a loopback host")]
     IntrospectionEndpoint {
         /// The issuer.

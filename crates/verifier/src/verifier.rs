@@ -61,8 +61,8 @@ impl VerifierSettings {
 /// Verifies the access tokens of one resource and caches verified tokens.
 ///
 /// The unverified `iss` of a token selects exactly one of the configured issuers. The token is then verified with that
-/// issuer's keys, algorithms and settings only. An opaque token, which is any token that is not a JWS, goes to the issuer
-/// with [`Validation::Introspection`], if there is one.
+/// issuer's keys, algorithms and settings only. An opaque token, which is any token that is not a JWS, goes to the
+/// issuer with [`Validation::Introspection`], if there is one.
 ///
 /// A verified token is cached until its `exp`, until its issuer's keys change, and for at most 5 min, or 30 s if it was
 /// introspected. Rejected tokens are not cached. Scopes are not checked.
@@ -92,8 +92,8 @@ impl Verifier {
     /// Creates a verifier for one resource and its issuers. See [`builder`](Self::builder) for a simpler way.
     ///
     /// # Errors
-    /// Fails if there is no issuer, an issuer is given twice, two issuers introspect all their tokens, or the random number
-    /// generator fails.
+    /// Fails if there is no issuer, an issuer is given twice, two issuers introspect all their tokens, or the random
+    /// number generator fails.
     pub fn new(
         settings: VerifierSettings,
         issuers: Vec<Arc<TrustedIssuer>>,
@@ -139,8 +139,8 @@ impl Verifier {
         &*self.clock
     }
 
-    /// Returns a cached token that is still valid. It neither waits nor allocates. `token` can be any bytes, for example an
-    /// unchecked header value.
+    /// Returns a cached token that is still valid. It neither waits nor allocates. `token` can be any bytes, for
+    /// example an unchecked header value.
     pub fn cached(&self, token: impl AsRef<[u8]>) -> Option<VerifiedToken> {
         let token = token.as_ref();
         self.check_length(token).ok()?;
@@ -158,9 +158,9 @@ impl Verifier {
     /// It waits only for an unknown key, for introspection and for the throttle below, for at most 5 s in total. The
     /// runtime must have tokio's time enabled.
     ///
-    /// The throttle protects requests with cached tokens from floods of invalid ones: while a thread serves cached tokens,
-    /// tokens that are rejected after their signature was computed take at most a tenth of its time. Up to 1024 tokens wait
-    /// per thread. Outside a runtime no token waits.
+    /// The throttle protects requests with cached tokens from floods of invalid ones: while a thread serves cached
+    /// tokens, tokens that are rejected after their signature was computed take at most a tenth of its time. Up to 1024
+    /// tokens wait per thread. Outside a runtime no token waits.
     ///
     /// # Errors
     /// Fails if the token is rejected, or if it cannot be verified now ([`VerifyError::is_unavailable`]).
@@ -202,8 +202,8 @@ impl Verifier {
         Ok(verified)
     }
 
-    /// Removes cached tokens that are no longer valid and returns their number. They are never returned either way; a timer
-    /// that calls this once a minute frees their memory.
+    /// Removes cached tokens that are no longer valid and returns their number. They are never returned either way; a
+    /// timer that calls this once a minute frees their memory.
     pub fn sweep(&self) -> usize {
         self.cache.sweep(self.now(), self.generations())
     }
@@ -316,8 +316,8 @@ impl Verifier {
         Ok((principal, generation))
     }
 
-    /// Introspects a token and validates the response. `default_expiry` returns the expiration time for a response without
-    /// `exp`, given the current time.
+    /// Introspects a token and validates the response. `default_expiry` returns the expiration time for a response
+    /// without `exp`, given the current time.
     async fn introspect(
         &self,
         routed: &Routed<'_>,

@@ -22,8 +22,8 @@ use super::{
 };
 use crate::url_policy::UrlPolicyError;
 
-/// The settings of an [`HttpFetch`]. The default trusts the system's certificates, uses the proxy of the environment and
-/// sends `portcullis/` and the version as user agent. `Debug` does not print the proxy's credentials.
+/// The settings of an [`HttpFetch`]. The default trusts the system's certificates, uses the proxy of the environment
+/// and sends `portcullis/` and the version as user agent. `Debug` does not print the proxy's credentials.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct FetchSettings {
@@ -52,8 +52,8 @@ impl fmt::Debug for FetchSettings {
 
 /// [`Fetch`] over HTTP/1.1 and HTTP/2, on reqwest and rustls with the ring provider.
 ///
-/// Connections are pooled, but not shared between policies. They depend on the runtime that opened them, so use one value
-/// with one long-lived runtime only. The system's trusted certificates are read by the first `https` fetch.
+/// Connections are pooled, but not shared between policies. They depend on the runtime that opened them, so use one
+/// value with one long-lived runtime only. The system's trusted certificates are read by the first `https` fetch.
 pub struct HttpFetch {
     settings: FetchSettings,
     tls: Tls,
@@ -66,8 +66,8 @@ impl HttpFetch {
     /// Creates a fetcher. Nothing is sent.
     ///
     /// # Errors
-    /// Fails with [`FetchError::Settings`] if the CA file has no usable certificate, the proxy is not an `http` or `https` URL,
-    /// or the user agent is not a valid header value.
+    /// Fails with [`FetchError::Settings`] if the CA file has no usable certificate, the proxy is not an `http` or
+    /// `https` URL, or the user agent is not a valid header value.
     pub fn new(settings: FetchSettings) -> Result<Self, FetchError> {
         let tls = Tls::new(settings.ca_file.as_deref())?;
         if settings.proxy.as_ref().is_some_and(|proxy| !proxy::is_supported(proxy)) {

@@ -9,8 +9,8 @@ use crate::{
     settings::IssuerSettings,
 };
 
-/// Validates the claims of a token that `settings.issuer` signed, and creates its principal. The claims were parsed from
-/// `payload`.
+/// Validates the claims of a token that `settings.issuer` signed, and creates its principal. The claims were parsed
+/// from `payload`.
 pub(crate) fn validate_signed(
     claims: &UnverifiedClaims<'_>,
     payload: &[u8],
