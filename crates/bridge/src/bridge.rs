@@ -168,7 +168,7 @@ async fn end(context: &Arc<Context>, output_closed: bool, writer: &mut JoinHandl
 /// Deletes the session at the server. A failure is only logged.
 async fn end_session(context: &Arc<Context>) {
     let Some(session) = context.sessions.end().filter(|session| session.identifier.is_some()) else { return };
-    let mut request = FetchRequest::new(Method::DELETE, context.endpoint.url().clone(), UrlPolicy::Operator);
+    let mut request = FetchRequest::new(Method::DELETE, context.endpoint.url().clone(), UrlPolicy::StartOrigin);
     request.headers = context.sessions.headers(Some(&session));
     match context.endpoint.send(request, TokenRenewal::Disabled).await {
         Ok(answer) => tracing::debug!(status = answer.status.as_u16(), "the session was deleted"),

@@ -193,7 +193,7 @@ impl McpClient {
             return Err(McpError::UnavailableInRevision);
         }
         let request = || {
-            let request = FetchRequest::new(Method::GET, self.endpoint.url().clone(), UrlPolicy::Operator)
+            let request = FetchRequest::new(Method::GET, self.endpoint.url().clone(), UrlPolicy::StartOrigin)
                 .header(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
             self.with_session(request, &session)
         };
@@ -214,7 +214,7 @@ impl McpClient {
             return Ok(());
         }
         let request = || {
-            let request = FetchRequest::new(Method::DELETE, self.endpoint.url().clone(), UrlPolicy::Operator);
+            let request = FetchRequest::new(Method::DELETE, self.endpoint.url().clone(), UrlPolicy::StartOrigin);
             self.with_session(request, &session)
         };
         let answer = self.endpoint.send(request).await?;
@@ -273,7 +273,7 @@ impl McpClient {
     }
 
     fn post_request(&self, message: &Outgoing, url: &Url) -> FetchRequest {
-        let mut request = FetchRequest::post_json(url.clone(), message.body(), UrlPolicy::Operator)
+        let mut request = FetchRequest::post_json(url.clone(), message.body(), UrlPolicy::StartOrigin)
             .header(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         request.headers.extend(message.headers());
         match &*self.session.read().unwrap_or_else(PoisonError::into_inner) {

@@ -7,7 +7,8 @@ use std::{
 
 use http::{HeaderValue, Method, StatusCode, header};
 use portcullis_discovery::{
-    DiscoveredResource, Discovery, DiscoveryError, Fetch, FetchRequest, MetadataSource, ResourceMatch, UrlPolicy,
+    ChainPolicy, DiscoveredResource, Discovery, DiscoveryError, Fetch, FetchRequest, MetadataSource, ResourceMatch,
+    UrlPolicy,
 };
 use portcullis_metadata::{
     AuthorizationServerMetadata, BearerChallenge, Clock, Issuer, ProtectedResourceMetadata, ResourceUri, Scopes,
@@ -58,7 +59,7 @@ struct Found {
     /// Whether the resource's metadata names a resource above the URL that was asked for.
     is_broader: bool,
     metadata: AuthorizationServerMetadata,
-    policy: UrlPolicy,
+    policy: ChainPolicy,
     /// The scopes to ask for.
     scopes: Scopes,
     /// The scopes to name in a registration.
@@ -154,9 +155,9 @@ impl Authorizer {
     pub(crate) async fn probe(&self, start: &StartUrl) -> Result<ResourceChallenge, ClientError> {
         let accept = HeaderValue::from_static("application/json, text/event-stream");
         // The person wrote this URL, so that it may be at a private address.
-        let get = FetchRequest::new(Method::GET, start.url().clone(), UrlPolicy::Operator);
+        let get = FetchRequest::new(Method::GET, start.url().clone(), UrlPolicy::StartOrigin);
         // Some endpoints judge the method before the token, and take POST alone.
-        let ping = FetchRequest::post_json(start.url().clone(), PING, UrlPolicy::Operator);
+        let ping = FetchRequest::post_json(start.url().clone(), PING, UrlPolicy::StartOrigin);
         let mut status = StatusCode::OK;
         for request in [get, ping] {
             let request = request.header(header::ACCEPT, accept.clone());
@@ -223,7 +224,7 @@ impl Authorizer {
         let issuer = self.choose(&authorization_servers)?;
         let metadata = self.server(start, issuer).await?;
         let policy = self.policy(start);
-        let server = Server::from_metadata(&metadata, policy)?;
+        let server = Server::from_metadata(&metadata, policy.clone())?;
 
         let challenged = challenge.scopes();
         let named = match &self.settings.scopes {
@@ -314,8 +315,8 @@ impl Authorizer {
         Discovery::new(self.fetch.clone(), self.policy(start))
     }
 
-    fn policy(&self, start: &StartUrl) -> UrlPolicy {
-        UrlPolicy::Peer { loopback_http: start.is_loopback(), private_addresses: self.settings.private_addresses }
+    fn policy(&self, start: &StartUrl) -> ChainPolicy {
+        ChainPolicy::started_at(start.url(), self.settings.private_addresses)
     }
 }
 

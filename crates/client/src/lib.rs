@@ -38,6 +38,7 @@
 //! # }
 //! ```
 
+mod advice;
 mod authorization;
 mod authorizer;
 
@@ -55,6 +56,7 @@ mod testing;
 mod token;
 mod token_manager;
 
+pub use advice::advice;
 pub use authorization::code_flow::UnsupportedServer;
 pub use authorization::redirect::{RedirectError, RedirectParameters};
 pub use authorization::request::AuthorizationRequest;

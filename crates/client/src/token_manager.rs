@@ -9,7 +9,8 @@ use portcullis_metadata::{AccessToken, Clock, Scopes, SystemClock};
 use tokio::sync::Mutex;
 
 use crate::{
-    Authorizer, ClientError, ResourceToken, Revocation, StartUrl, resource_challenge::ResourceChallenge, store::noticed,
+    Authorizer, ClientError, ResourceToken, Revocation, StartUrl, StoreError, resource_challenge::ResourceChallenge,
+    store::noticed,
 };
 
 mod access_token_source;
@@ -129,6 +130,7 @@ impl TokenManager {
     /// authorization server refuses it.
     pub async fn token(&self) -> Result<Option<Arc<ResourceToken>>, ClientError> {
         let Source::Authorizer(authorizer) = &self.source else { return Ok(self.current()) };
+        authorizer.store().save_unsaved().await;
         let Some(token) = self.look(authorizer)? else { return Ok(None) };
         if !token.is_due(authorizer.clock().now()) {
             return Ok(Some(token));
@@ -148,6 +150,8 @@ impl TokenManager {
             Ok(Some(newer)) => Ok(Some(newer)),
             Ok(None) => Ok((!is_over).then_some(token)),
             Err(error) if is_over => Err(error),
+            // The store has warned, once.
+            Err(ClientError::Store(StoreError::NotWritable { .. })) => Ok(Some(token)),
             // It was early, and is tried again at the next use.
             Err(error) => {
                 tracing::warn!(reason = error.code(), "an access token could not be refreshed ahead of its end");

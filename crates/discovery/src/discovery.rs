@@ -15,7 +15,7 @@ mod resource_match;
 
 use crate::{
     fetch::{Fetch, FetchRequest, without_query},
-    url_policy::UrlPolicy,
+    url_policy::ChainPolicy,
 };
 pub use endpoints::{InsecureEndpoint, insecure_endpoints};
 pub use error::{Attempt, AttemptOutcome, Attempts, DiscoveryError};
@@ -29,7 +29,7 @@ pub use resource_match::ResourceMatch;
 #[derive(Clone)]
 pub struct Discovery {
     fetch: Arc<dyn Fetch>,
-    policy: UrlPolicy,
+    policy: ChainPolicy,
 }
 
 /// The metadata of a protected resource and its source.
@@ -56,10 +56,11 @@ pub enum MetadataSource {
 }
 
 impl Discovery {
-    /// Creates a discovery whose requests have this policy: the operator's for configured issuers, a peer's
-    /// ([`UrlPolicy::peer_of`]) for a URL that a user entered.
-    pub fn new(fetch: Arc<dyn Fetch>, policy: UrlPolicy) -> Self {
-        Self { fetch, policy }
+    /// Creates a discovery whose requests have this policy: the operator's
+    /// ([`UrlPolicy::Operator`](crate::UrlPolicy::Operator)) for configured issuers, and
+    /// [`ChainPolicy::started_at`] for a URL that a user entered.
+    pub fn new(fetch: Arc<dyn Fetch>, policy: impl Into<ChainPolicy>) -> Self {
+        Self { fetch, policy: policy.into() }
     }
 
     /// Finds the metadata of the resource at `requested`: at the challenge's URL, then at the well-known URLs with and
@@ -127,7 +128,7 @@ impl Discovery {
         &self,
         metadata: AuthorizationServerMetadata,
     ) -> Result<AuthorizationServerMetadata, DiscoveryError> {
-        match insecure_endpoints(&metadata, self.policy).into_iter().next() {
+        match insecure_endpoints(&metadata, &self.policy).into_iter().next() {
             None => Ok(metadata),
             Some(InsecureEndpoint { member, url }) => {
                 let url = without_query(&url);
@@ -143,7 +144,7 @@ impl Discovery {
         parse: fn(&[u8]) -> Result<T, DocumentError>,
         attempts: &mut Attempts,
     ) -> Result<Option<T>, DiscoveryError> {
-        let response = match self.fetch.fetch(FetchRequest::get(url.clone(), self.policy)).await {
+        let response = match self.fetch.fetch(FetchRequest::get(url.clone(), self.policy.of(url))).await {
             Ok(response) => response,
             Err(error) => return Err(DiscoveryError::Fetch { url: without_query(url), error }),
         };

@@ -5,6 +5,8 @@ mod error;
 mod http_fetch;
 #[cfg(feature = "reqwest")]
 mod pool_key;
+#[cfg(feature = "reqwest")]
+mod proxy;
 mod request;
 #[cfg(feature = "reqwest")]
 mod resolver;
@@ -12,7 +14,7 @@ mod response;
 #[cfg(feature = "reqwest")]
 mod tls;
 
-pub use error::{FetchError, FetchSettingsError, NetworkError, NetworkFailure};
+pub use error::{CertificateProblem, FetchError, FetchSettingsError, NetworkError, NetworkFailure};
 #[cfg(feature = "reqwest")]
 pub use http_fetch::{FetchSettings, HttpFetch};
 pub use request::FetchRequest;

@@ -202,7 +202,8 @@ pub(crate) struct SignIn {
     /// other paths there, and the server could use it for them. Without this option, a terminal prompts.
     #[arg(long)]
     pub(crate) accept_broader_resource: bool,
-    /// A PEM file of certificates to trust for the resource, in addition to the system's.
+    /// A PEM file of certificates to trust for the host and port of the URL, in addition to the system's. `SSL_CERT_FILE` is
+    /// for all hosts.
     #[arg(long, value_name = "FILE")]
     pub(crate) ca_file: Option<PathBuf>,
     #[command(flatten)]
@@ -228,7 +229,8 @@ pub(crate) struct Examination {
     /// Also follow server-supplied URLs into private networks.
     #[arg(long)]
     pub(crate) allow_private: bool,
-    /// A PEM file of certificates to trust for the resource, in addition to the system's.
+    /// A PEM file of certificates to trust for the host and port of the URL, in addition to the system's. `SSL_CERT_FILE` is
+    /// for all hosts.
     #[arg(long, value_name = "FILE")]
     pub(crate) ca_file: Option<PathBuf>,
 }

@@ -228,7 +228,7 @@ impl Context {
     }
 }
 
-/// An error with its causes.
+/// An error with its causes and what helps against it.
 pub(crate) fn error_chain(error: &McpError) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -239,6 +239,10 @@ pub(crate) fn error_chain(error: &McpError) -> String {
             text.push_str(&cause_text);
         }
         source = cause.source();
+    }
+    if let Some(advice) = portcullis_client::advice(error) {
+        text.push_str("; ");
+        text.push_str(advice);
     }
     text
 }

@@ -54,14 +54,14 @@ impl Endpoint {
     }
 
     pub(crate) fn post(&self, url: &Url, body: bytes::Bytes, headers: HeaderMap) -> FetchRequest {
-        let mut request = FetchRequest::post_json(url.clone(), body, UrlPolicy::Operator);
+        let mut request = FetchRequest::post_json(url.clone(), body, UrlPolicy::StartOrigin);
         request.headers.extend(headers);
         let accept = http::HeaderValue::from_static("application/json, text/event-stream");
         request.header(header::ACCEPT, accept)
     }
 
     pub(crate) fn get(&self, headers: HeaderMap) -> FetchRequest {
-        let mut request = FetchRequest::new(Method::GET, self.url().clone(), UrlPolicy::Operator);
+        let mut request = FetchRequest::new(Method::GET, self.url().clone(), UrlPolicy::StartOrigin);
         request.headers.extend(headers);
         request.header(header::ACCEPT, http::HeaderValue::from_static("text/event-stream"))
     }

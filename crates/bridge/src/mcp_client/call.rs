@@ -145,7 +145,7 @@ impl McpClient {
         let event = HeaderValue::from_str(event).map_err(|_| McpError::StreamEnded)?;
         sleep(Duration::from_millis(retry.unwrap_or(RESUME_AFTER).min(MAX_RESUME_AFTER))).await;
         let request = || {
-            let request = FetchRequest::new(Method::GET, self.endpoint.url().clone(), UrlPolicy::Operator)
+            let request = FetchRequest::new(Method::GET, self.endpoint.url().clone(), UrlPolicy::StartOrigin)
                 .header(header::ACCEPT, HeaderValue::from_static("text/event-stream"))
                 .header(names::LAST_EVENT_ID, event.clone());
             self.with_session(request, &session)

@@ -41,7 +41,7 @@ impl McpClient {
     /// [`McpError::NoSseEndpoint`] when the server does not speak this transport, or names another URL.
     pub(super) async fn connect_sse(&self) -> Result<SseConnection, McpError> {
         let request = || {
-            FetchRequest::new(Method::GET, self.endpoint.url().clone(), UrlPolicy::Operator)
+            FetchRequest::new(Method::GET, self.endpoint.url().clone(), UrlPolicy::StartOrigin)
                 .header(header::ACCEPT, HeaderValue::from_static("text/event-stream"))
         };
         let response = self.endpoint.send(request).await?;

@@ -1,6 +1,6 @@
 //! [`CodeFlow`]: an authorization server that supports the authorization code flow with PKCE.
 
-use portcullis_discovery::{UrlPolicy, UrlPolicyError};
+use portcullis_discovery::{ChainPolicy, UrlPolicyError};
 use portcullis_metadata::{AuthorizationServerMetadata, Issuer, PkceChallenge};
 use url::Url;
 
@@ -63,7 +63,7 @@ impl CodeFlow {
     /// PKCE methods, and not for a list without S256.
     pub(crate) fn from_metadata(
         metadata: &AuthorizationServerMetadata,
-        policy: UrlPolicy,
+        policy: ChainPolicy,
         assumes_pkce: bool,
     ) -> Result<Self, UnsupportedServer> {
         if !metadata.response_types_supported.iter().any(|kind| kind == "code") {
@@ -77,7 +77,10 @@ impl CodeFlow {
         }
         let authorization_endpoint =
             metadata.authorization_endpoint.clone().ok_or(UnsupportedServer::NoAuthorizationEndpoint)?;
-        policy.check(&authorization_endpoint).map_err(UnsupportedServer::UnsafeAuthorizationEndpoint)?;
+        policy
+            .of(&authorization_endpoint)
+            .check(&authorization_endpoint)
+            .map_err(UnsupportedServer::UnsafeAuthorizationEndpoint)?;
         Ok(Self {
             server: Server::from_metadata(metadata, policy)?,
             authorization_endpoint,
@@ -102,6 +105,8 @@ impl CodeFlow {
 
 #[cfg(test)]
 mod tests {
+    use portcullis_discovery::UrlPolicy;
+
     use super::*;
 
     const LOOPBACK: UrlPolicy = UrlPolicy::Peer { loopback_http: true, private_addresses: false };
@@ -120,7 +125,7 @@ mod tests {
         metadata.response_types_supported = vec!["token".into(), "code".into()];
         metadata.code_challenge_methods_supported = Some(vec!["plain".into(), "S256".into()]);
         change(&mut metadata);
-        CodeFlow::from_metadata(&metadata, LOOPBACK, assumes_pkce)
+        CodeFlow::from_metadata(&metadata, LOOPBACK.into(), assumes_pkce)
     }
 
     /// G7: without S256 in the metadata nothing is authorized.

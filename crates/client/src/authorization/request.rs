@@ -133,8 +133,11 @@ pub(crate) mod tests {
             scopes: &Scopes::parse(scopes).unwrap(),
             binding: None,
         };
-        AuthorizationRequest::new(&CodeFlow::from_metadata(&metadata, UrlPolicy::Operator, false).unwrap(), &asked)
-            .unwrap()
+        AuthorizationRequest::new(
+            &CodeFlow::from_metadata(&metadata, UrlPolicy::Operator.into(), false).unwrap(),
+            &asked,
+        )
+        .unwrap()
     }
 
     pub(crate) fn state(request: &AuthorizationRequest) -> String {

@@ -1,6 +1,6 @@
 //! [`Server`]: the endpoints of an authorization server.
 
-use portcullis_discovery::UrlPolicy;
+use portcullis_discovery::ChainPolicy;
 use portcullis_jose::DpopKey;
 use portcullis_metadata::{AuthorizationServerMetadata, Issuer};
 use serde_json::Value;
@@ -13,7 +13,7 @@ use crate::UnsupportedServer;
 pub(crate) struct Server {
     pub(crate) issuer: Issuer,
     /// What its endpoints may be.
-    pub(crate) policy: UrlPolicy,
+    pub(crate) policy: ChainPolicy,
     pub(crate) token_endpoint: Url,
     pub(crate) registration_endpoint: Option<Url>,
     pub(crate) revocation_endpoint: Option<Url>,
@@ -30,7 +30,7 @@ pub(crate) struct Server {
 impl Server {
     pub(crate) fn from_metadata(
         metadata: &AuthorizationServerMetadata,
-        policy: UrlPolicy,
+        policy: ChainPolicy,
     ) -> Result<Self, UnsupportedServer> {
         let algorithms = metadata.extra.get("dpop_signing_alg_values_supported").and_then(Value::as_array);
         let binds_tokens = algorithms.is_some_and(|listed| listed.iter().any(|one| one == DpopKey::ALGORITHM));

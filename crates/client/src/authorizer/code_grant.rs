@@ -17,7 +17,7 @@ impl Authorizer {
         start: &StartUrl,
         found: &Found,
     ) -> Result<ResourceToken, ClientError> {
-        let flow = CodeFlow::from_metadata(&found.metadata, found.policy, found.profile.assumes_pkce)?;
+        let flow = CodeFlow::from_metadata(&found.metadata, found.policy.clone(), found.profile.assumes_pkce)?;
         let registration = Registration {
             client_name: &self.settings.client_name,
             redirect_uri: interaction.redirect_uri(),

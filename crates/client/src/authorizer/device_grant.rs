@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portcullis_discovery::UrlPolicy;
+use portcullis_discovery::ChainPolicy;
 use portcullis_metadata::{DeviceAuthorizationResponse, Secret, TokenResponse};
 use tokio::time::{Instant, sleep, timeout_at};
 use url::Url;
@@ -56,7 +56,7 @@ impl Authorizer {
         start: &StartUrl,
         found: &Found,
     ) -> Result<ResourceToken, ClientError> {
-        let server = Server::from_metadata(&found.metadata, found.policy)?;
+        let server = Server::from_metadata(&found.metadata, found.policy.clone())?;
         let Some(url) = &server.device_authorization_endpoint else {
             return Err(ClientError::DeviceFlowNotSupported { issuer: server.issuer });
         };
@@ -70,7 +70,8 @@ impl Authorizer {
             grant_type: Some(DEVICE_CODE),
         };
         let client = self.client(interaction, &server, &registration).await?;
-        let endpoint = TokenEndpoint { name: ENDPOINT, url, ..self.token_endpoint(&server) };
+        let endpoint =
+            TokenEndpoint { name: ENDPOINT, url, policy: server.policy.of(url), ..self.token_endpoint(&server) };
         let mut started = self.start_device(&endpoint, &client.credentials, found).await;
         let mut credentials = client.credentials.clone();
         if let Err(ClientError::TokenRequest(error)) = &started
@@ -113,7 +114,7 @@ impl Authorizer {
         if !answer.status.is_success() {
             return Err(endpoint.refusal(&answer));
         }
-        parse(&answer.body, endpoint.policy).ok_or(ClientError::InvalidDeviceAuthorization)
+        parse(&answer.body, &found.policy).ok_or(ClientError::InvalidDeviceAuthorization)
     }
 
     /// Asks until the person has answered (RFC 8628 section 3.5), at most until the code expires.
@@ -149,9 +150,9 @@ impl Authorizer {
     }
 }
 
-fn parse(body: &[u8], policy: UrlPolicy) -> Option<Started> {
+fn parse(body: &[u8], policy: &ChainPolicy) -> Option<Started> {
     let answer = DeviceAuthorizationResponse::parse(body).ok()?;
-    let page = |text: &str| Url::parse(text).ok().filter(|url| policy.check(url).is_ok());
+    let page = |text: &str| Url::parse(text).ok().filter(|url| policy.of(url).check(url).is_ok());
     let is_readable = |code: &str| {
         (1..=MAX_USER_CODE).contains(&code.len()) && code.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic())
     };
@@ -173,6 +174,7 @@ fn parse(body: &[u8], policy: UrlPolicy) -> Option<Started> {
 
 #[cfg(test)]
 mod tests {
+    use portcullis_discovery::UrlPolicy;
     use serde_json::json;
 
     use super::*;
@@ -180,14 +182,14 @@ mod tests {
     /// I3: a page that a browser must not open and a code that a terminal must not show are rejected.
     #[test]
     fn only_safe_answers_are_shown() {
-        let policy = UrlPolicy::Peer { loopback_http: false, private_addresses: false };
+        let policy = ChainPolicy::from(UrlPolicy::Peer { loopback_http: false, private_addresses: false });
         let parsed = |name: &str, value: serde_json::Value| {
             let mut answer = json!({
                 "device_code": "d", "user_code": "ABCD-EFGH", "verification_uri": "https://auth.example.com/device",
                 "expires_in": 600,
             });
             answer[name] = value;
-            parse(answer.to_string().as_bytes(), policy)
+            parse(answer.to_string().as_bytes(), &policy)
         };
         let usual = parsed("extra", json!(1)).unwrap();
         assert_eq!((usual.interval.as_secs(), usual.shown.expires_in.as_secs()), (5, 600));

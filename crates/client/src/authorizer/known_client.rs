@@ -43,7 +43,8 @@ impl Authorizer {
         let token = registered.response.registration_access_token.as_ref()?;
         let mut bearer = HeaderValue::from_str(&format!("Bearer {}", token.secret())).ok()?;
         bearer.set_sensitive(true);
-        let mut request = FetchRequest::get(url, flow.server.policy).header(header::AUTHORIZATION, bearer);
+        let policy = flow.server.policy.of(&url);
+        let mut request = FetchRequest::get(url, policy).header(header::AUTHORIZATION, bearer);
         request.timeout = LIMIT;
         let answer = self.fetch.fetch(request).await.ok()?;
         match answer.status {
@@ -79,7 +80,7 @@ impl Authorizer {
                 binding: None,
             },
         )?;
-        let mut request = FetchRequest::new(Method::GET, request.url().clone(), flow.server.policy)
+        let mut request = FetchRequest::new(Method::GET, request.url().clone(), flow.server.policy.of(request.url()))
             .header(header::ACCEPT, HeaderValue::from_static("text/html, application/json"));
         request.timeout = LIMIT;
         // Without an answer, nothing is known.

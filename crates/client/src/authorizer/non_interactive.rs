@@ -25,7 +25,7 @@ impl Authorizer {
         start: &StartUrl,
         found: &Found,
     ) -> Result<ResourceToken, ClientError> {
-        let server = Server::from_metadata(&found.metadata, found.policy)?;
+        let server = Server::from_metadata(&found.metadata, found.policy.clone())?;
         let client = self.brought(&server.issuer)?;
         if client.is_none() && !matches!(grant, NonInteractiveGrant::JwtBearer(_)) {
             return Err(ClientError::NoRegistration { issuer: server.issuer });

@@ -61,7 +61,7 @@ impl Authorizer {
             method: self.settings.token_auth_method,
             name: "revocation",
             url,
-            policy: server.policy,
+            policy: server.policy.of(url),
             issuer: &server.issuer,
             authentication_methods: metadata
                 .revocation_endpoint_auth_methods_supported

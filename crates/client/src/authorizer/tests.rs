@@ -147,15 +147,16 @@ async fn a_bad_token_response_is_refused() {
     }
 }
 
-/// G6: all that the resource names is fetched as a peer's, and only what the person typed as the operator's.
+/// G6: everything at the origin that the person typed is fetched as the person's own, and everything else as a peer's.
 #[tokio::test]
 async fn what_the_resource_names_is_a_peers() {
     let network = FetchFn::new(well_behaved);
     run(&network, &ScriptedUser::consents()).await.unwrap();
     for request in network.requests() {
-        let expected = match request.url.as_str() {
-            RESOURCE => UrlPolicy::Operator,
-            _ => UrlPolicy::Peer { loopback_http: false, private_addresses: false },
+        let is_own = request.url.origin() == Url::parse(RESOURCE).unwrap().origin();
+        let expected = match is_own {
+            true => UrlPolicy::StartOrigin,
+            false => UrlPolicy::Peer { loopback_http: false, private_addresses: false },
         };
         assert_eq!(request.policy, expected, "{}", request.url);
     }
@@ -167,16 +168,21 @@ async fn a_resource_on_this_machine_may_name_others_there() {
     for (start, private_addresses, loopback_http) in
         [(RESOURCE, true, false), ("http://127.0.0.1:3000/mcp", false, true), ("http://localhost:3000/mcp", true, true)]
     {
-        let network = FetchFn::new(|_| Some(Reply::status(401)));
+        let network = FetchFn::new(|request| {
+            let named = r#"Bearer resource_metadata="https://other.example.com/meta""#;
+            match request.url.path() {
+                "/mcp" => Some(Reply::status(401).header(header::WWW_AUTHENTICATE, named)),
+                _ => Some(Reply::status(404)),
+            }
+        });
         let settings = AuthorizerSettings { private_addresses, ..AuthorizerSettings::default() };
         let start = StartUrl::parse(start).unwrap();
         let refused = authorizer(&network, &ScriptedUser::consents(), settings).authorize(&start).await;
         assert_eq!(refused.unwrap_err().code(), "discovery.not_found");
-        let requests = network.requests();
-        assert!(requests.len() > 1);
-        for request in &requests[1..] {
-            assert_eq!(request.policy, UrlPolicy::Peer { loopback_http, private_addresses }, "{}", request.url);
-        }
+        let policies: Vec<_> = network.requests().into_iter().map(|request| request.policy).collect();
+        let peer = UrlPolicy::Peer { loopback_http, private_addresses };
+        let own = UrlPolicy::StartOrigin;
+        assert_eq!(policies, [own, peer, own, own]);
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) async fn register(
     endpoint: &Url,
     registration: &Registration<'_>,
 ) -> Result<Registered, ClientError> {
-    let request = FetchRequest::post_json(endpoint.clone(), body(server, registration), server.policy);
+    let request = FetchRequest::post_json(endpoint.clone(), body(server, registration), server.policy.of(endpoint));
     let answer = fetch.fetch(request).await.map_err(|error| ClientError::Endpoint { endpoint: ENDPOINT, error })?;
     if !answer.status.is_success() {
         return Err(match RegistrationError::parse(&answer.body) {

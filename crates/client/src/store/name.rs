@@ -50,6 +50,11 @@ impl Name {
         name.starts_with("client-")
     }
 
+    /// An entry that is never written.
+    pub(super) fn probe() -> Self {
+        Self("probe".to_owned())
+    }
+
     pub(super) fn sign_in(start: &Url) -> Self {
         Self(format!("sign-in-{}", hash(&[start.as_str()])))
     }

@@ -81,6 +81,14 @@ pub(super) fn of_token(token: &ResourceToken) -> Result<Zeroizing<Vec<u8>>, Stor
     })
 }
 
+/// Whether the first entry is a token that was obtained after the second one.
+pub(super) fn is_newer(one: &[u8], other: &[u8]) -> bool {
+    match (token(one), token(other)) {
+        (Some(one), Some(other)) => one.obtained_at() > other.obtained_at(),
+        _ => false,
+    }
+}
+
 pub(super) fn token(bytes: &[u8]) -> Option<ResourceToken> {
     let record: TokenRecord<'_> = serde_json::from_slice(bytes).ok()?;
     if record.version != VERSION {

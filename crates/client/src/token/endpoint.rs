@@ -45,7 +45,7 @@ impl<'a> TokenEndpoint<'a> {
             method,
             name: "token",
             url: &server.token_endpoint,
-            policy: server.policy,
+            policy: server.policy.of(&server.token_endpoint),
             issuer: &server.issuer,
             authentication_methods: server.authentication_methods.as_deref(),
         }

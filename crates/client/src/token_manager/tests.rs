@@ -21,6 +21,7 @@ mod sign_out;
 mod sourced;
 mod step_up;
 mod stored;
+mod unwritable;
 
 /// An authorization server that counts, rotates, and refuses what it does not know.
 #[derive(Default)]

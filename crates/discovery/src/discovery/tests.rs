@@ -5,6 +5,7 @@ use std::{collections::HashMap, sync::Mutex};
 use http::HeaderMap;
 
 use super::*;
+use crate::UrlPolicy;
 use crate::{BoxFuture, FetchError, FetchResponse, NetworkFailure};
 
 const ASKED: &str = "https://mcp.example.com/mcp";

@@ -14,6 +14,10 @@ pub enum UrlPolicyError {
     /// link-local, shared, multicast, documentation, cloud metadata and other special addresses.
     #[error("the host is or resolves to an address that is not public")]
     Address,
+    /// The request would use an egress proxy, which resolves names, and the host is an IP address, a name of a private
+    /// network or a cloud metadata service.
+    #[error("an egress proxy is used, and the host is not a public name")]
+    PrivateName,
 }
 
 impl UrlPolicyError {
@@ -23,6 +27,7 @@ impl UrlPolicyError {
             Self::Scheme => "fetch.refused.scheme",
             Self::UserInformation => "fetch.refused.user_information",
             Self::Address => "fetch.refused.address",
+            Self::PrivateName => "fetch.refused.private_name",
         }
     }
 }

@@ -126,7 +126,7 @@ fn token_manager(
         false => CredentialStore::in_memory(),
     };
     if arguments.client_credentials {
-        if sign_in.client_secret_file.is_none() {
+        if sign_in.client_secret_file.is_none() && sign_in.client_secret.is_none() {
             bail!("--client-credentials needs --client-secret-file");
         }
         let (grant, settings) = (NonInteractiveGrant::ClientCredentials, sign_in::settings(sign_in, store)?);

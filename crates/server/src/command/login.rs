@@ -16,8 +16,13 @@ pub(crate) fn login(login: &cli::Login) -> anyhow::Result<()> {
     }
     super::control_runtime()?.block_on(async {
         let (start, store) = (StartUrl::parse(&arguments.url)?, sign_in::store(arguments)?);
-        let SignIn { token_manager, .. } = sign_in::prepare_login(arguments, start, store, options).await?;
+        let SignIn { token_manager, .. } = sign_in::prepare_login(arguments, start, store.clone(), options).await?;
+        // A token that ends with this command is of no use.
+        store.check_writable().await?;
         let token = token_manager.sign_in().await?;
+        if let Some(failure) = store.write_failure() {
+            bail!("signed in, but the token is lost: {failure}");
+        }
         super::tell(format_args!("signed in to {}\n{}", token.resource().as_str(), granted(&token)));
         Ok(())
     })

@@ -204,8 +204,51 @@ async fn debug_prints_no_proxy_credentials() {
     let fetch = HttpFetch::new(settings).unwrap();
     let request = FetchRequest::get(Url::parse("https://auth.example.com/").unwrap(), UrlPolicy::Operator);
     let error = fetch.fetch(request).await.unwrap_err();
-    assert!(fetch.clients[PoolKey::Operator.index()].get().is_some());
+    assert!(fetch.clients[PoolKey::Proxied { trusts_ca_file: true }.index()].get().is_some());
     let shown = format!("{shown_settings} {fetch:?} {error:?} {error}");
     assert!(!shown.contains("canary"), "{shown}");
     assert!(shown_settings.contains("http://127.0.0.1:9/"), "{shown_settings}");
+}
+
+/// G6: with a proxy, a peer's names are left to it, private names and addresses do not reach it, and loopback is reached
+/// without it. A proxy that refuses is named as the cause.
+#[tokio::test]
+async fn a_proxy_resolves_the_names() {
+    let proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let settings = FetchSettings {
+        proxy: Some(Url::parse(&format!("http://{}", proxy.local_addr().unwrap())).unwrap()),
+        ..FetchSettings::default()
+    };
+    let mut fetch = HttpFetch::new(settings).unwrap();
+    fetch.lookup = |name| panic!("{name} is resolved here");
+    let code_of = async |url: &str, policy: UrlPolicy| {
+        fetch.fetch(FetchRequest::get(Url::parse(url).unwrap(), policy)).await.unwrap_err().code()
+    };
+    for host in ["10.0.0.1", "9.9.9.9", "2130706433.", "auth.internal", "intranet", "a.local", "localhost."] {
+        let code = code_of(&format!("https://{host}/"), PEER).await;
+        assert!(matches!(code, "fetch.refused.private_name" | "fetch.refused.address"), "{host} {code}");
+    }
+    assert!(tokio::time::timeout(Duration::ZERO, proxy.accept()).await.is_err(), "the proxy was asked");
+
+    for (policy, host) in
+        [(PEER, "auth.example.com"), (UrlPolicy::StartOrigin, "10.0.0.1"), (UrlPolicy::Operator, "mcp")]
+    {
+        let refuse = async {
+            let (mut socket, _) = proxy.accept().await.unwrap();
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                head.push(socket.read_u8().await.unwrap());
+            }
+            socket.write_all(b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+            String::from_utf8(head).unwrap()
+        };
+        let url = format!("https://{host}/");
+        let (code, head) = tokio::join!(code_of(&url, policy), refuse);
+        assert_eq!(code, "fetch.proxy");
+        assert!(head.starts_with(&format!("CONNECT {host}:443 HTTP/1.1\r\n")), "{head}");
+    }
+
+    let local = server(b"HTTP/1.1 204 No Content\r\n\r\n", b"").await;
+    let answer = fetch.fetch(FetchRequest::get(local, LOOPBACK_PEER)).await.unwrap();
+    assert_eq!(answer.status, StatusCode::NO_CONTENT);
 }
