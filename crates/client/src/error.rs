@@ -133,12 +133,12 @@ pub enum ClientError {
         /// The status.
         status: StatusCode,
     },
-    /// An endpoint of the authorization server answered with a document that is not what it should be.
+    /// An endpoint of the authorization server returned an invalid document.
     #[error("the answer of the {endpoint} endpoint is unusable")]
     InvalidResponse {
-        /// Which one.
+        /// The endpoint.
         endpoint: &'static str,
-        /// What is wrong with it.
+        /// The reason why the document is invalid.
         #[source]
         error: DocumentError,
     },

@@ -45,6 +45,13 @@ pub struct EndpointSettings {
 }
 
 impl EndpointSettings {
+    /// The default maximum size of a body, in bytes: 4 MiB.
+    pub const DEFAULT_MAX_BODY: usize = 4 << 20;
+    /// The default maximum nesting depth of a message.
+    pub const DEFAULT_MAX_DEPTH: usize = 64;
+    /// The default budget of all held bodies, in bytes: 256 MiB.
+    pub const DEFAULT_BODY_BUDGET: usize = 256 << 20;
+
     /// Returns the default settings for this resource.
     pub fn new(resource: Arc<ProtectedResource>, sessions: SessionStore) -> Self {
         Self {
@@ -53,9 +60,9 @@ impl EndpointSettings {
             rules: Vec::new(),
             revisions: Revisions::ALL,
             session_header: header::SESSION,
-            max_body: 4 * 1024 * 1024,
-            max_depth: 64,
-            budget: BodyBudget::new(256 * 1024 * 1024),
+            max_body: Self::DEFAULT_MAX_BODY,
+            max_depth: Self::DEFAULT_MAX_DEPTH,
+            budget: BodyBudget::new(Self::DEFAULT_BODY_BUDGET),
             streams: StreamRegistry::new(Arc::new(SystemClock::new()), Arc::new(())),
             sessions,
             ended_status: EndedSessionStatus::default(),

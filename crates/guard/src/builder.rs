@@ -179,7 +179,7 @@ pub enum GuardBuilderError {
         method: &'static str,
         /// The string that was passed.
         scopes: String,
-        /// What is wrong with it.
+        /// The reason why the scopes are malformed.
         reason: ScopesError,
     },
     /// The path pattern of a route rule is malformed.
@@ -187,7 +187,7 @@ pub enum GuardBuilderError {
     Route {
         /// The string that was passed.
         path: String,
-        /// What is wrong with it.
+        /// The reason why the pattern is malformed.
         reason: PathGlobError,
     },
     /// An allowed host or origin is malformed.

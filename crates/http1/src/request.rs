@@ -224,7 +224,7 @@ mod tests {
         }
     }
 
-    /// L1: each byte is written once and in order, whatever the size of the writes.
+    /// L1: each byte is written once and in order for any size of the writes.
     #[test]
     fn partial_writes() {
         for body in [0, 2, MAX_COPIED_BODY, MAX_COPIED_BODY + 1, 3 * MAX_COPIED_BODY]

@@ -31,25 +31,25 @@ impl<'a> EscapedText<'a> {
         character.is_control() || is_separator(character) || is_ignorable(character)
     }
 
-    /// Splits the text before its first escaped character.
-    pub fn split_at_escape(text: &str) -> Option<(&str, &str)> {
+    /// Splits a text at its first escaped character: what precedes it, the character, and what follows it. Returns `None`
+    /// if no character is escaped.
+    pub fn split_at_escape(text: &str) -> Option<(&str, char, &str)> {
         // Log lines consist of printable ASCII, which is checked many bytes at once because no byte ends the loop early.
         let is_printable_ascii = text.bytes().fold(true, |all, byte| all & matches!(byte, b' '..=b'~'));
         let position = if is_printable_ascii { None } else { text.find(Self::escapes) };
-        position.map(|position| text.split_at(position))
+        let (before, from) = text.split_at(position?);
+        let mut after = from.chars();
+        Some((before, after.next()?, after.as_str()))
     }
 }
 
 impl fmt::Display for EscapedText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rest = self.0;
-        while let Some((plain, escaped)) = Self::split_at_escape(rest) {
-            f.write_str(plain)?;
-            let mut characters = escaped.chars();
-            if let Some(character) = characters.next() {
-                write!(f, "{}", character.escape_unicode())?;
-            }
-            rest = characters.as_str();
+        while let Some((before, character, after)) = Self::split_at_escape(rest) {
+            f.write_str(before)?;
+            write!(f, "{}", character.escape_unicode())?;
+            rest = after;
         }
         f.write_str(rest)
     }

@@ -2,6 +2,7 @@
 
 mod accept;
 mod backend;
+mod changed_files;
 mod connection;
 mod file_limit;
 mod health;

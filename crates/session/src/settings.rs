@@ -8,28 +8,38 @@ use crate::identifier::SessionKeys;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SessionSettings {
-    /// The maximum time without use. Default: 30 min. Zero ends each session at once.
+    /// The maximum time without use. Default: [`DEFAULT_IDLE_TIMEOUT`](Self::DEFAULT_IDLE_TIMEOUT), 30 min. Zero ends each session at once.
     pub idle_timeout: Duration,
-    /// The maximum age of a session. Default: 24 h.
+    /// The maximum age of a session. Default: [`DEFAULT_LIFETIME`](Self::DEFAULT_LIFETIME), 24 h.
     pub lifetime: Duration,
-    /// The maximum number of sessions and reservations together. Default: 100,000.
+    /// The maximum number of sessions and reservations together. Default: [`DEFAULT_MAX_TOTAL`](Self::DEFAULT_MAX_TOTAL),
+    /// 100,000.
     pub max_total: usize,
-    /// The maximum number of sessions of one owner, over all resources. Default: 100. At the limit, a new session evicts the
-    /// owner's least recently used session that is not in use. The limit does not apply to
-    /// [`Owner::Anonymous`](crate::Owner::Anonymous).
+    /// The maximum number of sessions of one owner, over all resources. Default:
+    /// [`DEFAULT_MAX_PER_OWNER`](Self::DEFAULT_MAX_PER_OWNER), 100. At the limit, a new session evicts the owner's least
+    /// recently used session that is not in use. The limit does not apply to [`Owner::Anonymous`](crate::Owner::Anonymous).
     pub max_per_owner: usize,
     /// The keys that tag identifiers. Identifiers with the tag of any other key are unknown.
     pub keys: SessionKeys,
 }
 
 impl SessionSettings {
+    /// The default maximum time without use.
+    pub const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+    /// The default maximum age of a session.
+    pub const DEFAULT_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
+    /// The default maximum number of sessions.
+    pub const DEFAULT_MAX_TOTAL: usize = 100_000;
+    /// The default maximum number of sessions of one owner.
+    pub const DEFAULT_MAX_PER_OWNER: usize = 100;
+
     /// Returns the default settings with these keys.
     pub fn new(keys: impl Into<SessionKeys>) -> Self {
         Self {
-            idle_timeout: Duration::from_secs(30 * 60),
-            lifetime: Duration::from_secs(24 * 60 * 60),
-            max_total: 100_000,
-            max_per_owner: 100,
+            idle_timeout: Self::DEFAULT_IDLE_TIMEOUT,
+            lifetime: Self::DEFAULT_LIFETIME,
+            max_total: Self::DEFAULT_MAX_TOTAL,
+            max_per_owner: Self::DEFAULT_MAX_PER_OWNER,
             keys: keys.into(),
         }
     }

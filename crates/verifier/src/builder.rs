@@ -192,7 +192,7 @@ pub enum VerifierBuilderError {
     Resource {
         /// The string that was passed.
         resource: String,
-        /// What is wrong with it.
+        /// The reason why the identifier is invalid.
         reason: ResourceUriError,
     },
     /// The resource is plain `http` on a host other than loopback (RFC 9728 section 1.2).
@@ -207,7 +207,7 @@ pub enum VerifierBuilderError {
     Issuer {
         /// The string that was passed.
         issuer: String,
-        /// What is wrong with it.
+        /// The reason why the identifier is invalid.
         reason: IssuerError,
     },
     /// `build` was called outside a tokio runtime.

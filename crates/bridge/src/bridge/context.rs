@@ -126,7 +126,7 @@ impl Context {
     /// Passes on the answer to a request, once.
     async fn resolve(&self, id: &RequestId, answer: Message) {
         let Some(PendingRequest { requester, purpose, .. }) = self.pending.take(id) else {
-            tracing::debug!("an answer came that nobody waits for");
+            tracing::debug!("a response to no pending request was dropped");
             return;
         };
         let answer = match purpose {
@@ -192,7 +192,7 @@ impl Context {
         let id = RequestId::own(self.next_id.fetch_add(1, Ordering::Relaxed));
         let (sender, answer) = oneshot::channel();
         let requester = Requester::Bridge(sender);
-        // A client that uses identifiers of this form gets no answer here, and hurts nobody else.
+        // A client that sends identifiers of this form can only lose its own responses.
         let over = self.pending.begin(id.clone(), requester, purpose, usize::MAX);
         let over = over.unwrap_or_else(|| watch::channel(()).1);
         let message = message::request(&id, method, params);

@@ -159,7 +159,7 @@ async fn a_replaced_token_is_not_replaced_again() {
         assert_eq!(send(authorization).await.as_deref(), Some("Bearer t2"));
     }
     assert_eq!(scene.server.counts(), (2, 1));
-    // For the sign-in, for the one that refreshed, and for the other process. Who shares the token_manager asked nobody.
+    // One fetch each for the sign-in, the refresh and the other process. The second user of the shared token manager sent none.
     assert_eq!(scene.network.to(PRM_URL).len(), 3);
 }
 

@@ -116,7 +116,7 @@ impl Site {
         });
         let interaction = Arc::new(browser.await.unwrap());
         let outcome = self.authorize(interaction).await;
-        // Whatever else goes wrong: a browser opens nothing but what may be opened.
+        // Every URL that the browser opened belongs to this server, also when the sign-in failed.
         assert!(opened.lock().unwrap().iter().all(|url| url.as_str().starts_with(&self.base)));
         outcome
     }

@@ -188,7 +188,11 @@ async fn wrong_user_codes_are_limited() {
     assert_eq!(server.get("/authorize/device?user_code=BCDF-GHJK").await.status, StatusCode::TOO_MANY_REQUESTS);
     let started = start(&server, &client).await;
     let right = server.get(&format!("/authorize/device?user_code={}", text(&started, "user_code"))).await;
-    assert_eq!(right.status, StatusCode::TOO_MANY_REQUESTS, "the right code as well, so nobody learns it");
+    assert_eq!(
+        right.status,
+        StatusCode::TOO_MANY_REQUESTS,
+        "the right code is rejected too, so that it cannot be found by guessing"
+    );
     server.clock.advance(Duration::from_secs(60));
     let right = server.get(&format!("/authorize/device?user_code={}", text(&started, "user_code"))).await;
     assert_eq!(right.status, StatusCode::OK);

@@ -63,7 +63,7 @@ impl StreamRegistry {
     /// Ends the streams whose authorization has ended. Returns their number.
     ///
     /// Each stream ends after its current event, or fails if the event is not completed within 10 s. Call this about twice
-    /// a second, after [`TrustedIssuer::start_due_rechecks`](portcullis_verifier::TrustedIssuer::recheck_due). Without it no
+    /// a second, after [`TrustedIssuer::start_due_rechecks`](portcullis_verifier::TrustedIssuer::start_due_rechecks). Without it no
     /// stream ends with its authorization.
     pub fn sweep(&self) -> usize {
         let now = Now { unix: self.0.clock.now(), monotonic: self.0.clock.monotonic() };

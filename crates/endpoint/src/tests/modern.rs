@@ -121,7 +121,7 @@ async fn supported_has_no_revision_that_the_upstream_lacks() {
     }
 }
 
-/// E11: a method that the revision does not have is answered by the upstream, whatever its parameters lack.
+/// E11: a method that the revision does not have is answered by the upstream, even if parameters are missing.
 #[tokio::test]
 async fn methods_of_older_revisions_are_answered_by_the_upstream() {
     let world = World::guarded("");

@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &cli::Connect) -> anyhow::Result<()> {
     let streams = Streams::take().context("standard input and output")?;
     let runtime = super::control_runtime()?;
     let outcome = runtime.block_on(connect(arguments, start, settings, streams));
-    // A read of standard input may be under way, and nobody waits for it.
+    // A pending read of standard input cannot be cancelled, and would block a normal shutdown.
     runtime.shutdown_background();
     outcome
 }

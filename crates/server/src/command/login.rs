@@ -83,7 +83,7 @@ async fn sign_out(logout: &cli::Logout, start: StartUrl, store: CredentialStore)
     Ok(())
 }
 
-/// Prints a token that can be used now. Nobody is asked: scripts wait for no browser.
+/// Prints a valid access token. It never opens a browser, because scripts cannot sign in.
 pub(crate) fn token(arguments: &cli::SignIn) -> anyhow::Result<()> {
     if let Some(token) = sign_in::token_of_the_environment()? {
         return Ok(super::print(token.secret())?);

@@ -2,7 +2,9 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
+use portcullis_endpoint::EndpointSettings;
 use portcullis_guard::{ConcurrencyLimiter, RateLimiter};
+use portcullis_session::SessionSettings;
 use portcullis_verifier::VerifierSettings;
 use serde::{Deserialize, Serialize};
 
@@ -88,10 +90,10 @@ pub(crate) struct Session {
 impl Default for Session {
     fn default() -> Self {
         Self {
-            idle_timeout: Span::secs(30 * 60),
-            lifetime: Span::secs(24 * 60 * 60),
-            max_total: 100_000,
-            max_per_owner: 100,
+            idle_timeout: Span(SessionSettings::DEFAULT_IDLE_TIMEOUT),
+            lifetime: Span(SessionSettings::DEFAULT_LIFETIME),
+            max_total: SessionSettings::DEFAULT_MAX_TOTAL,
+            max_per_owner: SessionSettings::DEFAULT_MAX_PER_OWNER,
             ended_status: 400,
             keys: None,
         }
@@ -152,9 +154,9 @@ pub(crate) struct RateLimit {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            max_body: 4 << 20,
-            body_budget: 256 << 20,
-            max_depth: 64,
+            max_body: EndpointSettings::DEFAULT_MAX_BODY,
+            body_budget: EndpointSettings::DEFAULT_BODY_BUDGET,
+            max_depth: EndpointSettings::DEFAULT_MAX_DEPTH,
             max_token: VerifierSettings::DEFAULT_MAX_TOKEN_BYTES,
             max_connections: 10_000,
             upstream_connections: None,

@@ -11,17 +11,15 @@ use rustls::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    signal::unix::{SignalKind, signal},
-    time::{MissedTickBehavior, interval, timeout},
+    time::timeout,
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
+use super::changed_files::on_change;
 use crate::plan::TlsFiles;
 
 /// How long a client may take for its handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often the files are checked for changes.
-const RELOAD_PERIOD: Duration = Duration::from_secs(10);
 
 /// The server side of TLS. Clones share the certificate.
 #[derive(Clone)]
@@ -61,33 +59,16 @@ impl Tls {
             .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// Replaces the certificate when the files change, checked periodically and at every SIGHUP. Unusable files leave it unchanged.
+    /// Replaces the certificate when the files change. Unusable files leave it unchanged.
     pub(super) async fn reload(self, files: TlsFiles) {
-        let mut written = files.first().written;
-        let mut period = interval(RELOAD_PERIOD);
-        period.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
-        loop {
-            tokio::select! {
-                _ = period.tick() => {}
-                _ = hangup.recv() => {}
+        let replace = || match files.load() {
+            Ok(loaded) => {
+                self.current.0.store(loaded.certificate);
+                tracing::info!("the certificate was replaced");
             }
-            let now = files.written();
-            if now == written {
-                continue;
-            }
-            match files.load() {
-                Ok(loaded) => {
-                    self.current.0.store(loaded.certificate);
-                    written = loaded.written;
-                    tracing::info!("the certificate was replaced");
-                }
-                Err(error) => {
-                    written = now;
-                    tracing::error!("the certificate is unchanged: {error:#}");
-                }
-            }
-        }
+            Err(error) => tracing::error!("the certificate is unchanged: {error:#}"),
+        };
+        on_change(files.first().written, || files.written(), replace).await;
     }
 }
 
@@ -116,7 +97,7 @@ mod tests {
     use tokio::io::duplex;
     use tokio_rustls::TlsConnector;
 
-    use super::*;
+    use super::{super::changed_files::CHECK_PERIOD, *};
     use crate::config;
 
     /// Two files with a fresh certificate for localhost in a folder of their own.
@@ -192,12 +173,12 @@ mod tests {
         tokio::time::sleep(Duration::from_millis(1)).await;
 
         let second = folder.renew();
-        tokio::time::sleep(RELOAD_PERIOD).await;
+        tokio::time::sleep(CHECK_PERIOD).await;
         assert!(agreed(&tls, &first, &[&TLS13]).await.is_err());
         assert!(agreed(&tls, &second, &[&TLS13]).await.is_ok());
 
         fs::write(folder.configured().key, "nothing").unwrap();
-        tokio::time::sleep(RELOAD_PERIOD).await;
+        tokio::time::sleep(CHECK_PERIOD).await;
         assert!(agreed(&tls, &second, &[&TLS13]).await.is_ok(), "the good one stays");
         following.abort();
     }

@@ -16,15 +16,12 @@ pub(crate) fn write_json(out: &mut Vec<u8>, value: &impl Serialize) {
 /// Writes part of a JSON string with the characters of [`EscapedText`] as `\uXXXX`. Quotes and backslashes stay unchanged.
 pub(super) fn write_escaped(out: &mut (impl Write + ?Sized), text: &str) -> io::Result<()> {
     let mut rest = text;
-    while let Some((before, from)) = EscapedText::split_at_escape(rest) {
+    while let Some((before, character, after)) = EscapedText::split_at_escape(rest) {
         out.write_all(before.as_bytes())?;
-        let mut characters = from.chars();
-        if let Some(character) = characters.next() {
-            for unit in character.encode_utf16(&mut [0; 2]) {
-                write!(out, "\\u{unit:04x}")?;
-            }
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            write!(out, "\\u{unit:04x}")?;
         }
-        rest = characters.as_str();
+        rest = after;
     }
     out.write_all(rest.as_bytes())
 }

@@ -196,7 +196,7 @@ async fn a_sign_in_that_fails_is_told() {
     assert_eq!(person.visits(), 2);
 }
 
-/// Nobody is asked for the sake of a stream that the client does not wait for.
+/// The server's own stream, which the client did not request, does not prompt the user for a sign-in.
 #[tokio::test(start_paused = true)]
 async fn the_stream_of_its_own_accord_asks_nobody() {
     let network = FetchFn::new(|request| match (request.url.as_str(), request.method.as_str()) {

@@ -116,7 +116,7 @@ async fn answers_without_end_are_cut_off() {
     assert_eq!(client.reason().await, (2, "stream.event_too_large".into()));
 }
 
-/// Answers that nobody waits for are not passed on, nor is one passed on twice.
+/// Responses to no pending request are dropped, and each response is passed on once.
 #[tokio::test(start_paused = true)]
 async fn an_answer_comes_once() {
     let server = Server::legacy(|asked| {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue};
+use portcullis_discovery::OpenResponse;
 use portcullis_mcp::{ErrorCode, encode_mirrored, header as names, mirrored_member};
 use serde_json::{Map, Value, json};
 
@@ -29,14 +30,7 @@ pub(crate) async fn ask(context: &Arc<Context>, request: &Request, version: &str
     }
     let mut tools_read = false;
     loop {
-        let headers = headers(context, &request.message, &request.method, version)?;
-        let response = context
-            .endpoint
-            .send(
-                context.endpoint.post(context.endpoint.url(), request.message.text.clone(), headers),
-                request.token_renewal,
-            )
-            .await?;
+        let response = send(context, &request.message, &request.method, version, request.token_renewal).await?;
         if response.status.is_success() {
             return event_stream::forward_response(context, request, response, None).await;
         }
@@ -57,15 +51,24 @@ pub(crate) async fn notify(
     method: &str,
     version: &str,
 ) -> Result<(), McpError> {
-    let headers = headers(context, message, method, version)?;
-    let response = context
-        .endpoint
-        .send(context.endpoint.post(context.endpoint.url(), message.text.clone(), headers), TokenRenewal::Allowed)
-        .await?;
+    let response = send(context, message, method, version, TokenRenewal::Allowed).await?;
     if response.status.is_success() {
         return Ok(());
     }
     Err(ErrorResponse::read(&context.endpoint, response).await.into_error())
+}
+
+/// Posts a message with the headers that mirror it.
+async fn send(
+    context: &Context,
+    message: &Message,
+    method: &str,
+    version: &str,
+    token_renewal: TokenRenewal,
+) -> Result<OpenResponse, McpError> {
+    let headers = headers(context, message, method, version)?;
+    let request = context.endpoint.post(context.endpoint.url(), message.text.clone(), headers);
+    context.endpoint.send(request, token_renewal).await
 }
 
 /// The headers that mirror a message.
@@ -117,14 +120,7 @@ async fn read_tools(context: &Arc<Context>, call: &Message, version: &str) -> Re
 }
 
 async fn page(context: &Arc<Context>, request: &Request, version: &str) -> Result<(), McpError> {
-    let headers = headers(context, &request.message, &request.method, version)?;
-    let response = context
-        .endpoint
-        .send(
-            context.endpoint.post(context.endpoint.url(), request.message.text.clone(), headers),
-            request.token_renewal,
-        )
-        .await?;
+    let response = send(context, &request.message, &request.method, version, request.token_renewal).await?;
     if response.status.is_success() {
         return event_stream::forward_response(context, request, response, None).await;
     }

@@ -260,8 +260,8 @@ async fn a_person_is_asked_for_the_client() {
     let sent = network_of_first.to(TOKEN_URL);
     assert!(sent.iter().all(|request| request.headers[header::AUTHORIZATION] == "Basic dHlwZWQ6cXVpZXQ="));
 
-    let nobody = Authorizer::new(network(), ask(None), clock(), AuthorizerSettings::default());
-    assert_eq!(nobody.authorize(&start).await.unwrap_err().code(), "client.no_registration");
+    let without_client = Authorizer::new(network(), ask(None), clock(), AuthorizerSettings::default());
+    assert_eq!(without_client.authorize(&start).await.unwrap_err().code(), "client.no_registration");
 }
 
 /// H4: a registration that lacks the redirect URI is not used; one that does not tell is.

@@ -111,7 +111,7 @@ async fn sixty_four_calls_by_default() {
     assert_eq!(codes.iter().filter(|code| **code == Some("issuer.unavailable")).count(), 1);
 }
 
-/// D4: calls run on the control runtime. If it is shut down, requests do not hang.
+/// D4: calls run on the control runtime; once it has ended, waiting requests fail.
 #[test]
 fn calls_run_on_the_control_runtime() {
     let control = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
