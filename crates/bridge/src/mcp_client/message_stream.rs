@@ -24,7 +24,7 @@ pub(super) struct Answer {
 /// Where the messages come from.
 enum Source {
     /// The response itself.
-    Response(MessageStream),
+    Response(Box<MessageStream>),
     /// The stream that all calls of an HTTP+SSE session share, for one call at a time.
     Session(OwnedMutexGuard<MessageStream>),
 }
@@ -155,7 +155,7 @@ impl Answer {
         let ended = self.messages.stream();
         messages.last_event = ended.last_event.take();
         messages.retry = ended.retry;
-        self.messages = Source::Response(messages);
+        self.messages = Source::Response(Box::new(messages));
     }
 
     /// A response names the request, but an error may come without a name (JSON-RPC 2.0 section 5).
@@ -170,7 +170,7 @@ impl Answer {
     /// The messages of the response. None when they come on the session's stream.
     pub(super) fn into_messages(self) -> Option<MessageStream> {
         match self.messages {
-            Source::Response(stream) => Some(stream),
+            Source::Response(stream) => Some(*stream),
             Source::Session(_) => None,
         }
     }
@@ -203,7 +203,7 @@ pub(super) async fn of(response: OpenResponse, id: Option<u64>, limits: &Limits)
         }
         Content::Other => return Err(McpError::InvalidResponse),
     };
-    Ok(Answer { messages: Source::Response(messages), id, status })
+    Ok(Answer { messages: Source::Response(Box::new(messages)), id, status })
 }
 
 /// The answer to an opened stream.

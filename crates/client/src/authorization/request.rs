@@ -181,10 +181,9 @@ pub(crate) mod tests {
     /// I1: the user's parameters are added, and `resource` is omitted on request.
     #[test]
     fn requests_follow_the_profile() {
-        let mut settings = ProviderSettings::default();
-        settings.omit_resource = true;
-        settings.parameters =
-            ["login_hint=a&b", "prompt=login"].map(|text| AuthorizeParameter::parse(text).unwrap()).into();
+        let parameters = ["login_hint=a&b", "prompt=login"].map(|text| AuthorizeParameter::parse(text).unwrap());
+        let settings =
+            ProviderSettings { omit_resource: true, parameters: parameters.into(), ..ProviderSettings::default() };
         let request = request_with("a offline_access", true, &settings);
         let query = query(&request);
         assert_eq!((query["login_hint"].as_str(), query["prompt"].as_str()), ("a&b", "login"));

@@ -105,8 +105,8 @@ mod tests {
     use crate::AuthorizeParameter;
 
     fn profile(issuer: &str, parameters: &[&str]) -> RequestProfile {
-        let mut settings = ProviderSettings::default();
-        settings.parameters = parameters.iter().map(|text| AuthorizeParameter::parse(text).unwrap()).collect();
+        let parameters = parameters.iter().map(|text| AuthorizeParameter::parse(text).unwrap()).collect();
+        let settings = ProviderSettings { parameters, ..ProviderSettings::default() };
         let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
         RequestProfile::new(&settings, &AuthorizationServerMetadata::new(Issuer::parse(issuer).unwrap()), &resource)
     }

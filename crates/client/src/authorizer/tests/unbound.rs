@@ -224,8 +224,7 @@ async fn further_scopes_are_asked_about() {
 #[tokio::test]
 async fn clients_are_bound_to_the_start_url() {
     let (network, person) = (at_entra(OWN_SCOPE, entra_token("x", OWN_SCOPE)), Asked::new(true));
-    let mut settings = AuthorizerSettings::default();
-    settings.store = CredentialStore::in_memory();
+    let settings = AuthorizerSettings { store: CredentialStore::in_memory(), ..AuthorizerSettings::default() };
     for expected in [1, 1] {
         signed_in(&network, &person, settings.clone()).await.unwrap();
         assert_eq!(person.clients.lock().unwrap().len(), expected);
@@ -273,8 +272,7 @@ async fn the_device_flow_is_checked_too() {
     };
     let device_url = ENTRA_TOKEN.replace("/token", "/devicecode");
     let (network, person) = (at_entra(OWN_SCOPE, entra_token("11112222", OWN_SCOPE)), Asked::new(true));
-    let mut settings = AuthorizerSettings::default();
-    settings.store = CredentialStore::in_memory();
+    let mut settings = AuthorizerSettings { store: CredentialStore::in_memory(), ..AuthorizerSettings::default() };
     settings.provider.parameters = vec![crate::AuthorizeParameter::parse("audience=own").unwrap()];
     let token = by_device(&network, &person, settings.clone()).authorize(&start).await.unwrap();
     assert!(token.is_unbound());
