@@ -12,10 +12,9 @@ use serde_json::json;
 const SERVER: &str = r#"{"mcpServers":{"a":{"command":"npx","args":["mcp-remote","https://a.example/mcp"]}}}"#;
 
 async fn import(folder: &Scratch, name: &str) -> Finished {
-    let path = folder.path().join(name);
-    let state = folder.path().join("state");
-    let variables = [("HOME", folder.as_str()), ("XDG_STATE_HOME", state.to_str().unwrap())];
-    Portcullis::run_with(&["import-mcp-remote", path.to_str().unwrap(), "--write"], &variables).await
+    let (path, state) = (format!("{}/{name}", folder.as_str()), format!("{}/state", folder.as_str()));
+    let variables = [("HOME", folder.as_str()), ("XDG_STATE_HOME", state.as_str())];
+    Portcullis::run_with(&["import-mcp-remote", &path, "--write"], &variables).await
 }
 
 /// J2: what is not a configuration is refused, left alone, and never shown.

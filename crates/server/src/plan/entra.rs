@@ -158,7 +158,7 @@ mod tests {
         notes(&[issuer(text, "\"11112222-bbbb-3333-cccc-4444dddd5555\"")]).join("\n")
     }
 
-    /// J9: an issuer that no token of Entra has is explained, with the line to write.
+    /// An issuer that no token of Entra has is explained, with the line to write.
     #[test]
     fn wrong_issuers_are_explained() {
         let v2 = format!("issuer = \"https://login.microsoftonline.com/{ID}/v2.0\"");
@@ -178,7 +178,7 @@ mod tests {
         }
     }
 
-    /// J9: a correct issuer is explained as well, until both versions are configured.
+    /// A correct issuer is explained as well, until both versions are configured.
     #[test]
     fn versions_are_explained() {
         let v2 = format!("https://login.microsoftonline.com/{ID}/v2.0");
@@ -191,7 +191,7 @@ mod tests {
         assert!(notes_of("https://auth.example.com/common").is_empty());
     }
 
-    /// J9: national clouds keep their hosts.
+    /// National clouds keep their hosts.
     #[test]
     fn clouds_are_kept_apart() {
         let note = notes_of(&format!("https://login.microsoftonline.us/{ID}"));
@@ -200,7 +200,7 @@ mod tests {
         assert!(note.contains(&format!("https://sts.chinacloudapi.cn/{ID}/")), "{note}");
     }
 
-    /// C6, J9: without the application's name in `audiences`, the line to write is shown.
+    /// C6: without the application's name in `audiences`, the line to write is shown.
     #[test]
     fn audiences_are_explained() {
         let v2 = format!("https://login.microsoftonline.com/{ID}/v2.0");
