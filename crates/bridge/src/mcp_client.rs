@@ -81,12 +81,16 @@ impl Default for McpSettings {
     }
 }
 
+/// The revision whose transport is HTTP with SSE.
+const HTTP_SSE_REVISION: &str = "2024-11-05";
+
 /// What a legacy handshake agreed on.
 #[derive(Clone)]
 struct Session {
     /// Absent when the server keeps no sessions.
     identifier: Option<HeaderValue>,
-    revision: Revision,
+    /// Absent under 2024-11-05, which has no header for it.
+    revision: Option<Revision>,
     /// Present when the server speaks HTTP with SSE.
     connection: Option<SseConnection>,
 }
@@ -125,7 +129,8 @@ impl McpClient {
     /// as servers of 2024-11-05 do, HTTP with SSE is used.
     ///
     /// # Errors
-    /// When the exchange fails, or the server answers with a revision that is not a legacy one known here.
+    /// When the exchange fails, or the server answers with a revision that is not a legacy one known here. 2024-11-05 is
+    /// accepted over HTTP with SSE only.
     pub async fn initialize(&self) -> Result<Option<Value>, McpError> {
         if self.settings.revision.is_modern() {
             return Ok(None);
@@ -150,12 +155,13 @@ impl McpClient {
             Err(error) => return Err(error),
         };
         let result = self.result(answer, &mut |_| ()).await?;
-        let revision = result
-            .get("protocolVersion")
-            .and_then(Value::as_str)
-            .and_then(Revision::parse)
-            .filter(|revision| !revision.is_modern())
-            .ok_or(McpError::UnsupportedRevision)?;
+        let revision = match result.get("protocolVersion").and_then(Value::as_str) {
+            Some(HTTP_SSE_REVISION) if connection.is_some() => None,
+            other => {
+                let legacy = other.and_then(Revision::parse).filter(|revision| !revision.is_modern());
+                Some(legacy.ok_or(McpError::UnsupportedRevision)?)
+            }
+        };
         let session = Session { identifier: head, revision, connection };
         *self.session.write().unwrap_or_else(PoisonError::into_inner) = Some(session);
         self.notify("notifications/initialized", None).await?;
@@ -282,9 +288,10 @@ impl McpClient {
         }
     }
 
-    fn with_session(&self, request: FetchRequest, session: &Session) -> FetchRequest {
-        let version = HeaderValue::from_static(session.revision.as_str());
-        let request = request.header(names::PROTOCOL_VERSION, version);
+    fn with_session(&self, mut request: FetchRequest, session: &Session) -> FetchRequest {
+        if let Some(revision) = session.revision {
+            request = request.header(names::PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str()));
+        }
         match &session.identifier {
             Some(identifier) => request.header(self.settings.session_header.clone(), identifier.clone()),
             None => request,
