@@ -8,6 +8,9 @@ use super::SignIn;
 pub(crate) struct Connect {
     #[command(flatten)]
     pub(crate) sign_in: SignIn,
+    /// Sign in on another device: print a page and a code to enter there (RFC 8628). No browser is opened.
+    #[arg(long, conflicts_with_all = ["auto_consent", "no_browser", "client_credentials", "token_command"])]
+    pub(crate) device: bool,
     /// Sign in as the client itself, without a person (RFC 6749 section 4.4). Requires `--client-id` and
     /// `--client-secret-file`. Give `--authorization-server` too: otherwise the server's metadata decides where the secret is
     /// sent.

@@ -134,6 +134,10 @@ fn token_manager(
             Authorizer::non_interactive(Arc::clone(fetch) as _, grant, Arc::new(SystemClock::new()), settings);
         return Ok(TokenManager::new(start, Arc::new(authorizer)));
     }
+    if arguments.device {
+        let settings = sign_in::settings(sign_in, store)?;
+        return Ok(TokenManager::new(start, Arc::new(sign_in::device_authorizer(Arc::clone(fetch) as _, settings)?)));
+    }
     let interaction: Arc<dyn Interaction> = match sign_in.auto_consent {
         true => Arc::new(AutoConsent::new(Arc::clone(fetch) as _)),
         false => Arc::new(Browser::new(&start, sign_in)?),

@@ -10,7 +10,7 @@ pub(crate) mod translation;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser as _};
+use clap::Parser as _;
 use portcullis_client::CredentialStore;
 
 use self::{
@@ -61,22 +61,10 @@ pub(crate) fn log_level(command: &Command) -> &'static str {
     }
 }
 
-/// Whether `portcullis connect` has an option of this name.
-pub(crate) fn connect_has(option: &str) -> bool {
-    let mut cli = Cli::command();
-    cli.build();
-    let connect = cli.find_subcommand("connect");
-    connect.is_some_and(|connect| connect.get_arguments().any(|it| it.get_long() == option.strip_prefix("--")))
-}
-
 fn translated(texts: &[String]) -> anyhow::Result<(crate::cli::Connect, Vec<String>)> {
     let arguments = Arguments::parse(texts.iter().map(String::as_str))?;
     let store = CredentialStore::user_directory();
-    let context = Context {
-        environment: Some(&|name| std::env::var(name).ok()),
-        store: store.as_deref(),
-        has_option: &connect_has,
-    };
+    let context = Context { environment: Some(&|name| std::env::var(name).ok()), store: store.as_deref() };
     let Translation { arguments, client_secret, notices, .. } = Translation::of(&arguments, &context)?;
     let cli = Cli::try_parse_from(["portcullis".to_owned()].into_iter().chain(arguments));
     // The text of this error names options of `connect` and may repeat values.

@@ -12,7 +12,7 @@ use portcullis_client::{
     CredentialStore, DeviceAuthorization, Interaction, InteractionError, KnownIssuer, LoopbackRedirect,
     RedirectAddress, RedirectError, RedirectParameters, StartUrl, TokenAuthMethod, TokenManager, UnboundSignIn,
 };
-use portcullis_discovery::{BoxFuture, FetchSettings, HttpFetch};
+use portcullis_discovery::{BoxFuture, Fetch, FetchSettings, HttpFetch};
 use portcullis_metadata::{AccessToken, ClientIdUrl, EscapedText, Issuer, ResourceUri, Scopes, Secret, SystemClock};
 use tokio::sync::oneshot;
 use url::Url;
@@ -89,14 +89,20 @@ async fn prepare_with(
     if let Some(token) = token_of_the_environment()? {
         return Ok(SignIn { token_manager: Arc::new(TokenManager::with_access_token(start, token)), fetch });
     }
-    let (for_authorizer, clock) = (Arc::clone(&fetch) as _, Arc::new(SystemClock::new()));
+    let for_authorizer = Arc::clone(&fetch) as _;
     let authorizer = if by_device {
-        let person = Person { redirect: None, redirect_uri: Url::parse(DEVICE_REDIRECT)? };
-        Authorizer::device(for_authorizer, Arc::new(person), clock, settings)
+        device_authorizer(for_authorizer, settings)?
     } else {
-        Authorizer::new(for_authorizer, interaction(arguments, &start, &fetch).await?, clock, settings)
+        let interaction = interaction(arguments, &start, &fetch).await?;
+        Authorizer::new(for_authorizer, interaction, Arc::new(SystemClock::new()), settings)
     };
     Ok(SignIn { token_manager: Arc::new(TokenManager::new(start, Arc::new(authorizer))), fetch })
+}
+
+/// An authorizer that prints a page and a code for another device.
+pub(super) fn device_authorizer(fetch: Arc<dyn Fetch>, settings: AuthorizerSettings) -> anyhow::Result<Authorizer> {
+    let person = Person { redirect: None, redirect_uri: Url::parse(DEVICE_REDIRECT)? };
+    Ok(Authorizer::device(fetch, Arc::new(person), Arc::new(SystemClock::new()), settings))
 }
 
 /// The token of the environment, if any, that replaces the sign-in.

@@ -11,6 +11,9 @@ pub(super) enum Launch {
     McpRemote(usize),
 }
 
+/// This program, whose command `mcp-remote` needs no replacement.
+const PORTCULLIS: &str = "portcullis";
+
 /// Programs that start a package, or a program that does.
 const LAUNCHERS: [&str; 10] = ["npx", "npm", "pnpm", "pnpx", "yarn", "bun", "bunx", "deno", "node", "cmd"];
 
@@ -21,6 +24,9 @@ impl Launch {
     pub(super) fn of(command: &str, arguments: &[&str]) -> Self {
         if is_package(program_name(command)) {
             return Self::McpRemote(0);
+        }
+        if program_name(command) == PORTCULLIS {
+            return Self::Other;
         }
         let names_it =
             |text: &&str| text.split_whitespace().any(|word| !word.starts_with('@') && is_package(program_name(word)));

@@ -13,7 +13,6 @@ use super::{
 };
 use crate::command::mcp_remote::{
     arguments::Arguments,
-    connect_has,
     session::SessionId,
     translation::{Context, Translation},
 };
@@ -146,7 +145,7 @@ fn plan(
     notices: &mut Vec<String>,
 ) -> anyhow::Result<(Vec<String>, Migration)> {
     let arguments = Arguments::parse(texts.iter().copied())?;
-    let context = Context { environment: None, store: replacement.store, has_option: &connect_has };
+    let context = Context { environment: None, store: replacement.store };
     let mut translation = Translation::of(&arguments, &context)?;
     let client_id = value_of(&translation.arguments, "--client-id");
     let secret = translation.client_secret.take();

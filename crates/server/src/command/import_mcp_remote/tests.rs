@@ -86,15 +86,8 @@ fn cursor() {
 fn vs_code() {
     assert_rewritten(
         "{\r\n\t// servers of the team\r\n\t\"servers\": {\r\n\t\t\"a\": {\r\n\t\t\t\"type\": \"stdio\",\r\n\t\t\t\"command\": \"npx\", // started by VS Code\r\n\t\t\t\"args\": [\"-y\", /* latest */ \"mcp-remote@latest\", \"https://a.example/mcp\", \"3334\",],\r\n\t\t},\r\n\t},\r\n}\r\n",
-        "{\r\n\t// servers of the team\r\n\t\"servers\": {\r\n\t\t\"a\": {\r\n\t\t\t\"type\": \"stdio\",\r\n\t\t\t\"command\": \"/bin/portcullis\", // started by VS Code\r\n\t\t\t\"args\": [\"connect\", /* latest */ \"https://a.example/mcp\", \"--callback-port\", \"3334\",],\r\n\t\t},\r\n\t},\r\n}\r\n"
-            .replace("\"3334\",]", if connect_has_redirect() { "\"3334\", \"--callback-host\", \"localhost\", \"--callback-path\", \"/oauth/callback\",]" } else { "\"3334\",]" })
-            .as_str(),
+        "{\r\n\t// servers of the team\r\n\t\"servers\": {\r\n\t\t\"a\": {\r\n\t\t\t\"type\": \"stdio\",\r\n\t\t\t\"command\": \"/bin/portcullis\", // started by VS Code\r\n\t\t\t\"args\": [\"connect\", /* latest */ \"https://a.example/mcp\", \"--callback-port\", \"3334\", \"--callback-host\", \"localhost\", \"--callback-path\", \"/oauth/callback\",],\r\n\t\t},\r\n\t},\r\n}\r\n",
     );
-}
-
-fn connect_has_redirect() -> bool {
-    crate::command::mcp_remote::connect_has("--callback-host")
-        && crate::command::mcp_remote::connect_has("--callback-path")
 }
 
 #[test]

@@ -2,11 +2,7 @@
 
 use anyhow::bail;
 
-use super::{
-    arguments::Arguments,
-    session::client_metadata_url,
-    translation::{Context, Translation},
-};
+use super::{arguments::Arguments, session::client_metadata_url, translation::Translation};
 
 const HOST: &str = "localhost";
 const PATH: &str = "/oauth/callback";
@@ -15,11 +11,7 @@ const PATH: &str = "/oauth/callback";
 ///
 /// # Errors
 /// Fails when the code would be sent to another machine.
-pub(super) fn redirect(
-    translation: &mut Translation,
-    arguments: &Arguments,
-    context: &Context<'_>,
-) -> anyhow::Result<()> {
+pub(super) fn redirect(translation: &mut Translation, arguments: &Arguments) -> anyhow::Result<()> {
     let host = match arguments.option("--host").map(str::trim) {
         None => HOST,
         Some("::1" | "[::1]") => "::1",
@@ -45,13 +37,6 @@ pub(super) fn redirect(
     if !is_fixed && !is_named {
         return Ok(());
     }
-    if (context.has_option)("--callback-host") && (context.has_option)("--callback-path") {
-        translation.push(["--callback-host", host, "--callback-path", path]);
-    } else {
-        translation.notices.push(
-            "the redirect URI has the host 127.0.0.1 and the path /callback: a client that was registered by hand needs it"
-                .to_owned(),
-        );
-    }
+    translation.push(["--callback-host", host, "--callback-path", path]);
     Ok(())
 }

@@ -4,25 +4,14 @@ use std::path::Path;
 
 use super::*;
 
-fn translate(texts: &[&str], known: &[&str]) -> anyhow::Result<Translation> {
+fn translate(texts: &[&str]) -> anyhow::Result<Translation> {
     let arguments = Arguments::parse(texts.iter().copied())?;
     let variable = |name: &str| (name == "SECRET").then(|| "hush".to_owned());
-    let has_option = |option: &str| known.contains(&option);
-    let context = Context { environment: Some(&variable), store: Some(Path::new("/store")), has_option: &has_option };
+    let context = Context { environment: Some(&variable), store: Some(Path::new("/store")) };
     Translation::of(&arguments, &context)
 }
 
 const URL: &str = "https://mcp.example.com/mcp";
-const ALL: [&str; 8] = [
-    "--authorize-param",
-    "--callback-host",
-    "--callback-path",
-    "--client-credentials",
-    "--device",
-    "--no-cookies",
-    "--no-resource",
-    "--token-auth-method",
-];
 
 /// Options that have an equivalent are translated without a notice.
 #[test]
@@ -36,7 +25,7 @@ fn options_are_honoured() {
         (&["--transport", "http-first", "--protocol", "legacy", "--body-timeout", "0", "--enable-proxy"], ""),
         (&["--headers-timeout", "1.5"], "--timeout 2"),
         (&["--headers-timeout", "0"], "--timeout 86400"),
-        (&["--debug", "--silent", "--disable-cookies"], "--no-cookies"),
+        (&["--debug", "--silent"], ""),
         (&["--resource", URL], ""),
         (&["--resource", ""], "--no-resource"),
         (&["--disable-resource-parameter"], "--no-resource"),
@@ -52,7 +41,7 @@ fn options_are_honoured() {
             "--client-id=-me --callback-port 41409 --callback-host localhost --callback-path /oauth/callback",
         ),
     ] {
-        let translation = translate(&[&[URL][..], arguments].concat(), &ALL).unwrap();
+        let translation = translate(&[&[URL][..], arguments].concat()).unwrap();
         assert_eq!(translation.notices, [""; 0], "{arguments:?}");
         let texts = translation.arguments.join(" ");
         let rest = texts.strip_prefix(&format!("connect {URL}")).unwrap().trim_start();
@@ -62,7 +51,7 @@ fn options_are_honoured() {
         }
     }
     let client = ["--static-oauth-client-info", r#"{"client_id":"me","client_secret":"${SECRET}"}"#];
-    let translation = translate(&[&[URL][..], &client].concat(), &ALL).unwrap();
+    let translation = translate(&[&[URL][..], &client].concat()).unwrap();
     assert_eq!(translation.client_secret.unwrap().secret(), "hush");
 }
 
@@ -89,13 +78,12 @@ fn other_options_are_answered_with_one_line() {
         &["--header", "no header"],
         &["--header", "Content-Length: 1", "--header", "Authorization: x"],
         &["--resource", "https://tenant.example.com/"],
-        &["--device-code"],
+        &["--disable-cookies"],
         &["--host"],
         &["--frobnicate"],
         &["--callback-path", "relative", "--callback-path", "/x"],
     ] {
-        let translation =
-            translate(&[&[URL][..], arguments].concat(), &["--callback-host", "--callback-path"]).unwrap();
+        let translation = translate(&[&[URL][..], arguments].concat()).unwrap();
         let expected = if arguments.contains(&"/x") { 2 } else { 1 };
         assert_eq!(translation.notices.len(), expected, "{arguments:?} {:?}", translation.notices);
         assert!(translation.notices.iter().all(|notice| !notice.contains('\n')));
@@ -125,11 +113,11 @@ fn what_weakens_security_is_refused() {
         &[URL, "--header-file", "/dev/zero"],
         &[URL, "--resource", "hush"],
     ] {
-        let error = format!("{:#}", translate(arguments, &ALL).unwrap_err());
+        let error = format!("{:#}", translate(arguments).unwrap_err());
         assert!(!error.contains("hush"), "{error}");
     }
-    assert!(translate(&["http://127.0.0.1:3000/mcp", "--allow-http"], &ALL).is_ok());
-    assert!(translate(&["http://localhost:3000/mcp"], &ALL).is_ok());
+    assert!(translate(&["http://127.0.0.1:3000/mcp", "--allow-http"]).is_ok());
+    assert!(translate(&["http://localhost:3000/mcp"]).is_ok());
 }
 
 /// Every option that is passed on belongs to `connect`.
@@ -142,6 +130,7 @@ fn translated_arguments_are_accepted() {
         &["--static-oauth-client-info", r#"{"client_id":"-me"}"#, "--headers-timeout", "60"],
         &["--static-oauth-client-metadata", r#"{"scope":"a b","token_endpoint_auth_method":"client_secret_post"}"#],
         &["--disable-resource-parameter", "--authorize-param", "access_type=offline"],
+        &["--device-code"],
     ]
     .concat();
     let (connect, notices) = translated(&texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>()).unwrap();
@@ -149,6 +138,7 @@ fn translated_arguments_are_accepted() {
     assert_eq!(connect.headers, ["X-Team: blue", "Authorization: Bearer ${SECRET}"], "{notices:?}");
     assert_eq!(connect.sign_in.client_id.as_deref(), Some("-me"));
     assert_eq!((connect.sign_in.callback_port, connect.timeout), (Some(9696), 60));
+    assert!(connect.device);
 }
 
 /// The guide describes every option.

@@ -39,8 +39,6 @@ pub(crate) struct Context<'a> {
     pub(crate) environment: Option<&'a Variables<'a>>,
     /// Where tokens are stored.
     pub(crate) store: Option<&'a Path>,
-    /// Whether `connect` has an option.
-    pub(crate) has_option: &'a dyn Fn(&str) -> bool,
 }
 
 /// Parameters that are derived for each authorization request.
@@ -97,7 +95,7 @@ impl Translation {
         for (name, value) in &sent {
             translation.header(&format!("{name}: {value}"), &sent)?;
         }
-        redirect(&mut translation, arguments, context)?;
+        redirect(&mut translation, arguments)?;
         translation.separate_store(&sent, arguments, context.store);
         Ok(translation)
     }
@@ -114,20 +112,12 @@ impl Translation {
         self.notices.push(format!("{name} is ignored: {reason}"));
     }
 
-    /// Passes an option on, if `connect` has it.
-    fn pass<const N: usize>(&mut self, name: &str, arguments: [&str; N], context: &Context<'_>) {
-        match arguments.first() {
-            Some(option) if (context.has_option)(option) => self.push(arguments),
-            _ => self.refuse(name, "this program does not support it yet"),
-        }
-    }
-
     fn switch(&mut self, name: &str, context: &Context<'_>) {
         match name {
-            "--client-credentials" => self.pass(name, ["--client-credentials"], context),
-            "--device-code" => self.pass(name, ["--device"], context),
-            "--disable-resource-parameter" => self.pass(name, ["--no-resource"], context),
-            "--disable-cookies" if (context.has_option)("--no-cookies") => self.push(["--no-cookies"]),
+            "--client-credentials" => self.push(["--client-credentials"]),
+            "--device-code" => self.push(["--device"]),
+            "--disable-resource-parameter" => self.push(["--no-resource"]),
+            "--disable-cookies" => self.refuse(name, "cookies are kept in memory only and sent to no other origin"),
             "--debug" if context.environment.is_none() => {
                 self.refuse(name, "set PORTCULLIS_LOG=debug in `env` instead")
             }
@@ -149,7 +139,7 @@ impl Translation {
                 let (key, _) =
                     authorize_parameter(value).context("--authorize-param is not of the form `key=value`")?;
                 ensure!(!DERIVED.contains(&key), "--authorize-param cannot set {key}: every sign-in has its own");
-                self.pass(name, ["--authorize-param", value], context);
+                self.push(["--authorize-param", value]);
             }
             "--body-timeout" if value.trim() == "0" => {}
             "--body-timeout" => self.refuse(name, "silent streams stay open"),
@@ -174,7 +164,7 @@ impl Translation {
                 "--ignore-tool is not supported, and without it the client could call the tools; deny them in the client, \
                  then remove the option"
             ),
-            "--resource" if value.trim().is_empty() => self.pass(name, ["--no-resource"], context),
+            "--resource" if value.trim().is_empty() => self.push(["--no-resource"]),
             "--resource" if resource(arguments).is_none_or(|it| it == arguments.url()) => {}
             "--resource" => {
                 let parsed = url::Url::parse(value.trim());
@@ -196,7 +186,7 @@ impl Translation {
                 Some(url) => self.push(["--client-metadata-url", url]),
             },
             "--static-oauth-client-info" => self.client(value, context)?,
-            "--static-oauth-client-metadata" => self.client_metadata(value, context)?,
+            "--static-oauth-client-metadata" => self.client_metadata(value)?,
             // The headers, their files, and the parts of the redirect URI follow together.
             _ => {}
         }
@@ -217,7 +207,7 @@ impl Translation {
         Ok(())
     }
 
-    fn client_metadata(&mut self, value: &str, context: &Context<'_>) -> anyhow::Result<()> {
+    fn client_metadata(&mut self, value: &str) -> anyhow::Result<()> {
         const NAME: &str = "--static-oauth-client-metadata";
         // Nothing is replaced in it.
         let Some(metadata) = json_argument(NAME, value, Some(&|_| None))? else { return Ok(()) };
@@ -225,7 +215,7 @@ impl Translation {
             match (member.as_str(), value.as_str()) {
                 ("scope", Some(scope)) => self.push(["--scope", scope]),
                 ("token_endpoint_auth_method", Some(method)) if METHODS.contains(&method) => {
-                    self.pass("token_endpoint_auth_method", ["--token-auth-method", method], context);
+                    self.push(["--token-auth-method", method]);
                 }
                 (member, _) => {
                     self.notices.push(format!("{member} in {NAME} is ignored: this program has its own"));
