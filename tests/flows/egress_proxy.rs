@@ -33,9 +33,7 @@ impl Network {
         let url = format!("{RESOURCE}/mcp");
         let arguments = [&["login", &url, "--auto-consent", "--store", self.store.as_str()][..], more].concat();
         let proxy = self.proxy.url();
-        let unset = ["https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR"];
-        let unset = unset.map(|name| (name, ""));
-        let environment = [&unset[..], &[("HTTPS_PROXY", proxy.as_str())], environment].concat();
+        let environment = [&[("HTTPS_PROXY", proxy.as_str())], environment].concat();
         Portcullis::run_with(&arguments, &environment).await
     }
 }

@@ -24,7 +24,7 @@ pub enum FetchError {
     #[error(transparent)]
     Network(NetworkError),
     /// The fetcher's settings cannot be used.
-    #[error("{0}")]
+    #[error(transparent)]
     Settings(#[from] FetchSettingsError),
 }
 
