@@ -65,6 +65,56 @@ async fn a_server_that_reads_the_client_from_the_body() {
     assert!(refused.code == Some(1) && refused.stderr.contains("needs --client-secret-file"), "{refused:?}");
 }
 
+/// I4: `client_id` in the body is omitted where the server rejects it beside `client_secret_basic`.
+#[tokio::test]
+async fn a_server_that_rejects_the_client_in_the_body() {
+    let peer = Peer::start(|request| {
+        if request.is_for_server_metadata() {
+            let mut metadata = request.server_metadata();
+            metadata["token_endpoint_auth_methods_supported"] = json!(["client_secret_basic"]);
+            return Some(request.json(metadata));
+        }
+        match request.path.as_str() {
+            "/register" => Some(request.json(json!({
+                "client_id": "me", "client_secret": "the-secret", "redirect_uris": request.message()["redirect_uris"],
+                "token_endpoint_auth_method": "client_secret_basic",
+            }))),
+            "/token" if request.authorization.is_none() || request.form().contains_key("client_id") => {
+                let mut answer = request.json(json!({ "error": "invalid_client" }));
+                *answer.status_mut() = http::StatusCode::UNAUTHORIZED;
+                Some(answer)
+            }
+            _ => None,
+        }
+    })
+    .await;
+    let (url, store) = (peer.url("/mcp"), Scratch::path_for("store"));
+    let login = Portcullis::run(&["login", &url, "--auto-consent", "--store", store.as_str()]).await;
+    assert_eq!(login.code, Some(0), "{login:?}");
+    assert_eq!(peer.requests("/token").len(), 2);
+}
+
+/// I9: `login` follows a redirect within the resource, as `connect` does, and names the target of any other.
+#[tokio::test]
+async fn a_login_at_a_server_that_redirects() {
+    for (target, works) in [("/mcp/", true), ("/other", false)] {
+        let peer = Peer::start(move |request| {
+            (request.path == "/mcp").then(|| {
+                let mut answer = request.json("");
+                *answer.status_mut() = http::StatusCode::TEMPORARY_REDIRECT;
+                answer.headers_mut().insert(http::header::LOCATION, http::HeaderValue::from_static(target));
+                answer
+            })
+        })
+        .await;
+        let (url, store) = (peer.url("/mcp"), Scratch::path_for("store"));
+        let login = Portcullis::run(&["login", &url, "--auto-consent", "--store", store.as_str()]).await;
+        assert_eq!(login.code == Some(0), works, "{login:?}");
+        assert!(works || login.stderr.contains("/other, which is not followed"), "{login:?}");
+        assert_eq!(peer.requests("/other").len(), 0);
+    }
+}
+
 /// I8: the device flow works at a server that lets the person wait; a code that nobody answers is not granted.
 #[tokio::test]
 async fn a_login_on_another_device() {

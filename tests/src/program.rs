@@ -23,16 +23,8 @@ pub fn program() -> &'static Path {
 }
 
 /// Variables that change which certificates and proxies a client uses.
-const NETWORK_VARIABLES: [&str; 8] = [
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "HTTPS_PROXY",
-    "https_proxy",
-    "ALL_PROXY",
-    "all_proxy",
-    "NO_PROXY",
-    "no_proxy",
-];
+const NETWORK_VARIABLES: [&str; 8] =
+    ["SSL_CERT_FILE", "SSL_CERT_DIR", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"];
 
 /// Returns a command for the `portcullis` program without the standard input of this process, its `PORTCULLIS_*`
 /// variables, and those that change which certificates and proxies a client uses.

@@ -8,9 +8,7 @@ use portcullis_mcp::sse::DecodeError;
 use portcullis_metadata::{EscapedText, Scopes};
 use serde_json::Value;
 
-use portcullis_client::ClientError;
-
-use crate::resource_fetch::RedirectRefusal;
+use portcullis_client::{ClientError, RefusedRedirect};
 
 /// Why a call has no result.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -32,15 +30,8 @@ pub enum McpError {
         needed: Scopes,
     },
     /// The endpoint redirected to a URL that the token is not for, or in a way that is not followed.
-    #[error("the endpoint redirected ({status}){}, which is not followed: {refusal}", target_of(.target.as_deref()))]
-    Redirected {
-        /// The status.
-        status: StatusCode,
-        /// The target without its query, escaped and shortened. None if the response names no valid one.
-        target: Option<String>,
-        /// The reason.
-        refusal: RedirectRefusal,
-    },
+    #[error(transparent)]
+    Redirected(#[from] RefusedRedirect),
     /// The endpoint answered with a status that says no more.
     #[error("the endpoint answered {status}")]
     Status {
@@ -93,7 +84,7 @@ impl McpError {
             Self::Authorization(error) => error.code(),
             Self::Unauthorized => "mcp.unauthorized",
             Self::InsufficientScope { .. } => "mcp.insufficient_scope",
-            Self::Redirected { .. } => "mcp.redirected",
+            Self::Redirected(_) => "mcp.redirected",
             Self::Status { .. } => "mcp.status",
             Self::Rpc(_) => "mcp.rpc",
             Self::InvalidResponse => "mcp.answer",
@@ -136,10 +127,6 @@ impl RpcError {
             data: error.get("data").cloned(),
         })
     }
-}
-
-fn target_of(target: Option<&str>) -> String {
-    target.map(|target| format!(" to {target}")).unwrap_or_default()
 }
 
 /// The most characters of a server's text that are shown.

@@ -18,7 +18,6 @@ mod tool_headers;
 pub use bridge::{Bridge, BridgeSettings, BridgeTransport};
 pub use error::{McpError, RpcError};
 pub use mcp_client::{McpClient, McpSettings, MessageStream, ServerRequestHandler};
-pub use resource_fetch::RedirectRefusal;
 
 /// Tests the examples of the README.
 #[cfg(doctest)]

@@ -2,16 +2,12 @@
 
 mod cookies;
 mod gzip;
-mod redirects;
 
 use std::sync::Arc;
 
 use http::{HeaderValue, header};
 use portcullis_discovery::{Fetch, FetchError, FetchRequest, OpenResponse};
 use url::Url;
-
-pub use redirects::RedirectRefusal;
-pub(crate) use redirects::Redirects;
 
 use cookies::CookieJar;
 

@@ -7,17 +7,18 @@ use std::{
 
 use http::{HeaderValue, Method, StatusCode, header};
 use portcullis_discovery::{
-    ChainPolicy, DiscoveredResource, Discovery, DiscoveryError, Fetch, FetchRequest, MetadataSource, ResourceMatch,
-    UrlPolicy,
+    ChainPolicy, DiscoveredResource, Discovery, DiscoveryError, Fetch, FetchRequest, MetadataSource, OpenResponse,
+    ResourceMatch, UrlPolicy,
 };
 use portcullis_metadata::{
     AuthorizationServerMetadata, BearerChallenge, Clock, Issuer, ProtectedResourceMetadata, ResourceUri, Scopes,
 };
 
 use crate::{
-    AuthorizerSettings, ClientError, CredentialStore, Interaction, NonInteractiveGrant, ResourceToken, StartUrl,
-    authorization::code_flow::CodeFlow, authorization::server::Server, provider::RequestProfile,
-    resource_challenge::ResourceChallenge, token::dpop::DpopBinding, token::endpoint::TokenEndpoint,
+    AuthorizerSettings, ClientError, CredentialStore, Interaction, NonInteractiveGrant, ResourceRedirects,
+    ResourceToken, StartUrl, authorization::code_flow::CodeFlow, authorization::server::Server,
+    provider::RequestProfile, resource_challenge::ResourceChallenge, token::dpop::DpopBinding,
+    token::endpoint::TokenEndpoint,
 };
 
 mod clients;
@@ -151,26 +152,45 @@ impl Authorizer {
         }
     }
 
-    /// Asks the resource without a token.
+    /// Asks the resource without a token. Redirects are followed as [`ResourceRedirects`] says.
     pub(crate) async fn probe(&self, start: &StartUrl) -> Result<ResourceChallenge, ClientError> {
         let accept = HeaderValue::from_static("application/json, text/event-stream");
         // The person wrote this URL, so that it may be at a private address.
         let get = FetchRequest::new(Method::GET, start.url().clone(), UrlPolicy::StartOrigin);
         // Some endpoints judge the method before the token, and take POST alone.
         let ping = FetchRequest::post_json(start.url().clone(), PING, UrlPolicy::StartOrigin);
-        let mut status = StatusCode::OK;
+        let mut failure = ClientError::NotChallenged { status: StatusCode::OK };
         for request in [get, ping] {
-            let request = request.header(header::ACCEPT, accept.clone());
-            let answer = self.fetch.open(request).await.map_err(ClientError::Resource)?;
-            status = answer.status;
+            let answer = match self.open_resource(start, request.header(header::ACCEPT, accept.clone())).await {
+                // A page may be elsewhere for GET alone.
+                Err(error @ ClientError::Redirected(_)) => {
+                    failure = error;
+                    continue;
+                }
+                other => other?,
+            };
+            let status = answer.status;
             if status == StatusCode::UNAUTHORIZED {
                 return Ok(ResourceChallenge::from_headers(&answer.headers));
             }
+            failure = ClientError::NotChallenged { status };
             if !status.is_client_error() {
                 break;
             }
         }
-        Err(ClientError::NotChallenged { status })
+        Err(failure)
+    }
+
+    /// Sends a request to the resource, and again where it redirects within the start URL.
+    async fn open_resource(&self, start: &StartUrl, mut request: FetchRequest) -> Result<OpenResponse, ClientError> {
+        let (mut redirects, resource) = (ResourceRedirects::default(), start.resource());
+        loop {
+            let answer = self.fetch.open(request.clone()).await.map_err(ClientError::Resource)?;
+            if !answer.status.is_redirection() {
+                return Ok(answer);
+            }
+            request.url = redirects.follow(answer.status, &answer.headers, &request.url, resource.as_ref())?;
+        }
     }
 
     /// Whether the resource still names this authorization server.

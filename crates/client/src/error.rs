@@ -5,8 +5,8 @@ use portcullis_discovery::{DiscoveryError, FetchError};
 use portcullis_metadata::{DocumentError, Issuer, OAuthError, RegistrationError, ResourceUri, Scopes};
 
 use crate::{
-    AccessTokenSourceError, AssertionError, InteractionError, RedirectError, StartUrl, StartUrlError, StoreError,
-    UnsupportedServer,
+    AccessTokenSourceError, AssertionError, InteractionError, RedirectError, RefusedRedirect, StartUrl, StartUrlError,
+    StoreError, UnsupportedServer,
 };
 
 /// Why there is no token. No variant holds a token, a code or a secret.
@@ -19,6 +19,9 @@ pub enum ClientError {
     /// The resource could not be reached.
     #[error("cannot reach the resource")]
     Resource(#[source] FetchError),
+    /// The resource redirected to a URL that is not followed.
+    #[error(transparent)]
+    Redirected(#[from] RefusedRedirect),
     /// The resource did not ask for authorization.
     #[error("the resource answered {status} without a token, and asked for none")]
     NotChallenged {
@@ -186,6 +189,7 @@ impl ClientError {
         match self {
             Self::StartUrl(error) => error.code(),
             Self::Resource(error) | Self::Endpoint { error, .. } => error.code(),
+            Self::Redirected(_) => "client.redirected",
             Self::NotChallenged { .. } => "client.not_challenged",
             Self::Discovery(error) => error.code(),
             Self::BroaderResource { .. } => "client.broader_resource",

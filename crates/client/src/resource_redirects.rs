@@ -1,14 +1,11 @@
-//! [`Redirects`]: follows redirects within the resource, and explains the refusal of all others.
+//! [`ResourceRedirects`]: follows redirects within the resource, and explains the refusal of all others.
 
 use std::fmt;
 
 use http::{HeaderMap, StatusCode, header};
-use portcullis_client::TokenManager;
 use portcullis_discovery::ResourceMatch;
 use portcullis_metadata::{EscapedText, ResourceUri};
 use url::Url;
-
-use crate::error::McpError;
 
 /// Why a redirect is not followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,36 +41,48 @@ impl fmt::Display for RedirectRefusal {
     }
 }
 
+/// A redirect that is not followed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the endpoint redirected ({status}){}, which is not followed: {refusal}", target_of(.target.as_deref()))]
+#[non_exhaustive]
+pub struct RefusedRedirect {
+    /// The status.
+    pub status: StatusCode,
+    /// The target without its query, escaped and shortened. None if the response names no valid one.
+    pub target: Option<String>,
+    /// The reason.
+    pub refusal: RedirectRefusal,
+}
+
 /// The maximum number of redirects of one request.
 const MAX_REDIRECTS: u32 = 3;
 /// The maximum length of a target in an error.
 const MAX_SHOWN: usize = 200;
 
-/// Counts the redirects of one request.
-#[derive(Default)]
-pub(crate) struct Redirects {
+/// Counts the redirects of one request to a resource.
+#[derive(Clone, Debug, Default)]
+pub struct ResourceRedirects {
     followed: u32,
 }
 
-impl Redirects {
-    /// The URL to send the request to again, with its method and body.
-    ///
-    /// It has the origin of `url`, and lies under the resource of the token, or under the start URL if there is no token.
+impl ResourceRedirects {
+    /// Returns the URL to send a request to `url` to again, with its method and body (RFC 9110 section 15.4). It has the
+    /// origin of `url` and lies under `resource`: that of the token, or the start URL if there is no token.
     ///
     /// # Errors
-    /// [`McpError::Redirected`] for every other redirect.
-    pub(crate) fn follow(
+    /// Fails for every other redirect, and for the fourth.
+    pub fn follow(
         &mut self,
         status: StatusCode,
         headers: &HeaderMap,
         url: &Url,
-        token_manager: &TokenManager,
-    ) -> Result<Url, McpError> {
+        resource: Option<&ResourceUri>,
+    ) -> Result<Url, RefusedRedirect> {
         let location = headers.get(header::LOCATION).map(|value| String::from_utf8_lossy(value.as_bytes()));
         let target = location.as_deref().and_then(|location| url.join(location).ok());
         let refused = |refusal| {
             let target = target.as_ref().map(shown);
-            Err(McpError::Redirected { status, target, refusal })
+            Err(RefusedRedirect { status, target, refusal })
         };
         let Some(target) = &target else { return refused(RedirectRefusal::NoTarget) };
         if url.scheme() == "https" && target.scheme() == "http" && url.host() == target.host() {
@@ -85,12 +94,7 @@ impl Redirects {
         if target.origin() != url.origin() || !target.username().is_empty() || target.password().is_some() {
             return refused(RedirectRefusal::OtherOrigin);
         }
-        let token = token_manager.current();
-        let resource = match &token {
-            Some(token) => Some(token.resource().clone()),
-            None => ResourceUri::parse(token_manager.start_url().url().as_str()).ok(),
-        };
-        if !resource.is_some_and(|resource| is_under(&resource, target)) {
+        if !resource.is_some_and(|resource| is_under(resource, target)) {
             return refused(RedirectRefusal::OutsideResource);
         }
         if self.followed >= MAX_REDIRECTS {
@@ -114,6 +118,10 @@ fn is_under(resource: &ResourceUri, target: &Url) -> bool {
     !["%2f", "%5c", "%2e", "\\"].iter().any(|part| below.contains(part))
 }
 
+fn target_of(target: Option<&str>) -> String {
+    target.map(|target| format!(" to {target}")).unwrap_or_default()
+}
+
 /// The URL without user information, query and fragment, escaped and shortened.
 fn shown(target: &Url) -> String {
     let mut target = target.clone();
@@ -127,24 +135,16 @@ fn shown(target: &Url) -> String {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-    use portcullis_client::StartUrl;
-
     use super::*;
+    use http::HeaderValue;
 
     /// The target that is followed, or the reason and the error.
     fn follow(start: &str, status: u16, location: &str) -> Result<String, (RedirectRefusal, String)> {
-        let token_manager = TokenManager::unauthenticated(StartUrl::parse(start).unwrap());
+        let resource = ResourceUri::parse(start).unwrap();
         let headers = HeaderMap::from_iter([(header::LOCATION, HeaderValue::from_str(location).unwrap())]);
         let status = StatusCode::from_u16(status).unwrap();
-        let followed = Redirects::default().follow(status, &headers, token_manager.start_url().url(), &token_manager);
-        match followed {
-            Ok(target) => Ok(target.into()),
-            Err(error) => match &error {
-                McpError::Redirected { refusal, .. } => Err((*refusal, error.to_string())),
-                other => panic!("{other}"),
-            },
-        }
+        let followed = ResourceRedirects::default().follow(status, &headers, resource.url(), Some(&resource));
+        followed.map(Into::into).map_err(|error| (error.refusal, error.to_string()))
     }
 
     #[test]
@@ -213,14 +213,11 @@ mod tests {
 
     #[test]
     fn three_redirects_are_followed() {
-        let token_manager = TokenManager::unauthenticated(StartUrl::parse("https://mcp.example.com/mcp").unwrap());
+        let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
         let headers = HeaderMap::from_iter([(header::LOCATION, HeaderValue::from_static("/mcp/"))]);
-        let mut redirects = Redirects::default();
-        let mut follow = || {
-            let url = token_manager.start_url().url();
-            redirects.follow(StatusCode::TEMPORARY_REDIRECT, &headers, url, &token_manager)
-        };
+        let mut redirects = ResourceRedirects::default();
+        let mut follow = || redirects.follow(StatusCode::TEMPORARY_REDIRECT, &headers, resource.url(), Some(&resource));
         assert!((0..3).all(|_| follow().is_ok()));
-        assert!(matches!(follow(), Err(McpError::Redirected { refusal: RedirectRefusal::TooMany, .. })));
+        assert_eq!(follow().unwrap_err().refusal, RedirectRefusal::TooMany);
     }
 }

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use portcullis_metadata::{AccessToken, Clock, Scopes, SystemClock};
+use portcullis_metadata::{AccessToken, Clock, ResourceUri, Scopes, SystemClock};
 use tokio::sync::Mutex;
 
 use crate::{
@@ -108,6 +108,15 @@ impl TokenManager {
     /// The URL that it keeps the token for.
     pub fn start_url(&self) -> &StartUrl {
         &self.start
+    }
+
+    /// The resource of the token that is in use, or the start URL if there is no token. Redirects must stay under it
+    /// ([`ResourceRedirects`](crate::ResourceRedirects)).
+    pub fn resource(&self) -> Option<ResourceUri> {
+        match self.current() {
+            Some(token) => Some(token.resource().clone()),
+            None => self.start.resource(),
+        }
     }
 
     /// The token that is in use, where there is one. It may be due for a refresh.

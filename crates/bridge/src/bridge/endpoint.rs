@@ -8,12 +8,12 @@ use portcullis_mcp::ErrorCode;
 use tokio::time::sleep;
 use url::Url;
 
-use portcullis_client::TokenManager;
+use portcullis_client::{ResourceRedirects, TokenManager};
 
 use crate::{
     bridge::{message_budget::Reservation, settings::BridgeSettings},
     error::McpError,
-    resource_fetch::{Redirects, ResourceFetch},
+    resource_fetch::ResourceFetch,
     response::{Content, Limits, insufficient_scope, is_unknown_session, read_body},
 };
 
@@ -68,14 +68,14 @@ impl Endpoint {
 
     /// Sends a request. A refusal of its token is answered as [`RequestAuthorization`](portcullis_client::RequestAuthorization) says, where that is wanted,
     /// and may take as long as a person does then; a refused connection is tried again, and so is a server that is too
-    /// busy and says when. A redirect within the resource is followed, as [`Redirects`] says.
+    /// busy and says when. A redirect within the resource is followed, as [`ResourceRedirects`] says.
     pub(crate) async fn send(
         &self,
         mut request: FetchRequest,
         token_renewal: TokenRenewal,
     ) -> Result<OpenResponse, McpError> {
         let mut authorization = self.token_manager.request_authorization();
-        let (mut connects, mut waits, mut redirects) = (0, 0, Redirects::default());
+        let (mut connects, mut waits, mut redirects) = (0, 0, ResourceRedirects::default());
         loop {
             let mut attempt = request.clone();
             attempt.timeout = self.settings.timeout;
@@ -114,7 +114,8 @@ impl Endpoint {
                 continue;
             }
             if status.is_redirection() {
-                request.url = redirects.follow(status, &headers, &request.url, &self.token_manager)?;
+                let resource = self.token_manager.resource();
+                request.url = redirects.follow(status, &headers, &request.url, resource.as_ref())?;
                 continue;
             }
             return match body {

@@ -6,12 +6,9 @@ use http::StatusCode;
 use portcullis_discovery::{Fetch, FetchRequest, OpenResponse};
 use url::Url;
 
-use portcullis_client::TokenManager;
+use portcullis_client::{ResourceRedirects, TokenManager};
 
-use crate::{
-    error::McpError,
-    resource_fetch::{Redirects, ResourceFetch},
-};
+use crate::{error::McpError, resource_fetch::ResourceFetch};
 
 /// An endpoint and the token for it.
 pub(super) struct ProtectedEndpoint {
@@ -46,7 +43,7 @@ impl ProtectedEndpoint {
 
     async fn send_to(&self, build: impl Fn() -> FetchRequest, is_same_origin: bool) -> Result<OpenResponse, McpError> {
         let mut authorization = self.token_manager.request_authorization();
-        let (mut redirects, mut target) = (Redirects::default(), None::<Url>);
+        let (mut redirects, mut target) = (ResourceRedirects::default(), None::<Url>);
         loop {
             let mut request = build();
             let is_checked = is_same_origin || target.is_some();
@@ -65,7 +62,8 @@ impl ProtectedEndpoint {
             if !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
                 authorization.should_retry(status, &headers).await.map_err(McpError::Authorization)?;
                 if status.is_redirection() {
-                    target = Some(redirects.follow(status, &headers, &sent_to, &self.token_manager)?);
+                    let resource = self.token_manager.resource();
+                    target = Some(redirects.follow(status, &headers, &sent_to, resource.as_ref())?);
                     continue;
                 }
                 return Ok(OpenResponse { status, headers, body });

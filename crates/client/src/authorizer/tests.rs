@@ -193,13 +193,40 @@ async fn a_resource_that_judges_the_method_first_is_asked_by_post() {
     assert!(run(&network, &ScriptedUser::consents()).await.is_ok());
 }
 
+/// I9: the first request follows redirects within the start URL, and no others.
+#[tokio::test]
+async fn the_first_request_follows_redirects_within_the_resource() {
+    let slash = format!("{RESOURCE}/");
+    let follow = |location: &str, status| {
+        let location = HeaderValue::from_str(location).unwrap();
+        let network = but(move |request| match request.url.as_str() {
+            RESOURCE => Some(Reply::status(status).header(header::LOCATION, location.to_str().unwrap())),
+            url if url == format!("{RESOURCE}/") => Some(Reply::status(401)),
+            _ => None,
+        });
+        async move { (run(&network, &ScriptedUser::consents()).await, network) }
+    };
+    for status in [307, 308] {
+        let (result, network) = follow(&slash, status).await;
+        result.unwrap();
+        assert_eq!(network.to(&slash).len(), 1);
+    }
+    for (location, status) in [("/other", 307), ("https://evil.example/mcp/", 308), (slash.as_str(), 302)] {
+        let (result, network) = follow(location, status).await;
+        assert_eq!(result.unwrap_err().code(), "client.redirected", "{location}");
+        assert_eq!(network.requests().len(), 2, "only GET and POST to the start URL");
+    }
+}
+
 #[tokio::test]
 async fn a_resource_without_a_challenge_is_told_apart() {
-    for (status, requests) in [(200, 1), (302, 1), (500, 1), (404, 2)] {
+    for (status, requests) in [(200, 1), (500, 1), (404, 2)] {
         let network = FetchFn::new(move |_| Some(Reply::status(status)));
         assert_eq!(run(&network, &ScriptedUser::consents()).await.unwrap_err().code(), "client.not_challenged");
         assert_eq!(network.requests().len(), requests);
     }
+    let network = FetchFn::new(|_| Some(Reply::status(302)));
+    assert_eq!(run(&network, &ScriptedUser::consents()).await.unwrap_err().code(), "client.redirected");
     let down = FetchFn::new(|_| None);
     assert_eq!(run(&down, &ScriptedUser::consents()).await.unwrap_err().code(), "fetch.connect");
 }
