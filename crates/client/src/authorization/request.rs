@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use portcullis_discovery::UrlPolicy;
 use portcullis_metadata::{Issuer, OAuthError, PkceChallenge, ResourceUri, Scopes, Secret, check_response_issuer};
 use url::Url;
 
@@ -13,6 +14,7 @@ use crate::{
 /// One authorization request (OAuth 2.1 section 4.1.1, RFC 8707 section 2.1), and what its answer is judged by.
 pub struct AuthorizationRequest {
     url: Url,
+    policy: UrlPolicy,
     state: Secret,
     issuer: Issuer,
     promises_issuer: bool,
@@ -60,12 +62,18 @@ impl AuthorizationRequest {
         if let Some(binding) = asked.binding {
             url.query_pairs_mut().append_pair("dpop_jkt", binding.key().thumbprint());
         }
-        Ok(Self { url, state, issuer: server.server.issuer.clone(), promises_issuer: server.promises_issuer })
+        let policy = server.server.policy.of(&url);
+        Ok(Self { url, policy, state, issuer: server.server.issuer.clone(), promises_issuer: server.promises_issuer })
     }
 
     /// The URL to visit: `https` or loopback `http`, as the URL parser writes it.
     pub fn url(&self) -> &Url {
         &self.url
+    }
+
+    /// The policy for a program that fetches the URL in place of a browser.
+    pub fn url_policy(&self) -> UrlPolicy {
+        self.policy
     }
 
     /// Judges an answer: `state` first, then `iss` (RFC 9207 section 2.4), and only then what it says.
@@ -99,7 +107,6 @@ impl fmt::Debug for AuthorizationRequest {
 pub(crate) mod tests {
     use std::collections::HashMap;
 
-    use portcullis_discovery::UrlPolicy;
     use portcullis_metadata::{AuthorizationServerMetadata, PkceVerifier, ResponseIssuerError};
 
     use super::*;
