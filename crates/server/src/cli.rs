@@ -1,6 +1,8 @@
 //! The command line.
 
 mod connect;
+#[cfg(test)]
+mod documented;
 mod idp;
 mod login;
 mod mcp_remote;
