@@ -145,7 +145,7 @@ required_scopes = ["tools"]
 upstream = { http = "http://127.0.0.1:9/mcp" }
 "#;
 
-/// J9: `check` explains the issuers, the template and the audiences of Microsoft Entra ID, with the lines to write.
+/// `check` explains the issuers, the template and the audiences of Microsoft Entra ID, with the lines to write.
 #[tokio::test]
 async fn entra_is_explained() {
     let file = Scratch::file("portcullis.toml", ENTRA);
