@@ -18,6 +18,8 @@ use tokio::{
     time::timeout,
 };
 
+use crate::connect::Bridge;
+
 /// An authorization server like that of the MCP Python SDK: it lists post and basic, and reads `client_id` from the body.
 fn body_only(request: &PeerRequest) -> Option<PeerAnswer> {
     if request.is_for_server_metadata() {
@@ -115,27 +117,29 @@ async fn a_login_at_a_server_that_redirects() {
     }
 }
 
+/// An authorization server with the device flow, which grants to the first code.
+fn with_device_flow(request: &PeerRequest) -> Option<PeerAnswer> {
+    let base = &request.base;
+    if request.is_for_server_metadata() {
+        let mut metadata = request.server_metadata();
+        metadata["device_authorization_endpoint"] = json!(format!("{base}/device_authorization"));
+        return Some(request.json(metadata));
+    }
+    let is_first = request.form().get("device_code").is_some_and(|code| code == "the-device");
+    match request.path.as_str() {
+        "/device_authorization" => Some(request.json(json!({
+            "device_code": "the-device", "user_code": "BCDF-GHJK", "verification_uri": format!("{base}/device"),
+            "expires_in": 60, "interval": 1,
+        }))),
+        "/token" if !is_first => Some(request.json(json!({ "error": "invalid_request" }))),
+        _ => None,
+    }
+}
+
 /// I8: the device flow works at a server that lets the person wait; a code that nobody answers is not granted.
 #[tokio::test]
 async fn a_login_on_another_device() {
-    let peer = Peer::start(|request| {
-        let base = &request.base;
-        if request.is_for_server_metadata() {
-            let mut metadata = request.server_metadata();
-            metadata["device_authorization_endpoint"] = json!(format!("{base}/device_authorization"));
-            return Some(request.json(metadata));
-        }
-        let is_first = request.form().get("device_code").is_some_and(|code| code == "the-device");
-        match request.path.as_str() {
-            "/device_authorization" => Some(request.json(json!({
-                "device_code": "the-device", "user_code": "BCDF-GHJK", "verification_uri": format!("{base}/device"),
-                "expires_in": 60, "interval": 1,
-            }))),
-            "/token" if !is_first => Some(request.json(json!({ "error": "invalid_request" }))),
-            _ => None,
-        }
-    })
-    .await;
+    let peer = Peer::start(with_device_flow).await;
     let (url, store) = (peer.url("/mcp"), Scratch::path_for("store"));
     let login = Portcullis::run(&["login", &url, "--device", "--store", store.as_str()]).await;
     assert_eq!(login.code, Some(0), "{login:?}");
@@ -148,6 +152,26 @@ async fn a_login_on_another_device() {
     let other = Peer::start(|_| None).await;
     let refused = Portcullis::run(&["login", &other.url("/mcp"), "--device", "--store", store.as_str()]).await;
     assert!(refused.code == Some(1) && refused.stderr.contains("--device"), "{refused:?}");
+}
+
+/// I8: `connect --device` and mcp-remote's `--device-code` print the page and the code to standard error, and no browser
+/// opens.
+#[tokio::test]
+async fn connect_on_another_device() {
+    for (command, option) in [("connect", "--device"), ("mcp-remote", "--device-code")] {
+        let (peer, state) = (Peer::start(with_device_flow).await, Scratch::path_for("state"));
+        let url = peer.url("/mcp");
+        let mut bridge = Bridge::run(command, &[&url, option], &[("XDG_STATE_HOME", state.as_str())]);
+        assert!(bridge.initialize().await["result"].is_object());
+        bridge.close();
+        let (code, _, log) = bridge.ended().await;
+        assert_eq!(code, Some(0), "{log}");
+        assert!(
+            log.contains(&peer.url("/device")) && log.contains("BCDF-GHJK") && !log.contains("the-device"),
+            "{log}"
+        );
+        assert!(peer.requests("/authorize").is_empty());
+    }
 }
 
 /// I8: the development server's own device flow, as `--auto-consent` answers it.
