@@ -83,7 +83,7 @@ impl<'a> TokenEndpoint<'a> {
     }
 
     /// Sends one request with the client's authentication. If the server rejects the client, the request has had no effect,
-    /// and each further way to authenticate is tried once.
+    /// and each further way to authenticate is tried once. If the server rejects all, the first response is returned.
     pub(crate) async fn send(
         &self,
         client: Option<&ClientCredentials>,
@@ -92,14 +92,17 @@ impl<'a> TokenEndpoint<'a> {
     ) -> Result<FetchResponse, ClientError> {
         let Some(client) = client else { return self.send_as(None, fields, binding).await };
         let (first, further) = self.attempts(client);
-        let mut answer = self.send_as(Some(&first), fields, binding).await?;
-        for attempt in further {
-            if !rejects_client(&answer) {
-                break;
-            }
-            answer = self.send_as(Some(&attempt), fields, binding).await?;
+        let rejection = self.send_as(Some(&first), fields, binding).await?;
+        if !rejects_client(&rejection) {
+            return Ok(rejection);
         }
-        Ok(answer)
+        for attempt in further {
+            let answer = self.send_as(Some(&attempt), fields, binding).await?;
+            if !rejects_client(&answer) {
+                return Ok(answer);
+            }
+        }
+        Ok(rejection)
     }
 
     async fn send_as(
