@@ -32,7 +32,7 @@ pub use discovery::{
 };
 pub use identifier::{
     Audience, Issuer, IssuerError, ResourceUri, ResourceUriError, Scopes, ScopesError, is_https_or_loopback_http,
-    is_loopback,
+    is_loopback, is_uuid,
 };
 pub use json::DocumentError;
 pub use media_type::{has_media_type, is_event_stream};

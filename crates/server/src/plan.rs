@@ -1,6 +1,7 @@
 //! The plan: the validated configuration, before anything starts.
 
 mod audit;
+mod entra;
 mod introspection;
 mod issuers;
 mod rates;
@@ -59,6 +60,8 @@ pub(crate) struct Plan {
     pub(crate) audit: Option<AuditPlan>,
     /// What can run but should not stay.
     pub(crate) warnings: Vec<String>,
+    /// What `check` explains about the providers of this configuration.
+    pub(crate) notes: Vec<String>,
 }
 
 impl Plan {
@@ -85,6 +88,7 @@ impl Plan {
             origins: resources::origins(&config.resource.iter().collect::<Vec<_>>(), &base_url)?,
             audit: config.audit.as_ref().map(audit::plan).transpose()?,
             warnings,
+            notes: entra::notes(&config.issuer),
         })
     }
 

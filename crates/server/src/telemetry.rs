@@ -41,12 +41,12 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Starts logging to standard error.
+/// Starts logging to standard error. `level` applies unless `PORTCULLIS_LOG` is set.
 ///
 /// # Errors
 /// When `PORTCULLIS_LOG` is not a filter.
-pub(crate) fn start(format: LogFormat) -> anyhow::Result<()> {
-    let directives = std::env::var(FILTER_VARIABLE).unwrap_or_else(|_| "info".to_owned());
+pub(crate) fn start(format: LogFormat, level: &str) -> anyhow::Result<()> {
+    let directives = std::env::var(FILTER_VARIABLE).unwrap_or_else(|_| level.to_owned());
     let filter = directives
         .parse::<Targets>()
         .with_context(|| format!("{FILTER_VARIABLE} is not a log filter; try `info` or `portcullis=debug`"))?;

@@ -4,26 +4,26 @@ use portcullis_metadata::AuthorizationServerMetadata;
 use serde_json::{Map, Value};
 use url::Url;
 
-use crate::url_policy::{UrlPolicy, UrlPolicyError};
+use crate::url_policy::{ChainPolicy, UrlPolicyError};
 
 /// An endpoint whose URL is neither `https` nor, if the policy allows loopback, `http` with a loopback host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InsecureEndpoint {
-    /// The metadata member, such as `token_endpoint` or `mtls_endpoint_aliases.token_endpoint`. The server may have chosen the
-    /// name.
+    /// The metadata member, such as `token_endpoint` or `mtls_endpoint_aliases.token_endpoint`. The server may have
+    /// chosen the name.
     pub member: String,
     /// The URL.
     pub url: Url,
 }
 
-/// Returns the endpoints whose scheme the policy forbids, in the order of the members' names: those of RFC 8414, RFC 9126 and
-/// `jwks_uri`, all other members whose name ends in `_endpoint`, such as `device_authorization_endpoint` (RFC 8628) and those
-/// of OpenID Connect, and the members of `mtls_endpoint_aliases` (RFC 8705 section 5).
+/// Returns the endpoints whose scheme the policy forbids, in the order of the members' names: those of RFC 8414, RFC
+/// 9126 and `jwks_uri`, all other members whose name ends in `_endpoint`, such as `device_authorization_endpoint` (RFC
+/// 8628) and those of OpenID Connect, and the members of `mtls_endpoint_aliases` (RFC 8705 section 5).
 ///
 /// Only schemes are checked. A private address is rejected when it is used, because a server may publish endpoints for its own
 /// network. Pages for users, such as `op_tos_uri`, and values that are not absolute URLs are ignored.
-pub fn insecure_endpoints(metadata: &AuthorizationServerMetadata, policy: UrlPolicy) -> Vec<InsecureEndpoint> {
+pub fn insecure_endpoints(metadata: &AuthorizationServerMetadata, policy: &ChainPolicy) -> Vec<InsecureEndpoint> {
     let known = [
         ("authorization_endpoint", &metadata.authorization_endpoint),
         ("introspection_endpoint", &metadata.introspection_endpoint),
@@ -40,7 +40,7 @@ pub fn insecure_endpoints(metadata: &AuthorizationServerMetadata, policy: UrlPol
     let others = endpoints_of(&metadata.extra).map(|(member, url)| (member.to_owned(), url)).chain(aliases);
     known
         .chain(others)
-        .filter(|(_, url)| policy.check(url) == Err(UrlPolicyError::Scheme))
+        .filter(|(_, url)| policy.of(url).check(url) == Err(UrlPolicyError::Scheme))
         .map(|(member, url)| InsecureEndpoint { member, url })
         .collect()
 }
@@ -57,6 +57,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::UrlPolicy;
 
     const PUBLIC: UrlPolicy = UrlPolicy::Peer { loopback_http: false, private_addresses: false };
     const LOOPBACK: UrlPolicy = UrlPolicy::Peer { loopback_http: true, private_addresses: false };
@@ -65,7 +66,7 @@ mod tests {
         let mut document = json!({ "issuer": "https://auth.example.com" });
         document.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
         let metadata = AuthorizationServerMetadata::parse(document.to_string().as_bytes()).unwrap();
-        insecure_endpoints(&metadata, policy).into_iter().map(|endpoint| endpoint.member).collect()
+        insecure_endpoints(&metadata, &policy.into()).into_iter().map(|endpoint| endpoint.member).collect()
     }
 
     /// G9: every endpoint counts, also those that this workspace does not use.

@@ -14,14 +14,14 @@ pub enum ResourceMatch {
     Same,
     /// The same URL, except that the resource has no query.
     WithoutQuery,
-    /// A path of the same origin that is a prefix of the URL's path and ends at a segment boundary. A token for it is also
-    /// valid for the other paths below it, which other parties may serve.
+    /// A path of the same origin that is a prefix of the URL's path and ends at a segment boundary. A token for it is
+    /// also valid for the other paths below it, which other parties may serve.
     PathPrefix,
 }
 
 impl ResourceMatch {
-    /// Compares a resource with the requested URL. Returns `None` if the metadata must not be used for the URL. A query in the
-    /// resource must be equal to the URL's.
+    /// Compares a resource with the requested URL. Returns `None` if the metadata must not be used for the URL. A query
+    /// in the resource must be equal to the URL's.
     pub fn of(resource: &ResourceUri, requested: &Url) -> Option<Self> {
         let resource_url = resource.url();
         if resource.as_str() == requested.as_str() {

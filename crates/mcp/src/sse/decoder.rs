@@ -1,5 +1,7 @@
 //! The decoder of event streams.
 
+use memchr::{memchr, memchr2};
+
 use super::Event;
 
 const BYTE_ORDER_MARK: &str = "\u{FEFF}";
@@ -66,7 +68,7 @@ impl Decoder {
                 rest = &rest[1..];
                 continue;
             }
-            let end = rest.iter().position(|b| matches!(b, b'\r' | b'\n'));
+            let end = memchr2(b'\r', b'\n', rest);
             let (part, after) = rest.split_at(end.unwrap_or(rest.len()));
             self.hold(part)?;
             rest = after;
@@ -77,6 +79,11 @@ impl Decoder {
             }
         }
         Ok(events)
+    }
+
+    /// Returns the size of the current event so far, in bytes on the wire.
+    pub fn held(&self) -> usize {
+        self.held
     }
 
     fn hold(&mut self, part: &[u8]) -> Result<(), DecodeError> {
@@ -91,41 +98,40 @@ impl Decoder {
 
     fn end_line(&mut self) -> Option<Event> {
         let line = std::mem::take(&mut self.line);
-        let text = String::from_utf8_lossy(&line);
-        let text = if std::mem::take(&mut self.at_start) {
-            text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&text)
-        } else {
-            &text
-        };
-        let event = if text.is_empty() {
+        let size = line.len();
+        let mut text = into_text(line);
+        if std::mem::take(&mut self.at_start) && text.starts_with(BYTE_ORDER_MARK) {
+            text.drain(..BYTE_ORDER_MARK.len());
+        }
+        if text.is_empty() {
             self.held = 0;
             self.has_data = false;
-            self.fields.take()
-        } else {
-            if !self.field(text) {
-                // Ignored lines do not count.
-                self.held -= line.len();
-            }
-            None
-        };
-        self.line = line;
-        self.line.clear();
-        event
+            return self.fields.take();
+        }
+        if !self.field(text) {
+            // Ignored lines do not count.
+            self.held -= size;
+        }
+        None
     }
 
-    /// Adds a field to the event. Returns false for a comment or an unknown field.
-    fn field(&mut self, line: &str) -> bool {
-        let (name, value) = line.split_once(':').unwrap_or((line, ""));
+    /// Adds a field to the event. Returns false for a comment or an unknown field. The first line of data becomes the
+    /// event's data without a copy.
+    fn field(&mut self, mut line: String) -> bool {
+        let name_end = memchr(b':', line.as_bytes()).unwrap_or(line.len());
+        let value = line.get(name_end + 1..).unwrap_or_default();
         let value = value.strip_prefix(' ').unwrap_or(value);
-        let has_data = self.has_data;
-        match name {
+        match &line[..name_end] {
             "data" => {
                 let fields = self.fields.get_or_insert_default();
-                if has_data {
+                if std::mem::replace(&mut self.has_data, true) {
                     fields.data.push('\n');
+                    fields.data.push_str(value);
+                } else {
+                    let value_start = line.len() - value.len();
+                    line.drain(..value_start);
+                    fields.data = line;
                 }
-                fields.data.push_str(value);
-                self.has_data = true;
             }
             "event" => self.fields.get_or_insert_default().event = Some(value.to_owned()).filter(|v| !v.is_empty()),
             "id" if !value.contains('\0') => self.fields.get_or_insert_default().id = Some(value.to_owned()),
@@ -136,6 +142,11 @@ impl Decoder {
         }
         true
     }
+}
+
+/// The line as text, without a copy where it is UTF-8.
+fn into_text(line: Vec<u8>) -> String {
+    String::from_utf8(line).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 #[cfg(test)]
@@ -195,6 +206,21 @@ mod tests {
     #[test]
     fn the_error_has_a_stable_code() {
         assert_eq!(DecodeError::EventTooLarge.code(), "stream.event_too_large");
+    }
+
+    /// The data of an event is the buffer in which its line arrived.
+    #[test]
+    fn a_large_text_is_held_once() {
+        let mut decoder = Decoder::new(1 << 20);
+        decoder.push(b"data: ").unwrap();
+        for _ in 0..8 {
+            assert_eq!(decoder.push(&[b'x'; 1 << 16]), Ok(vec![]));
+        }
+        let held = decoder.line.as_ptr();
+        assert_eq!(decoder.held(), 6 + (8 << 16));
+        let events = decoder.push(b"\n\n").unwrap();
+        assert_eq!((events[0].data.len(), events[0].data.as_ptr()), (8 << 16, held));
+        assert_eq!((decoder.held(), decoder.line.capacity()), (0, 0), "nothing stays behind");
     }
 
     #[test]

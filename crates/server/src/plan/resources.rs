@@ -104,6 +104,7 @@ fn resource_plan(
 ) -> anyhow::Result<ResourcePlan> {
     check_endpoint(&resource.endpoint)?;
     let issuers_used = issuers_of(resource, issuers)?;
+    check_application_audiences(resource, issuers_used.iter().map(|position| &issuers[*position]))?;
     let metadata = metadata(resource, base_url, issuers_used.iter().map(|position| &issuers[*position]))?;
     Ok(ResourcePlan {
         endpoint: resource.endpoint.clone(),
@@ -184,6 +185,23 @@ fn issuers_of(resource: &Resource, issuers: &[IssuerPlan]) -> anyhow::Result<Vec
         "no issuer can issue tokens for it; add an [[issuer]], or switch authorization off with auth = \"none\""
     );
     Ok(used)
+}
+
+/// An ID token can have the same audience as an access token if `aud` is the issuer's own name for the resource. Required
+/// scopes exclude it, because an ID token has none.
+fn check_application_audiences<'a>(
+    resource: &Resource,
+    mut issuers: impl Iterator<Item = &'a IssuerPlan>,
+) -> anyhow::Result<()> {
+    let named = issuers.find_map(|plan| Some((plan, plan.settings.application_audiences.first()?)));
+    let Some((plan, name)) = named else { return Ok(()) };
+    ensure!(
+        !resource.required_scopes.is_empty(),
+        "issuer \"{}\" has \"{name}\" in audiences, which ID tokens can have as well, and required_scopes is empty; set \
+         required_scopes to a scope of the access tokens",
+        plan.settings.issuer
+    );
+    Ok(())
 }
 
 fn metadata<'a>(

@@ -3,6 +3,7 @@
 use portcullis_endpoint::NameGlob;
 use portcullis_mcp::{Revision, Revisions, client_methods};
 use portcullis_metadata::{Scopes, is_loopback};
+use portcullis_verifier::ApplicationAudience;
 use url::Url;
 
 use super::ResourcePlan;
@@ -17,6 +18,7 @@ pub(super) fn warnings(config: &Config, base_url: &Url, resources: &[ResourcePla
     for (position, resource) in resources.iter().enumerate() {
         warn_of_resource(resource, &format!("resource[{position}]"), &mut warnings);
     }
+    warn_of_application_audiences(config, &mut warnings);
     warn_of_loopback(config, base_url, &mut warnings);
     warnings
 }
@@ -100,6 +102,18 @@ fn matches_in_this_case(pattern: &str, method: &str) -> bool {
         method = &method[found + part.len()..];
     }
     method.ends_with(tail)
+}
+
+fn warn_of_application_audiences(config: &Config, warnings: &mut Vec<String>) {
+    for (position, issuer) in config.issuer.iter().enumerate() {
+        let names = issuer.audiences.iter().filter(|audience| ApplicationAudience::parse(audience).is_ok());
+        warnings.extend(names.map(|name| {
+            format!(
+                "issuer[{position}].audiences has {name:?}, which names an application and not this resource: tokens that \
+                 another API with the same name receives are accepted here too; use a name that only this resource has"
+            )
+        }));
+    }
 }
 
 fn warn_of_loopback(config: &Config, base_url: &Url, warnings: &mut Vec<String>) {

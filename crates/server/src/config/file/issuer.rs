@@ -33,9 +33,12 @@ pub(crate) struct Issuer {
     pub(crate) require_at_jwt: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) subjectless: Option<Subjectless>,
-    /// Other addresses of the same resource that `aud` may name.
+    /// Other addresses of the same resource that `aud` may name, and the issuer's own names for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) audiences: Vec<String>,
+    /// Claims whose values count as scopes, beside `scope` and `scp`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) scope_claims: Vec<String>,
     /// PEM file of a private certificate authority on the way to this issuer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ca_file: Option<PathBuf>,

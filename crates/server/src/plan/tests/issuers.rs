@@ -130,3 +130,34 @@ fn audiences_are_urls_of_one_resource() {
     let two = two.replace(issuer, &audience("https://old.example.com/mcp"));
     assert!(format!("{:#}", check(&two).err().expect("refused")).contains("would count for all"));
 }
+
+/// C6: the issuer's own name for the resource needs required scopes, and is warned of.
+#[test]
+fn own_names_need_required_scopes() {
+    let issuer = "issuer = \"https://auth.example.com/realms/prod\"";
+    for name in ["11112222-bbbb-3333-cccc-4444dddd5555", "api://contoso/mcp"] {
+        let named = GOOD.replace(issuer, &format!("{issuer}\naudiences = [\"{name}\"]"));
+        let without = named.replace("required_scopes = [\"mcp:tools\"]\n", "");
+        let plan = check(&named).unwrap();
+        assert_eq!(plan.issuers[0].settings.application_audiences[0].as_str(), name);
+        assert!(
+            plan.warnings.iter().any(|warning| warning.starts_with("issuer[0].audiences has")),
+            "{:?}",
+            plan.warnings
+        );
+        let message = format!("{:#}", check(&without).err().expect("refused"));
+        assert!(message.contains("required_scopes is empty") && message.contains(name), "{message}");
+    }
+}
+
+/// C8: claims that count as scopes are configured per issuer, and checked.
+#[test]
+fn scope_claims_are_configured() {
+    let (from, to) = issuer_with("scope_claims = [\"permissions\", \"/realm_access/roles\"]");
+    let plan = check(&GOOD.replace(from, &to)).unwrap();
+    assert_eq!(plan.issuers[0].settings.scope_claims, ["permissions", "/realm_access/roles"]);
+    for claim in ["", "scope", "/a~2"] {
+        let (from, to) = issuer_with(&format!("scope_claims = [\"{claim}\"]"));
+        assert!(error(from, &to).contains("scope_claims"), "{claim}");
+    }
+}
