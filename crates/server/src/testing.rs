@@ -26,7 +26,7 @@ impl Bench {
         Self { runtime, forge, trusted }
     }
 
-    /// A token of this subject and client, verified.
+    /// Returns a verified token of this subject and client.
     pub(crate) fn verified(&self, subject: &str, client: &str) -> VerifiedToken {
         let settings = VerifierSettings::new(resource(TestIssuer::RESOURCE));
         let verifier = Verifier::new(settings, vec![Arc::clone(&self.trusted)], Arc::new(ManualClock::new()));
@@ -39,7 +39,7 @@ fn resource(text: &str) -> ResourceUri {
     ResourceUri::parse(text).unwrap()
 }
 
-/// Short and long texts, with and without characters that JSON escapes.
+/// Generates short and long texts, with and without characters that JSON escapes.
 pub(crate) fn any_text() -> impl Strategy<Value = String> {
     prop_oneof!["[a-c]", "[ -~]{1,12}", "\\PC{1,6}", "(é){120,140}", "a(é){510,515}"]
 }
