@@ -9,28 +9,28 @@ use proptest::prelude::*;
 use tokio::runtime::{Builder, Runtime};
 
 /// An issuer and a verifier of its tokens.
-pub(crate) struct Bench {
+pub(crate) struct VerifierFixture {
     runtime: Runtime,
-    forge: TestIssuer,
+    issuer: TestIssuer,
     trusted: Arc<TrustedIssuer>,
 }
 
-impl Bench {
+impl VerifierFixture {
     pub(crate) fn new() -> Self {
         let runtime = Builder::new_current_thread().build().unwrap();
-        let forge = TestIssuer::new("https://issuer.example");
-        let mut settings = IssuerSettings::new(forge.issuer().clone());
-        settings.keys = KeySource::Fixed(JwkSet::parse(forge.jwks_json().as_bytes()).unwrap());
+        let issuer = TestIssuer::new("https://issuer.example");
+        let mut settings = IssuerSettings::new(issuer.issuer().clone());
+        settings.keys = KeySource::Fixed(JwkSet::parse(issuer.jwks_json().as_bytes()).unwrap());
         let (fetch, clock) = (Arc::new(ScriptedFetch::new()), Arc::new(ManualClock::new()));
         let trusted = TrustedIssuer::new(settings, fetch, clock, runtime.handle().clone()).unwrap();
-        Self { runtime, forge, trusted }
+        Self { runtime, issuer, trusted }
     }
 
     /// Returns a verified token of this subject and client.
     pub(crate) fn verified(&self, subject: &str, client: &str) -> VerifiedToken {
         let settings = VerifierSettings::new(resource(TestIssuer::RESOURCE));
         let verifier = Verifier::new(settings, vec![Arc::clone(&self.trusted)], Arc::new(ManualClock::new()));
-        let token = self.forge.token().subject(subject).client_id(client).sign();
+        let token = self.issuer.token().subject(subject).client_id(client).sign();
         self.runtime.block_on(verifier.unwrap().verify(&AccessToken::new(token))).unwrap()
     }
 }

@@ -137,7 +137,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::{Bench, any_text};
+    use crate::testing::{VerifierFixture, any_text};
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
@@ -147,8 +147,8 @@ mod tests {
         fn tokens_of_one_principal_share_a_key(
             subject in any_text(), client in any_text(), tool in proptest::option::of(any_text())
         ) {
-            let bench = Bench::new();
-            let (one, again) = (bench.verified(&subject, &client), bench.verified(&subject, &client));
+            let fixture = VerifierFixture::new();
+            let (one, again) = (fixture.verified(&subject, &client), fixture.verified(&subject, &client));
             let tool = tool.as_deref();
             let key = UsageKey::new(TestIssuer::RESOURCE, Some(one.principal()), tool);
             prop_assert_eq!(&UsageKey::new(TestIssuer::RESOURCE, Some(again.principal()), tool), &key);

@@ -150,7 +150,7 @@ mod tests {
 
     /// B9: patterns that match a method of a served revision cause no warning, with any number of stars.
     #[test]
-    fn known_methods_are_not_warned_of() {
+    fn known_methods_cause_no_warning() {
         for pattern in [
             "tools/call",
             "tools/*",
@@ -169,7 +169,7 @@ mod tests {
     /// B9: a warning names an unknown method and the most similar known one. Another letter case and another revision
     /// have warnings of their own.
     #[test]
-    fn unknown_methods_are_warned_of() {
+    fn unknown_methods_cause_a_warning() {
         for (pattern, words) in [
             ("tool/call", ["protects nothing", "did you mean `tools/call`?"]),
             ("tools/cal", ["protects nothing", "did you mean `tools/call`?"]),

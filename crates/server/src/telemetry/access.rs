@@ -114,7 +114,7 @@ mod tests {
     use super::*;
     use crate::{
         telemetry::json::write_string,
-        testing::{Bench, any_text},
+        testing::{VerifierFixture, any_text},
     };
 
     fn written(format: LogFormat, path: &str) -> String {
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn text_from_peers_is_escaped() {
         let text = "/a\u{9b}31m\u{202e}\u{2028}\u{200b}b";
-        let verified = Bench::new().verified(text, "editor\u{1b}[2J");
+        let verified = VerifierFixture::new().verified(text, "editor\u{1b}[2J");
         let line = written_of(LogFormat::Human, text, Some(verified.principal()));
         assert!(line.contains(r" http.path=/a\u{9b}31m\u{202e}\u{2028}\u{200b}b "), "{line}");
         assert!(line.contains(r#" principal.subject="/a\u009b31m\u202e\u2028\u200bb""#), "{line}");
@@ -181,7 +181,7 @@ mod tests {
         /// J1: all lines of a token have its issuer, subject and client.
         #[test]
         fn lines_name_the_principal(subject in any_text(), client in any_text()) {
-            let verified = Bench::new().verified(&subject, &client);
+            let verified = VerifierFixture::new().verified(&subject, &client);
             let principal = Some(verified.principal());
             let quoted = |text: &str| {
                 let mut out = Vec::new();
