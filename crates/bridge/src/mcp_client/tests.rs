@@ -1,3 +1,5 @@
+//! Tests of the MCP client.
+
 use serde_json::json;
 
 use super::*;
@@ -10,8 +12,8 @@ mod server_requests;
 
 const SESSION: HeaderName = names::SESSION;
 
-fn client(network: &Arc<FetchFn>, person: &Arc<ScriptedUser>, revision: Revision) -> McpClient {
-    let authorizer = Authorizer::new(network.clone(), person.clone(), clock(), AuthorizerSettings::default());
+fn client(network: &Arc<FetchFn>, user: &Arc<ScriptedUser>, revision: Revision) -> McpClient {
+    let authorizer = Authorizer::new(network.clone(), user.clone(), clock(), AuthorizerSettings::default());
     let settings = McpSettings { revision, max_message: 4 * 1024 * 1024, ..McpSettings::default() };
     let start = StartUrl::parse(RESOURCE).unwrap();
     McpClient::new(start, network.clone(), Some(Arc::new(authorizer)), settings)
@@ -60,8 +62,8 @@ fn legacy(message: &Value, request: &FetchRequest) -> Reply {
 /// I9: one authorization for a whole legacy session; the token is in the header of every request after it.
 #[tokio::test]
 async fn a_legacy_session_from_beginning_to_end() {
-    let (network, person) = (endpoint(legacy), ScriptedUser::consents());
-    let client = client(&network, &person, Revision::V2025_11_25);
+    let (network, user) = (endpoint(legacy), ScriptedUser::consents());
+    let client = client(&network, &user, Revision::V2025_11_25);
     let agreed = client.initialize().await.unwrap().unwrap();
     assert_eq!(agreed["protocolVersion"], "2025-06-18");
 
@@ -89,7 +91,7 @@ async fn a_legacy_session_from_beginning_to_end() {
     assert_eq!(first["params"]["clientInfo"], json!({ "name": "portcullis", "version": env!("CARGO_PKG_VERSION") }));
     assert!(!sent[0].headers.contains_key(header::AUTHORIZATION));
     assert!(sent[1..].iter().all(|request| request.headers[header::AUTHORIZATION] == "Bearer hush"));
-    assert_eq!(person.visits(), 1);
+    assert_eq!(user.visits(), 1);
     let others = network.requests().into_iter().filter(|request| request.url.as_str() != RESOURCE);
     assert!(others.into_iter().all(|request| !request.headers.contains_key(header::AUTHORIZATION)));
 }

@@ -155,7 +155,7 @@ pub(crate) mod tests {
         request.url().query_pairs().into_owned().collect()
     }
 
-    fn judge(request: &AuthorizationRequest, query: &str) -> Result<String, RedirectError> {
+    fn validate(request: &AuthorizationRequest, query: &str) -> Result<String, RedirectError> {
         let answer = RedirectParameters::parse(query)?;
         request.validate_response(&answer).map(|code| code.secret().to_owned())
     }
@@ -207,7 +207,7 @@ pub(crate) mod tests {
             "code=c&state=&iss=https://auth.example.com",
             "error=access_denied&state=x",
         ] {
-            assert_eq!(judge(&request, query), Err(RedirectError::State), "{query}");
+            assert_eq!(validate(&request, query), Err(RedirectError::State), "{query}");
         }
     }
 
@@ -221,7 +221,7 @@ pub(crate) mod tests {
         for promises in [true, false] {
             let request = request(promises);
             let state = state(&request);
-            let said = |rest: &str| judge(&request, &format!("state={state}&{rest}"));
+            let said = |rest: &str| validate(&request, &format!("state={state}&{rest}"));
             assert_eq!(said("code=c&iss=https%3A%2F%2Fauth.example.com"), Ok("c".into()));
             for other in ["https://evil.example", "https://auth.example.com/", "https://AUTH.example.com", ""] {
                 assert_eq!(said(&format!("code=c&iss={other}")), mismatch, "{other}");
@@ -241,15 +241,15 @@ pub(crate) mod tests {
     fn malformed_responses_are_rejected() {
         let request = request(false);
         let state = state(&request);
-        assert_eq!(judge(&request, &format!("state={state}")), Err(RedirectError::NoCode));
-        assert_eq!(judge(&request, &format!("state={state}&code=a&code=b")), Err(RedirectError::Repeated));
+        assert_eq!(validate(&request, &format!("state={state}")), Err(RedirectError::NoCode));
+        assert_eq!(validate(&request, &format!("state={state}&code=a&code=b")), Err(RedirectError::Repeated));
         for name in ["state", "iss", "error", "error_description", "error_uri"] {
             let twice = format!("code=a&{name}={state}&{name}={state}");
-            assert_eq!(judge(&request, &twice), Err(RedirectError::Repeated), "{name}");
+            assert_eq!(validate(&request, &twice), Err(RedirectError::Repeated), "{name}");
         }
-        assert_eq!(judge(&request, &format!("state=x&state={state}&code=a")), Err(RedirectError::Repeated));
+        assert_eq!(validate(&request, &format!("state=x&state={state}&code=a")), Err(RedirectError::Repeated));
         // A response with a code and an error is an error.
-        let both = judge(&request, &format!("state={state}&code=a&error=access_denied"));
+        let both = validate(&request, &format!("state={state}&code=a&error=access_denied"));
         assert_eq!(both.unwrap_err().code(), "redirect.denied");
     }
 

@@ -1,3 +1,5 @@
+//! Tests of the grants without a user.
+
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use http::HeaderValue;
@@ -30,8 +32,8 @@ async fn run(
     Authorizer::non_interactive(network.clone(), grant, clock(), settings).authorize(&start).await
 }
 
-/// A server without an authorization endpoint, which no machine needs.
-fn machines_only() -> Arc<FetchFn> {
+/// A server without an authorization endpoint.
+fn token_endpoint_only() -> Arc<FetchFn> {
     FetchFn::new(|request| match request.url.as_str() {
         METADATA_URL => {
             let mut document = metadata();
@@ -52,12 +54,12 @@ fn machines_only() -> Arc<FetchFn> {
     })
 }
 
-/// I8: client credentials with a secret, or with a key, for the resource and its scopes; nothing is registered.
+/// I8: client credentials with a secret or a key, for the resource and its scopes; nothing is registered.
 #[tokio::test]
-async fn a_machine_has_credentials_of_its_own() {
+async fn a_client_uses_its_own_credentials() {
     let key = ClientKey::from_pem("ES256", PEM, Some("k")).unwrap();
     for authentication in [ClientAuthentication::Secret(Secret::new("quiet")), ClientAuthentication::PrivateKey(key)] {
-        let network = machines_only();
+        let network = token_endpoint_only();
         let token =
             run(&network, NonInteractiveGrant::ClientCredentials, settings(authentication.clone())).await.unwrap();
         assert_eq!((token.client_id(), token.access_token().secret()), (Some("machine"), "hush"));
@@ -71,7 +73,7 @@ async fn a_machine_has_credentials_of_its_own() {
             authentication != ClientAuthentication::Secret(Secret::new("quiet"))
         );
     }
-    let none = run(&machines_only(), NonInteractiveGrant::ClientCredentials, AuthorizerSettings::default()).await;
+    let none = run(&token_endpoint_only(), NonInteractiveGrant::ClientCredentials, AuthorizerSettings::default()).await;
     assert_eq!(none.unwrap_err().code(), "client.no_registration");
 }
 
@@ -84,11 +86,11 @@ fn enterprise() -> NonInteractiveGrant {
     })
 }
 
-/// I8: an enterprise's identity provider exchanges the ID token for an assertion to this server and this resource,
-/// and the server exchanges that for the token.
+/// I8: the identity provider exchanges the ID token for an assertion to this server and this resource, and the server
+/// exchanges the assertion for the token.
 #[tokio::test]
-async fn an_enterprise_vouches_for_its_people() {
-    let network = machines_only();
+async fn an_id_token_is_exchanged() {
+    let network = token_endpoint_only();
     run(&network, enterprise(), settings(ClientAuthentication::Secret(Secret::new("quiet")))).await.unwrap();
     let exchange = form(&network.to(PROVIDER)[0]);
     for (name, value) in [
@@ -108,9 +110,9 @@ async fn an_enterprise_vouches_for_its_people() {
     assert_eq!((sent["grant_type"].as_str(), sent["assertion"].as_str()), (JWT_BEARER, "the-jag"));
 }
 
-/// I8: what is no assertion is not presented to anybody.
+/// I8: a token that is not an assertion is not presented.
 #[tokio::test]
-async fn another_kind_of_token_is_not_presented() {
+async fn another_token_type_is_not_presented() {
     for answer in [
         json!({ "access_token": "a", "token_type": "N_A" }),
         json!({ "access_token": "a", "token_type": "Bearer", "issued_token_type": "urn:ietf:params:oauth:token-type:id-jag" }),
@@ -126,7 +128,7 @@ async fn another_kind_of_token_is_not_presented() {
     }
 }
 
-/// A source that makes assertions for their audience, or has none.
+/// A source with an assertion for each audience, or without.
 struct Source(bool);
 
 impl AssertionSource for Source {
@@ -140,10 +142,10 @@ impl AssertionSource for Source {
     }
 }
 
-/// I8: a workload presents its platform's assertion once; a refusal is final.
+/// I8: a workload presents its platform's assertion once; a rejection is final.
 #[tokio::test]
-async fn a_workload_asks_once() {
-    let network = machines_only();
+async fn a_workload_sends_one_request() {
+    let network = token_endpoint_only();
     let grant = |has| NonInteractiveGrant::JwtBearer(Arc::new(Source(has)));
     run(&network, grant(true), settings(ClientAuthentication::None)).await.unwrap();
     let sent = form(&network.to(TOKEN_URL)[0]);
@@ -165,11 +167,11 @@ async fn a_workload_asks_once() {
     assert_eq!(unavailable.code(), "assertion.unavailable");
 }
 
-/// H3: a client without the name of its server is offered to the first one, and to no other.
+/// H3: a client without an issuer is used at the first server only.
 #[tokio::test]
-async fn an_unbound_client_is_offered_to_one_server() {
+async fn a_client_is_bound_to_the_first_server() {
     let authorizer = Authorizer::non_interactive(
-        machines_only(),
+        token_endpoint_only(),
         NonInteractiveGrant::ClientCredentials,
         clock(),
         settings(ClientAuthentication::Secret(Secret::new("quiet"))),
@@ -211,10 +213,10 @@ async fn run_bound(network: &Arc<FetchFn>) -> Result<ResourceToken, ClientError>
     Authorizer::new(network.clone(), ScriptedUser::consents(), clock(), settings).authorize(&start).await
 }
 
-/// I8: a resource that wants tokens bound by DPoP gets one, with the nonce that the token endpoint wants; the token is
-/// sent with a proof of its own.
+/// I8: a resource that requires DPoP gets a bound token, with the nonce that the token endpoint requires; the token is
+/// sent with a proof.
 #[tokio::test]
-async fn a_token_is_bound_where_the_resource_wants_it() {
+async fn a_token_is_bound_if_the_resource_requires_it() {
     for (nonce, requests) in [(None, 1), (Some("n1"), 2)] {
         let tries = Arc::new(AtomicU32::new(0));
         let network = bound("DPoP", nonce, tries.clone());
@@ -238,9 +240,9 @@ async fn a_token_is_bound_where_the_resource_wants_it() {
     }
 }
 
-/// I8: a token that was to be bound and is not is refused; so is a server that binds none. A nonce is sent once.
+/// I8: a token that is not bound as requested is rejected; so is a server without DPoP. A nonce is sent once.
 #[tokio::test]
-async fn an_unbound_token_is_refused() {
+async fn an_unbound_token_is_rejected() {
     let tries = Arc::new(AtomicU32::new(0));
     assert_eq!(run_bound(&bound("Bearer", None, tries.clone())).await.unwrap_err().code(), "client.token_type");
     let network = FetchFn::new(|request| match request.url.as_str() {
@@ -267,9 +269,9 @@ async fn an_unbound_token_is_refused() {
     assert_eq!(network.to(TOKEN_URL).len(), 2);
 }
 
-/// I8: a proof is sent again only with a nonce that is new and wanted; else the token itself was refused, and is renewed.
+/// I8: a proof is sent again only with a new nonce that the server requires; otherwise the token is renewed.
 #[tokio::test]
-async fn a_nonce_helps_only_where_it_is_wanted() {
+async fn a_nonce_is_sent_only_if_required() {
     for (known, error, nonce, tokens) in [
         ("before", "use_dpop_nonce", "next", 1),
         ("before", "invalid_token", "next", 2),
@@ -295,7 +297,7 @@ async fn a_nonce_helps_only_where_it_is_wanted() {
     }
 }
 
-/// I8: a resource that wants a nonce in the proof gets it, once.
+/// I8: a resource that requires a nonce in the proof gets it, once.
 #[tokio::test]
 async fn a_nonce_of_the_resource_is_sent_once() {
     let network = bound("DPoP", None, Arc::new(AtomicU32::new(0)));

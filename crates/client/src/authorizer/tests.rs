@@ -1,3 +1,5 @@
+//! Tests of the authorizer.
+
 use std::collections::HashMap;
 
 use portcullis_metadata::{PkceChallenge, UnixTime};
@@ -17,16 +19,16 @@ mod forgotten_client;
 mod registration;
 mod unbound;
 
-fn authorizer(network: &Arc<FetchFn>, person: &Arc<ScriptedUser>, settings: AuthorizerSettings) -> Authorizer {
-    Authorizer::new(network.clone(), person.clone(), clock(), settings)
+fn authorizer(network: &Arc<FetchFn>, user: &Arc<ScriptedUser>, settings: AuthorizerSettings) -> Authorizer {
+    Authorizer::new(network.clone(), user.clone(), clock(), settings)
 }
 
-async fn run(network: &Arc<FetchFn>, person: &Arc<ScriptedUser>) -> Result<ResourceToken, ClientError> {
+async fn run(network: &Arc<FetchFn>, user: &Arc<ScriptedUser>) -> Result<ResourceToken, ClientError> {
     let start = StartUrl::parse(RESOURCE).unwrap();
-    authorizer(network, person, AuthorizerSettings::default()).authorize(&start).await
+    authorizer(network, user, AuthorizerSettings::default()).authorize(&start).await
 }
 
-/// A network that is well-behaved but for what `other` answers.
+/// A well-behaved network, except for the responses of `other`.
 fn but(other: impl Fn(&FetchRequest) -> Option<Reply> + Send + Sync + 'static) -> Arc<FetchFn> {
     FetchFn::new(move |request| other(request).or_else(|| well_behaved(request)))
 }
@@ -45,16 +47,16 @@ fn query(url: &Url) -> HashMap<String, String> {
     url.query_pairs().into_owned().collect()
 }
 
-/// I1: from a challenge to a token: both requests name the PRM_URL's resource, and the verifier fits the challenge.
+/// I1: from a challenge to a token: both requests have the metadata's resource, and the verifier matches the challenge.
 #[tokio::test]
 async fn a_challenge_leads_to_a_token() {
-    let (network, person) = (FetchFn::new(well_behaved), ScriptedUser::consents());
-    let token = run(&network, &person).await.unwrap();
+    let (network, user) = (FetchFn::new(well_behaved), ScriptedUser::consents());
+    let token = run(&network, &user).await.unwrap();
     assert_eq!(token.access_token().secret(), "hush");
     assert_eq!(token.issuer().as_str(), ISSUER);
     assert_eq!(token.expires_at(), Some(UnixTime::from_secs(1_300)));
 
-    let asked = query(&person.last_visit());
+    let asked = query(&user.last_visit());
     let sent = form(&network.to(TOKEN_URL)[0]);
     assert_eq!((asked["resource"].as_str(), sent["resource"].as_str()), (RESOURCE, RESOURCE));
     assert_eq!((asked["client_id"].as_str(), sent["client_id"].as_str()), ("registered", "registered"));
@@ -71,49 +73,49 @@ async fn a_challenge_leads_to_a_token() {
     assert_eq!(urls, [RESOURCE, PRM_URL, METADATA_URL, REGISTRATION_URL, TOKEN_URL]);
 }
 
-/// I1: a challenge that the caller has is answered: the resource is not asked for another, and its scopes are those of this
-/// one.
+/// I1: a challenge from the caller is used: no request is sent to the resource, and the challenge's scopes are
+/// requested.
 #[tokio::test]
-async fn a_challenge_that_is_brought_is_answered() {
-    let (network, person) = (FetchFn::new(well_behaved), ScriptedUser::consents());
+async fn a_challenge_of_the_caller_is_used() {
+    let (network, user) = (FetchFn::new(well_behaved), ScriptedUser::consents());
     let elsewhere = format!(r#"Bearer resource_metadata="{PRM_URL}", scope="brought""#);
     let challenges = portcullis_metadata::parse_challenges([elsewhere.as_bytes()]).unwrap();
     let challenge = BearerChallenge::from_challenges(&challenges).unwrap();
-    let authorizer = authorizer(&network, &person, AuthorizerSettings::default());
+    let authorizer = authorizer(&network, &user, AuthorizerSettings::default());
     let start = StartUrl::parse(RESOURCE).unwrap();
     let token = authorizer.answer_challenge(&start, Some(&challenge)).await.unwrap();
     assert_eq!((token.access_token().secret(), token.is_dpop_bound()), ("hush", false));
-    assert_eq!(query(&person.last_visit())["scope"], "brought");
+    assert_eq!(query(&user.last_visit())["scope"], "brought");
     assert!(network.to(RESOURCE).is_empty());
 }
 
-/// G2: metadata of another resource ends it before any authorization server is asked.
+/// G2: metadata of another resource ends the flow before a request to an authorization server.
 #[tokio::test]
-async fn anothers_metadata_ends_it() {
+async fn metadata_of_another_resource_ends_the_flow() {
     let network =
         but(|request| (request.url.as_str() == PRM_URL).then(|| Reply::json(200, prm("https://evil.example/mcp"))));
-    let person = ScriptedUser::consents();
-    assert_eq!(run(&network, &person).await.unwrap_err().code(), "discovery.resource_mismatch");
+    let user = ScriptedUser::consents();
+    assert_eq!(run(&network, &user).await.unwrap_err().code(), "discovery.resource_mismatch");
     assert!(network.to(METADATA_URL).is_empty());
 }
 
-/// G7, G8: an authorization server without S256 or without the code flow sees neither a registration nor a user.
+/// G7, G8: without S256 or the code flow, there is neither a registration nor an authorization request.
 #[tokio::test]
-async fn an_unfit_server_is_left_alone() {
+async fn an_unsupported_server_is_not_used() {
     let no_pkce =
         but_metadata(|document| drop(document.as_object_mut().unwrap().remove("code_challenge_methods_supported")));
     let no_code = but_metadata(|document| document["response_types_supported"] = serde_json::json!(["token"]));
     for (network, code) in [(no_pkce, "server.pkce_not_advertised"), (no_code, "server.no_code")] {
-        let person = ScriptedUser::consents();
-        assert_eq!(run(&network, &person).await.unwrap_err().code(), code);
+        let user = ScriptedUser::consents();
+        assert_eq!(run(&network, &user).await.unwrap_err().code(), code);
         assert!(network.to(REGISTRATION_URL).is_empty());
-        assert_eq!(person.visits(), 0);
+        assert_eq!(user.visits(), 0);
     }
 }
 
-/// I1, I2: an answer with a wrong state or issuer, or a denial, sends the code nowhere.
+/// I1, I2: with a wrong state or issuer, or an error, no code is sent.
 #[tokio::test]
-async fn a_bad_answer_sends_the_code_nowhere() {
+async fn an_invalid_response_sends_no_code() {
     type Answer = fn(&str) -> String;
     let answers: [(Answer, &str); 5] = [
         (|_| "code=c&state=other&iss=https://auth.example.com".into(), "redirect.state"),
@@ -123,15 +125,15 @@ async fn a_bad_answer_sends_the_code_nowhere() {
         (|state| format!("state={state}&iss=https://auth.example.com"), "redirect.no_code"),
     ];
     for (answer, code) in answers {
-        let (network, person) = (FetchFn::new(well_behaved), ScriptedUser::answers(answer));
-        assert_eq!(run(&network, &person).await.unwrap_err().code(), code);
+        let (network, user) = (FetchFn::new(well_behaved), ScriptedUser::answers(answer));
+        assert_eq!(run(&network, &user).await.unwrap_err().code(), code);
         assert!(network.to(TOKEN_URL).is_empty());
     }
 }
 
-/// A token of another type, and what is no token, are refused; the server's error is told.
+/// A token of another type and an invalid response are rejected; the server's error is returned.
 #[tokio::test]
-async fn a_bad_token_response_is_refused() {
+async fn an_invalid_token_response_is_rejected() {
     for (status, body, code) in [
         (200, r#"{"access_token":"hush","token_type":"DPoP"}"#, "client.token_type"),
         (200, r#"{"access_token":"hush"}"#, "client.document"),
@@ -147,7 +149,7 @@ async fn a_bad_token_response_is_refused() {
     }
 }
 
-/// G6: everything at the origin that the user typed is fetched as the user's own, and everything else as a peer's.
+/// G6: URLs at the start URL's origin are fetched with the user's policy, all others with the peer policy.
 #[tokio::test]
 async fn what_the_resource_names_is_a_peers() {
     let network = FetchFn::new(well_behaved);
@@ -162,7 +164,7 @@ async fn what_the_resource_names_is_a_peers() {
     }
 }
 
-/// G6: plain http on this machine is allowed to a resource on this machine, and private addresses where the settings say so.
+/// G6: a resource on this machine can name plain http URLs on this machine; private addresses need the setting.
 #[tokio::test]
 async fn a_resource_on_this_machine_may_name_others_there() {
     for (start, private_addresses, loopback_http) in
@@ -193,7 +195,7 @@ async fn a_resource_that_judges_the_method_first_is_asked_by_post() {
     assert!(run(&network, &ScriptedUser::consents()).await.is_ok());
 }
 
-/// I9: the first request follows redirects within the start URL, and no others.
+/// I9: the first request follows redirects only within the start URL.
 #[tokio::test]
 async fn the_first_request_follows_redirects_within_the_resource() {
     let slash = format!("{RESOURCE}/");
@@ -231,9 +233,9 @@ async fn a_resource_without_a_challenge_is_told_apart() {
     assert_eq!(run(&down, &ScriptedUser::consents()).await.unwrap_err().code(), "fetch.connect");
 }
 
-/// G1: a 401 whose challenge cannot be read, or is for another scheme, still leads on by the well-known URLs.
+/// G1: after a 401 with a malformed challenge, or with another scheme, the well-known URLs are used.
 #[tokio::test]
-async fn an_unreadable_challenge_counts_as_none() {
+async fn a_malformed_challenge_counts_as_none() {
     for value in ["Bearer realm=\"", "Basic realm=\"a\""] {
         let network = but(move |request| {
             (request.url.as_str() == RESOURCE).then(|| Reply::status(401).header(header::WWW_AUTHENTICATE, value))
@@ -242,24 +244,24 @@ async fn an_unreadable_challenge_counts_as_none() {
     }
 }
 
-/// The scopes of the settings take the place of those that the challenge names.
+/// The scopes of the settings replace those of the challenge.
 #[tokio::test]
-async fn the_caller_may_name_the_scopes() {
-    let (network, person) = (FetchFn::new(well_behaved), ScriptedUser::consents());
+async fn the_settings_can_set_the_scopes() {
+    let (network, user) = (FetchFn::new(well_behaved), ScriptedUser::consents());
     let scopes = Some(Scopes::parse("mine only").unwrap());
     let settings = AuthorizerSettings { scopes, ..AuthorizerSettings::default() };
-    authorizer(&network, &person, settings).authorize(&StartUrl::parse(RESOURCE).unwrap()).await.unwrap();
-    assert_eq!(query(&person.last_visit())["scope"], "mine only");
+    authorizer(&network, &user, settings).authorize(&StartUrl::parse(RESOURCE).unwrap()).await.unwrap();
+    assert_eq!(query(&user.last_visit())["scope"], "mine only");
 }
 
-/// Scopes that are a limit are neither extended by a challenge nor by an earlier sign-in.
+/// If the scopes of the settings are a limit, neither a challenge nor an earlier sign-in adds to them.
 #[tokio::test]
-async fn the_scopes_may_be_a_limit() {
+async fn the_settings_can_limit_the_scopes() {
     for (scopes_are_limit, expected) in [(true, "mine only"), (false, "mine only more")] {
-        let (network, person) = (FetchFn::new(well_behaved), ScriptedUser::consents());
+        let (network, user) = (FetchFn::new(well_behaved), ScriptedUser::consents());
         let scopes = Some(Scopes::parse("mine only").unwrap());
         let settings = AuthorizerSettings { scopes, scopes_are_limit, ..AuthorizerSettings::default() };
-        let authorizer = authorizer(&network, &person, settings);
+        let authorizer = authorizer(&network, &user, settings);
         let start = StartUrl::parse(RESOURCE).unwrap();
         let more = Scopes::parse("more").unwrap();
         let challenge = authorizer.probe(&start).await.unwrap().with_scopes(&more);
@@ -270,8 +272,7 @@ async fn the_scopes_may_be_a_limit() {
     }
 }
 
-/// Where the caller allows it, a resource without metadata is its own authorization server, with or without metadata
-/// of that.
+/// With the setting, a resource without metadata is its own authorization server, which can have no metadata either.
 #[tokio::test]
 async fn the_oldest_revision_is_an_option() {
     const OWN: &str = "https://mcp.example.com";
@@ -288,19 +289,18 @@ async fn the_oldest_revision_is_an_option() {
             }
             _ => Some(Reply::status(404)),
         });
-        let person = ScriptedUser::answers(|state| format!("code=c&state={state}&iss=https://mcp.example.com"));
-        let refused = authorizer(&network, &person, AuthorizerSettings::default()).authorize(&start).await;
+        let user = ScriptedUser::answers(|state| format!("code=c&state={state}&iss=https://mcp.example.com"));
+        let refused = authorizer(&network, &user, AuthorizerSettings::default()).authorize(&start).await;
         assert_eq!(refused.unwrap_err().code(), "discovery.not_found");
         let settings = AuthorizerSettings { revision_2025_03_26: true, ..AuthorizerSettings::default() };
-        let token = authorizer(&network, &person, settings).authorize(&start).await.unwrap();
+        let token = authorizer(&network, &user, settings).authorize(&start).await.unwrap();
         assert_eq!((token.issuer().as_str(), token.resource().as_str()), (OWN, RESOURCE));
-        assert!(person.last_visit().as_str().starts_with("https://mcp.example.com/authorize?"));
-        assert_eq!(query(&person.last_visit())["code_challenge_method"], "S256");
+        assert!(user.last_visit().as_str().starts_with("https://mcp.example.com/authorize?"));
+        assert_eq!(query(&user.last_visit())["code_challenge_method"], "S256");
     }
 }
 
-/// A server without metadata is taken for one of the oldest revision where the caller allows it, and the server is of the
-/// resource's own origin.
+/// An authorization server without metadata is accepted only with the setting, and only at the resource's origin.
 #[tokio::test]
 async fn only_the_resources_own_server_needs_no_metadata() {
     const OWN: &str = "https://mcp.example.com";
@@ -321,9 +321,9 @@ async fn only_the_resources_own_server_needs_no_metadata() {
             ("/token", _) => Some(Reply::json(200, r#"{"access_token":"hush","token_type":"Bearer"}"#)),
             _ => Some(Reply::status(404)),
         });
-        let person = ScriptedUser::answers(move |state| format!("code=c&state={state}&iss={server}"));
+        let user = ScriptedUser::answers(move |state| format!("code=c&state={state}&iss={server}"));
         let settings = AuthorizerSettings { revision_2025_03_26, ..AuthorizerSettings::default() };
-        let given = authorizer(&network, &person, settings).authorize(&StartUrl::parse(RESOURCE).unwrap()).await;
+        let given = authorizer(&network, &user, settings).authorize(&StartUrl::parse(RESOURCE).unwrap()).await;
         assert_eq!(given.map(drop).map_err(|error| error.code()), outcome, "{server} {revision_2025_03_26}");
     }
 }

@@ -26,8 +26,8 @@ pub(super) fn page(status: &str, heading: &str, text: &str) -> String {
 /// The page for a validated response. An error of the server is shown only if its `iss` was valid.
 ///
 /// The page does not claim success, because the code has not been exchanged yet.
-pub(super) fn result_page(judged: &Result<(), RedirectError>) -> String {
-    match judged {
+pub(super) fn result_page(validated: &Result<(), RedirectError>) -> String {
+    match validated {
         Ok(()) => page(
             "200 OK",
             "Access granted",

@@ -1,3 +1,5 @@
+//! Tests of the tower middleware.
+
 use std::{convert::Infallible, sync::Mutex};
 
 use http::{HeaderValue, StatusCode, header};
@@ -55,9 +57,9 @@ impl Service<Request<&'static str>> for Client {
     }
 }
 
-fn token_manager(person: &Arc<ScriptedUser>) -> Arc<TokenManager> {
+fn token_manager(user: &Arc<ScriptedUser>) -> Arc<TokenManager> {
     let network = FetchFn::new(well_behaved);
-    let authorizer = Authorizer::new(network, person.clone(), clock(), AuthorizerSettings::default());
+    let authorizer = Authorizer::new(network, user.clone(), clock(), AuthorizerSettings::default());
     Arc::new(TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)))
 }
 
@@ -70,18 +72,18 @@ const FEW: &str = r#"Bearer error="insufficient_scope", scope="more""#;
 /// I6: a request is sent again after a 401 and after a 403, body and all.
 #[tokio::test]
 async fn a_refusal_is_helped() {
-    let (client, person) = (Client::new([(401, "Bearer"), (403, FEW), (200, "")]), ScriptedUser::consents());
-    let mut service = AuthorizeLayer::new(token_manager(&person)).layer(client.clone());
+    let (client, user) = (Client::new([(401, "Bearer"), (403, FEW), (200, "")]), ScriptedUser::consents());
+    let mut service = AuthorizeLayer::new(token_manager(&user)).layer(client.clone());
     assert_eq!(service.call(request(RESOURCE)).await.unwrap().status(), 200);
     assert_eq!(client.seen(), ["none", "Bearer hush", "Bearer hush"]);
-    assert_eq!(person.visits(), 2);
+    assert_eq!(user.visits(), 2);
 }
 
 /// What cannot be helped is the answer; what goes wrong is the error.
 #[tokio::test]
 async fn a_refusal_that_stands_is_the_answer() {
-    let (client, person) = (Client::new([(401, "Bearer"), (401, "Bearer"), (403, "")]), ScriptedUser::consents());
-    let mut service = AuthorizeLayer::new(token_manager(&person)).layer(client.clone());
+    let (client, user) = (Client::new([(401, "Bearer"), (401, "Bearer"), (403, "")]), ScriptedUser::consents());
+    let mut service = AuthorizeLayer::new(token_manager(&user)).layer(client.clone());
     assert_eq!(service.call(request(RESOURCE)).await.unwrap().status(), 401);
     assert_eq!(service.call(request(RESOURCE)).await.unwrap().status(), 403);
 

@@ -1,3 +1,5 @@
+//! Tests of the credential store.
+
 use std::{fs, process::Command};
 
 use portcullis_metadata::{AccessToken, ClientRegistrationResponse, ResourceUri, Scopes, Secret, UnixTime};

@@ -1,3 +1,5 @@
+//! Tests of the token manager.
+
 use std::sync::{
     Mutex as StdMutex,
     atomic::{AtomicBool, AtomicU32, Ordering},
@@ -23,19 +25,19 @@ mod step_up;
 mod stored;
 mod unwritable;
 
-/// An authorization server that counts, rotates, and refuses what it does not know.
+/// An authorization server that counts requests, rotates refresh tokens, and rejects unknown ones.
 #[derive(Default)]
-struct Issuing {
+struct TestServer {
     issued: AtomicU32,
     refreshes: AtomicU32,
-    /// The one refresh token that works.
+    /// The only valid refresh token.
     live: StdMutex<Option<String>>,
     down: AtomicBool,
-    /// What it grants, whatever is asked.
+    /// The scopes that it grants, independent of the request.
     grants: StdMutex<Option<String>>,
 }
 
-impl Issuing {
+impl TestServer {
     fn new() -> Arc<Self> {
         Arc::default()
     }
@@ -78,23 +80,23 @@ impl Issuing {
     }
 }
 
-struct Scene {
-    server: Arc<Issuing>,
+struct Fixture {
+    server: Arc<TestServer>,
     network: Arc<FetchFn>,
-    person: Arc<ScriptedUser>,
+    user: Arc<ScriptedUser>,
     clock: Arc<ManualClock>,
 }
 
-impl Scene {
+impl Fixture {
     fn new() -> Self {
-        let server = Issuing::new();
+        let server = TestServer::new();
         let network = server.network();
-        Self { server, network, person: ScriptedUser::consents(), clock: clock() }
+        Self { server, network, user: ScriptedUser::consents(), clock: clock() }
     }
 
     fn token_manager(&self, store: CredentialStore) -> Arc<TokenManager> {
         let settings = AuthorizerSettings { store, ..AuthorizerSettings::default() };
-        let authorizer = Authorizer::new(self.network.clone(), self.person.clone(), self.clock.clone(), settings);
+        let authorizer = Authorizer::new(self.network.clone(), self.user.clone(), self.clock.clone(), settings);
         Arc::new(TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)))
     }
 }
@@ -113,7 +115,7 @@ async fn send_to(authorization: &mut RequestAuthorization, url: &str) -> Option<
     headers.get(header::AUTHORIZATION).map(|value| value.to_str().unwrap().to_owned())
 }
 
-/// The headers of a refusal, with these parameters of its challenge.
+/// The headers of a 401 with these parameters of the challenge.
 fn refusal(parameters: &str) -> HeaderMap {
     let value = format!(r#"Bearer realm="mcp", resource_metadata="{PRM_URL}"{parameters}"#);
     HeaderMap::from_iter([(header::WWW_AUTHENTICATE, HeaderValue::from_str(&value).unwrap())])
@@ -123,30 +125,30 @@ fn few(scopes: &str) -> HeaderMap {
     refusal(&format!(r#", error="insufficient_scope", scope="{scopes}""#))
 }
 
-/// I5: a 401 to a token that should have lived is answered by a refresh; a second one in a row stands.
+/// I5: a token that is rejected before its expiry is refreshed; a second 401 in a row is final.
 #[tokio::test]
-async fn a_401_is_helped_once() {
-    let scene = Scene::new();
-    let token_manager = scene.token_manager(CredentialStore::in_memory());
+async fn a_401_is_retried_once() {
+    let fixture = Fixture::new();
+    let token_manager = fixture.token_manager(CredentialStore::in_memory());
     token_manager.sign_in().await.unwrap();
     let mut authorization = token_manager.request_authorization();
     assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer t1"));
     assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
     assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer t2"));
     assert!(!authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
-    assert_eq!((scene.server.counts(), scene.person.visits()), ((2, 1), 1));
+    assert_eq!((fixture.server.counts(), fixture.user.visits()), ((2, 1), 1));
     for status in [StatusCode::OK, StatusCode::FORBIDDEN, StatusCode::NOT_FOUND] {
         assert!(!authorization.should_retry(status, &refusal("")).await.unwrap());
     }
 }
 
-/// I5: who was refused with a token that another has replaced by now takes the newer one.
+/// I5: if the rejected token has already been replaced, the newer token is used.
 #[tokio::test]
 async fn a_replaced_token_is_not_replaced_again() {
-    let (scene, scratch) = (Scene::new(), ScratchDirectory::new());
+    let (fixture, scratch) = (Fixture::new(), ScratchDirectory::new());
     let (first, second) = (
-        scene.token_manager(CredentialStore::in_directory(scratch.path())),
-        scene.token_manager(CredentialStore::in_directory(scratch.path())),
+        fixture.token_manager(CredentialStore::in_directory(scratch.path())),
+        fixture.token_manager(CredentialStore::in_directory(scratch.path())),
     );
     first.sign_in().await.unwrap();
     let (mut one, mut same, mut other) =
@@ -158,16 +160,17 @@ async fn a_replaced_token_is_not_replaced_again() {
         assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
         assert_eq!(send(authorization).await.as_deref(), Some("Bearer t2"));
     }
-    assert_eq!(scene.server.counts(), (2, 1));
+    assert_eq!(fixture.server.counts(), (2, 1));
     // One fetch each for the sign-in, the refresh and the other process. The second user of the shared token manager sent none.
-    assert_eq!(scene.network.to(PRM_URL).len(), 3);
+    assert_eq!(fixture.network.to(PRM_URL).len(), 3);
 }
 
-/// Of several that start at once without a token, one asks the user.
+/// If several instances start without a token, only one asks the user.
 #[tokio::test]
 async fn one_asks_for_all_processes() {
-    let (scene, scratch) = (Scene::new(), ScratchDirectory::new());
-    let keepers: Vec<_> = (0..3).map(|_| scene.token_manager(CredentialStore::in_directory(scratch.path()))).collect();
+    let (fixture, scratch) = (Fixture::new(), ScratchDirectory::new());
+    let keepers: Vec<_> =
+        (0..3).map(|_| fixture.token_manager(CredentialStore::in_directory(scratch.path()))).collect();
     let all = keepers.into_iter().map(|token_manager| {
         tokio::spawn(async move {
             let mut authorization = token_manager.request_authorization();
@@ -179,14 +182,14 @@ async fn one_asks_for_all_processes() {
     for one in all.collect::<Vec<_>>() {
         assert_eq!(one.await.unwrap().as_deref(), Some("Bearer t1"));
     }
-    assert_eq!((scene.person.visits(), scene.network.to(REGISTRATION_URL).len()), (1, 1));
+    assert_eq!((fixture.user.visits(), fixture.network.to(REGISTRATION_URL).len()), (1, 1));
 }
 
-/// A sign-in goes on when the request that wanted it has given up; the next one has its token.
+/// A sign-in continues when the request that needs it is cancelled; the next request has its token.
 #[tokio::test]
-async fn a_sign_in_outlives_its_waiter() {
-    let scene = Scene::new();
-    let token_manager = scene.token_manager(CredentialStore::in_memory());
+async fn a_sign_in_outlives_its_request() {
+    let fixture = Fixture::new();
+    let token_manager = fixture.token_manager(CredentialStore::in_memory());
     {
         let mut authorization = token_manager.request_authorization();
         let headers = refusal("");
@@ -200,12 +203,12 @@ async fn a_sign_in_outlives_its_waiter() {
     assert_eq!(send(&mut authorization).await, None);
     assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
     assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer t1"));
-    assert_eq!((scene.server.counts(), scene.person.visits()), ((1, 0), 1));
+    assert_eq!((fixture.server.counts(), fixture.user.visits()), ((1, 0), 1));
 }
 
-/// I10: a token that the caller has takes the place of every flow; it goes to its origin alone, and a refusal stands.
+/// I10: a token of the caller replaces every flow; it is sent only to its origin, and a rejection is final.
 #[tokio::test]
-async fn a_given_token_takes_the_place_of_a_flow() {
+async fn a_given_token_replaces_the_flow() {
     let start = StartUrl::parse(RESOURCE).unwrap();
     let token_manager = Arc::new(TokenManager::with_access_token(start, AccessToken::new("given")));
     let mut authorization = token_manager.request_authorization();
@@ -221,15 +224,15 @@ async fn a_given_token_takes_the_place_of_a_flow() {
     assert_eq!(format!("{token_manager:?}"), "TokenManager { token: None, .. }");
 }
 
-/// H3: when the resource names another authorization server, the client registers there, shows it nothing of the first,
-/// and forgets the first one's token.
+/// H3: when the resource lists another authorization server, the client registers there, sends it no credentials of the
+/// first server, and removes the first server's token.
 #[tokio::test]
-async fn another_server_means_another_registration() {
+async fn another_server_requires_another_registration() {
     const OTHER: &str = "https://other.example";
     let (scratch, moved) = (ScratchDirectory::new(), Arc::new(AtomicBool::new(false)));
-    let mut scene = Scene::new();
-    let (server, has_moved) = (scene.server.clone(), moved.clone());
-    scene.network = FetchFn::new(move |request| match request.url.as_str() {
+    let mut fixture = Fixture::new();
+    let (server, has_moved) = (fixture.server.clone(), moved.clone());
+    fixture.network = FetchFn::new(move |request| match request.url.as_str() {
         PRM_URL if has_moved.load(Ordering::Relaxed) => {
             let mut document = prm(RESOURCE);
             document["authorization_servers"] = serde_json::json!([OTHER]);
@@ -248,11 +251,11 @@ async fn another_server_means_another_registration() {
         _ => well_behaved(request),
     });
     let has_moved = moved.clone();
-    scene.person = ScriptedUser::answers(move |state| {
+    fixture.user = ScriptedUser::answers(move |state| {
         let issuer = if has_moved.load(Ordering::Relaxed) { OTHER } else { "https://auth.example.com" };
         format!("code=the-code&state={state}&iss={issuer}")
     });
-    let token_manager = scene.token_manager(CredentialStore::in_directory(scratch.path()));
+    let token_manager = fixture.token_manager(CredentialStore::in_directory(scratch.path()));
     token_manager.sign_in().await.unwrap();
     moved.store(true, Ordering::Relaxed);
     let mut authorization = token_manager.request_authorization();
@@ -260,18 +263,18 @@ async fn another_server_means_another_registration() {
     assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
     assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer other"));
     // The first server's refresh token went nowhere.
-    assert_eq!(scene.server.counts(), (1, 0));
+    assert_eq!(fixture.server.counts(), (1, 0));
     let left = CredentialStore::in_directory(scratch.path()).tokens(token_manager.start_url()).unwrap();
     assert_eq!(left.iter().map(|token| token.issuer().as_str()).collect::<Vec<_>>(), [OTHER]);
 }
 
-/// A client that the server has forgotten is registered again, once; one that was brought is not.
+/// A client that the server has forgotten is registered again, once; a configured client is not.
 #[tokio::test]
 async fn a_forgotten_client_is_registered_again() {
     for (knows_second, outcome, registrations) in [(true, Ok(()), 2), (false, Err("client.token"), 2)] {
         let registered = Arc::new(AtomicU32::new(0));
-        let mut scene = Scene::new();
-        scene.network = FetchFn::new(move |request| match request.url.as_str() {
+        let mut fixture = Fixture::new();
+        fixture.network = FetchFn::new(move |request| match request.url.as_str() {
             REGISTRATION_URL => {
                 let number = registered.fetch_add(1, Ordering::Relaxed) + 1;
                 Some(Reply::json(201, format!(r#"{{"client_id":"c{number}"}}"#)))
@@ -280,24 +283,27 @@ async fn a_forgotten_client_is_registered_again() {
             TOKEN_URL => Some(Reply::json(401, r#"{"error":"invalid_client"}"#)),
             _ => well_behaved(request),
         });
-        let token_manager = scene.token_manager(CredentialStore::in_memory());
+        let token_manager = fixture.token_manager(CredentialStore::in_memory());
         assert_eq!(token_manager.sign_in().await.map(|_| ()).map_err(|error| error.code()), outcome);
-        assert_eq!(scene.network.to(REGISTRATION_URL).len(), registrations);
+        assert_eq!(fixture.network.to(REGISTRATION_URL).len(), registrations);
     }
 }
 
-/// I7: a damaged entry does not stop a sign-in.
+/// I7: a corrupted entry does not prevent a sign-in.
 #[tokio::test]
-async fn a_damaged_entry_is_no_token() {
-    let (scene, scratch) = (Scene::new(), ScratchDirectory::new());
-    scene.token_manager(CredentialStore::in_directory(scratch.path())).sign_in().await.unwrap();
+async fn a_corrupted_entry_is_not_a_token() {
+    let (fixture, scratch) = (Fixture::new(), ScratchDirectory::new());
+    fixture.token_manager(CredentialStore::in_directory(scratch.path())).sign_in().await.unwrap();
     for entry in std::fs::read_dir(scratch.path()).unwrap() {
         std::fs::write(entry.unwrap().path(), "{").unwrap();
     }
-    let token_manager = scene.token_manager(CredentialStore::in_directory(scratch.path()));
+    let token_manager = fixture.token_manager(CredentialStore::in_directory(scratch.path()));
     assert_eq!(text(&token_manager).await, None);
     token_manager.sign_in().await.unwrap();
-    assert_eq!(text(&scene.token_manager(CredentialStore::in_directory(scratch.path()))).await.as_deref(), Some("t2"));
+    assert_eq!(
+        text(&fixture.token_manager(CredentialStore::in_directory(scratch.path()))).await.as_deref(),
+        Some("t2")
+    );
     let kept = std::fs::read_dir(scratch.path()).unwrap();
     let kept = kept.filter(|entry| entry.as_ref().unwrap().path().display().to_string().contains("corrupted"));
     assert_eq!(kept.count(), 2);

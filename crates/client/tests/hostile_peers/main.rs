@@ -170,7 +170,7 @@ async fn anothers_documents_are_refused() {
 
 /// Bodies without end, bodies that say they are small once unpacked, and members of other types end in an error.
 #[tokio::test]
-async fn odd_bodies_are_bounded() {
+async fn malformed_bodies_are_bounded() {
     let endless = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99999999999\r\n\r\n".to_vec();
     let unmeasured = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n".to_vec();
     // A gzip header: nothing is unpacked, so that nothing can unpack to gigabytes.

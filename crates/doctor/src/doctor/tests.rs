@@ -1,3 +1,5 @@
+//! Tests of the doctor.
+
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use portcullis_discovery::FetchResponse;
 use portcullis_testkit::{ManualClock, ScriptedFetch, TestIssuer};

@@ -1,3 +1,5 @@
+//! Tests of message parsing.
+
 use proptest::prelude::*;
 
 use super::*;

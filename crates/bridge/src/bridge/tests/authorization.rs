@@ -61,16 +61,16 @@ fn served(request: &FetchRequest, body: &Value) -> Reply {
     Reply::json(200, json!({ "jsonrpc": "2.0", "id": body["id"], "result": result }))
 }
 
-fn client(network: &Arc<FetchFn>, person: &Arc<impl Interaction + 'static>, store: CredentialStore) -> Client {
+fn client(network: &Arc<FetchFn>, user: &Arc<impl Interaction + 'static>, store: CredentialStore) -> Client {
     let mut settings = AuthorizerSettings::default();
     settings.store = store;
-    let authorizer = Authorizer::new(network.clone(), person.clone(), clock(), settings);
+    let authorizer = Authorizer::new(network.clone(), user.clone(), clock(), settings);
     let token_manager = TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer));
     Client::keeping(Arc::new(token_manager), network.clone(), BridgeSettings::default())
 }
 
-fn in_memory(network: &Arc<FetchFn>, person: &Arc<impl Interaction + 'static>) -> Client {
-    client(network, person, CredentialStore::in_memory())
+fn in_memory(network: &Arc<FetchFn>, user: &Arc<impl Interaction + 'static>) -> Client {
+    client(network, user, CredentialStore::in_memory())
 }
 
 fn grants(network: &FetchFn) -> Vec<String> {
@@ -80,16 +80,16 @@ fn grants(network: &FetchFn) -> Vec<String> {
 /// I5: instances that start at once ask the user once, and all of them get their answers.
 #[tokio::test(start_paused = true)]
 async fn instances_that_start_at_once_sign_in_once() {
-    let (network, person, scratch) = (network(|_, _| None), ScriptedUser::consents(), ScratchDirectory::new());
+    let (network, user, scratch) = (network(|_, _| None), ScriptedUser::consents(), ScratchDirectory::new());
     let mut clients: Vec<_> =
-        (0..4).map(|_| client(&network, &person, CredentialStore::in_directory(scratch.path()))).collect();
+        (0..4).map(|_| client(&network, &user, CredentialStore::in_directory(scratch.path()))).collect();
     for client in &mut clients {
         client.request(0, "initialize", json!({ "protocolVersion": "2025-11-25" })).await;
     }
     for client in &mut clients {
         assert_eq!(client.next().await["id"], 0);
     }
-    assert_eq!(person.visits(), 1);
+    assert_eq!(user.visits(), 1);
     assert_eq!(grants(&network), ["authorization_code"]);
 }
 
@@ -103,8 +103,8 @@ async fn requests_wait_for_one_refresh() {
             Reply::status(401).header(header::WWW_AUTHENTICATE, r#"Bearer error="invalid_token", scope="mcp:tools""#)
         })
     });
-    let person = ScriptedUser::consents();
-    let mut client = in_memory(&network, &person);
+    let user = ScriptedUser::consents();
+    let mut client = in_memory(&network, &user);
     client.initialize().await;
     *withdrawn.lock().unwrap() = true;
     for id in 1..=5 {
@@ -113,7 +113,7 @@ async fn requests_wait_for_one_refresh() {
     for _ in 1..=5 {
         assert!(client.next().await["result"].is_object());
     }
-    assert_eq!((person.visits(), grants(&network)), (1, vec!["authorization_code".into(), "refresh_token".into()]));
+    assert_eq!((user.visits(), grants(&network)), (1, vec!["authorization_code".into(), "refresh_token".into()]));
     client.close().await;
 }
 
@@ -126,8 +126,8 @@ async fn requests_step_up() {
             Reply::status(403).header(header::WWW_AUTHENTICATE, challenge)
         })
     });
-    let person = ScriptedUser::consents();
-    let mut client = in_memory(&network, &person);
+    let user = ScriptedUser::consents();
+    let mut client = in_memory(&network, &user);
     client.initialize().await;
     for id in 1..=3 {
         client.request(id, "tools/call", json!({ "name": "admin" })).await;
@@ -135,8 +135,8 @@ async fn requests_step_up() {
     for _ in 1..=3 {
         assert!(client.next().await["result"].is_object());
     }
-    assert_eq!(person.visits(), 2);
-    let scope = person.last_visit().query_pairs().find(|(name, _)| name == "scope").unwrap().1.into_owned();
+    assert_eq!(user.visits(), 2);
+    let scope = user.last_visit().query_pairs().find(|(name, _)| name == "scope").unwrap().1.into_owned();
     assert_eq!(scope, "mcp:admin mcp:tools");
 }
 
@@ -149,8 +149,8 @@ async fn a_refused_step_up_is_an_error_of_its_request() {
             Reply::status(403).header(header::WWW_AUTHENTICATE, challenge)
         })
     });
-    let person = ScriptedUser::consents();
-    let mut client = in_memory(&network, &person);
+    let user = ScriptedUser::consents();
+    let mut client = in_memory(&network, &user);
     client.initialize().await;
     client.request(1, "tools/call", json!({ "name": "admin" })).await;
     assert_eq!(client.reason().await, (1, "mcp.insufficient_scope".into()));
@@ -167,25 +167,25 @@ async fn a_token_survives_an_outage() {
             && outages.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
         is_out.then(|| Reply::challenge().header(header::RETRY_AFTER, "5"))
     });
-    let person = ScriptedUser::consents();
-    let mut client = in_memory(&network, &person);
+    let user = ScriptedUser::consents();
+    let mut client = in_memory(&network, &user);
     client.initialize().await;
     client.request(1, "ping", json!({})).await;
     assert!(client.next().await["result"].is_object());
-    assert_eq!((person.visits(), grants(&network).len()), (1, 1));
+    assert_eq!((user.visits(), grants(&network).len()), (1, 1));
 }
 
 /// A sign-in that fails is told to every request that waits for it, and the next one may try again.
 #[tokio::test(start_paused = true)]
 async fn a_sign_in_that_fails_is_told() {
     let refusals = AtomicUsize::new(1);
-    let person = ScriptedUser::answers(move |state| {
+    let user = ScriptedUser::answers(move |state| {
         let refused = refusals.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
         let outcome = if refused { "error=access_denied" } else { "code=c" };
         format!("{outcome}&state={state}&iss=https%3A%2F%2Fauth.example.com")
     });
     let network = network(|_, _| None);
-    let mut client = in_memory(&network, &person);
+    let mut client = in_memory(&network, &user);
     client.request(0, "initialize", json!({})).await;
     let answer = client.next().await;
     assert_eq!(answer["id"], 0);
@@ -193,7 +193,7 @@ async fn a_sign_in_that_fails_is_told() {
     assert!(message.starts_with("cannot get a token: "), "{message}");
     client.initialize().await;
     settle().await;
-    assert_eq!(person.visits(), 2);
+    assert_eq!(user.visits(), 2);
 }
 
 /// The server's own stream, which the client did not request, does not prompt the user for a sign-in.
@@ -206,22 +206,22 @@ async fn the_stream_of_its_own_accord_asks_nobody() {
         }
         _ => well_behaved(request),
     });
-    let person = ScriptedUser::consents();
-    let mut client = in_memory(&network, &person);
+    let user = ScriptedUser::consents();
+    let mut client = in_memory(&network, &user);
     client.initialize().await;
     client.request(1, "ping", json!({})).await;
     client.next().await;
     settle().await;
     assert!(network.to(RESOURCE).iter().filter(|request| request.method == http::Method::GET).count() >= 1);
-    assert_eq!(person.visits(), 1);
+    assert_eq!(user.visits(), 1);
 }
 
 /// A resource that refuses every token costs one sign-in a request, and no more; each request is told.
 #[tokio::test(start_paused = true)]
 async fn a_loop_of_401_ends() {
     let network = network(|_, body| (body["method"] == "tools/call").then(Reply::challenge));
-    let person = ScriptedUser::consents();
-    let mut client = in_memory(&network, &person);
+    let user = ScriptedUser::consents();
+    let mut client = in_memory(&network, &user);
     client.initialize().await;
     let calls = |network: &FetchFn| {
         let is_call = |request: &&FetchRequest| String::from_utf8_lossy(&request.body).contains("tools/call");
@@ -247,14 +247,14 @@ async fn a_loop_of_403_ends() {
             Reply::status(403).header(header::WWW_AUTHENTICATE, &challenge)
         })
     });
-    let person = ScriptedUser::consents();
-    let mut client = in_memory(&network, &person);
+    let user = ScriptedUser::consents();
+    let mut client = in_memory(&network, &user);
     client.initialize().await;
     settle().await;
     let before = network.to(RESOURCE).len();
     client.request(1, "tools/call", json!({ "name": "t" })).await;
     assert_eq!(client.reason().await, (1, "mcp.insufficient_scope".into()));
-    assert_eq!((network.to(RESOURCE).len() - before, person.visits()), (3, 3));
+    assert_eq!((network.to(RESOURCE).len() - before, user.visits()), (3, 3));
     client.request(2, "ping", json!({})).await;
     assert!(client.next().await["result"].is_object());
 }
@@ -281,7 +281,7 @@ async fn the_end_of_the_input_does_not_wait_for_a_person() {
     let network = network(|_, _| None);
     let person = Arc::new(Ponders(Url::parse("http://127.0.0.1:7/callback").unwrap()));
     for ends in [true, false] {
-        let mut client = in_memory(&network, &person);
+        let mut client = in_memory(&network, &user);
         client.request(0, "initialize", json!({})).await;
         settle().await;
         let began = tokio::time::Instant::now();
@@ -289,7 +289,7 @@ async fn the_end_of_the_input_does_not_wait_for_a_person() {
         assert_eq!((&rest[0]["id"], &rest[0]["error"]["data"]["reason"]), (&json!(0), &json!("bridge.ended")));
         assert!(began.elapsed() < std::time::Duration::from_secs(5), "{:?}", began.elapsed());
     }
-    let mut client = in_memory(&network, &person);
+    let mut client = in_memory(&network, &user);
     client.request(0, "initialize", json!({})).await;
     settle().await;
     client.vanish().await;
@@ -303,12 +303,12 @@ async fn strange_challenges_end() {
             RESOURCE => Some(Reply::status(401).header(header::WWW_AUTHENTICATE, &challenge)),
             _ => Some(Reply::status(404)),
         });
-        let person = ScriptedUser::consents();
-        let mut client = in_memory(&network, &person);
+        let user = ScriptedUser::consents();
+        let mut client = in_memory(&network, &user);
         client.request(0, "initialize", json!({})).await;
         let answer = client.next().await;
         assert_eq!(answer["error"]["code"], -32603, "{answer}");
-        assert_eq!(person.visits(), 0);
+        assert_eq!(user.visits(), 0);
     }
 }
 
@@ -351,8 +351,8 @@ async fn a_step_up_to_another_client_opens_the_session_once_more() {
             }
             _ => well_behaved(request),
         });
-        let person = ScriptedUser::consents();
-        let mut client = in_memory(&network, &person);
+        let user = ScriptedUser::consents();
+        let mut client = in_memory(&network, &user);
         client.initialize().await;
         client.request(1, "resources/subscribe", json!({ "uri": "a:1" })).await;
         assert!(client.next().await["result"].is_object());

@@ -17,32 +17,32 @@ async fn a_refused_token_leads_to_one_new_authorization() {
             _ => well_behaved(request),
         }
     });
-    let person = ScriptedUser::consents();
-    let client = client(&network, &person, Revision::V2026_07_28);
+    let user = ScriptedUser::consents();
+    let client = client(&network, &user, Revision::V2026_07_28);
     client.set_token(token(RESOURCE, "old").await);
     assert_eq!(client.call("ping", None).await.unwrap(), "ok");
-    assert_eq!((person.visits(), client.token().unwrap().access_token().secret()), (1, "hush"));
+    assert_eq!((user.visits(), client.token().unwrap().access_token().secret()), (1, "hush"));
     assert_eq!(network.to(RESOURCE)[0].headers[header::AUTHORIZATION], "Bearer old");
 
     let never = FetchFn::new(|request| match request.url.as_str() {
         RESOURCE => Some(Reply::challenge()),
         _ => well_behaved(request),
     });
-    let person = ScriptedUser::consents();
-    let client = super::tests::client(&never, &person, Revision::V2026_07_28);
+    let user = ScriptedUser::consents();
+    let client = super::tests::client(&never, &user, Revision::V2026_07_28);
     client.set_token(token(RESOURCE, "old").await);
     assert_eq!(client.call("ping", None).await.unwrap_err().code(), "mcp.unauthorized");
-    assert_eq!((person.visits(), never.to(TOKEN_URL).len(), never.to(RESOURCE).len()), (1, 1, 2));
+    assert_eq!((user.visits(), never.to(TOKEN_URL).len(), never.to(RESOURCE).len()), (1, 1, 2));
     assert!(client.token().is_none());
 }
 
 #[tokio::test]
 async fn requests_under_way_share_one_authorization() {
     let network = endpoint(|message, _| Reply::json(200, result(message, json!("ok"))));
-    let person = ScriptedUser::consents();
-    let client = client(&network, &person, Revision::V2026_07_28);
+    let user = ScriptedUser::consents();
+    let client = client(&network, &user, Revision::V2026_07_28);
     let (one, other) = tokio::join!(client.call("ping", None), client.call("ping", None));
-    assert_eq!((one.unwrap(), other.unwrap(), person.visits()), (json!("ok"), json!("ok"), 1));
+    assert_eq!((one.unwrap(), other.unwrap(), user.visits()), (json!("ok"), json!("ok"), 1));
 }
 
 /// I9: a redirect is not followed, with or without a token.

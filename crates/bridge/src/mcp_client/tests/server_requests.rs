@@ -44,8 +44,8 @@ async fn a_server_that_asks_for_input_gets_it() {
         })
     };
     let params = || Some(json!({ "name": "t", "arguments": {} }));
-    let (asking, person) = (network(), ScriptedUser::consents());
-    let client_of = |network: &Arc<FetchFn>| client(network, &person, Revision::V2026_07_28);
+    let (asking, user) = (network(), ScriptedUser::consents());
+    let client_of = |network: &Arc<FetchFn>| client(network, &user, Revision::V2026_07_28);
     let answered =
         client_of(&asking).with_request_handler(Arc::new(Agreeable)).call("tools/call", params()).await.unwrap();
     assert_eq!(answered["resultType"], "complete");

@@ -1,12 +1,12 @@
-//! Which tokens are bound to a key.
+//! DPoP-bound tokens.
 
 use super::*;
 use crate::token::dpop;
 
-/// I8: a token is bound where the resource takes bound tokens and the server makes them, and not where the resource says
-/// nothing of them. A resource that takes no others gets no other.
+/// I8: a token is bound if the resource accepts or requires bound tokens and the server issues them; if the resource
+/// requires them and the server does not issue them, there is no token.
 #[tokio::test]
-async fn a_token_is_bound_where_both_sides_can() {
+async fn a_token_is_bound_if_both_sides_support_it() {
     let (bearer, bound, both) = ("Bearer", "DPoP algs=\"ES256\"", "Bearer realm=\"a\", DPoP algs=\"ES256\"");
     for (challenge, required, binds, outcome) in [
         (bearer, false, true, Ok(false)),
@@ -42,9 +42,9 @@ async fn a_token_is_bound_where_both_sides_can() {
     }
 }
 
-/// I8: the token endpoint is asked once more where it wants a nonce and gives one, and else not.
+/// I8: the token request is repeated once if the server requires and sends a nonce, and not otherwise.
 #[tokio::test]
-async fn a_token_is_asked_for_again_with_the_nonce_alone() {
+async fn the_token_request_is_repeated_only_for_a_nonce() {
     for (status, error, nonce, requests) in [
         (400, "use_dpop_nonce", "n", 2),
         (400, "use_dpop_nonce", "", 1),

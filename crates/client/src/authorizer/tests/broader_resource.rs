@@ -14,14 +14,14 @@ const ROOT: &str = "https://mcp.example.com";
 
 /// A user who answers the question, and consents like [`ScriptedUser`].
 struct AnsweringUser {
-    person: Arc<ScriptedUser>,
+    user: Arc<ScriptedUser>,
     accepts: bool,
     questions: AtomicUsize,
 }
 
 impl AnsweringUser {
     fn new(accepts: bool) -> Arc<Self> {
-        Arc::new(Self { person: ScriptedUser::consents(), accepts, questions: AtomicUsize::new(0) })
+        Arc::new(Self { user: ScriptedUser::consents(), accepts, questions: AtomicUsize::new(0) })
     }
 
     fn questions(&self) -> usize {
@@ -31,14 +31,14 @@ impl AnsweringUser {
 
 impl Interaction for AnsweringUser {
     fn redirect_uri(&self) -> &Url {
-        self.person.redirect_uri()
+        self.user.redirect_uri()
     }
 
     fn authorize<'a>(
         &'a self,
         request: &'a AuthorizationRequest,
     ) -> BoxFuture<'a, Result<RedirectParameters, InteractionError>> {
-        self.person.authorize(request)
+        self.user.authorize(request)
     }
 
     fn accept_broader_resource<'a>(
@@ -61,23 +61,23 @@ fn start() -> StartUrl {
     StartUrl::parse(RESOURCE).unwrap()
 }
 
-/// H4: a broader resource that is not accepted is refused before any registration or sign-in.
+/// H4: without acceptance, a broader resource is rejected before a registration or sign-in.
 #[tokio::test]
-async fn it_is_refused_by_default() {
-    let (network, person) = (broader(), ScriptedUser::consents());
-    let error = run(&network, &person).await.unwrap_err();
+async fn it_is_rejected_by_default() {
+    let (network, user) = (broader(), ScriptedUser::consents());
+    let error = run(&network, &user).await.unwrap_err();
     assert_eq!(error.code(), "client.broader_resource");
     let text = error.to_string();
     for part in [RESOURCE, "https://mcp.example.com:", "the other paths", "--accept-broader-resource"] {
         assert!(text.contains(part), "{text}");
     }
     assert!(network.to(REGISTRATION_URL).is_empty() && network.to(TOKEN_URL).is_empty());
-    assert_eq!(person.visits(), 0);
+    assert_eq!(user.visits(), 0);
 
     let asked = AnsweringUser::new(false);
     let authorizer = Authorizer::new(network.clone(), asked.clone(), clock(), AuthorizerSettings::default());
     assert_eq!(authorizer.authorize(&start()).await.unwrap_err().code(), "client.broader_resource");
-    assert_eq!((asked.questions(), asked.person.visits()), (1, 0));
+    assert_eq!((asked.questions(), asked.user.visits()), (1, 0));
 
     let machine = Authorizer::non_interactive(
         network,
@@ -88,7 +88,7 @@ async fn it_is_refused_by_default() {
     assert_eq!(machine.authorize(&start()).await.unwrap_err().code(), "client.broader_resource");
 }
 
-/// H4, G2: once it is accepted, by the user or by the setting, the metadata's value is the one that is sent.
+/// H4, G2: after acceptance by the user or by the setting, the metadata's resource is requested.
 #[tokio::test]
 async fn it_is_used_when_it_is_accepted() {
     for (by_setting, questions) in [(true, 0), (false, 1)] {
@@ -98,14 +98,14 @@ async fn it_is_used_when_it_is_accepted() {
         let token = authorizer.authorize(&start()).await.unwrap();
         assert_eq!((token.resource().as_str(), token.start_url()), (ROOT, Some(&start())));
         assert_eq!(asked.questions(), questions);
-        assert_eq!(query(&asked.person.last_visit())["resource"], ROOT);
+        assert_eq!(query(&asked.user.last_visit())["resource"], ROOT);
         assert_eq!(form(&network.to(TOKEN_URL)[0])["resource"], ROOT);
     }
 }
 
-/// H4: the resource itself, with a slash more or without the query, and configured metadata need no acceptance.
+/// H4: the resource itself, with an additional slash or without the query, and configured metadata need no acceptance.
 #[tokio::test]
-async fn what_is_not_broader_is_not_asked_for() {
+async fn an_equal_resource_needs_no_acceptance() {
     for start in [RESOURCE, "https://mcp.example.com/mcp/", "https://mcp.example.com/mcp?tenant=a"] {
         let network = but(|request| match request.url.path() {
             "/mcp" | "/mcp/" => Some(Reply::challenge()),
@@ -123,7 +123,7 @@ async fn what_is_not_broader_is_not_asked_for() {
     assert!(authorizer(&unpublished, &ScriptedUser::consents(), settings).authorize(&start()).await.is_ok());
 }
 
-/// H4: a token_manager asks once: the token that it replaces shows that the resource was accepted. A sign-out ends that.
+/// H4: a token manager asks once, because the replaced token shows that the resource was accepted, until a sign-out.
 #[tokio::test]
 async fn it_is_asked_once_until_the_sign_out() {
     let (asked, store) = (AnsweringUser::new(true), CredentialStore::in_memory());
@@ -132,8 +132,8 @@ async fn it_is_asked_once_until_the_sign_out() {
     let token_manager = TokenManager::new(start(), Arc::new(authorizer));
     token_manager.sign_in().await.unwrap();
     token_manager.sign_in().await.unwrap();
-    assert_eq!((asked.questions(), asked.person.visits()), (1, 2));
+    assert_eq!((asked.questions(), asked.user.visits()), (1, 2));
     assert_eq!(token_manager.sign_out().await.unwrap(), SignOut::ForgottenLocally);
     token_manager.sign_in().await.unwrap();
-    assert_eq!((asked.questions(), asked.person.visits()), (2, 3));
+    assert_eq!((asked.questions(), asked.user.visits()), (2, 3));
 }

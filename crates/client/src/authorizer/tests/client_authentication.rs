@@ -7,7 +7,7 @@ use crate::{ClientAuthentication, ClientCredentials, TokenAuthMethod};
 
 const REGISTERED: &str = r#"{"client_id":"c","client_secret":"s","token_endpoint_auth_method":"client_secret_basic"}"#;
 
-/// A server that lists these methods, answers registrations with basic, and grants a token if `accepts`.
+/// A server that lists these methods, registers clients for basic, and grants a token if `accepts`.
 fn server(listed: &'static [&'static str], accepts: fn(&FetchRequest) -> bool, refusal: &'static str) -> Arc<FetchFn> {
     but(move |request| match request.url.as_str() {
         METADATA_URL => {
@@ -53,7 +53,7 @@ async fn the_other_listed_method_is_tried_once() {
     assert_eq!(network.to(TOKEN_URL).len(), 3);
 }
 
-/// I4: a server that rejects `client_id` beside basic gets basic alone, after the other listed method.
+/// I4: after the other listed method, basic is also tried without `client_id` in the body.
 #[tokio::test]
 async fn basic_is_also_tried_without_the_client_in_the_body() {
     const BOTH: &[&str] = &["client_secret_basic", "client_secret_post"];

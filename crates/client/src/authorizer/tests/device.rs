@@ -10,7 +10,7 @@ const DEVICE_URL: &str = "https://auth.example.com/device";
 const STARTED: &str = r#"{"device_code":"the-device","user_code":"AB-CD","verification_uri":"https://auth.example.com/go",
     "expires_in":600,"interval":5}"#;
 
-/// A server whose token endpoint gives these errors in turn, then a token.
+/// A server whose token endpoint returns these errors in turn, then a token.
 fn server(errors: &'static [&'static str]) -> Arc<FetchFn> {
     let polls = AtomicUsize::new(0);
     but(move |request| match request.url.as_str() {
@@ -29,14 +29,14 @@ fn server(errors: &'static [&'static str]) -> Arc<FetchFn> {
 }
 
 async fn sign_in(network: &Arc<FetchFn>) -> Result<ResourceToken, ClientError> {
-    let (person, settings) = (ScriptedUser::consents(), AuthorizerSettings::default());
-    let authorizer = Authorizer::device(network.clone(), person, clock(), settings);
+    let (user, settings) = (ScriptedUser::consents(), AuthorizerSettings::default());
+    let authorizer = Authorizer::device(network.clone(), user, clock(), settings);
     authorizer.authorize(&StartUrl::parse(RESOURCE).unwrap()).await
 }
 
-/// I8: the client waits at the server's interval, and longer after `slow_down`; the grant is registered.
+/// I8: the client polls at the server's interval, and slower after `slow_down`; the registration has the grant type.
 #[tokio::test(start_paused = true)]
-async fn a_person_consents_on_another_device() {
+async fn a_user_consents_on_another_device() {
     let network = server(&["authorization_pending", "slow_down", "authorization_pending"]);
     let before = Instant::now();
     let token = sign_in(&network).await.unwrap();
@@ -52,9 +52,9 @@ async fn a_person_consents_on_another_device() {
     assert_eq!((poll["device_code"].as_str(), poll["resource"].as_str()), ("the-device", RESOURCE));
 }
 
-/// I8: a refusal and an expired code end the wait; a server without the endpoint is named.
+/// I8: a denial and an expired code end the polling; a server without the endpoint is an error.
 #[tokio::test(start_paused = true)]
-async fn the_wait_ends() {
+async fn the_polling_ends() {
     const NEVER: &[&str] = &["authorization_pending"; 1000];
     let before = Instant::now();
     assert_eq!(sign_in(&server(NEVER)).await.unwrap_err().code(), "client.device_code_expired");

@@ -7,7 +7,7 @@ use super::*;
 const AUTHORIZATION_URL: &str = "https://auth.example.com/authorize";
 const CONFIGURATION_URL: &str = "https://auth.example.com/register/c";
 
-/// Signs in twice; the server forgets the client in between, and says so as `answer` does. Returns the number of
+/// Signs in twice. The server forgets the client in between, and responds with `answer`. Returns the number of
 /// registrations.
 async fn registrations(
     configuration: Option<&'static str>,
@@ -23,8 +23,8 @@ async fn registrations(
         }
         is_forgotten.load(Ordering::Relaxed).then(|| answer(request)).flatten()
     });
-    let (person, start) = (ScriptedUser::consents(), StartUrl::parse(RESOURCE).unwrap());
-    let authorizer = authorizer(&network, &person, AuthorizerSettings::default());
+    let (user, start) = (ScriptedUser::consents(), StartUrl::parse(RESOURCE).unwrap());
+    let authorizer = authorizer(&network, &user, AuthorizerSettings::default());
     authorizer.authorize(&start).await.unwrap();
     forgot.store(true, Ordering::Relaxed);
     authorizer.authorize(&start).await.unwrap();
@@ -35,9 +35,9 @@ fn is_authorization(request: &FetchRequest) -> bool {
     request.url.as_str().starts_with(AUTHORIZATION_URL)
 }
 
-/// H3: the client configuration endpoint says whether the client exists, if it has the origin of the registration endpoint.
+/// H3: the client configuration endpoint is queried if it has the origin of the registration endpoint.
 #[tokio::test]
-async fn the_configuration_endpoint_is_asked() {
+async fn the_configuration_endpoint_is_queried() {
     for (status, expected) in [(401, 2), (200, 1)] {
         let (count, network) = registrations(Some(CONFIGURATION_URL), move |request| {
             (request.url.as_str() == CONFIGURATION_URL).then(|| Reply::json(status, r#"{"client_id":"c"}"#))
@@ -51,9 +51,9 @@ async fn the_configuration_endpoint_is_asked() {
     assert_eq!((count, network.to(ELSEWHERE).len()), (1, 0));
 }
 
-/// H3: otherwise the authorization endpoint is asked, by a request of its own that gives no code to anyone.
+/// H3: otherwise a separate request is sent to the authorization endpoint, whose code is discarded.
 #[tokio::test]
-async fn the_authorization_endpoint_is_asked() {
+async fn the_authorization_endpoint_is_queried() {
     const UNKNOWN: &str = r#"{"error":"invalid_request","error_description":"Client ID 'c' not found"}"#;
     let states = Arc::new(std::sync::Mutex::new(Vec::new()));
     let seen = states.clone();

@@ -1,4 +1,4 @@
-//! Which client the user's program is to a server.
+//! Selection and registration of clients.
 
 use http::HeaderValue;
 use portcullis_metadata::Secret;
@@ -6,9 +6,9 @@ use portcullis_metadata::Secret;
 use super::*;
 use crate::{ClientAuthentication, ClientCredentials, registration::client_key::tests::PEM};
 
-/// H2: what a registration says about the client.
+/// H2: the members of a registration request.
 #[tokio::test]
-async fn a_registration_says_what_it_must() {
+async fn a_registration_has_the_required_members() {
     let network = FetchFn::new(well_behaved);
     run(&network, &ScriptedUser::consents()).await.unwrap();
     let sent: serde_json::Value = serde_json::from_slice(&network.to(REGISTRATION_URL)[0].body).unwrap();
@@ -26,9 +26,9 @@ async fn a_registration_says_what_it_must() {
     );
 }
 
-/// H2: the client names a method that the server lists and that it has itself, the one without a secret first.
+/// H2: the client registers a method that both sides support, preferably the one without a secret.
 #[tokio::test]
-async fn a_registration_names_a_method_that_the_server_lists() {
+async fn a_registration_uses_a_listed_method() {
     for (listed, named) in [
         (&["client_secret_post", "client_secret_basic", "none"][..], "none"),
         (&["client_secret_basic", "client_secret_post"], "client_secret_post"),
@@ -46,9 +46,9 @@ async fn a_registration_names_a_method_that_the_server_lists() {
     }
 }
 
-/// H2: a refused registration is told readably.
+/// H2: the error of a rejected registration is readable.
 #[tokio::test]
-async fn a_refused_registration_is_told() {
+async fn a_rejected_registration_is_reported() {
     let network = but(|request| {
         (request.url.as_str() == REGISTRATION_URL).then(|| Reply::json(400, r#"{"error":"invalid_redirect_uri"}"#))
     });
@@ -57,7 +57,7 @@ async fn a_refused_registration_is_told() {
     assert!(error.to_string().contains("redirect URI"), "{error}");
 }
 
-/// H1: without credentials and without registration the error says what is missing.
+/// H1: without credentials and without registration, the error names what is missing.
 #[tokio::test]
 async fn a_server_without_registration_needs_credentials() {
     let network = but_metadata(|document| drop(document.as_object_mut().unwrap().remove("registration_endpoint")));
@@ -70,9 +70,9 @@ fn held(issuer: &str, authentication: ClientAuthentication) -> AuthorizerSetting
     AuthorizerSettings { credentials, ..AuthorizerSettings::default() }
 }
 
-/// H1, H3, I4: credentials that the caller brought come first, and are offered to their own issuer alone.
+/// H1, H3, I4: configured credentials take precedence, and are sent only to their own issuer.
 #[tokio::test]
-async fn brought_credentials_are_used_with_their_issuer_alone() {
+async fn configured_credentials_are_used_only_at_their_issuer() {
     let start = StartUrl::parse(RESOURCE).unwrap();
     let secret = || Secret::new("quiet");
     for authentication in [
@@ -82,13 +82,13 @@ async fn brought_credentials_are_used_with_their_issuer_alone() {
         ClientAuthentication::Secret(secret()),
         ClientAuthentication::PrivateKey(crate::ClientKey::from_pem("ES256", PEM, None).unwrap()),
     ] {
-        let (network, person) = (FetchFn::new(well_behaved), ScriptedUser::consents());
-        let authorizer = authorizer(&network, &person, held(ISSUER, authentication.clone()));
+        let (network, user) = (FetchFn::new(well_behaved), ScriptedUser::consents());
+        let authorizer = authorizer(&network, &user, held(ISSUER, authentication.clone()));
         authorizer.authorize(&start).await.unwrap();
         let shown = format!("{authorizer:?}");
         assert!(shown.contains("Authorizer { settings: ") && !shown.contains("quiet"), "{shown}");
         assert!(network.to(REGISTRATION_URL).is_empty());
-        assert_eq!(query(&person.last_visit())["client_id"], "mine");
+        assert_eq!(query(&user.last_visit())["client_id"], "mine");
         let sent = &network.to(TOKEN_URL)[0];
         let basic = sent.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
         let fields = (form(sent).get("client_id").cloned(), form(sent).get("client_secret").cloned());
@@ -108,15 +108,15 @@ async fn brought_credentials_are_used_with_their_issuer_alone() {
             }
         }
     }
-    let (network, person) = (FetchFn::new(well_behaved), ScriptedUser::consents());
-    let authorizer = authorizer(&network, &person, held("https://other.example", ClientAuthentication::None));
+    let (network, user) = (FetchFn::new(well_behaved), ScriptedUser::consents());
+    let authorizer = authorizer(&network, &user, held("https://other.example", ClientAuthentication::None));
     assert_eq!(authorizer.authorize(&start).await.unwrap_err().code(), "client.server_not_listed");
     assert_eq!(network.to(METADATA_URL).len(), 0);
 }
 
-/// H3: a registration is used again at its own issuer until its secret ends.
+/// H3: a registration is reused at its issuer until its secret expires.
 #[tokio::test]
-async fn a_registration_is_used_again() {
+async fn a_registration_is_reused() {
     let start = StartUrl::parse(RESOURCE).unwrap();
     for (ends, registrations) in [("0", 1), ("1001", 1), ("1000", 2)] {
         let network = but(move |request| {
@@ -130,7 +130,7 @@ async fn a_registration_is_used_again() {
     }
 }
 
-/// H2, I6: a client that was registered for less than it needs now is registered again, for both.
+/// H2, I6: a client with too few scopes is registered again, for the old and the new ones.
 #[tokio::test]
 async fn more_scopes_need_a_new_registration() {
     let start = StartUrl::parse(RESOURCE).unwrap();
@@ -153,7 +153,7 @@ fn with_document() -> AuthorizerSettings {
     AuthorizerSettings { client_id_url, ..AuthorizerSettings::default() }
 }
 
-/// H1: brought credentials, then the client's document where the server takes documents, then a registration.
+/// H1: configured credentials, then the metadata document if the server supports it, then a registration.
 #[tokio::test]
 async fn registration_goes_by_priority() {
     let start = StartUrl::parse(RESOURCE).unwrap();
@@ -169,30 +169,27 @@ async fn registration_goes_by_priority() {
         (FetchFn::new(well_behaved), with_document(), "registered", 1),
         (takes(), AuthorizerSettings::default(), "registered", 1),
     ] {
-        let person = ScriptedUser::consents();
-        let token = authorizer(&network, &person, settings).authorize(&start).await.unwrap();
-        assert_eq!(
-            (token.client_id(), query(&person.last_visit())["client_id"].as_str()),
-            (Some(client_id), client_id)
-        );
+        let user = ScriptedUser::consents();
+        let token = authorizer(&network, &user, settings).authorize(&start).await.unwrap();
+        assert_eq!((token.client_id(), query(&user.last_visit())["client_id"].as_str()), (Some(client_id), client_id));
         assert_eq!(form(&network.to(TOKEN_URL)[0])["client_id"], client_id);
         assert_eq!(network.to(REGISTRATION_URL).len(), registrations);
     }
 }
 
-/// H3: a token is refreshed as the client that it was given to, and as no other.
+/// H3: a token is refreshed only by the client to which it was issued.
 #[tokio::test]
 async fn a_token_belongs_to_its_client() {
     let issuer = Issuer::parse(ISSUER).unwrap();
-    let (network, person) = (FetchFn::new(well_behaved), ScriptedUser::consents());
+    let (network, user) = (FetchFn::new(well_behaved), ScriptedUser::consents());
     for (settings, named) in [(with_document(), DOCUMENT), (held(ISSUER, ClientAuthentication::None), "mine")] {
-        let authorizer = authorizer(&network, &person, settings);
+        let authorizer = authorizer(&network, &user, settings);
         assert_eq!(authorizer.client_by_id(&issuer, named).unwrap().client_id, named);
         assert_eq!(authorizer.client_by_id(&issuer, "other").unwrap_err().code(), "client.no_registration");
     }
 }
 
-/// The document of a client is one that our own reader takes.
+/// This crate's parser accepts the client metadata document.
 #[test]
 fn a_client_document_describes_a_public_client() {
     let url = || portcullis_metadata::ClientIdUrl::parse(DOCUMENT).unwrap();
@@ -214,10 +211,10 @@ fn a_client_document_describes_a_public_client() {
     assert_eq!(web.metadata.application_type.as_deref(), Some("web"));
 }
 
-/// A user who is asked for the client, and answers with one or with nothing.
-struct Knows(Arc<ScriptedUser>, Option<crate::ClientInformation>, std::sync::atomic::AtomicUsize);
+/// A user who knows a client, or none.
+struct ClientInformationUser(Arc<ScriptedUser>, Option<crate::ClientInformation>, std::sync::atomic::AtomicUsize);
 
-impl Interaction for Knows {
+impl Interaction for ClientInformationUser {
     fn redirect_uri(&self) -> &Url {
         self.0.redirect_uri()
     }
@@ -239,24 +236,26 @@ impl Interaction for Knows {
     }
 }
 
-/// H1, H3: with no way to register, the user is asked, once for each server; without an answer the error says so.
+/// H1, H3: if the client cannot register, the user is asked, once for each server; without a client it is an error.
 #[tokio::test]
-async fn a_person_is_asked_for_the_client() {
+async fn the_user_is_asked_for_the_client() {
     let start = StartUrl::parse(RESOURCE).unwrap();
     let network = || but_metadata(|document| drop(document.as_object_mut().unwrap().remove("registration_endpoint")));
-    let ask = |details| Arc::new(Knows(ScriptedUser::consents(), details, std::sync::atomic::AtomicUsize::new(0)));
+    let ask = |details| {
+        Arc::new(ClientInformationUser(ScriptedUser::consents(), details, std::sync::atomic::AtomicUsize::new(0)))
+    };
     let authentication = ClientAuthentication::Secret(Secret::new("quiet"));
     let details = crate::ClientInformation { client_id: "typed".into(), authentication };
 
-    let (person, network_of_first) = (ask(Some(details)), network());
+    let (user, network_of_first) = (ask(Some(details)), network());
     let settings = AuthorizerSettings::default();
     for _ in 0..2 {
         // The store outlives the authorizer.
-        let authorizer = Authorizer::new(network_of_first.clone(), person.clone(), clock(), settings.clone());
+        let authorizer = Authorizer::new(network_of_first.clone(), user.clone(), clock(), settings.clone());
         let token = authorizer.authorize(&start).await.unwrap();
         assert_eq!(token.client_id(), Some("typed"));
     }
-    assert_eq!(person.2.load(std::sync::atomic::Ordering::Relaxed), 1);
+    assert_eq!(user.2.load(std::sync::atomic::Ordering::Relaxed), 1);
     let sent = network_of_first.to(TOKEN_URL);
     assert!(sent.iter().all(|request| request.headers[header::AUTHORIZATION] == "Basic dHlwZWQ6cXVpZXQ="));
 
@@ -264,7 +263,7 @@ async fn a_person_is_asked_for_the_client() {
     assert_eq!(without_client.authorize(&start).await.unwrap_err().code(), "client.no_registration");
 }
 
-/// H4: a registration that lacks the redirect URI is not used; one that does not tell is.
+/// H4: a registration with other redirect URIs is not used; one without the member is.
 #[tokio::test]
 async fn a_registration_without_the_redirect_uri_is_not_used() {
     for (redirects, code) in [
@@ -277,12 +276,12 @@ async fn a_registration_without_the_redirect_uri_is_not_used() {
             let answer = || Reply::json(201, format!(r#"{{{redirects}"client_id":"c"}}"#));
             (request.url.as_str() == REGISTRATION_URL).then(answer)
         });
-        let (person, store) = (ScriptedUser::consents(), CredentialStore::in_memory());
+        let (user, store) = (ScriptedUser::consents(), CredentialStore::in_memory());
         let settings = AuthorizerSettings { store: store.clone(), ..AuthorizerSettings::default() };
-        let outcome = authorizer(&network, &person, settings).authorize(&StartUrl::parse(RESOURCE).unwrap()).await;
+        let outcome = authorizer(&network, &user, settings).authorize(&StartUrl::parse(RESOURCE).unwrap()).await;
         assert_eq!(outcome.err().map(|error| error.code()), code, "{redirects}");
         let is_used = usize::from(code.is_none());
-        assert_eq!((person.visits(), network.to(TOKEN_URL).len()), (is_used, is_used));
+        assert_eq!((user.visits(), network.to(TOKEN_URL).len()), (is_used, is_used));
         assert_eq!(store.knows(&Issuer::parse(ISSUER).unwrap()), code.is_none(), "{redirects}");
     }
 }

@@ -14,7 +14,7 @@ const ENTRA: &str = "https://login.microsoftonline.com/aaaabbbb-0000-cccc-1111-d
 const ENTRA_TOKEN: &str = "https://login.microsoftonline.com/aaaabbbb-0000-cccc-1111-dddd2222eeee/oauth2/v2.0/token";
 const OWN_SCOPE: &str = "api://11112222-bbbb-3333-cccc-4444dddd5555/tools";
 
-/// A user who answers the question before a sign-in without `resource`, and knows a client.
+/// A user who answers the question before a sign-in without `resource`, and enters a client.
 struct AnsweringUser {
     user: Arc<ScriptedUser>,
     accepts: bool,
@@ -71,7 +71,7 @@ impl Interaction for AnsweringUser {
     }
 }
 
-/// The answer of Entra ID to a token request: a token for an audience.
+/// Entra ID's response to a token request: a token for an audience.
 fn entra_token(audience: &str, scope: &str) -> Value {
     let payload = URL_SAFE_NO_PAD.encode(json!({ "aud": audience }).to_string());
     json!({
@@ -80,7 +80,7 @@ fn entra_token(audience: &str, scope: &str) -> Value {
     })
 }
 
-/// A resource that names Entra ID, with this scope in its challenge; and Entra ID, as it is.
+/// A resource with Entra ID as its authorization server, and this scope in its challenge; and Entra ID's endpoints.
 fn at_entra(scope: &'static str, token: Value) -> Arc<FetchFn> {
     FetchFn::new(move |request| match request.url.as_str() {
         PRM_URL => {
@@ -116,32 +116,32 @@ fn at_entra(scope: &'static str, token: Value) -> Arc<FetchFn> {
     })
 }
 
-fn at(network: &Arc<FetchFn>, person: &Arc<AnsweringUser>, settings: AuthorizerSettings) -> Authorizer {
-    Authorizer::new(network.clone(), person.clone(), clock(), settings)
+fn at(network: &Arc<FetchFn>, user: &Arc<AnsweringUser>, settings: AuthorizerSettings) -> Authorizer {
+    Authorizer::new(network.clone(), user.clone(), clock(), settings)
 }
 
 async fn signed_in(
     network: &Arc<FetchFn>,
-    person: &Arc<AnsweringUser>,
+    user: &Arc<AnsweringUser>,
     settings: AuthorizerSettings,
 ) -> Result<ResourceToken, ClientError> {
-    at(network, person, settings).authorize(&StartUrl::parse(RESOURCE).unwrap()).await
+    at(network, user, settings).authorize(&StartUrl::parse(RESOURCE).unwrap()).await
 }
 
-/// I1, G7: Entra ID gets no `resource`, PKCE all the same, and `scope` in refresh requests; the user was asked before.
+/// I1, G7: requests to Entra ID have no `resource`, but PKCE, and `scope` in refresh requests; the user is asked first.
 #[tokio::test]
-async fn entra_gets_what_it_needs() {
-    let (network, person) = (at_entra(OWN_SCOPE, entra_token("11112222", OWN_SCOPE)), AnsweringUser::new(true));
-    let authorizer = at(&network, &person, AuthorizerSettings::default());
+async fn entra_requests_follow_the_profile() {
+    let (network, user) = (at_entra(OWN_SCOPE, entra_token("11112222", OWN_SCOPE)), AnsweringUser::new(true));
+    let authorizer = at(&network, &user, AuthorizerSettings::default());
     let start = StartUrl::parse(RESOURCE).unwrap();
     let token = authorizer.authorize(&start).await.unwrap();
-    let asked = query(&person.user.last_visit());
+    let asked = query(&user.user.last_visit());
     assert!(!asked.contains_key("resource") && !asked.contains_key("prompt"), "{asked:?}");
     assert_eq!(asked["code_challenge_method"], "S256");
     assert_eq!(asked["scope"], format!("{OWN_SCOPE} offline_access"));
     assert!(!form(&network.to(ENTRA_TOKEN)[0]).contains_key("resource"));
-    assert_eq!(*person.questions.lock().unwrap(), [format!("{RESOURCE} {ENTRA} {OWN_SCOPE} offline_access")]);
-    assert_eq!(*person.recognized.lock().unwrap(), ["Microsoft Entra ID"]);
+    assert_eq!(*user.questions.lock().unwrap(), [format!("{RESOURCE} {ENTRA} {OWN_SCOPE} offline_access")]);
+    assert_eq!(*user.recognized.lock().unwrap(), ["Microsoft Entra ID"]);
 
     authorizer.refresh(&start, &token).await.unwrap();
     let refresh = form(&network.to(ENTRA_TOKEN)[1]);
@@ -149,10 +149,10 @@ async fn entra_gets_what_it_needs() {
     assert!(!refresh.contains_key("resource"));
 }
 
-/// I1: a hostile server that names Entra ID and a scope of Microsoft Graph obtains nothing: nobody is asked, sent anywhere or
-/// registered.
+/// I1: a hostile server with Entra ID as its issuer and a scope of Microsoft Graph gets no token: there is no question,
+/// no authorization request and no registration.
 #[tokio::test]
-async fn scopes_of_other_apis_are_refused() {
+async fn scopes_of_other_apis_are_rejected() {
     for scope in [
         "https://graph.microsoft.com/.default",
         "User.Read",
@@ -161,73 +161,73 @@ async fn scopes_of_other_apis_are_refused() {
         "api://11112222-bbbb-3333-cccc-4444dddd5555/tools https://graph.microsoft.com/Files.ReadWrite.All",
         "https://management.azure.com/user_impersonation",
     ] {
-        let (network, person) = (at_entra(scope, entra_token("x", "")), AnsweringUser::new(true));
+        let (network, user) = (at_entra(scope, entra_token("x", "")), AnsweringUser::new(true));
         let mut settings = AuthorizerSettings::default();
         settings.provider.accept_unbound_token = true;
-        let error = signed_in(&network, &person, settings).await.unwrap_err();
+        let error = signed_in(&network, &user, settings).await.unwrap_err();
         assert_eq!(error.code(), "client.other_api", "{scope}");
-        assert_eq!((person.user.visits(), person.questions(), network.to(ENTRA_TOKEN).len()), (0, 0, 0), "{scope}");
-        assert!(person.clients.lock().unwrap().is_empty());
+        assert_eq!((user.user.visits(), user.questions(), network.to(ENTRA_TOKEN).len()), (0, 0, 0), "{scope}");
+        assert!(user.clients.lock().unwrap().is_empty());
     }
 }
 
-/// I1: a token that turns out to be for another API, by its audience or its scopes, is not used, at a refresh as well.
+/// I1: a token whose audience or scopes belong to another API is not used, also after a refresh.
 #[tokio::test]
-async fn tokens_of_other_apis_are_refused() {
+async fn tokens_of_other_apis_are_rejected() {
     for token in [
         entra_token("00000003-0000-0000-c000-000000000000", OWN_SCOPE),
         entra_token("https://graph.microsoft.com", OWN_SCOPE),
         entra_token("11112222", "profile openid https://graph.microsoft.com/User.Read"),
     ] {
-        let (network, person) = (at_entra("openid", token.clone()), AnsweringUser::new(true));
-        let error = signed_in(&network, &person, AuthorizerSettings::default()).await.unwrap_err();
+        let (network, user) = (at_entra("openid", token.clone()), AnsweringUser::new(true));
+        let error = signed_in(&network, &user, AuthorizerSettings::default()).await.unwrap_err();
         assert_eq!(error.code(), "client.other_api");
         let shown = format!("{error} {error:?}");
         assert!(!shown.contains(token["access_token"].as_str().unwrap()) && !shown.contains("refresh-me"), "{shown}");
     }
 }
 
-/// I1: without a yes, and without a user, nobody is sent anywhere.
+/// I1: without the user's acceptance, no authorization request is made.
 #[tokio::test]
 async fn a_sign_in_is_accepted_first() {
-    let (network, person) = (at_entra(OWN_SCOPE, entra_token("x", OWN_SCOPE)), AnsweringUser::new(false));
-    let error = signed_in(&network, &person, AuthorizerSettings::default()).await.unwrap_err();
-    assert_eq!((error.code(), person.questions(), person.user.visits()), ("client.unbound_token", 1, 0));
+    let (network, user) = (at_entra(OWN_SCOPE, entra_token("x", OWN_SCOPE)), AnsweringUser::new(false));
+    let error = signed_in(&network, &user, AuthorizerSettings::default()).await.unwrap_err();
+    assert_eq!((error.code(), user.questions(), user.user.visits()), ("client.unbound_token", 1, 0));
     assert!(error.to_string().contains(OWN_SCOPE) && error.to_string().contains(ENTRA), "{error}");
-    assert!(person.clients.lock().unwrap().is_empty(), "a client was asked for");
+    assert!(user.clients.lock().unwrap().is_empty(), "a client was asked for");
 
     let mut settings = AuthorizerSettings::default();
     settings.provider.accept_unbound_token = true;
-    assert!(signed_in(&network, &person, settings).await.is_ok());
-    assert_eq!(person.questions(), 1);
+    assert!(signed_in(&network, &user, settings).await.is_ok());
+    assert_eq!(user.questions(), 1);
 }
 
-/// I1, I6: a token in place of an earlier one is accepted with it, but not further scopes.
+/// I1, I6: the acceptance of a token covers its replacement, but not further scopes.
 #[tokio::test]
 async fn further_scopes_are_asked_about() {
-    let (network, person) = (at_entra(OWN_SCOPE, entra_token("x", OWN_SCOPE)), AnsweringUser::new(true));
-    let authorizer = at(&network, &person, AuthorizerSettings::default());
+    let (network, user) = (at_entra(OWN_SCOPE, entra_token("x", OWN_SCOPE)), AnsweringUser::new(true));
+    let authorizer = at(&network, &user, AuthorizerSettings::default());
     let start = StartUrl::parse(RESOURCE).unwrap();
     let challenge = authorizer.probe(&start).await.unwrap();
     let token = authorizer.obtain(&start, &challenge, None).await.unwrap();
     authorizer.obtain(&start, &challenge, Some(&token)).await.unwrap();
-    assert_eq!(person.questions(), 1);
+    assert_eq!(user.questions(), 1);
     let more = challenge.with_scopes(&Scopes::parse("api://11112222-bbbb-3333-cccc-4444dddd5555/admin").unwrap());
     authorizer.obtain(&start, &more, Some(&token)).await.unwrap();
-    assert_eq!(person.questions(), 2);
+    assert_eq!(user.questions(), 2);
     let graph = challenge.with_scopes(&Scopes::parse("https://graph.microsoft.com/.default").unwrap());
     let error = authorizer.obtain(&start, &graph, Some(&token)).await.unwrap_err();
     assert_eq!(error.code(), "client.other_api");
 }
 
-/// H3: a client for a sign-in without `resource` is used for its start URL only.
+/// H3: a client for a sign-in without `resource` is used only for its start URL.
 #[tokio::test]
 async fn clients_are_bound_to_the_start_url() {
-    let (network, person) = (at_entra(OWN_SCOPE, entra_token("x", OWN_SCOPE)), AnsweringUser::new(true));
+    let (network, user) = (at_entra(OWN_SCOPE, entra_token("x", OWN_SCOPE)), AnsweringUser::new(true));
     let settings = AuthorizerSettings { store: CredentialStore::in_memory(), ..AuthorizerSettings::default() };
     for expected in [1, 1] {
-        signed_in(&network, &person, settings.clone()).await.unwrap();
-        assert_eq!(person.clients.lock().unwrap().len(), expected);
+        signed_in(&network, &user, settings.clone()).await.unwrap();
+        assert_eq!(user.clients.lock().unwrap().len(), expected);
     }
     let other = StartUrl::parse(&format!("{RESOURCE}?other")).unwrap();
     // Whether the other resource is served does not matter: the store has no client for it.
@@ -243,44 +243,45 @@ async fn clients_are_bound_to_the_start_url() {
     assert!(read(None).await.is_none());
 }
 
-/// I1, G7: on request, `resource` is omitted and PKCE assumed at any server, and its registration is for this URL only.
+/// I1, G7: with the settings, `resource` is omitted and PKCE is assumed at any server, and the registration is for this
+/// URL only.
 #[tokio::test]
-async fn it_works_on_request() {
+async fn the_settings_apply_to_any_server() {
     let network =
         but_metadata(|document| drop(document.as_object_mut().unwrap().remove("code_challenge_methods_supported")));
-    let person = ScriptedUser::consents();
+    let user = ScriptedUser::consents();
     let mut settings = AuthorizerSettings::default();
     settings.provider.omit_resource = true;
     settings.provider.assume_pkce = true;
     let start = StartUrl::parse(RESOURCE).unwrap();
-    let outcome = authorizer(&network, &person, settings.clone()).authorize(&start).await;
+    let outcome = authorizer(&network, &user, settings.clone()).authorize(&start).await;
     assert_eq!(outcome.unwrap_err().code(), "client.unbound_token");
     settings.provider.accept_unbound_token = true;
-    let token = authorizer(&network, &person, settings).authorize(&start).await.unwrap();
+    let token = authorizer(&network, &user, settings).authorize(&start).await.unwrap();
     assert!(token.is_unbound());
-    assert!(!query(&person.last_visit()).contains_key("resource"));
+    assert!(!query(&user.last_visit()).contains_key("resource"));
     assert!(!form(&network.to(TOKEN_URL)[0]).contains_key("resource"));
 }
 
-/// I1, I8: the device flow omits `resource` as the browser flow does, asks the user first, has a client of its own URL, and
-/// rejects scopes and tokens of other APIs.
+/// I1, I8: the device flow omits `resource`, asks the user first, has a client for its URL, and rejects scopes and
+/// tokens of other APIs.
 #[tokio::test(start_paused = true)]
 async fn the_device_flow_is_checked_too() {
     let start = StartUrl::parse(RESOURCE).unwrap();
-    let by_device = |network: &Arc<FetchFn>, person: &Arc<AnsweringUser>, settings: AuthorizerSettings| {
-        Authorizer::device(network.clone(), person.clone(), clock(), settings)
+    let by_device = |network: &Arc<FetchFn>, user: &Arc<AnsweringUser>, settings: AuthorizerSettings| {
+        Authorizer::device(network.clone(), user.clone(), clock(), settings)
     };
     let device_url = ENTRA_TOKEN.replace("/token", "/devicecode");
-    let (network, person) = (at_entra(OWN_SCOPE, entra_token("11112222", OWN_SCOPE)), AnsweringUser::new(true));
+    let (network, user) = (at_entra(OWN_SCOPE, entra_token("11112222", OWN_SCOPE)), AnsweringUser::new(true));
     let mut settings = AuthorizerSettings { store: CredentialStore::in_memory(), ..AuthorizerSettings::default() };
     settings.provider.parameters = vec![crate::AuthorizeParameter::parse("audience=own").unwrap()];
-    let token = by_device(&network, &person, settings.clone()).authorize(&start).await.unwrap();
+    let token = by_device(&network, &user, settings.clone()).authorize(&start).await.unwrap();
     assert!(token.is_unbound());
     let asked = form(&network.to(&device_url)[0]);
     assert!(!asked.contains_key("resource"), "{asked:?}");
     assert_eq!((asked["scope"].as_str(), asked["audience"].as_str()), (&*format!("{OWN_SCOPE} offline_access"), "own"));
     assert!(!form(&network.to(ENTRA_TOKEN)[0]).contains_key("resource"));
-    assert_eq!((person.questions(), person.recognized.lock().unwrap().len()), (1, 1));
+    assert_eq!((user.questions(), user.recognized.lock().unwrap().len()), (1, 1));
     let issuer = Issuer::parse(ENTRA).unwrap();
     for (only_for, is_kept) in [(Some(start.url()), true), (None, false)] {
         let entry = settings.store.lock_client_by_hand(&issuer, only_for).await.unwrap();
@@ -292,21 +293,21 @@ async fn the_device_flow_is_checked_too() {
         (true, "User.Read", "11112222", "client.other_api", 0),
         (true, OWN_SCOPE, "https://graph.microsoft.com", "client.other_api", 1),
     ] {
-        let (network, person) = (at_entra(scope, entra_token(audience, OWN_SCOPE)), AnsweringUser::new(accepts));
-        let outcome = by_device(&network, &person, AuthorizerSettings::default()).authorize(&start).await;
+        let (network, user) = (at_entra(scope, entra_token(audience, OWN_SCOPE)), AnsweringUser::new(accepts));
+        let outcome = by_device(&network, &user, AuthorizerSettings::default()).authorize(&start).await;
         assert_eq!(outcome.unwrap_err().code(), expected);
         assert_eq!(network.to(&device_url).len(), requests, "{expected}");
     }
 }
 
-/// G4: a device authorization endpoint of a provider at another issuer makes the token an unbound one.
+/// G4: a device authorization endpoint of a known provider at another issuer makes the token unbound.
 #[tokio::test]
 async fn borrowed_device_endpoints_are_recognized() {
     let network = but_metadata(|document| {
         document["device_authorization_endpoint"] = "https://login.microsoftonline.com/common/oauth2/devicecode".into();
     });
-    let person = ScriptedUser::consents();
-    let authorizer = Authorizer::device(network.clone(), person, clock(), AuthorizerSettings::default());
+    let user = ScriptedUser::consents();
+    let authorizer = Authorizer::device(network.clone(), user, clock(), AuthorizerSettings::default());
     let error = authorizer.authorize(&StartUrl::parse(RESOURCE).unwrap()).await.unwrap_err();
     assert!(["client.unbound_token", "client.other_api"].contains(&error.code()), "{error}");
     assert!(network.to(REGISTRATION_URL).is_empty());

@@ -1,3 +1,5 @@
+//! Tests of the loopback redirect.
+
 use std::sync::{Arc, mpsc};
 
 use portcullis_metadata::Secret;

@@ -1,4 +1,4 @@
-//! Tokens of the caller's source.
+//! Tokens of an [`AccessTokenSource`].
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,7 +9,7 @@ use portcullis_metadata::{AccessToken, TokenResponse};
 use super::*;
 use crate::{AccessTokenSource, AccessTokenSourceError, StartUrl};
 
-/// Gives `token-0`, `token-1`, ... each with this lifetime; the same always where `changes` is false.
+/// Returns `token-0`, `token-1`, ... with this lifetime; always the same one if `changes` is false.
 struct Counted {
     calls: AtomicUsize,
     expires_in: Option<u64>,
@@ -25,7 +25,8 @@ impl AccessTokenSource for Counted {
     }
 }
 
-/// I10: the source is asked once while its token is valid, and once more after a 401; the token goes to the resource only.
+/// I10: the source is called once while its token is valid, and once more after a 401; the token is sent only to the
+/// resource.
 #[tokio::test]
 async fn a_source_gives_tokens() {
     for (expires_in, changes, retries) in

@@ -1,4 +1,4 @@
-//! Which URLs a stored token is used for.
+//! The URLs for which a stored token is used.
 
 use super::*;
 use portcullis_metadata::UnixTime;
@@ -6,11 +6,11 @@ use portcullis_metadata::UnixTime;
 const ROOT: &str = "https://mcp.example.com/";
 const EVIL: &str = "https://mcp.example.com/evil/mcp";
 
-/// A scene in which every path of the origin names the whole origin as its resource, and all servers grant.
-fn shared_origin() -> Scene {
-    let mut scene = Scene::new();
+/// A fixture in which every path of the origin has the whole origin as its resource, and all servers grant tokens.
+fn shared_origin() -> Fixture {
+    let mut fixture = Fixture::new();
     let issued = AtomicU32::new(0);
-    scene.network = FetchFn::new(move |request| match request.url.as_str() {
+    fixture.network = FetchFn::new(move |request| match request.url.as_str() {
         ROOT | EVIL => Some(Reply::challenge()),
         TOKEN_URL => {
             assert_eq!(form(request)["resource"], ROOT);
@@ -24,57 +24,57 @@ fn shared_origin() -> Scene {
         PRM_URL => Some(Reply::json(200, prm(ROOT))),
         _ => well_behaved(request),
     });
-    scene
+    fixture
 }
 
 fn token_manager(
-    scene: &Scene,
+    fixture: &Fixture,
     start: &str,
     store: &CredentialStore,
     accept_broader_resource: bool,
 ) -> Arc<TokenManager> {
     let settings =
         AuthorizerSettings { store: store.clone(), accept_broader_resource, ..AuthorizerSettings::default() };
-    let authorizer = Authorizer::new(scene.network.clone(), scene.person.clone(), scene.clock.clone(), settings);
+    let authorizer = Authorizer::new(fixture.network.clone(), fixture.user.clone(), fixture.clock.clone(), settings);
     Arc::new(TokenManager::new(StartUrl::parse(start).unwrap(), Arc::new(authorizer)))
 }
 
-/// H4: a token of the whole origin is not sent to another path; that path gets none of its own unless the user
-/// accepts what it would open.
+/// H4: a token for the whole origin is not sent to another path; that path gets a token only if the user accepts the
+/// broader resource.
 #[tokio::test]
 async fn another_path_does_not_get_the_token() {
-    let (scene, scratch) = (shared_origin(), ScratchDirectory::new());
+    let (fixture, scratch) = (shared_origin(), ScratchDirectory::new());
     let store = CredentialStore::in_directory(scratch.path());
-    token_manager(&scene, ROOT, &store, false).sign_in().await.unwrap();
-    assert_eq!(text(&token_manager(&scene, ROOT, &store, false)).await.as_deref(), Some("t1"));
+    token_manager(&fixture, ROOT, &store, false).sign_in().await.unwrap();
+    assert_eq!(text(&token_manager(&fixture, ROOT, &store, false)).await.as_deref(), Some("t1"));
 
-    let evil = token_manager(&scene, EVIL, &store, false);
+    let evil = token_manager(&fixture, EVIL, &store, false);
     assert_eq!(text(&evil).await, None);
     let mut authorization = evil.request_authorization();
     assert_eq!(send_to(&mut authorization, EVIL).await, None);
     let refused = authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap_err();
-    assert_eq!((refused.code(), scene.person.visits()), ("client.broader_resource", 1));
+    assert_eq!((refused.code(), fixture.user.visits()), ("client.broader_resource", 1));
     // A token that the caller brings along is ignored as well.
-    evil.set_current(token_manager(&scene, ROOT, &store, false).token().await.unwrap().unwrap());
+    evil.set_current(token_manager(&fixture, ROOT, &store, false).token().await.unwrap().unwrap());
     assert!(evil.current().is_none());
-    let sent = scene.network.to(EVIL);
+    let sent = fixture.network.to(EVIL);
     assert!(sent.iter().all(|request| !request.headers.contains_key(header::AUTHORIZATION)));
 }
 
-/// H4: two start URLs with the same resource sign in apart, refresh apart and step up without the question.
+/// H4: two start URLs with the same resource have separate sign-ins and refreshes, and step up without the question.
 #[tokio::test]
 async fn start_urls_with_one_resource_keep_their_own_tokens() {
-    let (scene, scratch) = (shared_origin(), ScratchDirectory::new());
+    let (fixture, scratch) = (shared_origin(), ScratchDirectory::new());
     let store = CredentialStore::in_directory(scratch.path());
-    let (root, accepted) = (token_manager(&scene, ROOT, &store, false), token_manager(&scene, EVIL, &store, true));
+    let (root, accepted) = (token_manager(&fixture, ROOT, &store, false), token_manager(&fixture, EVIL, &store, true));
     root.sign_in().await.unwrap();
     accepted.sign_in().await.unwrap();
-    scene.clock.set_unix(UnixTime::from_secs(1_250));
-    let later = token_manager(&scene, EVIL, &store, false);
+    fixture.clock.set_unix(UnixTime::from_secs(1_250));
+    let later = token_manager(&fixture, EVIL, &store, false);
     assert_eq!(text(&later).await.as_deref(), Some("t3"), "refreshed, with its own refresh token");
     assert_eq!(text(&root).await.as_deref(), Some("t4"));
     let refreshed: Vec<_> =
-        scene.network.to(TOKEN_URL).iter().filter_map(|it| form(it).remove("refresh_token")).collect();
+        fixture.network.to(TOKEN_URL).iter().filter_map(|it| form(it).remove("refresh_token")).collect();
     assert_eq!(refreshed, ["r2", "r1"]);
 
     let mut authorization = later.request_authorization();
@@ -83,24 +83,25 @@ async fn start_urls_with_one_resource_keep_their_own_tokens() {
         authorization.should_retry(StatusCode::FORBIDDEN, &few("more")).await.unwrap(),
         "accepted when it signed in"
     );
-    assert_eq!(text(&token_manager(&scene, EVIL, &store, false)).await.as_deref(), Some("t5"));
-    assert_eq!(text(&token_manager(&scene, ROOT, &store, false)).await.as_deref(), Some("t4"));
+    assert_eq!(text(&token_manager(&fixture, EVIL, &store, false)).await.as_deref(), Some("t5"));
+    assert_eq!(text(&token_manager(&fixture, ROOT, &store, false)).await.as_deref(), Some("t4"));
 
     assert_eq!(later.sign_out().await.unwrap(), SignOut::ForgottenLocally);
-    assert_eq!(text(&token_manager(&scene, EVIL, &store, false)).await, None);
-    assert_eq!(text(&token_manager(&scene, ROOT, &store, false)).await.as_deref(), Some("t4"));
+    assert_eq!(text(&token_manager(&fixture, EVIL, &store, false)).await, None);
+    assert_eq!(text(&token_manager(&fixture, ROOT, &store, false)).await.as_deref(), Some("t4"));
 }
 
-/// H4: the resource's own URL may use what was obtained for a path below it, and its sign-out forgets all of that.
+/// H4: the resource's own URL can use a token that was obtained for a path below it, and its sign-out removes all of
+/// them.
 #[tokio::test]
 async fn a_sign_out_forgets_every_token_that_could_be_used() {
-    let (scene, store) = (shared_origin(), CredentialStore::in_memory());
-    token_manager(&scene, EVIL, &store, true).sign_in().await.unwrap();
-    let root = token_manager(&scene, ROOT, &store, false);
+    let (fixture, store) = (shared_origin(), CredentialStore::in_memory());
+    token_manager(&fixture, EVIL, &store, true).sign_in().await.unwrap();
+    let root = token_manager(&fixture, ROOT, &store, false);
     assert_eq!(text(&root).await.as_deref(), Some("t1"));
     root.sign_in().await.unwrap();
     assert_eq!(store.tokens(root.start_url()).unwrap().len(), 2);
     assert_eq!(root.sign_out().await.unwrap(), SignOut::ForgottenLocally);
     assert!(store.tokens(root.start_url()).unwrap().is_empty());
-    assert_eq!(text(&token_manager(&scene, EVIL, &store, true)).await, None);
+    assert_eq!(text(&token_manager(&fixture, EVIL, &store, true)).await, None);
 }
