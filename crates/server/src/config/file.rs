@@ -14,7 +14,7 @@ mod issuer;
 mod resource;
 
 pub(crate) use issuer::{IntrospectionAuth, Issuer, Validation};
-pub(crate) use resource::{Authorization, Claim, Resource, Route, Rule, Upstream};
+pub(crate) use resource::{Authorization, Claim, Resource, Route, Rule, Sessions, Upstream};
 
 /// The whole file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -82,7 +82,7 @@ pub(crate) struct Session {
     pub(crate) max_per_owner: usize,
     /// What the owner of an ended session is answered: 400 or 404.
     pub(crate) ended_status: u16,
-    /// What tags identifiers, the key of new ones first; random ones at each start when absent.
+    /// What seals identifiers, the key of new ones first; random ones at each start when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) keys: Option<Vec<SecretSource>>,
 }
