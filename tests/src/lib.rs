@@ -8,6 +8,7 @@
 mod answer;
 mod audit;
 mod authorization_server;
+mod connect_proxy;
 mod connection;
 mod deployment;
 mod http2;
@@ -27,6 +28,7 @@ mod upstream;
 pub use answer::Answer;
 pub use audit::audit_records;
 pub use authorization_server::AuthorizationServer;
+pub use connect_proxy::ConnectProxy;
 pub use connection::Connection;
 pub use deployment::{Deployment, DeploymentBuilder};
 pub use http2::Http2;

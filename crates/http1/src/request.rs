@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Method, uri::PathAndQuery};
+use http::{HeaderName, HeaderValue, Method, header::InvalidHeaderValue, uri::PathAndQuery};
 use tokio::io::AsyncWrite;
 
 /// A body up to this length is copied behind the head and written with it: one system call instead of two slices.
@@ -41,8 +41,21 @@ impl RequestBuilder {
 
     /// Adds a header.
     pub fn header(&mut self, name: &HeaderName, value: &HeaderValue) -> &mut Self {
-        encode_header(&mut self.head, name, value);
+        encode_header(&mut self.head, name, value.as_bytes());
         self
+    }
+
+    /// Adds a header with this text as its value. Printable ASCII is written without an intermediate [`HeaderValue`].
+    ///
+    /// # Errors
+    /// Fails if the text has a character that [`HeaderValue::from_str`] rejects.
+    pub fn text_header(&mut self, name: &HeaderName, text: &str) -> Result<&mut Self, InvalidHeaderValue> {
+        // Checks many bytes at once because no byte ends the loop early.
+        if !text.bytes().fold(true, |all, byte| all & matches!(byte, b' '..=b'~')) {
+            HeaderValue::from_str(text)?;
+        }
+        encode_header(&mut self.head, name, text.as_bytes());
+        Ok(self)
     }
 
     /// Adds headers that were encoded before.
@@ -82,7 +95,7 @@ pub struct EncodedHeaders(Box<[u8]>);
 impl FromIterator<(HeaderName, HeaderValue)> for EncodedHeaders {
     fn from_iter<I: IntoIterator<Item = (HeaderName, HeaderValue)>>(headers: I) -> Self {
         let mut encoded = Vec::new();
-        headers.into_iter().for_each(|(name, value)| encode_header(&mut encoded, &name, &value));
+        headers.into_iter().for_each(|(name, value)| encode_header(&mut encoded, &name, value.as_bytes()));
         Self(encoded.into())
     }
 }
@@ -93,11 +106,12 @@ impl fmt::Debug for EncodedHeaders {
     }
 }
 
-/// Their types guarantee that neither the name nor the value contains CR or LF.
-fn encode_header(head: &mut Vec<u8>, name: &HeaderName, value: &HeaderValue) {
+/// Neither the name nor the value contains CR or LF: the name by its type, the value because it is that of a
+/// [`HeaderValue`] or was checked.
+fn encode_header(head: &mut Vec<u8>, name: &HeaderName, value: &[u8]) {
     head.extend_from_slice(name.as_str().as_bytes());
     head.extend_from_slice(b": ");
-    head.extend_from_slice(value.as_bytes());
+    head.extend_from_slice(value);
     head.extend_from_slice(b"\r\n");
 }
 
@@ -187,6 +201,19 @@ mod tests {
         for method in [Method::GET, Method::HEAD, Method::DELETE] {
             assert_eq!(length(method, ""), None);
         }
+    }
+
+    /// L1: text that could end a header is rejected, and adds nothing.
+    #[test]
+    fn text_headers_are_valid() {
+        let name = HeaderName::from_static("x-a");
+        let mut builder = RequestBuilder::new(&Method::GET, &PathAndQuery::from_static("/"));
+        for text in ["a\r\nb: c", "a\nb", "\0", "\u{7f}"] {
+            assert!(builder.text_header(&name, text).is_err(), "{text:?}");
+        }
+        builder.text_header(&name, "a b~!").unwrap().text_header(&name, "\t").unwrap();
+        let encoded = builder.body(Bytes::new()).to_vec();
+        assert_eq!(String::from_utf8(encoded).unwrap(), "GET / HTTP/1.1\r\nx-a: a b~!\r\nx-a: \t\r\n\r\n");
     }
 
     /// Accepts at most `width` bytes per write, from any number of slices, and is pending every other time.

@@ -18,7 +18,9 @@ pub fn is_event_stream(headers: &HeaderMap) -> bool {
 pub fn has_media_type(headers: &HeaderMap, media_type: &str) -> bool {
     let is_named = |value: &[u8]| essence(value).eq_ignore_ascii_case(media_type.as_bytes());
     let mut fields = headers.get_all(CONTENT_TYPE).iter().map(HeaderValue::as_bytes);
-    fields.any(|field| if field.contains(&b',') { list_members(field).any(is_named) } else { is_named(field) })
+    fields.any(
+        |field| if memchr::memchr(b',', field).is_some() { list_members(field).any(is_named) } else { is_named(field) },
+    )
 }
 
 /// The members of a comma-separated list.
@@ -37,7 +39,8 @@ fn list_members(field: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// The type and subtype of a media type, without its parameters.
 fn essence(value: &[u8]) -> &[u8] {
-    value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii()
+    let end = memchr::memchr(b';', value).unwrap_or(value.len());
+    value[..end].trim_ascii()
 }
 
 #[cfg(test)]

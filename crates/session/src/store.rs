@@ -90,6 +90,9 @@ struct Found {
 const SWEEP_BATCH: usize = 1024;
 
 impl SessionStore {
+    /// How often [`sweep`](Self::sweep) should be called: 5 s.
+    pub const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
+
     /// Returns an empty store that keeps nothing outside the process.
     pub fn new(settings: SessionSettings, clock: Arc<dyn Clock>, observer: Arc<dyn SessionObserver>) -> Self {
         Self::with_journal(settings, clock, observer, Arc::new(()))

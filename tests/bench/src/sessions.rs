@@ -1,16 +1,17 @@
-//! `cargo xtask bench sessions`: what a session takes, and what finding it costs, from a thousand to a million.
+//! `cargo xtask bench sessions`: the memory of a session and the time of a lookup, for 1,000 to 1,000,000 sessions.
 
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
 use serde::Deserialize;
 
-/// What a live session may take, all told.
-const MOST_BYTES: usize = 500;
+/// The maximum memory per session.
+const MAX_BYTES: usize = 500;
 
-/// What opening the identifier of a session of another process may take, and adopting the session.
-const MOST_UNSEAL_NS: f64 = 1_000.0;
-const MOST_ADOPT_NS: f64 = 3_000.0;
+/// The maximum time to open the identifier of a session of another process.
+const MAX_UNSEAL_NS: f64 = 1_000.0;
+/// The maximum time to open such an identifier and to add the session to the table.
+const MAX_ADOPT_NS: f64 = 3_000.0;
 
 #[derive(Deserialize)]
 struct Row {
@@ -48,12 +49,12 @@ pub(super) fn run() -> anyhow::Result<()> {
             row.allocations
         );
     }
-    let fits = |row: &Row| row.allocated_bytes.max(row.resident_bytes) <= MOST_BYTES && row.allocations == 0;
-    ensure!(rows.iter().all(fits), "a session takes more than {MOST_BYTES} B, or finding it allocates");
-    let is_fast = |row: &Row| row.unseal_ns < MOST_UNSEAL_NS && row.adopt_ns < MOST_ADOPT_NS;
+    let fits = |row: &Row| row.allocated_bytes.max(row.resident_bytes) <= MAX_BYTES && row.allocations == 0;
+    ensure!(rows.iter().all(fits), "a session needs more than {MAX_BYTES} B, or a lookup allocates");
+    let is_fast = |row: &Row| row.unseal_ns < MAX_UNSEAL_NS && row.adopt_ns < MAX_ADOPT_NS;
     ensure!(
         rows.iter().all(is_fast),
-        "opening an identifier takes more than {MOST_UNSEAL_NS} ns, or adopting its session more than {MOST_ADOPT_NS} ns"
+        "opening an identifier takes more than {MAX_UNSEAL_NS} ns, or adopting its session more than {MAX_ADOPT_NS} ns"
     );
     Ok(())
 }

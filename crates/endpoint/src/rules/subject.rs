@@ -1,6 +1,6 @@
 //! The method and names of a request that rules are matched with.
 
-use portcullis_mcp::{Envelope, Name, TargetType};
+use portcullis_mcp::{Envelope, TargetType};
 
 use super::{
     MessageRule,
@@ -23,14 +23,13 @@ impl<'a> Subject<'a> {
     /// Fails if a rule has a name and the message has a resource URI that servers read in different ways.
     pub(crate) fn new(envelope: &'a Envelope<'a>, rules: &[MessageRule]) -> Result<Self, UriError> {
         let mut subject = Self { envelope: Some(envelope), spellings: Spellings::default() };
-        let mut with_name = rules.iter().filter(|rule| rule.name.is_some()).peekable();
-        if with_name.peek().is_none() {
-            return Ok(subject);
-        }
-        let could_match = with_name.any(|rule| subject.matches_method(rule));
         for name in envelope.names().filter(|name| name.target_type() == TargetType::Resource) {
+            let mut with_name = rules.iter().filter(|rule| rule.name.is_some()).peekable();
+            if with_name.peek().is_none() {
+                break;
+            }
             check_characters(name.as_str())?;
-            if could_match {
+            if with_name.any(|rule| subject.matches_method(rule)) {
                 subject.spellings.add(name.as_str())?;
             }
         }
@@ -48,7 +47,7 @@ impl<'a> Subject<'a> {
     }
 
     fn matches_name(&self, glob: &NameGlob) -> bool {
-        let mut names = self.envelope.into_iter().flat_map(Envelope::names).map(Name::as_str);
-        names.any(|name| glob.matches(name)) || self.spellings.iter().any(|spelling| glob.matches(spelling))
+        self.envelope.is_some_and(|envelope| envelope.names().any(|name| glob.matches(name.as_str())))
+            || self.spellings.iter().any(|spelling| glob.matches(spelling))
     }
 }

@@ -3,6 +3,7 @@
 use std::{
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use http::HeaderMap;
@@ -55,6 +56,9 @@ pub(crate) struct StreamOrigin<'a> {
 }
 
 impl StreamRegistry {
+    /// How often [`sweep`](Self::sweep) should be called: 500 ms.
+    pub const SWEEP_INTERVAL: Duration = Duration::from_millis(500);
+
     /// Returns an empty registry. `clock` determines when tokens expire.
     pub fn new(clock: Arc<dyn Clock>, observer: Arc<dyn StreamObserver>) -> Self {
         Self(Arc::new(Inner { shards: Default::default(), clock, observer }))

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use http::{HeaderName, HeaderValue};
+use http::HeaderName;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use portcullis_http1::RequestBuilder;
 use portcullis_metadata::Scopes;
@@ -93,9 +93,9 @@ impl<'a> From<&'a Principal> for Identity<'a> {
 /// Adds the configured identity headers that have a value to a request.
 pub(super) fn add_headers(request: &mut RequestBuilder, identity: Identity<'_>, configured: &[IdentityHeader]) {
     for IdentityHeader { name, source } in configured {
-        let value = value(identity, source).and_then(|value| HeaderValue::from_str(&value).ok());
-        if let Some(value) = value {
-            request.header(name, &value);
+        if let Some(value) = value(identity, source) {
+            // An encoded value is visible ASCII, which every header can carry.
+            let _ = request.text_header(name, &value);
         }
     }
 }
@@ -106,6 +106,8 @@ fn value<'a>(identity: Identity<'a>, source: &IdentitySource) -> Option<Cow<'a, 
         IdentitySource::Subject => identity.subject.map(encode),
         IdentitySource::Client => identity.client.map(encode),
         IdentitySource::Scope if identity.scopes.is_empty() => None,
+        // Of the characters in scope names, only `%` is encoded.
+        IdentitySource::Scope if !identity.scopes.as_str().contains('%') => Some(identity.scopes.as_str().into()),
         IdentitySource::Scope => Some(join(identity.scopes.iter().map(encode)).into()),
         IdentitySource::Claim(path) => identity.claims.claim(path).and_then(claim_value),
     }

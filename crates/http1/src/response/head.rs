@@ -12,6 +12,8 @@ use crate::ProtocolError;
 /// The maximum length of a head, in bytes.
 const MAX_HEAD: usize = 64 * 1024;
 const MAX_HEADERS: usize = 128;
+/// Room for headers that a proxy adds to the response, so that the map does not grow when it does.
+const ADDED_HEADERS: usize = 6;
 const VERSION_PREFIX: &[u8] = b"HTTP/1.";
 
 /// The head of a response (RFC 9112 section 4).
@@ -88,7 +90,7 @@ fn parse(head: &Bytes, is_response_to_head: bool) -> Result<ResponseHead, Protoc
     let status = parsed.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(ProtocolError::Head)?;
     let is_http_11 = parsed.version == Some(1);
 
-    let mut headers = HeaderMap::with_capacity(parsed.headers.len());
+    let mut headers = HeaderMap::with_capacity(parsed.headers.len() + ADDED_HEADERS);
     let mut framing = FramingHeaders::default();
     let mut connection = ConnectionOptions::default();
     for header in parsed.headers.iter() {

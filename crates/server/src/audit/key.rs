@@ -1,37 +1,34 @@
-//! The members that say who used what: resource, principal and tool.
+//! The members that identify the resource, the principal and the tool of a request.
 
 use std::borrow::Cow;
 
 use portcullis_guard::Decision;
 use portcullis_verifier::Principal;
-use serde::Serialize;
 
-/// Bytes of a text from outside; what is longer is cut.
+use crate::telemetry::json::JsonObject;
+
+/// The maximum size of a text from a peer in bytes. Longer text is truncated.
 pub(super) const MAX_TEXT: usize = 256;
-/// Bytes of what names a principal: cut texts of two principals could be the same.
+/// The maximum size of an identifier in bytes. It is larger, because truncated identifiers of two principals could be
+/// equal.
 const MAX_NAME: usize = 1024;
-/// Codes with these prefixes are failures of the server, the upstream or the client. All others are refusals.
+/// The prefixes of the codes of failures of the server, the upstream or the client. All other codes are denials.
 const FAILURES: [&str; 4] = ["upstream.", "inner.", "client.", "server."];
 
 /// The resource, the principal and the tool of a request.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct UsageKey<'a> {
     resource: Cow<'a, str>,
-    #[serde(flatten)]
     principal: Option<PrincipalMembers<'a>>,
     /// The tool that is called.
-    #[serde(rename = "mcp.tool", skip_serializing_if = "Option::is_none")]
     pub(super) tool: Option<Cow<'a, str>>,
 }
 
 /// The issuer, subject and client of a token.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct PrincipalMembers<'a> {
-    #[serde(rename = "principal.issuer")]
     issuer: Cow<'a, str>,
-    #[serde(rename = "principal.subject", skip_serializing_if = "Option::is_none")]
     subject: Option<Cow<'a, str>>,
-    #[serde(rename = "principal.client", skip_serializing_if = "Option::is_none")]
     client: Option<Cow<'a, str>>,
 }
 
@@ -45,6 +42,12 @@ impl<'a> PrincipalMembers<'a> {
         Self { issuer: name(issuer), subject: subject.map(name), client: client.map(name) }
     }
 
+    pub(super) fn add_to(&self, record: &mut JsonObject<'_>) {
+        record.text("principal.issuer", &self.issuer);
+        record.optional_text("principal.subject", self.subject.as_deref());
+        record.optional_text("principal.client", self.client.as_deref());
+    }
+
     fn into_owned(self) -> PrincipalMembers<'static> {
         PrincipalMembers {
             issuer: owned(self.issuer),
@@ -55,8 +58,7 @@ impl<'a> PrincipalMembers<'a> {
 }
 
 /// The effect of a decision on its request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     Allow,
     Deny,
@@ -64,12 +66,20 @@ pub(super) enum Effect {
 }
 
 impl Effect {
-    /// The effect of a decision with this reason code.
+    /// Returns the effect of a decision with this reason code.
     pub(super) fn of(code: Option<&str>) -> Self {
         match code {
             None => Self::Allow,
             Some(code) if FAILURES.iter().any(|failure| code.starts_with(failure)) => Self::Fail,
             Some(_) => Self::Deny,
+        }
+    }
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Deny => "deny",
+            Self::Fail => "fail",
         }
     }
 }
@@ -89,6 +99,14 @@ impl<'a> UsageKey<'a> {
         }
     }
 
+    pub(super) fn add_to(&self, record: &mut JsonObject<'_>) {
+        record.text("resource", &self.resource);
+        if let Some(principal) = &self.principal {
+            principal.add_to(record);
+        }
+        record.optional_text("mcp.tool", self.tool.as_deref());
+    }
+
     pub(super) fn into_owned(self) -> UsageKey<'static> {
         UsageKey {
             resource: owned(self.resource),
@@ -102,12 +120,12 @@ fn owned(text: Cow<'_, str>) -> Cow<'static, str> {
     Cow::Owned(text.into_owned())
 }
 
-/// The text of a `resource` member.
+/// Returns the text of a `resource` member.
 pub(super) fn resource(uri: &str) -> Cow<'_, str> {
     cut(uri, MAX_NAME)
 }
 
-/// Text of at most `max` bytes. Longer text is cut and ends in an ellipsis.
+/// Truncates text to at most `max` bytes. Truncated text ends with an ellipsis.
 pub(super) fn cut(text: &str, max: usize) -> Cow<'_, str> {
     let kept = &text[..text.floor_char_boundary(max)];
     if kept.len() == text.len() { Cow::Borrowed(text) } else { Cow::Owned(format!("{kept}…")) }
@@ -119,7 +137,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::{Bench, any_text};
+    use crate::testing::{VerifierFixture, any_text};
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
@@ -129,13 +147,13 @@ mod tests {
         fn tokens_of_one_principal_share_a_key(
             subject in any_text(), client in any_text(), tool in proptest::option::of(any_text())
         ) {
-            let bench = Bench::new();
-            let (one, again) = (bench.verified(&subject, &client), bench.verified(&subject, &client));
+            let fixture = VerifierFixture::new();
+            let (one, again) = (fixture.verified(&subject, &client), fixture.verified(&subject, &client));
             let tool = tool.as_deref();
             let key = UsageKey::new(TestIssuer::RESOURCE, Some(one.principal()), tool);
             prop_assert_eq!(&UsageKey::new(TestIssuer::RESOURCE, Some(again.principal()), tool), &key);
             prop_assert_eq!(&key.clone().into_owned(), &key);
-            let other_tool = UsageKey::new(TestIssuer::RESOURCE, Some(one.principal()), Some("another tool altogether"));
+            let other_tool = UsageKey::new(TestIssuer::RESOURCE, Some(one.principal()), Some("another tool"));
             let other_resource = UsageKey::new("https://mcp.example.com/other", Some(one.principal()), tool);
             prop_assert!(other_tool != key && other_resource != key);
             prop_assert_ne!(&UsageKey::new(TestIssuer::RESOURCE, None, tool), &key);
@@ -145,7 +163,11 @@ mod tests {
     /// J4: requests without a token have the members resource and tool.
     #[test]
     fn requests_without_a_token_have_a_key() {
-        let json = |tool| serde_json::to_string(&UsageKey::new(TestIssuer::RESOURCE, None, tool)).unwrap();
+        let json = |tool| {
+            let mut out = Vec::new();
+            JsonObject::write(&mut out, |record| UsageKey::new(TestIssuer::RESOURCE, None, tool).add_to(record));
+            String::from_utf8(out).unwrap()
+        };
         assert_eq!(json(Some("add")), r#"{"resource":"https://mcp.example.com/mcp","mcp.tool":"add"}"#);
         assert_eq!(json(None), r#"{"resource":"https://mcp.example.com/mcp"}"#);
     }

@@ -5,96 +5,76 @@ use std::{io::Write as _, time::Duration};
 use http::{Method, StatusCode};
 use portcullis_metadata::{EscapedText, UnixTime};
 use portcullis_verifier::Principal;
-use serde::Serialize;
 
-use crate::telemetry::{LogFormat, json::write_json, timestamp};
+use crate::telemetry::{
+    LogFormat,
+    json::{JsonObject, write_string},
+    timestamp,
+};
 
-/// What one line says about a request. Headers, queries and tokens are not part of it.
+/// The content of one line. It has no headers, queries or tokens.
 pub(crate) struct Line<'a> {
     pub(crate) request_id: &'a str,
     pub(crate) time: UnixTime,
     pub(crate) method: &'a Method,
     pub(crate) path: &'a str,
     pub(crate) status: StatusCode,
-    /// The reason of a refusal.
+    /// The reason code of a rejection.
     pub(crate) code: Option<&'static str>,
     pub(crate) principal: Option<&'a Principal>,
     pub(crate) latency: Duration,
-}
-
-/// The members of a JSON line.
-#[derive(Serialize)]
-struct Members<'a> {
-    timestamp: String,
-    level: &'static str,
-    message: &'static str,
-    #[serde(rename = "request.id")]
-    request_id: &'a str,
-    #[serde(rename = "http.method")]
-    method: &'a str,
-    #[serde(rename = "http.path")]
-    path: &'a str,
-    #[serde(rename = "http.status")]
-    status: u16,
-    #[serde(rename = "latency.us")]
-    latency_us: u64,
-    #[serde(rename = "deny.code", skip_serializing_if = "Option::is_none")]
-    code: Option<&'a str>,
-    #[serde(rename = "principal.issuer", skip_serializing_if = "Option::is_none")]
-    issuer: Option<&'a str>,
-    #[serde(rename = "principal.subject", skip_serializing_if = "Option::is_none")]
-    subject: Option<&'a str>,
-    #[serde(rename = "principal.client", skip_serializing_if = "Option::is_none")]
-    client: Option<&'a str>,
 }
 
 impl Line<'_> {
     pub(super) fn write(&self, format: LogFormat, out: &mut Vec<u8>) {
         match format {
             LogFormat::Human => self.write_human(out),
-            LogFormat::Json => write_json(out, &self.members()),
+            LogFormat::Json => JsonObject::write(out, |object| self.add_members(object)),
         }
         out.push(b'\n');
     }
 
-    fn members(&self) -> Members<'_> {
-        Members {
-            timestamp: timestamp(self.time).to_string(),
-            level: "INFO",
-            message: "request",
-            request_id: self.request_id,
-            method: self.method.as_str(),
-            path: self.path,
-            status: self.status.as_u16(),
-            latency_us: u64::try_from(self.latency.as_micros()).unwrap_or(u64::MAX),
-            code: self.code,
-            issuer: self.principal.map(|principal| principal.issuer().as_str()),
-            subject: self.principal.and_then(Principal::subject),
-            client: self.principal.and_then(Principal::client),
+    fn add_members(&self, object: &mut JsonObject<'_>) {
+        object.display("timestamp", timestamp(self.time));
+        object.plain_text("level", "INFO");
+        object.plain_text("message", "request");
+        object.plain_text("request.id", self.request_id);
+        object.text("http.method", self.method.as_str());
+        object.text("http.path", self.path);
+        object.number("http.status", self.status.as_u16());
+        object.number("latency.us", self.latency_us());
+        for (name, value) in self.optional_members() {
+            object.optional_text(name, value);
         }
     }
 
     fn write_human(&self, out: &mut Vec<u8>) {
-        let members = self.members();
-        out.extend_from_slice(members.timestamp.as_bytes());
-        out.extend_from_slice(b"  INFO request");
-        write_field(out, "request.id", members.request_id);
-        write_field(out, "http.method", members.method);
-        let path = EscapedText(members.path);
         // Writing to a vector does not fail.
-        let _ = write!(out, " http.path={path} http.status={} latency.us={}", members.status, members.latency_us);
-        let quoted = [
-            ("deny.code", members.code),
-            ("principal.issuer", members.issuer),
-            ("principal.subject", members.subject),
-            ("principal.client", members.client),
-        ];
-        for (name, value) in quoted {
+        let _ = write!(out, "{}  INFO request", timestamp(self.time));
+        write_field(out, "request.id", self.request_id);
+        write_field(out, "http.method", self.method.as_str());
+        let _ = write!(out, " http.path={}", EscapedText(self.path));
+        write_field(out, "http.status", self.status.as_str());
+        write_field(out, "latency.us", itoa::Buffer::new().format(self.latency_us()));
+        for (name, value) in self.optional_members() {
             if let Some(value) = value {
                 write_field(out, name, "");
-                write_json(out, &value);
+                write_string(out, value);
             }
         }
+    }
+
+    fn latency_us(&self) -> u64 {
+        u64::try_from(self.latency.as_micros()).unwrap_or(u64::MAX)
+    }
+
+    fn optional_members(&self) -> [(&'static str, Option<&str>); 4] {
+        [
+            ("deny.code", self.code),
+            ("principal.issuer", self.principal.map(|principal| principal.issuer().as_str())),
+            ("principal.subject", self.principal.and_then(Principal::subject)),
+            ("principal.client", self.principal.and_then(Principal::client)),
+        ]
     }
 }
 
