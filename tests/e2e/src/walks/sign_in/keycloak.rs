@@ -13,5 +13,5 @@ pub(super) async fn start(ground: &Ground<'_>) -> anyhow::Result<Start> {
         Err(why) => return Ok(Start::Missing(format!("{why:#}"))),
     };
     let (url, running) = installed.start(ground.program, ground.folder).await?;
-    Ok(Start::Ready(Site::new(url).keeping(running)))
+    Ok(Start::ready(Site::new(url).keeping(running)))
 }

@@ -28,9 +28,8 @@ pub(super) async fn connect_proxy() -> anyhow::Result<Start> {
     let proxy = ConnectProxy::start(&hosts).await;
     // No browser could open the page either, so the program itself does.
     let mut site = Site::new(Url::parse(&format!("{RESOURCE}/mcp"))?).with_options(["--auto-consent"]);
-    site.environment =
-        vec![("HTTPS_PROXY", proxy.url()), ("SSL_CERT_FILE", proxy.authority().to_owned())];
-    Ok(Start::Ready(site.keeping((resource, issuer, proxy))))
+    site.environment = vec![("HTTPS_PROXY", proxy.url()), ("SSL_CERT_FILE", proxy.authority().to_owned())];
+    Ok(Start::ready(site.keeping((resource, issuer, proxy))))
 }
 
 /// The development authorization server, and a resource whose certificate only `--ca-file` makes trusted.
@@ -46,15 +45,11 @@ pub(super) async fn private_ca(ground: &Ground<'_>) -> anyhow::Result<Start> {
     let (certificate_file, key_file) = (folder.join("certificate.pem"), folder.join("key.pem"));
     fs::write(&certificate_file, certificate.pem())?;
     fs::write(&key_file, key.serialize_pem())?;
-    let tls = format!(
-        "[tls]\ncertificates = \"{}\"\nkey = \"{}\"\n",
-        certificate_file.display(),
-        key_file.display()
-    );
+    let tls = format!("[tls]\ncertificates = \"{}\"\nkey = \"{}\"\n", certificate_file.display(), key_file.display());
     let address = free_address()?;
     let configuration = configuration(address, &issuer, "", SCOPE, &tls);
     let server = Server::start("serve", &mut serve(program, folder, "serve", &configuration)?, folder).await?;
     let url = Url::parse(&format!("https://localhost:{}/mcp", address.port()))?;
     let site = Site::new(url).with_options(["--ca-file", authority.file()]);
-    Ok(Start::Ready(site.keeping((idp, server, authority))))
+    Ok(Start::ready(site.keeping((idp, server, authority))))
 }

@@ -14,5 +14,5 @@ pub(super) async fn start(ground: &Ground<'_>) -> anyhow::Result<Start> {
     };
     let deployment = OidcProviderDeployment::start(&package, ground.program, ground.folder).await?;
     let url = deployment.resource("/mcp")?;
-    Ok(Start::Ready(Site::new(url).keeping(deployment)))
+    Ok(Start::ready(Site::new(url).keeping(deployment)))
 }

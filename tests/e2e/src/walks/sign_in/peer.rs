@@ -5,7 +5,9 @@ use std::time::Duration;
 use clap::ValueEnum;
 use serde::Serialize;
 
-use super::{Ground, cells::Cells, circumstances, keycloak, networks, oidc_provider, providers, python, site::Start, typescript};
+use super::{
+    Ground, cells::Cells, circumstances, keycloak, networks, oidc_provider, providers, python, site::Start, typescript,
+};
 
 /// The time limit of a start whose packages are installed.
 const START_LIMIT: Duration = Duration::from_secs(60);

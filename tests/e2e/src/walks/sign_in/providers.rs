@@ -64,8 +64,14 @@ pub(super) const ENTRA_V1: Provider = Provider {
 pub(super) const GOOGLE: Provider = Provider {
     idp: &["--like", "google"],
     options: &[
-        "--client-id", "web", "--client-secret-file", "{secret}",
-        "--authorize-param", "access_type=offline", "--authorize-param", "prompt=consent",
+        "--client-id",
+        "web",
+        "--client-secret-file",
+        "{secret}",
+        "--authorize-param",
+        "access_type=offline",
+        "--authorize-param",
+        "prompt=consent",
     ],
     resource: Resource::Accepting,
 };
@@ -79,16 +85,10 @@ pub(super) const OKTA: Provider = Provider {
     options: &["--client-id", "desktop"],
     resource: GATEWAY,
 };
-pub(super) const AUTH0: Provider = Provider {
-    idp: &["--like", "auth0"],
-    options: &["--authorize-param", "audience={url}"],
-    resource: GATEWAY,
-};
-pub(super) const KEYCLOAK: Provider = Provider {
-    idp: &["--like", "keycloak", "--default-resource", "{url}"],
-    options: &[],
-    resource: GATEWAY,
-};
+pub(super) const AUTH0: Provider =
+    Provider { idp: &["--like", "auth0"], options: &["--authorize-param", "audience={url}"], resource: GATEWAY };
+pub(super) const KEYCLOAK: Provider =
+    Provider { idp: &["--like", "keycloak", "--default-resource", "{url}"], options: &[], resource: GATEWAY };
 
 /// The options that the table of known issuers would choose for Entra ID's own hosts.
 const ENTRA_OPTIONS: &[&str] = &["--client-id", "desktop", "--no-resource", "--assume-pkce", "--accept-unbound-token"];
@@ -130,7 +130,7 @@ pub(super) async fn start(provider: &Provider, ground: &Ground<'_>) -> anyhow::R
         Site::new(url.clone()).keeping(server)
     };
     site.forget = Some(Url::parse(&issuer)?.join("/admin/forget")?);
-    Ok(Start::Ready(site.with_options(provider.options.iter().map(put)).keeping(idp)))
+    Ok(Start::ready(site.with_options(provider.options.iter().map(put)).keeping(idp)))
 }
 
 async fn gateway(
@@ -182,7 +182,9 @@ upstream = "demo"
 }
 
 /// An MCP server with one tool that accepts every token, with metadata that names this issuer.
-pub(super) fn accepting_resource(issuer: String) -> impl Fn(&PeerRequest) -> Option<PeerAnswer> + Send + Sync + 'static {
+pub(super) fn accepting_resource(
+    issuer: String,
+) -> impl Fn(&PeerRequest) -> Option<PeerAnswer> + Send + Sync + 'static {
     move |request| {
         if request.is_for_resource_metadata("/mcp") {
             let resource = format!("{}/mcp", request.base);

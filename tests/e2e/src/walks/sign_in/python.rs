@@ -30,7 +30,6 @@ const CLIENTS: &str = r#"
 [[client]]
 id = "fastmcp"
 secret = { env = "IDP_SECRET" }
-auth_method = "client_secret_post"
 redirect_uris = ["http://127.0.0.1/auth/callback"]
 "#;
 
@@ -43,7 +42,7 @@ pub(super) async fn in_memory(ground: &Ground<'_>) -> anyhow::Result<Start> {
     let port = free_address()?.port();
     let server = fastmcp(&interpreter, ground, &["in-memory", &port.to_string()]).await?;
     let url = Url::parse(&format!("http://127.0.0.1:{port}/mcp"))?;
-    Ok(Start::Ready(Site::new(url).keeping(server)))
+    Ok(Start::ready(Site::new(url).keeping(server)))
 }
 
 /// FastMCP in front of an authorization server without registration for MCP clients.
@@ -62,7 +61,7 @@ pub(super) async fn oauth_proxy(ground: &Ground<'_>) -> anyhow::Result<Start> {
     let mut idp = Program::start("idp", &mut idp, ground.folder)?;
     let issuer = idp.find_line(|line| line.strip_prefix(ANNOUNCEMENT).map(str::to_owned)).await?;
     let server = fastmcp(&interpreter, ground, &["proxy", &port.to_string(), &issuer, "fastmcp", SECRET]).await?;
-    Ok(Start::Ready(Site::new(url).keeping((idp, server))))
+    Ok(Start::ready(Site::new(url).keeping((idp, server))))
 }
 
 /// The authorization server and the resource server of `examples/servers/simple-auth`, which only the source archive has.
@@ -85,7 +84,7 @@ pub(super) async fn example(ground: &Ground<'_>) -> anyhow::Result<Start> {
     let authorization = uvicorn("authorization-server", authorization, ground.folder).await?;
     let resource = uvicorn("resource-server", resource, ground.folder).await?;
     let url = Url::parse(&format!("http://localhost:{port}/mcp"))?;
-    Ok(Start::Ready(Site::new(url).keeping((authorization, resource))))
+    Ok(Start::ready(Site::new(url).keeping((authorization, resource))))
 }
 
 async fn installed_example(ground: &Ground<'_>) -> anyhow::Result<(PathBuf, PathBuf)> {

@@ -12,10 +12,16 @@ use super::peer::Peer;
 #[derive(Clone, Serialize)]
 #[serde(tag = "result", rename_all = "lowercase")]
 pub(super) enum Cell {
-    Passed { seconds: f64 },
-    Failed { reason: String },
+    Passed {
+        seconds: f64,
+    },
+    Failed {
+        reason: String,
+    },
     /// The peer cannot be installed here.
-    Skipped { reason: String },
+    Skipped {
+        reason: String,
+    },
 }
 
 /// One peer.
@@ -92,14 +98,14 @@ impl fmt::Display for Cell {
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:<30}{:<16}{}", self.peer.title(), self.login, self.connect)?;
-        let mut told = None;
-        for (command, cell) in self.cells() {
-            if let Some(reason) = cell.reason().filter(|reason| told != Some(*reason)) {
-                write!(f, "\n    {command}: {}", reason.trim_end().replace('\n', "\n    "))?;
-                told = Some(reason);
-            }
+        let indented = |reason: &str| reason.trim_end().replace('\n', "\n    ");
+        if let (Some(login), Some(connect)) = (self.login.reason(), self.connect.reason())
+            && login == connect
+        {
+            return write!(f, "\n    {}", indented(login));
         }
-        Ok(())
+        let mut reasons = self.cells().into_iter().filter_map(|(command, cell)| Some((command, cell.reason()?)));
+        reasons.try_for_each(|(command, reason)| write!(f, "\n    {command}: {}", indented(reason)))
     }
 }
 

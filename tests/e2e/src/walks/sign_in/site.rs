@@ -6,7 +6,7 @@ use url::Url;
 
 /// Whether a peer can be used here.
 pub(super) enum Start {
-    Ready(Site),
+    Ready(Box<Site>),
     /// Why not.
     Missing(String),
 }
@@ -22,6 +22,12 @@ pub(super) struct Site {
     /// Where the authorization server is told to forget its clients.
     pub(super) forget: Option<Url>,
     _running: Vec<Box<dyn Any>>,
+}
+
+impl Start {
+    pub(super) fn ready(site: Site) -> Self {
+        Self::Ready(Box::new(site))
+    }
 }
 
 impl Site {

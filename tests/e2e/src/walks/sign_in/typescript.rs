@@ -29,5 +29,5 @@ pub(super) async fn start(ground: &Ground<'_>) -> anyhow::Result<Start> {
         server.find_line(|line| line.contains(announcement).then_some(())).await?;
     }
     let url = Url::parse(&format!("http://localhost:{port}/mcp"))?;
-    Ok(Start::Ready(Site::new(url).keeping(server)))
+    Ok(Start::ready(Site::new(url).keeping(server)))
 }
