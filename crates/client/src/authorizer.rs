@@ -28,6 +28,7 @@ pub(crate) mod grant;
 mod known_client;
 mod non_interactive;
 mod refresh;
+pub(crate) mod scope_names;
 pub(crate) mod selection;
 pub(crate) mod settings;
 mod unbound;
@@ -249,7 +250,10 @@ impl Authorizer {
         let challenged = challenge.scopes();
         let named = match &self.settings.scopes {
             Some(scopes) => scopes.clone(),
-            None => selection::scopes(challenged, &scopes_supported, &server.scopes_supported),
+            None => {
+                let challenged = challenged.map(|scopes| scope_names::for_request(scopes, &scopes_supported));
+                selection::scopes(challenged.as_ref(), &scopes_supported, &server.scopes_supported)
+            }
         };
         let must_bind = challenge.requires_dpop() || dpop_bound_access_tokens_required == Some(true);
         if must_bind && !server.binds_tokens {
@@ -259,7 +263,7 @@ impl Authorizer {
         let binding = if binds { Some(Arc::new(DpopBinding::generate()?)) } else { None };
         let scopes = match self.scope_limit() {
             Some(limit) => limit.clone(),
-            None => named.union(challenge.additional_scopes()),
+            None => named.union(&scope_names::for_request(challenge.additional_scopes(), &scopes_supported)),
         };
         let registered = selection::registered(&scopes, &scopes_supported, &server.scopes_supported);
         let profile = RequestProfile::new(&self.settings.provider, &metadata, &resource);

@@ -9,8 +9,8 @@ use portcullis_metadata::{AccessToken, Clock, ResourceUri, Scopes, SystemClock};
 use tokio::sync::Mutex;
 
 use crate::{
-    Authorizer, ClientError, ResourceToken, Revocation, StartUrl, StoreError, resource_challenge::ResourceChallenge,
-    store::ignore_corrupted,
+    Authorizer, ClientError, ResourceToken, Revocation, StartUrl, StoreError, authorizer::scope_names,
+    resource_challenge::ResourceChallenge, store::ignore_corrupted,
 };
 
 mod access_token_source;
@@ -266,7 +266,8 @@ impl TokenManager {
     ) -> Result<bool, ClientError> {
         let Source::Authorizer(authorizer) = &self.source else { return Ok(false) };
         let wanted = missing.clone();
-        let covers = move |token: &ResourceToken| token.scopes().is_some_and(|granted| granted.covers(&wanted));
+        let covers =
+            move |token: &ResourceToken| token.scopes().is_some_and(|granted| scope_names::covers(granted, &wanted));
         if authorizer.is_final() || !authorizer.may_request(missing) || used.is_some_and(|used| covers(used)) {
             return Ok(false);
         }
