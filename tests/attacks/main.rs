@@ -30,6 +30,7 @@ mod oversized;
 mod path_confusion;
 mod rate_limits;
 mod resource_aliases;
+mod sealed_identifiers;
 mod sending_client;
 mod session_fixation;
 mod smuggling;

@@ -10,4 +10,6 @@ mod limits;
 mod off;
 mod renewing;
 mod revisions;
+mod sealed;
+mod stateless;
 mod streams;

@@ -24,7 +24,7 @@ async fn for_other_scopes() {
     let answer = echo(&deployment, &wide, &first).await;
     assert_eq!((answer.status, answer.count("mcp-session-id")), (200, 1), "{answer:?}");
     let second = answer.header("mcp-session-id").unwrap().to_owned();
-    assert!(second != first && second != theirs && second.len() == 44, "{second}");
+    assert!(second != first && second != theirs && second.len() <= 512, "{second}");
     let answers = futures_of(&deployment, &wide, &first).await;
     assert!(answers.iter().all(|answer| answer.header("mcp-session-id") == Some(&second)), "{answers:?}");
     for session in [&first, &second] {

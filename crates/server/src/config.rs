@@ -8,7 +8,7 @@ mod span;
 
 pub(crate) use file::{
     Audit, AuditTarget, Authorization, Claim, Config, ForwardedHeader, IntrospectionAuth, Issuer, Limits, RateLimit,
-    Resource, Route, Rule, Session, Tls, Upstream, Validation,
+    Resource, Route, Rule, Session, Sessions, Tls, Upstream, Validation,
 };
 pub(crate) use load::{Loaded, Overrides, from_text, load, nearest};
 pub(crate) use origin::effective;

@@ -147,7 +147,13 @@ pub(crate) async fn serve(
     }
     table_sweep.abort();
     let sessions = state.load().sessions().clone();
-    let ended = end_all(&sessions, audit.as_ref(), deadline.max(Instant::now() + FINAL_FLUSH_TIMEOUT)).await;
+    let ended = end_all(
+        &sessions,
+        plan.session.key_sources.is_some(),
+        audit.as_ref(),
+        deadline.max(Instant::now() + FINAL_FLUSH_TIMEOUT),
+    )
+    .await;
     let left = deadline.saturating_duration_since(Instant::now()).max(FINAL_FLUSH_TIMEOUT);
     tokio::join!(upstream_ends.finish(ended, left), async {
         if let Some(audit) = audit {

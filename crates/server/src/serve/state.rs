@@ -297,6 +297,11 @@ impl StateBuilder<'_> {
         }
         settings.revisions = plan.revisions;
         settings.session_header = plan.session_header.clone();
+        settings.session_mode = plan.session_mode;
+        settings.upstream = plan.upstream.identity().into();
+        if let UpstreamPlan::Http(upstream) = &plan.upstream {
+            settings.head_timeout = upstream.head_timeout;
+        }
         settings.max_body = self.limits.max_body;
         settings.max_depth = self.limits.max_depth;
         settings.budget = Arc::clone(&self.budget);
