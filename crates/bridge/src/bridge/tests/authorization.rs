@@ -279,7 +279,7 @@ impl Interaction for Ponders {
 #[tokio::test(start_paused = true)]
 async fn the_end_of_the_input_does_not_wait_for_a_person() {
     let network = network(|_, _| None);
-    let person = Arc::new(Ponders(Url::parse("http://127.0.0.1:7/callback").unwrap()));
+    let user = Arc::new(Ponders(Url::parse("http://127.0.0.1:7/callback").unwrap()));
     for ends in [true, false] {
         let mut client = in_memory(&network, &user);
         client.request(0, "initialize", json!({})).await;
