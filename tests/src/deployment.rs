@@ -3,7 +3,7 @@
 use portcullis_metadata::SystemClock;
 use portcullis_testkit::{TestIssuer, TokenBuilder};
 
-use crate::{Answer, INITIALIZE, Portcullis, Request, Scratch, Upstream};
+use crate::{Answer, INITIALIZE, Portcullis, Request, Scratch, Signal, Upstream};
 
 /// The endpoint's address as clients know it. The port it listens on is another one: nothing may depend on it.
 const BASE_URL: &str = "http://127.0.0.1:3000";
@@ -17,6 +17,7 @@ pub struct Deployment {
     pub test_issuer: TestIssuer,
     /// What is behind it.
     pub upstream: Upstream,
+    configuration: String,
     _keys: Scratch,
 }
 
@@ -129,7 +130,7 @@ impl DeploymentBuilder {
             tables = self.tables,
         );
         let portcullis = Portcullis::serve_logging(&configuration, self.log_format.unwrap_or("json"), self.files).await;
-        Deployment { portcullis, test_issuer, upstream, _keys: keys }
+        Deployment { portcullis, test_issuer, upstream, configuration, _keys: keys }
     }
 }
 
@@ -154,6 +155,17 @@ impl Deployment {
     /// Begins one that is special.
     pub fn builder() -> DeploymentBuilder {
         DeploymentBuilder::default()
+    }
+
+    /// Ends the program with a signal and starts it again with the same configuration, issuer and upstream.
+    ///
+    /// # Panics
+    /// Panics if it does not end or start.
+    pub async fn restart(mut self, signal: Signal) -> Self {
+        self.portcullis.signal(signal);
+        self.portcullis.ended().await;
+        self.portcullis = Portcullis::serve(&self.configuration).await;
+        self
     }
 
     /// A token in the making that would be accepted as it is.
