@@ -53,7 +53,7 @@ mod tests {
             assert_eq!(plan(None, url), None);
             jail.set_env("HOME", "/home/a");
             let of_user = plan(None, url).unwrap();
-            assert_eq!(of_user, Path::new("/home/a/.local/state/portcullis/server/bb5dbf2c3a95f5ca"));
+            assert_eq!(of_user, Path::new("/home/a/.local/state/portcullis/server/604c32496e7129bf"));
             assert_ne!(plan(None, "https://other.example.com").unwrap(), of_user);
             jail.set_env("XDG_STATE_HOME", "/state");
             assert!(plan(None, url).unwrap().starts_with("/state/portcullis/server"));
