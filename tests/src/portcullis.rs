@@ -111,6 +111,8 @@ impl Portcullis {
     /// Panics if it does not end in time.
     pub async fn run_with(arguments: &[&str], environment: &[(&str, &str)]) -> Finished {
         let mut command = tokio::process::Command::from(limited(arguments, None));
+        let state = Scratch::path_for("state");
+        command.env("STATE_DIRECTORY", state.as_str());
         let output = command.kill_on_drop(true).envs(environment.iter().copied()).output();
         Finished::from(timeout(TIMEOUT, output).await.expect("it ends").expect("it starts"))
     }

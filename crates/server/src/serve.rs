@@ -105,6 +105,7 @@ pub(crate) async fn serve(
     if let Some(shortage) = shortage {
         shortage.warn();
     }
+    kept.warn();
     state.spawn_key_refresh();
     let tls = plan.tls.as_ref().map(Tls::new).transpose()?;
 

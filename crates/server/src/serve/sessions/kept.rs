@@ -19,27 +19,34 @@ pub(crate) struct KeptSessions {
     keeps_keys: bool,
     journal: Option<Arc<FileJournal>>,
     recovered: Recovered,
+    /// Why the state directory cannot be used.
+    error: Option<StateError>,
 }
 
 impl KeptSessions {
     /// Keeps nothing over restarts, except the configured keys.
     pub(crate) fn in_memory(plan: &SessionPlan) -> Self {
         let (settings, keeps_keys) = (plan.settings.clone(), plan.key_sources.is_some());
-        Self { settings, keeps_keys, journal: None, recovered: Recovered::default() }
+        Self { settings, keeps_keys, journal: None, recovered: Recovered::default(), error: None }
     }
 
-    /// Opens the state directory. If it cannot be used, everything is kept in memory, and the log has a warning.
+    /// Opens the state directory. If it cannot be used, everything is kept in memory.
     pub(crate) fn open(plan: &SessionPlan, directory: Option<&Path>, clock: Arc<dyn Clock>) -> Self {
         let mut kept = Self::in_memory(plan);
-        let Some(directory) = directory else { return kept };
-        match kept.open_directory(directory, clock) {
-            Ok(()) => tracing::info!(state.directory = %directory.display(), "sessions continue after a restart"),
-            Err(error) => tracing::warn!(
-                error.code = error.code(),
-                "sessions are kept in memory and end with this process: {error}; or set state_dir to another directory"
-            ),
+        if let Some(directory) = directory {
+            kept.error = kept.open_directory(directory, clock).err();
         }
         kept
+    }
+
+    /// Logs a warning if the state directory cannot be used.
+    pub(crate) fn warn(&self) {
+        if let Some(error) = &self.error {
+            tracing::warn!(
+                error.code = error.code(),
+                "sessions are kept in memory and end with this process: {error}; or set state_dir to another directory"
+            );
+        }
     }
 
     fn open_directory(&mut self, directory: &Path, clock: Arc<dyn Clock>) -> Result<(), StateError> {
