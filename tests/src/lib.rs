@@ -1,5 +1,5 @@
-//! Tools of the tests that run the real program: the program on a free port, a recording upstream, an authorization server
-//! whose keys the test holds, HTTP clients that send arbitrary bytes, and child processes.
+//! Shared code of the tests that run the real program: the program on a free port, a recording upstream, an
+//! authorization server whose keys the test holds, HTTP clients that send arbitrary bytes, and child processes.
 //!
 //! All functions that do not return a `Result` panic on misuse.
 #![allow(clippy::print_stderr, reason = "progress of an installation")]
@@ -17,6 +17,7 @@ mod messages;
 mod npm;
 mod peer;
 mod portcullis;
+mod private_authority;
 mod process;
 mod program;
 mod raw_upstream;
@@ -36,6 +37,7 @@ pub use messages::{INITIALIZE, call, modern_call, modern_request};
 pub use npm::npm_install;
 pub use peer::{Peer, PeerAnswer, PeerRequest};
 pub use portcullis::{Finished, Portcullis};
+pub use private_authority::PrivateAuthority;
 pub use process::{Process, Signal, free_address};
 pub use program::{command, listen_address, program};
 pub use raw_upstream::{RawRequest, RawUpstream};
