@@ -107,7 +107,8 @@ async fn without_requests() {
 #[tokio::test]
 async fn sessions_end() {
     const SESSIONS: usize = 50;
-    let deployment = Deployment::builder().tables("[audit]\ntarget = \"stdout\"").start().await;
+    let builder = Deployment::builder().top("state_dir = \"off\"");
+    let deployment = builder.tables("[audit]\ntarget = \"stdout\"").start().await;
     for number in 0..SESSIONS {
         deployment.open_session(&deployment.token().subject(&format!("user-{number}")).sign()).await;
     }
@@ -151,7 +152,11 @@ async fn sessions_end_at_a_silent_upstream() {
             tokio::spawn(async move { stream.read_to_end(&mut Vec::new()).await });
         }
     });
-    let deployment = Deployment::builder().upstream_setting(setting).top("shutdown_timeout = \"60s\"").start().await;
+    let deployment = Deployment::builder()
+        .upstream_setting(setting)
+        .top("shutdown_timeout = \"60s\"\nstate_dir = \"off\"")
+        .start()
+        .await;
     deployment.open_session(&deployment.good_token()).await;
     let finished = deployment.portcullis.stop().await;
     assert_eq!(finished.code, Some(0), "{}", finished.stderr);

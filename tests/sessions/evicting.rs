@@ -69,7 +69,7 @@ async fn a_session_for_each_task() {
     const MAX: usize = 5;
     let audit = Scratch::path_for("audit.jsonl");
     let tables = format!("{}\n[audit]\ntarget = {{ file = \"{}\" }}", limited(MAX), audit.as_str());
-    let deployment = Deployment::builder().tables(tables).start().await;
+    let deployment = Deployment::builder().top("state_dir = \"off\"").tables(tables).start().await;
     let token = deployment.good_token();
     let mut sessions = Vec::new();
     for _ in 0..TASKS {

@@ -9,6 +9,7 @@ mod life;
 mod limits;
 mod off;
 mod renewing;
+mod restarting;
 mod revisions;
 mod sealed;
 mod stateless;

@@ -72,7 +72,8 @@ async fn at_another_replica() {
     assert!(!log.contains(&session) && !log.contains(&theirs), "an identifier is in the log");
 }
 
-/// E12: a shutdown does not end sessions that the next process continues. Without shared keys, it ends them upstream.
+/// E12: a shutdown does not end sessions that the next process continues. Without shared keys and a state directory, it
+/// ends them upstream.
 #[tokio::test]
 async fn after_a_restart() {
     for is_shared in [true, false] {
@@ -80,7 +81,8 @@ async fn after_a_restart() {
         let upstream = Upstream::start().await;
         let setting = upstream.setting();
         let tables = if is_shared { replicas.tables() } else { String::new() };
-        let start = || Deployment::builder().upstream_setting(setting.clone()).tables(tables.clone()).start();
+        let builder = || Deployment::builder().top("state_dir = \"off\"").tables(tables.clone());
+        let start = || builder().upstream_setting(setting.clone()).start();
         let deployment = start().await;
         let session = deployment.open_session(&deployment.good_token()).await;
         assert_eq!(deployment.portcullis.stop().await.code, Some(0));

@@ -3,7 +3,7 @@
 use portcullis_metadata::SystemClock;
 use portcullis_testkit::{TestIssuer, TokenBuilder};
 
-use crate::{Answer, INITIALIZE, Portcullis, Request, Scratch, Upstream};
+use crate::{Answer, INITIALIZE, Portcullis, Request, Scratch, Signal, Upstream};
 
 /// The endpoint's URL as clients know it. The program listens on another port, which no behaviour depends on.
 const BASE_URL: &str = "http://127.0.0.1:3000";
@@ -17,6 +17,7 @@ pub struct Deployment {
     pub test_issuer: TestIssuer,
     /// The upstream.
     pub upstream: Upstream,
+    configuration: String,
     _keys: Scratch,
 }
 
@@ -130,7 +131,7 @@ impl DeploymentBuilder {
             tables = self.tables,
         );
         let portcullis = Portcullis::serve_logging(&configuration, self.log_format.unwrap_or("json"), self.files).await;
-        Deployment { portcullis, test_issuer, upstream, _keys: keys }
+        Deployment { portcullis, test_issuer, upstream, configuration, _keys: keys }
     }
 }
 
@@ -155,6 +156,17 @@ impl Deployment {
     /// Returns a builder for other deployments.
     pub fn builder() -> DeploymentBuilder {
         DeploymentBuilder::default()
+    }
+
+    /// Ends the program with a signal and starts it again with the same configuration, issuer and upstream.
+    ///
+    /// # Panics
+    /// Panics if it does not end or start.
+    pub async fn restart(mut self, signal: Signal) -> Self {
+        self.portcullis.signal(signal);
+        self.portcullis.ended().await;
+        self.portcullis = Portcullis::serve(&self.configuration).await;
+        self
     }
 
     /// Returns a builder whose token is valid without changes.

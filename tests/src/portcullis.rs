@@ -28,6 +28,7 @@ pub struct Portcullis {
     log: Log,
     output: Log,
     _configuration: Option<Scratch>,
+    _state: Scratch,
 }
 
 /// The result of a program that has ended.
@@ -81,6 +82,9 @@ impl Portcullis {
 
     async fn start_logging(arguments: &[&str], format: &str, files: Option<&str>) -> Self {
         let mut command = limited(arguments, files);
+        // A server without `state_dir` keeps its state here, as under systemd.
+        let state = Scratch::path_for("state");
+        command.env("STATE_DIRECTORY", state.as_str());
         command.args(["--log-format", format]).env("PORTCULLIS_LOG", "trace");
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = Process::start("portcullis", &mut command).expect("the program starts");
@@ -90,7 +94,7 @@ impl Portcullis {
         let output = Log::read(ChildStdout::from_std(stdout).expect("a pipe"));
         let address = timeout(TIMEOUT, log.find(listen_address)).await.ok().flatten();
         let address = address.unwrap_or_else(|| panic!("it does not listen:\n{}", log.text()));
-        Self { process, address, log, output, _configuration: None }
+        Self { process, address, log, output, _configuration: None, _state: state }
     }
 
     /// Runs the program to its end.
@@ -107,6 +111,8 @@ impl Portcullis {
     /// Panics if it does not end in time.
     pub async fn run_with(arguments: &[&str], environment: &[(&str, &str)]) -> Finished {
         let mut command = tokio::process::Command::from(limited(arguments, None));
+        let state = Scratch::path_for("state");
+        command.env("STATE_DIRECTORY", state.as_str());
         let output = command.kill_on_drop(true).envs(environment.iter().copied()).output();
         Finished::from(timeout(TIMEOUT, output).await.expect("it ends").expect("it starts"))
     }

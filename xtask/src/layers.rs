@@ -10,7 +10,7 @@ use xtask::workspace::{self, Package};
 const ROWS: &[&[&str]] = &[
     &["portcullis-metadata", "portcullis-mcp"],
     &["portcullis-jose", "portcullis-discovery", "portcullis-session", "portcullis-http1"],
-    &["portcullis-verifier", "portcullis-client", "portcullis-devidp"],
+    &["portcullis-verifier", "portcullis-client", "portcullis-devidp", "portcullis-store"],
     &["portcullis-guard", "portcullis-bridge"],
     &["portcullis-endpoint"],
     &["portcullis-gateway", "portcullis-doctor"],

@@ -7,13 +7,14 @@ mod issuers;
 mod rates;
 mod resources;
 mod sessions;
+mod state_dir;
 #[cfg(test)]
 mod tests;
 mod tls;
 mod upstream;
 mod warnings;
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use anyhow::{Context as _, bail, ensure};
 use portcullis_guard::OriginPolicy;
@@ -52,6 +53,8 @@ pub(crate) struct Plan {
     pub(crate) limits: Limits,
     pub(crate) rates: RatesPlan,
     pub(crate) session: SessionPlan,
+    /// The directory of session keys and ended sessions. `None` if they are kept in memory only.
+    pub(crate) state_dir: Option<PathBuf>,
     pub(crate) issuers: Vec<IssuerPlan>,
     pub(crate) resources: Vec<ResourcePlan>,
     /// The accepted `Host` and `Origin` values on paths that belong to no resource.
@@ -83,6 +86,7 @@ impl Plan {
             limits: config.limits.clone(),
             rates: rates::plan(config)?,
             session: sessions::plan(&config.session)?,
+            state_dir: state_dir::plan(config.state_dir.as_deref(), &base_url)?,
             issuers,
             resources,
             origins: resources::origins(&config.resource.iter().collect::<Vec<_>>(), &base_url)?,

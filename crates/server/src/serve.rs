@@ -37,7 +37,10 @@ use crate::{
 use connection::{ConnectionLimits, request_body::BodyTimeouts};
 use observers::Observers;
 use router::Router;
-use sessions::shutdown::{UpstreamEndTask, end_all};
+use sessions::{
+    kept::KeptSessions,
+    shutdown::{UpstreamEndTask, end_all},
+};
 use state::ServerState;
 use tls::Tls;
 use worker::{StopSignals, Worker};
@@ -65,7 +68,8 @@ pub(crate) fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
 /// Fails when the plan cannot run.
 pub(crate) fn dry_run(plan: &Plan) -> anyhow::Result<()> {
     let access = Arc::new(AccessLog::without_writer(LogFormat::default()));
-    ServerState::new(plan, Arc::new(SystemClock::new()), Observers { access, audit: None }).map(drop)
+    let kept = KeptSessions::in_memory(&plan.session);
+    ServerState::new(plan, Arc::new(SystemClock::new()), Observers { access, audit: None }, &kept).map(drop)
 }
 
 /// Serves until `shutdown` is true and the requests in progress have ended, or the shutdown timeout has passed.
@@ -94,11 +98,14 @@ pub(crate) async fn serve(
 
     // State: issuers, sessions and the service stacks of all resources.
     let observers = Observers { access: Arc::clone(&access), audit: audit.as_ref().map(|trail| trail.audit().clone()) };
-    let (state, upstream_ends) = ServerState::new(&plan, Arc::new(SystemClock::new()), observers)?;
+    let clock = Arc::new(SystemClock::new());
+    let kept = KeptSessions::open(&plan.session, plan.state_dir.as_deref(), Arc::clone(&clock) as _);
+    let (state, upstream_ends) = ServerState::new(&plan, clock, observers, &kept)?;
     // If the plan cannot run, only its error is reported.
     if let Some(shortage) = shortage {
         shortage.warn();
     }
+    kept.warn();
     state.spawn_key_refresh();
     let tls = plan.tls.as_ref().map(Tls::new).transpose()?;
 
@@ -108,6 +115,10 @@ pub(crate) async fn serve(
     }
     if let Some(sources) = plan.session.key_sources.clone() {
         tokio::spawn(sessions::keys::reload(state.sessions().clone(), sources));
+    }
+    let journal = kept.journal();
+    if journal.is_some() {
+        tokio::spawn(sessions::kept::record_last_uses(state.sessions().clone()));
     }
     let (last_sessions, sessions_at_shutdown) = oneshot::channel();
     let upstream_ends = UpstreamEndTask { last_sessions, task: tokio::spawn(upstream_ends.run(sessions_at_shutdown)) };
@@ -149,17 +160,23 @@ pub(crate) async fn serve(
     let sessions = state.load().sessions().clone();
     let ended = end_all(
         &sessions,
-        plan.session.key_sources.is_some(),
+        kept.continue_after_restart(),
         audit.as_ref(),
         deadline.max(Instant::now() + FINAL_FLUSH_TIMEOUT),
     )
     .await;
     let left = deadline.saturating_duration_since(Instant::now()).max(FINAL_FLUSH_TIMEOUT);
-    tokio::join!(upstream_ends.finish(ended, left), async {
+    let write_audit = async {
         if let Some(audit) = audit {
             audit.finish(left).await;
         }
-    });
+    };
+    let write_journal = async {
+        if let Some(journal) = journal {
+            sessions::kept::finish(&sessions, &journal, left).await;
+        }
+    };
+    tokio::join!(upstream_ends.finish(ended, left), write_audit, write_journal);
     Ok(access.flush(&mut std::io::stderr())?)
 }
 

@@ -51,6 +51,7 @@ fn configuration(address: SocketAddr, issuer: &Issuer) -> String {
     format!(
         r#"
         listen = "{address}"
+        state_dir = "off"
         base_url = "http://{address}"
 
         [[issuer]]

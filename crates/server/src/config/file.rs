@@ -31,6 +31,10 @@ pub(crate) struct Config {
     /// How long a shutdown waits for requests in progress.
     #[serde(default = "default_shutdown_timeout")]
     pub(crate) shutdown_timeout: Span,
+    /// Where session keys, ended sessions and last uses are kept over restarts; `off` for nowhere. Default: a directory of
+    /// this user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) state_dir: Option<PathBuf>,
     /// Allows `auth = "none"` with a listener that is not on loopback.
     #[serde(default)]
     pub(crate) dangerous_allow_unauthenticated_network: bool,

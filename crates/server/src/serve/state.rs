@@ -23,6 +23,7 @@ use super::{
     observers::Observers,
     sessions::{
         initialize::InitializeCalls,
+        kept::KeptSessions,
         upstream_end::{SessionEvents, Upstream, UpstreamEndQueue, UpstreamEnder, Upstreams},
     },
 };
@@ -70,11 +71,12 @@ impl ServerState {
         plan: &Plan,
         clock: Arc<dyn Clock>,
         observers: Observers,
+        kept: &KeptSessions,
     ) -> anyhow::Result<(Self, UpstreamEnder)> {
         let issuers = trusted_issuers(plan, &clock)?;
         let (events, queued) = SessionEvents::new(observers.audit.clone());
         let upstream_ends = events.upstream_ends().clone();
-        let sessions = SessionStore::new(plan.session.settings.clone(), Arc::clone(&clock), Arc::new(events));
+        let sessions = kept.store(Arc::clone(&clock), Arc::new(events));
         let observers = Arc::new(observers);
         let streams = StreamRegistry::new(Arc::clone(&clock), Arc::clone(&observers) as _);
         let builder = StateBuilder {

@@ -1,0 +1,69 @@
+//! The directory of the state that outlives the process.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::ensure;
+use portcullis_client::CredentialStore;
+use sha2::{Digest as _, Sha256};
+use url::Url;
+
+/// The value that keeps everything in memory.
+const OFF: &str = "off";
+/// The directories that systemd has created for the unit's `StateDirectory=`, separated by colons.
+const SYSTEMD_VARIABLE: &str = "STATE_DIRECTORY";
+
+/// Returns the configured directory, else the first one of systemd, else one of the user for this server.
+pub(super) fn plan(configured: Option<&Path>, base_url: &Url) -> anyhow::Result<Option<PathBuf>> {
+    if let Some(directory) = configured {
+        ensure!(
+            !directory.as_os_str().is_empty(),
+            "state_dir is empty; name a directory, or \"{OFF}\" to keep everything in memory"
+        );
+        return Ok((directory != Path::new(OFF)).then(|| directory.to_owned()));
+    }
+    let of_systemd = std::env::var(SYSTEMD_VARIABLE).ok();
+    let of_systemd = of_systemd.as_deref().and_then(|list| list.split(':').find(|path| !path.is_empty()));
+    if let Some(directory) = of_systemd {
+        return Ok(Some(directory.into()));
+    }
+    Ok(CredentialStore::user_directory().map(|directory| directory.join("server").join(name(base_url))))
+}
+
+/// The name of a server's directory: servers with different URLs do not share their state.
+fn name(base_url: &Url) -> String {
+    Sha256::digest(base_url.as_str()).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+#[expect(clippy::result_large_err, reason = "the error type is that of figment's jail")]
+mod tests {
+    use figment::Jail;
+
+    use super::*;
+
+    /// E12: the configured directory comes first, then that of systemd, then one of the user for this URL.
+    #[test]
+    fn the_directory_follows_from_configuration_and_environment() {
+        Jail::expect_with(|jail| {
+            jail.clear_env();
+            let plan = |configured: Option<&str>, base_url: &str| {
+                plan(configured.map(Path::new), &Url::parse(base_url).unwrap()).unwrap()
+            };
+            let url = "https://mcp.example.com";
+            assert_eq!(plan(None, url), None);
+            jail.set_env("HOME", "/home/a");
+            let of_user = plan(None, url).unwrap();
+            assert_eq!(of_user, Path::new("/home/a/.local/state/portcullis/server/604c32496e7129bf"));
+            assert_ne!(plan(None, "https://other.example.com").unwrap(), of_user);
+            jail.set_env("XDG_STATE_HOME", "/state");
+            assert!(plan(None, url).unwrap().starts_with("/state/portcullis/server"));
+            jail.set_env(SYSTEMD_VARIABLE, "/var/lib/portcullis:/var/lib/other");
+            assert_eq!(plan(None, url).as_deref(), Some(Path::new("/var/lib/portcullis")));
+            assert_eq!(plan(Some("/configured"), url).as_deref(), Some(Path::new("/configured")));
+            assert_eq!(plan(Some(OFF), url), None);
+            Ok(())
+        });
+        let base_url = Url::parse("https://mcp.example.com").unwrap();
+        assert!(plan(Some(Path::new("")), &base_url).unwrap_err().to_string().contains("state_dir is empty"));
+    }
+}

@@ -1,0 +1,102 @@
+//! What outlives the process: the session keys and the journal of ends and last uses.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use portcullis_metadata::Clock;
+use portcullis_session::{SessionJournal, SessionObserver, SessionSettings, SessionStore};
+use portcullis_store::{FileJournal, Recovered, Retention, StateDirectory, StateError};
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use crate::plan::SessionPlan;
+
+/// How often last uses are recorded.
+const RECORD_INTERVAL: Duration = Duration::from_secs(30);
+
+/// The settings of the session store, and its journal.
+pub(crate) struct KeptSessions {
+    settings: SessionSettings,
+    /// The sessions of an earlier process with the same keys continue.
+    keeps_keys: bool,
+    journal: Option<Arc<FileJournal>>,
+    recovered: Recovered,
+    /// Why the state directory cannot be used.
+    error: Option<StateError>,
+}
+
+impl KeptSessions {
+    /// Keeps nothing over restarts, except the configured keys.
+    pub(crate) fn in_memory(plan: &SessionPlan) -> Self {
+        let (settings, keeps_keys) = (plan.settings.clone(), plan.key_sources.is_some());
+        Self { settings, keeps_keys, journal: None, recovered: Recovered::default(), error: None }
+    }
+
+    /// Opens the state directory. If it cannot be used, everything is kept in memory.
+    pub(crate) fn open(plan: &SessionPlan, directory: Option<&Path>, clock: Arc<dyn Clock>) -> Self {
+        let mut kept = Self::in_memory(plan);
+        if let Some(directory) = directory {
+            kept.error = kept.open_directory(directory, clock).err();
+        }
+        kept
+    }
+
+    /// Logs a warning if the state directory cannot be used.
+    pub(crate) fn warn(&self) {
+        if let Some(error) = &self.error {
+            tracing::warn!(
+                error.code = error.code(),
+                "sessions are kept in memory and end with this process: {error}; or set state_dir to another directory"
+            );
+        }
+    }
+
+    fn open_directory(&mut self, directory: &Path, clock: Arc<dyn Clock>) -> Result<(), StateError> {
+        let directory = StateDirectory::open(directory)?;
+        let generated = if self.keeps_keys { None } else { Some(directory.session_keys()?) };
+        let retention = Retention { lifetime: self.settings.lifetime, idle_timeout: self.settings.idle_timeout };
+        let (journal, recovered) = FileJournal::open(directory, retention, clock)?;
+        if let Some(keys) = generated {
+            self.settings.keys = keys;
+        }
+        (self.journal, self.recovered, self.keeps_keys) = (Some(Arc::new(journal)), recovered, true);
+        Ok(())
+    }
+
+    /// Creates the session store with what was kept.
+    pub(crate) fn store(&self, clock: Arc<dyn Clock>, observer: Arc<dyn SessionObserver>) -> SessionStore {
+        let journal = match &self.journal {
+            Some(journal) => Arc::clone(journal) as Arc<dyn SessionJournal>,
+            None => Arc::new(()),
+        };
+        let sessions = SessionStore::with_journal(self.settings.clone(), clock, observer, journal);
+        self.recovered.import_into(&sessions);
+        sessions
+    }
+
+    /// Returns whether sessions continue after this process.
+    pub(crate) fn continue_after_restart(&self) -> bool {
+        self.keeps_keys
+    }
+
+    /// Returns the journal of the state directory.
+    pub(crate) fn journal(&self) -> Option<Arc<FileJournal>> {
+        self.journal.clone()
+    }
+}
+
+/// Records last uses until the task is aborted.
+pub(crate) async fn record_last_uses(sessions: SessionStore) {
+    let mut ticks = interval(RECORD_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        sessions.record_last_uses();
+    }
+}
+
+/// Records the last uses, and waits until everything is written, at most `limit`.
+pub(crate) async fn finish(sessions: &SessionStore, journal: &FileJournal, limit: Duration) {
+    sessions.record_last_uses();
+    if timeout(limit, journal.flush()).await.is_err() {
+        tracing::warn!("the last uses of sessions were not written in time; clients may have to open new sessions");
+    }
+}

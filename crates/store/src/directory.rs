@@ -1,0 +1,176 @@
+//! [`StateDirectory`]: a locked directory with the session keys.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError},
+    io::{self, Read as _, Write as _},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use portcullis_session::{SessionKey, SessionKeys};
+use zeroize::Zeroizing;
+
+use crate::error::StateError;
+
+const LOCK: &str = "lock";
+const KEYS: &str = "session-keys";
+/// The maximum size of the file with the keys, in bytes.
+const MAX_KEYS: u64 = 16 * 1024;
+
+/// A directory that this process alone uses, until the value is dropped.
+#[derive(Debug)]
+pub struct StateDirectory {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl StateDirectory {
+    /// Opens a directory and locks it. A missing one is created. Its mode becomes 0700.
+    ///
+    /// # Errors
+    /// Fails if the directory cannot be created or written, belongs to another user, or is in use by another process.
+    pub fn open(path: &Path) -> Result<Self, StateError> {
+        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(StateError::io(path))?;
+        let metadata = fs::metadata(path).map_err(StateError::io(path))?;
+        if metadata.uid() != rustix::process::geteuid().as_raw() {
+            return Err(StateError::Owner { path: path.to_owned() });
+        }
+        if metadata.mode() & 0o077 != 0 {
+            fs::set_permissions(path, Permissions::from_mode(0o700)).map_err(StateError::io(path))?;
+        }
+        let lock_path = path.join(LOCK);
+        let lock = private().create(true).truncate(false).open(&lock_path).map_err(StateError::io(&lock_path))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
+            Err(TryLockError::WouldBlock) => Err(StateError::InUse { path: path.to_owned() }),
+            Err(TryLockError::Error(error)) => Err(StateError::io(&lock_path)(error)),
+        }
+    }
+
+    /// Returns the path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the session keys. The first call generates one and stores it.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read or written, if other users can read it, or if it has no usable key.
+    pub fn session_keys(&self) -> Result<SessionKeys, StateError> {
+        let path = self.path.join(KEYS);
+        let text = match File::open(&path) {
+            Ok(file) => read_keys(&path, &file)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.generate_keys(&path)?,
+            Err(error) => return Err(StateError::io(&path)(error)),
+        };
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let keys: Result<Vec<_>, _> = lines.map(|secret| SessionKey::derive(secret.as_bytes())).collect();
+        keys.and_then(SessionKeys::new).map_err(|error| StateError::Keys { path, error })
+    }
+
+    /// Writes a file with one random secret. It appears under its name only when it is complete.
+    fn generate_keys(&self, path: &Path) -> Result<Zeroizing<String>, StateError> {
+        let mut secret = Zeroizing::new([0; 32]);
+        getrandom::fill(&mut *secret).map_err(|_| StateError::NoRandomness)?;
+        let text = Zeroizing::new(STANDARD.encode(*secret) + "\n");
+        self.replace(path, text.as_bytes()).map_err(StateError::io(path))?;
+        Ok(text)
+    }
+
+    /// Replaces a file of this directory. The old or the new content survives a crash.
+    pub(crate) fn replace(&self, path: &Path, content: &[u8]) -> io::Result<()> {
+        let new = path.with_extension("new");
+        let mut file = private().create(true).truncate(true).open(&new)?;
+        file.write_all(content)?;
+        file.sync_all()?;
+        fs::rename(&new, path)?;
+        // Without this, a power failure can undo the renaming. Some file systems cannot sync a directory.
+        match File::open(&self.path).and_then(|directory| directory.sync_all()) {
+            Err(error) if !matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput) => {
+                Err(error)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Options for writing a file that only its owner can read.
+pub(crate) fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).mode(0o600);
+    options
+}
+
+fn read_keys(path: &Path, file: &File) -> Result<Zeroizing<String>, StateError> {
+    let metadata = file.metadata().map_err(StateError::io(path))?;
+    if metadata.mode() & 0o077 != 0 {
+        return Err(StateError::Exposed { path: path.to_owned() });
+    }
+    if metadata.len() > MAX_KEYS {
+        return Err(StateError::TooLarge { path: path.to_owned() });
+    }
+    // Reserved at once, because a string that grows leaves copies of secrets behind.
+    let mut text = Zeroizing::new(String::with_capacity(usize::try_from(MAX_KEYS).unwrap_or(0)));
+    file.take(MAX_KEYS).read_to_string(&mut text).map_err(StateError::io(path))?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code<T>(result: Result<T, StateError>) -> Option<&'static str> {
+        result.err().map(|error| error.code())
+    }
+
+    /// E12: the directory is private, and one process at a time uses it.
+    #[test]
+    fn a_directory_is_private_and_locked() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("a/b");
+        let directory = StateDirectory::open(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
+        assert_eq!(code(StateDirectory::open(&path)), Some("state.in_use"));
+        drop(directory);
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        drop(StateDirectory::open(&path).unwrap());
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
+        assert_eq!(code(StateDirectory::open(&path.join("lock"))), Some("state.io"), "a file is not a directory");
+    }
+
+    /// E12: the generated key is the same after a restart. It is not readable for others.
+    #[test]
+    fn keys_are_kept() {
+        let parent = tempfile::tempdir().unwrap();
+        let secret = |directory: &StateDirectory| {
+            directory.session_keys().unwrap();
+            fs::read_to_string(directory.path().join(KEYS)).unwrap()
+        };
+        let first = secret(&StateDirectory::open(parent.path()).unwrap());
+        let directory = StateDirectory::open(parent.path()).unwrap();
+        assert_eq!(secret(&directory), first);
+        let file = directory.path().join(KEYS);
+        assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
+        fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
+        assert_eq!(code(directory.session_keys()), Some("state.exposed"));
+    }
+
+    /// E12: an operator can add a key. Unusable keys are errors, never replaced by new ones.
+    #[test]
+    fn unusable_keys_are_errors() {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = StateDirectory::open(parent.path()).unwrap();
+        directory.session_keys().unwrap();
+        let path = directory.path().join(KEYS);
+        let write = |text: &str| fs::write(&path, text).unwrap();
+        write(&format!("{}\n\n  {}\n", "a".repeat(44), "b".repeat(44)));
+        assert_eq!(code(directory.session_keys()), None);
+        for text in ["", "\n", "short\n", &format!("{0}\n{0}\n", "a".repeat(44))] {
+            write(text);
+            assert_eq!(code(directory.session_keys()), Some("state.keys"), "{text}");
+        }
+        write(&"a".repeat(20_000));
+        assert_eq!(code(directory.session_keys()), Some("state.too_large"));
+    }
+}

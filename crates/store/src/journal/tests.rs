@@ -1,0 +1,159 @@
+//! Tests of the journal with real files.
+
+use std::{
+    fs,
+    path::Path,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use portcullis_metadata::{ResourceUri, Scopes};
+use portcullis_session::{EndReason, NotRecorded, Owner, ResolveError, ScopeId, SessionSettings};
+
+use super::*;
+
+const RETENTION: Retention = Retention { lifetime: Duration::from_secs(1000), idle_timeout: Duration::from_secs(100) };
+
+/// A clock that a test sets, in seconds.
+#[derive(Default)]
+struct TestClock(AtomicU64);
+
+impl Clock for TestClock {
+    fn now(&self) -> UnixTime {
+        UnixTime::from_secs(1_800_000_000 + self.0.load(Ordering::SeqCst))
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::from_secs(self.0.load(Ordering::SeqCst))
+    }
+}
+
+fn open(path: &Path, clock: &Arc<TestClock>) -> (FileJournal, Recovered) {
+    FileJournal::open(StateDirectory::open(path).unwrap(), RETENTION, Arc::clone(clock) as _).unwrap()
+}
+
+fn end(session: u8, created: u64) -> SessionEnd {
+    let created = UnixTime::from_secs(1_800_000_000 + created);
+    SessionEnd::Session { owner: ScopeId([1; 16]), session: [session; 16], created, lowest_generation: None }
+}
+
+/// E12: an end is on disk when its ticket completes. Records are recovered after a restart until they expire.
+#[tokio::test]
+async fn records_survive_a_restart() {
+    let parent = tempfile::tempdir().unwrap();
+    let clock = Arc::<TestClock>::default();
+    let (journal, recovered) = open(parent.path(), &clock);
+    assert!(recovered.ends.is_empty() && recovered.uses.is_empty());
+    let tickets: Vec<_> = (1..=20).map(|session| journal.record(&end(session, 500))).collect();
+    for ticket in tickets {
+        assert_eq!(ticket.await, Ok(()));
+    }
+    let used = LastUse { session: [7; 16], time: UnixTime::from_secs(1_800_000_050) };
+    journal.record_last_uses(&[used]);
+    assert_eq!(journal.flush().await, Ok(()));
+    assert_eq!(fs::read_to_string(parent.path().join(ENDS)).unwrap().lines().count(), 21);
+    drop(journal);
+
+    clock.0.store(150, Ordering::SeqCst);
+    let (journal, recovered) = open(parent.path(), &clock);
+    assert_eq!((recovered.ends.len(), recovered.uses), (20, vec![used]));
+    drop(journal);
+    clock.0.store(1501, Ordering::SeqCst);
+    let (_journal, recovered) = open(parent.path(), &clock);
+    assert!(recovered.ends.is_empty() && recovered.uses.is_empty());
+}
+
+/// E12: what waits is written when the journal is dropped.
+#[test]
+fn dropping_writes_what_waits() {
+    let parent = tempfile::tempdir().unwrap();
+    let clock = Arc::<TestClock>::default();
+    for round in 0..20 {
+        let (journal, recovered) = open(parent.path(), &clock);
+        assert_eq!(recovered.ends.len(), usize::from(round));
+        drop(journal.record(&end(round, 500)));
+    }
+}
+
+/// E12: an end that cannot be written is not confirmed, and writing goes on when the disk allows it again.
+#[tokio::test]
+async fn failures_are_not_confirmed() {
+    let parent = tempfile::tempdir().unwrap();
+    let clock: Arc<dyn Clock> = Arc::<TestClock>::default();
+    let directory = StateDirectory::open(parent.path()).unwrap();
+    let (mut ends_file, _) = LogFile::open::<SessionEnd>(&directory, ENDS, |ends| ends).unwrap();
+    let (uses_file, _) = LogFile::open::<LastUse>(&directory, USES, |uses| uses).unwrap();
+    let writable = std::mem::replace(&mut ends_file, LogFile::read_only(parent.path().join(ENDS)));
+    let queue = Arc::<Queue>::default();
+    let mut writer = Writer { queue, directory, retention: RETENTION, clock, ends_file, uses_file, is_failing: false };
+    let (confirmation, ticket) = EndTicket::pending();
+    writer.write(vec![(end(1, 0), confirmation)], &[]);
+    assert_eq!((ticket.await, writer.is_failing), (Err(NotRecorded), true));
+    writer.ends_file = writable;
+    let (confirmation, ticket) = EndTicket::pending();
+    writer.write(vec![(end(1, 0), confirmation)], &[]);
+    assert_eq!((ticket.await, writer.is_failing), (Ok(()), false));
+}
+
+/// E12: no memory is filled while the disk is slow: further ends fail, and further last uses are dropped.
+#[test]
+fn the_queue_is_bounded() {
+    let mut waiting = Waiting::default();
+    for _ in 0..MAX_QUEUED {
+        waiting.uses.push(LastUse { session: [1; 16], time: UnixTime::default() });
+        drop(waiting.add_end(end(1, 0)));
+    }
+    drop(waiting.add_end(end(2, 0)));
+    waiting.add_uses(&[LastUse { session: [2; 16], time: UnixTime::default() }]);
+    assert_eq!((waiting.ends.len(), waiting.uses.len()), (MAX_QUEUED, MAX_QUEUED));
+}
+
+/// E12: one user's endless sessions fill no disk.
+#[tokio::test]
+async fn files_are_bounded() {
+    let parent = tempfile::tempdir().unwrap();
+    let clock = Arc::<TestClock>::default();
+    let (journal, _) = open(parent.path(), &clock);
+    for round in 0..40_u64 {
+        for _ in 0..2_000 {
+            let floor = SessionEnd::Floor {
+                scope: Some(ScopeId([1; 16])),
+                created: UnixTime::from_secs(1_800_000_000 + round),
+            };
+            drop(journal.record(&floor));
+        }
+        assert_eq!(journal.flush().await, Ok(()));
+    }
+    assert!(fs::metadata(parent.path().join(ENDS)).unwrap().len() < 3 << 20);
+}
+
+/// E12: a store continues its sessions after a restart, and none that has ended.
+#[tokio::test]
+async fn a_store_continues_after_a_restart() {
+    let parent = tempfile::tempdir().unwrap();
+    let clock = Arc::<TestClock>::default();
+    let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
+    let start = || {
+        let directory = StateDirectory::open(parent.path()).unwrap();
+        let settings = SessionSettings::new(directory.session_keys().unwrap());
+        let (journal, recovered) = FileJournal::open(directory, RETENTION, Arc::clone(&clock) as _).unwrap();
+        let store = SessionStore::with_journal(settings, Arc::clone(&clock) as _, Arc::new(()), Arc::new(journal));
+        recovered.import_into(&store);
+        store
+    };
+    let target = resource.clone().into();
+    let owner = Owner::Subject { issuer: "https://issuer", subject: "alice", client: None };
+    let (store, scopes) = (start(), Scopes::empty());
+    let open = |store: &SessionStore| {
+        let reservation = store.reserve(&target, owner, &scopes).unwrap();
+        reservation.open(Box::from(*b"backend"), None).unwrap()
+    };
+    let (kept, ended) = (open(&store), open(&store));
+    let [kept_identifier, gone_identifier] = [&kept, &ended].map(|session| session.identifier().to_string());
+    assert_eq!(store.end(&ended, EndReason::Deleted).unwrap().await, Ok(()));
+    drop((kept, ended, store));
+
+    let store = start();
+    let resolve = |identifier: &str| store.resolve(&target, owner, &scopes, identifier.as_bytes());
+    assert!(resolve(&kept_identifier).is_ok());
+    assert_eq!(resolve(&gone_identifier).unwrap_err(), ResolveError::Ended);
+}

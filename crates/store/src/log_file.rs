@@ -1,0 +1,249 @@
+//! [`LogFile`]: a file to which records are appended, one per line.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read as _, Write as _},
+    path::{Path, PathBuf},
+};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use portcullis_session::{LastUse, SessionEnd};
+
+use crate::{
+    directory::{StateDirectory, private},
+    error::StateError,
+};
+
+/// The maximum size of a file, in bytes. A store with all its ends needs a third of it.
+const MAX_FILE: u64 = 256 << 20;
+/// A file is not rewritten before it has grown by this, in bytes.
+const MIN_GROWTH: u64 = 1 << 20;
+
+/// What a file consists of.
+pub(crate) trait Record: Sized {
+    /// The first line of the file.
+    const HEADER: &'static str;
+
+    fn encode(&self) -> impl AsRef<[u8]>;
+
+    fn decode(bytes: &[u8]) -> Option<Self>;
+}
+
+impl Record for SessionEnd {
+    const HEADER: &'static str = "portcullis session ends, form 1";
+
+    fn encode(&self) -> impl AsRef<[u8]> {
+        Self::encode(self)
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        Self::decode(bytes)
+    }
+}
+
+impl Record for LastUse {
+    const HEADER: &'static str = "portcullis session uses, form 1";
+
+    fn encode(&self) -> impl AsRef<[u8]> {
+        Self::encode(self)
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        Self::decode(bytes)
+    }
+}
+
+/// A file of records. A line that is not a record, such as one that a crash has cut off, is ignored.
+#[derive(Debug)]
+pub(crate) struct LogFile {
+    path: PathBuf,
+    file: File,
+    /// The length of the complete lines, in bytes.
+    length: u64,
+    /// The length after the file was last rewritten.
+    rewritten_length: u64,
+    /// The file can end within a line because a write failed.
+    is_torn: bool,
+}
+
+impl LogFile {
+    /// Opens a file, or creates it. Rewrites it with the records that `needed` keeps, and returns them.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read or written, has another format, or is too large.
+    pub(crate) fn open<R: Record>(
+        directory: &StateDirectory,
+        name: &str,
+        needed: impl FnOnce(Vec<R>) -> Vec<R>,
+    ) -> Result<(Self, Vec<R>), StateError> {
+        let path = directory.path().join(name);
+        let records = needed(read(&path)?);
+        let (file, length) = rewrite(directory, &path, &records).map_err(StateError::io(&path))?;
+        Ok((Self { path, file, length, rewritten_length: length, is_torn: false }, records))
+    }
+
+    /// Appends records in one write. If it fails, none of them counts as written.
+    pub(crate) fn append<'a, R: Record + 'a>(&mut self, records: impl IntoIterator<Item = &'a R>) -> io::Result<()> {
+        let mut lines = String::new();
+        if self.is_torn {
+            lines.push('\n');
+        }
+        records.into_iter().for_each(|record| push_line(&mut lines, record));
+        match self.file.write_all(lines.as_bytes()) {
+            Ok(()) => {
+                self.length += lines.len() as u64;
+                self.is_torn = false;
+                Ok(())
+            }
+            Err(error) => {
+                // On a full disk, the part that was written would also use up what becomes free.
+                self.is_torn = self.file.set_len(self.length).is_err();
+                Err(error)
+            }
+        }
+    }
+
+    /// Waits until everything that was appended is on disk.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    /// Rewrites the file with the records that `needed` keeps, if it has grown to twice its size since it was last
+    /// rewritten.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read or written. The old one stays in use, and this is tried again when it has doubled.
+    pub(crate) fn compact<R: Record>(
+        &mut self,
+        directory: &StateDirectory,
+        needed: impl FnOnce(Vec<R>) -> Vec<R>,
+    ) -> Result<(), StateError> {
+        if self.length < 2 * self.rewritten_length + MIN_GROWTH {
+            return Ok(());
+        }
+        self.rewritten_length = self.length;
+        let records = needed(read(&self.path)?);
+        let (file, length) = rewrite(directory, &self.path, &records).map_err(StateError::io(&self.path))?;
+        *self = Self { path: std::mem::take(&mut self.path), file, length, rewritten_length: length, is_torn: false };
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl LogFile {
+    /// A file to which nothing can be written.
+    pub(crate) fn read_only(path: PathBuf) -> Self {
+        let file = File::open(&path).unwrap();
+        let length = file.metadata().unwrap().len();
+        Self { path, file, length, rewritten_length: length, is_torn: false }
+    }
+}
+
+fn push_line(lines: &mut String, record: &impl Record) {
+    URL_SAFE_NO_PAD.encode_string(record.encode(), lines);
+    lines.push('\n');
+}
+
+fn read<R: Record>(path: &Path) -> Result<Vec<R>, StateError> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(StateError::io(path)(error)),
+    };
+    let mut bytes = Vec::new();
+    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(StateError::io(path))?;
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(StateError::TooLarge { path: path.to_owned() });
+    }
+    let Some(lines) = bytes.strip_prefix(R::HEADER.as_bytes()).and_then(|rest| rest.strip_prefix(b"\n")) else {
+        return if bytes.is_empty() { Ok(Vec::new()) } else { Err(StateError::Format { path: path.to_owned() }) };
+    };
+    Ok(lines.split(|byte| *byte == b'\n').filter_map(|line| R::decode(&URL_SAFE_NO_PAD.decode(line).ok()?)).collect())
+}
+
+/// Replaces the file by one with these records. Returns it, open for appending, and its length.
+fn rewrite<R: Record>(directory: &StateDirectory, path: &Path, records: &[R]) -> io::Result<(File, u64)> {
+    let mut content = format!("{}\n", R::HEADER);
+    records.iter().for_each(|record| push_line(&mut content, record));
+    directory.replace(path, content.as_bytes())?;
+    let file = private().append(true).open(path)?;
+    Ok((file, fs::metadata(path)?.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use portcullis_metadata::UnixTime;
+
+    use super::*;
+
+    fn used(session: u8) -> LastUse {
+        LastUse { session: [session; 16], time: UnixTime::from_secs(session.into()) }
+    }
+
+    fn open(directory: &StateDirectory) -> (LogFile, Vec<LastUse>) {
+        LogFile::open(directory, "log", |records| records).unwrap()
+    }
+
+    /// E12: what was appended is read after a restart. A line that a crash has cut off is ignored.
+    #[test]
+    fn records_are_read_again() {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = StateDirectory::open(parent.path()).unwrap();
+        let (mut log, records) = open(&directory);
+        assert_eq!(records, []);
+        log.append(&[used(1), used(2)]).unwrap();
+        log.append(&[used(3)]).unwrap();
+        log.sync().unwrap();
+        let path = directory.path().join("log");
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(log.length, text.len() as u64);
+        for cut in 0..32 {
+            fs::write(&path, &text[..text.len() - cut]).unwrap();
+            let expected = if cut < 2 { vec![used(1), used(2), used(3)] } else { vec![used(1), used(2)] };
+            assert_eq!(open(&directory).1, expected, "{cut}");
+        }
+        fs::write(&path, text.replace("\n\n", "\n").replacen('\n', "\nno record\n\n\u{0}", 1)).unwrap();
+        assert_eq!(open(&directory).1, [used(2), used(3)]);
+    }
+
+    /// E12: a file of another version is an error, and an empty one, which a crash can leave, is not.
+    #[test]
+    fn other_formats_are_errors() {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = StateDirectory::open(parent.path()).unwrap();
+        let path = directory.path().join("log");
+        for (text, expected) in [("", None), ("portcullis session uses, form 2\n", Some("state.format"))] {
+            fs::write(&path, text).unwrap();
+            let opened = LogFile::open::<LastUse>(&directory, "log", |records| records);
+            assert_eq!(opened.err().map(|error| error.code()), expected, "{text}");
+        }
+    }
+
+    /// E12: a file that grows is rewritten with what it needs.
+    #[test]
+    fn grown_files_are_rewritten() {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = StateDirectory::open(parent.path()).unwrap();
+        let (mut log, _) = open(&directory);
+        let latest = |records: Vec<LastUse>| vec![*records.last().unwrap()];
+        for round in 0..200 {
+            log.append(&[used(round); 1000]).unwrap();
+            log.compact(&directory, latest).unwrap();
+        }
+        assert!(log.length < 2 * MIN_GROWTH, "{}", log.length);
+        log.append(&[used(255)]).unwrap();
+        assert_eq!(open(&directory).1.last(), Some(&used(255)));
+    }
+
+    /// E12: after a failed write the next one begins on a line of its own.
+    #[test]
+    fn a_torn_line_does_not_hide_the_next() {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = StateDirectory::open(parent.path()).unwrap();
+        let (mut log, _) = open(&directory);
+        log.file.write_all(b"AAAA").unwrap();
+        log.is_torn = true;
+        log.append(&[used(1)]).unwrap();
+        assert_eq!(open(&directory).1, [used(1)]);
+    }
+}

@@ -1,0 +1,83 @@
+//! Sessions that continue after a restart, with the state directory.
+
+use std::{fs, os::unix::fs::PermissionsExt as _};
+
+use portcullis_scenarios::{Answer, Deployment, Request, Scratch, Signal, call};
+use serde_json::json;
+
+async fn echo(deployment: &Deployment, session: &str) -> Answer {
+    let token = deployment.good_token();
+    let post = Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({}))).bearer(&token).session(session);
+    deployment.send(post).await
+}
+
+async fn delete(deployment: &Deployment, session: &str) -> Answer {
+    let token = deployment.good_token();
+    deployment.send(Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(session)).await
+}
+
+async fn open(deployment: &Deployment) -> String {
+    deployment.open_session(&deployment.good_token()).await
+}
+
+fn with_state(directory: &Scratch) -> String {
+    format!("state_dir = \"{}\"", directory.as_str())
+}
+
+/// E12: after a crash and after a shutdown, clients continue their sessions without a word to the upstream, and a deleted
+/// session stays deleted.
+#[tokio::test]
+async fn sessions_continue() {
+    let state = Scratch::path_for("state");
+    let mut deployment =
+        Deployment::builder().top(with_state(&state)).tables("[session]\nended_status = 404").start().await;
+    assert_eq!(fs::metadata(state.path()).unwrap().permissions().mode() & 0o777, 0o700);
+    let (kept, deleted) = (open(&deployment).await, open(&deployment).await);
+    assert_eq!(echo(&deployment, &kept).await.status, 200);
+    let backend = deployment.upstream.last().header("mcp-session-id").unwrap().to_owned();
+    assert_eq!(delete(&deployment, &deleted).await.status, 200);
+
+    for signal in [Signal::KILL, Signal::TERM] {
+        let before = deployment.upstream.count();
+        deployment = deployment.restart(signal).await;
+        assert_eq!(echo(&deployment, &kept).await.status, 200);
+        let seen = deployment.upstream.last();
+        assert_eq!(seen.header("mcp-session-id"), Some(backend.as_str()), "the upstream's own session continues");
+        echo(&deployment, &deleted).await.assert_rpc_error(404, -32000);
+        assert_eq!(deployment.upstream.count(), before + 1, "only the call reached the upstream");
+        let mallory = deployment.token().subject("mallory").sign();
+        let post = Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({}))).bearer(&mallory).session(&kept);
+        deployment.send(post).await.assert_no_session();
+    }
+    assert_eq!(delete(&deployment, &kept).await.status, 200);
+    let deployment = deployment.restart(Signal::KILL).await;
+    echo(&deployment, &kept).await.assert_rpc_error(404, -32000);
+}
+
+/// E12: without a state directory, or with one that cannot be used, the server starts, says so, and its sessions end with it.
+#[tokio::test]
+async fn without_a_directory() {
+    let state = Scratch::folder("state");
+    let locked = Deployment::builder().top(with_state(&state)).start().await;
+    let file = Scratch::file("state", "");
+    for (setting, code) in [
+        (with_state(&state), Some("state.in_use")),
+        (with_state(&file), Some("state.io")),
+        ("state_dir = \"off\"".to_owned(), None),
+    ] {
+        let deployment = Deployment::builder().top(&setting).start().await;
+        if let Some(code) = code {
+            deployment.portcullis.logged("sessions are kept in memory", |line| line["error.code"] == code).await;
+        }
+        let session = open(&deployment).await;
+        let ended = deployment.upstream.count();
+        let deployment = deployment.restart(Signal::TERM).await;
+        assert_eq!(
+            deployment.upstream.recorded()[ended].method,
+            http::Method::DELETE,
+            "{setting}: the upstream is told"
+        );
+        echo(&deployment, &session).await.assert_no_session();
+    }
+    drop(locked);
+}
