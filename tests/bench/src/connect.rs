@@ -1,19 +1,22 @@
 //! `cargo xtask bench connect`: compares the stdio bridge with `mcp-remote`, both driven by the TypeScript SDK's
 //! client.
 
+mod behavior;
+mod driver;
+
 use std::{
     fmt, fs,
-    io::Write as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{bail, ensure};
 use clap::Args;
 use portcullis_scenarios::{Scratch, block_on, command, free_address, npm_install};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use self::behavior::Behavior;
 use super::{figures::Spread, process::MeasuredProcess, report::machine};
 use xtask::{built, workspace};
 
@@ -70,9 +73,10 @@ async fn compare(options: &Options) -> anyhow::Result<()> {
     let login = Command::new(&portcullis).args(["login", &url, "--auto-consent", "--store"]).arg(&store).status()?;
     ensure!(login.success(), "portcullis login ended with {login}");
 
-    let report = Report { rounds: measure(options, &portcullis, &packages, &url, folder.path())? };
+    let behavior = Behavior::observe(&portcullis, &packages, folder.path())?;
+    let report = Report { rounds: measure(options, &portcullis, &packages, &url, folder.path())?, behavior };
     if options.json {
-        println!("{}", serde_json::to_string_pretty(&report.rounds)?);
+        println!("{}", serde_json::to_string_pretty(&report)?);
     } else {
         print!("{report}");
     }
@@ -108,22 +112,16 @@ fn measure(
             },
         ],
     });
-    let driver = workspace::root().join("tests/bench/src/connect/driver.mjs");
-    let mut node = Command::new("node");
-    node.arg(driver).current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut node = node.spawn().context("node could not be started")?;
-    node.stdin.take().context("no standard input")?.write_all(plan.to_string().as_bytes())?;
-    let output = node.wait_with_output()?;
-    ensure!(output.status.success(), "the driver ended with {}", output.status);
-    let lines = output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    let samples: Vec<Sample> = lines.map(serde_json::from_slice).collect::<Result<_, _>>()?;
+    let samples: Vec<Sample> = driver::run("driver.mjs", &plan, folder)?;
     ensure!(samples.len() == 2 * usize::from(options.rounds), "the driver returned {} samples", samples.len());
     Ok(samples)
 }
 
 /// The figures of all rounds.
+#[derive(Serialize)]
 struct Report {
     rounds: Vec<Sample>,
+    behavior: Behavior,
 }
 
 impl Report {
@@ -145,11 +143,9 @@ impl Report {
             ("time to the first response in ms", first, FIRST_GOAL),
             ("time per call, relative to mcp-remote", call, CALL_GOAL),
         ];
-        let missed: Vec<_> = goals
-            .into_iter()
-            .filter(|(_, value, goal)| value > goal)
-            .map(|(name, value, goal)| format!("{name}: {value:.2}, goal {goal}"))
-            .collect();
+        let missed = goals.into_iter().filter(|(_, value, goal)| value > goal);
+        let missed = missed.map(|(name, value, goal)| format!("{name}: {value:.2}, goal {goal}"));
+        let missed: Vec<_> = missed.chain(self.behavior.missed()).collect();
         if missed.is_empty() { Ok(()) } else { bail!("goals are missed: {}", missed.join("; ")) }
     }
 }
@@ -169,6 +165,7 @@ impl fmt::Display for Report {
         line("of it anonymous, MB", |sample| sample.anonymous / MB)?;
         line("first response, ms", |sample| sample.first_ms)?;
         line("call, ms", |sample| sample.call_ms)?;
-        writeln!(f, "a call takes {:.2} of the time of mcp-remote", self.call_ratio())
+        writeln!(f, "a call takes {:.2} of the time of mcp-remote\n", self.call_ratio())?;
+        self.behavior.fmt(f)
     }
 }
