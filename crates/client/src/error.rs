@@ -1,7 +1,7 @@
 //! [`ClientError`].
 
 use http::StatusCode;
-use portcullis_discovery::{DiscoveryError, FetchError};
+use portcullis_discovery::{DiscoveryError, FetchError, ResponseExcerpt};
 use portcullis_metadata::{DocumentError, Issuer, OAuthError, RegistrationError, ResourceUri, Scopes};
 
 use crate::{
@@ -23,10 +23,12 @@ pub enum ClientError {
     #[error(transparent)]
     Redirected(#[from] RefusedRedirect),
     /// The resource did not ask for authorization.
-    #[error("the resource answered {status} without a token, and asked for none")]
+    #[error("the resource answered {status} without a token, and asked for none{}", parenthesized(.response.as_deref()))]
     NotChallenged {
         /// What it answered.
         status: StatusCode,
+        /// The rest of the answer, unless it is an event stream.
+        response: Option<Box<ResponseExcerpt>>,
     },
     /// The chain to the authorization server broke.
     #[error("cannot find out who issues tokens for the resource")]
@@ -129,18 +131,22 @@ pub enum ClientError {
         error: FetchError,
     },
     /// An endpoint of the authorization server answered with a status that says nothing.
-    #[error("the {endpoint} endpoint answered {status}")]
+    #[error("the {endpoint} endpoint answered {status} ({response})")]
     Status {
         /// Which one.
         endpoint: &'static str,
         /// The status.
         status: StatusCode,
+        /// The rest of the answer, without the secrets of the request.
+        response: Box<ResponseExcerpt>,
     },
     /// An endpoint of the authorization server returned an invalid document.
-    #[error("the answer of the {endpoint} endpoint is unusable")]
+    #[error("the answer of the {endpoint} endpoint is unusable ({response})")]
     InvalidResponse {
         /// The endpoint.
         endpoint: &'static str,
+        /// The answer, without the secrets of the request.
+        response: Box<ResponseExcerpt>,
         /// The reason why the document is invalid.
         #[source]
         error: DocumentError,
@@ -154,6 +160,9 @@ pub enum ClientError {
     /// What stands for the caller in a machine's flow could not be had.
     #[error(transparent)]
     Assertion(#[from] AssertionError),
+    /// The token is deleted here, and the authorization server did not revoke it.
+    #[error("signed out here, but the authorization server did not revoke the token, which is valid until it expires")]
+    Revocation(#[source] Box<ClientError>),
     /// The credential store cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -183,6 +192,11 @@ pub enum ClientError {
     NoRandomness,
 }
 
+/// What is known of a response, after a status.
+fn parenthesized(response: Option<&ResponseExcerpt>) -> String {
+    response.map(|response| format!(" ({response})")).unwrap_or_default()
+}
+
 impl ClientError {
     /// The stable code, for logs and tests.
     pub fn code(&self) -> &'static str {
@@ -210,6 +224,7 @@ impl ClientError {
             Self::InvalidResponse { .. } => "client.document",
             Self::DpopNotSupported { .. } => "client.no_binding",
             Self::Assertion(error) => error.code(),
+            Self::Revocation(_) => "client.revocation",
             Self::Store(error) => error.code(),
             Self::TaskEnded => "client.interrupted",
             Self::DeviceFlowNotSupported { .. } => "client.no_device_flow",

@@ -105,7 +105,7 @@ impl McpClient {
     /// Whether the server refused a request because it does not know its session, so that nothing was done.
     fn lost_session(&self, error: &McpError) -> bool {
         let (status, code) = match error {
-            McpError::Status { status } => (*status, None),
+            McpError::Status { status, .. } => (*status, None),
             McpError::Rpc(error) => (error.status, Some(error.code)),
             _ => return false,
         };

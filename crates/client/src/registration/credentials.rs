@@ -81,6 +81,14 @@ impl ClientAuthentication {
         }
     }
 
+    /// The client's secret, if it has one.
+    pub(crate) fn secret(&self) -> Option<&Secret> {
+        match self {
+            Self::Secret(secret) | Self::SecretBasic(secret) | Self::SecretPost(secret) => Some(secret),
+            Self::None | Self::PrivateKey(_) => None,
+        }
+    }
+
     /// The other way to send the secret, if the server lists it.
     pub(crate) fn alternative(&self, listed: Option<&[String]>) -> Option<Self> {
         let (other, secret) = match self {
@@ -160,9 +168,18 @@ impl Registered {
     /// Whether it may ask for these scopes, as far as that is known: a server may hold a client to those that its
     /// registration named (RFC 7591 section 2).
     pub(crate) fn may_ask_for(&self, scopes: &Scopes) -> bool {
+        self.missing_scopes(scopes).is_empty()
+    }
+
+    /// The scopes that the registration did not name.
+    pub(crate) fn missing_scopes(&self, scopes: &Scopes) -> Scopes {
+        if self.asked.is_empty() {
+            return Scopes::empty();
+        }
         let named = self.response.metadata.scope.as_deref().unwrap_or_default();
-        self.asked.is_empty()
-            || scopes.iter().all(|scope| self.asked.contains(scope) || named.split(' ').any(|named| named == scope))
+        let is_named = |scope: &str| self.asked.contains(scope) || named.split(' ').any(|named| named == scope);
+        // They are names of a set already.
+        Scopes::from_names(scopes.iter().filter(|scope| !is_named(scope))).unwrap_or_default()
     }
 
     /// Whether its secret, where it has one, has not ended.

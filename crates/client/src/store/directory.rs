@@ -26,6 +26,7 @@ const MAX_ENTRIES: usize = 1000;
 /// By how much the entry that replaces another one may be larger.
 const MARGIN: usize = 32 * 1024;
 const ENTRY: &str = ".json";
+const PUT_ASIDE: &str = ".corrupted-";
 /// The system wakes nobody when a file lock becomes free, so that it is tried again and again.
 const LOCK_AGAIN: Duration = Duration::from_millis(25);
 
@@ -129,7 +130,7 @@ impl Directory {
     pub(super) fn put_aside(&self, name: &Name) -> StoreError {
         let path = self.entry(name);
         for number in 1..=MAX_ENTRIES {
-            let kept = self.file(name, &format!(".corrupted-{number}"));
+            let kept = self.file(name, &format!("{PUT_ASIDE}{number}"));
             if kept.exists() {
                 continue;
             }
@@ -139,6 +140,23 @@ impl Directory {
             };
         }
         failed(&path, &io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// Removes the files that were put aside and whose names begin with this prefix, and returns their number.
+    pub(super) fn remove_put_aside(&self, prefix: &str) -> Result<usize, StoreError> {
+        let listed = match fs::read_dir(&self.path) {
+            Ok(listed) => listed,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+            Err(error) => return Err(failed(&self.path, &error)),
+        };
+        let names = listed.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let is_put_aside = |name: &String| name.starts_with(prefix) && name.contains(PUT_ASIDE);
+        let mut removed = 0;
+        for path in names.filter(is_put_aside).take(MAX_ENTRIES).map(|name| self.path.join(name)) {
+            fs::remove_file(&path).map_err(|error| failed(&path, &error))?;
+            removed += 1;
+        }
+        Ok(removed)
     }
 
     /// Locks a file beside the entry, which stays there: one that is removed could be locked by two at once.
@@ -158,7 +176,7 @@ impl Directory {
         }
     }
 
-    fn entry(&self, name: &Name) -> PathBuf {
+    pub(super) fn entry(&self, name: &Name) -> PathBuf {
         self.file(name, ENTRY)
     }
 
