@@ -84,7 +84,7 @@ fn absent(response: &FetchResponse, last: bool, search: &Search, findings: &mut 
             None => "correct the issuer in the resource's metadata, or publish the document at the first of these URLs"
                 .into(),
         };
-        findings.push(Finding::problem(FOUND, search.summary(), fix));
+        findings.push(Finding::problem(FOUND, search.summary(), fix).at(search.web_page()));
         return MetadataLookup::Failed;
     }
     let text = format!("no document: {}", outcome(response));

@@ -43,6 +43,9 @@ pub struct Finding {
     pub rule: Rule,
     /// The finding as text. Text of the peer is shortened, and has no control characters.
     pub text: String,
+    /// The URL that it is about, if that is not the URL of the step's request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
     /// What to change, and where. Present for warnings and problems.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
@@ -58,22 +61,28 @@ impl Rule {
 impl Finding {
     /// The rule is met.
     pub fn met(rule: Rule, text: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Met, rule, text: text.into(), fix: None }
+        Self { verdict: Verdict::Met, rule, text: text.into(), url: None, fix: None }
     }
 
     /// Information.
     pub fn note(rule: Rule, text: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Note, rule, text: text.into(), fix: None }
+        Self { verdict: Verdict::Note, rule, text: text.into(), url: None, fix: None }
     }
 
     /// Some clients fail, or a recommendation is not followed.
     pub fn warning(rule: Rule, text: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Warning, rule, text: text.into(), fix: Some(fix.into()) }
+        Self { verdict: Verdict::Warning, rule, text: text.into(), url: None, fix: Some(fix.into()) }
+    }
+
+    /// Sets the URL that it is about.
+    pub(crate) fn at(mut self, url: Option<&str>) -> Self {
+        self.url = url.map(str::to_owned);
+        self
     }
 
     /// Clients that follow the standards fail.
     pub fn problem(rule: Rule, text: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Problem, rule, text: text.into(), fix: Some(fix.into()) }
+        Self { verdict: Verdict::Problem, rule, text: text.into(), url: None, fix: Some(fix.into()) }
     }
 }
 

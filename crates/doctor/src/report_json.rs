@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-use crate::{Finding, Report, Step, Verdict};
+use crate::{Finding, Report, Rule, Step, Verdict};
 
 #[derive(Serialize)]
 struct JsonReport<'a> {
@@ -20,8 +20,11 @@ struct FirstCause<'a> {
     step: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<&'a str>,
-    #[serde(flatten)]
-    finding: &'a Finding,
+    verdict: Verdict,
+    rule: Rule,
+    text: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -64,9 +67,11 @@ impl Serialize for Report {
 impl Report {
     fn first_cause(&self) -> Option<FirstCause<'_>> {
         let step = self.steps.iter().find(|step| step.has_problem())?;
-        let finding = step.findings.iter().find(|finding| finding.verdict == Verdict::Problem)?;
-        let url = step.request.as_ref().map(|request| request.url.as_str());
-        Some(FirstCause { step: &step.title, url, finding })
+        let problem = step.findings.iter().find(|finding| finding.verdict == Verdict::Problem)?;
+        let Finding { verdict, rule, text, url, fix } = problem;
+        let requested = step.request.as_ref().map(|request| &request.url);
+        let (url, fix) = (url.as_ref().or(requested).map(String::as_str), fix.as_deref());
+        Some(FirstCause { step: &step.title, url, verdict: *verdict, rule: *rule, text, fix })
     }
 }
 

@@ -90,7 +90,8 @@ fn not_json(lookup: &Lookup<'_>, response: &FetchResponse, search: &Search) -> F
     let fix = "answer with the document, or with 404: several clients stop at such a response";
     match (lookup.needed, lookup.is_last) {
         (true, true) => {
-            Finding::problem(FOUND, search.summary(), "serve the document as JSON at the first of these URLs")
+            let fix = "serve the document as JSON at the first of these URLs";
+            Finding::problem(FOUND, search.summary(), fix).at(search.web_page())
         }
         (true, false) => Finding::warning(FOUND, format!("no document: {outcome}"), fix),
         (false, _) => Finding::note(FOUND, format!("no document: {outcome}")),
@@ -113,6 +114,7 @@ fn absent(lookup: &Lookup<'_>, response: &FetchResponse, search: &Search) -> Fin
         Place::Path => Finding::warning(FOUND, text, "serve it here too, for clients that have seen no challenge"),
         Place::Root if needed => {
             Finding::problem(FOUND, search.summary(), "serve the document at the well-known URL of the resource")
+                .at(search.web_page())
         }
         Place::Root => Finding::note(FOUND, text),
     }

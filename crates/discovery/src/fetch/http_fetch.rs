@@ -205,12 +205,11 @@ fn classify(error: reqwest::Error) -> FetchError {
     let mut certificate = None;
     let mut source = error.source();
     while let Some(cause) = source {
-        let inner = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         if let Some(error) = cause.downcast_ref::<UrlPolicyError>() {
             return FetchError::UrlPolicy(*error);
         } else if cause.is::<NoAddress>() {
             failure = NetworkFailure::Resolve;
-        } else if let Some(tls) = cause.downcast_ref().or_else(|| inner?.downcast_ref()) {
+        } else if let Some(tls) = tls_error(cause) {
             // What is not a TLS record cannot be read as one.
             let is_tls = !matches!(tls, rustls::Error::InvalidMessage(_));
             failure = if is_tls { NetworkFailure::Tls } else { NetworkFailure::NotTls };
@@ -223,6 +222,17 @@ fn classify(error: reqwest::Error) -> FetchError {
         Some(problem) => error.with_certificate_problem(problem),
         None => error,
     })
+}
+
+/// The TLS error in a cause. The connector wraps it in several I/O errors, whose `source` skips what they contain.
+fn tls_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
+    let mut current = cause;
+    loop {
+        if let Some(tls) = current.downcast_ref() {
+            return Some(tls);
+        }
+        current = current.downcast_ref::<io::Error>()?.get_ref()?;
+    }
 }
 
 fn certificate_problem(error: &rustls::Error) -> Option<CertificateProblem> {

@@ -27,7 +27,7 @@ async fn a_web_page_instead_of_metadata_is_reported() {
     assert_eq!(cause.rule.id, "issuer.found");
     assert!(cause.text.contains("200 OK, a web page with the title \"My App\""), "{cause:?}");
     assert!(cause.text.contains(&format!("{OPENID} (404 Not Found)")), "{cause:?}");
-    assert!(cause.fix.as_ref().unwrap().contains(world.forge.metadata_url().as_str()), "{cause:?}");
+    assert_eq!(cause.url.as_deref(), Some(world.forge.metadata_url().as_str()));
 
     world.fetch.serve(OPENID, 200, world.forge.metadata_json());
     let report = world.examine().await;
@@ -82,7 +82,7 @@ async fn a_firewall_is_recognized() {
 #[tokio::test]
 async fn repaired_urls_and_missing_public_clients_are_warnings() {
     let world = World::new();
-    let endpoint = world.forge.endpoint("token").replacen("https://", "https:/", 1);
+    let endpoint = world.forge.endpoint("token").as_str().replacen("https://", "https:/", 1);
     world.issuer(json!({"token_endpoint": endpoint, "token_endpoint_auth_methods_supported": ["client_secret_post"]}));
     let report = world.examine().await;
     assert_eq!(report.first_problem(), None);
