@@ -11,8 +11,8 @@ impl CredentialStore {
     /// When the directory cannot be read or a file cannot be removed.
     pub fn remove_corrupted(&self, start: Option<&StartUrl>) -> Result<usize, StoreError> {
         match start {
-            Some(start) => self.0.remove_put_aside(&Name::tokens_of(start.url())),
-            None => self.0.remove_put_aside(""),
+            Some(start) => self.0.remove_quarantined(&Name::tokens_of(start.url())),
+            None => self.0.remove_quarantined(""),
         }
     }
 }
