@@ -7,7 +7,7 @@ use portcullis_metadata::{AuthorizationServerMetadata, DocumentError, Issuer};
 use url::Url;
 
 use crate::{
-    Finding, Rule, registration,
+    Finding, Rule, malformed, registration,
     search::{Search, outcome},
     text,
 };
@@ -71,6 +71,7 @@ pub(crate) fn check(
             absent(response, last, search, findings)
         }
         Err(error) => {
+            findings.extend(malformed::check_document(&response.body));
             findings.push(Finding::problem(DOCUMENT, error.to_string(), "fix that member of the document"));
             MetadataLookup::Failed
         }

@@ -77,6 +77,7 @@ pub(crate) fn check(
             None
         }
         Err(error) => {
+            findings.extend(malformed::check_document(&response.body));
             let fix = "serve a JSON object with `resource` and `authorization_servers`";
             findings.push(Finding::problem(DOCUMENT, error.to_string(), fix));
             None

@@ -82,12 +82,16 @@ async fn a_firewall_is_recognized() {
 #[tokio::test]
 async fn repaired_urls_and_missing_public_clients_are_warnings() {
     let world = World::new();
-    let endpoint = world.forge.endpoint("token").as_str().replacen("https://", "https:/", 1);
-    world.issuer(json!({"token_endpoint": endpoint, "token_endpoint_auth_methods_supported": ["client_secret_post"]}));
+    world.issuer(json!({"token_endpoint_auth_methods_supported": ["client_secret_post"]}));
     let report = world.examine().await;
     assert_eq!(report.first_problem(), None);
-    assert!(finding(&report, "url.malformed").text.contains("`token_endpoint` is malformed"));
     assert_eq!(finding(&report, "issuer.public_clients").verdict, Verdict::Warning);
+
+    // Portcullis rejects the document, and other clients repair the URL.
+    world.issuer(json!({"token_endpoint": "https:/auth.example.com/token"}));
+    let report = world.examine().await;
+    assert_eq!(report.first_problem().unwrap().rule.id, "issuer.document");
+    assert!(finding(&report, "url.malformed").text.contains("`token_endpoint` is malformed"));
 }
 
 /// A page in a browser also needs the authorization server's metadata and its token endpoint.
