@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use portcullis_scenarios::Portcullis;
+use portcullis_scenarios::{Peer, Portcullis, Scratch};
 use portcullis_testkit::TestIssuer;
 use serde_json::Value;
 
@@ -25,6 +25,40 @@ async fn our_own_chain_has_no_problem() {
     let report: Value = serde_json::from_str(&finished.stdout).unwrap();
     assert_eq!((finished.code, &report["resource"]), (Some(0), &Value::from(url)));
     assert!(report["steps"].as_array().unwrap().len() > 6, "{report}");
+    assert_eq!((&report["first_cause"], &report["summary"]["problems"]), (&Value::Null, &Value::from(0)));
+    assert_eq!(report["requests"][0]["url"], report["resource"]);
+}
+
+/// The whole chain: from the sign-in to a tool call. The token is revoked at the end, and not stored.
+#[tokio::test]
+async fn the_chain_up_to_a_tool_call() {
+    let listen = ["demo", "--listen", "127.0.0.1:0", "--idp-listen", "127.0.0.1:0", "--auto-consent"];
+    let demo = Portcullis::start(&listen).await;
+    let (url, store) = (format!("http://{}/mcp", demo.address()), Scratch::path_for("store"));
+    let arguments = ["doctor", "--login", "--auto-consent", "--json", "--store", store.as_str(), &url];
+    let finished = Portcullis::run(&[&arguments[..], &["--tool", "whoami"]].concat()).await;
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let report: Value = serde_json::from_str(&finished.stdout).unwrap();
+    let findings: Vec<_> =
+        report["steps"].as_array().unwrap().iter().flat_map(|step| step["findings"].as_array().unwrap()).collect();
+    for rule in ["login.token", "login.initialize", "login.tools", "login.call", "login.revocation"] {
+        let found = findings.iter().find(|finding| finding["rule"]["id"] == rule);
+        assert_eq!(found.map(|finding| &finding["verdict"]), Some(&Value::from("met")), "{rule} {report:#}");
+    }
+    let status = Portcullis::run(&["status", &url, "--store", store.as_str()]).await;
+    assert_eq!(status.code, Some(1), "{status:?}");
+
+    let without = Portcullis::run(&["doctor", "--tool", "whoami", &url]).await;
+    assert_eq!(without.code, Some(2), "{without:?}");
+}
+
+/// A server that speaks http on a port whose URL is https.
+#[tokio::test]
+async fn tls_to_an_http_port_is_recognized() {
+    let peer = Peer::start(|_| None).await;
+    let finished = Portcullis::run(&["doctor", &peer.url("/mcp").replace("http://", "https://")]).await;
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert!(finished.stdout.contains("does not speak TLS on this port"), "{finished:?}");
 }
 
 #[tokio::test]
@@ -59,8 +93,9 @@ async fn other_failures_have_another_exit_code() {
 async fn a_token_is_explained() {
     let (demo, url) = demo().await;
     let opaque = Portcullis::run_with_input(&["explain-token", &url], "opaque-secret").await;
-    assert_eq!(opaque.code, Some(0), "{opaque:?}");
-    assert!(opaque.stdout.contains("401 Unauthorized"), "{opaque:?}");
+    assert_eq!(opaque.code, Some(1), "{opaque:?}");
+    assert!(opaque.stdout.contains("401 Unauthorized, with the reason code "), "{opaque:?}");
+    assert_eq!(opaque.stderr, "", "nothing is logged");
     assert!(opaque.stdout.contains("error=\"invalid_token\""), "{opaque:?}");
 
     // Another issuer's signature, another audience, and expired.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use http::StatusCode;
-use portcullis_discovery::FetchError;
+use portcullis_discovery::{FetchError, OpenResponse, ResponseExcerpt};
 use portcullis_mcp::sse::DecodeError;
 use portcullis_metadata::{EscapedText, Scopes};
 use serde_json::Value;
@@ -33,10 +33,12 @@ pub enum McpError {
     #[error(transparent)]
     Redirected(#[from] RefusedRedirect),
     /// The endpoint returned an error status without a JSON-RPC error.
-    #[error("the endpoint returned {status}")]
+    #[error("the endpoint returned {status} ({response})")]
     Status {
         /// The status.
         status: StatusCode,
+        /// The rest of the answer.
+        response: Box<ResponseExcerpt>,
     },
     /// The endpoint returned a JSON-RPC error.
     #[error(transparent)]
@@ -44,6 +46,12 @@ pub enum McpError {
     /// The response is neither JSON nor an event stream, or is not a JSON-RPC message.
     #[error("the endpoint's response is not valid for the protocol")]
     InvalidResponse,
+    /// The response has another media type, such as a web page of a firewall.
+    #[error("the endpoint's response is neither JSON nor an event stream ({response})")]
+    UnexpectedContent {
+        /// The response.
+        response: Box<ResponseExcerpt>,
+    },
     /// A JSON response is larger than the limit.
     #[error("the endpoint's response is too large")]
     TooLarge,
@@ -77,6 +85,16 @@ pub enum McpError {
 }
 
 impl McpError {
+    /// The error for a status that says no more.
+    pub(crate) async fn status(response: OpenResponse) -> Self {
+        Self::Status { status: response.status, response: Box::new(response.excerpt().await) }
+    }
+
+    /// The error for an answer of another media type.
+    pub(crate) async fn unexpected_content(response: OpenResponse) -> Self {
+        Self::UnexpectedContent { response: Box::new(response.excerpt().await) }
+    }
+
     /// The stable code, for logs and tests.
     pub fn code(&self) -> &'static str {
         match self {
@@ -87,7 +105,7 @@ impl McpError {
             Self::Redirected(_) => "mcp.redirected",
             Self::Status { .. } => "mcp.status",
             Self::Rpc(_) => "mcp.rpc",
-            Self::InvalidResponse => "mcp.answer",
+            Self::InvalidResponse | Self::UnexpectedContent { .. } => "mcp.answer",
             Self::TooLarge => "mcp.too_large",
             Self::InvalidStream(error) => error.code(),
             Self::StreamEnded => "mcp.ended",

@@ -36,6 +36,7 @@ fn advice_for_fetch(error: &FetchError) -> Option<&'static str> {
                 Some("check HTTPS_PROXY, or list the host in NO_PROXY if it can be reached directly")
             }
             (_, NetworkFailure::Resolve) => Some("if this network needs an egress proxy, set HTTPS_PROXY"),
+            (_, NetworkFailure::NotTls) => Some("correct the port, or let the server use https"),
             _ => None,
         },
         _ => None,
@@ -64,6 +65,7 @@ mod tests {
             (tls(CertificateProblem::NotYetValid), Some("clock")),
             (tls(CertificateProblem::WrongName), Some("host name")),
             (tls(CertificateProblem::Other), None),
+            (FetchError::network(NetworkFailure::NotTls), Some("port")),
             (FetchError::network(NetworkFailure::Proxy), Some("NO_PROXY")),
             (FetchError::network(NetworkFailure::Resolve), Some("HTTPS_PROXY")),
             (FetchError::network(NetworkFailure::Connect), None),

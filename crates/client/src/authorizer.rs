@@ -28,6 +28,7 @@ pub(crate) mod grant;
 mod known_client;
 mod non_interactive;
 mod refresh;
+mod registration_update;
 pub(crate) mod scope_names;
 pub(crate) mod selection;
 pub(crate) mod settings;
@@ -160,7 +161,7 @@ impl Authorizer {
         let get = FetchRequest::new(Method::GET, start.url().clone(), UrlPolicy::StartOrigin);
         // Some endpoints check the method before the token and accept only POST.
         let ping = FetchRequest::post_json(start.url().clone(), PING, UrlPolicy::StartOrigin);
-        let mut failure = ClientError::NotChallenged { status: StatusCode::OK };
+        let mut failure = ClientError::NotChallenged { status: StatusCode::OK, response: None };
         for request in [get, ping] {
             let answer = match self.open_resource(start, request.header(header::ACCEPT, accept.clone())).await {
                 // GET alone may redirect to a documentation page.
@@ -174,7 +175,7 @@ impl Authorizer {
             if status == StatusCode::UNAUTHORIZED {
                 return Ok(ResourceChallenge::from_headers(&answer.headers));
             }
-            failure = ClientError::NotChallenged { status };
+            failure = ClientError::NotChallenged { status, response: Some(Box::new(answer.excerpt().await)) };
             if !status.is_client_error() {
                 break;
             }
@@ -249,7 +250,7 @@ impl Authorizer {
 
         let challenged = challenge.scopes();
         let named = match &self.settings.scopes {
-            Some(scopes) => scopes.clone(),
+            Some(scopes) => selection::with_offline_access(scopes.clone(), &server.scopes_supported),
             None => {
                 let challenged = challenged.map(|scopes| scope_names::for_request(scopes, &scopes_supported));
                 selection::scopes(challenged.as_ref(), &scopes_supported, &server.scopes_supported)

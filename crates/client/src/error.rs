@@ -1,7 +1,7 @@
 //! [`ClientError`]: why there is no token.
 
 use http::StatusCode;
-use portcullis_discovery::{DiscoveryError, FetchError};
+use portcullis_discovery::{DiscoveryError, FetchError, ResponseExcerpt};
 use portcullis_metadata::{DocumentError, Issuer, OAuthError, RegistrationError, ResourceUri, Scopes};
 
 use crate::{
@@ -23,10 +23,12 @@ pub enum ClientError {
     #[error(transparent)]
     Redirected(#[from] RefusedRedirect),
     /// The resource did not require authorization.
-    #[error("the resource responded to a request without a token with {status}, not with 401")]
+    #[error("the resource responded to a request without a token with {status}, not with 401{}", parenthesized(.response.as_deref()))]
     NotChallenged {
         /// Its status.
         status: StatusCode,
+        /// The rest of the answer, unless it is an event stream.
+        response: Option<Box<ResponseExcerpt>>,
     },
     /// Discovery of the authorization server failed.
     #[error("cannot find the authorization server of the resource")]
@@ -128,18 +130,22 @@ pub enum ClientError {
         error: FetchError,
     },
     /// An endpoint of the authorization server returned an unexpected status without an OAuth error.
-    #[error("the {endpoint} endpoint returned {status}")]
+    #[error("the {endpoint} endpoint returned {status} ({response})")]
     Status {
         /// The endpoint.
         endpoint: &'static str,
         /// The status.
         status: StatusCode,
+        /// The rest of the answer, without the secrets of the request.
+        response: Box<ResponseExcerpt>,
     },
     /// An endpoint of the authorization server returned an invalid document.
-    #[error("the response of the {endpoint} endpoint is invalid")]
+    #[error("the response of the {endpoint} endpoint is invalid ({response})")]
     InvalidResponse {
         /// The endpoint.
         endpoint: &'static str,
+        /// The response, without the secrets of the request.
+        response: Box<ResponseExcerpt>,
         /// Why the document is invalid.
         #[source]
         error: DocumentError,
@@ -153,6 +159,9 @@ pub enum ClientError {
     /// The assertion source failed.
     #[error(transparent)]
     Assertion(#[from] AssertionError),
+    /// The token is deleted here, and the authorization server did not revoke it.
+    #[error("signed out here, but the authorization server did not revoke the token, which is valid until it expires")]
+    Revocation(#[source] Box<ClientError>),
     /// The credential store cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -182,6 +191,11 @@ pub enum ClientError {
     NoRandomness,
 }
 
+/// What is known of a response, after a status.
+fn parenthesized(response: Option<&ResponseExcerpt>) -> String {
+    response.map(|response| format!(" ({response})")).unwrap_or_default()
+}
+
 impl ClientError {
     /// The stable code, for logs and tests.
     pub fn code(&self) -> &'static str {
@@ -209,6 +223,7 @@ impl ClientError {
             Self::InvalidResponse { .. } => "client.document",
             Self::DpopNotSupported { .. } => "client.no_binding",
             Self::Assertion(error) => error.code(),
+            Self::Revocation(_) => "client.revocation",
             Self::Store(error) => error.code(),
             Self::TaskEnded => "client.interrupted",
             Self::DeviceFlowNotSupported { .. } => "client.no_device_flow",

@@ -80,7 +80,7 @@ pub use resource_challenge::ResourceChallenge;
 pub use resource_redirects::{RedirectRefusal, RefusedRedirect, ResourceRedirects};
 pub use service::{AuthorizeError, AuthorizeLayer, AuthorizeService};
 pub use start_url::{StartUrl, StartUrlError};
-pub use store::{CredentialStore, ImportedToken, StoreError};
+pub use store::{CredentialStore, ImportedToken, StoreError, StoreListing, StoredToken, UnusableEntry};
 pub use token::resource_token::ResourceToken;
 pub use token_manager::{AccessTokenSource, AccessTokenSourceError, RequestAuthorization, SignOut, TokenManager};
 

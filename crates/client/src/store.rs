@@ -8,9 +8,11 @@ use url::Url;
 use crate::{ResourceToken, StartUrl, registration::credentials::Registered};
 
 mod backend;
+mod corrupted;
 mod directory;
 mod error;
 mod imported;
+mod listing;
 mod memory;
 mod name;
 mod persistent;
@@ -18,6 +20,7 @@ mod record;
 
 pub use error::StoreError;
 pub use imported::ImportedToken;
+pub use listing::{StoreListing, StoredToken, UnusableEntry};
 
 use backend::Backend;
 use directory::Directory;

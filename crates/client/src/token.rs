@@ -2,4 +2,5 @@
 
 pub(crate) mod dpop;
 pub(crate) mod endpoint;
+mod granted_scopes;
 pub(crate) mod resource_token;

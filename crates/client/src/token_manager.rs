@@ -177,7 +177,7 @@ impl TokenManager {
     /// As [`Authorizer::authorize`]; [`ClientError::NotChallenged`] also if this token manager cannot obtain tokens.
     pub async fn sign_in(&self) -> Result<Arc<ResourceToken>, ClientError> {
         let Source::Authorizer(authorizer) = &self.source else {
-            return Err(ClientError::NotChallenged { status: http::StatusCode::OK });
+            return Err(ClientError::NotChallenged { status: http::StatusCode::OK, response: None });
         };
         let _one_at_a_time = self.renewing.lock().await;
         let challenge = authorizer.probe(&self.start).await?;
@@ -190,7 +190,7 @@ impl TokenManager {
     /// obtained for a path below it. The client's registration is kept.
     ///
     /// # Errors
-    /// When the store cannot be used, and when a revocation fails. In the latter case the tokens are removed all the
+    /// When the store cannot be used; [`ClientError::Revocation`] when a revocation fails: the tokens are removed all the
     /// same.
     pub async fn sign_out(&self) -> Result<SignOut, ClientError> {
         let Source::Authorizer(authorizer) = &self.source else { return Ok(SignOut::NotSignedIn) };
@@ -203,9 +203,12 @@ impl TokenManager {
             *self.held.write().unwrap_or_else(PoisonError::into_inner) = Held::default();
             forgotten.push(latest);
         }
+        // Files that cannot be understood may still contain tokens.
+        authorizer.store().remove_corrupted(Some(&self.start))?;
         let mut outcome = Ok(SignOut::NotSignedIn);
         for token in forgotten {
             let revoked = authorizer.revoke(&self.start, &token).await.map(SignOut::from);
+            let revoked = revoked.map_err(|error| ClientError::Revocation(error.into()));
             outcome = match (outcome, revoked) {
                 (Err(error), _) | (_, Err(error)) => Err(error),
                 (Ok(one), Ok(other)) => Ok(one.max(other)),

@@ -14,7 +14,7 @@ mod error;
 mod resource_match;
 
 use crate::{
-    fetch::{Fetch, FetchRequest, without_query},
+    fetch::{Fetch, FetchRequest, ResponseExcerpt, without_query},
     url_policy::ChainPolicy,
 };
 pub use endpoints::{InsecureEndpoint, insecure_endpoints};
@@ -82,7 +82,7 @@ impl Discovery {
         if let Some(named) = challenge.and_then(|challenge| challenge.resource_metadata.as_deref()) {
             match Url::parse(named) {
                 Ok(url) => sources.push(MetadataSource::Challenge(url)),
-                Err(_) => attempts.add("resource_metadata of the challenge".into(), AttemptOutcome::NotAUrl),
+                Err(_) => attempts.add("resource_metadata of the challenge".into(), AttemptOutcome::NotAUrl, None),
             }
         }
         sources.extend(protected_resource_urls(requested).into_iter().map(MetadataSource::WellKnown));
@@ -148,8 +148,10 @@ impl Discovery {
             Ok(response) => response,
             Err(error) => return Err(DiscoveryError::Fetch { url: without_query(url), error }),
         };
+        let excerpt = || ResponseExcerpt::new(&response.headers, &response.body);
         if response.status.is_server_error() {
-            return Err(DiscoveryError::ServerError { url: without_query(url), status: response.status });
+            let (url, response_excerpt) = (without_query(url), Box::new(excerpt()));
+            return Err(DiscoveryError::ServerError { url, status: response.status, response: response_excerpt });
         }
         let outcome = if response.status == StatusCode::OK {
             match parse(&response.body) {
@@ -160,7 +162,7 @@ impl Discovery {
         } else {
             AttemptOutcome::Status(response.status)
         };
-        attempts.add(without_query(url), outcome);
+        attempts.add(without_query(url), outcome, Some(excerpt()));
         Ok(None)
     }
 }

@@ -11,14 +11,18 @@ mod request;
 #[cfg(feature = "reqwest")]
 mod resolver;
 mod response;
+mod response_excerpt;
 #[cfg(feature = "reqwest")]
 mod tls;
+#[cfg(feature = "reqwest")]
+mod trace;
 
 pub use error::{CertificateProblem, FetchError, FetchSettingsError, NetworkError, NetworkFailure};
 #[cfg(feature = "reqwest")]
 pub use http_fetch::{FetchSettings, HttpFetch};
 pub use request::FetchRequest;
 pub use response::{BodyStream, FetchResponse, OpenResponse};
+pub use response_excerpt::ResponseExcerpt;
 
 use std::{future::Future, pin::Pin};
 

@@ -10,7 +10,7 @@ pub use discovery::{
 };
 pub use fetch::{
     BodyStream, BoxFuture, CertificateProblem, Fetch, FetchError, FetchRequest, FetchResponse, FetchSettingsError,
-    NetworkError, NetworkFailure, OpenResponse,
+    NetworkError, NetworkFailure, OpenResponse, ResponseExcerpt,
 };
 #[cfg(feature = "reqwest")]
 pub use fetch::{FetchSettings, HttpFetch};

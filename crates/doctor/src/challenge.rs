@@ -5,9 +5,10 @@ use portcullis_discovery::FetchResponse;
 use portcullis_metadata::{BearerChallenge, parse_challenges};
 use url::Url;
 
-use crate::{Finding, Rule, text};
+use crate::{Finding, Rule, malformed, page, text};
 
 const STATUS: Rule = Rule { id: "challenge.status", source: "RFC 9110 section 15.5.2, RFC 6750 section 3" };
+const TLS: Rule = Rule { id: "connection.tls", source: "RFC 6750 section 5.3" };
 const HEADER: Rule = Rule { id: "challenge.header", source: "RFC 9110 section 11.6.1" };
 const BEARER: Rule = Rule { id: "challenge.bearer", source: "RFC 6750 section 3" };
 const METADATA: Rule = Rule { id: "challenge.resource_metadata", source: "RFC 9728 section 5.1" };
@@ -16,7 +17,7 @@ const SCOPE: Rule = Rule { id: "challenge.scope", source: "MCP 2025-11-25 author
 
 /// Judges the answer, and gives what its challenge says, where it has one.
 pub(crate) fn check(response: &FetchResponse, findings: &mut Vec<Finding>) -> Option<BearerChallenge> {
-    findings.push(check_status(response.status));
+    findings.push(check_status(response));
     let values: Vec<_> = response.headers.get_all(WWW_AUTHENTICATE).iter().map(|value| value.as_bytes()).collect();
     if values.is_empty() {
         if response.status == StatusCode::UNAUTHORIZED {
@@ -50,23 +51,42 @@ pub(crate) fn check(response: &FetchResponse, findings: &mut Vec<Finding>) -> Op
     };
     findings.push(Finding::met(BEARER, "there is a Bearer challenge"));
     findings.push(check_resource_metadata(&challenge));
+    let named = challenge.resource_metadata.as_deref();
+    findings.extend(named.and_then(|named| malformed::check("resource_metadata", named)));
     findings.extend(check_error(&challenge));
     findings.push(check_scope(&challenge));
     Some(challenge)
 }
 
-fn check_status(status: StatusCode) -> Finding {
+fn check_status(response: &FetchResponse) -> Finding {
+    let status = response.status;
     if status == StatusCode::UNAUTHORIZED {
         return Finding::met(STATUS, "a request without a token is answered with 401");
     }
-    let fix = if status.is_success() {
+    if page::wants_tls(response) {
+        return Finding::problem(
+            TLS,
+            "the server speaks TLS on this port, and the URL is http",
+            "use https in the URL",
+        );
+    }
+    let page = page::WebPage::of(response);
+    let redirects_to_http = page::redirect_target(response).is_some_and(|target| target.starts_with("http:"));
+    let fix = if page.as_ref().is_some_and(|page| page.firewall.is_some()) {
+        "let the firewall pass requests of MCP clients to this URL: they are no browsers and solve no puzzles"
+    } else if status.is_success() && page.is_some() {
+        "give clients the URL of the MCP endpoint: this one is a web site"
+    } else if status.is_success() {
         "require a token: whoever finds this URL can use it now"
+    } else if status.is_redirection() && redirects_to_http {
+        "let the server know that it is behind https (X-Forwarded-Proto), or correct its redirect"
     } else if status.is_redirection() {
         "answer at this URL, or give clients the URL that it redirects to"
     } else {
         "answer with 401 and a Bearer challenge before anything else is judged"
     };
-    Finding::problem(STATUS, format!("a request without a token is answered with {status}, not 401"), fix)
+    let described = page::described(response);
+    Finding::problem(STATUS, format!("a request without a token is answered with {described}, not with 401"), fix)
 }
 
 fn check_resource_metadata(challenge: &BearerChallenge) -> Finding {

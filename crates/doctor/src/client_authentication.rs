@@ -1,8 +1,10 @@
 //! Whether the token endpoint reads `client_secret_basic` as RFC 6749 section 2.3.1 defines it.
 
 use http::header;
-use portcullis_discovery::{ChainPolicy, FetchRequest, FetchResponse};
+use portcullis_discovery::{ChainPolicy, FetchRequest, FetchResponse, UrlPolicy};
 use portcullis_metadata::{AuthorizationServerMetadata, OAuthError, Secret, client_secret_basic};
+
+use url::Url;
 
 use crate::{Finding, Rule};
 
@@ -24,6 +26,12 @@ pub(crate) fn request(metadata: &AuthorizationServerMetadata, policy: &ChainPoli
     let basic = client_secret_basic(UNKNOWN_CLIENT, &Secret::new(UNKNOWN_CLIENT))?;
     let fields = [("grant_type", "authorization_code"), ("code", UNKNOWN_CLIENT)];
     Some(FetchRequest::post_form(endpoint.clone(), fields, policy).header(header::AUTHORIZATION, basic))
+}
+
+/// A token request of an unknown public client.
+pub(crate) fn public_request(endpoint: &Url, policy: UrlPolicy) -> FetchRequest {
+    let fields = [("grant_type", "authorization_code"), ("code", UNKNOWN_CLIENT), ("client_id", UNKNOWN_CLIENT)];
+    FetchRequest::post_form(endpoint.clone(), fields, policy)
 }
 
 /// Reads the refusal. None if it is not an OAuth error.
@@ -48,15 +56,11 @@ fn wants_client_id(error: &OAuthError) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use crate::Verdict;
     use bytes::Bytes;
     use http::{HeaderMap, StatusCode};
     use portcullis_metadata::Issuer;
-    use url::Url;
-
-    use portcullis_discovery::UrlPolicy;
-
-    use super::*;
-    use crate::Verdict;
 
     fn verdict(status: u16, body: &'static str) -> Option<Verdict> {
         let status = StatusCode::from_u16(status).unwrap();

@@ -5,24 +5,19 @@ use std::sync::Arc;
 use http::{HeaderValue, header::ACCEPT};
 use portcullis_discovery::{ChainPolicy, Fetch, FetchRequest, UrlPolicy};
 use portcullis_metadata::{
-    AccessToken, AuthorizationServerMetadata, BearerChallenge, Clock, Issuer, JwkSet, ProtectedResourceMetadata,
-    authorization_server_urls, is_https_or_loopback_http, protected_resource_urls,
+    AccessToken, BearerChallenge, Clock, ProtectedResourceMetadata, is_https_or_loopback_http, protected_resource_urls,
 };
 use url::Url;
 
 use crate::{
-    Finding, Report, Rule, Step, challenge, client_authentication, cors, issuer, keys, probe,
-    resource::{self, Place},
-    scopes, text, time,
+    Finding, Report, Rule, Step, challenge, cors, probe,
+    resource::{self, Lookup, Place},
+    search::Search,
+    text, time,
     token::Chain,
 };
 
 const HTTPS: Rule = Rule { id: "resource.https", source: "RFC 9728 section 2" };
-const SERVERS: Rule = Rule { id: "resource.authorization_servers", source: "RFC 9728 section 2" };
-
-/// How many authorization servers of one resource are examined.
-const MAX_SERVERS: usize = 4;
-
 /// What an MCP client says first. Other resources refuse it for want of a token all the same.
 const HELLO: &str = concat!(
     r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"#,
@@ -37,19 +32,27 @@ pub struct Doctor {
     fetch: Arc<dyn Fetch>,
     clock: Arc<dyn Clock>,
     private_addresses: bool,
+    assume_pkce: bool,
 }
 
 impl Doctor {
     /// Creates a doctor. The origin of the resource's URL is trusted as the user's own; other URLs that a server names are
     /// subject to [`ChainPolicy::started_at`].
     pub fn new(fetch: Arc<dyn Fetch>, clock: Arc<dyn Clock>) -> Self {
-        Self { fetch, clock, private_addresses: false }
+        Self { fetch, clock, private_addresses: false, assume_pkce: false }
     }
 
     /// Sets whether servers may name private addresses, as in a company network. Default `false`.
     #[must_use]
     pub fn allow_private_addresses(mut self, allow: bool) -> Self {
         self.private_addresses = allow;
+        self
+    }
+
+    /// Sets whether PKCE is assumed where the metadata of an authorization server has no list of methods. Default `false`.
+    #[must_use]
+    pub fn assume_pkce(mut self, assume: bool) -> Self {
+        self.assume_pkce = assume;
         self
     }
 
@@ -157,12 +160,15 @@ impl Examination<'_> {
 
     /// The metadata that a client comes to first, and where it is.
     async fn metadata(&mut self, challenge: Option<&BearerChallenge>) -> Option<(Url, ProtectedResourceMetadata)> {
-        let mut found = None;
-        for (place, url) in self.places(challenge) {
+        let (mut found, mut search) = (None, Search::default());
+        let places = self.places(challenge);
+        let last = places.len().saturating_sub(1);
+        for (index, (place, url)) in places.into_iter().enumerate() {
             let mut step = Step::new(place.title());
             let request = FetchRequest::get(url.clone(), self.policy.of(&url));
+            let lookup = Lookup { place, url: &url, needed: found.is_none(), is_last: index == last };
             let metadata = match probe::send(&*self.doctor.fetch, request, &mut step).await {
-                Some(response) => resource::check(place, found.is_none(), self.url, &response, &mut step.findings),
+                Some(response) => resource::check(&lookup, self.url, &response, &mut search, &mut step.findings),
                 None => None,
             };
             let broken = step.has_problem();
@@ -187,84 +193,12 @@ impl Examination<'_> {
         places
     }
 
-    /// The issuers that can be used, with their keys.
-    async fn servers(
-        &mut self,
-        challenge: Option<&BearerChallenge>,
-        metadata: &ProtectedResourceMetadata,
-    ) -> Vec<(Issuer, JwkSet)> {
-        let mut usable = Vec::new();
-        let named = metadata.authorization_servers.len();
-        if named > MAX_SERVERS {
-            let mut step = Step::new("the authorization servers");
-            let text = format!("the metadata names {named}; the first {MAX_SERVERS} are examined");
-            step.findings.push(Finding::note(SERVERS, text));
-            self.close(step);
-        }
-        for issuer in metadata.authorization_servers.iter().take(MAX_SERVERS) {
-            let Some(server) = self.server(issuer, challenge, metadata).await else { continue };
-            self.client_authentication(&server).await;
-            usable.extend(self.keys(&server).await.map(|keys| (issuer.clone(), keys)));
-        }
-        usable
-    }
-
-    async fn server(
-        &mut self,
-        issuer: &Issuer,
-        challenge: Option<&BearerChallenge>,
-        metadata: &ProtectedResourceMetadata,
-    ) -> Option<Box<AuthorizationServerMetadata>> {
-        let places = authorization_server_urls(issuer);
-        let last = places.len().saturating_sub(1);
-        for (index, url) in places.into_iter().enumerate() {
-            let mut step = Step::new(format!("the authorization server {}", text::quoted(issuer.as_str())));
-            let policy = self.policy.of(&url);
-            let outcome = match probe::send(&*self.doctor.fetch, FetchRequest::get(url, policy), &mut step).await {
-                Some(response) => issuer::check(issuer, &response, index == last, &mut step.findings),
-                None => issuer::MetadataLookup::Failed,
-            };
-            if let issuer::MetadataLookup::Found(server) = &outcome {
-                step.findings.extend(issuer::check_document(server, &self.policy));
-                step.findings.extend(scopes::check(challenge, metadata, server));
-            }
-            self.close(step);
-            match outcome {
-                issuer::MetadataLookup::Found(server) => return Some(server),
-                issuer::MetadataLookup::NotFound => {}
-                issuer::MetadataLookup::Failed => return None,
-            }
-        }
-        None
-    }
-
-    /// What the token endpoint answers to an unknown client. A server that does not answer with an OAuth error gives no step.
-    async fn client_authentication(&mut self, server: &AuthorizationServerMetadata) {
-        let Some(request) = client_authentication::request(server, &self.policy) else { return };
-        let mut step = Step::new("a client authenticates at the token endpoint");
-        let Some(response) = probe::send(&*self.doctor.fetch, request, &mut step).await else { return };
-        let Some(finding) = client_authentication::check(&response) else { return };
-        step.findings.push(finding);
-        self.close(step);
-    }
-
-    async fn keys(&mut self, server: &AuthorizationServerMetadata) -> Option<JwkSet> {
-        // Without keys, its tokens can be asked about (RFC 7662), which is not ours to judge.
-        let url = server.jwks_uri.clone()?;
-        let mut step = Step::new(format!("the keys of {}", text::quoted(server.issuer.as_str())));
-        let policy = self.policy.of(&url);
-        let request = FetchRequest::get(url, policy);
-        let response = probe::send(&*self.doctor.fetch, request, &mut step).await;
-        let keys = response.and_then(|response| keys::check(&response, &mut step.findings));
-        self.close(step);
-        keys
-    }
-
     fn close(&mut self, step: Step) {
         (self.on_step)(&step);
         self.report.steps.push(step);
     }
 }
 
+mod authorization_server;
 #[cfg(test)]
 mod tests;

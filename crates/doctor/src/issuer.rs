@@ -1,11 +1,16 @@
 //! An authorization server's metadata (RFC 8414, OpenID Connect Discovery 1.0).
 
 use http::StatusCode;
+use portcullis_client::KnownIssuer;
 use portcullis_discovery::{ChainPolicy, FetchResponse, insecure_endpoints};
 use portcullis_metadata::{AuthorizationServerMetadata, DocumentError, Issuer};
 use url::Url;
 
-use crate::{Finding, Rule, registration, text};
+use crate::{
+    Finding, Rule, malformed, registration,
+    search::{Search, outcome},
+    text,
+};
 
 const FOUND: Rule = Rule { id: "issuer.found", source: "RFC 8414 section 3" };
 const DOCUMENT: Rule = Rule { id: "issuer.document", source: "RFC 8414 section 2" };
@@ -14,6 +19,7 @@ const ENDPOINTS: Rule = Rule { id: "issuer.endpoints", source: "RFC 8414 section
 const CODE: Rule = Rule { id: "issuer.response_types", source: "RFC 8414 section 2" };
 const GRANTS: Rule = Rule { id: "issuer.grant_types", source: "RFC 8414 section 2" };
 const PKCE: Rule = Rule { id: "issuer.pkce", source: "RFC 7636 section 4.2, MCP authorization code protection" };
+const KNOWN: Rule = Rule { id: "issuer.known", source: "MCP authorization" };
 const ISS: Rule = Rule { id: "issuer.iss_parameter", source: "RFC 9207 section 3" };
 const PUBLIC: Rule = Rule { id: "issuer.public_clients", source: "RFC 8414 section 2" };
 
@@ -27,22 +33,25 @@ pub(crate) enum MetadataLookup {
     Failed,
 }
 
-/// Judges what one place answered. `last`: there is no place after it.
+/// Checks the response of one place. `last`: there is no place after it.
 pub(crate) fn check(
     issuer: &Issuer,
+    url: &Url,
     response: &FetchResponse,
     last: bool,
+    search: &mut Search,
     findings: &mut Vec<Finding>,
 ) -> MetadataLookup {
     if response.status.is_server_error() {
         let fix = "let it answer with the document, or with 404 where there is none";
-        findings.push(Finding::problem(FOUND, format!("the place answers {}", response.status), fix));
+        findings.push(Finding::problem(FOUND, format!("the place answers {}", outcome(response)), fix));
         return MetadataLookup::Failed;
     }
     let parsed = if response.status == StatusCode::OK {
         AuthorizationServerMetadata::parse(&response.body)
     } else {
-        return absent(format!("no document: {}", response.status), last, findings);
+        search.add(url, response);
+        return absent(response, last, search, findings);
     };
     match parsed {
         Ok(metadata) if metadata.issuer == *issuer => {
@@ -57,27 +66,45 @@ pub(crate) fn check(
             ));
             MetadataLookup::Failed
         }
-        Err(DocumentError::NotJson) => absent("the answer is no JSON".to_owned(), last, findings),
+        Err(DocumentError::NotJson) => {
+            search.add(url, response);
+            absent(response, last, search, findings)
+        }
         Err(error) => {
+            findings.extend(malformed::check_document(&response.body));
             findings.push(Finding::problem(DOCUMENT, error.to_string(), "fix that member of the document"));
             MetadataLookup::Failed
         }
     }
 }
 
-fn absent(text: String, last: bool, findings: &mut Vec<Finding>) -> MetadataLookup {
+fn absent(response: &FetchResponse, last: bool, search: &Search, findings: &mut Vec<Finding>) -> MetadataLookup {
     if last {
-        let fix = "mend the issuer in the resource's metadata, or publish the document at the first of these URLs";
-        findings.push(Finding::problem(FOUND, text, fix));
-        MetadataLookup::Failed
-    } else {
-        findings.push(Finding::note(FOUND, text));
-        MetadataLookup::NotFound
+        let fix = match search.web_page() {
+            Some(url) => format!("serve the document as JSON at {url}, where there is a web page now"),
+            None => "correct the issuer in the resource's metadata, or publish the document at the first of these URLs"
+                .into(),
+        };
+        findings.push(Finding::problem(FOUND, search.summary(), fix).at(search.web_page()));
+        return MetadataLookup::Failed;
     }
+    let text = format!("no document: {}", outcome(response));
+    findings.push(if response.status == StatusCode::OK {
+        let fix = "serve the document here, or answer with 404: several clients stop at such a response";
+        Finding::warning(FOUND, text, fix)
+    } else {
+        Finding::note(FOUND, text)
+    });
+    MetadataLookup::NotFound
 }
 
-/// Judges what the document says of the server's abilities.
-pub(crate) fn check_document(metadata: &AuthorizationServerMetadata, policy: &ChainPolicy) -> Vec<Finding> {
+/// Checks what the document says about the server. `assume_pkce`: the person vouches for PKCE where the document has no list.
+pub(crate) fn check_document(
+    metadata: &AuthorizationServerMetadata,
+    policy: &ChainPolicy,
+    assume_pkce: bool,
+) -> Vec<Finding> {
+    let known = KnownIssuer::find(&metadata.issuer);
     let mut findings = vec![
         check_endpoint("authorization_endpoint", metadata.authorization_endpoint.as_ref(), policy),
         check_endpoint("token_endpoint", metadata.token_endpoint.as_ref(), policy),
@@ -85,9 +112,10 @@ pub(crate) fn check_document(metadata: &AuthorizationServerMetadata, policy: &Ch
     ];
     findings.extend(insecure_others(metadata, policy));
     findings.extend(check_grants(metadata));
-    findings.push(check_pkce(metadata));
+    findings.extend(known.map(|known| Finding::note(KNOWN, format!("clients adapt to {known}"))));
+    findings.push(check_pkce(metadata, known, assume_pkce));
     findings.extend(registration::check(metadata, policy));
-    findings.push(check_public_clients(metadata));
+    findings.push(check_public_clients(metadata, known));
     findings.push(if metadata.authorization_response_iss_parameter_supported {
         Finding::met(ISS, "answers name their issuer, which guards against mix-up attacks")
     } else {
@@ -146,7 +174,19 @@ fn check_grants(metadata: &AuthorizationServerMetadata) -> Option<Finding> {
     })
 }
 
-fn check_pkce(metadata: &AuthorizationServerMetadata) -> Finding {
+fn check_pkce(metadata: &AuthorizationServerMetadata, known: Option<&KnownIssuer>, assume_pkce: bool) -> Finding {
+    if metadata.code_challenge_methods_supported.is_none() {
+        if known.is_some_and(|known| known.assumes_pkce) {
+            return Finding::note(PKCE, "it does not say that it supports PKCE; its documentation does");
+        }
+        if assume_pkce {
+            return Finding::warning(
+                PKCE,
+                "it does not say that it supports PKCE; it is assumed (--assume-pkce)",
+                "list `S256` in code_challenge_methods_supported: other clients reject the server without it",
+            );
+        }
+    }
     let methods = metadata.code_challenge_methods_supported.as_deref().unwrap_or_default();
     if methods.iter().any(|method| method == "S256") {
         return Finding::met(PKCE, "it supports PKCE with S256");
@@ -159,11 +199,18 @@ fn check_pkce(metadata: &AuthorizationServerMetadata) -> Finding {
     )
 }
 
-fn check_public_clients(metadata: &AuthorizationServerMetadata) -> Finding {
+fn check_public_clients(metadata: &AuthorizationServerMetadata, known: Option<&KnownIssuer>) -> Finding {
     let methods = metadata.token_endpoint_auth_methods_supported.as_deref();
     if methods.is_some_and(|methods| methods.iter().any(|method| method == "none")) {
         Finding::met(PUBLIC, "it takes public clients")
+    } else if known.is_some() {
+        Finding::note(PUBLIC, "it does not list `none` as client authentication")
     } else {
-        Finding::note(PUBLIC, "it does not list `none` as client authentication: some clients will want a secret")
+        Finding::warning(
+            PUBLIC,
+            "it does not list `none` as client authentication: clients that can keep no secret, such as desktop \
+             applications, may not sign in",
+            "list `none` in token_endpoint_auth_methods_supported, if it accepts public clients",
+        )
     }
 }

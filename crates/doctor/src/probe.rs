@@ -15,19 +15,22 @@ const BOUNDED: Rule = Rule { id: "connection.bounded", source: "RFC 9110 section
 /// Sends the request and notes both sides in the step. Without an answer, the step says why.
 pub(crate) async fn send(fetch: &dyn Fetch, request: FetchRequest, step: &mut Step) -> Option<FetchResponse> {
     step.request = Some(RequestSummary::from(&request));
+    let is_http = request.url.scheme() == "http";
     match fetch.fetch(request).await {
         Ok(response) => {
             step.response = Some(ResponseSummary::from(&response));
             Some(response)
         }
         Err(error) => {
-            step.findings.push(failure(&error));
+            let finding = failure(&error, is_http);
+            step.failure = Some(finding.text.clone());
+            step.findings.push(finding);
             None
         }
     }
 }
 
-fn failure(error: &FetchError) -> Finding {
+fn failure(error: &FetchError, is_http: bool) -> Finding {
     let text = match error {
         FetchError::Network(network) => match std::error::Error::source(network) {
             Some(cause) => format!("{network}: {}", innermost(cause)),
@@ -55,6 +58,15 @@ fn failure(error: &FetchError) -> Finding {
             ),
             NetworkFailure::Proxy => {
                 (REACHABLE, "check HTTPS_PROXY, or list the host in NO_PROXY if it needs no proxy")
+            }
+            NetworkFailure::NotTls => {
+                (TLS, "serve https on this port, or correct the port; http is possible for loopback hosts only")
+            }
+            NetworkFailure::Interrupted if is_http => {
+                (REACHABLE, "the server may speak TLS on this port: try https, or see why it closes the connection")
+            }
+            NetworkFailure::Interrupted => {
+                (REACHABLE, "see in the server's log, or in a proxy's, why the connection was closed")
             }
             NetworkFailure::Tls => (TLS, fix_for_certificate(network.certificate_problem())),
             _ => (REACHABLE, "start the server, or mend host and port in the URL"),

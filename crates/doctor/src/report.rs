@@ -1,10 +1,12 @@
 //! [`Report`]: the steps of an examination and their findings.
 
+use std::fmt;
+
 use http::{Method, StatusCode};
 use portcullis_discovery::{FetchRequest, FetchResponse};
 use serde::{Serialize, Serializer};
 
-use crate::text;
+use crate::{page, text};
 
 /// A rule of a specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -41,26 +43,46 @@ pub struct Finding {
     pub rule: Rule,
     /// The finding as text. Text of the peer is shortened, and has no control characters.
     pub text: String,
+    /// The URL that it is about, if that is not the URL of the step's request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
     /// What to change, and where. Present for warnings and problems.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
 }
 
+impl Rule {
+    /// Creates a rule.
+    pub const fn new(id: &'static str, source: &'static str) -> Self {
+        Self { id, source }
+    }
+}
+
 impl Finding {
-    pub(crate) fn met(rule: Rule, text: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Met, rule, text: text.into(), fix: None }
+    /// The rule is met.
+    pub fn met(rule: Rule, text: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Met, rule, text: text.into(), url: None, fix: None }
     }
 
-    pub(crate) fn note(rule: Rule, text: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Note, rule, text: text.into(), fix: None }
+    /// Information.
+    pub fn note(rule: Rule, text: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Note, rule, text: text.into(), url: None, fix: None }
     }
 
-    pub(crate) fn warning(rule: Rule, text: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Warning, rule, text: text.into(), fix: Some(fix.into()) }
+    /// Some clients fail, or a recommendation is not followed.
+    pub fn warning(rule: Rule, text: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Warning, rule, text: text.into(), url: None, fix: Some(fix.into()) }
     }
 
-    pub(crate) fn problem(rule: Rule, text: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Problem, rule, text: text.into(), fix: Some(fix.into()) }
+    /// Sets the URL that it is about.
+    pub(crate) fn at(mut self, url: Option<&str>) -> Self {
+        self.url = url.map(str::to_owned);
+        self
+    }
+
+    /// Clients that follow the standards fail.
+    pub fn problem(rule: Rule, text: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Problem, rule, text: text.into(), url: None, fix: Some(fix.into()) }
     }
 }
 
@@ -76,6 +98,9 @@ pub struct Step {
     /// The response, if there is one.
     #[serde(rename = "answered", skip_serializing_if = "Option::is_none")]
     pub response: Option<ResponseSummary>,
+    /// Why there is no response, if the request failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
     /// The findings, in the order of the checks.
     pub findings: Vec<Finding>,
     /// Whether the step checks the token, not the chain.
@@ -84,8 +109,16 @@ pub struct Step {
 }
 
 impl Step {
-    pub(crate) fn new(title: impl Into<String>) -> Self {
-        Self { title: title.into(), request: None, response: None, findings: Vec::new(), is_about_token: false }
+    /// Creates a step without a request and findings.
+    pub fn new(title: impl Into<String>) -> Self {
+        Self {
+            title: title.into(),
+            request: None,
+            response: None,
+            failure: None,
+            findings: Vec::new(),
+            is_about_token: false,
+        }
     }
 
     pub(crate) fn for_token(title: impl Into<String>) -> Self {
@@ -125,6 +158,9 @@ pub struct ResponseSummary {
     /// The content type, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
+    /// The target of a redirect, without its query.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<String>,
 }
 
 impl From<&FetchResponse> for ResponseSummary {
@@ -133,12 +169,27 @@ impl From<&FetchResponse> for ResponseSummary {
         Self {
             status: response.status,
             content_type: content_type.map(|value| text::quoted(&String::from_utf8_lossy(value.as_bytes()))),
+            location: page::redirect_target(response),
         }
     }
 }
 
-/// The result of an examination.
-#[derive(Clone, Debug, Serialize)]
+/// Writes the status, the content type and the target of a redirect.
+impl fmt::Display for ResponseSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.status.fmt(f)?;
+        if let Some(content_type) = &self.content_type {
+            write!(f, " {content_type}")?;
+        }
+        match &self.location {
+            Some(location) => write!(f, ", redirect to {location}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The result of an examination. Its JSON form also has `first_cause`, `summary` and `requests`.
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Report {
     /// The resource's URL, without its query.

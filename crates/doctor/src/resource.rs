@@ -2,10 +2,14 @@
 
 use http::{StatusCode, header::CONTENT_TYPE};
 use portcullis_discovery::{FetchResponse, ResourceMatch};
-use portcullis_metadata::ProtectedResourceMetadata;
+use portcullis_metadata::{DocumentError, ProtectedResourceMetadata};
 use url::Url;
 
-use crate::{Finding, Rule, text};
+use crate::{
+    Finding, Rule, malformed,
+    search::{Search, outcome},
+    text,
+};
 
 const FOUND: Rule = Rule { id: "resource.found", source: "RFC 9728 section 3.1" };
 const CONTENT: Rule = Rule { id: "resource.content_type", source: "RFC 9728 section 3.2" };
@@ -36,26 +40,44 @@ impl Place {
     }
 }
 
-/// Judges what a place answered. `needed`: no place before it had the document.
+/// A place, and what is known of the search for the document.
+pub(crate) struct Lookup<'a> {
+    pub(crate) place: Place,
+    pub(crate) url: &'a Url,
+    /// Whether no place before it had the document.
+    pub(crate) needed: bool,
+    /// Whether there is no place after it.
+    pub(crate) is_last: bool,
+}
+
+/// Checks the response of a place.
 pub(crate) fn check(
-    place: Place,
-    needed: bool,
+    lookup: &Lookup<'_>,
     asked: &Url,
     response: &FetchResponse,
+    search: &mut Search,
     findings: &mut Vec<Finding>,
 ) -> Option<ProtectedResourceMetadata> {
     if response.status != StatusCode::OK {
-        findings.push(absent(place, needed, response.status));
+        search.add(lookup.url, response);
+        findings.push(absent(lookup, response, search));
         return None;
     }
-    findings.push(check_content_type(response));
     match ProtectedResourceMetadata::parse(&response.body) {
         Ok(metadata) => {
+            findings.push(check_content_type(response));
             findings.push(check_match(asked, &metadata));
             check_members(&metadata, findings);
+            findings.extend(malformed::check_document(&response.body));
             Some(metadata)
         }
+        Err(DocumentError::NotJson) => {
+            search.add(lookup.url, response);
+            findings.push(not_json(lookup, response, search));
+            None
+        }
         Err(error) => {
+            findings.extend(malformed::check_document(&response.body));
             let fix = "serve a JSON object with `resource` and `authorization_servers`";
             findings.push(Finding::problem(DOCUMENT, error.to_string(), fix));
             None
@@ -63,8 +85,27 @@ pub(crate) fn check(
     }
 }
 
-fn absent(place: Place, needed: bool, status: StatusCode) -> Finding {
-    let text = format!("no document: {status}");
+/// A response with 200 that is not JSON. Clients that check the content continue at the next place, and others stop.
+fn not_json(lookup: &Lookup<'_>, response: &FetchResponse, search: &Search) -> Finding {
+    let outcome = outcome(response);
+    let fix = "answer with the document, or with 404: several clients stop at such a response";
+    match (lookup.needed, lookup.is_last) {
+        (true, true) => {
+            let fix = "serve the document as JSON at the first of these URLs";
+            Finding::problem(FOUND, search.summary(), fix).at(search.web_page())
+        }
+        (true, false) => Finding::warning(FOUND, format!("no document: {outcome}"), fix),
+        (false, _) => Finding::note(FOUND, format!("no document: {outcome}")),
+    }
+}
+
+fn absent(lookup: &Lookup<'_>, response: &FetchResponse, search: &Search) -> Finding {
+    let (&Lookup { place, needed, .. }, status) = (lookup, response.status);
+    let text = format!("no document: {}", outcome(response));
+    if status.is_redirection() && place == Place::Challenge {
+        let fix = "serve the document at the URL that the challenge names: clients do not follow redirects of metadata";
+        return Finding::problem(FOUND, text, fix);
+    }
     if needed && status.is_server_error() {
         return Finding::problem(FOUND, text, "mend the server: clients end their search at such an answer");
     }
@@ -73,7 +114,8 @@ fn absent(place: Place, needed: bool, status: StatusCode) -> Finding {
         Place::Path if needed => Finding::note(FOUND, text),
         Place::Path => Finding::warning(FOUND, text, "serve it here too, for clients that have seen no challenge"),
         Place::Root if needed => {
-            Finding::problem(FOUND, text, "serve the document at the well-known URL of the resource")
+            Finding::problem(FOUND, search.summary(), "serve the document at the well-known URL of the resource")
+                .at(search.web_page())
         }
         Place::Root => Finding::note(FOUND, text),
     }
@@ -100,7 +142,7 @@ fn check_match(asked: &Url, metadata: &ProtectedResourceMetadata) -> Finding {
         Some(ResourceMatch::PathPrefix) => Finding::warning(
             MATCH,
             format!("it is about {named}, of which the URL is only a part: a token for it also opens the other paths"),
-            "let `resource` be the URL that clients use: careful clients refuse a broader one, or ask the person first",
+            "let `resource` be the URL that clients use: VS Code and others reject a broader one, and careful clients ask first",
         ),
         Some(_) => Finding::note(MATCH, format!("it is about {named}, which is the URL without its query")),
         None => Finding::problem(

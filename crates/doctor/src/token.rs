@@ -1,13 +1,16 @@
 //! A token, by every rule of the resource's chain, and what a guard would answer to it.
 
-use std::{convert::Infallible, sync::Arc};
+use std::{
+    convert::Infallible,
+    sync::{Arc, OnceLock},
+};
 
 use http::{
     HeaderValue, Request, Response,
     header::{AUTHORIZATION, HOST, WWW_AUTHENTICATE},
 };
 use portcullis_discovery::Fetch;
-use portcullis_guard::{Authentication, GuardLayer, GuardSettings, ProtectedResource};
+use portcullis_guard::{Authentication, Decision, DecisionSink, GuardLayer, GuardSettings, ProtectedResource};
 use portcullis_jose::{Algorithm, CompactJws};
 use portcullis_metadata::{
     AccessToken, AccessTokenClaims, Clock, Issuer, JwkSet, ProtectedResourceMetadata, Scopes, UnixTime,
@@ -15,7 +18,9 @@ use portcullis_metadata::{
 use portcullis_verifier::{
     IssuerSettings, KeySource, RuleCheck, TokenRule, TrustedIssuer, Verifier, VerifierSettings, VerifyError,
 };
+
 use tower::{Layer as _, ServiceExt as _, service_fn};
+use tracing::{instrument::WithSubscriber as _, subscriber::NoSubscriber};
 
 use crate::{Finding, ResponseSummary, Rule, Step, text};
 
@@ -24,6 +29,8 @@ const OPAQUE: Rule = Rule { id: "token.opaque", source: "RFC 7662 section 2" };
 const SCOPES: Rule = Rule { id: "token.scopes", source: "RFC 6750 section 3.1" };
 const ANSWER: Rule = Rule { id: "token.answer", source: "RFC 6750 section 3.1" };
 const SETTINGS: Rule = Rule { id: "token.settings", source: "RFC 9728 section 2" };
+
+const OPAQUE_TEXT: &str = "it is not a JWT: only its issuer can say what it is good for, by introspection";
 
 /// Longer tokens are not looked at.
 const MAX_TOKEN: usize = 16 * 1024;
@@ -37,19 +44,33 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    /// Judges the token by every rule.
+    /// Checks the token by every rule, without log lines of the guard and the verifier: no request is made.
     pub(crate) async fn explain(
         &self,
         token: &AccessToken,
         fetch: &Arc<dyn Fetch>,
         clock: &Arc<dyn Clock>,
     ) -> [Step; 2] {
+        self.steps(token, fetch, clock).with_subscriber(NoSubscriber::new()).await
+    }
+
+    async fn steps(&self, token: &AccessToken, fetch: &Arc<dyn Fetch>, clock: &Arc<dyn Clock>) -> [Step; 2] {
         let mut rules = Step::for_token("the token, rule by rule");
         let mut answer = Step::for_token("what a guard of this resource would answer");
+        if self.keys.is_empty() {
+            rules.findings = match Shown::of(token) {
+                Some(shown) => shown.findings(clock.now()),
+                None => vec![Finding::note(OPAQUE, OPAQUE_TEXT)],
+            };
+            let text = "it cannot verify a token: no authorization server of the resource publishes keys, so that only a \
+                        guard that asks the issuer accepts tokens; any other answers 401";
+            answer.findings.push(Finding::problem(ANSWER, text, UNEXPLAINED));
+            return [rules, answer];
+        }
         match self.verifier(fetch, clock) {
             Ok(verifier) => {
                 rules.findings = self.check(token, &verifier, clock.now()).await;
-                self.ask_guard(token, verifier, &mut answer).await;
+                self.ask_guard(token, verifier, rules.has_problem(), &mut answer).await;
             }
             Err(finding) => rules.findings.push(finding),
         }
@@ -76,8 +97,7 @@ impl Chain {
         let shown = Shown::of(token);
         let checks = verifier.explain(token).await;
         if shown.is_none() && matches!(checks.as_slice(), [RuleCheck { rule: TokenRule::Form, result: Err(_), .. }]) {
-            let text = "it is no JWT: only its issuer can say what it is good for, by introspection";
-            return vec![Finding::note(OPAQUE, text)];
+            return vec![Finding::note(OPAQUE, OPAQUE_TEXT)];
         }
         let mut findings: Vec<_> = shown.iter().flat_map(|shown| shown.findings(now)).collect();
         findings.extend(checks.into_iter().map(finding));
@@ -98,12 +118,16 @@ impl Chain {
     }
 
     /// Sends the token through a real guard that is set up as the chain says.
-    async fn ask_guard(&self, token: &AccessToken, verifier: Arc<Verifier>, step: &mut Step) {
+    /// `is_explained`: a rule before says why it rejects the token.
+    async fn ask_guard(&self, token: &AccessToken, verifier: Arc<Verifier>, is_explained: bool, step: &mut Step) {
         let resource = self.metadata.resource.url().clone();
+        let reason = Arc::new(ReasonCode::default());
+        let sink = Arc::clone(&reason);
         let guard =
             GuardSettings::new(self.metadata.clone(), Authentication::Required(verifier)).and_then(|settings| {
                 let mut settings = settings;
                 settings.required_scopes = self.needed.clone();
+                settings.sink = sink;
                 ProtectedResource::new(settings)
             });
         let guard = match guard {
@@ -129,16 +153,36 @@ impl Chain {
         request.headers_mut().insert(AUTHORIZATION, bearer);
         let Ok(response) = GuardLayer::new(guard).layer(admitted).oneshot(request).await;
 
-        step.response = Some(ResponseSummary { status: response.status(), content_type: None });
-        let challenge = response.headers().get(WWW_AUTHENTICATE);
-        step.findings.push(match challenge {
-            None if response.status().is_success() => Finding::met(ANSWER, "it lets the request through"),
-            None => Finding::note(ANSWER, format!("it answers {}", response.status())),
-            Some(challenge) => Finding::note(
-                ANSWER,
-                format!("WWW-Authenticate: {}", text::line(&String::from_utf8_lossy(challenge.as_bytes()))),
-            ),
+        step.response = Some(ResponseSummary { status: response.status(), content_type: None, location: None });
+        if response.status().is_success() {
+            return step.findings.push(Finding::met(ANSWER, "it lets the request through"));
+        }
+        let code = reason.0.get().copied().unwrap_or("unknown");
+        let text = format!("it answers {}, with the reason code {code} in its log", response.status());
+        step.findings.push(match is_explained {
+            true => Finding::note(ANSWER, text),
+            false => Finding::problem(ANSWER, text, UNEXPLAINED),
         });
+        if let Some(challenge) = response.headers().get(WWW_AUTHENTICATE) {
+            let challenge = text::line(&String::from_utf8_lossy(challenge.as_bytes()));
+            step.findings.push(Finding::note(ANSWER, format!("WWW-Authenticate: {challenge}")));
+        }
+    }
+}
+
+const UNEXPLAINED: &str = "an opaque token needs a guard that asks the issuer (RFC 7662): configure introspection at the \
+                           resource, or let the authorization server issue JWTs";
+
+/// Keeps the reason code of the guard's decision.
+#[derive(Default)]
+struct ReasonCode(OnceLock<&'static str>);
+
+impl DecisionSink for ReasonCode {
+    fn decided(&self, decision: &Decision<'_>) {
+        if let Some(code) = decision.code {
+            // There is one request, so that nothing is there yet.
+            let _ = self.0.set(code);
+        }
     }
 }
 

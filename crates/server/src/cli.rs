@@ -1,12 +1,14 @@
 //! The command line, as clap parses it.
 
 mod connect;
+mod doctor;
 #[cfg(test)]
 mod documented;
 mod idp;
 mod login;
 mod mcp_remote;
 mod provider;
+mod stored;
 
 use std::{net::SocketAddr, path::PathBuf};
 
@@ -15,10 +17,12 @@ use clap_complete::Shell;
 use portcullis_metadata::Secret;
 
 pub(crate) use self::connect::{Connect, Transport};
+pub(crate) use self::doctor::{Doctor, Examination};
 pub(crate) use self::idp::{Algorithm as IdpAlgorithm, ClientAuth as IdpClientAuth, Idp, Like as IdpLike};
 pub(crate) use self::login::{Login, Logout};
 pub(crate) use self::mcp_remote::{ImportMcpRemote, McpRemote};
 pub(crate) use self::provider::Provider;
+pub(crate) use self::stored::{List, Status};
 use crate::telemetry::LogFormat;
 
 /// OAuth 2.1 in front of MCP-style endpoints.
@@ -65,7 +69,15 @@ pub(crate) enum Command {
     /// Delete the stored token for a protected resource, and revoke it if the issuer supports that.
     Logout(Logout),
     /// Print a valid access token for a protected resource, for scripts. It never prompts: sign in with `login` first.
+    ///
+    /// With `--scope`, it exits with 1 if the token lacks one of these scopes.
     Token(SignIn),
+    /// Show the stored token for a protected resource: issuer, resource, scopes, expiry and file.
+    ///
+    /// It makes no requests and never prints the token. Exits with 1 if no token can be used without a sign-in.
+    Status(Status),
+    /// List all stored tokens, as `status` does.
+    List(List),
     /// Connect an MCP client that uses standard input and output to a remote MCP server.
     ///
     /// Enter this command as the server's command in the client's configuration. Standard input and output carry only the
@@ -90,12 +102,12 @@ pub(crate) enum Command {
     /// Check the authorization chain of an MCP server or other protected resource, step by step.
     ///
     /// Exits with 0 if standards-compliant clients can connect, with 1 if there are problems, and with 2 if it cannot run.
-    /// It sends no credentials except those of a fictitious client, and registers nothing.
+    /// It sends no credentials except those of a fictitious client, and registers nothing, unless you give `--login`.
     Doctor(Doctor),
     /// Check an access token against every rule of a protected resource, and predict the response.
     ///
     /// The token is read from standard input, so that it stays out of the shell's history. It is not sent anywhere.
-    /// Exit codes as for `doctor`.
+    /// Exits with 1 if a guard of this resource would reject the token, and otherwise as `doctor`.
     ExplainToken(Examination),
     /// Print the client ID metadata document of this program for authorization servers.
     ///
@@ -214,31 +226,6 @@ pub(crate) struct SignIn {
     pub(crate) ca_file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) provider: Provider,
-}
-
-#[derive(Args)]
-pub(crate) struct Doctor {
-    #[command(flatten)]
-    pub(crate) examination: Examination,
-    /// Also check an access token, read from standard input.
-    #[arg(long)]
-    pub(crate) token: bool,
-}
-
-#[derive(Args)]
-pub(crate) struct Examination {
-    /// The protected resource, such as `https://mcp.example.com/mcp`.
-    pub(crate) url: String,
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Also follow server-supplied URLs into private networks.
-    #[arg(long)]
-    pub(crate) allow_private: bool,
-    /// A PEM file of certificates to trust for the host and port of the URL, in addition to the system's. `SSL_CERT_FILE` is
-    /// for all hosts.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) ca_file: Option<PathBuf>,
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ pub(crate) mod login;
 pub(crate) mod mcp_remote;
 pub(crate) mod serve;
 mod sign_in;
+pub(crate) mod stored;
 mod text;
 
 use std::io;

@@ -34,6 +34,8 @@ fn main() -> ExitCode {
         Command::Login(arguments) => done(command::login::login(&arguments)),
         Command::Logout(arguments) => done(command::login::logout(&arguments)),
         Command::Token(arguments) => done(command::login::token(&arguments)),
+        Command::Status(arguments) => command::stored::status(&arguments),
+        Command::List(arguments) => done(command::stored::list(&arguments)),
         Command::Connect(arguments) => done(command::connect::run(&arguments)),
         Command::McpRemote(arguments) => command::mcp_remote::run(&arguments),
         Command::ImportMcpRemote(arguments) => command::import_mcp_remote::run(&arguments),

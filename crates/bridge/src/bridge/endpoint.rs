@@ -3,7 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, Method, StatusCode, header};
-use portcullis_discovery::{BodyStream, Fetch, FetchError, FetchRequest, NetworkFailure, OpenResponse, UrlPolicy};
+use portcullis_discovery::{
+    BodyStream, Fetch, FetchError, FetchRequest, NetworkFailure, OpenResponse, ResponseExcerpt, UrlPolicy,
+};
 use portcullis_mcp::ErrorCode;
 use tokio::time::sleep;
 use url::Url;
@@ -153,6 +155,13 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     (seconds <= MAX_WAIT).then(|| Duration::from_secs(seconds))
 }
 
+/// The JSON-RPC error of a body, if it has one.
+fn rpc_error(body: &[u8]) -> Option<RpcErrorBody> {
+    let raw = serde_json::from_slice::<Body>(body).ok()?.error;
+    let Code { code } = serde_json::from_str(raw.get()).ok()?;
+    Some(RpcErrorBody { code, raw })
+}
+
 /// A response without a success status.
 pub(crate) struct ErrorResponse {
     pub(crate) status: StatusCode,
@@ -180,17 +189,18 @@ struct Code {
 impl ErrorResponse {
     pub(crate) async fn read(endpoint: &Endpoint, response: OpenResponse) -> Self {
         let status = response.status;
-        let mcp_error = insufficient_scope(status, &response.headers).unwrap_or(McpError::Status { status });
-        let body = match Content::of(&response.headers) {
-            Content::Json => endpoint.read_error(response.body).await.ok(),
-            Content::Stream | Content::Other => None,
-        };
-        let error = body.and_then(|body| {
-            let raw = serde_json::from_slice::<Body>(&body).ok()?.error;
-            let Code { code } = serde_json::from_str(raw.get()).ok()?;
-            Some(RpcErrorBody { code, raw })
-        });
-        Self { status, error, mcp_error }
+        let insufficient_scope = insufficient_scope(status, &response.headers);
+        if Content::of(&response.headers) != Content::Json {
+            let mcp_error = match insufficient_scope {
+                Some(error) => error,
+                None => McpError::status(response).await,
+            };
+            return Self { status, error: None, mcp_error };
+        }
+        let body = endpoint.read_error(response.body).await.unwrap_or_default();
+        let excerpt = || Box::new(ResponseExcerpt::new(&response.headers, &body));
+        let mcp_error = insufficient_scope.unwrap_or_else(|| McpError::Status { status, response: excerpt() });
+        Self { status, error: rpc_error(&body), mcp_error }
     }
 
     /// Whether the server does not know the session.

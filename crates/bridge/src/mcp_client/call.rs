@@ -104,7 +104,7 @@ impl McpClient {
     /// Whether the server rejected a request without processing it, because it does not know the session.
     fn lost_session(&self, error: &McpError) -> bool {
         let (status, code) = match error {
-            McpError::Status { status } => (*status, None),
+            McpError::Status { status, .. } => (*status, None),
             McpError::Rpc(error) => (error.status, Some(error.code)),
             _ => return false,
         };

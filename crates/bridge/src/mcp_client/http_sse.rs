@@ -46,7 +46,7 @@ impl McpClient {
         };
         let response = self.endpoint.send(request).await?;
         if response.status.is_server_error() {
-            return Err(McpError::Status { status: response.status });
+            return Err(McpError::status(response).await);
         }
         if !response.status.is_success() || Content::of(&response.headers) != Content::Stream {
             return Err(McpError::NoSseEndpoint);
@@ -72,7 +72,7 @@ pub(super) fn suggests_http_sse(error: &McpError) -> bool {
         ErrorCode::UnsupportedProtocolVersion,
     ];
     let (status, code) = match error {
-        McpError::Status { status } => (*status, None),
+        McpError::Status { status, .. } => (*status, None),
         McpError::Rpc(error) => (error.status, Some(error.code)),
         _ => return false,
     };

@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, fmt};
 
 use http::StatusCode;
-use portcullis_discovery::{BodyStream, OpenResponse};
+use portcullis_discovery::{BodyStream, OpenResponse, ResponseExcerpt};
 use portcullis_mcp::sse::{Decoder, Event};
 use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
@@ -201,7 +201,7 @@ pub(super) async fn of(response: OpenResponse, id: Option<u64>, limits: &Limits)
             let body = read_body(response.body, limits, &mut Reservation::uncounted()).await?;
             MessageStream::read_body(serde_json::from_slice(&body).map_err(|_| McpError::InvalidResponse)?)
         }
-        Content::Other => return Err(McpError::InvalidResponse),
+        Content::Other => return Err(McpError::unexpected_content(response).await),
     };
     Ok(Answer { messages: Source::Response(Box::new(messages)), id, status })
 }
@@ -213,7 +213,7 @@ pub(super) async fn stream(response: OpenResponse, limits: &Limits) -> Result<Me
     }
     match Content::of(&response.headers) {
         Content::Stream => Ok(MessageStream::of(response.body, limits)),
-        Content::Json | Content::Other => Err(McpError::InvalidResponse),
+        Content::Json | Content::Other => Err(McpError::unexpected_content(response).await),
     }
 }
 
@@ -227,14 +227,15 @@ async fn refusal(response: OpenResponse, limits: &Limits) -> McpError {
     if let Some(error) = insufficient_scope(status, &response.headers) {
         return error;
     }
-    let reported = match Content::of(&response.headers) {
-        Content::Json => read_body(response.body, limits, &mut Reservation::uncounted()).await.ok(),
-        Content::Stream | Content::Other => None,
-    };
-    reported
-        .and_then(|body| serde_json::from_slice::<Value>(&body).ok())
-        .and_then(|message| RpcError::of(&message, status))
-        .map_or(McpError::Status { status }, McpError::Rpc)
+    if Content::of(&response.headers) != Content::Json {
+        return McpError::status(response).await;
+    }
+    let body = read_body(response.body, limits, &mut Reservation::uncounted()).await.unwrap_or_default();
+    let message = serde_json::from_slice::<Value>(&body).ok();
+    message.and_then(|message| RpcError::of(&message, status)).map_or_else(
+        || McpError::Status { status, response: Box::new(ResponseExcerpt::new(&response.headers, &body)) },
+        McpError::Rpc,
+    )
 }
 
 impl fmt::Debug for MessageStream {

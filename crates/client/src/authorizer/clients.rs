@@ -71,6 +71,11 @@ impl Authorizer {
             let (credentials, reused) = (known.credentials()?, Some(known.clone()));
             return Ok(Client { credentials, kept: Some(StoredAs::Registered), reused });
         }
+        if let Some(updated) = self.with_scopes(server, known.as_ref(), registration).await {
+            let credentials = updated.credentials()?;
+            entry.write(&updated)?;
+            return Ok(Client { credentials, kept: Some(StoredAs::Registered), reused: None });
+        }
         if let Some(endpoint) = &server.registration_endpoint {
             // Includes the scopes requested earlier, so that two alternating needs share one registration.
             let scopes = known.map_or_else(Scopes::empty, |known| known.asked).union(registration.scopes);
@@ -82,6 +87,31 @@ impl Authorizer {
         }
         drop(entry);
         self.ask(interaction, &server.issuer, registration).await
+    }
+
+    /// The known registration with the scopes that it lacks, where the server updates it. Otherwise a new client follows, so
+    /// that the server's session of the old one ends.
+    async fn with_scopes(
+        &self,
+        server: &Server,
+        known: Option<&Registered>,
+        registration: &Registration<'_>,
+    ) -> Option<Registered> {
+        let known = known.filter(|known| !known.may_ask_for(registration.needed))?;
+        if self.settings.fresh_registration {
+            return None;
+        }
+        let scopes = known.asked.union(registration.scopes);
+        if let Some(updated) = self.updated_registration(server, known, &scopes).await {
+            tracing::info!(%scopes, "the registration of the client was updated");
+            return Some(updated);
+        }
+        let missing = known.missing_scopes(registration.needed);
+        tracing::warn!(
+            %missing,
+            "the registration of the client lacks scopes and cannot be updated; a new client is registered, with a new session"
+        );
+        None
     }
 
     /// The client to which a token was issued, if it is still known.

@@ -112,7 +112,7 @@ impl Authorizer {
         }
         let answer = endpoint.send(Some(client), &fields, None).await?;
         if !answer.status.is_success() {
-            return Err(endpoint.refusal(&answer));
+            return Err(endpoint.refusal(Some(client), &fields, &answer));
         }
         parse(&answer.body, &found.policy).ok_or(ClientError::InvalidDeviceAuthorization)
     }

@@ -82,7 +82,7 @@ impl Authorizer {
                 revoked.push(kind);
                 continue;
             }
-            let refusal = endpoint.refusal(&answer);
+            let refusal = endpoint.refusal(client.as_ref(), &fields, &answer);
             // Servers with self-contained access tokens cannot revoke them (RFC 7009 section 2.2.1).
             if !matches!(&refusal, ClientError::TokenRequest(error) if error.error == "unsupported_token_type") {
                 return Err(refusal);

@@ -36,6 +36,11 @@ pub(crate) fn scopes(challenged: Option<&Scopes>, resource: &[String], server: &
             .filter_map(|name| Scopes::from_names([name.as_str()]).ok())
             .fold(Scopes::empty(), |all, one| all.union(&one)),
     };
+    with_offline_access(named, server)
+}
+
+/// Adds `offline_access` to named scopes when the authorization server supports it, so that there is a refresh token.
+pub(crate) fn with_offline_access(named: Scopes, server: &[String]) -> Scopes {
     let offline = Scopes::from_names([OFFLINE]).unwrap_or_default();
     if !named.is_empty() && server.iter().any(|name| name == OFFLINE) { named.union(&offline) } else { named }
 }
@@ -95,6 +100,17 @@ mod tests {
         assert_eq!(asked(None, &[], &["openid"]), "");
         assert_eq!(asked(Some("a"), &[], &["offline_access"]), "a offline_access");
         assert_eq!(asked(None, &[], &["offline_access"]), "");
+    }
+
+    /// I1: scopes that a person chose keep `offline_access`, without which there may be no refresh token.
+    #[test]
+    fn chosen_scopes_keep_offline_access() {
+        let with = |scopes: &str, server: &str| {
+            with_offline_access(Scopes::parse(scopes).unwrap(), &[server.to_owned()]).to_string()
+        };
+        assert_eq!(with("a", "offline_access"), "a offline_access");
+        assert_eq!(with("a", "openid"), "a");
+        assert_eq!(with("", "offline_access"), "");
     }
 
     /// H2: a registration includes the scopes of later step-ups, but none that the server does not know.

@@ -15,8 +15,10 @@ mod binding;
 mod broader_resource;
 mod client_authentication;
 mod device;
+mod error_responses;
 mod forgotten_client;
 mod registration;
+mod registration_update;
 mod unbound;
 
 fn authorizer(network: &Arc<FetchFn>, user: &Arc<ScriptedUser>, settings: AuthorizerSettings) -> Authorizer {

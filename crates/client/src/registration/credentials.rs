@@ -81,6 +81,14 @@ impl ClientAuthentication {
         }
     }
 
+    /// The client's secret, if it has one.
+    pub(crate) fn secret(&self) -> Option<&Secret> {
+        match self {
+            Self::Secret(secret) | Self::SecretBasic(secret) | Self::SecretPost(secret) => Some(secret),
+            Self::None | Self::PrivateKey(_) => None,
+        }
+    }
+
     /// The other method for the secret, if the server lists it.
     pub(crate) fn alternative(&self, listed: Option<&[String]>) -> Option<Self> {
         let (other, secret) = match self {
@@ -159,9 +167,18 @@ impl Registered {
     /// Whether the client can request these scopes: a server may limit it to those of its registration (RFC 7591
     /// section 2).
     pub(crate) fn may_ask_for(&self, scopes: &Scopes) -> bool {
+        self.missing_scopes(scopes).is_empty()
+    }
+
+    /// The scopes that the registration did not name.
+    pub(crate) fn missing_scopes(&self, scopes: &Scopes) -> Scopes {
+        if self.asked.is_empty() {
+            return Scopes::empty();
+        }
         let named = self.response.metadata.scope.as_deref().unwrap_or_default();
-        self.asked.is_empty()
-            || scopes.iter().all(|scope| self.asked.contains(scope) || named.split(' ').any(|named| named == scope))
+        let is_named = |scope: &str| self.asked.contains(scope) || named.split(' ').any(|named| named == scope);
+        // They are names of a set already.
+        Scopes::from_names(scopes.iter().filter(|scope| !is_named(scope))).unwrap_or_default()
     }
 
     /// Whether its secret, if it has one, has not expired.

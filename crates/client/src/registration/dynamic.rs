@@ -1,6 +1,6 @@
 //! Dynamic client registration (RFC 7591), and the client ID metadata document.
 
-use portcullis_discovery::{Fetch, FetchRequest};
+use portcullis_discovery::{Fetch, FetchRequest, ResponseExcerpt};
 use portcullis_metadata::{
     ClientIdMetadataDocument, ClientIdUrl, ClientMetadata, ClientRegistrationRequest, ClientRegistrationResponse,
     RegistrationError, Scopes,
@@ -38,11 +38,17 @@ pub(crate) async fn register(
     if !answer.status.is_success() {
         return Err(match RegistrationError::parse(&answer.body) {
             Ok(error) => ClientError::Registration(error),
-            Err(_) => ClientError::Status { endpoint: ENDPOINT, status: answer.status },
+            Err(_) => {
+                let response = Box::new(ResponseExcerpt::new(&answer.headers, &answer.body));
+                ClientError::Status { endpoint: ENDPOINT, status: answer.status, response }
+            }
         });
     }
-    let response = ClientRegistrationResponse::parse(&answer.body)
-        .map_err(|error| ClientError::InvalidResponse { endpoint: ENDPOINT, error })?;
+    let response = ClientRegistrationResponse::parse(&answer.body).map_err(|error| {
+        // The body may contain a secret.
+        let response = Box::new(ResponseExcerpt::without_body(&answer.headers));
+        ClientError::InvalidResponse { endpoint: ENDPOINT, response, error }
+    })?;
     let redirect_uri = registration.redirect_uri.as_str();
     if !serves_redirect(&answer.body, redirect_uri) {
         let (issuer, redirect_uri) = (server.issuer.clone(), redirect_uri.to_owned());

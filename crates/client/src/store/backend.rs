@@ -1,6 +1,6 @@
 //! [`Backend`]: the common interface of the stores.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use zeroize::Zeroizing;
 
@@ -83,6 +83,25 @@ impl Backend {
             Self::ClientsInDirectory { directory, memory } => {
                 memory.remove(name);
                 if Name::is_client(&name.0) { directory.remove(name) } else { Ok(()) }
+            }
+        }
+    }
+
+    /// The file of an entry, unless it is in memory.
+    pub(super) fn path(&self, name: &Name) -> Option<PathBuf> {
+        match self {
+            Self::Memory(_) => None,
+            Self::Persistent(persistent) => (!persistent.is_unsaved(name)).then(|| persistent.directory.entry(name)),
+            Self::ClientsInDirectory { directory, .. } => Name::is_client(&name.0).then(|| directory.entry(name)),
+        }
+    }
+
+    /// Removes what was put aside, and returns the number of files.
+    pub(super) fn remove_quarantined(&self, prefix: &str) -> Result<usize, StoreError> {
+        match self {
+            Self::Memory(_) => Ok(0),
+            Self::Persistent(Persistent { directory, .. }) | Self::ClientsInDirectory { directory, .. } => {
+                directory.remove_quarantined(prefix)
             }
         }
     }

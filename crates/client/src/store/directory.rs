@@ -26,6 +26,7 @@ const MAX_ENTRIES: usize = 1000;
 /// By how much the replacement of an entry can be larger.
 const MARGIN: usize = 32 * 1024;
 const ENTRY: &str = ".json";
+const QUARANTINED: &str = ".corrupted-";
 /// The interval between attempts to lock a file. The operating system does not notify waiting processes.
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(25);
 
@@ -129,7 +130,7 @@ impl Directory {
     pub(super) fn quarantine(&self, name: &Name) -> StoreError {
         let path = self.entry(name);
         for number in 1..=MAX_ENTRIES {
-            let kept = self.file(name, &format!(".corrupted-{number}"));
+            let kept = self.file(name, &format!("{QUARANTINED}{number}"));
             if kept.exists() {
                 continue;
             }
@@ -139,6 +140,23 @@ impl Directory {
             };
         }
         failed(&path, &io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// Removes the files that were put aside and whose names begin with this prefix, and returns their number.
+    pub(super) fn remove_quarantined(&self, prefix: &str) -> Result<usize, StoreError> {
+        let listed = match fs::read_dir(&self.path) {
+            Ok(listed) => listed,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+            Err(error) => return Err(failed(&self.path, &error)),
+        };
+        let names = listed.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let is_quarantined = |name: &String| name.starts_with(prefix) && name.contains(QUARANTINED);
+        let mut removed = 0;
+        for path in names.filter(is_quarantined).take(MAX_ENTRIES).map(|name| self.path.join(name)) {
+            fs::remove_file(&path).map_err(|error| failed(&path, &error))?;
+            removed += 1;
+        }
+        Ok(removed)
     }
 
     /// Locks a file beside the entry. It is never removed: two processes could lock a removed file at once.
@@ -158,7 +176,7 @@ impl Directory {
         }
     }
 
-    fn entry(&self, name: &Name) -> PathBuf {
+    pub(super) fn entry(&self, name: &Name) -> PathBuf {
         self.file(name, ENTRY)
     }
 

@@ -12,6 +12,7 @@ use crate::{
 };
 
 mod files;
+mod listing;
 mod unsaved;
 
 /// Registrations are kept in the directory, tokens are not; without a directory, both are in memory.

@@ -1,7 +1,7 @@
 //! [`TokenEndpoint`]: requests to the token endpoint (RFC 6749 section 3.2).
 
 use http::{HeaderValue, Method, StatusCode, header};
-use portcullis_discovery::{Fetch, FetchRequest, FetchResponse, UrlPolicy};
+use portcullis_discovery::{Fetch, FetchRequest, FetchResponse, ResponseExcerpt, UrlPolicy};
 use portcullis_metadata::{Clock, Issuer, OAuthError, Secret, TokenResponse};
 use url::Url;
 
@@ -38,6 +38,10 @@ struct Attempt {
     /// reject it together with `client_secret_basic`.
     names_client: bool,
 }
+
+/// The fields whose values are secrets.
+const SECRET_FIELDS: [&str; 8] =
+    ["code", "code_verifier", "refresh_token", "token", "device_code", "assertion", "subject_token", "actor_token"];
 
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
@@ -78,9 +82,15 @@ impl<'a> TokenEndpoint<'a> {
             }
         }
         if answer.status != StatusCode::OK {
-            return Err(self.refusal(&answer));
+            return Err(self.refusal(client, fields, &answer));
         }
-        TokenResponse::parse(&answer.body).map_err(|error| ClientError::InvalidResponse { endpoint: self.name, error })
+        // The body may contain a token.
+        let response = || Box::new(ResponseExcerpt::without_body(&answer.headers));
+        TokenResponse::parse(&answer.body).map_err(|error| ClientError::InvalidResponse {
+            endpoint: self.name,
+            response: response(),
+            error,
+        })
     }
 
     /// Sends one request with the client's authentication. If the server rejects the client, the request has had no
@@ -135,12 +145,26 @@ impl<'a> TokenEndpoint<'a> {
         (with(first, true), further)
     }
 
-    /// Parses an error response.
-    pub(crate) fn refusal(&self, answer: &FetchResponse) -> ClientError {
-        match OAuthError::parse(&answer.body) {
-            Ok(error) => ClientError::TokenRequest(error),
-            Err(_) => ClientError::Status { endpoint: self.name, status: answer.status },
+    /// Parses an error response to a request of this client with these fields.
+    pub(crate) fn refusal(
+        &self,
+        client: Option<&ClientCredentials>,
+        fields: &Fields<'_>,
+        answer: &FetchResponse,
+    ) -> ClientError {
+        if let Ok(error) = OAuthError::parse(&answer.body) {
+            return ClientError::TokenRequest(error);
         }
+        let FetchResponse { status, headers, body } = answer;
+        let response = if status.is_success() {
+            // The body may contain a token.
+            ResponseExcerpt::without_body(headers)
+        } else {
+            let secrets = fields.iter().filter(|(name, _)| SECRET_FIELDS.contains(name)).map(|(_, value)| *value);
+            let secret = client.and_then(|client| client.authentication.secret()).map(Secret::secret);
+            ResponseExcerpt::without_secrets(headers, body, secrets.chain(secret))
+        };
+        ClientError::Status { endpoint: self.name, status: *status, response: Box::new(response) }
     }
 
     fn request(

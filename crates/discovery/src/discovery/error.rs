@@ -5,7 +5,7 @@ use std::fmt;
 use http::StatusCode;
 use portcullis_metadata::{DocumentError, EscapedText, Issuer};
 
-use crate::fetch::FetchError;
+use crate::fetch::{FetchError, ResponseExcerpt};
 
 /// Why no metadata was found. URLs in errors have no query and no user information.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -24,12 +24,14 @@ pub enum DiscoveryError {
         error: FetchError,
     },
     /// A response has a 5xx status.
-    #[error("{url} answered {status}")]
+    #[error("{url} answered {status} ({response})")]
     ServerError {
         /// The URL.
         url: String,
         /// The status.
         status: StatusCode,
+        /// The rest of the response.
+        response: Box<ResponseExcerpt>,
     },
     /// A JSON document is not the expected metadata.
     #[error("the document at {url} is unusable")]
@@ -99,6 +101,8 @@ pub struct Attempt {
     pub place: String,
     /// Why it failed.
     pub outcome: AttemptOutcome,
+    /// The response, if there is one.
+    pub response: Option<Box<ResponseExcerpt>>,
 }
 
 /// Why an attempt failed.
@@ -117,8 +121,8 @@ pub enum AttemptOutcome {
 }
 
 impl Attempts {
-    pub(super) fn add(&mut self, place: String, outcome: AttemptOutcome) {
-        self.0.push(Attempt { place, outcome });
+    pub(super) fn add(&mut self, place: String, outcome: AttemptOutcome, response: Option<ResponseExcerpt>) {
+        self.0.push(Attempt { place, outcome, response: response.map(Box::new) });
     }
 
     /// Returns the attempts in order.
@@ -129,9 +133,18 @@ impl Attempts {
 
 impl fmt::Display for Attempts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, Attempt { place, outcome }) in self.0.iter().enumerate() {
+        let mut shown = None;
+        for (index, Attempt { place, outcome, response }) in self.0.iter().enumerate() {
             let separator = if index == 0 { "" } else { ", " };
-            write!(f, "{separator}{place} ({outcome})")?;
+            write!(f, "{separator}{place} ({outcome}")?;
+            match response {
+                // Most servers have one page for everything that they do not have.
+                Some(response) if shown == Some(response) => f.write_str(", the same response")?,
+                Some(response) => write!(f, ", {response}")?,
+                None => {}
+            }
+            f.write_str(")")?;
+            shown = response.as_ref();
         }
         Ok(())
     }

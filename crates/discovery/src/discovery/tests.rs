@@ -105,7 +105,10 @@ async fn configured_values_come_last() {
     let listed: Vec<_> = attempts.iter().map(|attempt| (attempt.place.as_str(), attempt.outcome)).collect();
     let (found, missing) = (AttemptOutcome::Status(StatusCode::FOUND), AttemptOutcome::Status(StatusCode::NOT_FOUND));
     assert_eq!(listed, [(CHALLENGED, found), (PATH_FORM, AttemptOutcome::NotJson), (ROOT_FORM, missing)]);
-    assert!(attempts.to_string().contains(&format!("{PATH_FORM} (not JSON)")), "{attempts}");
+    assert!(
+        attempts.to_string().contains(&format!("{PATH_FORM} (not JSON, no content type, body: <html>)")),
+        "{attempts}"
+    );
 
     let asked = Url::parse(ASKED).unwrap();
     let configured = ProtectedResourceMetadata::parse(prm(ASKED).unwrap().1.as_bytes()).unwrap();

@@ -142,6 +142,9 @@ pub enum NetworkFailure {
     /// The TLS handshake failed, for example because of the certificate.
     #[error("the TLS handshake failed")]
     Tls,
+    /// The server does not speak TLS on this port.
+    #[error("the server does not speak TLS on this port; it may speak plain http")]
+    NotTls,
     /// The connection was interrupted, or the response is not HTTP.
     #[error("the connection was interrupted")]
     Interrupted,
@@ -155,6 +158,7 @@ impl NetworkFailure {
             Self::Connect => "fetch.connect",
             Self::Proxy => "fetch.proxy",
             Self::Tls => "fetch.tls",
+            Self::NotTls => "fetch.not_tls",
             Self::Interrupted => "fetch.interrupted",
         }
     }

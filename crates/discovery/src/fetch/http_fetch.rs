@@ -18,6 +18,7 @@ use super::{
     resolver::{self, FilteringResolver, Lookup, NoAddress},
     response::{BodyStream, FetchResponse, OpenResponse},
     tls::Tls,
+    trace::RequestTrace,
     without_query,
 };
 use crate::url_policy::UrlPolicyError;
@@ -160,13 +161,25 @@ impl fmt::Debug for HttpFetch {
 impl Fetch for HttpFetch {
     fn fetch(&self, request: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
         let limit = request.timeout;
-        Box::pin(async move { timeout(limit, self.send_and_read(request)).await.unwrap_or(Err(FetchError::Timeout)) })
+        Box::pin(async move {
+            let trace = RequestTrace::begin(&request);
+            let result = timeout(limit, self.send_and_read(request)).await.unwrap_or(Err(FetchError::Timeout));
+            if let Some(trace) = trace {
+                trace.end(result.as_ref().map(|response| response.status));
+            }
+            result
+        })
     }
 
     fn open(&self, request: FetchRequest) -> BoxFuture<'_, Result<OpenResponse, FetchError>> {
         let limit = request.timeout;
         Box::pin(async move {
-            let mut response = timeout(limit, self.send(request)).await.unwrap_or(Err(FetchError::Timeout))?;
+            let trace = RequestTrace::begin(&request);
+            let result = timeout(limit, self.send(request)).await.unwrap_or(Err(FetchError::Timeout));
+            if let Some(trace) = trace {
+                trace.end(result.as_ref().map(Response::status));
+            }
+            let mut response = result?;
             Ok(OpenResponse {
                 status: response.status(),
                 headers: std::mem::take(response.headers_mut()),
@@ -192,13 +205,14 @@ fn classify(error: reqwest::Error) -> FetchError {
     let mut certificate = None;
     let mut source = error.source();
     while let Some(cause) = source {
-        let inner = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         if let Some(error) = cause.downcast_ref::<UrlPolicyError>() {
             return FetchError::UrlPolicy(*error);
         } else if cause.is::<NoAddress>() {
             failure = NetworkFailure::Resolve;
-        } else if let Some(tls) = cause.downcast_ref().or_else(|| inner?.downcast_ref()) {
-            failure = NetworkFailure::Tls;
+        } else if let Some(tls) = tls_error(cause) {
+            // What is not a TLS record cannot be read as one.
+            let is_tls = !matches!(tls, rustls::Error::InvalidMessage(_));
+            failure = if is_tls { NetworkFailure::Tls } else { NetworkFailure::NotTls };
             certificate = certificate_problem(tls);
         }
         source = cause.source();
@@ -208,6 +222,17 @@ fn classify(error: reqwest::Error) -> FetchError {
         Some(problem) => error.with_certificate_problem(problem),
         None => error,
     })
+}
+
+/// The TLS error in a cause. The connector wraps it in several I/O errors, whose `source` skips what they contain.
+fn tls_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
+    let mut current = cause;
+    loop {
+        if let Some(tls) = current.downcast_ref() {
+            return Some(tls);
+        }
+        current = current.downcast_ref::<io::Error>()?.get_ref()?;
+    }
 }
 
 fn certificate_problem(error: &rustls::Error) -> Option<CertificateProblem> {

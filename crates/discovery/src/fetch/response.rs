@@ -1,11 +1,13 @@
 //! [`FetchResponse`] and [`OpenResponse`].
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
+use portcullis_metadata::is_event_stream;
+use tokio::time::timeout;
 
-use super::{BoxFuture, error::FetchError};
+use super::{BoxFuture, ResponseExcerpt, error::FetchError};
 
 /// A complete response. `Debug` prints the status and the length of the body.
 #[derive(Clone)]
@@ -32,6 +34,32 @@ pub struct OpenResponse {
     pub headers: HeaderMap,
     /// The body. Dropping it cancels the response.
     pub body: Box<dyn BodyStream>,
+}
+
+/// How much of a body is read for an excerpt, and for how long.
+const MAX_EXCERPT: usize = 4 * 1024;
+const EXCERPT_TIMEOUT: Duration = Duration::from_secs(1);
+
+impl OpenResponse {
+    /// Reads the beginning of the body, for at most 1 s, and returns an excerpt for an error. The body of an event stream is
+    /// not read, because it has no end.
+    pub async fn excerpt(self) -> ResponseExcerpt {
+        let Self { headers, mut body, .. } = self;
+        if is_event_stream(&headers) {
+            return ResponseExcerpt::without_body(&headers);
+        }
+        let mut read = Vec::new();
+        let reading = async {
+            while read.len() < MAX_EXCERPT
+                && let Some(Ok(chunk)) = body.next().await
+            {
+                read.extend(chunk.iter().take(MAX_EXCERPT));
+            }
+        };
+        // After the timeout, what has arrived is shown.
+        let _ = timeout(EXCERPT_TIMEOUT, reading).await;
+        ResponseExcerpt::new(&headers, &read)
+    }
 }
 
 impl fmt::Debug for OpenResponse {

@@ -23,6 +23,10 @@ impl World {
     fn new() -> Self {
         let world = Self { fetch: ScriptedFetch::new(), forge: TestIssuer::new(ISSUER) };
         world.fetch.publish(&world.forge);
+        world.issuer(json!({}));
+        world
+            .fetch
+            .answer(world.forge.endpoint("token"), |_| Ok(answer(401, &[CORS], &json!({"error": "invalid_client"}))));
         world.challenge(401, &format!(r#"Bearer resource_metadata="{NAMED}", scope="mcp:tools""#));
         let document = json!({
             "resource": RESOURCE, "authorization_servers": [ISSUER], "scopes_supported": ["mcp:tools"],
@@ -54,7 +58,7 @@ impl World {
             document[name] = value.clone();
         }
         document.as_object_mut().unwrap().retain(|_, value| !value.is_null());
-        self.fetch.serve(self.forge.metadata_url(), 200, document.to_string());
+        self.fetch.answer(self.forge.metadata_url(), move |_| Ok(answer(200, &[CORS], &document)));
     }
 
     async fn examine(&self) -> Report {
@@ -249,6 +253,8 @@ async fn a_peer_cannot_send_us_into_the_private_network() {
     assert_eq!(plain.first_problem().unwrap().rule.id, "resource.https");
 }
 
+mod responses;
+
 #[tokio::test]
 async fn a_report_is_json_for_machines() {
     let world = World::new();
@@ -262,6 +268,21 @@ async fn a_report_is_json_for_machines() {
     assert_eq!(step["findings"][0]["verdict"], "problem");
     assert_eq!(step["findings"][0]["rule"]["id"], "challenge.status");
     assert!(step["findings"][0]["fix"].is_string());
+
+    let cause = &report["first_cause"];
+    assert_eq!((&cause["url"], &cause["rule"]["id"]), (&json!(RESOURCE), &json!("challenge.status")));
+    assert_eq!(cause["step"], step["title"]);
+    let count = |verdict: &str| {
+        let findings = report["steps"].as_array().unwrap().iter().flat_map(|step| step["findings"].as_array().unwrap());
+        findings.filter(|finding| finding["verdict"] == verdict).count()
+    };
+    let counts = json!({
+        "met": count("met"), "notes": count("note"), "warnings": count("warning"), "problems": count("problem"),
+    });
+    assert_eq!(report["summary"], counts);
+    assert_eq!(report["requests"][0]["outcome"], "403 Forbidden application/json");
+    let good = serde_json::to_value(World::new().examine().await).unwrap();
+    assert_eq!(good["first_cause"], Value::Null);
 }
 
 async fn broken(world: &World, token: String) -> Vec<String> {
@@ -287,8 +308,18 @@ async fn a_token_is_judged_by_every_rule() {
         broken(&world, portcullis_testkit::flip_signature(&good().sign())).await,
         ["token.signature", "401 Unauthorized"]
     );
-    assert_eq!(broken(&world, "opaque".to_owned()).await, ["401 Unauthorized"]);
+    assert_eq!(broken(&world, "opaque".to_owned()).await, ["token.answer", "401 Unauthorized"]);
     assert_eq!(broken(&world, "a\nb".to_owned()).await, ["token.answer", ""]);
+}
+
+/// Without published keys, as at servers with opaque tokens, a guard can verify nothing.
+#[tokio::test]
+async fn a_token_of_a_server_without_keys() {
+    let world = World::new();
+    world.issuer(json!({"jwks_uri": null}));
+    for token in ["opaque".to_owned(), world.forge.token().audience(RESOURCE).sign()] {
+        assert_eq!(broken(&world, token).await, ["token.answer", ""]);
+    }
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use clap::CommandFactory as _;
 use super::Cli;
 
 const CONNECT: &str = include_str!("../../../../docs/use/connect.md");
+const DIAGNOSIS: &str = include_str!("../../../../docs/use/diagnosis.md");
 const DEVELOPMENT_SERVER: &str = include_str!("../../../../docs/use/development-server.md");
 const MIGRATION: &str = include_str!("../../../../docs/use/migrate-from-mcp-remote.md");
 
@@ -24,6 +25,10 @@ fn the_guide_names_every_option() {
         ("logout", &[CONNECT]),
         ("token", &[CONNECT]),
         ("call", &[CONNECT]),
+        ("status", &[DIAGNOSIS]),
+        ("list", &[DIAGNOSIS]),
+        ("doctor", &[DIAGNOSIS, CONNECT]),
+        ("explain-token", &[DIAGNOSIS]),
         ("idp", &[DEVELOPMENT_SERVER]),
         ("import-mcp-remote", &[CONNECT, MIGRATION]),
     ] {

@@ -16,6 +16,8 @@ use zeroize::Zeroizing;
 
 use crate::cli;
 
+mod chain;
+
 /// The exit code with problems.
 const PROBLEMS: u8 = 1;
 const NOT_RUN: u8 = 2;
@@ -24,16 +26,24 @@ const NOT_RUN: u8 = 2;
 const MAX_TOKEN_BYTES: u64 = 64 * 1024;
 
 pub(crate) fn run(arguments: &cli::Doctor) -> ExitCode {
-    exit_code(
-        arguments.token.then(read_token).transpose().and_then(|token| examine(&arguments.examination, token, |_| true)),
-    )
+    let sign_in = &arguments.sign_in;
+    let examination = cli::Examination {
+        url: sign_in.url.clone(),
+        json: arguments.json,
+        allow_private: sign_in.allow_private,
+        ca_file: sign_in.ca_file.clone(),
+        assume_pkce: sign_in.provider.assume_pkce,
+    };
+    let login = arguments.login.then_some(arguments);
+    let token = arguments.token.then(read_token).transpose();
+    exit_code(token.and_then(|token| examine(&examination, token, login, |_| true)))
 }
 
 /// `portcullis explain-token URL`: examines the chain, but shows only failed steps and those of the token.
 pub(crate) fn explain_token(arguments: &cli::Examination) -> ExitCode {
     exit_code(
         read_token()
-            .and_then(|token| examine(arguments, Some(token), |step| step.is_about_token || step.has_problem())),
+            .and_then(|token| examine(arguments, Some(token), None, |step| step.is_about_token || step.has_problem())),
     )
 }
 
@@ -65,6 +75,7 @@ fn read_token() -> anyhow::Result<AccessToken> {
 fn examine(
     arguments: &cli::Examination,
     token: Option<AccessToken>,
+    login: Option<&cli::Doctor>,
     shown: fn(&Step) -> bool,
 ) -> anyhow::Result<Report> {
     let url = Url::parse(&arguments.url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
@@ -72,8 +83,10 @@ fn examine(
     let mut fetch_settings = FetchSettings::default();
     fetch_settings.ca_file = arguments.ca_file.clone();
     let fetch = HttpFetch::new(fetch_settings)?;
-    let doctor =
-        Doctor::new(Arc::new(fetch), Arc::new(SystemClock::new())).allow_private_addresses(arguments.allow_private);
+    let doctor = Doctor::new(Arc::new(fetch), Arc::new(SystemClock::new()))
+        .allow_private_addresses(arguments.allow_private)
+        .assume_pkce(arguments.assume_pkce);
+    let chain = login.map(chain::Chain::prepare).transpose()?;
 
     let mut printed = Ok(());
     let mut tell = |step: &Step| {
@@ -81,7 +94,13 @@ fn examine(
             printed = print_step(step);
         }
     };
-    let report = super::control_runtime()?.block_on(doctor.examine(&url, token.as_ref(), &mut tell));
+    let report = super::control_runtime()?.block_on(async {
+        let mut report = doctor.examine(&url, token.as_ref(), &mut tell).await;
+        if let Some(chain) = chain {
+            report.steps.extend(chain.run(&mut tell).await?);
+        }
+        anyhow::Ok(report)
+    })?;
     printed?;
     if arguments.json {
         super::print_json(&report)?;
@@ -104,8 +123,7 @@ fn print_step(step: &Step) -> io::Result<()> {
 
 fn answer(answered: Option<&ResponseSummary>) -> String {
     match answered {
-        Some(ResponseSummary { status, content_type: Some(content_type), .. }) => format!("{status} {content_type}"),
-        Some(ResponseSummary { status, content_type: None, .. }) => status.to_string(),
+        Some(response) => response.to_string(),
         None => "no answer".to_owned(),
     }
 }

@@ -1,8 +1,8 @@
 //! `portcullis login`, `logout` and `token`: stored tokens of protected resources.
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use portcullis_client::{CredentialStore, ResourceToken, SignOut, StartUrl};
-use portcullis_metadata::{Clock as _, EscapedText, SystemClock};
+use portcullis_metadata::{Clock as _, EscapedText, Scopes, SystemClock};
 
 use super::sign_in::{self, LoginOptions, SignIn, TOKEN_VARIABLE};
 use crate::cli;
@@ -24,6 +24,10 @@ pub(crate) fn login(login: &cli::Login) -> anyhow::Result<()> {
             bail!("signed in, but the token is lost: {failure}");
         }
         super::tell(format_args!("signed in to {}\n{}", token.resource().as_str(), granted(&token)));
+        let missing = token.ungranted_scopes();
+        if !missing.is_empty() {
+            super::tell(format_args!("not granted: {missing}; requests that need these scopes will be rejected"));
+        }
         Ok(())
     })
 }
@@ -53,6 +57,11 @@ pub(crate) fn logout(logout: &cli::Logout) -> anyhow::Result<()> {
                 super::report(&error);
                 failed += 1;
             }
+        }
+        // Files that cannot be understood may still contain tokens.
+        let removed = store.remove_corrupted(None)?;
+        if removed > 0 {
+            super::tell(format_args!("removed {removed} files that cannot be understood"));
         }
         if failed > 0 {
             bail!("{failed} sign-outs failed");
@@ -94,11 +103,23 @@ pub(crate) fn token(arguments: &cli::SignIn) -> anyhow::Result<()> {
         let Some(token) = token_manager.token().await? else {
             bail!("no stored token for {url} can be used without interaction; run `portcullis login {url}`");
         };
+        if let Some(missing) = missing_scopes(arguments, &token)? {
+            bail!("the token for {url} lacks the scopes {missing}; run `portcullis login {url} --scope \"…\"` with all scopes");
+        }
         if token.is_dpop_bound() {
             bail!("the token for {url} is bound to a key (DPoP): it cannot be used without the key; call through `portcullis call`");
         }
         Ok(super::print(token.access_token().secret())?)
     })
+}
+
+/// The scopes of `--scope` that the token lacks, or whose grant the server did not confirm.
+fn missing_scopes(arguments: &cli::SignIn, token: &ResourceToken) -> anyhow::Result<Option<Scopes>> {
+    let Some(scope) = &arguments.scope else { return Ok(None) };
+    let wanted = Scopes::parse(scope).with_context(|| format!("--scope {scope:?}"))?;
+    let granted = token.scopes().cloned().unwrap_or_default();
+    let missing = Scopes::from_names(wanted.iter().filter(|scope| !granted.contains(scope)))?;
+    Ok((!missing.is_empty()).then_some(missing))
 }
 
 async fn prepare(arguments: &cli::SignIn) -> anyhow::Result<SignIn> {

@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, BufRead as _, IsTerminal as _},
+    path::Path,
     sync::Arc,
     thread,
 };
@@ -30,7 +31,12 @@ pub(crate) struct SignIn {
 
 /// The store of this user, or the one that `--store` names.
 pub(crate) fn store(arguments: &cli::SignIn) -> anyhow::Result<CredentialStore> {
-    let directory = arguments.store.clone().or_else(CredentialStore::user_directory);
+    store_in(arguments.store.as_deref())
+}
+
+/// The store in this directory, or in that of this user.
+pub(crate) fn store_in(directory: Option<&Path>) -> anyhow::Result<CredentialStore> {
+    let directory = directory.map(Path::to_owned).or_else(CredentialStore::user_directory);
     directory
         .map(CredentialStore::in_directory)
         .context("no directory for credentials: HOME is not set; name one with --store")

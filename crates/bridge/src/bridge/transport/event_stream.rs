@@ -50,7 +50,7 @@ pub(crate) async fn forward_response(
             if context.forward(body.into(), Some(request)).await? { Ok(()) } else { Err(McpError::InvalidResponse) }
         }
         Content::Stream => read(context, request, response.body, session).await,
-        Content::Other => Err(McpError::InvalidResponse),
+        Content::Other => Err(McpError::unexpected_content(response).await),
     }
 }
 

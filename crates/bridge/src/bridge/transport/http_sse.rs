@@ -30,7 +30,7 @@ pub(crate) async fn connect(
 ) -> Result<Arc<SseConnection>, McpError> {
     let response = context.endpoint.send(context.endpoint.get(http::HeaderMap::new()), token_renewal).await?;
     if response.status.is_server_error() {
-        return Err(McpError::Status { status: response.status });
+        return Err(McpError::status(response).await);
     }
     if !response.status.is_success() || Content::of(&response.headers) != Content::Stream {
         return Err(McpError::NoSseEndpoint);

@@ -42,7 +42,7 @@ async fn a_sign_out_returns_what_was_revoked() {
     for (error, kinds, outcome) in [
         ("unsupported_token_type", "access_token", Ok(SignOut::RefreshTokenRevoked)),
         ("unsupported_token_type", "access_token refresh_token", Ok(SignOut::ForgottenLocally)),
-        ("invalid_client", "access_token", Err("client.token")),
+        ("invalid_client", "access_token", Err("client.revocation")),
         ("unsupported_token_type", "", Ok(SignOut::Revoked)),
     ] {
         let mut fixture = Fixture::new();

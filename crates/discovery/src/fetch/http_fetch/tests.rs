@@ -37,6 +37,20 @@ async fn server(answer: &'static [u8], more: &'static [u8]) -> Url {
     url
 }
 
+/// A server that speaks http on the port of an https URL is recognized.
+#[tokio::test]
+async fn http_on_a_tls_port_is_recognized() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = Url::parse(&format!("https://{}/", listener.local_addr().unwrap())).unwrap();
+    tokio::spawn(async move {
+        let (mut socket, _) = listener.accept().await?;
+        socket.read_u8().await?;
+        socket.write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n").await
+    });
+    let error = fetcher().fetch(FetchRequest::get(url, LOOPBACK_PEER)).await.unwrap_err();
+    assert_eq!(error.code(), "fetch.not_tls", "{error:?}");
+}
+
 fn fetcher() -> HttpFetch {
     HttpFetch::new(FetchSettings::default()).unwrap()
 }

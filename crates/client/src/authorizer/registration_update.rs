@@ -1,0 +1,76 @@
+//! Updates a registration that lacks scopes (RFC 7592 section 2.2).
+
+use http::{HeaderValue, Method, header};
+use portcullis_discovery::FetchRequest;
+use portcullis_metadata::{ClientRegistrationResponse, Scopes};
+use serde_json::{Value, json};
+use url::Url;
+
+use super::Authorizer;
+use crate::{authorization::server::Server, registration::credentials::Registered};
+
+/// The members of a registration response that an update must not contain (RFC 7592 section 2.2).
+const NOT_SENT: [&str; 4] =
+    ["registration_access_token", "registration_client_uri", "client_secret_expires_at", "client_id_issued_at"];
+
+impl Authorizer {
+    /// Adds scopes to a registration at its client configuration endpoint, if that has the origin of the registration
+    /// endpoint. Returns `None` if the server has no such endpoint, rejects the update or grants other scopes.
+    pub(super) async fn updated_registration(
+        &self,
+        server: &Server,
+        registered: &Registered,
+        scopes: &Scopes,
+    ) -> Option<Registered> {
+        let url = Url::parse(registered.response.registration_client_uri.as_deref()?).ok()?;
+        if url.origin() != server.registration_endpoint.as_ref()?.origin() {
+            return None;
+        }
+        let token = registered.response.registration_access_token.as_ref()?;
+        let mut bearer = HeaderValue::from_str(&format!("Bearer {}", token.secret())).ok()?;
+        bearer.set_sensitive(true);
+        let policy = server.policy.of(&url);
+        let mut request = FetchRequest::post_json(url, update(registered, scopes)?, policy);
+        request.method = Method::PUT;
+        let answer = self.fetch.fetch(request.header(header::AUTHORIZATION, bearer)).await.ok()?;
+        if !answer.status.is_success() {
+            tracing::debug!(
+                status = answer.status.as_u16(),
+                "the authorization server did not update the registration"
+            );
+            return None;
+        }
+        let mut response = ClientRegistrationResponse::parse(&answer.body).ok()?;
+        if response.client_id != registered.response.client_id {
+            return None;
+        }
+        // What the response does not repeat stays as it was.
+        let before = &registered.response;
+        response.client_secret = response.client_secret.or_else(|| before.client_secret.clone());
+        response.registration_access_token =
+            response.registration_access_token.or_else(|| before.registration_access_token.clone());
+        response.registration_client_uri =
+            response.registration_client_uri.or_else(|| before.registration_client_uri.clone());
+        let named = response.metadata.scope.as_deref().map(Scopes::parse);
+        if named.is_some_and(|named| !named.is_ok_and(|named| named.covers(scopes))) {
+            return None;
+        }
+        Some(Registered { asked: scopes.clone(), response, ..registered.clone() })
+    }
+}
+
+/// The registration with other scopes. The update replaces all metadata, so that it repeats what was registered.
+fn update(registered: &Registered, scopes: &Scopes) -> Option<Vec<u8>> {
+    let mut metadata: Value = serde_json::from_slice(&registered.response.to_json()).ok()?;
+    let members = metadata.as_object_mut()?;
+    for name in NOT_SENT {
+        members.remove(name);
+    }
+    members.insert("scope".to_owned(), json!(scopes.to_string()));
+    if let Some(redirect_uri) = &registered.redirect_uri
+        && members.get("redirect_uris").and_then(Value::as_array).is_none_or(Vec::is_empty)
+    {
+        members.insert("redirect_uris".to_owned(), json!([redirect_uri]));
+    }
+    serde_json::to_vec(&metadata).ok()
+}

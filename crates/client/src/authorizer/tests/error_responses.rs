@@ -1,0 +1,47 @@
+//! What errors say about unusable responses.
+
+use super::*;
+
+async fn error_text(url: &'static str, reply: impl Fn(&FetchRequest) -> Reply + Send + Sync + 'static) -> String {
+    let network = but(move |request| (request.url.as_str() == url).then(|| reply(request)));
+    let error = run(&network, &ScriptedUser::consents()).await.unwrap_err();
+    match std::error::Error::source(&error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}
+
+/// An error has the status, the content type, the target of a redirect and the beginning of the body.
+#[tokio::test]
+async fn errors_show_the_response() {
+    let page = |status| Reply::json(status, "<h1>Blocked</h1>").header(header::CONTENT_TYPE, "text/html");
+    for url in [RESOURCE, METADATA_URL, REGISTRATION_URL, TOKEN_URL] {
+        // After another status than 5xx, the search for metadata continues elsewhere.
+        let statuses: &[u16] = if url == METADATA_URL { &[500] } else { &[403, 500] };
+        for &status in statuses {
+            let text = error_text(url, move |_| page(status)).await;
+            assert!(text.contains(&status.to_string()), "{url} {text}");
+            assert!(text.contains("content type text/html, body: <h1>Blocked</h1>"), "{url} {text}");
+        }
+        if url == METADATA_URL {
+            continue;
+        }
+        let text = error_text(url, move |_| page(302).header(header::LOCATION, "https://sso.example/?code=x")).await;
+        assert!(text.contains("https://sso.example/") && !text.contains("code=x"), "{url} {text}");
+    }
+}
+
+/// J2: a server that repeats the code, or issues a token in an unexpected response, does not put it into the error.
+#[tokio::test]
+async fn errors_show_no_secrets() {
+    let text = error_text(TOKEN_URL, |request| {
+        let form = form(request);
+        Reply::json(500, format!("failed for {} and {}", form["code"], form["code_verifier"]))
+    })
+    .await;
+    assert!(text.contains("body: failed for [removed] and [removed]"), "{text}");
+    for status in [200, 201] {
+        let text = error_text(TOKEN_URL, move |_| Reply::json(status, "access_token=hush&token_type=bearer")).await;
+        assert!(!text.contains("hush"), "{text}");
+    }
+}

@@ -1,0 +1,67 @@
+//! Registrations that lack scopes.
+
+use http::Method;
+
+use super::*;
+use crate::CredentialStore;
+
+const CONFIGURATION: &str = "https://auth.example.com/register/registered";
+
+/// Signs in twice with one store, for `a` and then for `a b`. `update` answers the update.
+async fn sign_in_twice(update: impl Fn(&FetchRequest) -> Reply + Send + Sync + 'static) -> Arc<FetchFn> {
+    let network = but(move |request| match (request.method.clone(), request.url.as_str()) {
+        (Method::PUT, CONFIGURATION) => Some(update(request)),
+        (_, REGISTRATION_URL) => Some(Reply::json(
+            201,
+            serde_json::json!({
+                "client_id": "registered", "registration_client_uri": CONFIGURATION, "registration_access_token": "rat",
+                "redirect_uris": ["http://127.0.0.1:7/callback"], "client_id_issued_at": 1,
+            }),
+        )),
+        _ => None,
+    });
+    let store = CredentialStore::in_memory();
+    for scopes in ["a", "a b"] {
+        let mut settings = AuthorizerSettings { store: store.clone(), ..AuthorizerSettings::default() };
+        settings.scopes = Some(Scopes::parse(scopes).unwrap());
+        let person = ScriptedUser::consents();
+        let start = StartUrl::parse(RESOURCE).unwrap();
+        authorizer(&network, &person, settings).authorize(&start).await.unwrap();
+        assert_eq!(query(&person.last_visit())["scope"], scopes);
+    }
+    network
+}
+
+/// H2: a registration that lacks scopes is updated where the server allows that (RFC 7592 section 2.2).
+#[tokio::test]
+async fn a_registration_is_updated() {
+    let network = sign_in_twice(|_| Reply::json(200, r#"{"client_id":"registered"}"#)).await;
+    assert_eq!(network.to(REGISTRATION_URL).len(), 1);
+    let updates: Vec<_> =
+        network.to(CONFIGURATION).into_iter().filter(|request| request.method == Method::PUT).collect();
+    assert_eq!(updates.len(), 1);
+    assert_eq!(updates[0].headers[header::AUTHORIZATION], "Bearer rat");
+    let sent: serde_json::Value = serde_json::from_slice(&updates[0].body).unwrap();
+    assert_eq!((&sent["scope"], &sent["client_id"]), (&"a b".into(), &"registered".into()));
+    assert_eq!(sent["redirect_uris"][0], "http://127.0.0.1:7/callback");
+    for member in ["registration_access_token", "registration_client_uri", "client_id_issued_at"] {
+        assert!(sent.get(member).is_none(), "{member}");
+    }
+}
+
+/// H2: otherwise a new client is registered, with all scopes.
+#[tokio::test]
+async fn a_rejected_update_leads_to_a_new_registration() {
+    for answer in [
+        (403, r#"{"error":"access_denied"}"#),
+        (200, r#"{"client_id":"another"}"#),
+        (200, r#"{"client_id":"registered","scope":"a"}"#),
+        (200, "<html>"),
+    ] {
+        let network = sign_in_twice(move |_| Reply::json(answer.0, answer.1)).await;
+        let registrations = network.to(REGISTRATION_URL);
+        assert_eq!(registrations.len(), 2, "{answer:?}");
+        let sent: serde_json::Value = serde_json::from_slice(&registrations[1].body).unwrap();
+        assert_eq!(sent["scope"], "a b", "{answer:?}");
+    }
+}

@@ -1,0 +1,58 @@
+//! [`StoreListing`]: everything that a store has, for people.
+
+use std::path::PathBuf;
+
+use super::{CredentialStore, Name, StoreError, record};
+use crate::ResourceToken;
+
+/// The tokens of a store, and the entries that cannot be used.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct StoreListing {
+    /// The tokens, in the order of their names.
+    pub tokens: Vec<StoredToken>,
+    /// The entries that cannot be used.
+    pub unusable: Vec<UnusableEntry>,
+}
+
+/// A token in a store.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct StoredToken {
+    /// The token.
+    pub token: ResourceToken,
+    /// Its file, unless it is in memory.
+    pub file: Option<PathBuf>,
+}
+
+/// An entry that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnusableEntry {
+    /// Its file, unless it is in memory.
+    pub file: Option<PathBuf>,
+    /// Why it cannot be used. None if it cannot be understood.
+    pub error: Option<StoreError>,
+}
+
+impl CredentialStore {
+    /// Reads every token. It changes nothing: an entry that cannot be understood stays where it is.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub fn listing(&self) -> Result<StoreListing, StoreError> {
+        let mut listing = StoreListing::default();
+        for name in self.0.names(Name::TOKENS)? {
+            let file = self.0.path(&name);
+            match self.0.read(&name) {
+                Ok(None) => {}
+                Ok(Some(bytes)) => match record::token(&bytes) {
+                    Some(token) => listing.tokens.push(StoredToken { token, file }),
+                    None => listing.unusable.push(UnusableEntry { file, error: None }),
+                },
+                Err(error) => listing.unusable.push(UnusableEntry { file, error: Some(error) }),
+            }
+        }
+        Ok(listing)
+    }
+}

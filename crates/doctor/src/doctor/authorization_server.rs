@@ -1,0 +1,127 @@
+//! The steps at the authorization servers of a resource.
+
+use portcullis_discovery::FetchRequest;
+use portcullis_metadata::{
+    AuthorizationServerMetadata, BearerChallenge, Issuer, JwkSet, ProtectedResourceMetadata, authorization_server_urls,
+};
+use url::Url;
+
+use super::Examination;
+use crate::{
+    Finding, Rule, Step, client_authentication, cors,
+    issuer::{self, MetadataLookup},
+    keys, malformed, probe, scopes,
+    search::Search,
+    text, time,
+};
+
+const SERVERS: Rule = Rule { id: "resource.authorization_servers", source: "RFC 9728 section 2" };
+
+/// How many authorization servers of one resource are examined.
+const MAX_SERVERS: usize = 4;
+
+impl Examination<'_> {
+    /// The issuers that can be used, with their keys.
+    pub(super) async fn servers(
+        &mut self,
+        challenge: Option<&BearerChallenge>,
+        metadata: &ProtectedResourceMetadata,
+    ) -> Vec<(Issuer, JwkSet)> {
+        let mut usable = Vec::new();
+        let named = metadata.authorization_servers.len();
+        if named > MAX_SERVERS {
+            let mut step = Step::new("the authorization servers");
+            let text = format!("the metadata names {named}; the first {MAX_SERVERS} are examined");
+            step.findings.push(Finding::note(SERVERS, text));
+            self.close(step);
+        }
+        for issuer in metadata.authorization_servers.iter().take(MAX_SERVERS) {
+            let Some(server) = self.server(issuer, challenge, metadata).await else { continue };
+            self.client_authentication(&server).await;
+            usable.extend(self.keys(&server).await.map(|keys| (issuer.clone(), keys)));
+        }
+        usable
+    }
+
+    async fn server(
+        &mut self,
+        issuer: &Issuer,
+        challenge: Option<&BearerChallenge>,
+        metadata: &ProtectedResourceMetadata,
+    ) -> Option<Box<AuthorizationServerMetadata>> {
+        let mut search = Search::default();
+        let places = authorization_server_urls(issuer);
+        let last = places.len().saturating_sub(1);
+        for (index, url) in places.into_iter().enumerate() {
+            let mut step = Step::new(format!("the authorization server {}", text::quoted(issuer.as_str())));
+            let request = FetchRequest::get(url.clone(), self.policy.of(&url));
+            let Some(response) = probe::send(&*self.doctor.fetch, request, &mut step).await else {
+                self.close(step);
+                return None;
+            };
+            let lookup = issuer::check(issuer, &url, &response, index == last, &mut search, &mut step.findings);
+            if let MetadataLookup::Found(server) = &lookup {
+                step.findings.extend(issuer::check_document(server, &self.policy, self.doctor.assume_pkce));
+                step.findings.extend(malformed::check_document(&response.body));
+                step.findings.extend(scopes::check(challenge, metadata, server));
+                step.findings.extend(time::check(&response.headers, self.doctor.clock.now()));
+            }
+            self.close(step);
+            match lookup {
+                MetadataLookup::Found(server) => {
+                    self.page_at_server(url, &server).await;
+                    return Some(server);
+                }
+                MetadataLookup::NotFound => {}
+                MetadataLookup::Failed => return None,
+            }
+        }
+        None
+    }
+
+    /// What the token endpoint answers to an unknown client. A server that does not answer with an OAuth error gives no step.
+    async fn client_authentication(&mut self, server: &AuthorizationServerMetadata) {
+        let Some(request) = client_authentication::request(server, &self.policy) else { return };
+        let mut step = Step::new("a client authenticates at the token endpoint");
+        let Some(response) = probe::send(&*self.doctor.fetch, request, &mut step).await else { return };
+        let Some(finding) = client_authentication::check(&response) else { return };
+        step.findings.push(finding);
+        self.close(step);
+    }
+
+    async fn keys(&mut self, server: &AuthorizationServerMetadata) -> Option<JwkSet> {
+        // Without keys, its tokens can be asked about (RFC 7662), which only the resource can.
+        let url = server.jwks_uri.clone()?;
+        let mut step = Step::new(format!("the keys of {}", text::quoted(server.issuer.as_str())));
+        let policy = self.policy.of(&url);
+        let request = FetchRequest::get(url, policy);
+        let response = probe::send(&*self.doctor.fetch, request, &mut step).await;
+        let keys = response.and_then(|response| keys::check(&response, &mut step.findings));
+        self.close(step);
+        keys
+    }
+
+    /// Whether a page of another origin can read the metadata and use the token endpoint.
+    async fn page_at_server(&mut self, metadata_url: Url, server: &AuthorizationServerMetadata) {
+        let policy = self.policy.of(&metadata_url);
+        self.page_step(
+            "a page in a browser reads the authorization server's metadata",
+            FetchRequest::get(metadata_url, policy),
+        )
+        .await;
+        let Some(endpoint) = &server.token_endpoint else { return };
+        let policy = self.policy.of(endpoint);
+        if policy.check(endpoint).is_ok() {
+            let request = client_authentication::public_request(endpoint, policy);
+            self.page_step("a page in a browser uses the token endpoint", request).await;
+        }
+    }
+
+    async fn page_step(&mut self, title: &str, request: FetchRequest) {
+        let mut step = Step::new(title);
+        if let Some(response) = probe::send(&*self.doctor.fetch, cors::from_page(request), &mut step).await {
+            step.findings.push(cors::check_origin(&response.headers));
+        }
+        self.close(step);
+    }
+}

@@ -1,0 +1,120 @@
+//! `portcullis status`, `list`, `token --scope`, and what errors and the debug log say.
+
+use http::{Response, header};
+use portcullis_scenarios::{Peer, Portcullis, Scratch, command, program};
+use serde_json::{Value, json};
+
+/// I7: the stored tokens are shown without the tokens.
+#[tokio::test]
+async fn stored_tokens_are_listed() {
+    let server = Peer::start(|request| {
+        (request.path == "/token").then(|| {
+            request.json(json!({
+                "access_token": "hush", "token_type": "Bearer", "expires_in": 600, "refresh_token": "quiet", "scope": "a",
+            }))
+        })
+    })
+    .await;
+    let (url, store) = (server.url("/mcp"), Scratch::path_for("store"));
+    let at_store = ["--store", store.as_str()];
+    let run = async |arguments: &[&str]| Portcullis::run(&[arguments, &at_store].concat()).await;
+    let before = run(&["status", &url]).await;
+    assert_eq!(before.code, Some(1), "{before:?}");
+    assert!(before.stderr.contains(&format!("run `portcullis login {url}`")), "{before:?}");
+
+    let login = run(&["login", &url, "--auto-consent", "--scope", "a b"]).await;
+    assert!(login.stderr.contains("not granted: b"), "{login:?}");
+    let status = run(&["status", &url]).await;
+    assert_eq!(status.code, Some(0), "{status:?}");
+    for part in
+        [server.url(""), "scopes    a (not granted: b)".into(), store.as_str().into(), "refreshed automatically".into()]
+    {
+        assert!(status.stdout.contains(&part), "{part} {status:?}");
+    }
+    let listed = run(&["list", "--json"]).await;
+    assert!(!listed.stdout.contains("hush") && !listed.stdout.contains("quiet"), "{listed:?}");
+    let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+    let token = &listed["tokens"][0];
+    assert_eq!((&token["url"], &token["scopes"], &token["state"]), (&json!(url), &json!(["a"]), &json!("valid")));
+    assert_eq!(run(&["status", &server.url("/other")]).await.code, Some(1));
+
+    let with = run(&["token", &url, "--scope", "a"]).await;
+    assert_eq!((with.code, with.stdout.trim()), (Some(0), "hush"), "{with:?}");
+    let without = run(&["token", &url, "--scope", "a b"]).await;
+    assert_eq!((without.code, without.stdout.as_str()), (Some(1), ""), "{without:?}");
+    assert!(without.stderr.contains("lacks the scopes b"), "{without:?}");
+
+    // A file that cannot be understood is reported, and a logout removes it.
+    std::fs::write(token["file"].as_str().unwrap(), r#"{"refresh_token":"quiet""#).unwrap();
+    let listed = run(&["list"]).await;
+    assert!(listed.stderr.contains("cannot be understood"), "{listed:?}");
+    let logout = run(&["logout", &url]).await;
+    assert_eq!(logout.code, Some(0), "{logout:?}");
+    let left = std::fs::read_dir(store.as_str()).unwrap().map(|entry| entry.unwrap().path());
+    assert!(left.into_iter().all(|path| !std::fs::read_to_string(path).unwrap().contains("quiet")));
+}
+
+/// A logout whose revocation fails has deleted the token, and says so.
+#[tokio::test]
+async fn a_failed_revocation_is_a_sign_out() {
+    let server = Peer::start(|request| match request.path.as_str() {
+        "/.well-known/oauth-authorization-server" => {
+            let mut metadata = request.server_metadata();
+            metadata["revocation_endpoint"] = format!("{}/revoke", request.base).into();
+            Some(request.json(metadata))
+        }
+        "/revoke" => Some(Response::builder().status(503).body("maintenance".to_owned()).unwrap()),
+        _ => None,
+    })
+    .await;
+    let (url, store) = (server.url("/mcp"), Scratch::path_for("store"));
+    Portcullis::run(&["login", &url, "--auto-consent", "--store", store.as_str()]).await;
+    let logout = Portcullis::run(&["logout", &url, "--store", store.as_str()]).await;
+    assert_eq!(logout.code, Some(1), "{logout:?}");
+    assert!(logout.stderr.contains("signed out here"), "{logout:?}");
+    assert!(logout.stderr.contains("503") && logout.stderr.contains("body: maintenance"), "{logout:?}");
+    assert_eq!(Portcullis::run(&["status", &url, "--store", store.as_str()]).await.code, Some(1));
+}
+
+/// Errors show the response.
+#[tokio::test]
+async fn errors_show_the_response() {
+    let server = Peer::start(|request| {
+        (request.path == "/mcp").then(|| {
+            let page = Response::builder().status(403).header(header::CONTENT_TYPE, "text/html");
+            page.body("<title>Blocked</title>".to_owned()).unwrap()
+        })
+    })
+    .await;
+    let store = Scratch::path_for("store");
+    for arguments in [&["login", "--auto-consent"][..], &["call"]] {
+        let url = server.url("/mcp");
+        let method: &[&str] = if arguments[0] == "call" { &["tools/list"] } else { &[] };
+        let finished =
+            Portcullis::run(&[arguments, &[url.as_str()], method, &["--store", store.as_str()]].concat()).await;
+        assert_eq!(finished.code, Some(1), "{finished:?}");
+        for part in ["403 Forbidden", "content type text/html", "body: <title>Blocked</title>"] {
+            assert!(finished.stderr.contains(part), "{part} {finished:?}");
+        }
+    }
+}
+
+/// J2: the debug log has every request of the sign-in, and no secret.
+#[tokio::test]
+async fn the_debug_log_has_every_request() {
+    let server = Peer::start(|_| None).await;
+    let (url, store) = (server.url("/mcp?key=hidden"), Scratch::path_for("store"));
+    let mut process = command(program());
+    process.args(["login", &url, "--auto-consent", "--store", store.as_str()]).env("PORTCULLIS_LOG", "debug");
+    let output = tokio::process::Command::from(process).output().await.unwrap();
+    let log = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{log}");
+    for path in ["/mcp", "/.well-known/oauth-authorization-server", "/register", "/authorize", "/token"] {
+        let line = log.lines().find(|line| line.contains(&format!("url=\"{}\"", server.url(path))));
+        assert!(line.is_some_and(|line| line.contains("status=") && line.contains("milliseconds=")), "{path} {log}");
+    }
+    let token = Portcullis::run(&["token", &url, "--store", store.as_str()]).await;
+    for secret in ["hidden", "code=", "state=", token.stdout.trim()] {
+        assert!(!secret.is_empty() && !log.contains(secret), "{secret} {log}");
+    }
+}
