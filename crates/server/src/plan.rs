@@ -2,9 +2,12 @@
 
 mod audit;
 mod entra;
+mod fingerprint;
 mod introspection;
 mod issuers;
+mod limits;
 mod rates;
+mod reasons;
 mod resources;
 mod sessions;
 #[cfg(test)]
@@ -20,9 +23,10 @@ use portcullis_guard::OriginPolicy;
 use portcullis_metadata::is_https_or_loopback_http;
 use url::Url;
 
-use crate::config::{Config, Limits, Span};
+use crate::config::{Config, Limits};
 
 pub(crate) use audit::AuditPlan;
+pub(crate) use fingerprint::Fingerprint;
 pub(crate) use issuers::IssuerPlan;
 pub(crate) use rates::RatesPlan;
 pub(crate) use resources::ResourcePlan;
@@ -58,6 +62,8 @@ pub(crate) struct Plan {
     pub(crate) origins: OriginPolicy,
     /// None where no audit trail is kept.
     pub(crate) audit: Option<AuditPlan>,
+    /// The fingerprint of the settings that all resources share.
+    pub(crate) shared: Fingerprint,
     /// What can run but should not stay.
     pub(crate) warnings: Vec<String>,
     /// What `check` explains about the providers of this configuration.
@@ -71,7 +77,7 @@ impl Plan {
     /// When something cannot run; the message names the key and the fix.
     pub(crate) fn new(config: &Config) -> anyhow::Result<Self> {
         let base_url = base_url(&config.base_url)?;
-        check_limits(&config.limits)?;
+        limits::check(&config.limits)?;
         let issuers = issuers::plan(&config.issuer)?;
         let resources = resources::plan(config, &base_url, &issuers)?;
         let warnings = warnings::warnings(config, &base_url, &resources);
@@ -89,7 +95,16 @@ impl Plan {
             audit: config.audit.as_ref().map(audit::plan).transpose()?,
             warnings,
             notes: entra::notes(&config.issuer),
+            shared: fingerprint::shared(config),
         })
+    }
+
+    /// Validates a configuration as [`new`](Self::new) does.
+    ///
+    /// # Errors
+    /// When something cannot run. There is a reason for each part that cannot: each limit, issuer, resource and table.
+    pub(crate) fn validated(config: &Config) -> Result<Self, Vec<anyhow::Error>> {
+        Self::new(config).map_err(|first| reasons::all(config, first))
     }
 
     /// Bytes that the head of a request may have, on either HTTP version.
@@ -117,29 +132,4 @@ fn workers(configured: Option<usize>) -> anyhow::Result<usize> {
         Some(count) => bail!("workers = {count} is outside 1 to {MAX_WORKERS}"),
         None => Ok(std::thread::available_parallelism().map_or(1, usize::from).min(MAX_WORKERS)),
     }
-}
-
-fn check_limits(limits: &Limits) -> anyhow::Result<()> {
-    let within = |name: &str, value: usize, low: usize, high: usize| {
-        ensure!((low..=high).contains(&value), "limits.{name} = {value} is outside {low} to {high}");
-        Ok(())
-    };
-    within("max_body", limits.max_body, 1 << 10, 1 << 30)?;
-    within("body_budget", limits.body_budget, limits.max_body, 1 << 36)?;
-    within("max_depth", limits.max_depth, 8, 127)?;
-    within("max_token", limits.max_token, 1 << 10, 64 << 10)?;
-    within("max_connections", limits.max_connections, 1, 1_000_000)?;
-    within("upstream_connections", limits.upstream_connections.unwrap_or(limits.max_connections), 1, 1_000_000)?;
-    within("max_headers", limits.max_headers, 16, 10_000)?;
-    within("max_streams", limits.max_streams as usize, 1, 10_000)?;
-    within("max_resets", limits.max_resets, 1, 10_000)?;
-    within("cached_tokens", limits.cached_tokens, 16, 10_000_000)?;
-    within("in_flight_per_principal", limits.in_flight_per_principal, 1, 1_000_000)?;
-    let lasts = |name: &str, span: Span, high: Span| {
-        ensure!((Span::secs(1)..=high).contains(&span), "limits.{name} = \"{span}\" is outside 1s to {high}");
-        Ok(())
-    };
-    lasts("header_timeout", limits.header_timeout, Span::secs(600))?;
-    lasts("body_pause", limits.body_pause, Span::secs(600))?;
-    lasts("body_timeout", limits.body_timeout, Span::secs(60 * 60))
 }

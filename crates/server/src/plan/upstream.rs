@@ -22,6 +22,20 @@ pub(crate) enum UpstreamPlan {
     Http(Box<HttpUpstreamSettings>),
 }
 
+impl UpstreamPlan {
+    /// Returns a text that differs for upstreams that do not share sessions.
+    pub(crate) fn identity(&self) -> String {
+        match self {
+            Self::Demo => "demo".to_owned(),
+            Self::Http(settings) => match &settings.address {
+                UpstreamAddress::Tcp(url) => url.to_string(),
+                UpstreamAddress::Unix { path, uri } => format!("unix:{}:{uri}", path.display()),
+                other => format!("{other:?}"),
+            },
+        }
+    }
+}
+
 pub(super) fn plan(resource: &Resource, base_url: &Url, limits: &Limits) -> anyhow::Result<UpstreamPlan> {
     let head_timeout = resource.upstream_head_timeout;
     ensure!(
