@@ -8,6 +8,7 @@
 mod boundary;
 mod guard;
 mod open_stream;
+mod readmission;
 mod registry;
 mod session_streams;
 
@@ -16,7 +17,7 @@ use portcullis_metadata::{ResourceUri, UnixTime};
 use portcullis_session::LogHash;
 use portcullis_verifier::{Principal, RecheckFailure};
 
-pub use self::registry::StreamRegistry;
+pub use self::{readmission::StreamRequest, registry::StreamRegistry};
 pub(crate) use self::{
     guard::{StreamGuard, StreamStop},
     registry::StreamOrigin,
@@ -64,6 +65,8 @@ pub enum StreamEndReason {
     ScopesReduced,
     /// The issuer has not confirmed the token for two intervals.
     IntrospectionFailed,
+    /// The request would not be admitted with the changed configuration.
+    ConfigurationChanged,
 }
 
 impl StreamEndReason {
@@ -74,6 +77,7 @@ impl StreamEndReason {
             Self::TokenInactive => "stream.token_inactive",
             Self::ScopesReduced => "stream.scopes_reduced",
             Self::IntrospectionFailed => "stream.introspection_failed",
+            Self::ConfigurationChanged => "stream.configuration_changed",
         }
     }
 }

@@ -39,6 +39,12 @@ pub enum EndReason {
     Evicted,
     /// The store is shut down.
     Shutdown,
+    /// The session's resource is no longer served.
+    ResourceRemoved,
+    /// The session's resource has another backend.
+    BackendRemoved,
+    /// The session's resource no longer accepts tokens of the owner's issuer.
+    IssuerRemoved,
 }
 
 impl EndReason {
@@ -52,6 +58,9 @@ impl EndReason {
             Self::Lifetime => "lifetime",
             Self::Evicted => "evicted",
             Self::Shutdown => "shutdown",
+            Self::ResourceRemoved => "resource_removed",
+            Self::BackendRemoved => "backend_removed",
+            Self::IssuerRemoved => "issuer_removed",
         }
     }
 }
@@ -71,6 +80,9 @@ mod tests {
             (EndReason::Lifetime, "lifetime"),
             (EndReason::Evicted, "evicted"),
             (EndReason::Shutdown, "shutdown"),
+            (EndReason::ResourceRemoved, "resource_removed"),
+            (EndReason::BackendRemoved, "backend_removed"),
+            (EndReason::IssuerRemoved, "issuer_removed"),
         ];
         for (reason, word) in reasons {
             assert_eq!(reason.as_str(), word);

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use portcullis_guard::{ProtectedResource, RequestId};
+use portcullis_guard::{Operation, ProtectedResource, RequestId};
 use portcullis_metadata::{Scopes, UnixTime};
 use portcullis_session::LogHash;
 use portcullis_verifier::{HeldToken, VerifiedToken, WatchedToken};
@@ -28,6 +28,8 @@ pub(crate) struct OpenStream {
     /// The token that opened the stream.
     pub(super) verified: VerifiedToken,
     pub(super) resource: Arc<ProtectedResource>,
+    /// The message that the stream answers; `None` for GET.
+    pub(super) operation: Option<Operation>,
     pub(super) session: Option<(LogHash, Arc<SessionStreams>)>,
     /// The end of the validity of the token that authorizes the stream, in milliseconds of Unix time.
     valid_until: AtomicU64,
@@ -91,6 +93,7 @@ impl OpenStream {
             valid_until: AtomicU64::new(validity(&verified, watched.is_some())),
             verified,
             resource,
+            operation: None,
             session,
             watched: Mutex::new(watched),
             state: AtomicU8::new(State::Open as u8),
@@ -162,6 +165,13 @@ impl OpenStream {
             }
             State::Stopped => Checked::Finishing,
         }
+    }
+
+    /// Ends the stream after its current event. Returns whether it was open.
+    pub(super) fn finish(&self, now: Now) -> bool {
+        self.finishing_since.store(millis(now.monotonic), Ordering::Relaxed);
+        let (open, finishing) = (State::Open as u8, State::Finishing as u8);
+        self.state.compare_exchange(open, finishing, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
     /// Returns why the stream's authorization has ended, if it has.

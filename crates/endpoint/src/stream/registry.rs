@@ -70,7 +70,7 @@ impl StreamRegistry {
     /// a second, after [`TrustedIssuer::start_due_rechecks`](portcullis_verifier::TrustedIssuer::start_due_rechecks). Without it no
     /// stream ends with its authorization.
     pub fn sweep(&self) -> usize {
-        let now = Now { unix: self.0.clock.now(), monotonic: self.0.clock.monotonic() };
+        let now = self.now();
         let (mut ended, mut finishing) = (Vec::new(), Vec::new());
         for shard in &self.0.shards {
             for stream in lock(shard).slots.iter().flatten() {
@@ -83,9 +83,7 @@ impl StreamRegistry {
         }
         // Without a lock: tasks and observers may drop a stream.
         for (stream, reason) in &ended {
-            let record = stream.ended(now.unix, *reason);
-            log(&record);
-            self.0.observer.ended(&record);
+            self.report(&stream.ended(now.unix, *reason));
         }
         ended.iter().map(|(stream, _)| stream).chain(&finishing).for_each(|stream| stream.wake());
         ended.len()
@@ -110,7 +108,8 @@ impl StreamRegistry {
         }
         let session = session.and_then(|session| Some((session.log_hash(), SessionStreams::of(session)?)));
         let request_id = caller.request_id().clone();
-        let stream = OpenStream::new(request_id, verified.clone(), caller.held_token(), Arc::clone(resource), session);
+        let mut stream = OpenStream::new(request_id, verified.clone(), caller.held_token(), Arc::clone(resource), session);
+        stream.operation = caller.operation().cloned();
         let stream = Arc::new(stream);
         if let Some((_, streams)) = &stream.session {
             streams.add(&stream);
@@ -119,6 +118,19 @@ impl StreamRegistry {
         // The events of an encoded stream are not visible: such a stream stops at once.
         let boundary = (!is_encoded(headers)).then(Boundary::at_start);
         Some(StreamGuard::new(self.clone(), slot, stream, boundary))
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<OpenStream>> {
+        self.0.shards.iter().flat_map(|shard| lock(shard).slots.iter().flatten().cloned().collect::<Vec<_>>()).collect()
+    }
+
+    pub(super) fn now(&self) -> Now {
+        Now { unix: self.0.clock.now(), monotonic: self.0.clock.monotonic() }
+    }
+
+    pub(super) fn report(&self, ended: &EndedStream<'_>) {
+        log(ended);
+        self.0.observer.ended(ended);
     }
 
     fn add(&self, stream: &Arc<OpenStream>) -> SlotIndex {

@@ -31,6 +31,8 @@ pub(crate) struct Config {
     /// How long a shutdown waits for requests under way.
     #[serde(default = "default_shutdown_timeout")]
     pub(crate) shutdown_timeout: Span,
+    #[serde(default)]
+    pub(crate) reload: Reload,
     /// Lets `auth = "none"` go together with a listener that is not on loopback.
     #[serde(default)]
     pub(crate) dangerous_allow_unauthenticated_network: bool,
@@ -51,6 +53,17 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) audit: Option<Audit>,
+}
+
+/// When the configuration is read again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Reload {
+    /// At SIGHUP.
+    #[default]
+    Signal,
+    /// At SIGHUP, and when the file or one that it names changes.
+    Watch,
 }
 
 /// The header in which a proxy says whom it was called by.

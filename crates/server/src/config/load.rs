@@ -34,6 +34,23 @@ pub(crate) struct Loaded {
 /// When the file is missing, is no TOML, or a key or value is not as expected; the message names the key, its source
 /// and, for an unknown key, the nearest known one.
 pub(crate) fn load(file: &Path, overrides: Overrides) -> anyhow::Result<Loaded> {
+    let sources = sources(file, overrides)?;
+    let config = sources.extract().map_err(|error| first_line(error, &sources))?;
+    Ok(Loaded { config, sources })
+}
+
+/// Reads the configuration as [`load`] does.
+///
+/// # Errors
+/// When it cannot be read. There is a reason for each top-level key, issuer and resource that is not as expected.
+pub(crate) fn load_all_reasons(file: &Path, overrides: Overrides) -> Result<Loaded, Vec<anyhow::Error>> {
+    load(file, overrides).map_err(|first| match sources(file, overrides) {
+        Ok(sources) => super::reasons::all(&sources, first),
+        Err(_) => vec![first],
+    })
+}
+
+fn sources(file: &Path, overrides: Overrides) -> anyhow::Result<Figment> {
     if !file.is_file() {
         bail!(
             "the configuration file {} does not exist; name one with --config, or try `portcullis demo`",
@@ -45,8 +62,7 @@ pub(crate) fn load(file: &Path, overrides: Overrides) -> anyhow::Result<Loaded> 
     if let Some(listen) = overrides.listen {
         sources = sources.merge(Serialized::default("listen", listen));
     }
-    let config = sources.extract().map_err(|error| first_line(error, &sources))?;
-    Ok(Loaded { config, sources })
+    Ok(sources)
 }
 
 /// Reads a configuration that this program wrote itself.
@@ -59,7 +75,7 @@ pub(crate) fn from_text(text: &str) -> anyhow::Result<Config> {
 }
 
 /// The first error, on one line.
-fn first_line(error: figment::Error, sources: &Figment) -> anyhow::Error {
+pub(super) fn first_line(error: figment::Error, sources: &Figment) -> anyhow::Error {
     let Some(error) = error.into_iter().next() else { return anyhow!("the configuration cannot be read") };
     let source = error.metadata.as_ref().or_else(|| sources.metadata().next()).map(super::origin::describe);
     let source = source.unwrap_or_else(|| "the configuration".to_owned());
