@@ -56,7 +56,7 @@ pub trait Fetch: Send + Sync + 'static {
     }
 }
 
-/// Returns a URL as it may appear in logs and errors: without query, fragment and user information.
+/// Returns a URL for logs and errors: without query, fragment and user information.
 pub(crate) fn without_query(url: &url::Url) -> String {
     let mut shown = url.clone();
     shown.set_query(None);

@@ -129,9 +129,9 @@ mod tests {
         policy.check(&Url::parse(url).unwrap())
     }
 
-    /// G6: literal addresses that a peer may not name, in every spelling.
+    /// G6: a peer's URL with an address that is not public is rejected, in every spelling.
     #[test]
-    fn a_peer_cannot_name_an_address_that_is_not_public() {
+    fn addresses_of_a_peer_must_be_public() {
         for host in [
             "127.0.0.1",
             "2130706433",
@@ -185,7 +185,7 @@ mod tests {
         }
     }
 
-    /// G6: plain http is for loopback alone, and from a peer only when the start was loopback.
+    /// G6: plain http is allowed only for loopback, and from a peer only if the chain started at loopback.
     #[test]
     fn plain_http_is_for_loopback() {
         for policy in [UrlPolicy::Operator, LOOPBACK] {
@@ -204,8 +204,8 @@ mod tests {
         assert_eq!(check(PEER, "https://:b@auth.example.com/"), Err(UrlPolicyError::UserInformation));
     }
 
-    /// G6: private addresses are the operator's to use, and a peer's when that is allowed; special ones never are a
-    /// peer's.
+    /// G6: the operator can use private addresses, and a peer if the policy allows it. A peer can never use special
+    /// ones.
     #[test]
     fn private_addresses_where_they_are_allowed() {
         for host in ["10.0.0.1", "100.64.0.1", "[fc00::1]", "127.0.0.1", "localhost"] {
@@ -220,15 +220,15 @@ mod tests {
     }
 
     #[test]
-    fn loopback_is_fine_when_the_start_was() {
+    fn loopback_is_allowed_if_the_start_was_loopback() {
         let peer_of = |start: &str| UrlPolicy::peer_of(&Url::parse(start).unwrap());
         assert_eq!(peer_of("http://127.0.0.1:3000/mcp"), LOOPBACK);
         assert_eq!(peer_of("https://mcp.example.com/mcp"), PEER);
     }
 
-    /// G6: what a user typed may be private, and is never a link-local address or one of a cloud's credentials.
+    /// G6: the origin that a user entered can be private, but not link-local or a cloud metadata service.
     #[test]
-    fn the_origin_that_a_user_typed_may_be_private() {
+    fn the_origin_that_a_user_entered_can_be_private() {
         for host in ["10.0.0.1", "192.168.1.1", "[fd00::1]", "127.0.0.1", "9.9.9.9", "mcp.corp.internal", "mcp"] {
             assert_eq!(check(UrlPolicy::StartOrigin, &format!("https://{host}/")), Ok(()), "{host}");
         }
@@ -247,8 +247,8 @@ mod tests {
             "168.63.129.16",
             "192.0.0.192",
         ] {
-            let refused = Err(UrlPolicyError::Address);
-            assert_eq!(check(UrlPolicy::StartOrigin, &format!("https://{host}/")), refused, "{host}");
+            let rejected = Err(UrlPolicyError::Address);
+            assert_eq!(check(UrlPolicy::StartOrigin, &format!("https://{host}/")), rejected, "{host}");
         }
         let url = Url::parse("https://mcp.example.com/").unwrap();
         for (address, is_admitted) in [("10.0.0.1", true), ("127.0.0.1", true), ("169.254.169.254", false)] {

@@ -18,8 +18,8 @@ use clap::Parser as _;
 
 use cli::{Cli, Command};
 
-/// A worker frees most allocations of a request before the next one. The system's allocator takes a tenth of a request's
-/// instructions for that.
+/// A worker frees most allocations of a request before the next one. The system's allocator would need a tenth of a
+/// request's instructions for that.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// The exit code of a command that succeeds or fails.
+/// Returns the exit code of a command that has no other result than success or failure.
 fn done(result: anyhow::Result<()>) -> anyhow::Result<ExitCode> {
     result.map(|()| ExitCode::SUCCESS)
 }

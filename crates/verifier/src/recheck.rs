@@ -15,7 +15,7 @@ pub(crate) use queue::Rechecks;
 
 /// How long a check may be delayed before the token is unconfirmed. A call to the issuer takes at most 5 s.
 const MAX_DELAY: Duration = Duration::from_secs(10);
-/// When a check is repeated that found too many running calls.
+/// The delay before a check is repeated because too many calls were running.
 const RETRY_WHEN_BUSY: Duration = Duration::from_secs(1);
 
 /// An introspected token that can be introspected again. [`Verifier::hold`] creates it.
@@ -27,7 +27,7 @@ pub struct HeldToken {
     token: AccessToken,
 }
 
-/// An introspected token that is introspected again and again.
+/// An introspected token that is introspected periodically.
 ///
 /// The interval is the [`cache_lifetime`](crate::IntrospectionSettings::cache_lifetime) of the issuer's responses, or 5
 /// s if they are not cached. Each check is early by up to a fifth of the interval, so that checks are spread out and a

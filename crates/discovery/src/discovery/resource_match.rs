@@ -53,9 +53,9 @@ mod tests {
         ResourceMatch::of(&ResourceUri::parse(resource).unwrap(), &Url::parse(requested).unwrap())
     }
 
-    /// G2: identical, or a prefix at a segment border of the same origin.
+    /// G2: a resource matches if it is identical, or a prefix at a segment boundary of the same origin.
     #[test]
-    fn a_resource_covers_what_lies_below_it() {
+    fn a_resource_matches_the_paths_below_it() {
         for (resource, requested, expected) in [
             ("https://mcp.example.com/mcp", "https://mcp.example.com/mcp", Same),
             ("https://mcp.example.com/mcp", "https://mcp.example.com/mcp/", Same),

@@ -1,14 +1,14 @@
-//! [`PoolKey`]: which requests may share connections.
+//! [`PoolKey`]: which requests can share connections.
 
 use url::Url;
 
 use super::proxy::Proxies;
 use crate::url_policy::UrlPolicy;
 
-/// Requests that may share connections: the same policy, trusted certificates and proxy.
+/// Requests that can share connections: those with the same policy, trusted certificates and proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PoolKey {
-    /// Plain `http`, to loopback alone.
+    /// Plain `http`, only to loopback.
     Plain,
     /// `https` without a proxy. Names are resolved here, and the policy filters the addresses.
     Direct(UrlPolicy),
@@ -22,7 +22,7 @@ pub(crate) enum PoolKey {
 impl PoolKey {
     pub(crate) const COUNT: usize = 9;
 
-    /// The pool for a URL that the policy's check has accepted.
+    /// Returns the pool for a URL that the policy accepts.
     pub(crate) fn of(policy: UrlPolicy, url: &Url, proxies: &Proxies) -> Self {
         match url.scheme() {
             "http" => Self::Plain,
@@ -43,7 +43,8 @@ impl PoolKey {
         }
     }
 
-    /// The policy that filters resolved addresses. Only the proxy's own name is resolved for a proxied request.
+    /// Returns the policy that filters resolved addresses. For a proxied request, only the proxy's own name is
+    /// resolved.
     pub(crate) fn policy(self) -> UrlPolicy {
         match self {
             Self::Plain => UrlPolicy::Peer { loopback_http: true, private_addresses: false },
@@ -61,7 +62,7 @@ impl PoolKey {
     }
 }
 
-/// The CA file is for hosts that the user or the operator named.
+/// Returns whether the CA file applies: only to hosts that the user or the operator entered.
 fn trusts_ca_file(policy: UrlPolicy) -> bool {
     !matches!(policy, UrlPolicy::Peer { .. })
 }
@@ -83,9 +84,9 @@ mod tests {
         PoolKey::of(policy, &Url::parse(url).unwrap(), proxies)
     }
 
-    /// G6: when a proxy is set, all requests except those to loopback use it; the CA file is not for peers.
+    /// G6: all requests except those to loopback use a configured proxy. The CA file does not apply to peers.
     #[test]
-    fn the_proxy_is_for_all_but_loopback() {
+    fn the_proxy_applies_to_all_requests_except_loopback() {
         let proxies = Proxies::fixed(Url::parse("http://proxy.example:3128").unwrap());
         for policy in POLICIES {
             let trusts_ca_file = !matches!(policy, UrlPolicy::Peer { .. });

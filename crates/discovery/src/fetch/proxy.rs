@@ -1,4 +1,4 @@
-//! [`Proxies`]: which requests go through an egress proxy.
+//! [`Proxies`]: which requests use an egress proxy.
 
 use portcullis_metadata::is_loopback;
 use url::Url;
@@ -9,10 +9,10 @@ mod no_proxy;
 
 use no_proxy::NoProxy;
 
-/// The egress proxy and the hosts that are reached without it. Loopback hosts always are.
+/// The egress proxy, and the hosts that are requested without it. Loopback hosts always are.
 ///
-/// Only `https` requests can go elsewhere than to loopback, so that `http_proxy` has no use here. `HTTP_PROXY` is not read
-/// in particular: in a CGI program it is the `Proxy` header of a request.
+/// `http` requests are allowed only to loopback, so `http_proxy` is not read. `HTTP_PROXY` is also unsafe: in a CGI
+/// program it contains the `Proxy` header of a request.
 pub(crate) struct Proxies {
     proxy: Proxy,
     exceptions: NoProxy,
@@ -25,24 +25,24 @@ enum Proxy {
     Invalid(&'static str),
 }
 
-/// The variables that name the proxy, the first that is set and not empty counts. As for curl, a name in lower case comes
-/// before the same name in upper case, and the one for the scheme before the one for all schemes.
+/// The variables that contain the proxy. The first non-empty one is used. As in curl, lower case precedes upper case,
+/// and the variables for the scheme precede those for all schemes.
 const PROXY_VARIABLES: [&str; 4] = ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"];
 const NO_PROXY_VARIABLES: [&str; 2] = ["no_proxy", "NO_PROXY"];
 
 impl Proxies {
-    /// No proxy.
+    /// Returns no proxy.
     #[cfg(test)]
     pub(crate) fn none() -> Self {
         Self { proxy: Proxy::None, exceptions: NoProxy::default() }
     }
 
-    /// One proxy for all hosts except loopback, whatever the environment says.
+    /// Returns one proxy for all hosts except loopback. The environment is ignored.
     pub(crate) fn fixed(url: Url) -> Self {
         Self { proxy: Proxy::Url(url), exceptions: NoProxy::default() }
     }
 
-    /// What the environment variables say.
+    /// Reads the proxy and its exceptions from environment variables.
     pub(crate) fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         let set = |name: &&str| variable(name).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
         let proxy = match PROXY_VARIABLES.iter().find_map(|name| Some((*name, set(name)?))) {
@@ -53,12 +53,12 @@ impl Proxies {
         Self { proxy, exceptions: exceptions.unwrap_or_default() }
     }
 
-    /// Whether a request goes through the proxy.
+    /// Returns whether a request uses the proxy.
     pub(crate) fn applies_to(&self, url: &Url) -> bool {
         !matches!(self.proxy, Proxy::None) && !is_loopback(url) && !self.exceptions.contains(url)
     }
 
-    /// The proxy, where [`applies_to`](Self::applies_to).
+    /// Returns the proxy of requests to which it [applies](Self::applies_to).
     pub(crate) fn url(&self) -> Result<&Url, FetchSettingsError> {
         match &self.proxy {
             Proxy::Url(url) => Ok(url),
@@ -68,7 +68,7 @@ impl Proxies {
     }
 }
 
-/// A proxy without a scheme is an http one, as for curl.
+/// Parses a proxy URL. As in curl, the default scheme is `http`.
 fn parse(text: &str) -> Option<Url> {
     let url = match text.contains("://") {
         true => Url::parse(text),
@@ -77,7 +77,7 @@ fn parse(text: &str) -> Option<Url> {
     url.ok().filter(is_supported)
 }
 
-/// Whether this is a URL of a proxy that is supported.
+/// Returns whether this is the URL of a supported proxy.
 pub(crate) fn is_supported(url: &Url) -> bool {
     matches!(url.scheme(), "http" | "https") && url.has_host()
 }
@@ -101,7 +101,7 @@ mod tests {
         })
     }
 
-    /// G6: the variables are read as curl reads them, in both letter cases.
+    /// G6: the variables are read as in curl, in both letter cases.
     #[test]
     fn the_variables_of_both_letter_cases() {
         assert_eq!(proxy(&[]), None);
@@ -119,17 +119,17 @@ mod tests {
         assert_eq!(proxy(&[("HTTP_PROXY", "http://proxy"), ("http_proxy", "http://proxy")]), None);
     }
 
-    /// G6: a proxy that cannot be used is an error, and the request does not go past it.
+    /// G6: an unusable proxy is an error, and the request is not sent without it.
     #[test]
-    fn an_unusable_proxy_is_named() {
+    fn an_unusable_proxy_is_an_error() {
         for value in ["socks5://proxy:1080", "http://", "http://a b", "ftp://proxy"] {
             assert!(proxy(&[("HTTPS_PROXY", value)]).unwrap().starts_with("HTTPS_PROXY is not"), "{value}");
         }
     }
 
-    /// G6: loopback and the hosts of `NO_PROXY` are reached without the proxy.
+    /// G6: loopback and the hosts of `NO_PROXY` are requested without the proxy.
     #[test]
-    fn exceptions_are_reached_directly() {
+    fn exceptions_are_requested_directly() {
         for name in NO_PROXY_VARIABLES {
             let proxies = proxies(&[("HTTPS_PROXY", "http://proxy"), (name, "corp.example, 10.0.0.0/8")]);
             for (url, applies) in [

@@ -4,10 +4,10 @@ use url::{Origin, Url};
 
 use super::UrlPolicy;
 
-/// The [`UrlPolicy`] for each URL of a chain: of documents, endpoints and keys that begin with one URL.
+/// The [`UrlPolicy`] for each URL of a chain: the documents, endpoints and keys that follow from one URL.
 ///
-/// A chain that begins with a URL that a user typed trusts its origin as the user's own ([`UrlPolicy::StartOrigin`]), and
-/// everything else as a peer's. A chain that an operator configured has one policy for all URLs.
+/// In a chain that starts with a URL from a user, URLs of that origin have [`UrlPolicy::StartOrigin`] and all others
+/// have [`UrlPolicy::Peer`]. A chain that an operator configured has one policy for all URLs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainPolicy {
     start: Option<Origin>,
@@ -15,8 +15,9 @@ pub struct ChainPolicy {
 }
 
 impl ChainPolicy {
-    /// The policy of a chain that begins with a URL that a user typed. URLs of its scheme, host and port are the user's
-    /// own. For others, loopback is accepted exactly when `start` is loopback, and private addresses if `private_addresses`.
+    /// Returns the policy of a chain that starts with a URL from a user. URLs with its scheme, host and port are
+    /// trusted as the user's own. For others, loopback is allowed if `start` is loopback, and private addresses if
+    /// `private_addresses` is set.
     pub fn started_at(start: &Url, private_addresses: bool) -> Self {
         let others = match UrlPolicy::peer_of(start) {
             UrlPolicy::Peer { loopback_http, .. } => UrlPolicy::Peer { loopback_http, private_addresses },
@@ -25,7 +26,7 @@ impl ChainPolicy {
         Self { start: Some(start.origin()), others }
     }
 
-    /// The policy for a URL of the chain.
+    /// Returns the policy for a URL of the chain.
     pub fn of(&self, url: &Url) -> UrlPolicy {
         match &self.start {
             Some(start) if *start == url.origin() => UrlPolicy::StartOrigin,
@@ -34,7 +35,7 @@ impl ChainPolicy {
     }
 }
 
-/// The same policy for all URLs.
+/// Uses the same policy for all URLs.
 impl From<UrlPolicy> for ChainPolicy {
     fn from(policy: UrlPolicy) -> Self {
         Self { start: None, others: policy }
@@ -45,9 +46,9 @@ impl From<UrlPolicy> for ChainPolicy {
 mod tests {
     use super::*;
 
-    /// G6: the origin that a user typed is the user's own: scheme, host and port. Everything else is a peer's.
+    /// G6: only URLs with the scheme, host and port of the start are trusted. All others have the policy for peers.
     #[test]
-    fn only_the_origin_that_was_typed_is_trusted() {
+    fn only_the_start_origin_is_trusted() {
         let url = |text: &str| Url::parse(text).unwrap();
         let policy = ChainPolicy::started_at(&url("https://mcp.corp.example/a/mcp"), false);
         for own in ["https://mcp.corp.example/", "https://MCP.corp.example:443/.well-known/x?y"] {

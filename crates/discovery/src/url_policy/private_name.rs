@@ -32,10 +32,10 @@ mod tests {
     const PEER: UrlPolicy = UrlPolicy::Peer { loopback_http: false, private_addresses: false };
     const PRIVATE: UrlPolicy = UrlPolicy::Peer { loopback_http: false, private_addresses: true };
 
-    /// G6: a proxy resolves names itself, so that a peer can give it neither an address, in any notation, nor the name of
-    /// a private network.
+    /// G6: a proxy resolves names itself, so a peer's URL must not have an address, in any notation, or the name of a
+    /// private network.
     #[test]
-    fn a_peer_cannot_send_the_proxy_into_a_private_network() {
+    fn a_peer_cannot_reach_a_private_network_through_the_proxy() {
         let proxied =
             |policy: UrlPolicy, host: &str| policy.check_proxied(&Url::parse(&format!("https://{host}/")).unwrap());
         let private = [

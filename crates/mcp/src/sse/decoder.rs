@@ -144,7 +144,7 @@ impl Decoder {
     }
 }
 
-/// The line as text, without a copy where it is UTF-8.
+/// Returns the line as text, without a copy if it is UTF-8.
 fn into_text(line: Vec<u8>) -> String {
     String::from_utf8(line).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_standards_examples_read_as_it_says() {
+    fn the_examples_of_the_standard() {
         let data = |texts: &[&str]| texts.iter().map(|text| Event::message(*text)).collect::<Vec<_>>();
         assert_eq!(read(&["data: YHOO\ndata: +2\ndata: 10\n\n"]), data(&["YHOO\n+2\n10"]));
         assert_eq!(read(&["data\n\ndata\ndata\n\ndata:"]), data(&["", "\n"]));
@@ -180,18 +180,18 @@ mod tests {
     }
 
     #[test]
-    fn a_priming_event_comes_out_and_an_unfinished_one_does_not() {
+    fn an_event_with_empty_data_is_returned_and_an_incomplete_one_is_not() {
         assert_eq!(read(&["id: 4\ndata:\n\n"]), [Event { id: Some("4".into()), ..Event::default() }]);
         assert_eq!(read(&["id: 4\n\n"]), [Event { id: Some("4".into()), ..Event::default() }]);
         assert_eq!(read(&["\n\n: only a comment\n\nunknown: field\n\n", "data: cut"]), []);
     }
 
     #[test]
-    fn odd_fields_are_ignored() {
+    fn unknown_and_malformed_fields_are_ignored() {
         let events = read(&["\u{FEFF}retry: 1x\nretry: 99999999999999999999999\nid: a\0b\nevent:\ndata: d\n\n"]);
         assert_eq!(events, [Event::message("d")]);
         assert_eq!(read(&["data: a\n\n\u{FEFF}data: b\n\n"]), [Event::message("a")]);
-        assert_eq!(read(&["retry\n\nretry: +5\n\nretry: x\n\nid: a\0b\n\n"]), [], "and make no event");
+        assert_eq!(read(&["retry\n\nretry: +5\n\nretry: x\n\nid: a\0b\n\n"]), [], "ignored fields make no event");
     }
 
     #[test]
@@ -208,9 +208,9 @@ mod tests {
         assert_eq!(DecodeError::EventTooLarge.code(), "stream.event_too_large");
     }
 
-    /// The data of an event is the buffer in which its line arrived.
+    /// The data of an event uses the buffer of its line.
     #[test]
-    fn a_large_text_is_held_once() {
+    fn a_large_text_is_stored_once() {
         let mut decoder = Decoder::new(1 << 20);
         decoder.push(b"data: ").unwrap();
         for _ in 0..8 {
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(decoder.held(), 6 + (8 << 16));
         let events = decoder.push(b"\n\n").unwrap();
         assert_eq!((events[0].data.len(), events[0].data.as_ptr()), (8 << 16, held));
-        assert_eq!((decoder.held(), decoder.line.capacity()), (0, 0), "nothing stays behind");
+        assert_eq!((decoder.held(), decoder.line.capacity()), (0, 0), "no buffer remains");
     }
 
     #[test]
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_gives_back_no_more_than_it_took() {
+    fn a_comment_releases_only_its_own_size() {
         let mut decoder = Decoder::new(64);
         let comment = [b":".as_slice(), &[0xFF; 30], b"\n"].concat();
         let mut outcome = Ok(vec![]);
@@ -255,7 +255,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_encoded_reads_back_however_it_is_cut(events in vec(event(), 0..4), cuts in vec(1_usize..20, 1..8)) {
+        fn encoded_events_can_be_split_anywhere(events in vec(event(), 0..4), cuts in vec(1_usize..20, 1..8)) {
             let stream: String = events.iter().map(|event| event.encode().unwrap()).collect();
             let mut decoder = Decoder::new(4096);
             let (mut read, mut rest) = (Vec::new(), stream.as_bytes());

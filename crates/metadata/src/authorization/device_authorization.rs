@@ -64,7 +64,7 @@ impl DeviceAuthorizationResponse {
     }
 }
 
-/// Takes a number of seconds. Unlike a date, a duration may be any unsigned integer: the reader limits it.
+/// Takes a number of seconds. Unlike a date, a duration can be any unsigned integer: the caller limits it.
 fn seconds(members: &mut Members, member: &'static str) -> Result<Option<u64>, DocumentError> {
     let Some(value) = members.value(member) else { return Ok(None) };
     let parsed = value.as_u64().or_else(|| numeric_date::parse(&value).map(|seconds| seconds.as_secs()));

@@ -1,4 +1,4 @@
-//! The records of the trail and their members. Tokens, headers and queries are not among them.
+//! The records of the trail and their members. They contain no tokens, headers or queries.
 
 use std::borrow::Cow;
 
@@ -23,7 +23,7 @@ fn write_record(out: &mut Vec<u8>, time: UnixTime, event: &'static str, add_memb
     out.push(b'\n');
 }
 
-/// A decision of guard or endpoint.
+/// Writes a decision of the guard or the endpoint.
 pub(super) fn decision(out: &mut Vec<u8>, decision: &Decision<'_>, key: &UsageKey<'_>) {
     write_record(out, decision.time, "decision", |record| {
         record.plain_text("request.id", decision.request_id.as_str());
@@ -49,7 +49,7 @@ pub(super) fn decision(out: &mut Vec<u8>, decision: &Decision<'_>, key: &UsageKe
     });
 }
 
-/// Adds what a message asks for. A tool is a member of the [`UsageKey`] instead of a target.
+/// Adds the operation of a message. A tool is a member of the [`UsageKey`] instead of a target.
 fn add_operation(record: &mut JsonObject<'_>, operation: &Operation, key: &UsageKey<'_>) {
     record.text("mcp.method", &cut(operation.name(), MAX_TEXT));
     if let Some(target) = operation.target().filter(|_| key.tool.is_none()) {
@@ -86,7 +86,7 @@ fn add_session(record: &mut JsonObject<'_>, session: &Session) {
     }
 }
 
-/// An event stream whose authorization has ended.
+/// Writes the end of an event stream whose authorization has ended.
 pub(super) fn stream_ended(out: &mut Vec<u8>, stream: &EndedStream<'_>) {
     write_record(out, stream.time, "stream.ended", |record| {
         record.plain_text("request.id", stream.request_id.as_str());
@@ -99,17 +99,17 @@ pub(super) fn stream_ended(out: &mut Vec<u8>, stream: &EndedStream<'_>) {
     });
 }
 
-/// The trail begins.
+/// Writes the start of the trail.
 pub(super) fn started(out: &mut Vec<u8>, time: UnixTime) {
     write_record(out, time, "audit.started", |record| record.plain_text("version", env!("CARGO_PKG_VERSION")));
 }
 
-/// Records are missing here.
+/// Writes the number of records that were lost at this position.
 pub(super) fn lost(out: &mut Vec<u8>, time: UnixTime, records: u64) {
     write_record(out, time, "audit.lost", |record| record.number("audit.lost", records));
 }
 
-/// The trail ends here, on purpose.
+/// Writes the regular end of the trail.
 pub(super) fn stopped(out: &mut Vec<u8>, time: UnixTime, records: u64, lost: u64) {
     write_record(out, time, "audit.stopped", |record| {
         record.number("audit.records", records);
@@ -117,7 +117,7 @@ pub(super) fn stopped(out: &mut Vec<u8>, time: UnixTime, records: u64, lost: u64
     });
 }
 
-/// The requests between two moments; without a key those that had no row of their own.
+/// Writes the number of requests between two times. Without a key, they are those that have no row of their own.
 pub(super) fn usage(out: &mut Vec<u8>, from: UnixTime, to: UnixTime, key: Option<&UsageKey<'_>>, counts: Counts) {
     write_record(out, to, "usage", |record| {
         record.display("usage.from", timestamp(from));

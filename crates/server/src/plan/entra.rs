@@ -16,7 +16,7 @@ const HOSTS_V2: &[&str] =
     &["login.microsoftonline.com", "login.microsoftonline.us", "login.partner.microsoftonline.cn"];
 /// Issuer hosts of version 1.0.
 const HOSTS_V1: &[&str] = &["sts.windows.net", "sts.chinacloudapi.cn"];
-/// What stands for a tenant that is not known here.
+/// The placeholder for an unknown tenant.
 const TENANT: &str = "<tenant ID>";
 
 /// Rejects the template that Entra publishes as the issuer of its multi-tenant metadata.
@@ -30,7 +30,7 @@ pub(super) fn check_template(issuer: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What `check` explains about the Entra issuers of a configuration.
+/// Returns what `check` explains about the Entra issuers of a configuration.
 pub(super) fn notes(issuers: &[Issuer]) -> Vec<String> {
     let entra = |(position, issuer)| Some((position, issuer, Tenant::of(issuer)?));
     let entra: Vec<_> = issuers.iter().enumerate().filter_map(entra).collect();
@@ -79,7 +79,7 @@ impl Tenant {
         Some(Self { host_v2, host_v1, version, id })
     }
 
-    /// The issuer's tenant ID; a domain name, `common` and its like never occur in tokens.
+    /// Returns the issuer's tenant ID. Tokens never have a domain name or a name such as `common` in its place.
     fn tenant_id(&self) -> &str {
         if is_uuid(&self.id) { &self.id } else { TENANT }
     }
@@ -92,7 +92,7 @@ impl Tenant {
         issuer_v2(self.host_v2, self.tenant_id())
     }
 
-    /// For an issuer that no token has.
+    /// Returns a note for an issuer that no token has.
     fn issuer_note(&self, configured: &str) -> Option<String> {
         let is_exact = match self.version {
             Version::V1 => configured == self.issuer_v1(),
@@ -109,7 +109,7 @@ impl Tenant {
         })
     }
 
-    /// For an issuer that only tokens of one version have.
+    /// Returns a note for an issuer that only tokens of one version have.
     fn version_note(&self) -> String {
         match self.version {
             Version::V2 => format!(
@@ -127,7 +127,7 @@ impl Tenant {
         }
     }
 
-    /// For an issuer whose audience is not configured.
+    /// Returns a note for an issuer whose audience is not configured.
     fn audience_note(&self, issuer: &Issuer) -> Option<String> {
         let is_named = issuer.audiences.iter().any(|audience| ApplicationAudience::parse(audience).is_ok());
         (!is_named).then(|| {
@@ -208,7 +208,7 @@ mod tests {
         assert!(notes.iter().any(|note| note.contains("audiences = [\"<application (client) ID>\"]")), "{notes:?}");
     }
 
-    /// C5: the template is no issuer.
+    /// C5: the template is rejected as an issuer.
     #[test]
     fn the_template_is_rejected() {
         for template in ["https://login.microsoftonline.com/{tenantid}/v2.0", "https://sts.windows.net/{tenantId}/"] {

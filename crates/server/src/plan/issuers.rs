@@ -12,7 +12,7 @@ use url::Url;
 use super::{Fingerprint, entra, fingerprint, introspection};
 use crate::config::Issuer;
 
-/// One issuer, and the way to it.
+/// One issuer, and how it is reached.
 pub(crate) struct IssuerPlan {
     pub(crate) settings: IssuerSettings,
     pub(crate) fetch: FetchSettings,

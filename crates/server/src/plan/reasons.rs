@@ -47,7 +47,7 @@ impl Reasons {
         let has_no_resource = config.resource.is_empty();
         let check = || {
             ensure!(!has_no_resource, "no [[resource]] is configured; add one with `endpoint` and `upstream`");
-            resources::check_together(config)
+            resources::check_all(config)
         };
         self.add(check());
         // Without a usable address of the server, or with issuers that cannot be named, a resource cannot be checked.

@@ -22,14 +22,14 @@ pub(crate) struct ResourcePlan {
     pub(crate) issuers: Vec<usize>,
     pub(crate) realm: String,
     pub(crate) metadata: ProtectedResourceMetadata,
-    /// Whether it answers at the root form of the metadata address, too.
+    /// Whether the metadata is also served at the root path.
     pub(crate) root_metadata: bool,
     pub(crate) required_scopes: Scopes,
     pub(crate) scope_implications: ScopeImplications,
     pub(crate) claims: Vec<ClaimRule>,
     pub(crate) routes: Vec<RouteRule>,
     pub(crate) rules: Vec<MessageRule>,
-    /// How often the messages of each rule may come.
+    /// The rate limit of each rule.
     pub(crate) rates: Vec<Option<Rate>>,
     pub(crate) origins: OriginPolicy,
     pub(crate) revisions: Revisions,
@@ -44,7 +44,7 @@ pub(crate) struct ResourcePlan {
 
 pub(super) fn plan(config: &Config, base_url: &Url, issuers: &[IssuerPlan]) -> anyhow::Result<Vec<ResourcePlan>> {
     ensure!(!config.resource.is_empty(), "no [[resource]] is configured; add one with `endpoint` and `upstream`");
-    check_together(config)?;
+    check_all(config)?;
     let alone = config.resource.len() == 1;
     config
         .resource
@@ -56,8 +56,8 @@ pub(super) fn plan(config: &Config, base_url: &Url, issuers: &[IssuerPlan]) -> a
         .collect()
 }
 
-/// What the resources must not be to each other.
-pub(super) fn check_together(config: &Config) -> anyhow::Result<()> {
+/// Checks the settings that concern several resources.
+pub(super) fn check_all(config: &Config) -> anyhow::Result<()> {
     for (position, resource) in config.resource.iter().enumerate() {
         let twin = config.resource[..position].iter().find(|earlier| {
             let bare = |endpoint: &str| endpoint.trim_end_matches('/').to_ascii_lowercase();
@@ -148,7 +148,8 @@ pub(super) fn resource_plan(
     })
 }
 
-/// Whoever one of these resources admits. A list of origins, be it empty, narrows only where every one has a list.
+/// Returns the policy that accepts the hosts and origins of any of these resources. Origins are restricted only if
+/// every resource has a list of them, which may be empty.
 pub(super) fn origins(resources: &[&Resource], base_url: &Url) -> anyhow::Result<OriginPolicy> {
     let mut policy = OriginPolicy::for_base_url(base_url)?;
     for host in resources.iter().flat_map(|resource| &resource.allowed_hosts) {
@@ -186,7 +187,7 @@ fn issuers_of(resource: &Resource, issuers: &[IssuerPlan]) -> anyhow::Result<Vec
             .iter()
             .map(|name| {
                 issuers.iter().position(|plan| plan.settings.issuer.as_str() == name).with_context(|| {
-                    format!("issuers names {name:?}, which no [[issuer]] has byte for byte; add or correct it")
+                    format!("issuers has {name:?}, and no [[issuer]] has exactly this identifier; add or correct it")
                 })
             })
             .collect::<Result<Vec<_>, _>>()?,
@@ -255,7 +256,7 @@ fn rule(rule: &config::Rule) -> anyhow::Result<MessageRule> {
     Ok(message_rule)
 }
 
-/// Refuses a pattern with characters that other kinds of patterns give a meaning to, and that no method has.
+/// Rejects a pattern with characters that are special in other pattern languages and that no method has.
 fn check_method_pattern(pattern: &str) -> anyhow::Result<()> {
     let is_strange =
         |character: char| "[]{}()?|\\".contains(character) || character.is_whitespace() || character.is_control();

@@ -12,7 +12,7 @@ pub(super) struct Readiness<'a> {
     pub(super) issuers: &'a [Arc<TrustedIssuer>],
 }
 
-/// Returns 200 when every resource that requires tokens has an issuer whose tokens can be verified, and 503 otherwise.
+/// Returns 200 if every resource that requires tokens has an issuer whose tokens can be verified, and 503 otherwise.
 pub(super) fn ready<'a>(resources: impl Iterator<Item = Readiness<'a>>) -> (StatusCode, Value) {
     let mut all_ready = true;
     let resources: Vec<Value> = resources

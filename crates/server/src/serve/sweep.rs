@@ -14,7 +14,7 @@ pub(super) async fn tables(state: Arc<ArcSwap<ServerState>>) {
     every(SessionStore::SWEEP_INTERVAL, || state.load().sweep()).await
 }
 
-/// Ends streams whose authorization has ended until the runtime ends.
+/// Ends streams whose authorization has ended, until the runtime ends.
 pub(super) async fn streams(state: Arc<ArcSwap<ServerState>>) {
     every(StreamRegistry::SWEEP_INTERVAL, || state.load().sweep_streams()).await
 }

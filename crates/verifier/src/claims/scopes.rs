@@ -37,8 +37,8 @@ pub(crate) fn of_response(
 
 /// Returns the scopes of the issuer's `scope_claims`, or `None` if there is no such claim.
 ///
-/// A value counts only as a whole: one with a space is no scope name (RFC 6749 section 3.3), and splitting it would turn a
-/// role such as `not admin` into the scope `admin`.
+/// A value is not split at spaces, because that would turn a role such as `not admin` into the scope `admin`. A value
+/// with a space is not a scope name (RFC 6749 section 3.3) and is ignored.
 fn of_scope_claims(json: &JsonClaims, settings: &IssuerSettings) -> Option<Scopes> {
     let mut values = settings.scope_claims.iter().filter_map(|path| json.get(path)).peekable();
     values.peek()?;
@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(token_scopes(&claims, &["https://example.com/roles", "absent", "/absent/x"]), "openid x");
     }
 
-    /// C8: a value that is no scope name is ignored, and neither split nor fatal.
+    /// C8: a value that is not a scope name is ignored. It is not split, and the token stays valid.
     #[test]
     fn other_values_are_ignored() {
         for (value, scopes) in [
@@ -105,7 +105,8 @@ mod tests {
         }
     }
 
-    /// C8: introspection responses are read by the same rule; a response without any such member has no scopes to limit by.
+    /// C8: the same rule applies to introspection responses. A response without such a member does not restrict the
+    /// scopes.
     #[test]
     fn responses_have_the_same_claims() {
         let response = |more: Value| {

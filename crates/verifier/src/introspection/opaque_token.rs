@@ -37,7 +37,7 @@ mod tests {
 
     /// C1: a token that is not a JWS is opaque, with or without dots.
     #[test]
-    fn opaque_tokens_are_is_sent() {
+    fn opaque_tokens_are_sent() {
         for token in ["opaque", "a.b", "a.b.c", "v4.local.AAAA", "v4.public.AAAA.AAAA", "a.b.c.d.e", "..", "!.!.!"] {
             assert!(is_sent(token), "{token}");
         }

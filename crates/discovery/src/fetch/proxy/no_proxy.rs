@@ -4,11 +4,11 @@ use std::net::IpAddr;
 
 use url::{Host, Url};
 
-/// The hosts that are reached without a proxy.
+/// The hosts that are requested without a proxy.
 ///
-/// Entries are separated by commas or spaces: `*` for all hosts, a name for itself and all names below it (with or without
-/// a leading `.` or `*.`), an address, or a network such as `10.0.0.0/8`. An entry may end in a port, and then applies to
-/// that port alone. An entry that is none of these matches nothing.
+/// Entries are separated by commas or spaces: `*` for all hosts, a name for itself and its subdomains (with or without
+/// a leading `.` or `*.`), an address, or a network such as `10.0.0.0/8`. An entry with a port applies only to that
+/// port. Any other entry matches nothing.
 #[derive(Default)]
 pub(super) struct NoProxy(Vec<Entry>);
 
@@ -113,7 +113,7 @@ fn is_within(address: IpAddr, network: IpAddr, bits: u8) -> bool {
 mod tests {
     use super::*;
 
-    /// G6: names match at label boundaries, addresses and networks by their bits, ports where they are given.
+    /// G6: names match at label boundaries, addresses and networks by their bits, and ports if the entry has one.
     #[test]
     fn entries_of_no_proxy() {
         for (entries, url, expected) in [

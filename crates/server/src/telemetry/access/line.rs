@@ -12,14 +12,14 @@ use crate::telemetry::{
     timestamp,
 };
 
-/// What one line says about a request. Headers, queries and tokens are not part of it.
+/// The content of one line. It has no headers, queries or tokens.
 pub(crate) struct Line<'a> {
     pub(crate) request_id: &'a str,
     pub(crate) time: UnixTime,
     pub(crate) method: &'a Method,
     pub(crate) path: &'a str,
     pub(crate) status: StatusCode,
-    /// The reason of a refusal.
+    /// The reason code of a rejection.
     pub(crate) code: Option<&'static str>,
     pub(crate) principal: Option<&'a Principal>,
     pub(crate) latency: Duration,
