@@ -8,6 +8,8 @@ mod leftovers;
 mod life;
 mod limits;
 mod off;
+mod reloading;
+mod reloading_often;
 mod renewing;
 mod revisions;
 mod streams;

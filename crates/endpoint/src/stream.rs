@@ -17,12 +17,12 @@ use portcullis_metadata::{ResourceUri, UnixTime};
 use portcullis_session::LogHash;
 use portcullis_verifier::{Principal, RecheckFailure};
 
-pub use self::{readmission::StreamRequest, registry::StreamRegistry};
 pub(crate) use self::{
     guard::{StreamGuard, StreamStop},
     registry::StreamOrigin,
     session_streams::SessionStreams,
 };
+pub use self::{readmission::StreamRequest, registry::StreamRegistry};
 
 /// Observes event streams whose authorization ends.
 pub trait StreamObserver: Send + Sync + 'static {

@@ -26,12 +26,12 @@ use url::Url;
 use crate::config::{Config, Limits};
 
 pub(crate) use audit::AuditPlan;
-pub(crate) use fingerprint::Fingerprint;
+pub(crate) use fingerprint::{Contents, Fingerprint};
 pub(crate) use issuers::IssuerPlan;
 pub(crate) use rates::RatesPlan;
 pub(crate) use resources::ResourcePlan;
 pub(crate) use sessions::{KeySources, SessionPlan};
-pub(crate) use tls::TlsFiles;
+pub(crate) use tls::{Loaded, TlsFiles, Written};
 pub(crate) use upstream::UpstreamPlan;
 
 /// The path of the liveness report.
@@ -64,6 +64,8 @@ pub(crate) struct Plan {
     pub(crate) audit: Option<AuditPlan>,
     /// The fingerprint of the settings that all resources share.
     pub(crate) shared: Fingerprint,
+    /// The content of the files and secrets of issuers and resources.
+    pub(crate) contents: Contents,
     /// Settings that work but should be changed.
     pub(crate) warnings: Vec<String>,
     /// What `check` explains about the providers of this configuration.
@@ -76,6 +78,8 @@ impl Plan {
     /// # Errors
     /// Fails when a value is invalid. The message names the key and the fix.
     pub(crate) fn new(config: &Config) -> anyhow::Result<Self> {
+        // Before the files are read, so that a later change is noticed.
+        let contents = Contents::of(config);
         let base_url = base_url(&config.base_url)?;
         limits::check(&config.limits)?;
         let issuers = issuers::plan(&config.issuer)?;
@@ -96,6 +100,7 @@ impl Plan {
             warnings,
             notes: entra::notes(&config.issuer),
             shared: fingerprint::shared(config),
+            contents,
         })
     }
 

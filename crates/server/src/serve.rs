@@ -7,6 +7,7 @@ mod connection;
 mod file_limit;
 mod health;
 mod observers;
+mod reload;
 mod router;
 mod sessions;
 mod signals;
@@ -34,14 +35,17 @@ use crate::{
     plan::Plan,
     telemetry::{AccessLog, LogFormat},
 };
+use changed_files::ChangedFiles;
 use connection::{ConnectionLimits, request_body::BodyTimeouts};
 use observers::Observers;
+use reload::Reloader;
 use router::Router;
 use sessions::shutdown::{UpstreamEndTask, end_all};
-use state::ServerState;
+use state::{Process, ServerState};
 use tls::Tls;
 use worker::{StopSignals, Worker};
 
+pub(crate) use reload::ConfigSource;
 pub(crate) use signals::shutdown as shutdown_signal;
 
 /// The minimum time for cancelled requests to report their end, and for the audit trail to write its last records.
@@ -65,12 +69,15 @@ pub(crate) fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
 /// Fails when the plan cannot run.
 pub(crate) fn dry_run(plan: &Plan) -> anyhow::Result<()> {
     let access = Arc::new(AccessLog::without_writer(LogFormat::default()));
-    ServerState::new(plan, Arc::new(SystemClock::new()), Observers { access, audit: None }).map(drop)
+    let (process, _) = Process::new(plan, Arc::new(SystemClock::new()), Observers { access, audit: None });
+    ServerState::new(plan, &process, None).map(drop)
 }
 
 /// Serves until `shutdown` is true and the requests in progress have ended, or the shutdown timeout has passed.
 ///
 /// Raises the process's limit of open files to what the plan needs. If that is not possible, serves fewer connections.
+///
+/// With the source of the configuration, reloads it at SIGHUP and, if it says so, when it changes.
 ///
 /// Runs on the control runtime, which accepts connections, fetches keys and sweeps sessions.
 ///
@@ -78,6 +85,7 @@ pub(crate) fn dry_run(plan: &Plan) -> anyhow::Result<()> {
 /// Fails when the server cannot start, or the last access lines cannot be written.
 pub(crate) async fn serve(
     mut plan: Plan,
+    source: Option<ConfigSource>,
     listener: TcpListener,
     access: Arc<AccessLog>,
     audit: Option<AuditTrail>,
@@ -87,14 +95,13 @@ pub(crate) async fn serve(
     let address = listener.local_addr()?;
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let shortage = file_limit::fit(&mut plan);
-    signals::ignore_hangup()?;
-    if let Some(audit) = &audit {
-        audit.reopen_on_hangup()?;
-    }
+    let hangups = signals::hangups()?;
 
     // State: issuers, sessions and the service stacks of all resources.
     let observers = Observers { access: Arc::clone(&access), audit: audit.as_ref().map(|trail| trail.audit().clone()) };
-    let (state, upstream_ends) = ServerState::new(&plan, Arc::new(SystemClock::new()), observers)?;
+    let (process, upstream_ends) = Process::new(&plan, Arc::new(SystemClock::new()), observers);
+    let state = ServerState::new(&plan, &process, None)?;
+    process.upstream_ends.set_upstreams(state.upstreams());
     // If the plan cannot run, only its error is reported.
     if let Some(shortage) = shortage {
         shortage.warn();
@@ -103,17 +110,16 @@ pub(crate) async fn serve(
     let tls = plan.tls.as_ref().map(Tls::new).transpose()?;
 
     // Background tasks: reloaded files, ended sessions, sweeps.
-    if let (Some(tls), Some(files)) = (&tls, &plan.tls) {
-        tokio::spawn(tls.clone().reload(files.clone()));
-    }
-    if let Some(sources) = plan.session.key_sources.clone() {
-        tokio::spawn(sessions::keys::reload(state.sessions().clone(), sources));
-    }
     let (last_sessions, sessions_at_shutdown) = oneshot::channel();
     let upstream_ends = UpstreamEndTask { last_sessions, task: tokio::spawn(upstream_ends.run(sessions_at_shutdown)) };
     let state = Arc::new(ArcSwap::from_pointee(state));
     tokio::spawn(sweep::streams(Arc::clone(&state)));
     let table_sweep = tokio::spawn(sweep::tables(Arc::clone(&state)));
+    let files = ChangedFiles::new(&plan, tls.clone(), process.sessions.clone());
+    let reopener = audit.as_ref().map(AuditTrail::reopener);
+    let contents = std::mem::take(&mut plan.contents);
+    let reloader = Reloader::new(Arc::clone(&state), source, reopener, files, contents);
+    let reloads = tokio::spawn(reloader.run(hangups));
 
     // Workers.
     let limits = connection_limits(&plan);
@@ -134,10 +140,12 @@ pub(crate) async fn serve(
 
     // Shutdown: requests first, then sessions, then the logs.
     tracing::info!("shutting down: waiting for requests in progress");
-    let deadline = Instant::now() + plan.shutdown_timeout;
+    reloads.abort();
+    let shutdown_timeout = state.load().shutdown_timeout();
+    let deadline = Instant::now() + shutdown_timeout;
     if timeout_at(deadline, workers_done.recv()).await.is_err() {
         tracing::warn!(
-            timeout.seconds = plan.shutdown_timeout.as_secs(),
+            timeout.seconds = shutdown_timeout.as_secs(),
             "cancelling the requests that are still in progress"
         );
         state.load().cut_off();
@@ -146,8 +154,7 @@ pub(crate) async fn serve(
         let _ = timeout(FINAL_FLUSH_TIMEOUT, workers_done.recv()).await;
     }
     table_sweep.abort();
-    let sessions = state.load().sessions().clone();
-    let ended = end_all(&sessions, audit.as_ref(), deadline.max(Instant::now() + FINAL_FLUSH_TIMEOUT)).await;
+    let ended = end_all(&process.sessions, audit.as_ref(), deadline.max(Instant::now() + FINAL_FLUSH_TIMEOUT)).await;
     let left = deadline.saturating_duration_since(Instant::now()).max(FINAL_FLUSH_TIMEOUT);
     tokio::join!(upstream_ends.finish(ended, left), async {
         if let Some(audit) = audit {

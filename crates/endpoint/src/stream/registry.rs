@@ -108,7 +108,8 @@ impl StreamRegistry {
         }
         let session = session.and_then(|session| Some((session.log_hash(), SessionStreams::of(session)?)));
         let request_id = caller.request_id().clone();
-        let mut stream = OpenStream::new(request_id, verified.clone(), caller.held_token(), Arc::clone(resource), session);
+        let mut stream =
+            OpenStream::new(request_id, verified.clone(), caller.held_token(), Arc::clone(resource), session);
         stream.operation = caller.operation().cloned();
         let stream = Arc::new(stream);
         if let Some((_, streams)) = &stream.session {

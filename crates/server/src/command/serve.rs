@@ -9,7 +9,7 @@ use crate::{
     cli,
     config::{self, Overrides},
     plan::Plan,
-    serve,
+    serve::{self, ConfigSource},
     telemetry::{AccessLog, LogFormat},
 };
 
@@ -22,8 +22,13 @@ pub(crate) fn run(arguments: &cli::Serve, format: LogFormat) -> anyhow::Result<(
     let clock = Arc::new(SystemClock::new());
     let audit = plan.audit.as_ref().map(|audit| AuditTrail::start(audit, plan.workers, clock)).transpose()?;
     let listener = serve::bind(plan.listen)?;
+    let source = ConfigSource {
+        file: arguments.config.clone(),
+        overrides: Overrides { listen: arguments.listen },
+        config: loaded.config,
+    };
     super::control_runtime()?.block_on(async {
         let shutdown = serve::shutdown_signal()?;
-        serve::serve(plan, listener, AccessLog::start(format)?, audit, shutdown).await
+        serve::serve(plan, Some(source), listener, AccessLog::start(format)?, audit, shutdown).await
     })
 }

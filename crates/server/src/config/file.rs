@@ -1,6 +1,9 @@
 //! The structure of the configuration file. `crate::plan` validates what the values mean.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
 use portcullis_endpoint::EndpointSettings;
 use portcullis_guard::{ConcurrencyLimiter, RateLimiter};
@@ -53,6 +56,18 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) audit: Option<Audit>,
+}
+
+impl Config {
+    /// Returns the files that issuers and resources name.
+    pub(crate) fn files(&self) -> Vec<&Path> {
+        let of_issuers = self.issuer.iter().flat_map(|issuer| {
+            let secret = issuer.client_secret.as_ref().and_then(SecretSource::file);
+            [issuer.jwks_file.as_deref(), issuer.ca_file.as_deref(), secret]
+        });
+        let of_resources = self.resource.iter().map(|resource| resource.upstream_ca_file.as_deref());
+        of_issuers.chain(of_resources).flatten().collect()
+    }
 }
 
 /// When the configuration is read again.

@@ -48,13 +48,19 @@ mod tests {
             ("listen = \"127.0.0.1:1\"", "", "listen", ""),
             ("workers = 3", "", "workers", ""),
             ("", "[tls]\ncertificates = \"/c\"\nkey = \"/k\"", "tls.certificates tls.key", ""),
-            ("", "[session]\nidle_timeout = \"1h\"\nended_status = 404", "session.idle_timeout", "session.ended_status"),
+            (
+                "",
+                "[session]\nidle_timeout = \"1h\"\nended_status = 404",
+                "session.idle_timeout",
+                "session.ended_status",
+            ),
             ("", "[session]\nkeys = [{ env = \"K\" }]", "session.keys[0].env", ""),
             ("", "[limits]\nmax_headers = 99\nmax_body = 9999", "limits.max_headers", "limits.max_body"),
             ("shutdown_timeout = \"1s\"\nreload = \"watch\"", "", "", "reload shutdown_timeout"),
         ] {
             let mut new = from_text(&format!("{top}\n{BASE}{tables}{RESOURCE}")).unwrap();
-            let keys = |changes: Vec<Change>| changes.into_iter().map(|change| change.key).collect::<Vec<_>>().join(" ");
+            let keys =
+                |changes: Vec<Change>| changes.into_iter().map(|change| change.key).collect::<Vec<_>>().join(" ");
             assert_eq!(keys(keep_until_restart(&running, &mut new)), kept);
             assert_eq!(keys(changes(&running, &new)), applied);
         }

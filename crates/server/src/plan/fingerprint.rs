@@ -1,6 +1,7 @@
 //! Fingerprints of the parts of a configuration, by which a reload recognizes the parts that have not changed.
 
 use std::{
+    collections::BTreeMap,
     fmt, fs,
     hash::{BuildHasher as _, Hash, RandomState},
     path::Path,
@@ -9,7 +10,7 @@ use std::{
 
 use serde::Serialize;
 
-use crate::config::{Config, Issuer, Limits, Resource, Rule, SecretSource};
+use crate::config::{Change, Config, Issuer, Limits, Resource, Rule, SecretSource};
 
 /// A hash of a part of the configuration and of the files and secrets that it names. It is keyed with a key of the process:
 /// fingerprints of other processes differ, and nothing can be learned from one.
@@ -77,4 +78,113 @@ pub(super) fn upstream(resource: &Resource, base_url: &str, limits: &Limits) -> 
 /// A rule for messages, and the number of principals that its limit counts apart.
 pub(super) fn rule(rule: &Rule, limits: &Limits) -> Fingerprint {
     Fingerprint::of(&(rule, limits.rate_entries))
+}
+
+/// Fingerprints of the content of the files and secrets that a configuration names, by their keys.
+#[derive(Debug, Default)]
+pub(crate) struct Contents(BTreeMap<String, Fingerprint>);
+
+impl Contents {
+    /// Reads the files and secrets of issuers and resources.
+    pub(super) fn of(config: &Config) -> Self {
+        let mut contents = BTreeMap::new();
+        let mut add_file = |key: String, file: Option<&Path>| {
+            if file.is_some() {
+                contents.insert(key, Fingerprint::of(&()).and_file(file));
+            }
+        };
+        for issuer in &config.issuer {
+            let key = |name| format!("issuer[{:?}].{name}", issuer.issuer);
+            add_file(key("jwks_file"), issuer.jwks_file.as_deref());
+            add_file(key("ca_file"), issuer.ca_file.as_deref());
+        }
+        for resource in &config.resource {
+            let key = format!("resource[{:?}].upstream_ca_file", resource.endpoint);
+            add_file(key, resource.upstream_ca_file.as_deref());
+        }
+        for issuer in config.issuer.iter().filter(|issuer| issuer.client_secret.is_some()) {
+            let secret = Fingerprint::of(&()).and_secret(issuer.client_secret.as_ref());
+            contents.insert(format!("issuer[{:?}].client_secret", issuer.issuer), secret);
+        }
+        Self(contents)
+    }
+
+    /// Returns a change for each file and secret whose content differs.
+    pub(crate) fn changed_since(&self, former: &Self) -> Vec<Change> {
+        let differs = |(key, content): &(&String, &Fingerprint)| former.0.get(*key).is_some_and(|old| old != *content);
+        let change = |(key, _): (&String, &Fingerprint)| Change {
+            key: key.clone(),
+            old: "former content".to_owned(),
+            new: "new content".to_owned(),
+        };
+        self.0.iter().filter(differs).map(change).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::from_text;
+
+    const CONFIG: &str = r#"
+        base_url = "http://127.0.0.1:3000"
+        [[issuer]]
+        issuer = "https://a.example"
+        jwks_file = "KEYS"
+        [[resource]]
+        endpoint = "/mcp"
+        upstream = "demo"
+        [[resource.rule]]
+        method = "tools/*"
+        scopes = ["x"]
+    "#;
+
+    /// J10: a part has another fingerprint if its settings or the content of its files differ, and only then.
+    #[test]
+    fn fingerprints_follow_settings_and_files() {
+        let file = std::env::temp_dir().join(format!("portcullis-fingerprint-{}", std::process::id()));
+        fs::write(&file, "one").unwrap();
+        let config = |from: &str, to: &str| {
+            from_text(&CONFIG.replace("KEYS", file.to_str().unwrap()).replace(from, to)).unwrap()
+        };
+        let parts = |config: &Config| {
+            let (resource, base) = (&config.resource[0], config.base_url.as_str());
+            let own = self::resource(resource, base, true);
+            (
+                issuer(&config.issuer[0]),
+                own,
+                upstream(resource, base, &config.limits),
+                rule(&resource.rule[0], &config.limits),
+                shared(config),
+            )
+        };
+        let first = config("", "");
+        let old = parts(&first);
+        assert!(parts(&config("", "")) == old);
+        let changed = |new: (Fingerprint, Fingerprint, Fingerprint, Fingerprint, Fingerprint)| {
+            [new.0 != old.0, new.1 != old.1, new.2 != old.2, new.3 != old.3, new.4 != old.4]
+        };
+        assert_eq!(changed(parts(&config("\"/mcp\"", "\"/mcp\"\nrealm = \"r\""))), [false, true, false, false, false]);
+        assert_eq!(
+            changed(parts(&config("\"demo\"", "{ http = \"http://127.0.0.1:1\" }"))),
+            [false, true, true, false, false]
+        );
+        assert_eq!(changed(parts(&config("[\"x\"]", "[\"y\"]"))), [false, true, false, true, false]);
+        assert_eq!(
+            changed(parts(&config("[[issuer]]", "[[issuer]]\nleeway = \"1s\""))),
+            [true, false, false, false, false]
+        );
+        assert_eq!(
+            changed(parts(&config("[[issuer]]", "[limits]\nmax_body = 9999\n[[issuer]]"))),
+            [false, false, false, false, true]
+        );
+        let contents = Contents::of(&first);
+        assert!(Contents::of(&first).changed_since(&contents).is_empty());
+        fs::write(&file, "two").unwrap();
+        assert_eq!(changed(parts(&first)), [true, false, false, false, false]);
+        let found = Contents::of(&first).changed_since(&contents);
+        fs::remove_file(&file).unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].key, "issuer[\"https://a.example\"].jwks_file");
+    }
 }
