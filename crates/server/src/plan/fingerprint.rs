@@ -31,12 +31,14 @@ impl Fingerprint {
         Self(KEY.hash_one((self.0, more)))
     }
 
-    /// Adds the content of a file. A file that cannot be read counts as one without content.
+    /// Adds the content of a file. A file that cannot be read counts as one without content, and so does a pipe, which can be
+    /// read only once.
     fn and_file(self, file: Option<&Path>) -> Self {
-        self.and(file.and_then(|file| fs::read(file).ok()))
+        self.and(file.filter(|file| file.is_file()).and_then(|file| fs::read(file).ok()))
     }
 
     fn and_secret(self, source: Option<&SecretSource>) -> Self {
+        let source = source.filter(|source| source.file().is_none_or(Path::is_file));
         let secret = source.and_then(|source| source.read().ok());
         self.and(secret.as_ref().map(|secret| secret.secret()))
     }

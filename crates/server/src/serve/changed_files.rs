@@ -30,6 +30,14 @@ impl Versions {
         Self(std::iter::once(file.to_owned()).chain(named).map(with_version).collect())
     }
 
+    /// Returns these versions, with an earlier one of the configuration file.
+    pub(super) fn with_first_of(mut self, earlier: &Self) -> Self {
+        if let (Some(first), Some(earlier)) = (self.0.first_mut(), earlier.0.first()) {
+            first.clone_from(earlier);
+        }
+        self
+    }
+
     /// Returns the present versions of the same files.
     pub(super) fn now(&self) -> Self {
         Self(self.0.iter().map(|(file, _)| with_version(file.clone())).collect())
@@ -63,7 +71,7 @@ impl ChangedFiles {
         Self { certificate, sessions, keys: key_files(plan) }
     }
 
-    /// Uses the certificate and the keys of a new plan.
+    /// Uses the certificate and the keys of a plan with other files.
     pub(super) fn replace(&mut self, plan: &Plan) {
         if let (Some(certificate), Some(files)) = (&mut self.certificate, plan.tls.clone()) {
             certificate.tls.set_certificate(files.first());

@@ -101,7 +101,9 @@ impl Reloader {
         let read = spawn_blocking(move || Candidate::read(&file, overrides, &running)).await;
         let result = match read {
             Ok((versions, result)) => {
-                self.versions = versions.unwrap_or_else(|| self.versions.clone());
+                if let Some(versions) = versions {
+                    self.versions = versions.with_first_of(&self.versions);
+                }
                 result
             }
             Err(_) => Err(vec![anyhow!("reading it was interrupted")]),
@@ -134,7 +136,9 @@ impl Reloader {
         let upstream_ends = &current.process().upstream_ends;
         upstream_ends.add_all(ended.at_upstreams);
         upstream_ends.set_upstreams(current.upstreams());
-        self.files.replace(&plan);
+        if applied.iter().any(|change| change.key.starts_with("tls.") || change.key.starts_with("session.keys")) {
+            self.files.replace(&plan);
+        }
         self.contents = plan.contents;
         if let Some(source) = &mut self.source {
             source.config = config;

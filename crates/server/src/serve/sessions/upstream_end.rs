@@ -41,9 +41,14 @@ pub(crate) struct UpstreamEndQueue {
 }
 
 impl UpstreamEndQueue {
+    /// Queues the end of a session at the upstream that its resource has now.
+    fn add_session(&self, session: &Session) {
+        let upstream = self.upstreams.load().get(session.resource()).cloned();
+        self.add(upstream, session.backend_id().into());
+    }
+
     /// Queues the end of an upstream session.
-    pub(crate) fn add(&self, resource: ResourceUri, backend: Box<[u8]>) {
-        let upstream = self.upstreams.load().get(&resource).cloned();
+    pub(crate) fn add(&self, upstream: Option<(HeaderName, Upstream)>, backend: Box<[u8]>) {
         if self.sender.try_send(UpstreamSession { upstream, backend }).is_err() {
             tracing::warn!("too many sessions end at once; one is left to its upstream's timeout");
         }
@@ -136,7 +141,7 @@ impl SessionObserver for SessionEvents {
         // The upstream already ended these: it was asked to delete them, or no longer knew them.
         let upstream_is_unaware = !matches!(reason, EndReason::Deleted | EndReason::TransportClosed);
         if upstream_is_unaware && !session.backend_id().is_empty() {
-            self.upstream_ends.add(session.resource().clone(), session.backend_id().into());
+            self.upstream_ends.add_session(session);
         }
     }
 }

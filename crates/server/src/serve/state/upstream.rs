@@ -35,17 +35,17 @@ impl ResourceUpstream {
     /// # Errors
     /// Fails when the upstream's settings cannot be used.
     pub(super) fn new(plan: &ResourcePlan, process: &Process) -> anyhow::Result<Arc<Self>> {
-        let initialize_calls = Arc::new(InitializeCalls {
-            resource: plan.metadata.resource.clone(),
-            header: plan.session_header.clone(),
-            upstream_ends: process.upstream_ends.clone(),
-        });
         let control = match &plan.upstream {
             UpstreamPlan::Http(settings) => {
                 Upstream::Http(HttpUpstream::new((**settings).clone(), Arc::clone(&process.clock)).context("upstream")?)
             }
             UpstreamPlan::Demo => Upstream::Demo(Box::new(demo::service())),
         };
+        let initialize_calls = Arc::new(InitializeCalls {
+            header: plan.session_header.clone(),
+            upstream: control.clone(),
+            upstream_ends: process.upstream_ends.clone(),
+        });
         let backends = (0..process.workers)
             .map(|_| {
                 let service = match (&plan.upstream, &control) {
