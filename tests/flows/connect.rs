@@ -330,7 +330,7 @@ async fn a_token_of_another_client_opens_another_session() {
     drop(bridge.input.take());
     let (code, rest, log) = bridge.ended().await;
     assert_eq!((code, rest, log.lines().count()), (Some(0), vec![], 1), "{log}");
-    assert!(log.contains("the session is gone; another one is opened"), "{log}");
+    assert!(log.contains("the session is lost; opening another one"), "{log}");
     let methods: Vec<_> = upstream.recorded().iter().filter_map(|request| request.message_method()).collect();
     let expected = ["initialize", "notifications/initialized", "resources/subscribe"];
     assert_eq!(methods, [&expected[..], &expected, &["tools/call"]].concat());

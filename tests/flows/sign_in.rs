@@ -117,6 +117,32 @@ async fn a_login_at_a_server_that_redirects() {
     }
 }
 
+/// I1: a scope that the challenge names as it stands in tokens is requested as the resource lists it, as Microsoft Entra ID
+/// requires.
+#[tokio::test]
+async fn a_scope_with_a_long_form_in_requests() {
+    const LONG: &str = "api://00001111-aaaa-2222-bbbb-3333cccc4444/tools";
+    let peer = Peer::start(|request| {
+        if request.is_for_resource_metadata("/mcp") {
+            let mut metadata = request.resource_metadata(&format!("{}/mcp", request.base));
+            metadata["scopes_supported"] = json!([LONG]);
+            return Some(request.json(metadata));
+        }
+        (request.path == "/mcp" && request.authorization.is_none()).then(|| {
+            let mut answer = request.json("");
+            *answer.status_mut() = http::StatusCode::UNAUTHORIZED;
+            let challenge = http::HeaderValue::from_static("Bearer scope=\"tools\"");
+            answer.headers_mut().insert(http::header::WWW_AUTHENTICATE, challenge);
+            answer
+        })
+    })
+    .await;
+    let (url, store) = (peer.url("/mcp"), Scratch::path_for("store"));
+    let login = Portcullis::run(&["login", &url, "--auto-consent", "--store", store.as_str()]).await;
+    assert_eq!(login.code, Some(0), "{login:?}");
+    assert_eq!(peer.requests("/authorize")[0].query["scope"], LONG);
+}
+
 /// An authorization server with the device flow, which grants to the first code.
 fn with_device_flow(request: &PeerRequest) -> Option<PeerAnswer> {
     let base = &request.base;

@@ -6,26 +6,21 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use rustls::{
-    ServerConfig,
-    crypto::ring,
-    pki_types::{CertificateDer, PrivateKeyDer},
-};
+use rustls::{ServerConfig, crypto::ring, pki_types::PrivateKeyDer};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional},
     net::{TcpListener, TcpStream},
 };
 use tokio_rustls::TlsAcceptor;
 
-use crate::Scratch;
+use crate::PrivateAuthority;
 
 /// A proxy for `CONNECT` requests. It has no DNS: it connects to the hosts that it was given, and answers 502 for all others.
 /// It presents a certificate of a private authority for each host and forwards the decrypted bytes to a loopback address.
 pub struct ConnectProxy {
     address: SocketAddr,
     targets: Arc<Mutex<Vec<String>>>,
-    authority: Scratch,
+    authority: PrivateAuthority,
 }
 
 impl ConnectProxy {
@@ -34,14 +29,9 @@ impl ConnectProxy {
     /// # Panics
     /// Panics if there is no free port or a host is not a name.
     pub async fn start(hosts: &[(&str, SocketAddr)]) -> Self {
-        let key = KeyPair::generate().expect("a key");
-        let mut params = CertificateParams::default();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let certificate = params.self_signed(&key).expect("a certificate");
-        let authority = Scratch::file("authority.pem", &certificate.pem());
-        let issuer = Issuer::new(params, key);
+        let authority = PrivateAuthority::new();
         let hosts: HashMap<_, _> =
-            hosts.iter().map(|(host, address)| ((*host).to_owned(), (acceptor(host, &issuer), *address))).collect();
+            hosts.iter().map(|(host, address)| ((*host).to_owned(), (acceptor(host, &authority), *address))).collect();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
         let (hosts, targets) = (Arc::new(hosts), Arc::<Mutex<Vec<String>>>::default());
@@ -61,7 +51,7 @@ impl ConnectProxy {
 
     /// Returns the path of the authority's certificate.
     pub fn authority(&self) -> &str {
-        self.authority.as_str()
+        self.authority.file()
     }
 
     /// Returns the targets of the requests so far, without repetitions, such as `mcp.example:443`.
@@ -78,14 +68,12 @@ impl ConnectProxy {
 
 type Hosts = HashMap<String, (TlsAcceptor, SocketAddr)>;
 
-fn acceptor(host: &str, issuer: &Issuer<'_, KeyPair>) -> TlsAcceptor {
-    let key = KeyPair::generate().expect("a key");
-    let params = CertificateParams::new([host.to_owned()]).expect("a host name");
-    let certificate: CertificateDer<'static> = params.signed_by(&key, issuer).expect("a certificate").into();
+fn acceptor(host: &str, authority: &PrivateAuthority) -> TlsAcceptor {
+    let (certificate, key) = authority.issue(host);
     let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a private key");
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
-        .and_then(|builder| builder.with_no_client_auth().with_single_cert(vec![certificate], key))
+        .and_then(|builder| builder.with_no_client_auth().with_single_cert(vec![certificate.into()], key))
         .expect("a configuration");
     TlsAcceptor::from(Arc::new(config))
 }

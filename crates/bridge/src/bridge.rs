@@ -79,15 +79,15 @@ impl Bridge {
     /// are reported to the client as JSON-RPC errors.
     pub async fn run(self, input: File, output: File, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
         let (input, output) = streams::open(input, output)?;
-        self.carry(input, output, Box::pin(stop)).await
+        self.forward(input, output, Box::pin(stop)).await
     }
 
-    /// Boxes the future, so that the caller's future stays small.
-    fn carry<'a>(self, input: Input, output: Output, stop: BoxFuture<'a, ()>) -> BoxFuture<'a, io::Result<()>> {
-        Box::pin(self.carry_until(input, output, stop))
+    /// Boxes the future to keep the caller's future small.
+    fn forward<'a>(self, input: Input, output: Output, stop: BoxFuture<'a, ()>) -> BoxFuture<'a, io::Result<()>> {
+        Box::pin(self.forward_until(input, output, stop))
     }
 
-    async fn carry_until(self, input: Input, output: Output, mut stop: BoxFuture<'_, ()>) -> io::Result<()> {
+    async fn forward_until(self, input: Input, output: Output, mut stop: BoxFuture<'_, ()>) -> io::Result<()> {
         let settings = Arc::new(self.settings);
         let (lines, writing) = LineSender::new(settings.max_message);
         let endpoint = Endpoint::new(self.token_manager, self.fetch, Arc::clone(&settings));

@@ -1,4 +1,4 @@
-//! [`McpError`] and [`RpcError`].
+//! [`McpError`] and [`RpcError`]: why a call has no result.
 
 use std::fmt;
 
@@ -14,64 +14,64 @@ use portcullis_client::{ClientError, RefusedRedirect};
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum McpError {
-    /// The endpoint could not be reached, or the exchange broke off.
+    /// The endpoint could not be reached, or the connection was interrupted.
     #[error("cannot reach the endpoint")]
     Fetch(#[source] FetchError),
-    /// The endpoint wants a token, and none could be got.
+    /// The endpoint requires a token, and none could be obtained.
     #[error("cannot get a token")]
     Authorization(#[source] ClientError),
-    /// The endpoint wants a token and there is no authorizer, or it refused a token that is new.
-    #[error("the endpoint refused the request as unauthorized")]
+    /// The endpoint requires a token and there is no authorizer, or it rejected a new token.
+    #[error("the endpoint rejected the request as unauthorized")]
     Unauthorized,
-    /// The token's scopes are too few for the operation.
+    /// The token lacks scopes for the operation.
     #[error("the operation needs the scopes: {needed}")]
     InsufficientScope {
-        /// What the challenge names.
+        /// The scopes of the challenge.
         needed: Scopes,
     },
-    /// The endpoint redirected to a URL that the token is not for, or in a way that is not followed.
+    /// The endpoint redirected to a URL outside the token's resource, or with a status that is not followed.
     #[error(transparent)]
     Redirected(#[from] RefusedRedirect),
-    /// The endpoint answered with a status that says no more.
-    #[error("the endpoint answered {status}")]
+    /// The endpoint returned an error status without a JSON-RPC error.
+    #[error("the endpoint returned {status}")]
     Status {
         /// The status.
         status: StatusCode,
     },
-    /// The endpoint reports an error.
+    /// The endpoint returned a JSON-RPC error.
     #[error(transparent)]
     Rpc(RpcError),
-    /// The answer is neither JSON nor a stream, or no JSON-RPC message.
-    #[error("the endpoint's answer is not what the protocol wants")]
+    /// The response is neither JSON nor an event stream, or is not a JSON-RPC message.
+    #[error("the endpoint's response is not valid for the protocol")]
     InvalidResponse,
-    /// A JSON answer is larger than the limit.
-    #[error("the endpoint's answer is too large")]
+    /// A JSON response is larger than the limit.
+    #[error("the endpoint's response is too large")]
     TooLarge,
-    /// A stream cannot be read on.
+    /// A stream cannot be decoded.
     #[error(transparent)]
     InvalidStream(DecodeError),
-    /// The stream ended before the response came.
-    #[error("the stream ended before the response came")]
+    /// The stream ended before the response arrived.
+    #[error("the stream ended before the response arrived")]
     StreamEnded,
-    /// The server answered the handshake with a revision that is not known here.
-    #[error("the server speaks a revision of the protocol that is not supported")]
+    /// The server's handshake has an unknown protocol version.
+    #[error("the server uses a protocol version that is not supported")]
     UnsupportedRevision,
-    /// The operation does not exist in the revision that is spoken.
-    #[error("this revision of the protocol has no such operation")]
+    /// The operation does not exist in the negotiated protocol version.
+    #[error("this protocol version has no such operation")]
     UnavailableInRevision,
     /// The handshake has not been made.
     #[error("there is no session yet")]
     NotInitialized,
-    /// The server went on asking for input.
-    #[error("the server asks for input again and again")]
+    /// The server requested input too many times.
+    #[error("the server requested input too many times")]
     TooManyInputRounds,
-    /// The server does not know the session any more, and what was under way in it is lost.
+    /// The server has lost the session, and with it the requests in progress.
     #[error("the server has ended the session")]
     SessionLost,
-    /// The server does not speak HTTP with SSE either, or names an address of another origin for messages.
-    #[error("the endpoint speaks no transport that is known here")]
+    /// The server does not support HTTP with SSE either, or its message URL has another origin.
+    #[error("the endpoint supports none of the known transports")]
     NoSseEndpoint,
-    /// Parameters are an object, or there are none.
+    /// The parameters are not an object.
     #[error("the parameters are not an object")]
     InvalidParams,
 }
@@ -106,18 +106,18 @@ impl McpError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RpcError {
-    /// The HTTP status it came with.
+    /// The HTTP status of the response.
     pub status: StatusCode,
-    /// Its code.
+    /// The error code.
     pub code: i64,
-    /// Its text, as the server wrote it.
+    /// The server's message, unchanged.
     pub message: String,
-    /// What else the server says.
+    /// The server's additional data.
     pub data: Option<Value>,
 }
 
 impl RpcError {
-    /// Reads the `error` member of a message.
+    /// Parses the `error` member of a message.
     pub(crate) fn of(message: &Value, status: StatusCode) -> Option<Self> {
         let error = message.get("error")?;
         Some(Self {
@@ -129,10 +129,10 @@ impl RpcError {
     }
 }
 
-/// The most characters of a server's text that are shown.
+/// The maximum number of characters of a server's message that are shown.
 const MAX_SHOWN: usize = 1000;
 
-/// The server's text as [`EscapedText`], 1,000 characters at most, so that it is safe on a terminal.
+/// Shows the server's message as [`EscapedText`], at most 1,000 characters, so that it is safe on a terminal.
 impl fmt::Display for RpcError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the server reports error {}: {}", self.code, EscapedText::first(&self.message, MAX_SHOWN))

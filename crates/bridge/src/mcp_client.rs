@@ -34,12 +34,12 @@ use http_sse::{SseConnection, suggests_http_sse};
 use message_stream::Answer;
 use outgoing::Outgoing;
 
-/// A client of one MCP endpoint over Streamable HTTP, which gets itself a token when the endpoint wants one.
+/// A client of one MCP endpoint over Streamable HTTP. It obtains a token when the endpoint requires one.
 ///
-/// A token goes to the endpoint's origin alone, in the `Authorization` header of every request, and never across a
-/// redirect. When the endpoint refuses it, authorization happens once more for that request; a second refusal is an
-/// error. When the endpoint wants more scopes, they are asked for, twice at most. Requests under way at the same time
-/// share one authorization. All of that is [`TokenManager`]'s.
+/// The token is sent only to the endpoint's origin, in the `Authorization` header of every request, and not to redirect
+/// targets outside the resource. When the endpoint rejects the token, the request is authorized once more; a second
+/// rejection is an error. When the endpoint requires more scopes, they are requested, twice at most. Concurrent
+/// requests share one authorization. The [`TokenManager`] does all of that.
 pub struct McpClient {
     endpoint: ProtectedEndpoint,
     settings: McpSettings,
@@ -49,22 +49,22 @@ pub struct McpClient {
     requests: Option<Arc<dyn ServerRequestHandler>>,
 }
 
-/// How an [`McpClient`] speaks.
+/// The settings of an [`McpClient`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct McpSettings {
-    /// The revision to speak. 2025-11-25 by default, which servers of older revisions answer with their own;
-    /// 2026-07-28 has no sessions and nothing to fall back to.
+    /// The protocol version to request. 2025-11-25 by default, which servers of older versions answer with their own;
+    /// 2026-07-28 has no sessions and no fallback.
     pub revision: Revision,
     /// The client's name. `portcullis` by default.
     pub client_name: String,
     /// The client's version. This crate's by default.
     pub client_version: String,
-    /// The header that carries a legacy session's identifier. `Mcp-Session-Id` by default.
+    /// The header for the identifier of a legacy session. `Mcp-Session-Id` by default.
     pub session_header: HeaderName,
-    /// How long the head of an answer, and a body that is no stream, may take. 60 s by default.
+    /// The time limit for the head of a response, and for a body that is not a stream. 60 s by default.
     pub timeout: Duration,
-    /// How large a JSON answer or one event of a stream may be. 64 MiB by default.
+    /// The maximum size of a JSON response and of one event of a stream. 64 MiB by default.
     pub max_message: usize,
 }
 
@@ -84,19 +84,19 @@ impl Default for McpSettings {
 /// The revision whose transport is HTTP with SSE.
 const HTTP_SSE_REVISION: &str = "2024-11-05";
 
-/// What a legacy handshake agreed on.
+/// The result of a legacy handshake.
 #[derive(Clone)]
 struct Session {
-    /// Absent when the server keeps no sessions.
+    /// None if the server has no sessions.
     identifier: Option<HeaderValue>,
-    /// Absent under 2024-11-05, which has no header for it.
+    /// None for 2024-11-05, which has no header for it.
     revision: Option<Revision>,
-    /// Present when the server speaks HTTP with SSE.
+    /// The connection, if the server uses HTTP with SSE.
     connection: Option<SseConnection>,
 }
 
 impl McpClient {
-    /// A client that has neither token nor session yet. Without an authorizer a 401 is an error.
+    /// Creates a client without a token and without a session. Without an authorizer, a 401 is an error.
     pub fn new(
         start: StartUrl,
         fetch: Arc<dyn Fetch>,
@@ -110,27 +110,26 @@ impl McpClient {
         Self::with_token_manager(Arc::new(token_manager), fetch, settings)
     }
 
-    /// A client that takes its tokens from a token_manager, which others may use too.
+    /// Creates a client that uses a shared token manager.
     pub fn with_token_manager(token_manager: Arc<TokenManager>, fetch: Arc<dyn Fetch>, settings: McpSettings) -> Self {
         let endpoint = ProtectedEndpoint::new(token_manager, fetch, settings.timeout);
         let (session, next_id, tools) = (RwLock::default(), AtomicU64::new(1), ToolHeaders::default());
         Self { endpoint, settings, session, next_id, tools, requests: None }
     }
 
-    /// The same client, which declares the capabilities of `requests` and has it answer what the server asks in the
-    /// course of a call.
+    /// Declares the capabilities of `requests`, which then answers the server's requests during a call.
     #[must_use]
     pub fn with_request_handler(self, requests: Arc<dyn ServerRequestHandler>) -> Self {
         Self { requests: Some(requests), ..self }
     }
 
-    /// Begins: the handshake of the legacy revisions (`initialize`, then `notifications/initialized`), whose result it
-    /// returns. 2026-07-28 has no handshake: nothing is sent, and there is no result. If the server rejects the handshake
-    /// as servers of 2024-11-05 do, HTTP with SSE is used.
+    /// Performs the handshake of the legacy versions (`initialize`, then `notifications/initialized`) and returns its
+    /// result. 2026-07-28 has no handshake: nothing is sent, and the result is None. If the server rejects the
+    /// handshake as servers of 2024-11-05 do, HTTP with SSE is used.
     ///
     /// # Errors
-    /// When the exchange fails, or the server answers with a revision that is not a legacy one known here. 2024-11-05 is
-    /// accepted over HTTP with SSE only.
+    /// When a request fails, or the server's version is not a known legacy version. 2024-11-05 is accepted over HTTP
+    /// with SSE only.
     pub async fn initialize(&self) -> Result<Option<Value>, McpError> {
         if self.settings.revision.is_modern() {
             return Ok(None);
@@ -168,11 +167,11 @@ impl McpClient {
         Ok(Some(result))
     }
 
-    /// Calls a method and hands over all messages of its answer one by one, the response included. For answers that
-    /// do not end, such as that of `subscriptions/listen`; dropping the stream cancels the request.
+    /// Calls a method and returns a stream of all messages of the response, including the result. It is for responses
+    /// that do not end, such as that of `subscriptions/listen`; dropping the stream cancels the request.
     ///
     /// # Errors
-    /// As [`call`](Self::call), except that an error response in the stream is handed over like any message.
+    /// As [`call`](Self::call), except that an error response in the stream is returned like any message.
     /// [`McpError::UnavailableInRevision`] over HTTP with SSE, where all messages share a stream.
     pub async fn call_stream(&self, method: &str, params: Option<Value>) -> Result<MessageStream, McpError> {
         let message = self.outgoing(Some(self.id()), method, params)?;
@@ -182,17 +181,17 @@ impl McpClient {
     /// Sends a notification.
     ///
     /// # Errors
-    /// When the exchange fails or the server does not accept it.
+    /// When the request fails or the server does not accept it.
     pub async fn notify(&self, method: &str, params: Option<Value>) -> Result<(), McpError> {
         let message = self.outgoing(None, method, params)?;
         self.send(&message).await
     }
 
-    /// Opens the stream on which a legacy server sends messages of its own accord.
+    /// Opens the stream for a legacy server's own messages.
     ///
     /// # Errors
-    /// [`McpError::UnavailableInRevision`] under 2026-07-28, and over HTTP with SSE; otherwise when the exchange fails or
-    /// the answer is no stream.
+    /// [`McpError::UnavailableInRevision`] with 2026-07-28, and over HTTP with SSE; otherwise when the request fails or
+    /// the response is not a stream.
     pub async fn open_stream(&self) -> Result<MessageStream, McpError> {
         let session = self.legacy_session()?;
         if session.connection.is_some() {
@@ -207,12 +206,12 @@ impl McpClient {
         message_stream::stream(answer, &self.limits()).await
     }
 
-    /// Ends the legacy session, on both sides. A server that lets no client end its session (405) is no error; one that
-    /// keeps none is not asked.
+    /// Ends the legacy session on both sides. A server that does not let clients end sessions (405) is not an error. If
+    /// the server has no sessions, nothing is sent.
     ///
     /// # Errors
-    /// [`McpError::UnavailableInRevision`] under 2026-07-28; otherwise when the exchange fails. The session is forgotten either
-    /// way.
+    /// [`McpError::UnavailableInRevision`] with 2026-07-28; otherwise when the request fails. The session is forgotten
+    /// in both cases.
     pub async fn delete(&self) -> Result<(), McpError> {
         let session = self.legacy_session()?;
         *self.session.write().unwrap_or_else(PoisonError::into_inner) = None;
@@ -230,12 +229,12 @@ impl McpClient {
         message_stream::accepted(answer, &self.limits()).await
     }
 
-    /// The token that is in use, where there is one.
+    /// The current token, if there is one.
     pub fn token(&self) -> Option<Arc<ResourceToken>> {
         self.endpoint.token_manager().current()
     }
 
-    /// Uses a token that was got before. One that may not be used for the endpoint ([`ResourceToken::is_for`]) is ignored.
+    /// Sets the current token. A token that cannot be used for the endpoint ([`ResourceToken::is_for`]) is ignored.
     pub fn set_token(&self, token: Arc<ResourceToken>) {
         self.endpoint.token_manager().set_current(token);
     }
@@ -254,7 +253,7 @@ impl McpClient {
         })
     }
 
-    /// Posts a message. The session identifier that came with the answer is kept, and returned.
+    /// Posts a message. Stores and returns the session identifier of the response.
     async fn post(&self, message: &Outgoing) -> Result<(Option<HeaderValue>, Answer), McpError> {
         if let Some(connection) = self.connection() {
             return Ok((None, self.post_over_sse(message, &connection).await?));
@@ -265,7 +264,7 @@ impl McpClient {
         Ok((identifier, message_stream::of(answer, message.id(), &self.limits()).await?))
     }
 
-    /// Posts a message to a server of 2024-11-05, whose answer comes on the open stream. Calls wait for each other.
+    /// Posts a message to a server of 2024-11-05, which responds on the open stream. Calls wait for each other.
     async fn post_over_sse(&self, message: &Outgoing, connection: &SseConnection) -> Result<Answer, McpError> {
         let stream = connection.stream().await;
         let url = &connection.message_url;
@@ -298,7 +297,7 @@ impl McpClient {
         }
     }
 
-    /// An answer may carry a new identifier for the session, which replaces the old one.
+    /// Replaces the session identifier if the response has another one.
     fn keep_session(&self, answer: &OpenResponse) {
         let mut session = self.session.write().unwrap_or_else(PoisonError::into_inner);
         if let (Some(session), Some(identifier)) = (&mut *session, answer.headers.get(&self.settings.session_header)) {

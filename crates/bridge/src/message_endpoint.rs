@@ -3,8 +3,8 @@
 use portcullis_mcp::sse::Event;
 use url::Url;
 
-/// The address that an event names for messages. It receives the token, so it must have the start URL's origin and lie in the
-/// folder of its path: a server at `/a/sse` may name `/a/messages`, but not `/b/messages`, which may be somebody else's.
+/// The URL of an `endpoint` event. It receives the token, so it must have the start URL's origin and lie in the folder
+/// of its path: a server at `/a/sse` can name `/a/messages`, but not `/b/messages`, which can belong to another party.
 pub(crate) fn message_endpoint(event: &Event, start: &Url) -> Option<Url> {
     if event.event.as_deref() != Some("endpoint") {
         return None;
@@ -12,12 +12,12 @@ pub(crate) fn message_endpoint(event: &Event, start: &Url) -> Option<Url> {
     let mut endpoint = start.join(event.data.trim()).ok()?;
     endpoint.set_fragment(None);
     if endpoint.origin() != start.origin() || !endpoint.username().is_empty() || endpoint.password().is_some() {
-        tracing::warn!("the server names an address of another origin for messages, which is refused");
+        tracing::warn!("the server's message URL has another origin and is rejected");
         return None;
     }
     let folder = start.path().rfind('/').map_or("/", |last| &start.path()[..=last]);
     if !endpoint.path().starts_with(folder) {
-        tracing::warn!("the server names an address outside {folder} for messages, which is refused");
+        tracing::warn!("the server's message URL is outside {folder} and is rejected");
         return None;
     }
     Some(endpoint)

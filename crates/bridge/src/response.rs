@@ -1,4 +1,4 @@
-//! What the head of an answer says, and the whole of a body that is not read piece by piece.
+//! The content type and the errors of responses, and the reading of whole bodies.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use tokio::time::timeout;
 
 use crate::{bridge::Reservation, error::McpError};
 
-/// What bounds the reading of an answer.
+/// The limits for reading a response.
 pub(crate) struct Limits {
     pub(crate) timeout: Duration,
     pub(crate) max_message: usize,
 }
 
-/// The media types that answers come in.
+/// The media type of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     Json,
@@ -38,7 +38,7 @@ impl Content {
     }
 }
 
-/// The whole of a body. The reservation grows with it.
+/// Reads a whole body. The reservation grows with it.
 pub(crate) async fn read_body(
     mut body: Box<dyn BodyStream>,
     limits: &Limits,
@@ -59,7 +59,7 @@ pub(crate) async fn read_body(
     timeout(limits.timeout, read).await.unwrap_or(Err(McpError::Fetch(FetchError::Timeout)))
 }
 
-/// The error of a refusal whose challenge wants more scopes than the token has.
+/// The error of a response whose challenge requires more scopes than the token has.
 pub(crate) fn insufficient_scope(status: StatusCode, headers: &HeaderMap) -> Option<McpError> {
     if status != StatusCode::FORBIDDEN {
         return None;
@@ -70,8 +70,8 @@ pub(crate) fn insufficient_scope(status: StatusCode, headers: &HeaderMap) -> Opt
         .then(|| McpError::InsufficientScope { needed: challenge.scopes().cloned().unwrap_or_default() })
 }
 
-/// Whether a server refuses so that has no such session (any more), and has done nothing: 404 as the specification says,
-/// or 400 with the code that implementations use for it.
+/// Whether the server does not know the session and has not processed the request: 404 as the specification defines, or
+/// 400 with the code that implementations use.
 pub(crate) fn is_unknown_session(status: StatusCode, code: Option<i64>) -> bool {
     match status {
         StatusCode::NOT_FOUND => code != Some(ErrorCode::MethodNotFound.value()),
@@ -95,7 +95,7 @@ mod tests {
         }
     }
 
-    /// A body is read up to the limit, in however many pieces it comes.
+    /// The limit is for the whole body, however it is split.
     #[tokio::test]
     async fn a_body_is_bounded_as_a_whole() {
         let limits = Limits { timeout: Duration::from_secs(1), max_message: 10 };

@@ -15,7 +15,7 @@ use url::Url;
 
 use portcullis_client::{AuthorizationRequest, Interaction, InteractionError, RedirectParameters};
 
-/// A user whose redirect parameters a function makes from `state`.
+/// A user whose response a function creates from `state`.
 pub(crate) struct ScriptedUser {
     answer: Box<dyn Fn(&str) -> String + Send + Sync>,
     redirect_uri: Url,

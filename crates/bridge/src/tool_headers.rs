@@ -9,28 +9,28 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use portcullis_mcp::encode_mirrored;
 use serde_json::{Map, Value};
 
-/// Which arguments of which tool travel as headers too (2026-07-28, "Custom Headers from Tool Parameters").
+/// The arguments of each tool that are also sent as headers (2026-07-28, "Custom Headers from Tool Parameters").
 #[derive(Default)]
 pub(crate) struct ToolHeaders(RwLock<HashMap<String, Vec<Parameter>>>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Parameter {
     header: HeaderName,
-    /// The properties that lead to it, from the arguments on.
+    /// The path of properties from the arguments to it.
     path: Vec<String>,
 }
 
 const ANNOTATION: &str = "x-mcp-header";
-/// How many tools are remembered; of more, the arguments travel in the body alone.
+/// The maximum number of tools that are stored; the arguments of others are sent only in the body.
 const MAX_TOOLS: usize = 1000;
 const MAX_DEPTH: usize = 64;
-/// Members of a schema whose value is data, and no schema.
+/// Members of a schema whose value is data, not a schema.
 const DATA: [&str; 5] = ["default", "const", "enum", "examples", ANNOTATION];
-/// The largest integer that every JSON reader has exactly.
+/// The largest integer that every JSON parser represents exactly.
 const MAX_INTEGER: u64 = (1 << 53) - 1;
 
 impl ToolHeaders {
-    /// Takes the tools of a list, and removes those from it whose annotations break the rules.
+    /// Stores the tools of a list, and removes tools with invalid annotations from it.
     pub(crate) fn learn(&self, list: &mut Value) {
         let Some(tools) = list.get_mut("tools").and_then(Value::as_array_mut) else { return };
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
@@ -43,7 +43,7 @@ impl ToolHeaders {
                 }
                 Some(_) => true,
                 None => {
-                    tracing::warn!(tool = ?name, "a tool is left out: its x-mcp-header annotations break the rules");
+                    tracing::warn!(tool = ?name, "a tool is removed from the list: its x-mcp-header annotations are invalid");
                     known.remove(name);
                     false
                 }
@@ -66,7 +66,7 @@ impl ToolHeaders {
     }
 }
 
-/// A value as its header carries it; none for what no header stands for.
+/// The header value of an argument. None for values that cannot be headers.
 fn text(value: &Value) -> Option<HeaderValue> {
     match value {
         Value::String(text) => Some(encode_mirrored(text)),
@@ -79,7 +79,7 @@ fn text(value: &Value) -> Option<HeaderValue> {
     }
 }
 
-/// The annotated parameters of a schema, or none when one of them breaks the rules.
+/// The annotated parameters of a schema. None if an annotation is invalid.
 fn parameters(schema: &Value) -> Option<Vec<Parameter>> {
     let mut found = Vec::new();
     walk(schema, Some(&mut Vec::new()), 0, &mut found)?;
@@ -88,7 +88,7 @@ fn parameters(schema: &Value) -> Option<Vec<Parameter>> {
     Some(found)
 }
 
-/// Walks through a schema. `path` is there as long as only `properties` led here.
+/// Walks through a schema. `path` is None below anything but `properties`.
 fn walk(schema: &Value, path: Option<&mut Vec<String>>, depth: usize, found: &mut Vec<Parameter>) -> Option<()> {
     if depth > MAX_DEPTH {
         return None;
@@ -122,13 +122,13 @@ fn walk(schema: &Value, path: Option<&mut Vec<String>>, depth: usize, found: &mu
     Some(())
 }
 
-/// `HeaderName` takes what RFC 9110 calls a token, and compares without case.
+/// Parses a header name: `HeaderName` accepts the tokens of RFC 9110, and ignores case.
 fn header(annotation: &Value) -> Option<HeaderName> {
     let name = annotation.as_str().filter(|name| !name.is_empty())?;
     HeaderName::try_from(format!("mcp-param-{name}")).ok()
 }
 
-/// A string, an integer or a boolean, possibly null too.
+/// Whether a schema is a string, an integer or a boolean, possibly with null.
 fn is_primitive(schema: &Map<String, Value>) -> bool {
     let primitive = |kind: &Value| matches!(kind.as_str(), Some("string" | "integer" | "boolean"));
     match schema.get("type") {
@@ -157,7 +157,7 @@ mod tests {
         left.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// Arguments travel as headers, nested ones too; what is absent, null or no primitive does not.
+    /// Annotated arguments are sent as headers, including nested ones; absent, null and non-primitive values are not.
     #[test]
     fn annotated_arguments_become_headers() {
         let headers = ToolHeaders::default();
@@ -185,9 +185,9 @@ mod tests {
         assert!(headers.of_call(None).is_empty());
     }
 
-    /// A tool that breaks a rule is left out, and the others stay.
+    /// A tool with invalid annotations is removed; the others stay.
     #[test]
-    fn a_tool_that_breaks_a_rule_is_left_out() {
+    fn a_tool_with_invalid_annotations_is_removed() {
         let annotated = |kind: &str, name: &str| json!({ "p": { "type": kind, "x-mcp-header": name } });
         let mut broken: Vec<_> = ["", "a b", "a:b", "ä", "a\r\nb"]
             .into_iter()
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(left(all), ["valid", "no schema"]);
     }
 
-    /// A schema that is nested without end is not walked without end.
+    /// The walk through a nested schema is limited in depth.
     #[test]
     fn depth_is_bounded() {
         type Nest = fn(Value) -> Value;
@@ -231,7 +231,7 @@ mod tests {
         }
     }
 
-    /// So many tools are remembered. Of those, a later list says what counts now.
+    /// The number of stored tools is limited. A later list replaces the stored definition of a tool.
     #[test]
     fn tools_are_bounded() {
         let headers = ToolHeaders::default();

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use portcullis_discovery::{CertificateProblem, FetchError, NetworkFailure, UrlPolicyError};
 
-/// Returns the option or environment variable of the client commands that helps against an error, if there is one. It
+/// Returns the option or environment variable of the client commands that resolves an error, if there is one. It
 /// examines the error and its causes.
 pub fn advice(error: &(dyn Error + 'static)) -> Option<&'static str> {
     let mut next = Some(error);
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
     use crate::ClientError;
 
-    /// G6: an error that a flag or a variable helps against names it, at any depth.
+    /// G6: the advice for an error names the option or variable that resolves it, at any depth.
     #[test]
     fn errors_name_what_helps() {
         let tls =

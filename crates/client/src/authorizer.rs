@@ -28,51 +28,52 @@ pub(crate) mod grant;
 mod known_client;
 mod non_interactive;
 mod refresh;
+pub(crate) mod scope_names;
 pub(crate) mod selection;
 pub(crate) mod settings;
 mod unbound;
 
 pub use refresh::Revocation;
 
-/// Gets access tokens for protected resources: discovery, client registration, and a grant.
+/// Obtains access tokens for protected resources: discovery, client registration, and a grant.
 ///
-/// It hands tokens to its caller and keeps none; registrations it keeps in the settings' store. A
-/// [`TokenManager`](crate::TokenManager) keeps a token for it, and answers a resource's refusals.
+/// It returns tokens to its caller and does not keep them; it keeps registrations in the settings' store. A
+/// [`TokenManager`](crate::TokenManager) keeps a token and renews it when the resource rejects it.
 pub struct Authorizer {
     fetch: Arc<dyn Fetch>,
     clock: Arc<dyn Clock>,
     mode: Mode,
     settings: AuthorizerSettings,
-    /// The authorization server that [`AuthorizerSettings::client`] was offered to.
+    /// The authorization server at which [`AuthorizerSettings::client`] was used.
     bound: Mutex<Option<Issuer>>,
 }
 
-/// Whether a user takes part.
+/// Whether a user takes part in the grant.
 enum Mode {
     Interactive(Arc<dyn Interaction>),
     Device(Arc<dyn Interaction>),
     NonInteractive(NonInteractiveGrant),
 }
 
-/// What is known once the resource and one of its authorization servers were asked.
-struct Found {
+/// The result of discovery, and the parameters of the grant that follow from it.
+struct GrantContext {
     resource: ResourceUri,
-    /// Whether the resource's metadata names a resource above the URL that was asked for.
+    /// Whether the metadata's resource is a path prefix of the start URL.
     is_broader: bool,
     metadata: AuthorizationServerMetadata,
     policy: ChainPolicy,
-    /// The scopes to ask for.
+    /// The scopes to request.
     scopes: Scopes,
-    /// The scopes to name in a registration.
+    /// The scopes of a registration.
     registered: Scopes,
-    /// The key that the token has to be bound to, where the resource wants that.
+    /// The key to bind the token to, if the resource requires or accepts DPoP.
     binding: Option<Arc<DpopBinding>>,
-    /// What the requests have and lack.
+    /// The provider's differences from MCP's profile.
     profile: RequestProfile,
 }
 
-impl Found {
-    /// The resource to name in requests.
+impl GrantContext {
+    /// The `resource` parameter of requests.
     fn requested_resource(&self) -> Option<&ResourceUri> {
         (!self.profile.omits_resource).then_some(&self.resource)
     }
@@ -89,10 +90,10 @@ impl Authorizer {
         Self { fetch, clock, mode: Mode::Interactive(interaction), settings, bound: Mutex::default() }
     }
 
-    /// Creates an authorizer for the device authorization grant (RFC 8628): a person consents on any device.
+    /// Creates an authorizer for the device authorization grant (RFC 8628): the user consents on any device.
     ///
-    /// `interaction` shows the code ([`Interaction::show_device_code`]). Its redirect URI is named in the registration and
-    /// never used; it must differ from that of other interactions, so that they have registrations of their own.
+    /// `interaction` shows the code ([`Interaction::show_device_code`]). Its redirect URI is part of the registration
+    /// and is never used; it must differ from that of other interactions, so that they have separate registrations.
     pub fn device(
         fetch: Arc<dyn Fetch>,
         interaction: Arc<dyn Interaction>,
@@ -112,21 +113,21 @@ impl Authorizer {
         Self { fetch, clock, mode: Mode::NonInteractive(grant), settings, bound: Mutex::default() }
     }
 
-    /// Gets a token for the resource at `start`: asks it without a token, takes its challenge, and goes on as
-    /// [`answer_challenge`](Self::answer_challenge).
+    /// Obtains a token for the resource at `start`: sends a request without a token, reads the challenge, and continues
+    /// as [`answer_challenge`](Self::answer_challenge).
     ///
     /// # Errors
-    /// [`ClientError::NotChallenged`] when it does not answer 401; otherwise as the flow goes.
+    /// [`ClientError::NotChallenged`] when the resource does not respond with 401; otherwise as the steps of the flow.
     pub async fn authorize(&self, start: &StartUrl) -> Result<ResourceToken, ClientError> {
         let challenge = self.probe(start).await?;
         self.obtain(start, &challenge, None).await
     }
 
-    /// Gets a token for the resource at `start`, which answered 401 with this challenge, or with none that could be
-    /// read.
+    /// Obtains a token for the resource at `start`, which responded with 401 and this challenge. The challenge is empty
+    /// if the response had none that could be parsed.
     ///
     /// # Errors
-    /// As the flow goes; each step has its own variants.
+    /// Each step of the flow has its own variants.
     pub async fn answer_challenge(
         &self,
         start: &StartUrl,
@@ -135,7 +136,7 @@ impl Authorizer {
         self.obtain(start, &ResourceChallenge::from_bearer(challenge), None).await
     }
 
-    /// Gets a token. `before` is the one that it takes the place of.
+    /// Obtains a token. `before` is the token that it replaces.
     pub(crate) async fn obtain(
         &self,
         start: &StartUrl,
@@ -152,17 +153,17 @@ impl Authorizer {
         }
     }
 
-    /// Asks the resource without a token. Redirects are followed as [`ResourceRedirects`] says.
+    /// Sends requests without a token to get the challenge. Redirects are followed as [`ResourceRedirects`] defines.
     pub(crate) async fn probe(&self, start: &StartUrl) -> Result<ResourceChallenge, ClientError> {
         let accept = HeaderValue::from_static("application/json, text/event-stream");
-        // The person wrote this URL, so that it may be at a private address.
+        // The user entered this URL, so a private address is allowed.
         let get = FetchRequest::new(Method::GET, start.url().clone(), UrlPolicy::StartOrigin);
-        // Some endpoints judge the method before the token, and take POST alone.
+        // Some endpoints check the method before the token and accept only POST.
         let ping = FetchRequest::post_json(start.url().clone(), PING, UrlPolicy::StartOrigin);
         let mut failure = ClientError::NotChallenged { status: StatusCode::OK };
         for request in [get, ping] {
             let answer = match self.open_resource(start, request.header(header::ACCEPT, accept.clone())).await {
-                // A page may be elsewhere for GET alone.
+                // GET alone may redirect to a documentation page.
                 Err(error @ ClientError::Redirected(_)) => {
                     failure = error;
                     continue;
@@ -181,7 +182,7 @@ impl Authorizer {
         Err(failure)
     }
 
-    /// Sends a request to the resource, and again where it redirects within the start URL.
+    /// Sends a request to the resource, and follows redirects within the start URL.
     async fn open_resource(&self, start: &StartUrl, mut request: FetchRequest) -> Result<OpenResponse, ClientError> {
         let (mut redirects, resource) = (ResourceRedirects::default(), start.resource());
         loop {
@@ -193,7 +194,7 @@ impl Authorizer {
         }
     }
 
-    /// Whether the resource still names this authorization server.
+    /// Whether the resource still lists this authorization server.
     pub(crate) async fn is_listed(
         &self,
         start: &StartUrl,
@@ -217,7 +218,7 @@ impl Authorizer {
         &self.clock
     }
 
-    /// Whether these scopes may be requested.
+    /// Whether the settings permit these scopes.
     pub(crate) fn may_request(&self, scopes: &Scopes) -> bool {
         self.scope_limit().is_none_or(|limit| limit.covers(scopes))
     }
@@ -226,12 +227,12 @@ impl Authorizer {
         self.settings.scopes.as_ref().filter(|_| self.settings.scopes_are_limit)
     }
 
-    /// Whether a refusal is final: the one request that a workload makes is not made again for more.
+    /// Whether a rejection is final: a workload's single request is not repeated with more scopes.
     pub(crate) fn is_final(&self) -> bool {
         matches!(self.mode, Mode::NonInteractive(NonInteractiveGrant::JwtBearer(_)))
     }
 
-    async fn find(&self, start: &StartUrl, challenge: &ResourceChallenge) -> Result<Found, ClientError> {
+    async fn find(&self, start: &StartUrl, challenge: &ResourceChallenge) -> Result<GrantContext, ClientError> {
         let DiscoveredResource { metadata: protected, from, resource_match } = self.resource(start, challenge).await?;
         let is_broader = resource_match == ResourceMatch::PathPrefix && from != MetadataSource::Configured;
         let ProtectedResourceMetadata {
@@ -249,7 +250,10 @@ impl Authorizer {
         let challenged = challenge.scopes();
         let named = match &self.settings.scopes {
             Some(scopes) => scopes.clone(),
-            None => selection::scopes(challenged, &scopes_supported, &server.scopes_supported),
+            None => {
+                let challenged = challenged.map(|scopes| scope_names::for_request(scopes, &scopes_supported));
+                selection::scopes(challenged.as_ref(), &scopes_supported, &server.scopes_supported)
+            }
         };
         let must_bind = challenge.requires_dpop() || dpop_bound_access_tokens_required == Some(true);
         if must_bind && !server.binds_tokens {
@@ -259,22 +263,22 @@ impl Authorizer {
         let binding = if binds { Some(Arc::new(DpopBinding::generate()?)) } else { None };
         let scopes = match self.scope_limit() {
             Some(limit) => limit.clone(),
-            None => named.union(challenge.additional_scopes()),
+            None => named.union(&scope_names::for_request(challenge.additional_scopes(), &scopes_supported)),
         };
         let registered = selection::registered(&scopes, &scopes_supported, &server.scopes_supported);
         let profile = RequestProfile::new(&self.settings.provider, &metadata, &resource);
-        Ok(Found { resource, is_broader, metadata, policy, scopes, registered, binding, profile })
+        Ok(GrantContext { resource, is_broader, metadata, policy, scopes, registered, binding, profile })
     }
 
-    /// Has a resource that is broader than the start URL accepted, before anybody signs in (MCP practice goes beyond
-    /// RFC 9728 section 3.3 here).
+    /// Requires acceptance of a resource that is broader than the start URL, before the sign-in. MCP clients accept
+    /// such resources, although RFC 9728 section 3.3 does not.
     async fn accept_resource(
         &self,
         start: &StartUrl,
-        found: &Found,
+        found: &GrantContext,
         before: Option<&ResourceToken>,
     ) -> Result<(), ClientError> {
-        // It was accepted for the token that is replaced.
+        // It was accepted for the token that is being replaced.
         let is_known = |before: &ResourceToken| {
             (before.start_url(), before.resource(), before.issuer())
                 == (Some(start), &found.resource, &found.metadata.issuer)
@@ -315,7 +319,7 @@ impl Authorizer {
             Err(DiscoveryError::NotFound(_))
                 if self.settings.revision_2025_03_26 && issuer.url().origin() == start.url().origin() =>
             {
-                Ok(CodeFlow::unpublished(issuer.clone()))
+                Ok(CodeFlow::default_metadata(issuer.clone()))
             }
             Err(error) => Err(ClientError::Discovery(error)),
         }
@@ -342,7 +346,7 @@ impl Authorizer {
 
 const PING: &[u8] = br#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#;
 
-/// What the 2025-03-26 revision takes for granted: the resource's origin is its authorization server.
+/// The default of the 2025-03-26 revision: the resource's origin is its authorization server.
 fn own_server(start: &StartUrl) -> Option<DiscoveredResource> {
     let issuer = Issuer::parse(&start.url().origin().ascii_serialization()).ok()?;
     let resource = ResourceUri::parse(start.url().as_str()).ok()?;

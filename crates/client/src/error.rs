@@ -1,4 +1,4 @@
-//! [`ClientError`].
+//! [`ClientError`]: why there is no token.
 
 use http::StatusCode;
 use portcullis_discovery::{DiscoveryError, FetchError};
@@ -13,7 +13,7 @@ use crate::{
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The URL is none that a token may be sent to; nothing was sent.
+    /// A token must not be sent to the URL. No request was sent.
     #[error(transparent)]
     StartUrl(#[from] StartUrlError),
     /// The resource could not be reached.
@@ -22,18 +22,18 @@ pub enum ClientError {
     /// The resource redirected to a URL that is not followed.
     #[error(transparent)]
     Redirected(#[from] RefusedRedirect),
-    /// The resource did not ask for authorization.
-    #[error("the resource answered {status} without a token, and asked for none")]
+    /// The resource did not require authorization.
+    #[error("the resource responded to a request without a token with {status}, not with 401")]
     NotChallenged {
-        /// What it answered.
+        /// Its status.
         status: StatusCode,
     },
-    /// The chain to the authorization server broke.
-    #[error("cannot find out who issues tokens for the resource")]
+    /// Discovery of the authorization server failed.
+    #[error("cannot find the authorization server of the resource")]
     Discovery(#[source] DiscoveryError),
-    /// The resource's metadata names a resource above the start URL, and neither the person nor the caller has accepted
+    /// The resource in the metadata is a path prefix of the start URL, and neither the user nor the caller has accepted
     /// that ([`AuthorizerSettings::accept_broader_resource`](crate::AuthorizerSettings::accept_broader_resource)). No
-    /// request for authorization was made.
+    /// authorization request was sent.
     #[error(
         "{start} is part of the resource {resource}: a token for it also opens the other paths there, and the server at \
          {start} could use it for them. If that is acceptable, run `portcullis login` for this URL in a terminal, or give \
@@ -45,9 +45,9 @@ pub enum ClientError {
         /// The resource.
         resource: ResourceUri,
     },
-    /// The token would be requested without `resource`, and neither the person nor the caller has accepted that
-    /// ([`ProviderSettings::accept_unbound_token`](crate::ProviderSettings::accept_unbound_token)). No request for
-    /// authorization was made.
+    /// The token would be requested without `resource`, and neither the user nor the caller has accepted that
+    /// ([`ProviderSettings::accept_unbound_token`](crate::ProviderSettings::accept_unbound_token)). No authorization
+    /// request was sent.
     #[error(
         "the authorization server {issuer} is not told that the token is for {start}, so that only the scopes limit it: \
          {scopes}. If these are scopes of that server, run `portcullis login` for this URL in a terminal, or give \
@@ -61,8 +61,7 @@ pub enum ClientError {
         /// The scopes to request.
         scopes: Scopes,
     },
-    /// The token would be, or is, for another API than the resource, and is not bound to the resource. A token that was
-    /// obtained is not used.
+    /// The token is for another API, and is not bound to the resource. If it was already issued, it is discarded.
     #[error(
         "the server asks for a token of {issuer} that is valid for {api}; it could use the token there in your name, so \
          that it gets none"
@@ -70,94 +69,94 @@ pub enum ClientError {
     OtherApi {
         /// The authorization server.
         issuer: Issuer,
-        /// The other API, for people.
+        /// The display name of the other API.
         api: &'static str,
     },
     /// The resource lists no authorization server.
     #[error("the resource lists no authorization server")]
     NoAuthorizationServer,
-    /// The authorization server that the caller wants, or has credentials for, is none of the resource's.
+    /// The authorization server that the caller chose, or has credentials for, is not one of the resource's.
     #[error("the resource does not list the authorization server {issuer}")]
     AuthorizationServerNotListed {
-        /// The one that is wanted.
+        /// The chosen server.
         issuer: Issuer,
     },
-    /// The authorization server is not fit for the flow.
+    /// The authorization server does not support the flow.
     #[error(transparent)]
     UnsupportedServer(#[from] UnsupportedServer),
-    /// There are no credentials for the authorization server, it registers no clients by itself, and nobody could be
-    /// asked ([`Interaction::client_information`](crate::Interaction::client_information)).
-    #[error("the authorization server {issuer} wants a client that was registered there; give its client identifier")]
+    /// There are no credentials for the authorization server, it does not support dynamic registration, and the user
+    /// entered none ([`Interaction::client_information`](crate::Interaction::client_information)).
+    #[error("the authorization server {issuer} requires a client that is registered there; give its client identifier")]
     NoRegistration {
         /// The authorization server.
         issuer: Issuer,
     },
-    /// The authorization server refused to register the client.
+    /// The authorization server rejected the registration.
     #[error(transparent)]
     Registration(RegistrationError),
-    /// The authorization server registered the client without the redirect URI that was asked for. The registration is
-    /// not used.
-    #[error("the authorization server {issuer} did not register the redirect URI {redirect_uri}, but others or none")]
+    /// The authorization server registered the client without the requested redirect URI. The registration is
+    /// discarded.
+    #[error("the authorization server {issuer} did not register the redirect URI {redirect_uri}")]
     RedirectNotRegistered {
         /// The authorization server.
         issuer: Issuer,
-        /// The redirect URI that was asked for.
+        /// The requested redirect URI.
         redirect_uri: String,
     },
-    /// The client authenticates in a way that is not supported.
-    #[error("the authorization server wants a client authentication that is not supported")]
+    /// The client authentication method is not supported.
+    #[error("the authorization server requires a client authentication method that is not supported")]
     UnsupportedAuthenticationMethod,
-    /// Nobody answered the authorization request.
+    /// The authorization request got no response.
     #[error(transparent)]
     Interaction(#[from] InteractionError),
-    /// The answer to the authorization request has no code to use.
+    /// The authorization response has no valid code.
     #[error(transparent)]
     Redirect(#[from] RedirectError),
-    /// The token endpoint refused.
-    #[error("the token endpoint refused: {0}")]
+    /// The token endpoint returned an error.
+    #[error("the token endpoint returned an error: {0}")]
     TokenRequest(OAuthError),
-    /// The token is not a bearer token, so that nobody here knows how to use it.
-    #[error("the token is of a type that is not supported")]
+    /// The token is of a type that is not supported.
+    #[error("the token type is not supported")]
     UnsupportedTokenType,
     /// An endpoint of the authorization server could not be reached.
     #[error("cannot reach the {endpoint} endpoint")]
     Endpoint {
-        /// Which one.
+        /// The endpoint.
         endpoint: &'static str,
-        /// Why.
+        /// The reason.
         #[source]
         error: FetchError,
     },
-    /// An endpoint of the authorization server answered with a status that says nothing.
-    #[error("the {endpoint} endpoint answered {status}")]
+    /// An endpoint of the authorization server returned an unexpected status without an OAuth error.
+    #[error("the {endpoint} endpoint returned {status}")]
     Status {
-        /// Which one.
+        /// The endpoint.
         endpoint: &'static str,
         /// The status.
         status: StatusCode,
     },
     /// An endpoint of the authorization server returned an invalid document.
-    #[error("the answer of the {endpoint} endpoint is unusable")]
+    #[error("the response of the {endpoint} endpoint is invalid")]
     InvalidResponse {
         /// The endpoint.
         endpoint: &'static str,
-        /// The reason why the document is invalid.
+        /// Why the document is invalid.
         #[source]
         error: DocumentError,
     },
-    /// The resource takes only tokens that are bound to a key, and the authorization server binds none with ES256.
-    #[error("the resource wants tokens that are bound by DPoP, which the authorization server {issuer} does not offer")]
+    /// The resource requires DPoP-bound tokens, and the authorization server does not support DPoP with ES256.
+    #[error("the resource requires DPoP-bound tokens, which the authorization server {issuer} does not offer")]
     DpopNotSupported {
         /// The authorization server.
         issuer: Issuer,
     },
-    /// What stands for the caller in a machine's flow could not be had.
+    /// The assertion source failed.
     #[error(transparent)]
     Assertion(#[from] AssertionError),
     /// The credential store cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The runtime that the refresh ran on has ended.
+    /// The tokio runtime of the refresh task has shut down.
     #[error("the refresh was interrupted")]
     TaskEnded,
     /// The authorization server has no device authorization endpoint (RFC 8628).
@@ -166,20 +165,20 @@ pub enum ClientError {
         /// The authorization server.
         issuer: Issuer,
     },
-    /// The answer of the device authorization endpoint has no usable code or page.
-    #[error("the answer of the device authorization endpoint is unusable")]
+    /// The device authorization response has no valid code or page.
+    #[error("the response of the device authorization endpoint is invalid")]
     InvalidDeviceAuthorization,
-    /// The person did not consent before the device code expired.
+    /// The user did not consent before the device code expired.
     #[error("the code expired before the sign-in was completed; start again")]
     DeviceCodeExpired,
-    /// The caller's source of access tokens gave none.
+    /// The caller's source provided no access token.
     #[error(transparent)]
     AccessTokenSource(#[from] AccessTokenSourceError),
-    /// A proof or an assertion could not be signed.
+    /// A DPoP proof or a client assertion could not be signed.
     #[error("a proof for the authorization server could not be signed")]
     Signing,
-    /// The operating system gave no random bytes.
-    #[error("the system's random number generator does not answer")]
+    /// The operating system's random number generator failed.
+    #[error("the system's random number generator failed")]
     NoRandomness,
 }
 

@@ -1,4 +1,4 @@
-//! [`Interaction`]: the part of the flow in which the user takes part.
+//! [`Interaction`]: the user's part of the flow.
 
 use portcullis_discovery::{BoxFuture, FetchError};
 use portcullis_metadata::{Issuer, ResourceUri};
@@ -19,28 +19,28 @@ pub use auto_consent::AutoConsent;
 pub use loopback_redirect::LoopbackRedirect;
 pub use redirect_address::{RedirectAddress, RedirectAddressError};
 
-/// How a person, or what stands in for one, gets from the authorization URL to the redirect.
+/// Takes the authorization request to the user and returns the response. It can also act without a user.
 pub trait Interaction: Send + Sync + 'static {
-    /// Where the authorization server is to send the answer. It stays the same for this value's life.
+    /// The redirect URI of authorization requests. It must not change during this value's life.
     fn redirect_uri(&self) -> &Url;
 
-    /// Has the request's [`url`](AuthorizationRequest::url) visited and returns what came back in the redirect.
+    /// Opens the request's [`url`](AuthorizationRequest::url) and returns the parameters of the redirect.
     ///
-    /// The parameters are judged by the caller. An implementation that shows them to a person must judge them first,
-    /// by [`AuthorizationRequest::validate_response`].
+    /// The caller validates the parameters. An implementation that shows them to the user must validate them first,
+    /// with [`AuthorizationRequest::validate_response`].
     ///
     /// # Errors
-    /// When no answer comes.
+    /// When no response arrives.
     fn authorize<'a>(
         &'a self,
         request: &'a AuthorizationRequest,
     ) -> BoxFuture<'a, Result<RedirectParameters, InteractionError>>;
 
-    /// Asks for a client that was registered by hand at `issuer`, which registers none by itself. The answer is kept
-    /// for that authorization server. By default there is nobody to ask.
+    /// Asks the user for a client that was registered manually at `issuer`, which does not support dynamic
+    /// registration. The result is stored for that authorization server. By default it is None.
     ///
     /// # Errors
-    /// When the person cannot be asked; none is what they have no answer to.
+    /// When the user cannot be asked. A user without a client is `Ok(None)`.
     fn client_information<'a>(
         &'a self,
         issuer: &'a Issuer,
@@ -49,18 +49,18 @@ pub trait Interaction: Send + Sync + 'static {
         Box::pin(async { Ok(None) })
     }
 
-    /// Shows the page and the code of the device flow (RFC 8628 section 3.3). By default nothing is shown. The user code is
-    /// printable ASCII, and the URLs are safe to open.
+    /// Shows the page and the code of the device flow (RFC 8628 section 3.3). By default nothing is shown. The user
+    /// code is printable ASCII, and the URLs are safe to open.
     fn show_device_code(&self, authorization: &DeviceAuthorization) {
         let _ = authorization;
     }
 
-    /// Asks whether to sign in for `resource`, whose path is only a prefix of the path of `start`. A token for it also
-    /// opens the other paths below the resource, which may belong to others, and the server at `start` receives the
-    /// token. It is asked before the person is sent anywhere. By default the answer is no.
+    /// Asks whether to sign in for `resource`, whose path is only a prefix of the path of `start`. Such a token also
+    /// opens the other paths below the resource, which may belong to others, and the server at `start` receives it. The
+    /// question comes before the sign-in. By default the result is false.
     ///
     /// # Errors
-    /// When the person cannot be asked.
+    /// When the user cannot be asked.
     fn accept_broader_resource<'a>(
         &'a self,
         start: &'a StartUrl,
@@ -70,46 +70,46 @@ pub trait Interaction: Send + Sync + 'static {
         Box::pin(async { Ok(false) })
     }
 
-    /// Asks whether to sign in without `resource`: only the scopes limit where the token is valid. It is asked before the
-    /// person is sent anywhere. By default the answer is no.
+    /// Asks whether to sign in without `resource`: only the scopes limit where the token is valid. The question comes
+    /// before the sign-in. By default the result is false.
     ///
     /// # Errors
-    /// When the person cannot be asked.
+    /// When the user cannot be asked.
     fn accept_unbound_token<'a>(&'a self, sign_in: &'a UnboundSignIn) -> BoxFuture<'a, Result<bool, InteractionError>> {
         let _ = sign_in;
         Box::pin(async { Ok(false) })
     }
 
-    /// Tells which known differences of the provider apply to this sign-in. By default they are only logged.
+    /// Reports the known differences of the provider that apply to this sign-in. By default they are only logged.
     fn provider_recognized(&self, provider: &'static KnownIssuer) {
         tracing::info!(provider = provider.name, "a known provider: {provider}");
     }
 }
 
-/// Why no answer came from the authorization endpoint.
+/// Why there is no authorization response.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InteractionError {
     /// No local port could be bound for the redirect.
-    #[error("cannot listen on this machine for the answer: {0}")]
+    #[error("cannot listen on this machine for the redirect: {0}")]
     Listen(std::io::ErrorKind),
-    /// Nobody answered within the limit.
-    #[error("nobody answered the sign-in page in time")]
+    /// No response arrived within the time limit.
+    #[error("the sign-in was not completed in time")]
     TimedOut,
     /// The authorization endpoint could not be fetched.
     #[error("cannot fetch the authorization endpoint")]
     Fetch(#[source] FetchError),
-    /// The authorization endpoint did not redirect back at once: it wants a person.
-    #[error("the authorization endpoint wants a person to answer (status {status})")]
+    /// The authorization endpoint did not redirect back at once: it requires a user.
+    #[error("the authorization endpoint requires a user (status {status})")]
     UserRequired {
-        /// The status it answered with.
+        /// Its status.
         status: http::StatusCode,
     },
-    /// The authorization endpoint redirected to somewhere else than the redirect URI.
-    #[error("the authorization endpoint redirected to somewhere else")]
+    /// The authorization endpoint redirected to a URL other than the redirect URI.
+    #[error("the authorization endpoint redirected to another URL than the redirect URI")]
     RedirectedElsewhere,
     /// The redirect's query is malformed.
-    #[error("the answer is malformed")]
+    #[error("the authorization response is malformed")]
     Malformed,
 }
 

@@ -1,18 +1,19 @@
 //! From a protected resource's URL to an access token.
 //!
-//! - [`Authorizer`] gets a token: it asks the resource, takes its challenge, finds the authorization server, registers
-//!   there where it has to, and runs the authorization code flow with PKCE (S256), `state`, `resource` (RFC 8707) and
-//!   `iss` (RFC 9207). Any doubt ends the flow before a code or a token is sent anywhere.
-//! - [`Interaction`] is the part of it that a person sees. [`LoopbackRedirect`] is for a browser on this machine;
-//!   [`AutoConsent`] is for authorization servers that consent by themselves. Bring your own for anything else.
-//! - [`ResourceToken`] is a token together with the one origin that it may be sent to.
-//! - [`TokenManager`] keeps a resource's token: it refreshes it ahead of its end, answers refusals, and asks for more
-//!   scopes where they are wanted. [`RequestAuthorization`] is one request of it, for any HTTP library.
+//! - [`Authorizer`] obtains a token: it requests the resource, reads the challenge, discovers the authorization server,
+//! registers the client if necessary, and runs the authorization code flow with PKCE (S256), `state`, `resource` (RFC
+//! 8707) and `iss` (RFC 9207). The flow fails before a code or a token is sent if any check fails.
+//! - [`Interaction`] is the user's part of the flow. [`LoopbackRedirect`] is for a browser on this machine;
+//! [`AutoConsent`] is for authorization servers that consent automatically. Implement it for anything else.
+//! - [`ResourceToken`] is a token with the URLs to which it can be sent.
+//! - [`TokenManager`] keeps a resource's token: it refreshes it before it expires, renews it when the resource rejects
+//! it, and requests more scopes when the resource requires them. [`RequestAuthorization`] authorizes one request with
+//! any HTTP library.
 //! - [`AuthorizeLayer`] does that for any HTTP client that is a tower service.
-//! - [`CredentialStore`] is where tokens and registrations are kept, in memory or in files that their owner alone reads.
-//! - [`NonInteractiveGrant`] gets tokens without a person.
+//! - [`CredentialStore`] stores tokens and registrations, in memory or in files that only their owner can read.
+//! - [`NonInteractiveGrant`] obtains tokens without a user.
 //!
-//! All I/O goes through [`Fetch`](portcullis_discovery::Fetch), but for the port of `LoopbackRedirect` and the files of
+//! All I/O goes through [`Fetch`](portcullis_discovery::Fetch), except the port of `LoopbackRedirect` and the files of
 //! a [`CredentialStore`].
 //!
 //! ```
@@ -23,7 +24,7 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // A URL to which a token would travel in the clear is refused before anything is sent.
+//! // A URL to which a token would be sent unencrypted is rejected before any request.
 //! assert!(StartUrl::parse("http://mcp.example.com/mcp").is_err());
 //!
 //! let fetch = Arc::new(HttpFetch::new(FetchSettings::default())?);

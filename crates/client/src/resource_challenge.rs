@@ -109,7 +109,7 @@ mod tests {
         (challenge.requires_dpop(), challenge.accepts_dpop(), challenge.requires_dpop_nonce(), missing)
     }
 
-    /// I6, I8: the requirements of a resource follow from its challenges.
+    /// I6, I8: the requirements of a resource are parsed from its challenges.
     #[test]
     fn challenges_state_what_the_resource_requires() {
         assert_eq!(parsed(&[]), (false, false, false, None));

@@ -15,9 +15,9 @@ pub enum RedirectRefusal {
     NoTarget,
     /// Only 307 and 308 keep the method and the body (RFC 9110 section 15.4).
     ChangesMethod,
-    /// The target has `http` in place of `https`. The server does not know that its proxy terminates TLS.
+    /// The target has `http` instead of `https`: the server does not know that its proxy terminates TLS.
     Downgrade,
-    /// The target has another scheme, host or port. The token is only for this one.
+    /// The target has another scheme, host or port. The token must not be sent there.
     OtherOrigin,
     /// The target does not lie under the token's resource.
     OutsideResource,
@@ -48,7 +48,7 @@ impl fmt::Display for RedirectRefusal {
 pub struct RefusedRedirect {
     /// The status.
     pub status: StatusCode,
-    /// The target without its query, escaped and shortened. None if the response names no valid one.
+    /// The target without its query, escaped and truncated. None if the response has no valid target.
     pub target: Option<String>,
     /// The reason.
     pub refusal: RedirectRefusal,
@@ -66,11 +66,11 @@ pub struct ResourceRedirects {
 }
 
 impl ResourceRedirects {
-    /// Returns the URL to send a request to `url` to again, with its method and body (RFC 9110 section 15.4). It has the
-    /// origin of `url` and lies under `resource`: that of the token, or the start URL if there is no token.
+    /// Returns the URL to which the request must be sent again, with its method and body (RFC 9110 section 15.4). It
+    /// has the origin of `url` and lies under `resource`: that of the token, or the start URL if there is no token.
     ///
     /// # Errors
-    /// Fails for every other redirect, and for the fourth.
+    /// Fails for every other redirect, and for the fourth redirect.
     pub fn follow(
         &mut self,
         status: StatusCode,
@@ -107,8 +107,8 @@ impl ResourceRedirects {
     }
 }
 
-/// Whether the target lies under the resource for every server: some decode `%2F`, `%5C` and `%2E` before they resolve
-/// dot segments.
+/// Whether every server resolves the target to a path under the resource: some decode `%2F`, `%5C` and `%2E` before
+/// they resolve dot segments.
 fn is_under(resource: &ResourceUri, target: &Url) -> bool {
     if ResourceMatch::of(resource, target).is_none() {
         return false;
@@ -122,12 +122,12 @@ fn target_of(target: Option<&str>) -> String {
     target.map(|target| format!(" to {target}")).unwrap_or_default()
 }
 
-/// The URL without user information, query and fragment, escaped and shortened.
+/// The URL without user information, query and fragment, escaped and truncated.
 fn shown(target: &Url) -> String {
     let mut target = target.clone();
     target.set_query(None);
     target.set_fragment(None);
-    // These fail for URLs without a host only, which have no user information.
+    // These fail only for URLs without a host, which have no user information.
     let _ = target.set_username("");
     let _ = target.set_password(None);
     EscapedText::first(target.as_str(), MAX_SHOWN).to_string()
@@ -158,7 +158,7 @@ mod tests {
         }
     }
 
-    /// I9: a token follows no redirect beyond its resource.
+    /// I9: a redirect outside the resource is not followed.
     #[test]
     fn every_other_redirect_is_refused() {
         use RedirectRefusal::*;
@@ -195,7 +195,7 @@ mod tests {
         }
     }
 
-    /// J2: the target is shown without its query, and without what could deceive.
+    /// J2: the error shows the target without its query and without deceptive characters.
     #[test]
     fn the_error_shows_the_target() {
         let (_, text) =

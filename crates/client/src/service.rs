@@ -22,7 +22,7 @@ pub struct AuthorizeLayer {
 }
 
 impl AuthorizeLayer {
-    /// A layer for clients of the token_manager's resource.
+    /// Creates a layer for clients of the token manager's resource.
     pub fn new(token_manager: Arc<TokenManager>) -> Self {
         Self { token_manager }
     }
@@ -36,26 +36,26 @@ impl<S> Layer<S> for AuthorizeLayer {
     }
 }
 
-/// Sends each request with the resource's token, and again after a 401 or a 403 that another token can help against, as
+/// Sends each request with the resource's token, and retries it after a 401 or a 403 if another token can help, as
 /// [`RequestAuthorization`](crate::RequestAuthorization) defines.
 ///
 /// A request's URL must be absolute. The token is sent only to the token manager's start URL and to the URL of the token's
-/// resource; a request to any other URL is sent without a token, and its response is returned as it is. Bodies are cloned,
-/// because a request may be sent several times; cloning `Bytes` in `http_body_util::Full` is cheap.
+/// resource; a request to any other URL is sent without a token, and its response is returned unchanged. Bodies are
+/// cloned, because a request can be sent several times; cloning `Bytes` in `http_body_util::Full` is cheap.
 #[derive(Clone, Debug)]
 pub struct AuthorizeService<S> {
     token_manager: Arc<TokenManager>,
     inner: S,
 }
 
-/// Why a request has no answer.
+/// Why a request has no response.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthorizeError<E> {
     /// The request's URL is not absolute; nothing was sent.
     #[error("the request's URL is not absolute")]
     Url,
-    /// The resource asks for authorization, and that failed.
+    /// The resource requires authorization, and the authorization failed.
     #[error("cannot get a token")]
     Authorization(#[source] ClientError),
     /// The HTTP client failed.
@@ -91,7 +91,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        // The one that is ready now is the one to use; its clone is asked for readiness the next time.
+        // `inner` is ready, its clone may not be: use `inner` and keep the clone for the next call.
         let fresh = self.inner.clone();
         let mut inner = mem::replace(&mut self.inner, fresh);
         let mut authorization = self.token_manager.request_authorization();

@@ -5,12 +5,12 @@ use std::fmt;
 use portcullis_metadata::{ResourceUri, is_https_or_loopback_http, is_loopback};
 use url::Url;
 
-/// The URL of a protected resource that a person starts from: `https`, or `http` to a loopback host, so that a token
-/// can be sent there. A fragment is dropped.
+/// The URL of a protected resource that a user enters: `https`, or `http` to a loopback host, so that a token can be
+/// sent there. The fragment is dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartUrl(Url);
 
-/// Why a URL is none to start from. Nothing was sent to it.
+/// Why a URL is not a start URL. No request was sent to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartUrlError {
@@ -18,10 +18,10 @@ pub enum StartUrlError {
     #[error("the address is not an absolute URL: {0}")]
     NotAUrl(url::ParseError),
     /// Neither `https`, nor `http` to a loopback host.
-    #[error("the address is neither https nor http to this machine; a token would travel in the clear")]
+    #[error("the address is neither https nor http to this machine; a token would be sent unencrypted")]
     Insecure,
-    /// It carries a user name or password.
-    #[error("the address carries a user name or password")]
+    /// It contains a user name or password.
+    #[error("the address contains a user name or password")]
     UserInformation,
 }
 
@@ -37,7 +37,7 @@ impl StartUrlError {
 }
 
 impl StartUrl {
-    /// Parses what a person typed.
+    /// Parses the user's input.
     ///
     /// # Errors
     /// When a token must not be sent there.
@@ -45,7 +45,7 @@ impl StartUrl {
         Url::parse(text).map_err(StartUrlError::NotAUrl).and_then(Self::new)
     }
 
-    /// Takes a parsed URL.
+    /// Validates a parsed URL.
     ///
     /// # Errors
     /// When a token must not be sent there.
@@ -70,7 +70,7 @@ impl StartUrl {
         ResourceUri::parse(self.0.as_str()).ok()
     }
 
-    /// Whether it is on this machine.
+    /// Whether its host is this machine.
     pub fn is_loopback(&self) -> bool {
         is_loopback(&self.0)
     }
@@ -89,16 +89,16 @@ impl fmt::Display for StartUrl {
 mod tests {
     use super::*;
 
-    /// J2: a query is not shown.
+    /// J2: the query is not shown.
     #[test]
     fn a_query_is_not_shown() {
         let start = StartUrl::parse("https://mcp.example.com/mcp?key=hush#x").unwrap();
         assert_eq!(start.to_string(), "https://mcp.example.com/mcp");
     }
 
-    /// I9: only https and http to loopback are URLs to start from.
+    /// I9: only https and loopback http URLs are start URLs.
     #[test]
-    fn a_token_never_travels_in_the_clear() {
+    fn a_token_is_never_sent_unencrypted() {
         for url in
             ["https://mcp.example.com/mcp#x", "http://127.0.0.1:3000/mcp", "http://localhost/mcp", "http://[::1]/"]
         {

@@ -25,51 +25,50 @@ use memory::Memory;
 use name::Name;
 use persistent::Persistent;
 
-/// Where tokens and registrations are kept: one entry for each authorization server and resource (and start URL, where
-/// that is another one), one for each authorization server and redirect URI.
+/// Stores tokens and registrations: one entry for each authorization server and resource (and start URL, if it
+/// differs), and one for each authorization server and redirect URI.
 ///
-/// An entry is read by anybody who has the store and written only by who holds its lock, so that of two processes that
-/// want to refresh the same token one waits, and then finds the other's. Cheap to clone.
+/// Everyone with the store can read an entry; only the holder of its lock can write it. If two processes want to
+/// refresh the same token, the second one waits and then uses the token of the first. Cheap to clone.
 ///
-/// In a directory, each entry is a file that its owner alone can read (mode 0600, in a directory of mode 0700 where
-/// the directory is made here). It is written beside, synced and renamed into place, so that a crash leaves the old
-/// entry or the new one. A file that cannot be understood is renamed, not removed, and reported
-/// ([`StoreError::Corrupted`]). What cannot be written is kept in memory, with one warning in the log, and written once
-/// that is possible; a file that others can read is refused ([`StoreError::Exposed`]). At most 1,000 entries
-/// of one kind are looked at.
+/// In a directory, each entry is a file that only its owner can read (mode 0600, in a directory that is created with
+/// mode 0700). It is written to a temporary file, synced and renamed, so that a crash leaves the old or the new entry.
+/// A corrupted file is renamed, not removed, and reported ([`StoreError::Corrupted`]). An entry that cannot be written
+/// is kept in memory, with one warning in the log, and written when that is possible; a file that others can read is
+/// rejected ([`StoreError::Exposed`]). At most 1,000 entries of one type are read.
 ///
-/// What is written is not encrypted: whoever reads the owner's files reads the tokens.
+/// Entries are not encrypted: everyone who can read the owner's files can read the tokens.
 #[derive(Clone, Debug)]
 pub struct CredentialStore(Arc<Backend>);
 
-/// How long a lock is waited for where only a request is made under it.
-const SHORT: Duration = Duration::from_secs(30);
-/// How long where a person is asked: somewhat longer than a person has.
-const LONG: Duration = Duration::from_secs(6 * 60);
+/// The lock timeout of operations that make only one request.
+const REQUEST_LOCK_TIMEOUT: Duration = Duration::from_secs(30);
+/// The lock timeout of a sign-in: longer than the user's time limit.
+const SIGN_IN_LOCK_TIMEOUT: Duration = Duration::from_secs(6 * 60);
 
 impl CredentialStore {
-    /// A store that is gone with the process, for up to 1,024 entries: the one that was written first goes when there
-    /// are more.
+    /// Creates a store that is lost with the process. It has at most 1,024 entries; when it is full, the one written
+    /// first is removed.
     pub fn in_memory() -> Self {
         Self(Arc::new(Backend::Memory(Memory::default())))
     }
 
-    /// A store in a directory, which is made with the first entry.
+    /// Creates a store in a directory. The directory is created with the first entry.
     pub fn in_directory(directory: impl Into<PathBuf>) -> Self {
         Self(Arc::new(Backend::Persistent(Persistent::new(Directory::new(directory.into())))))
     }
 
-    /// Checks that an entry can be written, for commands that are of no use otherwise. It makes the directory.
+    /// Checks that an entry can be written, for commands that are useless otherwise. It creates the directory.
     ///
     /// # Errors
     /// [`StoreError::NotWritable`] when there is no permission or space; [`StoreError::Busy`].
     pub async fn check_writable(&self) -> Result<(), StoreError> {
-        let locked = self.lock(Name::probe(), SHORT).await?;
+        let locked = self.lock(Name::probe(), REQUEST_LOCK_TIMEOUT).await?;
         locked.failure.map_or(Ok(()), Err)?;
         self.0.check_writable(&locked.name)
     }
 
-    /// Why there are entries in memory that belong into the directory, where there are.
+    /// Why entries that belong in the directory are in memory. None if there are no such entries.
     pub fn write_failure(&self) -> Option<StoreError> {
         match &*self.0 {
             Backend::Memory(_) | Backend::ClientsInDirectory { .. } => None,
@@ -77,7 +76,7 @@ impl CredentialStore {
         }
     }
 
-    /// Makes every write to the directory fail.
+    /// Makes every write to the directory fail with this error.
     #[cfg(test)]
     pub(crate) fn refuse_writes(&self, kind: Option<std::io::ErrorKind>) {
         if let Backend::Persistent(persistent) = &*self.0 {
@@ -85,22 +84,22 @@ impl CredentialStore {
         }
     }
 
-    /// Tries again, from time to time, to write what could not be written.
+    /// Tries to write the entries that could not be written, from time to time.
     pub(crate) async fn save_unsaved(&self) {
         if let Backend::Persistent(persistent) = &*self.0 {
             persistent.save(record::is_newer).await;
         }
     }
 
-    /// A store that keeps registrations in a directory, and everything else in memory. If the directory cannot be
-    /// written, registrations are kept in memory too.
+    /// Creates a store that keeps registrations in a directory, and everything else in memory. If the directory is not
+    /// writable, registrations are kept in memory too.
     pub fn clients_in_directory(directory: impl Into<PathBuf>) -> Self {
         let (directory, memory) = (Directory::new(directory.into()), Memory::default());
         Self(Arc::new(Backend::ClientsInDirectory { directory, memory }))
     }
 
-    /// The directory of this user for a store: `portcullis` in `$XDG_STATE_HOME`, else in `~/.local/state`, else in
-    /// `%LOCALAPPDATA%`. None where the environment names none.
+    /// This user's directory for a store: `portcullis` in `$XDG_STATE_HOME`, else in `~/.local/state`, else in
+    /// `%LOCALAPPDATA%`. None if none of these variables is set.
     pub fn user_directory() -> Option<PathBuf> {
         let named = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         named("XDG_STATE_HOME")
@@ -109,11 +108,11 @@ impl CredentialStore {
             .map(|directory| directory.join("portcullis"))
     }
 
-    /// The tokens that may be used for `start` ([`ResourceToken::is_for`]): those that were obtained for it first, then
-    /// the latest.
+    /// The tokens that can be used for `start` ([`ResourceToken::is_for`]): those that were obtained for it first, then
+    /// the latest first.
     ///
     /// # Errors
-    /// When an entry cannot be read. One that cannot be understood is reported once, and then kept aside.
+    /// When an entry cannot be read. A corrupted entry is reported once, and then quarantined.
     pub fn tokens(&self, start: &StartUrl) -> Result<Vec<ResourceToken>, StoreError> {
         let mut found = Vec::new();
         for name in self.0.names(&Name::tokens_of(start.url()))? {
@@ -121,15 +120,15 @@ impl CredentialStore {
             match record::token(&bytes) {
                 Some(token) if token.is_for(start) && Name::token(&token) == name => found.push(token),
                 Some(_) => {}
-                None => return Err(self.0.put_aside(&name)),
+                None => return Err(self.0.quarantine(&name)),
             }
         }
         found.sort_by_key(|token| std::cmp::Reverse((token.start_url() == Some(start), token.obtained_at())));
         Ok(found)
     }
 
-    /// The URLs that tokens are stored for: their start URLs, or their resources where the start URL was not written down.
-    /// An entry that cannot be understood is put aside and left out.
+    /// The URLs for which tokens are stored: their start URLs, or their resources if the start URL was not stored.
+    /// Corrupted entries are quarantined and omitted.
     ///
     /// # Errors
     /// When an entry cannot be read.
@@ -138,7 +137,7 @@ impl CredentialStore {
         for name in self.0.names(Name::TOKENS)? {
             let Some(bytes) = self.0.read(&name)? else { continue };
             let Some(token) = record::token(&bytes) else {
-                noticed::<()>(Err(self.0.put_aside(&name)))?;
+                ignore_corrupted::<()>(Err(self.0.quarantine(&name)))?;
                 continue;
             };
             let start = token.start_url().cloned().or_else(|| StartUrl::new(token.resource().url().clone()).ok());
@@ -151,7 +150,7 @@ impl CredentialStore {
     pub(crate) async fn forget_clients(&self, issuer: &Issuer) -> Result<usize, StoreError> {
         let names = self.0.names(&Name::clients_of(issuer))?;
         for name in &names {
-            let locked = self.lock(name.clone(), SHORT).await?;
+            let locked = self.lock(name.clone(), REQUEST_LOCK_TIMEOUT).await?;
             locked.backend.remove(name)?;
         }
         Ok(names.len())
@@ -159,36 +158,36 @@ impl CredentialStore {
 
     /// Locks the entry of a token.
     pub(crate) async fn lock_token(&self, token: &ResourceToken) -> Result<TokenEntry, StoreError> {
-        Ok(TokenEntry(self.lock(Name::token(token), SHORT).await?))
+        Ok(TokenEntry(self.lock(Name::token(token), REQUEST_LOCK_TIMEOUT).await?))
     }
 
-    /// Whether two tokens have the same entry, so that the one that is written last is kept.
+    /// Whether two tokens share an entry, so that the one written last replaces the other.
     pub(crate) fn share_entry(one: &ResourceToken, other: &ResourceToken) -> bool {
         Name::token(one) == Name::token(other)
     }
 
-    /// Locks the signing in to a resource, so that of several processes one asks the person.
+    /// Locks the sign-in to a resource, so that only one of several processes asks the user.
     pub(crate) async fn lock_sign_in(&self, start: &StartUrl) -> Result<Box<dyn Send>, StoreError> {
-        Ok(Box::new(self.lock(Name::sign_in(start.url()), LONG).await?))
+        Ok(Box::new(self.lock(Name::sign_in(start.url()), SIGN_IN_LOCK_TIMEOUT).await?))
     }
 
-    /// Locks the registering at an authorization server, for every resource or for one start URL.
+    /// Locks the registration at an authorization server, for every resource or for one start URL.
     pub(crate) async fn lock_client(
         &self,
         issuer: &Issuer,
         redirect: &Url,
         only_for: Option<&Url>,
     ) -> Result<ClientEntry, StoreError> {
-        Ok(ClientEntry(self.lock(Name::client(issuer, Some(redirect), only_for), SHORT).await?))
+        Ok(ClientEntry(self.lock(Name::client(issuer, Some(redirect), only_for), REQUEST_LOCK_TIMEOUT).await?))
     }
 
-    /// Locks what a person said about the client.
+    /// Locks the client that the user entered.
     pub(crate) async fn lock_client_by_hand(
         &self,
         issuer: &Issuer,
         only_for: Option<&Url>,
     ) -> Result<ClientEntry, StoreError> {
-        Ok(ClientEntry(self.lock(Name::client(issuer, None, only_for), SHORT).await?))
+        Ok(ClientEntry(self.lock(Name::client(issuer, None, only_for), REQUEST_LOCK_TIMEOUT).await?))
     }
 
     /// Whether a client is registered at the authorization server.
@@ -196,7 +195,7 @@ impl CredentialStore {
         self.0.names(&Name::clients_of(issuer)).is_ok_and(|names| !names.is_empty())
     }
 
-    /// The client of this name that is registered at the authorization server.
+    /// The client with this identifier that is registered at the authorization server.
     pub(crate) fn client(&self, issuer: &Issuer, client_id: &str) -> Result<Option<Registered>, StoreError> {
         for name in self.0.names(&Name::clients_of(issuer))? {
             let Some(bytes) = self.0.read(&name)? else { continue };
@@ -205,7 +204,7 @@ impl CredentialStore {
                     return Ok(Some(client));
                 }
                 Some(_) => {}
-                None => return Err(self.0.put_aside(&name)),
+                None => return Err(self.0.quarantine(&name)),
             }
         }
         Ok(None)
@@ -217,8 +216,8 @@ impl CredentialStore {
     }
 }
 
-/// Takes an entry that was kept aside for none, and says so where warnings are read.
-pub(crate) fn noticed<T>(read: Result<Option<T>, StoreError>) -> Result<Option<T>, StoreError> {
+/// Logs a corrupted entry, which was quarantined, and treats it as missing.
+pub(crate) fn ignore_corrupted<T>(read: Result<Option<T>, StoreError>) -> Result<Option<T>, StoreError> {
     match read {
         Err(error @ StoreError::Corrupted { .. }) => {
             tracing::warn!(reason = error.code(), "{error}");
@@ -228,11 +227,11 @@ pub(crate) fn noticed<T>(read: Result<Option<T>, StoreError>) -> Result<Option<T
     }
 }
 
-/// The one who may write an entry now.
+/// A locked entry.
 struct Locked {
     backend: Arc<Backend>,
     name: Name,
-    /// Why other processes do not see the lock, where they do not.
+    /// Why the lock does not protect against other processes, if it does not.
     failure: Option<StoreError>,
     _guard: Box<dyn Send>,
 }
@@ -240,7 +239,7 @@ struct Locked {
 impl Locked {
     fn read<T>(&self, parse: impl Fn(&[u8]) -> Option<T>) -> Result<Option<T>, StoreError> {
         let Some(bytes) = self.backend.read(&self.name)? else { return Ok(None) };
-        parse(&bytes).map(Some).ok_or_else(|| self.backend.put_aside(&self.name))
+        parse(&bytes).map(Some).ok_or_else(|| self.backend.quarantine(&self.name))
     }
 }
 
@@ -249,7 +248,7 @@ pub(crate) struct TokenEntry(Locked);
 
 impl TokenEntry {
     pub(crate) fn read(&self) -> Result<Option<ResourceToken>, StoreError> {
-        // The name is a hash: what the entry says of itself is what counts.
+        // The name is a hash; the entry's content decides.
         Ok(self.0.read(record::token)?.filter(|token| Name::token(token) == self.0.name))
     }
 
@@ -258,8 +257,8 @@ impl TokenEntry {
         Ok(())
     }
 
-    /// Checks that the token that takes this one's place can be written. A token that is in memory alone has no other
-    /// holder, so that it may be replaced there.
+    /// Checks that the replacement of this token can be written. A token that is only in memory has no other holder and
+    /// can be replaced there.
     pub(crate) fn check_writable(&self) -> Result<(), StoreError> {
         if self.0.backend.is_unsaved(&self.0.name) {
             return Ok(());
@@ -278,7 +277,7 @@ pub(crate) struct ClientEntry(Locked);
 
 impl ClientEntry {
     pub(crate) fn read(&self, issuer: &Issuer) -> Result<Option<Registered>, StoreError> {
-        // The name is a hash: what the entry says of itself is what counts (H3).
+        // The name is a hash; the entry's content decides (H3).
         Ok(self.0.read(record::client)?.filter(|client| client.issuer == *issuer))
     }
 

@@ -1,4 +1,4 @@
-//! Access tokens: the token, the token endpoint, and DPoP.
+//! Access tokens: [`resource_token`], the token endpoint, and DPoP.
 
 pub(crate) mod dpop;
 pub(crate) mod endpoint;

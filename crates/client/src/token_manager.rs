@@ -9,8 +9,8 @@ use portcullis_metadata::{AccessToken, Clock, ResourceUri, Scopes, SystemClock};
 use tokio::sync::Mutex;
 
 use crate::{
-    Authorizer, ClientError, ResourceToken, Revocation, StartUrl, StoreError, resource_challenge::ResourceChallenge,
-    store::noticed,
+    Authorizer, ClientError, ResourceToken, Revocation, StartUrl, StoreError, authorizer::scope_names,
+    resource_challenge::ResourceChallenge, store::ignore_corrupted,
 };
 
 mod access_token_source;
@@ -21,14 +21,14 @@ mod request_authorization;
 pub use access_token_source::{AccessTokenSource, AccessTokenSourceError};
 pub use request_authorization::RequestAuthorization;
 
-use access_token_source::Sourced;
+use access_token_source::ExternalTokens;
 use renewal::{Refreshed, obtain, refresh, stored};
 
-/// Keeps the token for one resource: from the store, refreshed ahead of its end, got anew when the resource refuses it,
-/// with more scopes when the resource wants more.
+/// Keeps the token for one resource: reads it from the store, refreshes it before it expires, renews it when the
+/// resource rejects it, and requests more scopes when the resource requires them.
 ///
-/// Of the requests that find at the same time that there is no token, one gets it and the others wait for it; so do
-/// other processes on the same store. A refreshed token never takes the place of a newer one.
+/// If several requests need a token at the same time, one obtains it and the others wait; so do other processes with
+/// the same store. A refreshed token never replaces a newer one.
 pub struct TokenManager {
     start: StartUrl,
     source: Source,
@@ -36,34 +36,35 @@ pub struct TokenManager {
     renewing: Mutex<()>,
 }
 
-/// Where tokens come from.
+/// The source of tokens.
 enum Source {
     Authorizer(Arc<Authorizer>),
-    /// The caller has one, which is used in place of a flow.
+    /// The caller provided one token.
     Given(AccessToken),
-    /// The caller obtains them.
-    Sourced(Sourced),
+    /// The caller's source obtains them.
+    External(ExternalTokens),
     Nothing,
 }
 
 #[derive(Default)]
 struct Held {
     token: Option<Arc<ResourceToken>>,
-    /// Scopes that were asked for in a step-up, and not granted.
-    refused: Scopes,
+    /// Scopes that were requested in a step-up and not granted.
+    denied: Scopes,
 }
 
-/// What became of a sign-out: of several tokens, of the one that the authorization server did least for.
+/// The result of a sign-out. With several tokens, it is the least that the authorization servers did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SignOut {
     /// There was no token.
     NotSignedIn,
-    /// The token is forgotten, and the authorization server revoked it.
+    /// The token was removed, and the authorization server revoked it.
     Revoked,
-    /// The token is forgotten, and the authorization server revoked the refresh token. Access tokens of this kind it
-    /// revokes none, so that this one lives until its end.
+    /// The token was removed, and the authorization server revoked the refresh token. It cannot revoke the access
+    /// token, which stays valid until it expires.
     RefreshTokenRevoked,
-    /// The token is forgotten here. The authorization server revokes none, so that it lives until its end.
+    /// The token was removed from the store only. The authorization server does not support revocation, so the token
+    /// stays valid until it expires.
     ForgottenLocally,
 }
 
@@ -78,25 +79,25 @@ impl From<Revocation> for SignOut {
 }
 
 impl TokenManager {
-    /// A token_manager that looks into the authorizer's store first.
+    /// Creates a token manager that uses the authorizer and its store.
     pub fn new(start: StartUrl, authorizer: Arc<Authorizer>) -> Self {
         Self::from(start, Source::Authorizer(authorizer))
     }
 
-    /// A token_manager of a token that the caller got elsewhere, from the environment for instance. It is sent to the origin
-    /// of `start` alone, as a bearer token, and is never refreshed: when the resource refuses it, that stands.
+    /// Creates a token manager with a token that the caller obtained, for example from the environment. It is sent only
+    /// to the origin of `start`, as a bearer token, and is never refreshed or renewed.
     pub fn with_access_token(start: StartUrl, token: AccessToken) -> Self {
         Self::from(start, Source::Given(token))
     }
 
-    /// A token manager for tokens that `source` obtains, in place of a flow. They are sent to the origin of `start` alone, as
-    /// bearer tokens, and kept in memory. After a 401 the source is asked once more; if it gives the same token, the 401
-    /// stands.
+    /// Creates a token manager for tokens that `source` obtains. They are sent only to the origin of `start`, as bearer
+    /// tokens, and kept in memory. After a 401 the source is called once more; if it returns the same token, the 401 is
+    /// final.
     pub fn with_source(start: StartUrl, source: Arc<dyn AccessTokenSource>) -> Self {
-        Self::from(start, Source::Sourced(Sourced::new(source)))
+        Self::from(start, Source::External(ExternalTokens::new(source)))
     }
 
-    /// A token_manager without a token and without a way to get one, for resources that want none, or other credentials.
+    /// Creates a token manager without tokens, for resources that require none or use other credentials.
     pub fn unauthenticated(start: StartUrl) -> Self {
         Self::from(start, Source::Nothing)
     }
@@ -105,12 +106,12 @@ impl TokenManager {
         Self { start, source, held: RwLock::default(), renewing: Mutex::default() }
     }
 
-    /// The URL that it keeps the token for.
+    /// The URL for which it keeps the token.
     pub fn start_url(&self) -> &StartUrl {
         &self.start
     }
 
-    /// The resource of the token that is in use, or the start URL if there is no token. Redirects must stay under it
+    /// The resource of the current token, or the start URL if there is no token. Redirects must stay under it
     /// ([`ResourceRedirects`](crate::ResourceRedirects)).
     pub fn resource(&self) -> Option<ResourceUri> {
         match self.current() {
@@ -119,35 +120,35 @@ impl TokenManager {
         }
     }
 
-    /// The token that is in use, where there is one. It may be due for a refresh.
+    /// The current token, if there is one. It may need a refresh.
     pub fn current(&self) -> Option<Arc<ResourceToken>> {
         self.held.read().unwrap_or_else(PoisonError::into_inner).token.clone()
     }
 
-    /// Uses a token that was got before. One that may not be used for this URL ([`ResourceToken::is_for`]) is ignored.
+    /// Sets the current token. A token that cannot be used for this URL ([`ResourceToken::is_for`]) is ignored.
     pub fn set_current(&self, token: Arc<ResourceToken>) {
         if token.is_for(&self.start) {
             self.held.write().unwrap_or_else(PoisonError::into_inner).token = Some(token);
         }
     }
 
-    /// A token to use now: the one in use or the store's, refreshed when it is due. None when there is none that could
-    /// be used without asking a person.
+    /// Returns a valid token: the current one or one from the store, refreshed if necessary. None if a token requires
+    /// the user.
     ///
     /// # Errors
-    /// When the store cannot be used, or when a token has ended and its refresh fails for another reason than that the
-    /// authorization server refuses it.
+    /// When the store cannot be used, or when a token has expired and its refresh fails for another reason than a
+    /// rejection by the authorization server.
     pub async fn token(&self) -> Result<Option<Arc<ResourceToken>>, ClientError> {
         let Source::Authorizer(authorizer) = &self.source else { return Ok(self.current()) };
         authorizer.store().save_unsaved().await;
-        let Some(token) = self.look(authorizer)? else { return Ok(None) };
+        let Some(token) = self.find_token(authorizer)? else { return Ok(None) };
         if !token.is_due(authorizer.clock().now()) {
             return Ok(Some(token));
         }
         let is_over = token.is_expired(authorizer.clock().now());
         let _one_at_a_time = match self.renewing.try_lock() {
             Ok(turn) => turn,
-            // Somebody is at it, and may have to wait for a person.
+            // Another task renews it, and may wait for the user.
             Err(_) if !is_over => return Ok(Some(token)),
             Err(_) => self.renewing.lock().await,
         };
@@ -159,43 +160,45 @@ impl TokenManager {
             Ok(Some(newer)) => Ok(Some(newer)),
             Ok(None) => Ok((!is_over).then_some(token)),
             Err(error) if is_over => Err(error),
-            // The store has warned, once.
+            // The store has logged a warning.
             Err(ClientError::Store(StoreError::NotWritable { .. })) => Ok(Some(token)),
-            // It was early, and is tried again at the next use.
+            // The token is still valid. The next use tries again.
             Err(error) => {
-                tracing::warn!(reason = error.code(), "an access token could not be refreshed ahead of its end");
+                tracing::warn!(reason = error.code(), "an access token could not be refreshed before it expires");
                 Ok(Some(token))
             }
         }
     }
 
-    /// Gets a new token, whatever there is: asks the resource for its challenge and the person for consent.
+    /// Obtains a new token even if there is a valid one: requests a challenge from the resource, and asks the user for
+    /// consent.
     ///
     /// # Errors
-    /// As [`Authorizer::authorize`]; [`ClientError::NotChallenged`] also where this token_manager cannot get tokens.
+    /// As [`Authorizer::authorize`]; [`ClientError::NotChallenged`] also if this token manager cannot obtain tokens.
     pub async fn sign_in(&self) -> Result<Arc<ResourceToken>, ClientError> {
         let Source::Authorizer(authorizer) = &self.source else {
             return Err(ClientError::NotChallenged { status: http::StatusCode::OK });
         };
         let _one_at_a_time = self.renewing.lock().await;
         let challenge = authorizer.probe(&self.start).await?;
-        let before = self.look(authorizer)?;
+        let before = self.find_token(authorizer)?;
         self.obtain(authorizer, &challenge, before, |_| false).await
     }
 
-    /// Forgets the token here and in the store, and has the authorization server revoke it where it does that; so with
-    /// every other token that could be used for this URL, such as one that was obtained for a path below it. The
-    /// registration of the client is kept.
+    /// Removes the token here and from the store, and revokes it at the authorization server if that supports
+    /// revocation. It does the same with every other token that could be used for this URL, such as one that was
+    /// obtained for a path below it. The client's registration is kept.
     ///
     /// # Errors
-    /// When the store cannot be used, and when a revocation fails: the tokens are forgotten then too.
+    /// When the store cannot be used, and when a revocation fails. In the latter case the tokens are removed all the
+    /// same.
     pub async fn sign_out(&self) -> Result<SignOut, ClientError> {
         let Source::Authorizer(authorizer) = &self.source else { return Ok(SignOut::NotSignedIn) };
         let _one_at_a_time = self.renewing.lock().await;
         let mut forgotten = Vec::new();
-        while let Some(token) = self.look(authorizer)? {
+        while let Some(token) = self.find_token(authorizer)? {
             let entry = authorizer.store().lock_token(&token).await?;
-            let latest = noticed(entry.read())?.map_or(token, Arc::new);
+            let latest = ignore_corrupted(entry.read())?.map_or(token, Arc::new);
             entry.remove()?;
             *self.held.write().unwrap_or_else(PoisonError::into_inner) = Held::default();
             forgotten.push(latest);
@@ -211,13 +214,13 @@ impl TokenManager {
         outcome
     }
 
-    /// One request, and what to do when the resource refuses it.
+    /// Starts the authorization of one request.
     pub fn request_authorization(self: &Arc<Self>) -> RequestAuthorization {
         RequestAuthorization::new(self.clone())
     }
 
-    /// The token in use, else the store's first.
-    fn look(&self, authorizer: &Arc<Authorizer>) -> Result<Option<Arc<ResourceToken>>, ClientError> {
+    /// The current token, else the first one in the store.
+    fn find_token(&self, authorizer: &Arc<Authorizer>) -> Result<Option<Arc<ResourceToken>>, ClientError> {
         if let Some(token) = self.current() {
             return Ok(Some(token));
         }
@@ -228,7 +231,7 @@ impl TokenManager {
         Ok(found)
     }
 
-    /// A token in place of the one that the resource refused with 401.
+    /// Replaces a token that the resource rejected with 401.
     async fn renew(
         &self,
         used: Option<&Arc<ResourceToken>>,
@@ -245,16 +248,16 @@ impl TokenManager {
         {
             return Ok(true);
         }
-        let (now, refused) = (authorizer.clock().now(), used.cloned());
+        let (now, rejected) = (authorizer.clock().now(), used.cloned());
         let is_newer = move |token: &ResourceToken| {
-            !token.is_expired(now) && !refused.as_ref().is_some_and(|used| token.is_same(used))
+            !token.is_expired(now) && !rejected.as_ref().is_some_and(|used| token.is_same(used))
         };
         self.obtain(authorizer, challenge, used.cloned(), is_newer).await?;
         Ok(true)
     }
 
-    /// A token with more scopes, in place of one that the resource refused with 403. False when there is no use in
-    /// asking: they were refused before, or the token has them.
+    /// Replaces a token that the resource rejected with 403 by one with more scopes. Returns false if a request is
+    /// useless: the scopes were denied before, or the token has them.
     async fn step_up(
         &self,
         used: Option<&Arc<ResourceToken>>,
@@ -263,7 +266,8 @@ impl TokenManager {
     ) -> Result<bool, ClientError> {
         let Source::Authorizer(authorizer) = &self.source else { return Ok(false) };
         let wanted = missing.clone();
-        let covers = move |token: &ResourceToken| token.scopes().is_some_and(|granted| granted.covers(&wanted));
+        let covers =
+            move |token: &ResourceToken| token.scopes().is_some_and(|granted| scope_names::covers(granted, &wanted));
         if authorizer.is_final() || !authorizer.may_request(missing) || used.is_some_and(|used| covers(used)) {
             return Ok(false);
         }
@@ -271,7 +275,7 @@ impl TokenManager {
         if self.is_replaced(authorizer, used) && self.current().is_some_and(|current| covers(&current)) {
             return Ok(true);
         }
-        if !self.refused().intersection(missing).is_empty() {
+        if !self.denied_scopes().intersection(missing).is_empty() {
             return Ok(false);
         }
         let (now, before, serves) = (authorizer.clock().now(), self.current(), covers.clone());
@@ -279,38 +283,39 @@ impl TokenManager {
         match self.obtain(authorizer, &challenge.with_scopes(missing), before.clone(), serves).await {
             Ok(token) if covers(&token) => Ok(true),
             Ok(token) => {
-                self.refuse(without(missing, token.scopes()));
+                self.add_denied_scopes(without(missing, token.scopes()));
                 Ok(false)
             }
             Err(error) => {
                 if is_refusal(&error) {
-                    self.refuse(without(missing, before.as_ref().and_then(|before| before.scopes())));
+                    self.add_denied_scopes(without(missing, before.as_ref().and_then(|before| before.scopes())));
                 }
                 Err(error)
             }
         }
     }
 
-    /// Asks for a token for what is demanded and what was asked for before, and keeps it. Another process's token that
-    /// will do is taken in its place.
+    /// Obtains a token with the required scopes and those requested before, and keeps it. If another process has
+    /// obtained an acceptable one, that is used.
     async fn obtain(
         &self,
         authorizer: &Arc<Authorizer>,
         challenge: &ResourceChallenge,
         before: Option<Arc<ResourceToken>>,
-        will_do: impl Fn(&ResourceToken) -> bool + Send + 'static,
+        is_acceptable: impl Fn(&ResourceToken) -> bool + Send + 'static,
     ) -> Result<Arc<ResourceToken>, ClientError> {
-        let refused = self.refused();
-        let asked = before.as_ref().map_or_else(Scopes::empty, |before| without(before.asked(), Some(&refused)));
-        // A person who is at it is not stopped because a request's time is over: the next one finds the token.
-        let under_way = obtain(authorizer.clone(), self.start.clone(), challenge.with_scopes(&asked), before, will_do);
-        let token = tokio::spawn(under_way).await.map_err(|_| ClientError::TaskEnded)??;
+        let denied = self.denied_scopes();
+        let asked = before.as_ref().map_or_else(Scopes::empty, |before| without(before.asked(), Some(&denied)));
+        // A task of its own, because the sign-in continues when this request is cancelled: the next request finds the
+        // token.
+        let task = obtain(authorizer.clone(), self.start.clone(), challenge.with_scopes(&asked), before, is_acceptable);
+        let token = tokio::spawn(task).await.map_err(|_| ClientError::TaskEnded)??;
         self.set_current(token.clone());
         Ok(token)
     }
 
-    /// Refreshes a token, or takes the one that another process has refreshed by now. None when the token cannot be
-    /// refreshed, and only a new authorization helps.
+    /// Refreshes a token, or returns the one that another process has refreshed. None if the token cannot be refreshed,
+    /// and a new authorization is necessary.
     async fn refresh(
         &self,
         authorizer: &Arc<Authorizer>,
@@ -319,28 +324,29 @@ impl TokenManager {
         if token.refresh_token().is_none() {
             return Ok(None);
         }
-        // Whoever waits for it may give up. What the server rotates has to be written down all the same.
-        let under_way = tokio::spawn(refresh(authorizer.clone(), self.start.clone(), token.clone()));
-        match under_way.await.map_err(|_| ClientError::TaskEnded)?? {
+        // A task of its own, because the caller can be cancelled, and a rotated refresh token must be stored all the
+        // same.
+        let task = tokio::spawn(refresh(authorizer.clone(), self.start.clone(), token.clone()));
+        match task.await.map_err(|_| ClientError::TaskEnded)?? {
             Refreshed::Newer(newer) => {
                 self.set_current(newer.clone());
                 Ok(Some(newer))
             }
-            Refreshed::Dead(left) => {
+            Refreshed::Invalid(left) => {
                 self.set_current(left);
                 Ok(None)
             }
         }
     }
 
-    /// Whether there is another token by now, one that has not ended.
+    /// Whether the token has been replaced by one that has not expired.
     fn is_replaced(&self, authorizer: &Arc<Authorizer>, used: Option<&Arc<ResourceToken>>) -> bool {
         let now = authorizer.clock().now();
         self.current()
             .is_some_and(|current| !current.is_expired(now) && !used.is_some_and(|used| Arc::ptr_eq(&current, used)))
     }
 
-    /// Takes a token out of use that the resource refuses although it is new.
+    /// Drops a new token that the resource rejects.
     fn forget(&self, token: &Arc<ResourceToken>) {
         let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
         if held.token.as_ref().is_some_and(|held| Arc::ptr_eq(held, token)) {
@@ -348,13 +354,13 @@ impl TokenManager {
         }
     }
 
-    fn refused(&self) -> Scopes {
-        self.held.read().unwrap_or_else(PoisonError::into_inner).refused.clone()
+    fn denied_scopes(&self) -> Scopes {
+        self.held.read().unwrap_or_else(PoisonError::into_inner).denied.clone()
     }
 
-    fn refuse(&self, scopes: Scopes) {
+    fn add_denied_scopes(&self, scopes: Scopes) {
         let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
-        held.refused = held.refused.union(&scopes);
+        held.denied = held.denied.union(&scopes);
     }
 
     fn clock(&self) -> Arc<dyn Clock> {
@@ -365,7 +371,7 @@ impl TokenManager {
     }
 }
 
-/// The person or the server does not want to grant the scopes.
+/// Whether the user or the server denied the scopes.
 fn is_refusal(error: &ClientError) -> bool {
     let error = match error {
         ClientError::TokenRequest(error) | ClientError::Redirect(crate::RedirectError::Denied(error)) => error,
@@ -376,7 +382,7 @@ fn is_refusal(error: &ClientError) -> bool {
 
 fn without(scopes: &Scopes, taken: Option<&Scopes>) -> Scopes {
     let left = scopes.iter().filter(|name| !taken.is_some_and(|taken| taken.contains(name)));
-    // They are names of a set already.
+    // They are valid because they come from a set.
     Scopes::from_names(left).unwrap_or_default()
 }
 

@@ -1,4 +1,4 @@
-//! The command line.
+//! The command line, as clap parses it.
 
 mod connect;
 #[cfg(test)]
@@ -49,7 +49,8 @@ pub(crate) enum Command {
     /// Start the development authorization server alone.
     ///
     /// It issues tokens to anyone, for any user name, and therefore listens on loopback only. It speaks OAuth 2.1: metadata, registration, client
-    /// ID metadata documents, the code flow with PKCE and a consent page, the device flow, refresh tokens (for clients that ask for `offline_access`), client
+    /// ID metadata documents, the code flow with PKCE and a consent page, the device flow, refresh tokens (for clients
+    /// that request `offline_access`), client
     /// credentials, DPoP, introspection and revocation. It keeps nothing after it stops.
     #[command(after_long_help = idp::MORE)]
     Idp(Idp),
@@ -63,30 +64,33 @@ pub(crate) enum Command {
     Login(Login),
     /// Delete the stored token for a protected resource, and revoke it if the issuer supports that.
     Logout(Logout),
-    /// Print a valid access token for a protected resource, for scripts. It never prompts: log in first.
+    /// Print a valid access token for a protected resource, for scripts. It never prompts: sign in with `login` first.
     Token(SignIn),
     /// Connect an MCP client that uses standard input and output to a remote MCP server.
     ///
     /// Enter this command as the server's command in the client's configuration. Standard input and output carry only the
-    /// protocol; messages for people go to standard error. It uses the token of a previous login. Without one, the browser opens
+    /// protocol; messages for the user go to standard error. It uses the token of a previous login. Without one, the
+    /// browser opens
     /// at the first message, once for all running instances. PORTCULLIS_TOKEN in the environment or an `Authorization`
     /// header overrides both.
     Connect(Connect),
     /// Connect like `mcp-remote`: accepts the arguments of mcp-remote 0.15.1 and does what `connect` does.
     ///
-    /// Every option is honoured, or answered with one line on standard error that says why it is not. Exits with 2 if the
+    /// Every option takes effect, or is reported on standard error with the reason why it does not. Exits with 2 if the
     /// arguments are invalid or would weaken security.
     McpRemote(McpRemote),
     /// Replace `mcp-remote` with this program in the configurations of MCP clients.
     ///
-    /// Without CONFIG, it reads the configurations of Claude Desktop, Cursor, VS Code, Windsurf and Zed in their default
-    /// locations. It prints the changes, and writes them only with `--write` or after a question in a terminal. Comments and
-    /// formatting stay as they are.
+    /// Without CONFIG, it reads the configurations of Claude Desktop, Cursor, VS Code, Windsurf and Zed in their
+    /// default
+    /// locations. It prints the changes, and writes them only with `--write` or after confirmation in a terminal.
+    /// Comments and
+    /// formatting are preserved.
     ImportMcpRemote(ImportMcpRemote),
     /// Check the authorization chain of an MCP server or other protected resource, step by step.
     ///
     /// Exits with 0 if standards-compliant clients can connect, with 1 if there are problems, and with 2 if it cannot run.
-    /// It sends no credentials except those of a made-up client, and registers nothing.
+    /// It sends no credentials except those of a fictitious client, and registers nothing.
     Doctor(Doctor),
     /// Check an access token against every rule of a protected resource, and predict the response.
     ///
@@ -191,7 +195,7 @@ pub(crate) struct SignIn {
     /// The host of the redirect: `127.0.0.1` (default), `localhost` (which receives on 127.0.0.1 and ::1) or `::1`.
     #[arg(long, value_name = "HOST", value_parser = ["127.0.0.1", "localhost", "::1"])]
     pub(crate) callback_host: Option<String>,
-    /// The client secret itself, for commands that obtain it otherwise than from a file.
+    /// The client secret, for commands that do not read it from a file.
     #[arg(skip)]
     pub(crate) client_secret: Option<Secret>,
     /// Where tokens are stored. The default is `portcullis` in the user's state directory.

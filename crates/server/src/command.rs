@@ -22,7 +22,8 @@ use portcullis_metadata::EscapedText;
 
 use text::{print, print_json, tell};
 
-/// Prints what went wrong, on one line; text of other parties in it is escaped. A reader of our output that went away, such as `head`, is nothing wrong.
+/// Prints an error on one line, with text from other parties escaped. A closed standard output, as with `head`, is not
+/// an error.
 pub(crate) fn report(error: &anyhow::Error) {
     if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
         return;
@@ -31,7 +32,7 @@ pub(crate) fn report(error: &anyhow::Error) {
     tell(format_args!("{label} {}", EscapedText(&error)));
 }
 
-/// The error with its causes and what helps against it.
+/// The error with its causes and advice.
 fn with_advice(error: &anyhow::Error) -> String {
     match portcullis_client::advice(error.as_ref()) {
         Some(advice) => format!("{error:#}; {advice}"),
@@ -39,7 +40,7 @@ fn with_advice(error: &anyhow::Error) -> String {
     }
 }
 
-/// The runtime for everything that is not a request of the data path. It lives on the main thread.
+/// The runtime for everything except the requests of `serve`. It runs on the main thread.
 pub(crate) fn control_runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
 }

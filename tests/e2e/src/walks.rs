@@ -12,6 +12,7 @@ mod deployment;
 mod devidp;
 mod discovery;
 mod expect;
+mod install;
 mod keycloak;
 mod oidc_provider;
 mod output;
@@ -23,6 +24,7 @@ mod readers;
 mod request;
 pub(crate) mod server;
 mod session;
+mod sign_in;
 mod visitor;
 mod walk;
 mod wire;
@@ -67,6 +69,12 @@ pub(crate) struct Arguments {
     readers: bool,
     #[command(flatten)]
     reader_options: readers::Options,
+    /// Run `login` and `connect` at every authorization server and in every network that there is a test of, and print one
+    /// table. Needs Node.js, Python and Java; a server without them is skipped. The first run downloads 400 MB.
+    #[arg(long, conflicts_with_all = ["idp", "browser", "only", "readers"])]
+    sign_in: bool,
+    #[command(flatten)]
+    sign_in_options: sign_in::Options,
 }
 
 /// On a machine with two cores that does other things, too, Keycloak takes about 60 s at its very first start.
@@ -88,6 +96,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let program = built::build(&["--package=portcullis", "--bin=portcullis", "--locked"])?.program("portcullis")?;
     let target = workspace::metadata()?.target_directory;
     let folder = fresh_folder(&target)?;
+    if arguments.sign_in {
+        let ready_within = Duration::from_secs(arguments.ready_within);
+        let ground = sign_in::Ground { program: &program, target: &target, folder: &folder, ready_within };
+        let outcome = block_on(sign_in::whole(&ground, &arguments.sign_in_options));
+        return outcome.with_context(|| format!("what the programs wrote is in {}", folder.display()));
+    }
     let (mut progress, outcome);
     match arguments.idp {
         _ if arguments.readers => {

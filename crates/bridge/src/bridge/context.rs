@@ -32,7 +32,7 @@ use crate::{
     tool_headers::ToolHeaders,
 };
 
-/// What all parts of a running bridge share.
+/// The state that all parts of a running bridge share.
 pub(crate) struct Context {
     pub(crate) settings: Arc<BridgeSettings>,
     pub(crate) endpoint: Endpoint,
@@ -42,31 +42,31 @@ pub(crate) struct Context {
     pub(crate) sessions: Sessions,
     pub(crate) tools: ToolHeaders,
     pub(crate) subscriptions: Subscriptions,
-    /// Closed while a handshake is under way.
+    /// Closed during a handshake.
     pub(crate) handshake: Latch,
-    /// Closed while the server does not know yet that the client has taken note of its outcome.
+    /// Closed until the server has received `notifications/initialized`.
     pub(crate) initialized: Latch,
     pub(crate) server_stream: ServerStreamState,
     next_id: AtomicU64,
     open_server_stream: fn(&Arc<Context>),
 }
 
-/// A request that is under way.
+/// A request in progress.
 pub(crate) struct Request {
     pub(crate) id: RequestId,
     pub(crate) method: String,
     pub(crate) message: Message,
-    /// What the message holds of the budget.
+    /// The message's share of the budget.
     pub(crate) _reservation: Reservation,
-    /// Ends when the request is answered, refused or cancelled.
+    /// Ends when the request is answered, rejected or cancelled.
     pub(crate) over: watch::Receiver<()>,
-    /// What a refusal of its token leads to.
+    /// What to do when the server rejects the token.
     pub(crate) token_renewal: TokenRenewal,
 }
 
 impl Context {
-    /// `open_server_stream` starts the task that reads the server's own stream. It is passed in because that task uses the
-    /// whole context.
+    /// `open_server_stream` starts the task that reads the server's stream. It is a parameter because that task uses
+    /// the whole context.
     pub(crate) fn new(
         settings: Arc<BridgeSettings>,
         endpoint: Endpoint,
@@ -92,10 +92,10 @@ impl Context {
         }
     }
 
-    /// Passes on what the server sent. True when the answer to `awaited` was among it.
+    /// Forwards data of the server. Returns true if it contains the response to `awaited`.
     ///
     /// # Errors
-    /// When it is no JSON-RPC.
+    /// When the data is not JSON-RPC.
     pub(crate) async fn forward(&self, data: Bytes, awaited: Option<&Request>) -> Result<bool, McpError> {
         let mut answered = false;
         for message in Message::parse_all(data).map_err(|_| McpError::InvalidResponse)? {
@@ -105,7 +105,7 @@ impl Context {
                     self.resolve(&id, message).await;
                     answered |= awaited.is_some_and(|request| request.id == id);
                 }
-                // The server could not read which request it was, and here it can only be this one.
+                // The server could not read the request's id; only this request can be meant.
                 MessageKind::Response { id: None } => {
                     if let (Some(request), Some(error)) = (awaited, message.error()) {
                         let text = message::with_id(&request.id, error);
@@ -114,7 +114,7 @@ impl Context {
                         answered = true;
                     }
                 }
-                // What has been cancelled is not spoken of any more.
+                // The client has cancelled the request and expects nothing more about it.
                 MessageKind::Request { .. } | MessageKind::Notification { .. } => {
                     self.send_to_client(message.text).await
                 }
@@ -123,7 +123,7 @@ impl Context {
         Ok(answered)
     }
 
-    /// Passes on the answer to a request, once.
+    /// Delivers the response to a request, once.
     async fn resolve(&self, id: &RequestId, answer: Message) {
         let Some(PendingRequest { requester, purpose, .. }) = self.pending.take(id) else {
             tracing::debug!("a response to no pending request was dropped");
@@ -157,8 +157,8 @@ impl Context {
         }
     }
 
-    /// Learns which arguments travel as headers. Tools whose annotations break the rules are left out, as clients of
-    /// this transport must do.
+    /// Learns which arguments are also sent as headers. Tools with invalid annotations are removed, as this transport
+    /// requires of clients.
     fn without_broken_tools(&self, answer: Message) -> Message {
         let count = |list: &Value| list.get("tools").and_then(Value::as_array).map(Vec::len);
         let Ok(mut whole) = serde_json::from_slice::<Value>(&answer.text) else { return answer };
@@ -171,7 +171,7 @@ impl Context {
         Message { text: whole.to_string().into(), kind: answer.kind }
     }
 
-    /// Tells the client that there is no answer, where it still waits for one.
+    /// Reports to the client that a request failed, unless it has been answered or cancelled.
     pub(crate) async fn fail_request(&self, id: &RequestId, error: &McpError) {
         let Some(entry) = self.pending.take(id) else { return };
         let text = error_chain(error);
@@ -181,7 +181,7 @@ impl Context {
         }
     }
 
-    /// Begins a request of the bridge's own.
+    /// Begins a request of the bridge itself.
     pub(crate) fn own_request(
         &self,
         method: &str,
@@ -222,13 +222,13 @@ impl Context {
         }
     }
 
-    /// Gives the client a message. One that is gone is noticed where its output is written.
+    /// Sends the client a message. If the client has closed the output, the writer reports that.
     pub(crate) async fn send_to_client(&self, text: Bytes) {
         let _ = self.output.send(text).await;
     }
 }
 
-/// An error with its causes and what helps against it.
+/// An error with its causes and advice.
 pub(crate) fn error_chain(error: &McpError) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

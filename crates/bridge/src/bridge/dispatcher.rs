@@ -1,4 +1,4 @@
-//! [`Dispatcher`]: sends each message of the client on its way.
+//! [`Dispatcher`]: dispatches the client's messages.
 
 use std::sync::Arc;
 
@@ -23,12 +23,12 @@ use crate::bridge::{
     transport::{legacy, modern},
 };
 
-/// Sends each message of the client on its way.
+/// Dispatches the client's messages to the endpoint.
 pub(crate) struct Dispatcher {
     context: Arc<Context>,
     /// One task for each request.
     requests: JoinSet<()>,
-    /// The requests that may be sent; further ones wait for one of these to end.
+    /// Limits the requests that are sent at the same time; others wait.
     slots: Arc<Semaphore>,
     outgoing: mpsc::Sender<OutgoingMessage>,
     outgoing_capacity: OutgoingCapacity,
@@ -102,7 +102,7 @@ impl Dispatcher {
         let token_renewal = TokenRenewal::Allowed;
         let request = Request { id: id.clone(), method, message, _reservation: reservation, over, token_renewal };
         let stop = self.requests.spawn(async move {
-            // All others may wait for a handshake, so it waits for none of them.
+            // A handshake must not wait for a slot, because the holders of the slots can wait for the handshake.
             let _slot = if opens { None } else { slots.acquire_owned().await.ok() };
             if version.is_none() && !opens {
                 context.handshake.opened().await;
@@ -122,13 +122,14 @@ impl Dispatcher {
         self.context.pending.stoppable(&id, stop);
     }
 
-    /// Answers a request that is not sent.
+    /// Answers a request with an error instead of sending it.
     async fn reject(&self, id: &RequestId, text: &str) {
         let answer = error_answer(Some(id), ErrorCode::InternalError, text, "bridge.busy");
         self.context.send_to_client(answer).await;
     }
 
-    /// Answers a message that is too large: a request to the client, and a response to the server, which waits for it.
+    /// Rejects a message that is too large: a request with an error to the client, a response with an error to the
+    /// server, which waits for it.
     async fn reject_oversized(&mut self, message: OversizedMessage) {
         let limit = self.context.settings.max_message;
         let text = format!("the message is larger than {limit} bytes, the limit that --max-message sets");

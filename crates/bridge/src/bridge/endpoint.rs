@@ -17,26 +17,26 @@ use crate::{
     response::{Content, Limits, insufficient_scope, is_unknown_session, read_body},
 };
 
-/// The way to the server: requests with the token, and again where that helps.
+/// Sends requests with the token, and retries them.
 pub(crate) struct Endpoint {
     token_manager: Arc<TokenManager>,
     fetch: ResourceFetch,
     settings: Arc<BridgeSettings>,
 }
 
-/// What a refusal of the token leads to.
+/// What to do when the server rejects the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TokenRenewal {
-    /// A new one, which a person may be asked for.
+    /// Obtain a new one, which can require the user.
     Allowed,
-    /// Nothing: nobody is asked for the sake of this request.
+    /// Nothing: this request must not prompt the user.
     Disabled,
 }
 
-/// Waits before a connection is tried again that was refused: nothing was sent.
-const CONNECT_AGAIN: [Duration; 3] =
+/// The delays before a refused connection is retried: nothing was sent.
+const CONNECT_RETRY_DELAYS: [Duration; 3] =
     [Duration::from_millis(200), Duration::from_millis(500), Duration::from_millis(800)];
-/// How often, and how long, a server that asks for patience gets it.
+/// The maximum number and duration of waits that a busy server can request.
 const MAX_WAITS: u32 = 2;
 const MAX_WAIT: u64 = 30;
 /// The maximum size of an error response that is read.
@@ -48,7 +48,7 @@ impl Endpoint {
         Self { token_manager, fetch, settings }
     }
 
-    /// The endpoint that a person named.
+    /// The start URL.
     pub(crate) fn url(&self) -> &Url {
         self.token_manager.start_url().url()
     }
@@ -66,9 +66,10 @@ impl Endpoint {
         request.header(header::ACCEPT, http::HeaderValue::from_static("text/event-stream"))
     }
 
-    /// Sends a request. A refusal of its token is answered as [`RequestAuthorization`](portcullis_client::RequestAuthorization) says, where that is wanted,
-    /// and may take as long as a person does then; a refused connection is tried again, and so is a server that is too
-    /// busy and says when. A redirect within the resource is followed, as [`ResourceRedirects`] says.
+    /// Sends a request. If the token is rejected, it is renewed as
+    /// [`RequestAuthorization`](portcullis_client::RequestAuthorization) defines, unless `token_renewal` disables that;
+    /// this can wait for the user. A refused connection is retried, and so is a busy server that sends `Retry-After`.
+    /// Redirects within the resource are followed as [`ResourceRedirects`] defines.
     pub(crate) async fn send(
         &self,
         mut request: FetchRequest,
@@ -87,18 +88,18 @@ impl Endpoint {
             let bears_token = headers.contains_key(header::AUTHORIZATION);
             let OpenResponse { status, headers, body } = match self.fetch.open(attempt).await {
                 Ok(answer) => answer,
-                Err(error) if is_refused(&error) && connects < CONNECT_AGAIN.len() => {
-                    sleep(CONNECT_AGAIN[connects]).await;
+                Err(error) if is_refused(&error) && connects < CONNECT_RETRY_DELAYS.len() => {
+                    sleep(CONNECT_RETRY_DELAYS[connects]).await;
                     connects += 1;
                     continue;
                 }
                 Err(error) => return Err(McpError::Fetch(error)),
             };
-            // A 401 with this header says that the token could not be judged now, and not that it is bad.
-            let asks_patience = status == StatusCode::TOO_MANY_REQUESTS
+            // A 401 with `Retry-After` means that the token could not be validated now, not that it is invalid.
+            let is_busy = status == StatusCode::TOO_MANY_REQUESTS
                 || status == StatusCode::SERVICE_UNAVAILABLE
                 || (status == StatusCode::UNAUTHORIZED && bears_token);
-            if asks_patience
+            if is_busy
                 && waits < MAX_WAITS
                 && let Some(wait) = retry_after(&headers)
             {
@@ -107,7 +108,7 @@ impl Endpoint {
                 waits += 1;
                 continue;
             }
-            // Asking a person may take minutes; the connection is not kept that long.
+            // Asking the user can take minutes; the connection is not kept that long.
             let body = if status == StatusCode::UNAUTHORIZED { None } else { Some(body) };
             let renews = token_renewal == TokenRenewal::Allowed && self.settings.authorization().is_none();
             if renews && authorization.should_retry(status, &headers).await.map_err(McpError::Authorization)? {
@@ -125,7 +126,7 @@ impl Endpoint {
         }
     }
 
-    /// The whole of a body.
+    /// Reads a whole body.
     pub(crate) async fn read(
         &self,
         body: Box<dyn BodyStream>,
@@ -152,15 +153,15 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     (seconds <= MAX_WAIT).then(|| Duration::from_secs(seconds))
 }
 
-/// An answer with a status that is no success.
+/// A response without a success status.
 pub(crate) struct ErrorResponse {
     pub(crate) status: StatusCode,
-    /// What it says in JSON-RPC, where it does.
+    /// Its JSON-RPC error, if it has one.
     pub(crate) error: Option<RpcErrorBody>,
-    error_to_tell: McpError,
+    mcp_error: McpError,
 }
 
-/// The error of a refusal.
+/// The JSON-RPC error of a response.
 pub(crate) struct RpcErrorBody {
     pub(crate) code: i64,
     pub(crate) raw: Box<serde_json::value::RawValue>,
@@ -179,7 +180,7 @@ struct Code {
 impl ErrorResponse {
     pub(crate) async fn read(endpoint: &Endpoint, response: OpenResponse) -> Self {
         let status = response.status;
-        let error_to_tell = insufficient_scope(status, &response.headers).unwrap_or(McpError::Status { status });
+        let mcp_error = insufficient_scope(status, &response.headers).unwrap_or(McpError::Status { status });
         let body = match Content::of(&response.headers) {
             Content::Json => endpoint.read_error(response.body).await.ok(),
             Content::Stream | Content::Other => None,
@@ -189,16 +190,16 @@ impl ErrorResponse {
             let Code { code } = serde_json::from_str(raw.get()).ok()?;
             Some(RpcErrorBody { code, raw })
         });
-        Self { status, error, error_to_tell }
+        Self { status, error, mcp_error }
     }
 
-    /// A server answers so that has no such session (any more).
+    /// Whether the server does not know the session.
     pub(crate) fn is_unknown_session(&self) -> bool {
         is_unknown_session(self.status, self.error.as_ref().map(|error| error.code))
     }
 
-    /// A server of 2024-11-05 refuses a POST to its stream's address so, and no server of today: that one says why, with
-    /// a code that 2026-07-28 has for it.
+    /// Whether a server of 2024-11-05 rejects a POST to its stream's URL in this way. A newer server gives a reason,
+    /// with a code that 2026-07-28 defines for it.
     pub(crate) fn suggests_http_sse(&self) -> bool {
         const MODERN: [ErrorCode; 4] = [
             ErrorCode::MethodNotFound,
@@ -212,6 +213,6 @@ impl ErrorResponse {
     }
 
     pub(crate) fn into_error(self) -> McpError {
-        self.error_to_tell
+        self.mcp_error
     }
 }

@@ -7,7 +7,7 @@ use portcullis_mcp::{ErrorCode, error_body, meta};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Number, Value, value::RawValue};
 
-/// A JSON-RPC message, as far as a bridge has to understand it. The text passes on as it is.
+/// A JSON-RPC message. Only what the bridge needs is parsed; the text is forwarded unchanged.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
     /// One line of JSON.
@@ -24,23 +24,23 @@ pub(crate) enum MessageKind {
     Notification {
         method: String,
     },
-    /// Without an id where the other side could not read the request's.
+    /// The id is None if the other side could not read the request's id.
     Response {
         id: Option<RequestId>,
     },
 }
 
-/// A request's identifier, as JSON. Those of the same meaning are the same, however they were written: an answer brings
-/// the identifier back as the server's JSON library writes it.
+/// A request's identifier, as normalized JSON: identifiers with the same value are equal, even if the server's JSON
+/// library writes them in another way.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RequestId(String);
 
-/// Why a text is no message.
+/// Why a text is not a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum MessageError {
     #[error("the message is not JSON")]
     NotJson,
-    #[error("the message is no JSON-RPC 2.0 request, notification or response")]
+    #[error("the message is not a JSON-RPC 2.0 request, notification or response")]
     NotJsonRpc,
     #[error("batches are not supported")]
     Batch,
@@ -69,20 +69,20 @@ struct Members<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// A member that is there, `null` included.
+/// Deserializes a member that is present, including `null`.
 fn present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(value).map(Some)
 }
 
 impl Message {
-    /// Reads one message.
+    /// Parses one message.
     pub(crate) fn parse(text: Bytes) -> Result<Self, MessageError> {
         let text = on_one_line(text);
         let kind = kind(&text)?;
         Ok(Self { text, kind })
     }
 
-    /// Reads what a server sends: one message, or several in an array as 2025-03-26 allows it.
+    /// Parses a server's message, or several in an array, as 2025-03-26 allows.
     pub(crate) fn parse_all(text: Bytes) -> Result<Vec<Self>, MessageError> {
         match Self::parse(text.clone()) {
             Err(MessageError::Batch) => {}
@@ -92,25 +92,25 @@ impl Message {
         batch.into_iter().map(|one| Self::parse(text.slice_ref(one.get().as_bytes()))).collect()
     }
 
-    /// The parameters, where there are any and they are an object.
+    /// The parameters, if they are an object.
     pub(crate) fn params(&self) -> Params<'_> {
         let members: Option<Members<'_>> = serde_json::from_slice(&self.text).ok();
         Params(members.and_then(|members| members.params).filter(|params| params.get().starts_with('{')))
     }
 
-    /// The `error` member of a response, as it was written.
+    /// The `error` member of a response, unchanged.
     pub(crate) fn error(&self) -> Option<&RawValue> {
         serde_json::from_slice::<Members<'_>>(&self.text).ok()?.error
     }
 
-    /// The `result` member of a response, as it was written.
+    /// The `result` member of a response, unchanged.
     pub(crate) fn result(&self) -> Option<&RawValue> {
         serde_json::from_slice::<Members<'_>>(&self.text).ok()?.result
     }
 }
 
 fn kind(text: &[u8]) -> Result<MessageKind, MessageError> {
-    // The members that are passed over are not looked into otherwise.
+    // Other members are not parsed.
     let text = std::str::from_utf8(text).map_err(|_| MessageError::NotJson)?;
     let members: Members<'_> = match text.as_bytes().first() {
         Some(b'{') => serde_json::from_str(text).map_err(|error| match error.classify() {
@@ -139,7 +139,7 @@ fn kind(text: &[u8]) -> Result<MessageKind, MessageError> {
     }
 }
 
-/// A line break in JSON stands between its tokens alone, where a space does as well.
+/// Replaces line breaks by spaces. JSON has literal line breaks only between tokens.
 fn on_one_line(text: Bytes) -> Bytes {
     if memchr::memchr2(b'\n', b'\r', &text).is_none() {
         return text;
@@ -149,12 +149,12 @@ fn on_one_line(text: Bytes) -> Bytes {
 }
 
 impl RequestId {
-    /// Reads an identifier from its JSON text.
+    /// Parses an identifier from its JSON text.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         Self::of(serde_json::from_slice(text).ok()?)
     }
 
-    /// A text or a number.
+    /// Accepts a string or a number.
     fn of(raw: &RawValue) -> Option<Self> {
         match serde_json::from_str(raw.get()).ok()? {
             Value::String(text) => Some(Self(Value::from(text).to_string())),
@@ -163,15 +163,15 @@ impl RequestId {
         }
     }
 
-    /// An identifier of this side's own.
+    /// An identifier of the bridge itself.
     pub(crate) fn own(number: u64) -> Self {
         Self(format!("\"portcullis:{number}\""))
     }
 }
 
-/// A number without a fraction, such as `1.0`, as other JSON libraries write it: `1`.
+/// Converts a number without a fraction, such as `1.0`, to an integer, as other JSON libraries do.
 fn whole(number: &Number) -> Option<i64> {
-    /// Up to here every whole number has a floating-point number of its own.
+    /// The largest range in which a floating-point number represents every integer.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let value = number.as_f64().filter(|value| number.is_f64() && value.fract() == 0.0 && value.abs() <= EXACT)?;
     format!("{value:.0}").parse().ok()
@@ -204,7 +204,7 @@ impl<'a> Params<'a> {
         self.0.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default()
     }
 
-    /// The revision of a modern request.
+    /// The protocol version of a modern request.
     pub(crate) fn protocol_version(self) -> Option<String> {
         let meta = self.known()._meta.filter(|meta| meta.get().starts_with('{'))?;
         let members: HashMap<Cow<'a, str>, &'a RawValue> = serde_json::from_str(meta.get()).ok()?;
@@ -215,39 +215,39 @@ impl<'a> Params<'a> {
         self.known()._meta
     }
 
-    /// A member that the header mirrors.
+    /// A member that a header repeats.
     pub(crate) fn mirrored(self, member: &str) -> Option<String> {
         let known = self.known();
         let value = if member == "name" { known.name } else { known.uri };
         serde_json::from_str(value?.get()).ok()
     }
 
-    /// The level of log messages that the client wants.
+    /// The log level that the client requests.
     pub(crate) fn level(self) -> Option<String> {
         serde_json::from_str(self.known().level?.get()).ok()
     }
 
-    /// What a cancellation is about.
+    /// The request that a cancellation names.
     pub(crate) fn request_id(self) -> Option<RequestId> {
         self.known().request_id.and_then(RequestId::of)
     }
 }
 
-/// A request of this side's own.
+/// Creates a request of the bridge itself.
 pub(crate) fn request(id: &RequestId, method: &str, params: Option<&str>) -> Message {
     let params = params.map(|params| format!(r#","params":{params}"#)).unwrap_or_default();
     let text = format!(r#"{{"jsonrpc":"2.0","id":{},"method":"{method}"{params}}}"#, id.0);
     Message { text: text.into(), kind: MessageKind::Request { id: id.clone(), method: method.to_owned() } }
 }
 
-/// An answer that takes the place of the server's.
+/// Creates an error response of the bridge itself.
 pub(crate) fn error_answer(id: Option<&RequestId>, code: ErrorCode, message: &str, reason: &str) -> Bytes {
     let id = id.and_then(|id| serde_json::from_str::<Box<RawValue>>(&id.0).ok());
     let data = (!reason.is_empty()).then(|| serde_json::json!({ "reason": reason }));
     error_body(code, message, id.as_deref(), data.as_ref()).into()
 }
 
-/// An error that came without the request's id, with it.
+/// Adds the request's id to an error response that lacks it.
 pub(crate) fn with_id(id: &RequestId, error: &RawValue) -> Bytes {
     format!(r#"{{"jsonrpc":"2.0","id":{},"error":{}}}"#, id.0, error.get()).into()
 }

@@ -4,20 +4,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Mutex as AsyncMutex, Notify, OwnedMutexGuard};
 
-/// The bytes that requests in progress and arriving messages of the server may hold together.
+/// The bytes that requests in progress and arriving messages of the server can hold together.
 ///
 /// A request of the client is rejected if it does not fit. A message of the server waits instead: its connection is not
-/// read meanwhile. So that waiting always ends, one message at a time may use a reserve, which is as large as a message
-/// can be.
+/// read meanwhile. To prevent a deadlock, one message at a time can use a reserve of the maximum message size.
 pub(crate) struct MessageBudget {
     used: Mutex<usize>,
     freed: Notify,
-    /// What is available without the reserve.
+    /// The bytes available without the reserve.
     available: usize,
     reserve: Arc<AsyncMutex<()>>,
 }
 
-/// What one message holds of the budget, until it is dropped.
+/// The bytes that one message holds until it is dropped.
 pub(crate) struct Reservation {
     /// `None` for messages that are not counted.
     budget: Option<Arc<MessageBudget>>,
@@ -26,12 +25,13 @@ pub(crate) struct Reservation {
     turn: Option<OwnedMutexGuard<()>>,
 }
 
-/// An arriving message is not counted up to this size: streams that wait for an event hold little, and none waits for
-/// another.
+/// Arriving messages up to this size are not counted: streams that wait for an event hold little, and never wait for
+/// each other.
 const UNCOUNTED: usize = 64 * 1024;
 
 impl MessageBudget {
-    /// A budget of `total` bytes, of which `max_message` are the reserve. At least one message always fits beside it.
+    /// Creates a budget of `total` bytes, of which `max_message` are the reserve. At least one message always fits
+    /// beside it.
     pub(crate) fn new(total: usize, max_message: usize) -> Arc<Self> {
         let available = total.saturating_sub(max_message).max(max_message);
         let reserve = Arc::default();
@@ -43,7 +43,7 @@ impl MessageBudget {
         self.take(size).then(|| Reservation { budget: Some(Arc::clone(self)), held: size, turn: None })
     }
 
-    /// An empty reservation, which grows as a message arrives.
+    /// Creates an empty reservation, which grows as a message arrives.
     pub(crate) fn reservation(self: &Arc<Self>) -> Reservation {
         Reservation { budget: Some(Arc::clone(self)), held: 0, turn: None }
     }
@@ -63,12 +63,12 @@ impl MessageBudget {
 }
 
 impl Reservation {
-    /// A reservation that is not counted.
+    /// Creates a reservation that is not counted.
     pub(crate) fn uncounted() -> Self {
         Self { budget: None, held: 0, turn: None }
     }
 
-    /// Waits until the message may hold `size` bytes.
+    /// Waits until the message can hold `size` bytes.
     pub(crate) async fn grow_to(&mut self, size: usize) {
         let Some(budget) = &self.budget else { return };
         if size <= UNCOUNTED || size <= self.held {
@@ -100,7 +100,7 @@ impl Reservation {
         self.held = size;
     }
 
-    /// Gives back what is beyond `size` bytes.
+    /// Releases the bytes beyond `size`.
     pub(crate) fn shrink_to(&mut self, size: usize) {
         let Some(budget) = &self.budget else { return };
         let size = if size <= UNCOUNTED { 0 } else { size };

@@ -1,4 +1,4 @@
-//! Delivers the messages that have no answer, in order: notifications and responses.
+//! Delivers the client's notifications and responses in order.
 
 use std::sync::Arc;
 
@@ -15,20 +15,19 @@ use crate::bridge::{
     transport::modern,
 };
 
-/// What goes to the server and is not answered, in the order in which it came: notifications, and answers to what the
-/// server asked.
+/// A notification of the client, or its response to a request of the server. They are delivered in order.
 pub(crate) struct OutgoingMessage {
     pub(crate) message: Message,
     pub(crate) protocol: Protocol,
-    /// What is stopped once the server knows.
+    /// The task to stop after delivery.
     pub(crate) stops: Option<AbortHandle>,
-    /// What may go on once the server knows.
+    /// The latch to open after delivery.
     pub(crate) opens: Option<LatchGuard>,
-    /// What the message takes of the queue's capacity.
+    /// The message's share of the queue's capacity.
     pub(crate) _capacity: Option<OwnedSemaphorePermit>,
 }
 
-/// The bytes that the waiting messages may hold together, in units of 1 KiB.
+/// Limits the bytes of waiting messages, in units of 1 KiB.
 pub(crate) struct OutgoingCapacity {
     free: Arc<Semaphore>,
     size: u32,
@@ -36,7 +35,7 @@ pub(crate) struct OutgoingCapacity {
 
 pub(crate) enum Protocol {
     Legacy,
-    /// A notification of this method, of this revision.
+    /// A notification with its method and protocol version.
     Modern {
         method: String,
         version: String,
@@ -49,7 +48,7 @@ impl OutgoingCapacity {
         Self { free: Arc::new(Semaphore::new(size as usize)), size }
     }
 
-    /// Waits until a message of this size may wait in the queue.
+    /// Waits until the queue has capacity for a message of this size.
     pub(crate) async fn acquire(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.free).acquire_many_owned(units(bytes).min(self.size)).await.ok()
     }
@@ -59,18 +58,18 @@ fn units(bytes: usize) -> u32 {
     u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX).max(1)
 }
 
-/// How many outgoing may wait.
+/// The maximum number of waiting messages.
 pub(crate) const CAPACITY: usize = 64;
 
-/// Delivers outgoing one by one.
+/// Delivers the messages one by one.
 pub(crate) async fn run(context: Arc<Context>, mut outgoing: mpsc::Receiver<OutgoingMessage>) {
     while let Some(OutgoingMessage { message, protocol, stops, opens, _capacity }) = outgoing.recv().await {
-        // An answer goes out at once: the server may want it before it answers the handshake.
+        // A response is sent at once: the server may need it before it answers the handshake.
         let is_notification = matches!(message.kind, MessageKind::Notification { .. });
         if is_notification {
             context.handshake.opened().await;
         }
-        // Another session has its own requests, and its own beginning.
+        // A cancellation and `notifications/initialized` are meaningless in another session.
         let again = is_notification && stops.is_none() && opens.is_none();
         let sent = match &protocol {
             Protocol::Legacy => session_requests::notify(&context, message.text.clone(), again).await,

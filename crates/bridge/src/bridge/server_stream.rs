@@ -31,7 +31,7 @@ pub(crate) fn start(context: &Arc<Context>) {
         let mut generation = context.sessions.generation();
         let ended = tokio::select! {
             _ = generation.wait_for(|now| *now != session.generation) => return,
-            ended = heard(&context, &session) => ended,
+            ended = read_stream(&context, &session) => ended,
         };
         context.server_stream.ended(&session, ended);
         if ended == State::Lost {
@@ -50,16 +50,16 @@ async fn renew(context: &Arc<Context>, lost: &Session) {
         }
         sleep(ResumePosition::default().wait(unsolicited + 1)).await;
         let Err(error) = session_renewal::renew(context, lost, TokenRenewal::Disabled).await else { return };
-        tracing::warn!(reason = error.code(), "the session is gone, and no other could be opened for now");
+        tracing::warn!(reason = error.code(), "the session is lost, and no other could be opened for now");
         if !matches!(error, McpError::Fetch(_) | McpError::Status { .. }) {
             return;
         }
     }
 }
 
-async fn heard(context: &Arc<Context>, session: &Session) -> State {
+async fn read_stream(context: &Arc<Context>, session: &Session) -> State {
     match &session.connection {
-        // What comes on it is passed on by its reader.
+        // The reader of the connection forwards its messages.
         Some(connection) => {
             connection.lost().await;
             State::Lost
@@ -83,7 +83,7 @@ async fn listen(context: &Arc<Context>, session: &Session) -> State {
                             attempts.record(&mut events, &messages);
                             for message in messages {
                                 if let Err(error) = context.forward(message, None).await {
-                                    tracing::warn!(reason = error.code(), "the server sent what is no message");
+                                    tracing::warn!(reason = error.code(), "the server sent an invalid message");
                                 }
                             }
                         }
@@ -99,7 +99,7 @@ async fn listen(context: &Arc<Context>, session: &Session) -> State {
             Err(Failure::Passing) => {}
             Err(Failure::Authorization) => return State::Stopped,
             Err(Failure::Refused(status)) => {
-                // Where there has been a stream, this says that the server does not know the session, or the event.
+                // After a stream was open, these mean that the server does not know the session or the event.
                 let is_of_session = matches!(status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST);
                 if !was_open || !is_of_session || session.identifier.is_none() {
                     return State::NotOffered;
@@ -120,7 +120,7 @@ enum Failure {
 }
 
 async fn open(context: &Arc<Context>, session: &Session, position: &ResumePosition) -> Result<EventReader, Failure> {
-    // The identifier may have been replaced since.
+    // The identifier can have been replaced since.
     let now = context.sessions.current().filter(|now| now.generation == session.generation);
     let mut headers: HeaderMap = context.sessions.headers(now.as_ref());
     headers.extend(position.last_event().map(|event| (names::LAST_EVENT_ID, event)));
@@ -132,12 +132,12 @@ async fn open(context: &Arc<Context>, session: &Session, position: &ResumePositi
             Err(Failure::Passing)
         }
         Ok(answer) => {
-            tracing::debug!(status = answer.status.as_u16(), "the server sends nothing of its own accord");
+            tracing::debug!(status = answer.status.as_u16(), "the server offers no stream for its own messages");
             Err(Failure::Refused(answer.status))
         }
         Err(McpError::Fetch(_)) => Err(Failure::Passing),
         Err(error) => {
-            tracing::debug!(reason = error.code(), "messages of the server's own accord are not heard for now");
+            tracing::debug!(reason = error.code(), "the stream for the server's own messages cannot be opened for now");
             Err(Failure::Authorization)
         }
     }

@@ -1,4 +1,4 @@
-//! Opens a session in place of one that the server has lost.
+//! Replaces a session that the server has lost.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,15 +18,15 @@ use crate::{
     error::McpError,
 };
 
-/// How many things the new session is asked for at once, and how long it may take for all of them.
-const AT_ONCE: usize = 16;
-const ASKED_WITHIN: Duration = Duration::from_secs(10);
+/// How many subscriptions are restored at once, and the time limit for all of them.
+const MAX_CONCURRENT: usize = 16;
+const RESTORE_TIMEOUT: Duration = Duration::from_secs(10);
 
 const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
-/// Opens a session in the place of a lost one, unless somebody has done so by now, and asks it for what the client had
-/// asked the lost one to keep up. What the client sends meanwhile waits. It goes on when the caller gives up, so that no
-/// session is left half open.
+/// Opens a session in place of a lost one, unless another task has done so, and restores the client's subscriptions and
+/// log level. The client's messages wait meanwhile. It continues when the caller is cancelled, so that no session stays
+/// half open.
 pub(crate) async fn renew(context: &Arc<Context>, lost: &Session, token_renewal: TokenRenewal) -> Result<(), McpError> {
     let (context, lost) = (Arc::clone(context), lost.clone());
     let renewal = tokio::spawn(async move {
@@ -44,7 +44,7 @@ async fn open(context: &Arc<Context>, lost: &Session, token_renewal: TokenRenewa
         return Ok(());
     }
     let Some(params) = context.sessions.handshake() else { return Err(McpError::SessionLost) };
-    tracing::info!("the session is gone; another one is opened");
+    tracing::info!("the session is lost; opening another one");
     let _others_wait = context.handshake.close();
     let purpose = Purpose::Initialize { identifier: None, connection: None };
     let (request, answer) = context.own_request("initialize", Some(&params), purpose, token_renewal);
@@ -60,16 +60,17 @@ async fn open(context: &Arc<Context>, lost: &Session, token_renewal: TokenRenewa
     }
     legacy::tell(context, &session, Bytes::from_static(INITIALIZED), token_renewal).await?;
     context.start_server_stream();
-    ask_again(context, token_renewal).await;
+    restore(context, token_renewal).await;
     Ok(())
 }
 
-/// Asks the new session for what the lost one kept up. What fails is told to the person; the client cannot be.
-async fn ask_again(context: &Arc<Context>, token_renewal: TokenRenewal) {
-    let end = Instant::now() + ASKED_WITHIN;
+/// Restores the client's subscriptions and log level in the new session. Failures are logged, because the client cannot
+/// be informed.
+async fn restore(context: &Arc<Context>, token_renewal: TokenRenewal) {
+    let end = Instant::now() + RESTORE_TIMEOUT;
     let (mut under_way, mut late) = (JoinSet::new(), 0);
     for change in context.subscriptions.all() {
-        if under_way.len() >= AT_ONCE {
+        if under_way.len() >= MAX_CONCURRENT {
             under_way.join_next().await;
         }
         if Instant::now() >= end {
@@ -81,11 +82,11 @@ async fn ask_again(context: &Arc<Context>, token_renewal: TokenRenewal) {
     }
     while under_way.join_next().await.is_some() {}
     if late > 0 {
-        tracing::warn!(subscriptions = late, "{LACKING}: there was no time left to ask for all");
+        tracing::warn!(subscriptions = late, "{LACKING}: the time limit was reached");
     }
 }
 
-const LACKING: &str = "the new session does not have what the lost one had";
+const LACKING: &str = "the new session lacks subscriptions or the log level of the lost one";
 
 async fn ask(context: &Arc<Context>, change: SubscriptionChange, token_renewal: TokenRenewal, end: Instant) {
     let (request, answer) = context.own_request(change.method(), Some(&change.params()), Purpose::Plain, token_renewal);
@@ -100,9 +101,9 @@ async fn ask(context: &Arc<Context>, change: SubscriptionChange, token_renewal: 
         Ok(Ok(answer)) if answer.result().is_some() => {}
         Ok(Ok(_)) => {
             context.subscriptions.forget(&change);
-            tracing::warn!(method, reason = "mcp.rpc", "{LACKING}: the server refuses it");
+            tracing::warn!(method, reason = "mcp.rpc", "{LACKING}: the server rejects the request");
         }
         Ok(Err(error)) => tracing::warn!(method, reason = error.code(), "{LACKING}: {}", error_chain(&error)),
-        Err(_) => tracing::warn!(method, reason = "fetch.timeout", "{LACKING}: the server does not answer"),
+        Err(_) => tracing::warn!(method, reason = "fetch.timeout", "{LACKING}: the server does not respond"),
     }
 }

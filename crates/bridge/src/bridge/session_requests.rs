@@ -1,4 +1,4 @@
-//! Requests and notifications in a session, which is reopened when the server has lost it.
+//! Requests and notifications in a session, which is reopened if the server has lost it.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::{
     error::McpError,
 };
 
-/// A request of the revisions with sessions, until it is answered. A session that the server has forgotten is opened
-/// once more, and the request sent again, once.
+/// Sends a request in the session and forwards the response. If the server has lost the session, another one is opened
+/// and the request is sent again, once.
 pub(crate) async fn ask(context: &Arc<Context>, request: &Request) -> Result<(), McpError> {
     let mut renewed = false;
     loop {
@@ -38,8 +38,8 @@ pub(crate) async fn ask(context: &Arc<Context>, request: &Request) -> Result<(),
     }
 }
 
-/// Sends a message that has no answer. Where the session is lost, another one is opened; `again` says whether the message
-/// means something there.
+/// Sends a notification or a response. If the server has lost the session, another one is opened; `again` says whether
+/// the message must be sent there.
 pub(crate) async fn notify(context: &Arc<Context>, text: Bytes, again: bool) -> Result<(), McpError> {
     let session = context.sessions.current();
     let refusal = match &session {

@@ -1,41 +1,41 @@
-//! [`BridgeSettings`] and [`BridgeTransport`].
+//! [`BridgeSettings`] and [`BridgeTransport`]: the settings of a bridge.
 
 use std::{fmt, time::Duration};
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use portcullis_mcp::header as names;
 
-/// How a [`Bridge`](super::Bridge) carries messages.
+/// The settings of a [`Bridge`](super::Bridge).
 ///
-/// `Debug` shows the names of the additional headers, and no values.
+/// `Debug` shows the names of the additional headers, not their values.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct BridgeSettings {
-    /// The header that carries a legacy session's identifier. `Mcp-Session-Id` by default.
+    /// The header for the session identifier of a session. `Mcp-Session-Id` by default.
     pub session_header: HeaderName,
-    /// What is sent with every request beside what the protocol wants. Empty by default. An `Authorization` header here
-    /// takes the place of the token_manager's token. See [`is_custom_header`](Self::is_custom_header).
+    /// Additional headers of every request. Empty by default. An `Authorization` header replaces the token manager's
+    /// token. See [`is_custom_header`](Self::is_custom_header).
     pub headers: HeaderMap,
-    /// Which of the HTTP transports to use. Both by default.
+    /// The HTTP transports to use. Both by default.
     pub transport: BridgeTransport,
-    /// How large one message may be, in either direction, in bytes. 64 MiB by default. A larger request is answered with
-    /// an error.
+    /// The maximum size of one message in either direction, in bytes. 64 MiB by default. A larger request is answered
+    /// with an error.
     pub max_message: usize,
-    /// How many bytes the messages in progress may hold together: requests until they are answered, arriving messages of
+    /// The maximum size of all messages in progress, in bytes: requests until they are answered, arriving messages of
     /// the server, and messages that the client has not read. 256 MiB by default, and at least three times
-    /// [`max_message`](Self::max_message). A request of the client that does not fit is answered with an error; messages
-    /// of the server wait. The client's notifications and responses do not count: they always pass, and at most
-    /// `max_message` bytes of them wait.
+    /// [`max_message`](Self::max_message). A request of the client that does not fit is answered with an error;
+    /// messages of the server wait. The client's notifications and responses are not counted; at most `max_message`
+    /// bytes of them wait.
     pub message_budget: usize,
-    /// How many requests of the client may be under way at once. 256 by default. Further requests wait; responses,
+    /// The maximum number of the client's requests in progress. 256 by default. Further requests wait; responses,
     /// notifications and cancellations do not.
     pub max_requests: usize,
-    /// How many requests may wait. 1,024 by default. Further requests are answered with an error.
+    /// The maximum number of waiting requests. 1,024 by default. Further requests are answered with an error.
     pub max_waiting_requests: usize,
-    /// How long the head of an answer may take. 5 min by default. A stream, once it has begun, has no limit.
+    /// The time limit for the head of a response. 5 min by default. A stream that has begun has no limit.
     pub timeout: Duration,
-    /// How long requests that are under way when the input ends may still take. 1.8 s by default,
-    /// as clients use to wait for 2 s.
+    /// The time limit for requests in progress when the input ends. 1.8 s by default, because clients usually wait for
+    /// 2 s.
     pub grace: Duration,
 }
 
@@ -43,17 +43,17 @@ pub struct BridgeSettings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BridgeTransport {
-    /// Streamable HTTP; HTTP with SSE where the server refuses the handshake as servers of 2024-11-05 do.
+    /// Streamable HTTP, or HTTP with SSE if the server rejects the handshake as servers of 2024-11-05 do.
     #[default]
     Any,
-    /// Streamable HTTP alone (2025-03-26 and later).
+    /// Only Streamable HTTP (2025-03-26 and later).
     StreamableHttp,
-    /// HTTP with SSE alone (2024-11-05). Messages of 2026-07-28 are refused.
+    /// Only HTTP with SSE (2024-11-05). Messages of 2026-07-28 are rejected.
     HttpSse,
 }
 
 impl BridgeSettings {
-    /// Whether a header may be among [`headers`](Self::headers): not those that the transport itself sets.
+    /// Whether a header can be in [`headers`](Self::headers). The headers that the transport sets cannot.
     pub fn is_custom_header(name: &HeaderName) -> bool {
         const TAKEN: [HeaderName; 13] = [
             header::ACCEPT,
@@ -115,9 +115,9 @@ impl fmt::Debug for BridgeSettings {
 mod tests {
     use super::*;
 
-    /// A header of the user's takes the place of none that the transport sets.
+    /// Additional headers cannot replace those of the transport.
     #[test]
-    fn the_transports_own_headers_are_not_free() {
+    fn the_transports_headers_are_reserved() {
         for name in ["accept", "content-type", "mcp-session-id", "last-event-id", "mcp-method", "te"] {
             assert!(!BridgeSettings::is_custom_header(&HeaderName::from_static(name)), "{name}");
         }
@@ -126,9 +126,9 @@ mod tests {
         }
     }
 
-    /// J3: what a header says does not show, and which it is does.
+    /// J3: Debug shows the names of headers, not their values.
     #[test]
-    fn the_values_of_headers_do_not_show() {
+    fn debug_shows_no_header_values() {
         let headers = HeaderMap::from_iter([(header::AUTHORIZATION, HeaderValue::from_static("Bearer hush"))]);
         let settings = BridgeSettings { headers, ..BridgeSettings::default() };
         assert_eq!(settings.authorization().unwrap(), "Bearer hush");

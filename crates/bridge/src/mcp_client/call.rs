@@ -1,4 +1,4 @@
-//! Calls: sends a request, and sends it again where the protocol allows it.
+//! Calls: sends a request, and retries it where the protocol allows it.
 
 use std::time::Duration;
 
@@ -18,33 +18,32 @@ use crate::{
     response::is_unknown_session,
 };
 
-/// How often a server may ask for input in the course of one call.
+/// The maximum number of times that a server can request input during one call.
 const MAX_ROUNDS: u32 = 16;
-/// How often a stream is resumed on which nothing came.
+/// The maximum number of resumptions without an event.
 const MAX_RESUMES: u32 = 8;
 const RESUME_AFTER: u64 = 1_000;
 const MAX_RESUME_AFTER: u64 = 30_000;
-/// How many pages of tools are looked through for one.
+/// The maximum number of pages of tools that are searched for one tool.
 const MAX_PAGES: u32 = 32;
 
 impl McpClient {
-    /// Calls a method and returns its result. Messages that the server sends before it are passed over.
+    /// Calls a method and returns its result. Messages before the result are ignored.
     ///
     /// # Errors
-    /// [`McpError::Rpc`] for an error that the server reports; otherwise when the exchange fails.
+    /// [`McpError::Rpc`] for an error of the server; otherwise when a request fails.
     pub async fn call(&self, method: &str, params: Option<Value>) -> Result<Value, McpError> {
         self.call_with_observer(method, params, &mut |_| ()).await
     }
 
-    /// Calls a method, shows each message that the server sends before the result to `observe` as it arrives, and
-    /// returns the result.
+    /// Calls a method, passes each message before the result to `observe` as it arrives, and returns the result.
     ///
-    /// Requests of the server are shown too, and answered where there is somebody to answer
-    /// ([`with_request_handler`](Self::with_request_handler)); so is a result of 2026-07-28 that asks for input, up to 16 times. A legacy
-    /// stream that ends early is resumed where the server lets it, and where the server no longer knows the session, such as
-    /// after a step-up that changed whose it is, a new one is begun, once. Of a list of tools those are left out whose
-    /// `x-mcp-header` annotations break the rules of 2026-07-28, under that revision; the arguments that the others
-    /// annotate are sent as headers too.
+    /// Requests of the server are passed too, and answered if there is a handler
+    /// ([`with_request_handler`](Self::with_request_handler)). A result of 2026-07-28 that requires input is answered
+    /// too, up to 16 times. An interrupted legacy stream is resumed if the server supports it. If the server has lost
+    /// the session, for example after a step-up for another user, a new one is opened, once. With 2026-07-28, tools
+    /// with invalid `x-mcp-header` annotations are removed from lists, and annotated arguments of the others are also
+    /// sent as headers.
     ///
     /// # Errors
     /// As [`call`](Self::call).
@@ -102,7 +101,7 @@ impl McpClient {
         }
     }
 
-    /// Whether the server refused a request because it does not know its session, so that nothing was done.
+    /// Whether the server rejected a request without processing it, because it does not know the session.
     fn lost_session(&self, error: &McpError) -> bool {
         let (status, code) = match error {
             McpError::Status { status } => (*status, None),
@@ -139,7 +138,7 @@ impl McpClient {
         }
     }
 
-    /// The rest of a legacy stream, after the time that its server wants to pass.
+    /// Resumes a legacy stream after the delay that its server requires.
     async fn resumed(&self, event: &str, retry: Option<u64>) -> Result<MessageStream, McpError> {
         let session = self.legacy_session().map_err(|_| McpError::StreamEnded)?;
         let event = HeaderValue::from_str(event).map_err(|_| McpError::StreamEnded)?;
@@ -154,7 +153,7 @@ impl McpClient {
         message_stream::stream(answer, &self.limits()).await
     }
 
-    /// Sends a message that has no answer.
+    /// Sends a notification or a response.
     pub(super) async fn send(&self, message: &Outgoing) -> Result<(), McpError> {
         let answer = match self.connection() {
             Some(connection) => {
@@ -166,7 +165,7 @@ impl McpClient {
         message_stream::accepted(answer, &self.limits()).await
     }
 
-    /// Reads the definitions of tools up to the one that is called.
+    /// Reads tool definitions up to the one that is called.
     async fn read_tools(&self, params: Option<&Value>) -> Result<(), McpError> {
         let called = params.and_then(|params| params.get("name"));
         let mut cursor: Option<Value> = None;
@@ -186,8 +185,7 @@ impl McpClient {
     }
 }
 
-/// Whether the server refused the revision, and names it among those that it speaks: so a deployment answers that is
-/// being replaced.
+/// Whether the server rejected the version although it lists it as supported, as a deployment does during an upgrade.
 fn names_revision(error: &RpcError, revision: Revision) -> bool {
     let supported = error.data.as_ref().and_then(|data| data.get("supported")).and_then(Value::as_array);
     error.code == ErrorCode::UnsupportedProtocolVersion.value()

@@ -31,12 +31,12 @@ impl ProtectedEndpoint {
         &self.token_manager
     }
 
-    /// Sends a request with the token there is, and again where a new one may help.
+    /// Sends a request with the current token, and retries it if a new token can help.
     pub(super) async fn send(&self, build: impl Fn() -> FetchRequest) -> Result<OpenResponse, McpError> {
         self.send_to(build, false).await
     }
 
-    /// As [`send`](Self::send), to another URL of the resource, which the caller has checked.
+    /// As [`send`](Self::send), for another URL of the resource, which the caller has validated.
     pub(super) async fn send_same_origin(&self, build: impl Fn() -> FetchRequest) -> Result<OpenResponse, McpError> {
         self.send_to(build, true).await
     }
@@ -68,7 +68,7 @@ impl ProtectedEndpoint {
                 }
                 return Ok(OpenResponse { status, headers, body });
             }
-            // Asking a person may take minutes; the connection is not kept that long.
+            // Asking the user can take minutes; the connection is not kept that long.
             let body = if status == StatusCode::UNAUTHORIZED { None } else { Some(body) };
             if authorization.should_retry(status, &headers).await.map_err(McpError::Authorization)? {
                 continue;

@@ -24,7 +24,7 @@ pub(super) struct SseConnection {
     stream: Arc<Mutex<MessageStream>>,
 }
 
-/// How long the server may take to name its message URL.
+/// The time limit for the server to send its message URL.
 const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl SseConnection {
@@ -38,7 +38,7 @@ impl McpClient {
     /// Opens the stream and waits for the message URL, which must have the start URL's origin and lie in its folder.
     ///
     /// # Errors
-    /// [`McpError::NoSseEndpoint`] when the server does not speak this transport, or names another URL.
+    /// [`McpError::NoSseEndpoint`] when the server does not support this transport, or sends another URL.
     pub(super) async fn connect_sse(&self) -> Result<SseConnection, McpError> {
         let request = || {
             FetchRequest::new(Method::GET, self.endpoint.url().clone(), UrlPolicy::StartOrigin)

@@ -14,14 +14,14 @@ use crate::{
     response::{Content, Limits, insufficient_scope, read_body},
 };
 
-/// The answer to a request, its status judged.
+/// A response whose status was checked.
 pub(super) struct Answer {
     messages: Source,
     id: Option<u64>,
     status: StatusCode,
 }
 
-/// Where the messages come from.
+/// The source of the messages.
 enum Source {
     /// The response itself.
     Response(Box<MessageStream>),
@@ -38,9 +38,9 @@ impl Source {
     }
 }
 
-/// Messages of a stream, each handed over as soon as it is complete. Dropping it ends the stream.
+/// The messages of a stream, each returned as soon as it is complete. Dropping it closes the stream.
 ///
-/// Events without data, which servers send to keep a stream alive, are passed over.
+/// Events without data, which servers send as keep-alive, are ignored.
 pub struct MessageStream {
     body: Option<Box<dyn BodyStream>>,
     decoder: Decoder,
@@ -49,19 +49,19 @@ pub struct MessageStream {
     retry: Option<u64>,
 }
 
-/// What came on a stream.
+/// A message of a stream.
 pub(super) enum Step {
     /// The response's result.
     Result(Value),
-    /// Anything before it.
+    /// A message before the response.
     Before(Value),
 }
 
 impl MessageStream {
-    /// The next message, or none when the stream has ended.
+    /// Returns the next message. None when the stream has ended.
     ///
     /// # Errors
-    /// When the exchange breaks off, an event is too large or is no JSON. The stream has then ended.
+    /// When the stream is interrupted, an event is too large, or an event is not JSON. The stream has then ended.
     pub async fn next(&mut self) -> Result<Option<Value>, McpError> {
         loop {
             if let Some(message) = self.ready.pop_front() {
@@ -100,7 +100,7 @@ impl MessageStream {
         Ok(())
     }
 
-    /// A stream of which the decoder has read these events.
+    /// Continues a stream of which the decoder has read these events.
     pub(super) fn resumed_with(
         body: Box<dyn BodyStream>,
         decoder: Decoder,
@@ -116,7 +116,7 @@ impl MessageStream {
         Self { body: Some(body), decoder, ready, last_event: None, retry: None }
     }
 
-    /// What came as a whole.
+    /// A response that is not a stream.
     fn read_body(sent: Value) -> Self {
         let (decoder, ready) = (Decoder::new(0), messages(sent).into());
         Self { body: None, decoder, ready, last_event: None, retry: None }
@@ -130,7 +130,7 @@ impl MessageStream {
 }
 
 impl Answer {
-    /// The next step up to the response, or none when the stream ends before it.
+    /// The next message up to the response. None when the stream ends before it.
     pub(super) async fn step(&mut self) -> Result<Option<Step>, McpError> {
         let Some(mut message) = self.messages.stream().next().await? else { return Ok(None) };
         if !self.is_response(&message) {
@@ -142,7 +142,7 @@ impl Answer {
         Err(RpcError::of(&message, self.status).map_or(McpError::InvalidResponse, McpError::Rpc))
     }
 
-    /// Where a stream that has ended can be resumed, and after how many milliseconds.
+    /// Where an ended stream can be resumed, and after how many milliseconds.
     pub(super) fn resumable(&self) -> Option<(&str, Option<u64>)> {
         match &self.messages {
             Source::Response(stream) => Some((stream.last_event.as_deref()?, stream.retry)),
@@ -150,7 +150,7 @@ impl Answer {
         }
     }
 
-    /// Goes on with the stream that resumes the one that ended.
+    /// Continues with the stream that resumes the ended one.
     pub(super) fn resume(&mut self, mut messages: MessageStream) {
         let ended = self.messages.stream();
         messages.last_event = ended.last_event.take();
@@ -158,7 +158,7 @@ impl Answer {
         self.messages = Source::Response(Box::new(messages));
     }
 
-    /// A response names the request, but an error may come without a name (JSON-RPC 2.0 section 5).
+    /// Whether a message is the response. An error can lack the id (JSON-RPC 2.0 section 5).
     fn is_response(&self, message: &Value) -> bool {
         match message.get("id") {
             _ if message.get("method").is_some() => false,
@@ -167,7 +167,7 @@ impl Answer {
         }
     }
 
-    /// The messages of the response. None when they come on the session's stream.
+    /// The messages of the response. None if they arrive on the session's stream.
     pub(super) fn into_messages(self) -> Option<MessageStream> {
         match self.messages {
             Source::Response(stream) => Some(*stream),
@@ -175,13 +175,13 @@ impl Answer {
         }
     }
 
-    /// The answer to a request that was accepted, which comes on the session's stream.
+    /// A response that arrives on the session's stream.
     pub(super) fn on_session(stream: OwnedMutexGuard<MessageStream>, id: Option<u64>) -> Self {
         Self { messages: Source::Session(stream), id, status: StatusCode::OK }
     }
 }
 
-/// One message, or those of a batch, which servers of 2025-03-26 may send.
+/// One message, or those of a batch, which servers of 2025-03-26 can send.
 fn messages(sent: Value) -> Vec<Value> {
     match sent {
         Value::Array(batch) => batch,
@@ -189,7 +189,7 @@ fn messages(sent: Value) -> Vec<Value> {
     }
 }
 
-/// The answer to a request.
+/// Processes the response to a request.
 pub(super) async fn of(response: OpenResponse, id: Option<u64>, limits: &Limits) -> Result<Answer, McpError> {
     let status = response.status;
     if !status.is_success() {
@@ -206,7 +206,7 @@ pub(super) async fn of(response: OpenResponse, id: Option<u64>, limits: &Limits)
     Ok(Answer { messages: Source::Response(Box::new(messages)), id, status })
 }
 
-/// The answer to an opened stream.
+/// Processes the response to the opening of a stream.
 pub(super) async fn stream(response: OpenResponse, limits: &Limits) -> Result<MessageStream, McpError> {
     if !response.status.is_success() {
         return Err(refusal(response, limits).await);
@@ -217,7 +217,7 @@ pub(super) async fn stream(response: OpenResponse, limits: &Limits) -> Result<Me
     }
 }
 
-/// The answer to something that has no result.
+/// Processes the response to a message without a result.
 pub(super) async fn accepted(response: OpenResponse, limits: &Limits) -> Result<(), McpError> {
     if response.status.is_success() { Ok(()) } else { Err(refusal(response, limits).await) }
 }

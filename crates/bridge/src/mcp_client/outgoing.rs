@@ -1,4 +1,4 @@
-//! [`Outgoing`]: a message to the server, with the headers that mirror it.
+//! [`Outgoing`]: a message to the server, with the headers that repeat parts of it.
 
 use http::{HeaderMap, HeaderValue};
 use portcullis_mcp::{Revision, encode_mirrored, header, meta, mirrored_member};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::McpError;
 
-/// A message on its way to the server: its body, and the headers that mirror parts of it.
+/// A message to the server: its body, and the headers that repeat parts of it.
 pub(super) struct Outgoing {
     id: Option<u64>,
     body: Vec<u8>,
@@ -26,7 +26,7 @@ impl Outgoing {
         Self { id, body: body(id, method, params), headers: HeaderMap::new() }
     }
 
-    /// A message of 2026-07-28: version, client and capabilities in `_meta`, and what the headers must mirror.
+    /// A message of 2026-07-28: version, client and capabilities in `_meta`, and the headers that repeat parts of it.
     pub(super) fn modern(
         id: Option<u64>,
         method: &str,
@@ -56,7 +56,7 @@ impl Outgoing {
         Ok(Self { id, body: body(id, method, Some(params.into())), headers })
     }
 
-    /// A response to a request of the server's.
+    /// A response to a request of the server.
     pub(super) fn response(id: Value, outcome: Result<Value, (i64, &str)>) -> Self {
         let mut message = json!({ "jsonrpc": "2.0", "id": id });
         match outcome {
@@ -66,7 +66,7 @@ impl Outgoing {
         Self { id: None, body: message.to_string().into_bytes(), headers: HeaderMap::new() }
     }
 
-    /// Adds headers that mirror more of it.
+    /// Adds headers that repeat further parts of it.
     pub(super) fn add(&mut self, headers: HeaderMap) {
         self.headers.extend(headers);
     }
@@ -112,7 +112,7 @@ mod tests {
         )
     }
 
-    /// F5: what this client sends is what the endpoint's classifier takes for modern.
+    /// F5: the endpoint's classifier recognizes this client's messages as modern.
     #[test]
     fn modern_messages_mirror_themselves() {
         for (method, params) in [

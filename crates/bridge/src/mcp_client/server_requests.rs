@@ -6,25 +6,25 @@ use serde_json::{Map, Value, json};
 use super::{McpClient, message_stream::MessageStream, outgoing::Outgoing};
 use crate::error::McpError;
 
-/// Answers what a server asks its client in the course of a call: for input of a person (`elicitation/create`), for a
-/// model's answer (`sampling/createMessage`), for its roots (`roots/list`).
+/// Answers the server's requests during a call: for the user's input (`elicitation/create`), for a model's response
+/// (`sampling/createMessage`), or for the roots (`roots/list`).
 pub trait ServerRequestHandler: Send + Sync + 'static {
     /// The capabilities to declare: those whose requests are answered.
     fn capabilities(&self) -> Value;
 
-    /// The result for a request, or none when there is no such method here.
+    /// The result of a request. None if the method is not supported.
     fn answer<'a>(&'a self, method: &'a str, params: &'a Value) -> BoxFuture<'a, Option<Value>>;
 }
 
-/// JSON-RPC: there is no such method.
+/// The JSON-RPC error for an unsupported method.
 const METHOD_NOT_FOUND: (i64, &str) = (-32601, "the client has no such method");
 
 impl McpClient {
-    /// Reads a stream that [`open_stream`](Self::open_stream) has opened to its end: requests on it are answered, and
-    /// each message is shown to `observe`.
+    /// Reads a stream of [`open_stream`](Self::open_stream) to its end. Requests on it are answered, and each message
+    /// is passed to `observe`.
     ///
     /// # Errors
-    /// When the stream cannot be read on, or an answer is not accepted.
+    /// When the stream is interrupted, or a response is not accepted.
     pub async fn answer_stream(
         &self,
         mut stream: MessageStream,
@@ -37,7 +37,7 @@ impl McpClient {
         Ok(())
     }
 
-    /// Answers a message of a legacy stream, where it is a request and somebody is there to answer.
+    /// Answers a message of a legacy stream if it is a request and there is a handler.
     pub(super) async fn answer(&self, message: &Value) -> Result<(), McpError> {
         let (Some(requests), Some(id)) = (&self.requests, message.get("id")) else { return Ok(()) };
         let Some(method) = message.get("method").and_then(Value::as_str) else { return Ok(()) };
@@ -49,8 +49,8 @@ impl McpClient {
         self.send(&Outgoing::response(id.clone(), outcome)).await
     }
 
-    /// The parameters for the next round of a request whose result asks for input (2026-07-28): the answers by their
-    /// names, and the server's state as it came. None when it asks for what nobody here can answer.
+    /// The parameters for the next round of a request whose result requires input (2026-07-28): the responses by name,
+    /// and the server's state unchanged. None if a request cannot be answered.
     pub(super) async fn with_input(&self, params: Option<&Value>, result: &Value) -> Option<Value> {
         let requests = self.requests.as_ref()?;
         let mut responses = Map::new();
@@ -60,7 +60,7 @@ impl McpClient {
             responses.insert(name.clone(), requests.answer(method, asked).await?);
         }
         let mut params = params.and_then(Value::as_object).cloned().unwrap_or_default();
-        // What an earlier round said is not said again.
+        // Responses of an earlier round are not repeated.
         params.remove("requestState");
         params.insert("inputResponses".into(), responses.into());
         if let Some(state) = result.get("requestState") {

@@ -6,7 +6,7 @@ use cookie_store::{Cookie, CookieDomain, CookieStore};
 use http::{HeaderMap, HeaderValue, header};
 use url::{Origin, Url};
 
-/// The cookies that one origin has set (RFC 6265). They are sent to this origin only, and end with the process.
+/// The cookies that one origin has set (RFC 6265). They are sent only to this origin, and end with the process.
 ///
 /// A load balancer uses them to send the requests of a session to the same instance.
 pub(crate) struct CookieJar {
@@ -46,7 +46,7 @@ impl CookieJar {
         }
     }
 
-    /// Stores the cookies of a response from `url`. A cookie for another domain than the host itself is ignored.
+    /// Stores the cookies of a response from `url`. A cookie for another domain than the host is ignored.
     pub(crate) fn receive(&self, url: &Url, headers: &HeaderMap) {
         if url.origin() != self.origin {
             return;
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(sent(&jar, START).unwrap(), "AWSALB=def");
     }
 
-    /// I9: a cookie is sent to the origin that set it, and to no other.
+    /// I9: a cookie is sent only to the origin that set it.
     #[test]
     fn another_origin_neither_sets_nor_gets_cookies() {
         let jar = CookieJar::new(&url(START));
@@ -173,9 +173,9 @@ mod tests {
         assert!(sent(&jar, START).unwrap().contains("next=1"), "an expired cookie makes space");
     }
 
-    /// Whatever bytes a server sends, nothing panics, and the user's own cookies stay.
+    /// Malformed cookies are ignored, and the user's own cookies stay.
     #[test]
-    fn odd_cookies_are_ignored() {
+    fn malformed_cookies_are_ignored() {
         let jar = CookieJar::new(&url(START));
         for odd in [
             "",

@@ -27,7 +27,7 @@ struct GzipBody {
     decoder: MultiGzDecoder<Vec<u8>>,
     /// Compressed bytes that are not decoded yet.
     compressed: Bytes,
-    /// Whether any compressed byte has arrived. An empty body is empty, whatever its coding.
+    /// Whether a compressed byte has arrived. An empty body is valid in any coding.
     is_started: bool,
     is_ended: bool,
 }
@@ -38,7 +38,7 @@ impl GzipBody {
         Self { body, decoder, compressed: Bytes::new(), is_started: false, is_ended: false }
     }
 
-    /// Decompresses the next step. False if it is not in gzip format.
+    /// Decompresses the next step. Returns false if the data is not in gzip format.
     fn decode(&mut self) -> bool {
         let step = self.compressed.split_to(self.compressed.len().min(STEP));
         // The flush brings out what is complete, such as an event of a stream.

@@ -6,12 +6,12 @@ use url::Url;
 
 use crate::authorization::server::Server;
 
-/// An authorization server that is fit for the authorization code flow with PKCE: what its metadata says, judged.
+/// An authorization server whose metadata supports the authorization code flow with PKCE.
 #[derive(Clone, Debug)]
 pub(crate) struct CodeFlow {
     pub(crate) server: Server,
     pub(crate) authorization_endpoint: Url,
-    /// Whether the server promises `iss` in its answers (RFC 9207).
+    /// Whether the server sends `iss` in its authorization responses (RFC 9207).
     pub(crate) promises_issuer: bool,
 }
 
@@ -19,13 +19,13 @@ pub(crate) struct CodeFlow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnsupportedServer {
-    /// `response_types_supported` is without `code`.
+    /// `response_types_supported` lacks `code`.
     #[error("the authorization server does not offer the authorization code flow")]
     NoCodeFlow,
-    /// `code_challenge_methods_supported` is without `S256`.
+    /// `code_challenge_methods_supported` lacks `S256`.
     #[error("the authorization server does not offer PKCE with S256")]
     NoPkce,
-    /// `code_challenge_methods_supported` is missing, and nothing else says that the server supports PKCE
+    /// `code_challenge_methods_supported` is missing, and the caller does not assume PKCE
     /// ([`ProviderSettings::assume_pkce`](crate::ProviderSettings::assume_pkce)).
     #[error(
         "the authorization server's metadata does not say that it supports PKCE (code_challenge_methods_supported is \
@@ -33,12 +33,12 @@ pub enum UnsupportedServer {
     )]
     PkceNotAdvertised,
     /// There is no `authorization_endpoint`.
-    #[error("the authorization server names no authorization endpoint")]
+    #[error("the authorization server has no authorization endpoint")]
     NoAuthorizationEndpoint,
     /// There is no `token_endpoint`.
-    #[error("the authorization server names no token endpoint")]
+    #[error("the authorization server has no token endpoint")]
     NoTokenEndpoint,
-    /// The `authorization_endpoint` is no URL to send a browser to.
+    /// The `authorization_endpoint` must not be opened in a browser.
     #[error("the authorization endpoint is not safe to open: {0}")]
     UnsafeAuthorizationEndpoint(UrlPolicyError),
 }
@@ -58,9 +58,9 @@ impl UnsupportedServer {
 }
 
 impl CodeFlow {
-    /// Judges the metadata. The authorization endpoint is judged by `policy` here, since a browser opens it and no
-    /// fetcher sees it; the others are judged when they are fetched. `assumes_pkce` stands for metadata without a list of
-    /// PKCE methods, and not for a list without S256.
+    /// Validates the metadata. The authorization endpoint is checked against `policy` here because a browser opens it;
+    /// the other endpoints are checked when they are fetched. `assumes_pkce` stands in for a missing list of PKCE
+    /// methods, not for a list without S256.
     pub(crate) fn from_metadata(
         metadata: &AuthorizationServerMetadata,
         policy: ChainPolicy,
@@ -88,8 +88,8 @@ impl CodeFlow {
         })
     }
 
-    /// The server of the 2025-03-26 revision that publishes nothing: endpoints at fixed places of its origin.
-    pub(crate) fn unpublished(issuer: Issuer) -> AuthorizationServerMetadata {
+    /// The metadata of a server that publishes none, as the 2025-03-26 revision defines it: fixed paths at its origin.
+    pub(crate) fn default_metadata(issuer: Issuer) -> AuthorizationServerMetadata {
         let at = |path: &str| issuer.url().join(path).ok();
         let (authorize, token, register) = (at("/authorize"), at("/token"), at("/register"));
         let mut metadata = AuthorizationServerMetadata::new(issuer);
@@ -97,7 +97,7 @@ impl CodeFlow {
         metadata.token_endpoint = token;
         metadata.registration_endpoint = register;
         metadata.response_types_supported = vec!["code".into()];
-        // That revision demands PKCE of every server.
+        // That revision requires PKCE of every server.
         metadata.code_challenge_methods_supported = Some(vec![PkceChallenge::METHOD.into()]);
         metadata
     }
@@ -128,7 +128,7 @@ mod tests {
         CodeFlow::from_metadata(&metadata, LOOPBACK.into(), assumes_pkce)
     }
 
-    /// G7: without S256 in the metadata nothing is authorized.
+    /// G7: no authorization without S256 in the metadata.
     #[test]
     fn s256_must_be_advertised() {
         assert!(parsed(|_| ()).is_ok());
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(parsed(plain).unwrap_err(), UnsupportedServer::NoPkce);
     }
 
-    /// G7: PKCE can be assumed only where the metadata does not list methods.
+    /// G7: PKCE can be assumed only if the metadata lists no methods.
     #[test]
     fn pkce_is_assumed_only_without_a_list() {
         assert!(parsed_assuming(true, |m| m.code_challenge_methods_supported = None).is_ok());
@@ -149,7 +149,7 @@ mod tests {
         }
     }
 
-    /// G8: `response_types_supported` without `code` is refused.
+    /// G8: `response_types_supported` without `code` is rejected.
     #[test]
     fn the_code_flow_must_be_offered() {
         assert_eq!(
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(parsed(|m| m.token_endpoint = None).unwrap_err(), UnsupportedServer::NoTokenEndpoint);
     }
 
-    /// Only https or loopback http authorization URLs are ever opened.
+    /// Only https and loopback http authorization URLs are opened.
     #[test]
     fn the_authorization_endpoint_is_safe_to_open() {
         let at = |url: &str| parsed(|m| m.authorization_endpoint = Some(Url::parse(url).unwrap()));

@@ -5,9 +5,10 @@ use std::fmt;
 use portcullis_metadata::{OAuthError, ResponseIssuerError, Secret};
 use url::{Url, form_urlencoded};
 
-/// What an authorization server put into the redirect (RFC 6749 sections 4.1.2 and 4.1.2.1, RFC 9207).
+/// The parameters of an authorization response (RFC 6749 sections 4.1.2 and 4.1.2.1, RFC 9207).
 ///
-/// Nothing in it is trusted before [`AuthorizationRequest::validate_response`](crate::AuthorizationRequest::validate_response).
+/// They are untrusted until [`AuthorizationRequest::validate_response`](crate::AuthorizationRequest::validate_response)
+/// returns the code.
 pub struct RedirectParameters {
     pub(crate) code: Option<Secret>,
     pub(crate) state: Option<Secret>,
@@ -21,7 +22,7 @@ impl RedirectParameters {
     /// Reads the query of a redirect. Unknown parameters are ignored.
     ///
     /// # Errors
-    /// [`RedirectError::Repeated`] when a known parameter is there twice (RFC 6749 section 3.1).
+    /// [`RedirectError::Repeated`] when a known parameter occurs twice (RFC 6749 section 3.1).
     pub fn parse(query: &str) -> Result<Self, RedirectError> {
         let mut found =
             Self { code: None, state: None, iss: None, error: None, error_description: None, error_uri: None };
@@ -42,7 +43,7 @@ impl RedirectParameters {
         Ok(found)
     }
 
-    /// Reads the whole address that a browser ended at, as a person pastes it.
+    /// Reads the final URL of the browser's address bar, as a user pastes it.
     ///
     /// # Errors
     /// [`RedirectError::Elsewhere`] when it is not the redirect URI with a query; otherwise as [`parse`](Self::parse).
@@ -61,26 +62,26 @@ impl fmt::Debug for RedirectParameters {
     }
 }
 
-/// Why an authorization response gives no code.
+/// Why an authorization response yields no code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RedirectError {
-    /// A parameter is there twice.
-    #[error("a parameter of the answer is there twice")]
+    /// A parameter occurs twice.
+    #[error("the authorization response repeats a parameter")]
     Repeated,
-    /// `state` is missing or not the request's.
-    #[error("the answer does not belong to the request that was made")]
+    /// `state` is missing or differs from the request's.
+    #[error("the authorization response does not belong to this request")]
     State,
-    /// `iss` is missing where it was promised, or names another issuer. No other parameter was looked at.
+    /// `iss` is missing although the server advertises it, or names another issuer. No other parameter was read.
     #[error(transparent)]
     Issuer(ResponseIssuerError),
-    /// The authorization server, known by then to be the one asked, reports an error.
+    /// The authorization server returned an error. Its `iss` was valid.
     #[error("the authorization server refused: {0}")]
     Denied(OAuthError),
-    /// What was pasted is no answer to the redirect URI.
-    #[error("this is not the address that the browser was sent to at the end")]
+    /// The pasted text is not the redirect URI with a query.
+    #[error("this is not the URL that the browser was redirected to last")]
     Elsewhere,
-    /// There is neither a code nor an error.
+    /// The response has neither a code nor an error.
     #[error("the answer has no code")]
     NoCode,
 }

@@ -11,7 +11,7 @@ use crate::{
     provider::RequestProfile, random, token::dpop::DpopBinding,
 };
 
-/// One authorization request (OAuth 2.1 section 4.1.1, RFC 8707 section 2.1), and what its answer is judged by.
+/// An authorization request (OAuth 2.1 section 4.1.1, RFC 8707 section 2.1), and the expected values of its response.
 pub struct AuthorizationRequest {
     url: Url,
     policy: UrlPolicy,
@@ -20,25 +20,25 @@ pub struct AuthorizationRequest {
     promises_issuer: bool,
 }
 
-/// What a request asks for.
-pub(crate) struct Asked<'a> {
+/// The parameters of a request.
+pub(crate) struct RequestParameters<'a> {
     pub(crate) client_id: &'a str,
     pub(crate) redirect_uri: &'a Url,
     pub(crate) challenge: &'a PkceChallenge,
-    /// None where the authorization server is not told.
+    /// None if the request omits `resource`.
     pub(crate) resource: Option<&'a ResourceUri>,
     pub(crate) profile: &'a RequestProfile,
     pub(crate) scopes: &'a Scopes,
-    /// The key that the token is to be bound to; the code is then bound to it too (RFC 9449 section 10).
+    /// The key to bind the token to. The code is then bound to it too (RFC 9449 section 10).
     pub(crate) binding: Option<&'a DpopBinding>,
 }
 
 impl AuthorizationRequest {
-    pub(crate) fn new(server: &CodeFlow, asked: &Asked<'_>) -> Result<Self, ClientError> {
+    pub(crate) fn new(server: &CodeFlow, asked: &RequestParameters<'_>) -> Result<Self, ClientError> {
         let state = random::secret()?;
         let mut url = server.authorization_endpoint.clone();
         url.set_fragment(None);
-        // A query that the endpoint has of its own is kept (RFC 6749 section 3.1).
+        // The endpoint's own query is kept (RFC 6749 section 3.1).
         url.query_pairs_mut()
             .append_pair("response_type", "code")
             .append_pair("client_id", asked.client_id)
@@ -53,7 +53,7 @@ impl AuthorizationRequest {
             url.query_pairs_mut().append_pair("scope", &asked.scopes.to_string());
         }
         if asked.scopes.contains(OFFLINE) && asked.profile.prompts_consent {
-            // Without it, a server need not grant what lasts (OpenID Connect Core section 11).
+            // Without `prompt=consent`, a server need not grant `offline_access` (OpenID Connect Core section 11).
             url.query_pairs_mut().append_pair("prompt", "consent");
         }
         for (name, value) in &asked.profile.parameters {
@@ -66,20 +66,20 @@ impl AuthorizationRequest {
         Ok(Self { url, policy, state, issuer: server.server.issuer.clone(), promises_issuer: server.promises_issuer })
     }
 
-    /// The URL to visit: `https` or loopback `http`, as the URL parser writes it.
+    /// The URL to visit: `https` or loopback `http`.
     pub fn url(&self) -> &Url {
         &self.url
     }
 
-    /// The policy for a program that fetches the URL in place of a browser.
+    /// The policy for a program that fetches the URL instead of a browser.
     pub fn url_policy(&self) -> UrlPolicy {
         self.policy
     }
 
-    /// Judges an answer: `state` first, then `iss` (RFC 9207 section 2.4), and only then what it says.
+    /// Validates a response: first `state`, then `iss` (RFC 9207 section 2.4), then the error or the code.
     ///
     /// # Errors
-    /// Why there is no code. [`RedirectError::Denied`] alone carries anything of the answer.
+    /// Why there is no code. Only [`RedirectError::Denied`] contains text of the response.
     pub fn validate_response<'a>(&self, answer: &'a RedirectParameters) -> Result<&'a Secret, RedirectError> {
         if answer.state.as_ref() != Some(&self.state) {
             return Err(RedirectError::State);
@@ -131,7 +131,7 @@ pub(crate) mod tests {
         metadata.authorization_response_iss_parameter_supported = promises_issuer;
         let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
         let profile = RequestProfile::new(settings, &metadata, &resource);
-        let asked = Asked {
+        let asked = RequestParameters {
             client_id: "client&1",
             redirect_uri: &Url::parse("http://127.0.0.1:1/callback").unwrap(),
             challenge: &PkceVerifier::generate().unwrap().challenge(),
@@ -160,9 +160,9 @@ pub(crate) mod tests {
         request.validate_response(&answer).map(|code| code.secret().to_owned())
     }
 
-    /// I1: PKCE with S256, a fresh state, and the resource, beside what the endpoint's URL has of its own.
+    /// I1: the URL has PKCE with S256, a fresh state and the resource, and keeps the endpoint's own query.
     #[test]
-    fn the_url_carries_what_the_flow_needs() {
+    fn the_url_has_the_parameters_of_the_flow() {
         let request = request(true);
         let query = query(&request);
         assert_eq!(query["tenant"], "a");
@@ -178,9 +178,9 @@ pub(crate) mod tests {
         assert_eq!(request.url().fragment(), None);
     }
 
-    /// I1: who asks for what lasts, asks for the person's consent to it; nobody else has the page shown again.
+    /// I1: `prompt=consent` is sent with `offline_access`, and only then.
     #[test]
-    fn what_lasts_needs_consent() {
+    fn offline_access_requires_consent() {
         assert_eq!(query(&request_for("a offline_access", true))["prompt"], "consent");
         assert!(!query(&request_for("a", true)).contains_key("prompt"));
     }
@@ -198,9 +198,9 @@ pub(crate) mod tests {
         assert_eq!(request.url().query_pairs().filter(|(name, _)| name == "prompt").count(), 1);
     }
 
-    /// I1: an answer without the request's state is refused before anything else of it is looked at.
+    /// I1: a response with another state is rejected before its other parameters are read.
     #[test]
-    fn the_state_must_be_the_requests() {
+    fn the_state_must_match() {
         let request = request(true);
         for query in [
             "code=c&iss=https://auth.example.com",
@@ -211,9 +211,9 @@ pub(crate) mod tests {
         }
     }
 
-    /// I2: the four rows, for codes and for errors; on a mismatch nothing of the answer is told.
+    /// I2: the four combinations, for codes and for errors. On a mismatch, the error contains nothing of the response.
     #[test]
-    fn the_issuer_is_judged_before_code_and_error() {
+    fn the_issuer_is_checked_before_code_and_error() {
         let (missing, mismatch) = (
             Err(RedirectError::Issuer(ResponseIssuerError::Missing)),
             Err(RedirectError::Issuer(ResponseIssuerError::Mismatch)),
@@ -238,7 +238,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn odd_answers_are_refused() {
+    fn malformed_responses_are_rejected() {
         let request = request(false);
         let state = state(&request);
         assert_eq!(judge(&request, &format!("state={state}")), Err(RedirectError::NoCode));
@@ -248,12 +248,12 @@ pub(crate) mod tests {
             assert_eq!(judge(&request, &twice), Err(RedirectError::Repeated), "{name}");
         }
         assert_eq!(judge(&request, &format!("state=x&state={state}&code=a")), Err(RedirectError::Repeated));
-        // An error beside a code is an error.
+        // A response with a code and an error is an error.
         let both = judge(&request, &format!("state={state}&code=a&error=access_denied"));
         assert_eq!(both.unwrap_err().code(), "redirect.denied");
     }
 
-    /// J2: neither state nor code shows in Debug, which tells the rest.
+    /// J2: Debug shows neither state nor code.
     #[test]
     fn debug_is_redacted() {
         let request = request(true);

@@ -8,22 +8,22 @@ use url::Url;
 
 use crate::UnsupportedServer;
 
-/// An authorization server as far as every grant needs it.
+/// The metadata of an authorization server that every grant needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Server {
     pub(crate) issuer: Issuer,
-    /// What its endpoints may be.
+    /// The URL policy of its endpoints.
     pub(crate) policy: ChainPolicy,
     pub(crate) token_endpoint: Url,
     pub(crate) registration_endpoint: Option<Url>,
     pub(crate) revocation_endpoint: Option<Url>,
-    /// Where the device flow starts (RFC 8628 section 4).
+    /// The device authorization endpoint (RFC 8628 section 4).
     pub(crate) device_authorization_endpoint: Option<Url>,
     pub(crate) scopes_supported: Vec<String>,
     pub(crate) authentication_methods: Option<Vec<String>>,
-    /// Whether a client may name itself by the URL of its document.
+    /// Whether a client can use the URL of its metadata document as its identifier.
     pub(crate) takes_client_documents: bool,
-    /// Whether it binds tokens by DPoP, with the algorithm that is used here.
+    /// Whether it binds tokens by DPoP with this crate's algorithm.
     pub(crate) binds_tokens: bool,
 }
 
@@ -49,7 +49,7 @@ impl Server {
     }
 }
 
-/// Where the device flow starts (RFC 8628 section 4).
+/// The device authorization endpoint (RFC 8628 section 4).
 pub(crate) fn device_authorization_endpoint(metadata: &AuthorizationServerMetadata) -> Option<Url> {
     metadata.extra.get("device_authorization_endpoint")?.as_str()?.parse().ok()
 }

@@ -10,14 +10,14 @@ use crate::{
     authorization::server::Server,
     registration::credentials::Registered,
     registration::dynamic::{self, Registration},
-    store::{ClientEntry, noticed},
+    store::{ClientEntry, ignore_corrupted},
 };
 
-/// A client to use, and what to forget when the authorization server does not know it any more.
+/// The client to use, and where to forget it if the authorization server no longer knows it.
 pub(super) struct Client {
     pub(super) credentials: ClientCredentials,
-    kept: Option<Kept>,
-    /// The registration of an earlier sign-in, if the client is one.
+    kept: Option<StoredAs>,
+    /// The registration of an earlier sign-in, if the client uses one.
     reused: Option<Registered>,
 }
 
@@ -28,28 +28,30 @@ impl Client {
     }
 }
 
-/// Where a client is kept that was not brought.
+/// The store entry of a client that does not come from the settings.
 #[derive(Clone, Copy)]
-enum Kept {
+enum StoredAs {
     Registered,
     ByHand,
 }
 
 impl Authorizer {
-    /// The client for this authorization server: one that was brought, one that a person named before, the client's
-    /// document, a registration, or what a person says now.
+    /// Selects the client for this authorization server: from the settings, entered earlier by the user, the client's
+    /// metadata document, a registration, or entered by the user now.
     pub(super) async fn client(
         &self,
         interaction: &dyn Interaction,
         server: &Server,
         registration: &Registration<'_>,
     ) -> Result<Client, ClientError> {
-        if let Some(credentials) = self.brought(&server.issuer)? {
+        if let Some(credentials) = self.configured_client(&server.issuer)? {
             return Ok(Client { credentials, kept: None, reused: None });
         }
         let by_hand = self.store().lock_client_by_hand(&server.issuer, registration.only_for).await?;
-        if let Some(known) = noticed(by_hand.read(&server.issuer))?.filter(|_| !self.settings.fresh_registration) {
-            return Ok(Client { credentials: known.credentials()?, kept: Some(Kept::ByHand), reused: None });
+        if let Some(known) =
+            ignore_corrupted(by_hand.read(&server.issuer))?.filter(|_| !self.settings.fresh_registration)
+        {
+            return Ok(Client { credentials: known.credentials()?, kept: Some(StoredAs::ByHand), reused: None });
         }
         drop(by_hand);
         if let Some(document) = self.settings.client_id_url.as_ref().filter(|_| server.takes_client_documents) {
@@ -57,7 +59,7 @@ impl Authorizer {
         }
         let redirect_uri = registration.redirect_uri;
         let entry = self.store().lock_client(&server.issuer, redirect_uri, registration.only_for).await?;
-        let known = noticed(entry.read(&server.issuer))?;
+        let known = ignore_corrupted(entry.read(&server.issuer))?;
         let method = self.settings.token_auth_method;
         let serves = |known: &Registered| {
             known.serves(redirect_uri.as_str(), self.clock.now()) && known.authenticates_by(method)
@@ -67,24 +69,24 @@ impl Authorizer {
             |known: &&Registered| known.may_ask_for(registration.needed) && !self.settings.fresh_registration;
         if let Some(known) = known.as_ref().filter(may_reuse) {
             let (credentials, reused) = (known.credentials()?, Some(known.clone()));
-            return Ok(Client { credentials, kept: Some(Kept::Registered), reused });
+            return Ok(Client { credentials, kept: Some(StoredAs::Registered), reused });
         }
         if let Some(endpoint) = &server.registration_endpoint {
-            // What was asked for before is asked for again, so that two needs in turn end in one registration.
+            // Includes the scopes requested earlier, so that two alternating needs share one registration.
             let scopes = known.map_or_else(Scopes::empty, |known| known.asked).union(registration.scopes);
             let registration = Registration { scopes: &scopes, ..*registration };
             let registered = dynamic::register(&*self.fetch, server, endpoint, &registration).await?;
             let credentials = registered.credentials()?;
             entry.write(&registered)?;
-            return Ok(Client { credentials, kept: Some(Kept::Registered), reused: None });
+            return Ok(Client { credentials, kept: Some(StoredAs::Registered), reused: None });
         }
         drop(entry);
         self.ask(interaction, &server.issuer, registration).await
     }
 
-    /// The client that a token was given to, where it is still known.
-    pub(super) fn client_named(&self, issuer: &Issuer, client_id: &str) -> Result<ClientCredentials, ClientError> {
-        if let Some(brought) = self.brought(issuer)?.filter(|brought| brought.client_id == client_id) {
+    /// The client to which a token was issued, if it is still known.
+    pub(super) fn client_by_id(&self, issuer: &Issuer, client_id: &str) -> Result<ClientCredentials, ClientError> {
+        if let Some(brought) = self.configured_client(issuer)?.filter(|brought| brought.client_id == client_id) {
             return Ok(brought);
         }
         if let Some(document) = self.settings.client_id_url.as_ref().filter(|it| it.as_str() == client_id) {
@@ -96,8 +98,8 @@ impl Authorizer {
         }
     }
 
-    /// The client of the settings for this authorization server.
-    pub(super) fn brought(&self, issuer: &Issuer) -> Result<Option<ClientCredentials>, ClientError> {
+    /// The settings' client for this authorization server.
+    pub(super) fn configured_client(&self, issuer: &Issuer) -> Result<Option<ClientCredentials>, ClientError> {
         if let Some(held) = self.settings.credentials.iter().find(|held| held.issuer == *issuer) {
             return Ok(Some(held.clone()));
         }
@@ -110,17 +112,19 @@ impl Authorizer {
         Ok(Some(client.clone().at(issuer.clone())))
     }
 
-    /// Forgets a client that its authorization server does not know. Says whether there was anything to forget.
+    /// Forgets a client that its authorization server does not know. Returns whether there was an entry to remove.
     pub(super) async fn forget(&self, client: &Client, registration: &Registration<'_>) -> Result<bool, ClientError> {
         let Registration { redirect_uri, only_for, .. } = *registration;
         let issuer = &client.credentials.issuer;
         let entry: ClientEntry = match client.kept {
             None => return Ok(false),
-            Some(Kept::Registered) => self.store().lock_client(issuer, redirect_uri, only_for).await?,
-            Some(Kept::ByHand) => self.store().lock_client_by_hand(issuer, only_for).await?,
+            Some(StoredAs::Registered) => self.store().lock_client(issuer, redirect_uri, only_for).await?,
+            Some(StoredAs::ByHand) => self.store().lock_client_by_hand(issuer, only_for).await?,
         };
-        // Somebody else may have registered anew by now.
-        if noticed(entry.read(issuer))?.is_some_and(|kept| kept.response.client_id == client.credentials.client_id) {
+        // Another process may have registered again by now.
+        if ignore_corrupted(entry.read(issuer))?
+            .is_some_and(|kept| kept.response.client_id == client.credentials.client_id)
+        {
             entry.remove()?;
         }
         Ok(true)
@@ -138,7 +142,7 @@ impl Authorizer {
         let kept = match Registered::by_hand(issuer.clone(), &details) {
             Some(registered) => {
                 self.store().lock_client_by_hand(issuer, registration.only_for).await?.write(&registered)?;
-                Some(Kept::ByHand)
+                Some(StoredAs::ByHand)
             }
             None => None,
         };
@@ -146,7 +150,7 @@ impl Authorizer {
     }
 }
 
-/// The client that its document describes: a public one, since nobody here has a key that is published there.
+/// The client that its metadata document describes: a public client, because the document publishes no key.
 fn documented(issuer: &Issuer, document: &ClientIdUrl) -> ClientCredentials {
     let details =
         ClientInformation { client_id: document.as_str().to_owned(), authentication: ClientAuthentication::None };

@@ -2,20 +2,20 @@
 
 use portcullis_metadata::PkceVerifier;
 
-use super::{Authorizer, Found, clients::Client};
+use super::{Authorizer, GrantContext, clients::Client};
 use crate::{
     AuthorizationRequest, ClientError, Interaction, ResourceToken, StartUrl, authorization::code_flow::CodeFlow,
-    authorization::request::Asked, registration::dynamic::Registration, token::resource_token::Purpose,
+    authorization::request::RequestParameters, registration::dynamic::Registration, token::resource_token::Purpose,
 };
 
 impl Authorizer {
-    /// The authorization code grant with PKCE (OAuth 2.1 section 4.1). A client that the server has forgotten is
-    /// registered again, once.
+    /// The authorization code grant with PKCE (OAuth 2.1 section 4.1). If the server has forgotten the client, the
+    /// client is registered again once.
     pub(super) async fn code_grant(
         &self,
         interaction: &dyn Interaction,
         start: &StartUrl,
-        found: &Found,
+        found: &GrantContext,
     ) -> Result<ResourceToken, ClientError> {
         let flow = CodeFlow::from_metadata(&found.metadata, found.policy.clone(), found.profile.assumes_pkce)?;
         let registration = Registration {
@@ -28,7 +28,7 @@ impl Authorizer {
             grant_type: None,
         };
         let mut client = self.client(interaction, &flow.server, &registration).await?;
-        // The browser would show the server's error, and no answer would arrive here.
+        // The browser would show the server's error, and no response would arrive here.
         if self.has_forgotten(&flow, &client, registration.redirect_uri, found).await?
             && self.forget(&client, &registration).await?
         {
@@ -48,7 +48,7 @@ impl Authorizer {
         &self,
         interaction: &dyn Interaction,
         start: &StartUrl,
-        found: &Found,
+        found: &GrantContext,
         flow: &CodeFlow,
         client: &Client,
     ) -> Result<ResourceToken, ClientError> {
@@ -56,7 +56,7 @@ impl Authorizer {
         let verifier = PkceVerifier::generate().map_err(|_| ClientError::NoRandomness)?;
         let request = AuthorizationRequest::new(
             flow,
-            &Asked {
+            &RequestParameters {
                 client_id: &credentials.client_id,
                 redirect_uri: interaction.redirect_uri(),
                 challenge: &verifier.challenge(),

@@ -7,13 +7,13 @@ use portcullis_metadata::{DeviceAuthorizationResponse, Secret, TokenResponse};
 use tokio::time::{Instant, sleep, timeout_at};
 use url::Url;
 
-use super::{Authorizer, Found};
+use super::{Authorizer, GrantContext};
 use crate::{
     ClientCredentials, ClientError, Interaction, ResourceToken, StartUrl, authorization::server::Server,
     registration::dynamic::Registration, token::endpoint::TokenEndpoint, token::resource_token::Purpose,
 };
 
-/// What a person enters on another device (RFC 8628 section 3.2).
+/// What a user enters on another device (RFC 8628 section 3.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceAuthorization {
@@ -28,7 +28,7 @@ pub struct DeviceAuthorization {
 }
 
 impl DeviceAuthorization {
-    /// The longest wait for a person: 30 min. A code that is valid for longer is not waited for any longer.
+    /// The longest time to wait for the user: 30 min, even if the code is valid for longer.
     pub const MAX_LIFETIME: Duration = Duration::from_secs(30 * 60);
 }
 
@@ -36,12 +36,12 @@ pub(crate) const DEVICE_CODE: &str = "urn:ietf:params:oauth:grant-type:device_co
 const ENDPOINT: &str = "device authorization";
 /// RFC 8628 section 3.2: the interval if the server names none.
 const DEFAULT_INTERVAL: u64 = 5;
-/// RFC 8628 section 3.5: what `slow_down` adds.
+/// RFC 8628 section 3.5: the increase after `slow_down`.
 const SLOW_DOWN: Duration = Duration::from_secs(5);
 const MAX_INTERVAL: Duration = Duration::from_secs(60);
 const MAX_USER_CODE: usize = 64;
 
-/// A started authorization.
+/// A device authorization response.
 struct Started {
     device_code: Secret,
     interval: Duration,
@@ -49,12 +49,12 @@ struct Started {
 }
 
 impl Authorizer {
-    /// Gets a token while a person consents on any device.
+    /// Obtains a token while the user consents on any device.
     pub(super) async fn device_grant(
         &self,
         interaction: &dyn Interaction,
         start: &StartUrl,
-        found: &Found,
+        found: &GrantContext,
     ) -> Result<ResourceToken, ClientError> {
         let server = Server::from_metadata(&found.metadata, found.policy.clone())?;
         let Some(url) = &server.device_authorization_endpoint else {
@@ -101,7 +101,7 @@ impl Authorizer {
         &self,
         endpoint: &TokenEndpoint<'_>,
         client: &ClientCredentials,
-        found: &Found,
+        found: &GrantContext,
     ) -> Result<Started, ClientError> {
         let scope = found.scopes.to_string();
         let mut fields = Vec::new();
@@ -117,12 +117,12 @@ impl Authorizer {
         parse(&answer.body, &found.policy).ok_or(ClientError::InvalidDeviceAuthorization)
     }
 
-    /// Asks until the person has answered (RFC 8628 section 3.5), at most until the code expires.
+    /// Polls the token endpoint until the user decides (RFC 8628 section 3.5) or the code expires.
     async fn poll(
         &self,
         endpoint: &TokenEndpoint<'_>,
         client: &ClientCredentials,
-        found: &Found,
+        found: &GrantContext,
         started: &Started,
     ) -> Result<TokenResponse, ClientError> {
         let mut fields = vec![("grant_type", DEVICE_CODE), ("device_code", started.device_code.secret())];
@@ -140,7 +140,7 @@ impl Authorizer {
                     Err(ClientError::TokenRequest(error)) if error.error == "expired_token" => {
                         return Err(ClientError::DeviceCodeExpired);
                     }
-                    // A network failure asks for patience (RFC 8628 section 3.5).
+                    // RFC 8628 section 3.5: back off after a network failure.
                     Err(ClientError::Endpoint { .. }) => interval = (interval * 2).min(MAX_INTERVAL),
                     other => return other,
                 }

@@ -1,4 +1,4 @@
-//! Checks whether the authorization server still knows a registered client, before a person is sent there.
+//! Checks whether the authorization server still knows a registered client, before the browser opens.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use portcullis_discovery::FetchRequest;
 use portcullis_metadata::{ClientRegistrationResponse, PkceVerifier};
 use url::Url;
 
-use super::{Authorizer, Found, clients::Client};
+use super::{Authorizer, GrantContext, clients::Client};
 use crate::{
-    AuthorizationRequest, ClientError, authorization::code_flow::CodeFlow, authorization::request::Asked,
+    AuthorizationRequest, ClientError, authorization::code_flow::CodeFlow, authorization::request::RequestParameters,
     registration::credentials::Registered,
 };
 
-/// How long each check may take. Without an answer, the sign-in continues.
+/// The time limit of each check. If the check times out, the sign-in continues.
 const LIMIT: Duration = Duration::from_secs(5);
 
 impl Authorizer {
@@ -24,7 +24,7 @@ impl Authorizer {
         flow: &CodeFlow,
         client: &Client,
         redirect_uri: &Url,
-        found: &Found,
+        found: &GrantContext,
     ) -> Result<bool, ClientError> {
         let Some(registered) = client.reused() else { return Ok(false) };
         match self.configuration(flow, registered).await {
@@ -33,8 +33,8 @@ impl Authorizer {
         }
     }
 
-    /// What the client configuration endpoint says (RFC 7592 section 2.1). It is asked only if it has the origin of the
-    /// registration endpoint, because the request carries the registration access token.
+    /// Queries the client configuration endpoint (RFC 7592 section 2.1), but only at the origin of the registration
+    /// endpoint, because the request contains the registration access token.
     async fn configuration(&self, flow: &CodeFlow, registered: &Registered) -> Option<bool> {
         let url = Url::parse(registered.response.registration_client_uri.as_deref()?).ok()?;
         if url.origin() != flow.server.registration_endpoint.as_ref()?.origin() {
@@ -58,19 +58,19 @@ impl Authorizer {
         }
     }
 
-    /// Whether the authorization endpoint rejects the client. The request has its own state and challenge; no redirect is
-    /// followed, and a code is discarded.
+    /// Whether the authorization endpoint rejects the client. The request has its own state and challenge; redirects
+    /// are not followed, and a code is discarded.
     async fn is_rejected(
         &self,
         flow: &CodeFlow,
         registered: &Registered,
         redirect_uri: &Url,
-        found: &Found,
+        found: &GrantContext,
     ) -> Result<bool, ClientError> {
         let verifier = PkceVerifier::generate().map_err(|_| ClientError::NoRandomness)?;
         let request = AuthorizationRequest::new(
             flow,
-            &Asked {
+            &RequestParameters {
                 client_id: &registered.response.client_id,
                 redirect_uri,
                 challenge: &verifier.challenge(),
@@ -83,13 +83,13 @@ impl Authorizer {
         let mut request = FetchRequest::new(Method::GET, request.url().clone(), flow.server.policy.of(request.url()))
             .header(header::ACCEPT, HeaderValue::from_static("text/html, application/json"));
         request.timeout = LIMIT;
-        // Without an answer, nothing is known.
+        // Without a response, the result is unknown.
         let Ok(answer) = self.fetch.fetch(request).await else { return Ok(false) };
         Ok(is_rejection(answer.status, &answer.body))
     }
 }
 
-/// Whether a page says that the client is unknown. A page that is misread costs one new registration.
+/// Whether a page reports an unknown client. A false positive costs one new registration.
 fn is_rejection(status: StatusCode, body: &[u8]) -> bool {
     const REASONS: [&str; 7] =
         ["not found", "unknown", "invalid", "not registered", "unregistered", "not exist", "unauthorized"];
@@ -102,7 +102,7 @@ fn is_rejection(status: StatusCode, body: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// H3: known pages of unknown clients are recognized; sign-in pages and failures of other causes are not.
+    /// H3: known pages of unknown clients are recognized; sign-in pages and other failures are not.
     #[test]
     fn pages_of_unknown_clients_are_recognized() {
         for (status, body, expected) in [

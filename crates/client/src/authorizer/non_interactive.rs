@@ -3,7 +3,7 @@
 use portcullis_discovery::UrlPolicy;
 use portcullis_metadata::{Secret, TokenResponse};
 
-use super::{Authorizer, Found};
+use super::{Authorizer, GrantContext};
 use crate::{
     AssertionError, ClientCredentials, ClientError, EnterpriseIdentity, NonInteractiveGrant, ResourceToken, StartUrl,
     authorization::server::Server,
@@ -17,16 +17,16 @@ const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 
 impl Authorizer {
-    /// Gets a token without a person. Each way makes its requests once: a refusal is an error, never a reason to try
-    /// another grant.
+    /// Obtains a token without a user. Each grant makes its requests once: a rejection is an error, and no other grant
+    /// is tried.
     pub(super) async fn non_interactive_grant(
         &self,
         grant: &NonInteractiveGrant,
         start: &StartUrl,
-        found: &Found,
+        found: &GrantContext,
     ) -> Result<ResourceToken, ClientError> {
         let server = Server::from_metadata(&found.metadata, found.policy.clone())?;
-        let client = self.brought(&server.issuer)?;
+        let client = self.configured_client(&server.issuer)?;
         if client.is_none() && !matches!(grant, NonInteractiveGrant::JwtBearer(_)) {
             return Err(ClientError::NoRegistration { issuer: server.issuer });
         }
@@ -64,7 +64,7 @@ impl Authorizer {
         server: &Server,
         client: Option<&ClientCredentials>,
         fields: Fields<'_>,
-        found: &Found,
+        found: &GrantContext,
     ) -> Result<TokenResponse, ClientError> {
         let scope = found.scopes.to_string();
         let mut fields: Fields<'_> = fields;
@@ -76,13 +76,13 @@ impl Authorizer {
         endpoint.token(client, &fields, found.binding.as_deref()).await
     }
 
-    /// Exchanges a person's ID token for an assertion to the authorization server (RFC 8693 section 2, with the
-    /// identity assertion authorization grant as its type).
+    /// Exchanges a user's ID token for an assertion to the authorization server (RFC 8693 section 2, token type
+    /// `id-jag`).
     async fn enterprise_assertion(
         &self,
         identity: &EnterpriseIdentity,
         server: &Server,
-        found: &Found,
+        found: &GrantContext,
     ) -> Result<Secret, ClientError> {
         let id_token = identity.id_token.assertion(&identity.issuer).await?;
         let at_provider = identity.client.clone().at(identity.issuer.clone());

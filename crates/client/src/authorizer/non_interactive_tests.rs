@@ -175,9 +175,9 @@ async fn an_unbound_client_is_offered_to_one_server() {
         settings(ClientAuthentication::Secret(Secret::new("quiet"))),
     );
     let (first, other) = (Issuer::parse("https://a.example").unwrap(), Issuer::parse("https://b.example").unwrap());
-    assert_eq!(authorizer.brought(&first).unwrap().unwrap().issuer, first);
-    assert_eq!(authorizer.brought(&other).unwrap_err().code(), "client.server_not_listed");
-    assert!(authorizer.brought(&first).unwrap().is_some());
+    assert_eq!(authorizer.configured_client(&first).unwrap().unwrap().issuer, first);
+    assert_eq!(authorizer.configured_client(&other).unwrap_err().code(), "client.server_not_listed");
+    assert!(authorizer.configured_client(&first).unwrap().is_some());
 }
 
 fn bound(token: &str, nonce: Option<&'static str>, tries: Arc<AtomicU32>) -> Arc<FetchFn> {

@@ -10,26 +10,26 @@ use crate::{
     token::endpoint::TokenEndpoint,
 };
 
-/// What an authorization server has revoked of a token.
+/// What an authorization server has revoked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Revocation {
-    /// All of it.
+    /// Both tokens.
     Complete,
-    /// The refresh token. The access token is of a kind that the server cannot revoke, and lives until its end.
+    /// Only the refresh token. The server cannot revoke the access token, which stays valid until it expires.
     RefreshTokenOnly,
-    /// Nothing: the server revokes no tokens, or none of these kinds.
+    /// Nothing: the server does not support the revocation of these tokens.
     NotSupported,
 }
 
 impl Authorizer {
-    /// Gets the token that takes this one's place (RFC 6749 section 6). It asks for the same scopes and resource.
+    /// Obtains the token that replaces this one (RFC 6749 section 6), with the same scopes and resource.
     pub(crate) async fn refresh(&self, start: &StartUrl, token: &ResourceToken) -> Result<ResourceToken, ClientError> {
         let issuer = token.issuer();
         let no_client = || ClientError::NoRegistration { issuer: issuer.clone() };
         let (Some(refresh_token), Some(client_id)) = (token.refresh_token(), token.client_id()) else {
             return Err(no_client());
         };
-        let client = self.client_named(issuer, client_id)?;
+        let client = self.client_by_id(issuer, client_id)?;
         let metadata = self.server(start, issuer).await?;
         let server = Server::from_metadata(&metadata, self.policy(start))?;
         let scope = refresh_scopes(token.asked(), token.scopes()).to_string();
@@ -47,10 +47,10 @@ impl Authorizer {
         token.refreshed(response, self.clock.now())
     }
 
-    /// Has the authorization server revoke a token, its refresh token first (RFC 7009), and says what it revoked.
+    /// Revokes a token at its authorization server, the refresh token first (RFC 7009). Returns what was revoked.
     ///
     /// # Errors
-    /// When the server cannot be asked, or refuses.
+    /// When the server cannot be reached, or rejects the request.
     pub async fn revoke(&self, start: &StartUrl, token: &ResourceToken) -> Result<Revocation, ClientError> {
         let metadata = self.server(start, token.issuer()).await?;
         let server = Server::from_metadata(&metadata, self.policy(start))?;
@@ -69,7 +69,7 @@ impl Authorizer {
                 .or(server.authentication_methods.as_deref()),
         };
         let client = match token.client_id() {
-            Some(client_id) => Some(self.client_named(&server.issuer, client_id)?),
+            Some(client_id) => Some(self.client_by_id(&server.issuer, client_id)?),
             None => None,
         };
         let refresh_token = token.refresh_token().map(|token| ("refresh_token", token.secret()));
@@ -83,7 +83,7 @@ impl Authorizer {
                 continue;
             }
             let refusal = endpoint.refusal(&answer);
-            // Servers that keep no access tokens cannot revoke one (RFC 7009 section 2.2.1).
+            // Servers with self-contained access tokens cannot revoke them (RFC 7009 section 2.2.1).
             if !matches!(&refusal, ClientError::TokenRequest(error) if error.error == "unsupported_token_type") {
                 return Err(refusal);
             }

@@ -4,10 +4,10 @@ use portcullis_metadata::{Issuer, Scopes};
 
 use crate::ClientError;
 
-/// Which of a resource's authorization servers to use: the one that the caller wants, else one that it holds
-/// credentials for, else the first.
+/// Selects one of the resource's authorization servers: `wanted`, else one that the caller has credentials for, else
+/// the first.
 ///
-/// `bound` are the servers that the caller brought credentials of: when there are any, nothing else is fallen back to.
+/// `bound` are the servers of the caller's credentials. If there are any, no other server is used.
 pub(crate) fn server<'a>(
     listed: &'a [Issuer],
     wanted: Option<&Issuer>,
@@ -24,13 +24,13 @@ pub(crate) fn server<'a>(
     listed.iter().find(|issuer| holds(issuer)).or_else(|| listed.first()).ok_or(ClientError::NoAuthorizationServer)
 }
 
-/// Which scopes to ask for: the challenge's, else all that the resource supports, else none. `offline_access` is added
-/// to named ones when the authorization server supports it; to none it is not, since that would narrow the server's
-/// default to it.
+/// Selects the scopes to request: the challenge's, else all that the resource supports, else none. `offline_access` is
+/// added if the authorization server supports it and the list is not empty; alone, it would replace the server's
+/// default scopes.
 pub(crate) fn scopes(challenged: Option<&Scopes>, resource: &[String], server: &[String]) -> Scopes {
     let named = match challenged {
         Some(scopes) if !scopes.is_empty() => scopes.clone(),
-        // Names that no request can carry are left out.
+        // Names that are not valid scopes are omitted.
         _ => resource
             .iter()
             .filter_map(|name| Scopes::from_names([name.as_str()]).ok())
@@ -40,8 +40,8 @@ pub(crate) fn scopes(challenged: Option<&Scopes>, resource: &[String], server: &
     if !named.is_empty() && server.iter().any(|name| name == OFFLINE) { named.union(&offline) } else { named }
 }
 
-/// The scopes to name in a registration, to which a server may hold the client: those that are asked for now, and those
-/// that the resource may want later, as far as the server knows them. Servers refuse a registration with unknown ones.
+/// Selects the scopes of a registration, to which a server may limit the client: those requested now, and those of the
+/// resource that the server knows, for later step-ups. Servers reject registrations with unknown scopes.
 pub(crate) fn registered(asked: &Scopes, resource: &[String], server: &[String]) -> Scopes {
     if asked.is_empty() {
         return Scopes::empty();
@@ -50,7 +50,7 @@ pub(crate) fn registered(asked: &Scopes, resource: &[String], server: &[String])
     later.filter_map(|name| Scopes::from_names([name.as_str()]).ok()).fold(asked.clone(), |all, one| all.union(&one))
 }
 
-/// The scope of what lasts beyond the person's presence (OpenID Connect Core section 11).
+/// The scope for access while the user is absent (OpenID Connect Core section 11).
 pub(crate) const OFFLINE: &str = "offline_access";
 
 #[cfg(test)]
@@ -70,7 +70,7 @@ mod tests {
             .map_err(|error| error.code())
     }
 
-    /// G5: the caller's choice, then held credentials, then the first; never a fallback from what the caller brought.
+    /// G5: the caller's choice, then credentials, then the first; never a fallback from the caller's credentials.
     #[test]
     fn one_server_of_several_is_chosen() {
         assert_eq!(chosen(None, &[], &[]), Ok("https://a.example".into()));
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(chosen(None, &["x"], &["a"]), Err("client.server_not_listed"));
     }
 
-    /// I1: scopes come from the challenge, then the resource's metadata, then nowhere.
+    /// I1: scopes come from the challenge, then from the resource's metadata, otherwise there are none.
     #[test]
     fn scopes_come_from_the_challenge_first() {
         let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
@@ -97,9 +97,9 @@ mod tests {
         assert_eq!(asked(None, &[], &["offline_access"]), "");
     }
 
-    /// H2: a registration names what a step-up may want, but nothing that the server does not know.
+    /// H2: a registration includes the scopes of later step-ups, but none that the server does not know.
     #[test]
-    fn a_registration_names_what_may_be_wanted() {
+    fn a_registration_includes_later_scopes() {
         let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let named = |asked: &str, resource: &[&str], server: &[&str]| {
             registered(&Scopes::parse(asked).unwrap(), &names(resource), &names(server)).to_string()

@@ -97,7 +97,7 @@ async fn anothers_metadata_ends_it() {
     assert!(network.to(METADATA_URL).is_empty());
 }
 
-/// G7, G8: an authorization server without S256 or without the code flow sees neither a registration nor a person.
+/// G7, G8: an authorization server without S256 or without the code flow sees neither a registration nor a user.
 #[tokio::test]
 async fn an_unfit_server_is_left_alone() {
     let no_pkce =
@@ -147,7 +147,7 @@ async fn a_bad_token_response_is_refused() {
     }
 }
 
-/// G6: everything at the origin that the person typed is fetched as the person's own, and everything else as a peer's.
+/// G6: everything at the origin that the user typed is fetched as the user's own, and everything else as a peer's.
 #[tokio::test]
 async fn what_the_resource_names_is_a_peers() {
     let network = FetchFn::new(well_behaved);

@@ -1,15 +1,15 @@
-//! Sign-ins without `resource`: the questions before them.
+//! Consent to sign-ins without `resource`.
 
-use super::{Authorizer, Found, Mode};
+use super::{Authorizer, GrantContext, Mode};
 use crate::{ClientError, ResourceToken, StartUrl, UnboundSignIn};
 
 impl Authorizer {
-    /// Has a sign-in without `resource` accepted, before anybody signs in, and rejects scopes of other APIs. A server could
-    /// otherwise name a provider that ignores or rejects `resource`, with the scopes of that provider's own APIs.
+    /// Requires consent to a sign-in without `resource`, before it starts, and rejects scopes of other APIs. Otherwise
+    /// a server could name a provider that ignores or rejects `resource`, with the scopes of that provider's own APIs.
     pub(super) async fn accept_unbound(
         &self,
         start: &StartUrl,
-        found: &Found,
+        found: &GrantContext,
         before: Option<&ResourceToken>,
     ) -> Result<(), ClientError> {
         let (profile, issuer) = (&found.profile, &found.metadata.issuer);
@@ -17,7 +17,7 @@ impl Authorizer {
             interaction.provider_recognized(known);
         }
         profile.check_scopes(&found.scopes, start, issuer)?;
-        // It was accepted for the token that is replaced, with these scopes.
+        // It was accepted for the token that is being replaced, with these scopes.
         let is_known = |before: &ResourceToken| {
             before.is_unbound()
                 && (before.start_url(), before.resource(), before.issuer()) == (Some(start), &found.resource, issuer)
@@ -32,7 +32,7 @@ impl Authorizer {
             Mode::Interactive(interaction) | Mode::Device(interaction) => {
                 interaction.accept_unbound_token(&sign_in).await?
             }
-            // The caller chose the authorization server with its credentials, and nobody signs in.
+            // The caller chose the authorization server with its credentials, and no user signs in.
             Mode::NonInteractive(_) => !self.settings.credentials.is_empty(),
         };
         let UnboundSignIn { start, issuer, scopes } = sign_in;

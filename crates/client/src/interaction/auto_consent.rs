@@ -9,17 +9,17 @@ use url::Url;
 use super::{Interaction, InteractionError};
 use crate::{AuthorizationRequest, RedirectParameters};
 
-/// No person at all: fetches the authorization URL and takes the answer from the redirect's `Location`. It works with
-/// authorization servers that consent by themselves, such as the development server in its automatic mode.
+/// Completes the flow without a user: it fetches the authorization URL and reads the redirect's `Location`. It works
+/// with authorization servers that consent automatically, such as the development server in its automatic mode.
 ///
-/// Nothing listens at its redirect URI, `http://127.0.0.1/callback`, and nothing is ever sent there.
+/// Its redirect URI is `http://127.0.0.1/callback`. No request is ever sent there, and nothing listens.
 pub struct AutoConsent {
     fetch: Arc<dyn Fetch>,
     redirect_uri: Url,
 }
 
 impl AutoConsent {
-    /// With a fetcher. Each request has the policy of its sign-in ([`AuthorizationRequest::url_policy`]).
+    /// Creates it with a fetcher. Each request has the policy of its sign-in ([`AuthorizationRequest::url_policy`]).
     pub fn new(fetch: Arc<dyn Fetch>) -> Self {
         #[expect(clippy::expect_used, reason = "the text is a constant")]
         let redirect_uri = Url::parse("http://127.0.0.1/callback").expect("a URL");

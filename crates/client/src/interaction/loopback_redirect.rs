@@ -19,17 +19,17 @@ use url::Url;
 
 use super::{
     Interaction, InteractionError,
-    page::{page, verdict},
+    page::{page, result_page},
     redirect_address::RedirectAddress,
     redirect_server::{respond, serve},
 };
 use crate::{AuthorizationRequest, RedirectError, RedirectParameters, StartUrl};
 
-/// A person with a browser: the redirect comes back to a port on loopback (RFC 8252 section 7.3), or is pasted.
+/// Opens the user's browser and receives the redirect at a loopback port (RFC 8252 section 7.3), or as pasted text.
 ///
-/// The port is bound before anything is opened, and for as long as this value lives. One answer that carries the
-/// request's `state` is accepted; all else that comes is told so and ignored, a second answer too. An answer must come
-/// within 5 min.
+/// The port is bound before the browser opens, for as long as this value lives. One response with the request's `state`
+/// is accepted; every other request gets an error page, including a second response. The response must arrive within 5
+/// min.
 pub struct LoopbackRedirect {
     redirect_uri: Url,
     open: Box<dyn Fn(&Url) + Send + Sync>,
@@ -41,24 +41,24 @@ pub struct LoopbackRedirect {
     servers: Vec<JoinHandle<()>>,
 }
 
-/// Who waits for an answer, or was the last to.
+/// The channel to the current sign-in, or to the last one.
 pub(super) type Waiting = Arc<StdMutex<Option<mpsc::Sender<Arrived>>>>;
-/// An answer, and the browser that brought it.
+/// A response and the browser's connection.
 pub(super) type Arrived = (TcpStream, RedirectParameters);
 type Paste = dyn Fn(Option<RedirectError>) -> BoxFuture<'static, Option<String>> + Send + Sync;
 
 impl LoopbackRedirect {
-    /// How long a person has for the sign-in page.
+    /// The time limit of the sign-in page.
     pub const TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
-    /// How long the sign-in page may take before [`with_delay_notice`](Self::with_delay_notice) is called.
+    /// The time after which [`with_delay_notice`](Self::with_delay_notice) is called.
     pub const DELAY: Duration = Duration::from_secs(60);
 
-    /// The redirect URI to name in a client's document: it stands for the one here with any port (RFC 8252 section 7.3).
+    /// The redirect URI for a client metadata document: it matches any port (RFC 8252 section 7.3).
     pub const ANY_PORT: &str = "http://127.0.0.1/callback";
 
-    /// Binds a free port on `127.0.0.1`. `open` is given the authorization URL, which is `https` or loopback `http`,
-    /// and shows it to the person; it must not pass it through a shell.
+    /// Binds a free port on `127.0.0.1`. `open` receives the authorization URL, which is `https` or loopback `http`,
+    /// and shows it to the user; it must not pass the URL through a shell.
     ///
     /// # Errors
     /// [`InteractionError::Listen`] when no port can be bound.
@@ -66,7 +66,7 @@ impl LoopbackRedirect {
         Self::bind_to(0, open).await
     }
 
-    /// Binds this port on `127.0.0.1`, which the client may be registered with.
+    /// Binds this port on `127.0.0.1`, for a client that is registered with it.
     ///
     /// # Errors
     /// [`InteractionError::Listen`] when it cannot be bound.
@@ -90,8 +90,8 @@ impl LoopbackRedirect {
         Ok(Self { redirect_uri, open, paste: None, delayed: None, limit, one_at_a_time, waiting, servers })
     }
 
-    /// Binds the port on `127.0.0.1` that belongs to a resource, the same at each start, so that a registration can be
-    /// used again; a free one where that port is taken.
+    /// Binds the port on `127.0.0.1` that is derived from the resource, so that a registration can be reused at the
+    /// next start. If that port is taken, it binds a free one.
     ///
     /// # Errors
     /// [`InteractionError::Listen`] when no port can be bound.
@@ -117,22 +117,22 @@ impl LoopbackRedirect {
         }
     }
 
-    /// The redirect URI of a port, bound or not.
+    /// The redirect URI for a port. The port need not be bound.
     ///
     /// # Errors
-    /// None in practice: every port gives a URL.
+    /// None in practice: every port gives a valid URL.
     pub fn uri(port: u16) -> Result<Url, InteractionError> {
         RedirectAddress::default().with_port(port).uri()
     }
 
-    /// The port that belongs to a resource: see [`bind_for`](Self::bind_for).
+    /// The port that is derived from a resource: see [`bind_for`](Self::bind_for).
     pub fn port_for(start: &StartUrl) -> u16 {
         port_of(start)
     }
 
-    /// Takes the address that the browser ended at from `read` too, for a browser on another machine, which cannot
-    /// reach this port. `read` is called when the wait begins, and again with the reason when what it gave is no
-    /// answer; none means that nothing is pasted any more.
+    /// Also accepts the final URL of the browser as text from `read`, for a browser on another machine, which cannot
+    /// reach this port. `read` is called when the wait begins, and again with the reason if its text is invalid. If it
+    /// returns None, it is not called again.
     #[must_use]
     pub fn with_pasted_input(
         mut self,
@@ -142,8 +142,8 @@ impl LoopbackRedirect {
         self
     }
 
-    /// Calls `delayed` once for each sign-in that has no answer after [`DELAY`](Self::DELAY), so that it can tell the person
-    /// what to do if the server shows an error. The wait continues.
+    /// Calls `delayed` once for each sign-in that has no response after [`DELAY`](Self::DELAY), for advice in case the
+    /// server shows an error. The wait continues.
     #[must_use]
     pub fn with_delay_notice(mut self, delayed: impl Fn() + Send + Sync + 'static) -> Self {
         self.delayed = Some(Box::new(delayed));
@@ -153,7 +153,7 @@ impl LoopbackRedirect {
     async fn answer(&self, request: &AuthorizationRequest) -> Result<RedirectParameters, InteractionError> {
         let _one_at_a_time = self.one_at_a_time.lock().await;
         let (sender, mut arrived) = mpsc::channel(1);
-        // It stays there after the wait; what it is given then comes back.
+        // The sender stays after the wait. Later responses fail to send and are rejected.
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
         (self.open)(request.url());
         let mut pasted = self.pasted(None);
@@ -172,11 +172,11 @@ impl LoopbackRedirect {
                 Some((stream, parameters)) = arrived.recv() => {
                     let judged = request.validate_response(&parameters).map(|_| ());
                     if matches!(judged, Err(RedirectError::State)) {
-                        let text = "This answer does not belong to the sign-in that is under way.";
-                        respond(stream, page("400 Bad Request", "Not the answer that is waited for", text)).await;
+                        let text = "This response does not belong to the current sign-in.";
+                        respond(stream, page("400 Bad Request", "Unexpected response", text)).await;
                         continue;
                     }
-                    respond(stream, verdict(&judged)).await;
+                    respond(stream, result_page(&judged)).await;
                     return Ok(parameters);
                 }
                 text = &mut pasted => {
@@ -204,7 +204,7 @@ impl LoopbackRedirect {
     }
 }
 
-/// A port between 20000 and 31999: below those that systems give out by themselves.
+/// A port between 20000 and 31999: below the usual ephemeral port ranges.
 fn port_of(start: &StartUrl) -> u16 {
     let digest = Sha256::digest(start.url().as_str());
     20_000 + u16::from_be_bytes([digest[0], digest[1]]) % 12_000

@@ -2,7 +2,7 @@
 
 use crate::RedirectError;
 
-/// What the browser is told about an answer, as a whole HTTP/1.1 response.
+/// A page for the browser, as a whole HTTP/1.1 response.
 pub(super) fn page(status: &str, heading: &str, text: &str) -> String {
     let (heading, text) = (escaped(heading), escaped(text));
     let body = format!(
@@ -23,15 +23,15 @@ pub(super) fn page(status: &str, heading: &str, text: &str) -> String {
     )
 }
 
-/// The page for an answer that was judged. An error that the server reports is shown only after its `iss` held.
+/// The page for a validated response. An error of the server is shown only if its `iss` was valid.
 ///
-/// Whether the code that was granted leads to a token is not known yet, so that no page says so.
-pub(super) fn verdict(judged: &Result<(), RedirectError>) -> String {
+/// The page does not claim success, because the code has not been exchanged yet.
+pub(super) fn result_page(judged: &Result<(), RedirectError>) -> String {
     match judged {
         Ok(()) => page(
             "200 OK",
             "Access granted",
-            "You can close this window. The program that asked for access goes on by itself.",
+            "You can close this window. The program that asked for access continues automatically.",
         ),
         Err(RedirectError::Denied(denial)) => {
             page("200 OK", "No access", &format!("The authorization server said: {denial}. You can close this window."))
@@ -65,11 +65,11 @@ mod tests {
 
     use super::*;
 
-    /// Whatever the redirect says, it stays text.
+    /// The text of the redirect is escaped.
     #[test]
     fn everything_is_escaped() {
         let denial = OAuthError::new("<script>alert(1)</script>", "\"'&\r\nSet-Cookie: a=b");
-        let shown = verdict(&Err(RedirectError::Denied(denial)));
+        let shown = result_page(&Err(RedirectError::Denied(denial)));
         let (head, body) = shown.split_once("\r\n\r\n").unwrap();
         assert!(!head.contains("Set-Cookie"));
         assert!(!body.contains("<script>") && body.contains("&lt;script&gt;"), "{body}");

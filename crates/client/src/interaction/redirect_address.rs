@@ -10,7 +10,7 @@ use url::Url;
 
 use super::InteractionError;
 
-/// Where the redirect arrives on this machine: loopback only. `http://127.0.0.1/callback` on any free port by default.
+/// The host, port and path of a loopback redirect URI. `http://127.0.0.1/callback` on any free port by default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedirectAddress {
     host: Host,
@@ -22,7 +22,7 @@ pub struct RedirectAddress {
 enum Host {
     V4,
     V6,
-    /// `127.0.0.1` and `::1`, since a browser may choose either.
+    /// `127.0.0.1` and `::1`, because a browser can choose either.
     Localhost,
 }
 
@@ -48,11 +48,11 @@ impl Default for RedirectAddress {
 
 const DEFAULT_PATH: &str = "/callback";
 const MAX_PATH: usize = 256;
-/// How often a free port is sought that both loopback addresses have.
+/// The maximum number of attempts to find a port that is free on both loopback addresses.
 const ATTEMPTS: usize = 8;
 
 impl RedirectAddress {
-    /// The same with this host: `127.0.0.1`, `::1`, `[::1]` or `localhost`.
+    /// Returns this address with another host: `127.0.0.1`, `::1`, `[::1]` or `localhost`.
     ///
     /// # Errors
     /// [`RedirectAddressError::Host`] for any other host: the code would leave this machine.
@@ -66,10 +66,10 @@ impl RedirectAddress {
         Ok(Self { host, ..self })
     }
 
-    /// The same with this path, exactly as it was registered.
+    /// Returns this address with another path, exactly as it was registered.
     ///
     /// # Errors
-    /// [`RedirectAddressError::Path`] when a URL cannot carry it unchanged.
+    /// [`RedirectAddressError::Path`] when a URL parser changes the path.
     pub fn with_path(self, path: &str) -> Result<Self, RedirectAddressError> {
         let is_plain = path.starts_with('/') && path.len() <= MAX_PATH;
         let unchanged = |url: &Url| url.path() == path && url.query().is_none() && url.fragment().is_none();
@@ -80,7 +80,7 @@ impl RedirectAddress {
         }
     }
 
-    /// The same with this port; 0 for a free one.
+    /// Returns this address with another port; 0 for a free one.
     #[must_use]
     pub fn with_port(self, port: u16) -> Self {
         Self { port, ..self }
@@ -94,7 +94,7 @@ impl RedirectAddress {
     /// The redirect URI.
     ///
     /// # Errors
-    /// None in practice: every part has been checked.
+    /// None in practice: every part has been validated.
     pub fn uri(&self) -> Result<Url, InteractionError> {
         Url::parse(&self.to_string()).map_err(|_| InteractionError::Listen(io::ErrorKind::AddrNotAvailable))
     }
@@ -107,7 +107,7 @@ impl RedirectAddress {
         })
     }
 
-    /// The same with a port that is free now; none if there is no free port.
+    /// Returns this address with a port that is free now, or None if there is none.
     pub fn with_free_port(&self) -> Option<Self> {
         let first = *self.addresses(0).first()?;
         (0..ATTEMPTS).find_map(|_| {
@@ -120,8 +120,8 @@ impl RedirectAddress {
         &self.path
     }
 
-    /// Binds every address of the host. Without IPv6, `localhost` is `127.0.0.1` only; a port that another program has on
-    /// one of the addresses is an error, because that program could receive the code.
+    /// Binds every address of the host. Without IPv6, `localhost` is `127.0.0.1` only. If another program uses the port
+    /// on one of the addresses, this fails, because that program could receive the code.
     pub(super) async fn bind(self) -> Result<(Self, Vec<TcpListener>), InteractionError> {
         let mut attempts = if self.port == 0 { ATTEMPTS } else { 1 };
         loop {
@@ -160,10 +160,10 @@ impl RedirectAddress {
     }
 }
 
-/// Whether this machine lacks the address, as without IPv6.
+/// Whether this machine lacks the address, for example because IPv6 is off.
 fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::AddrNotAvailable | io::ErrorKind::Unsupported)
-        // EAFNOSUPPORT has no kind of its own.
+        // EAFNOSUPPORT has no `ErrorKind`.
         || error.raw_os_error() == Some(97)
 }
 
@@ -182,7 +182,7 @@ impl fmt::Display for RedirectAddress {
 mod tests {
     use super::*;
 
-    /// I3: only loopback hosts, and paths that a URL carries unchanged.
+    /// I3: only loopback hosts, and paths that a URL parser does not change.
     #[test]
     fn only_loopback_addresses_are_accepted() {
         let address = RedirectAddress::default().with_host("localhost").unwrap().with_path("/oauth/callback").unwrap();
@@ -198,9 +198,9 @@ mod tests {
         }
     }
 
-    /// I3: a port that another program has on one address of `localhost` is not used.
+    /// I3: a port that another program uses on one address of `localhost` is not used.
     #[tokio::test]
-    async fn localhost_is_bound_whole() {
+    async fn localhost_is_bound_on_both_addresses() {
         let localhost = RedirectAddress::default().with_host("localhost").unwrap();
         let (bound, listeners) = localhost.clone().bind().await.unwrap();
         assert!(bound.port() != 0 && !listeners.is_empty());

@@ -1,4 +1,4 @@
-//! The few lines of HTTP that a redirect needs.
+//! A minimal HTTP/1.1 server for the redirect.
 
 use std::{
     sync::{Arc, PoisonError},
@@ -19,27 +19,27 @@ use super::{
 use crate::RedirectParameters;
 
 const MAX_HEAD: usize = 16 * 1024;
-/// How long a browser may take to send its request once it is connected.
+/// The time limit for a browser to send its request after it connects.
 const HEAD_LIMIT: Duration = Duration::from_secs(10);
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
-/// How many connections are read at once; browsers open some that they never use.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
+/// The maximum number of connections that are read at once; browsers open some that they never use.
 const MAX_CONNECTIONS: usize = 32;
 
-/// Reads what comes, and hands answers to whoever waits.
+/// Reads requests, and sends responses to the current sign-in.
 pub(super) async fn serve(listener: TcpListener, path: Arc<str>, waiting: Waiting) {
     let mut readers = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept(), if readers.len() < MAX_CONNECTIONS => {
                 let Ok((stream, _)) = accepted else {
-                    // Out of file descriptors, most often: some become free.
-                    sleep(ACCEPT_AGAIN).await;
+                    // Usually the process is out of file descriptors; some will be closed.
+                    sleep(ACCEPT_RETRY_DELAY).await;
                     continue;
                 };
                 let (waiting, path) = (waiting.clone(), path.clone());
                 readers.spawn(async move {
                     if let Some(arrived) = read_redirect(stream, &path).await {
-                        hand_over(arrived, &waiting).await;
+                        deliver(arrived, &waiting).await;
                     }
                 });
             }
@@ -48,7 +48,7 @@ pub(super) async fn serve(listener: TcpListener, path: Arc<str>, waiting: Waitin
     }
 }
 
-async fn hand_over(arrived: Arrived, waiting: &Waiting) {
+async fn deliver(arrived: Arrived, waiting: &Waiting) {
     let sender = waiting.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let unclaimed = match sender {
         Some(sender) => sender.send(arrived).await.err().map(|unsent| unsent.0),
@@ -60,7 +60,7 @@ async fn hand_over(arrived: Arrived, waiting: &Waiting) {
     }
 }
 
-/// Reads one request. What is no redirect is answered here and gives nothing.
+/// Reads one request. A request that is not a redirect gets an error page, and the result is None.
 async fn read_redirect(mut stream: TcpStream, expected: &str) -> Option<Arrived> {
     let head = timeout(HEAD_LIMIT, read_head(&mut stream)).await.ok()??;
     let parsed = target(&head).and_then(|target| {
@@ -70,11 +70,11 @@ async fn read_redirect(mut stream: TcpStream, expected: &str) -> Option<Arrived>
     match parsed {
         Some(Ok(parameters)) => Some((stream, parameters)),
         Some(Err(_)) => {
-            respond(stream, page("400 Bad Request", "Malformed answer", "The answer cannot be read.")).await;
+            respond(stream, page("400 Bad Request", "Malformed response", "The response cannot be read.")).await;
             None
         }
         None => {
-            respond(stream, page("404 Not Found", "Nothing here", "Only the answer to a sign-in is read here.")).await;
+            respond(stream, page("404 Not Found", "Not found", "Only responses to a sign-in are accepted here.")).await;
             None
         }
     }
@@ -97,7 +97,7 @@ fn target(head: &[u8]) -> Option<&str> {
 }
 
 pub(super) async fn respond(mut stream: TcpStream, response: String) {
-    // A browser that has gone needs no page.
+    // The browser may have closed the connection.
     let _ = timeout(HEAD_LIMIT, async {
         stream.write_all(response.as_bytes()).await?;
         stream.shutdown().await
@@ -109,7 +109,7 @@ pub(super) async fn respond(mut stream: TcpStream, response: String) {
 mod tests {
     use super::*;
 
-    /// A request without end is not read without end; one with many cookies is read.
+    /// An endless request is cut off; one with many cookies is read.
     #[tokio::test]
     async fn a_head_is_bounded() {
         for (before, read) in [(0, true), (15 * 1024, true), (32 * 1024, false)] {

@@ -4,8 +4,8 @@ use std::fmt;
 
 /// A further parameter of authorization requests, such as `audience` or `login_hint`.
 ///
-/// It cannot be one that the protocol or this client sets, because `redirect_uri`, `state` and the others decide who gets
-/// the code. Debug prints the name only.
+/// The parameters of the protocol and those that this client sets are reserved, because `redirect_uri`, `state` and
+/// others decide who receives the code. Debug prints only the name.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AuthorizeParameter {
     name: Box<str>,
@@ -35,8 +35,8 @@ pub enum AuthorizeParameterError {
     },
 }
 
-/// Parameters of RFC 6749, RFC 7636, RFC 8707, RFC 9101, RFC 9126, RFC 9449, of response modes and OpenID Connect that
-/// decide who gets the code, or that this client sets.
+/// Parameters of RFC 6749, RFC 7636, RFC 8707, RFC 9101, RFC 9126, RFC 9449, of response modes and of OpenID Connect
+/// that decide who receives the code, or that this client sets.
 const RESERVED: &[&str] = &[
     "response_type",
     "response_mode",
@@ -62,10 +62,11 @@ const RESERVED: &[&str] = &[
 const MAX_VALUE: usize = 2048;
 
 impl AuthorizeParameter {
-    /// Parses `KEY=VALUE`. The value may be empty and may have further equals signs.
+    /// Parses `KEY=VALUE`. The value can be empty and can contain equals signs.
     ///
     /// # Errors
-    /// Fails if the form is another one, or the parameter is reserved. Letter case does not matter for reserved names.
+    /// Fails if the text has another form, or the parameter is reserved. Reserved names are compared
+    /// case-insensitively.
     pub fn parse(text: &str) -> Result<Self, AuthorizeParameterError> {
         let (name, value) = text.split_once('=').ok_or(AuthorizeParameterError::Malformed)?;
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
@@ -81,18 +82,18 @@ impl AuthorizeParameter {
         Ok(Self { name: name.into(), value: value.into() })
     }
 
-    /// Returns the name.
+    /// The name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the value.
+    /// The value.
     pub fn value(&self) -> &str {
         &self.value
     }
 }
 
-/// Prints the name and not the value, which may be about a person.
+/// Prints only the name, because the value can be personal.
 impl fmt::Debug for AuthorizeParameter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AuthorizeParameter").field("name", &self.name).finish_non_exhaustive()
@@ -121,7 +122,7 @@ mod tests {
         }
     }
 
-    /// I1, I2: what decides who gets the code cannot be replaced, in any letter case.
+    /// I1, I2: reserved parameters cannot be replaced, in any letter case.
     #[test]
     fn reserved_parameters_are_rejected() {
         for name in RESERVED {

@@ -1,38 +1,38 @@
-//! [`KnownIssuer`]: the providers whose differences from MCP's authorization profile are known.
+//! [`KnownIssuer`]: the providers with known differences from MCP's authorization profile.
 
 use std::fmt;
 
 use portcullis_metadata::Issuer;
 use url::Url;
 
-/// A provider that does not follow MCP's authorization profile, and what requests to it need.
+/// A provider that differs from MCP's authorization profile, and what requests to it need.
 ///
-/// An issuer matches only by its exact host, or by a tenant host below the provider's domain. It must have been compared
-/// with the metadata's `issuer` before, so that a server cannot name a provider and answer for it.
+/// An issuer matches only by its exact host, or by a tenant host below the provider's domain. The caller must have
+/// compared it with the metadata's `issuer`, so that a server cannot pretend to be a provider.
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KnownIssuer {
-    /// The provider, for people.
+    /// The display name.
     pub name: &'static str,
     matches: Match,
     /// Whether `resource` is omitted, because the provider rejects or ignores it.
     pub omits_resource: bool,
-    /// Whether the provider supports PKCE with S256 without saying so in its metadata.
+    /// Whether the provider supports PKCE with S256 although its metadata does not list it.
     pub assumes_pkce: bool,
-    /// Whether `prompt=consent` is sent with the scope `offline_access`. Where it is not needed, it asks for consent that
-    /// only an administrator may be able to give.
+    /// Whether `prompt=consent` is sent with the scope `offline_access`. Providers that do not need it would ask for
+    /// consent that only an administrator can give.
     pub(crate) prompts_consent: bool,
     /// Whether the resource is also sent as `audience`.
     pub(crate) sends_audience: bool,
     /// Further parameters of the authorization request.
     pub(crate) parameters: &'static [(&'static str, &'static str)],
-    /// Whether a scope without the name of an API is one of Microsoft Graph.
+    /// Whether a scope without the name of an API belongs to Microsoft Graph.
     pub(crate) defaults_to_graph: bool,
-    /// Where the provider documents it.
+    /// The provider's documentation of the differences.
     pub source: &'static str,
 }
 
-/// How an issuer is recognized.
+/// How an issuer is matched.
 #[derive(Debug, PartialEq, Eq)]
 enum Match {
     /// The identifier.
@@ -90,14 +90,14 @@ const KNOWN: &[KnownIssuer] = &[
 ];
 
 impl KnownIssuer {
-    /// Returns the provider to which an issuer belongs, if it is known.
+    /// Returns the provider of an issuer, if it is known.
     pub fn find(issuer: &Issuer) -> Option<&'static Self> {
         KNOWN.iter().find(|known| known.matches.is(issuer))
     }
 }
 
 impl KnownIssuer {
-    /// Returns the provider to which an endpoint belongs, by its host alone.
+    /// Returns the provider of an endpoint, by its host alone.
     pub(crate) fn of_endpoint(endpoint: &Url) -> Option<&'static Self> {
         let host = endpoint.host_str()?.trim_end_matches('.');
         let is_google = GOOGLE_ENDPOINT_HOSTS.contains(&host);
@@ -117,7 +117,7 @@ fn is_below(host: &str, domain: &str) -> bool {
     tenant.is_some_and(|tenant| !tenant.is_empty())
 }
 
-/// Writes what differs, for people.
+/// Lists the differences for the user.
 impl fmt::Display for KnownIssuer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:", self.name)?;
@@ -145,7 +145,7 @@ impl fmt::Display for KnownIssuer {
 
 impl Match {
     fn is(&self, issuer: &Issuer) -> bool {
-        // A port or plain http is another server.
+        // Another port, or plain http, is another server.
         let url = issuer.url();
         let host = url.host_str().filter(|_| url.scheme() == "https" && url.port().is_none());
         match self {
@@ -192,7 +192,7 @@ mod tests {
         }
     }
 
-    /// Each entry has a source, and its text says what differs.
+    /// Each entry has a source, which its text contains.
     #[test]
     fn each_entry_has_a_source() {
         for known in KNOWN {

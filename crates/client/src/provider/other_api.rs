@@ -6,12 +6,12 @@ use url::Url;
 
 use crate::StartUrl;
 
-/// Recognizes scopes and audiences of other APIs than the resource's own. It cannot recognize every API: it is a second
-/// line of defence behind the person's consent.
+/// Recognizes the scopes and audiences of APIs other than the resource's. It cannot recognize every API: it adds to the
+/// user's consent and does not replace it.
 #[derive(Clone, Copy)]
 pub(crate) struct OtherApi<'a> {
     pub(crate) start: &'a StartUrl,
-    /// Whether a scope without the name of an API is one of Microsoft Graph.
+    /// Whether a scope without the name of an API belongs to Microsoft Graph.
     pub(crate) defaults_to_graph: bool,
 }
 
@@ -52,7 +52,7 @@ const DOMAINS: &[(&str, &str)] = &[
     ("googleusercontent.com", GOOGLE),
 ];
 
-/// Applications of Microsoft that are APIs, beside those of the form `0000000N-0000-0000-c000-000000000000`
+/// Microsoft's API applications, beside those of the form `0000000N-0000-0000-c000-000000000000`
 /// (<https://learn.microsoft.com/en-us/troubleshoot/entra/entra-id/governance/verify-first-party-apps-sign-in>).
 const APPLICATIONS: &[&str] = &[
     // Azure Resource Manager, Key Vault, Storage, SQL Database, DevOps, Office 365 Management.
@@ -65,7 +65,7 @@ const APPLICATIONS: &[&str] = &[
 ];
 const GRAPH_APPLICATIONS: &[&str] = &["00000003-0000-0000-c000-000000000000", "00000002-0000-0000-c000-000000000000"];
 
-/// Scopes of OpenID Connect: they name no API.
+/// Scopes of OpenID Connect, which belong to no API.
 const OPENID_SCOPES: &[&str] = &["openid", "profile", "email", "address", "phone", "offline_access"];
 /// Google's OpenID Connect scopes in their long form.
 const GOOGLE_OPENID_SCOPES: &[&str] =
@@ -84,7 +84,7 @@ impl OtherApi<'_> {
         match Url::parse(scope) {
             Ok(url) if matches!(url.scheme(), "https" | "http") => self.of_url(&url),
             Ok(url) if url.scheme() == "api" => url.host_str().and_then(of_application),
-            // `spn:` and other forms that Entra ID may take for a name of any application.
+            // `spn:` and other forms that Entra ID may accept as the name of any application.
             Ok(_) if self.defaults_to_graph => Some(UNKNOWN),
             Err(_) if self.defaults_to_graph => Some(GRAPH),
             _ => None,
@@ -114,7 +114,7 @@ impl OtherApi<'_> {
         let host = url.host_str()?.trim_end_matches('.').to_ascii_lowercase();
         let own = self.start.url().host_str().unwrap_or_default();
         let (domain, name) = DOMAINS.iter().find(|(domain, _)| is_at_or_below(&host, domain))?;
-        // The API's own host, and Google's servers, whose scopes are all at one host.
+        // The API's own host, and Google's servers, whose scopes share one host.
         let is_own = host == own || (*domain == "googleapis.com" && is_at_or_below(own, domain));
         (!is_own).then_some(*name)
     }
@@ -141,7 +141,7 @@ mod tests {
         OtherApi { start: &StartUrl::parse(start).unwrap(), defaults_to_graph }.of_scope(scope)
     }
 
-    /// I1: at Entra ID, a scope names another API by URL, by application, or by naming none.
+    /// I1: at Entra ID, a scope belongs to another API by URL, by application, or by default.
     #[test]
     fn scopes_of_other_apis_are_recognized() {
         let scope = |scope: &str| of_scope("https://mcp.example.com/mcp", true, scope);
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(scope("spn:00000003-0000-0000-c000-000000000000/.default"), Some(UNKNOWN));
     }
 
-    /// I1: elsewhere only names of known APIs are recognized; an API's own server may ask for its scopes.
+    /// I1: at other providers, only known APIs are recognized; an API's own server can request its scopes.
     #[test]
     fn google_scopes_are_recognized() {
         let drive = "https://www.googleapis.com/auth/drive";

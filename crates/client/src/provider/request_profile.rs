@@ -1,4 +1,4 @@
-//! [`RequestProfile`]: what the requests of one sign-in have and lack.
+//! [`RequestProfile`]: how the requests of one sign-in differ from MCP's profile.
 
 use portcullis_metadata::{AuthorizationServerMetadata, Issuer, ResourceUri, Scopes, TokenResponse};
 
@@ -7,23 +7,22 @@ use crate::{
     ClientError, StartUrl, authorization::server::device_authorization_endpoint, authorizer::selection::OFFLINE,
 };
 
-/// What the requests to one authorization server have and lack, by the settings and by what is known of its issuer.
+/// How the requests to one authorization server differ from MCP's profile, by the settings and by its known issuer.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestProfile {
     pub(crate) known: Option<&'static KnownIssuer>,
     pub(crate) omits_resource: bool,
-    /// The provider to which the endpoints belong, which can be another one than the issuer's. It decides only what is
-    /// rejected.
+    /// The provider of the endpoints, which can differ from the issuer's. It is used only to reject scopes and tokens.
     endpoints_of: Option<&'static KnownIssuer>,
     pub(crate) assumes_pkce: bool,
     /// Whether `prompt=consent` is sent with `offline_access`.
     pub(crate) prompts_consent: bool,
-    /// Further parameters of the authorization request and the device authorization request, each name once.
+    /// Additional parameters of the authorization request and the device authorization request, without duplicates.
     pub(crate) parameters: Vec<(String, String)>,
 }
 
 impl RequestProfile {
-    /// Creates the profile for an authorization server whose `issuer` was compared with the one that was asked.
+    /// Creates the profile. The caller must have compared the metadata's `issuer` with the requested one.
     pub(crate) fn new(
         settings: &ProviderSettings,
         metadata: &AuthorizationServerMetadata,
@@ -87,10 +86,10 @@ impl RequestProfile {
     }
 }
 
-/// Returns the `scope` of a refresh request without `resource`, which tells the authorization server for which API the
-/// token is (Entra ID requires it). The scopes are those that were asked for, without those that were not granted, because
-/// a server rejects these (RFC 6749 section 6); but all of them if none of the names was granted, because the provider then
-/// names them otherwise.
+/// Returns the `scope` of a refresh request without `resource`, which selects the API of the token (Entra ID requires
+/// it). These are the requested scopes without those that were not granted, because a server rejects the others (RFC
+/// 6749 section 6). If no requested name was granted, the provider uses other names, and all requested scopes are
+/// returned.
 pub(crate) fn refresh_scopes(asked: &Scopes, granted: Option<&Scopes>) -> Scopes {
     let Some(granted) = granted else { return asked.clone() };
     if asked.intersection(granted).is_empty() {
@@ -116,7 +115,7 @@ mod tests {
         profile.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect()
     }
 
-    /// I1: known issuers get what they need, the user's parameters win, and no name occurs twice.
+    /// I1: known issuers get their parameters, the user's parameters take precedence, and no name occurs twice.
     #[test]
     fn parameters_are_chosen() {
         assert!(parameters("https://auth.example.com", &[]).is_empty());
@@ -139,7 +138,8 @@ mod tests {
         assert!(!profile("https://t.auth0.com/", &[]).omits_resource);
     }
 
-    /// G4: endpoints of a provider at another issuer choose nothing, and their tokens are not taken for bound ones.
+    /// G4: endpoints of a known provider at another issuer do not select its profile, and their tokens count as
+    /// unbound.
     #[test]
     fn borrowed_endpoints_are_recognized() {
         let start = StartUrl::parse("https://mcp.example.com/mcp").unwrap();

@@ -8,23 +8,23 @@ use serde_json::json;
 
 use crate::{ClientError, random};
 
-/// A private key that a client authenticates with (`private_key_jwt`, RFC 7523 section 2.2). Cheap to clone; `Debug`
-/// shows the algorithm and the key identifier alone.
+/// A private key for client authentication (`private_key_jwt`, RFC 7523 section 2.2). Cheap to clone; `Debug` shows
+/// only the algorithm and the key identifier.
 #[derive(Clone)]
 pub struct ClientKey {
     key: Arc<SigningKey>,
     named: bool,
 }
 
-/// Why a text is no key that a client can authenticate with.
+/// Why a text is not a valid key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientKeyError {
-    /// The algorithm is none of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512 and EdDSA.
+    /// The algorithm is not one of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512 and EdDSA.
     #[error("the signature algorithm is not supported")]
     Algorithm,
-    /// The text is no private key in PEM form, or one that does not fit the algorithm.
-    #[error("the text is no private key in PEM form that fits the algorithm")]
+    /// The text is not a private key in PEM form, or does not fit the algorithm.
+    #[error("the text is not a private key in PEM form that fits the algorithm")]
     Key,
 }
 
@@ -38,23 +38,23 @@ impl ClientKeyError {
     }
 }
 
-/// How long an assertion may be used. It goes out at once, so that this is for clocks that differ.
+/// The lifetime of an assertion. It is sent at once; the time allows for clock differences.
 const LIFETIME_SECS: u64 = 120;
 
 impl ClientKey {
     /// Reads a key from PEM: PKCS #8, or the traditional form of its type. `algorithm` is the registered name, such as
-    /// `ES256`; `kid` is what the authorization server calls the key, where it calls it anything.
+    /// `ES256`; `kid` is the key's identifier at the authorization server, if it has one.
     ///
     /// # Errors
-    /// When the algorithm is not supported, or the key is none for it.
+    /// When the algorithm is not supported, or the key does not fit it.
     pub fn from_pem(algorithm: &str, pem: &str, kid: Option<&str>) -> Result<Self, ClientKeyError> {
         let algorithm: Algorithm = algorithm.parse().map_err(|_| ClientKeyError::Algorithm)?;
         let key = SigningKey::from_pem(algorithm, pem, kid.unwrap_or_default()).map_err(|_| ClientKeyError::Key)?;
         Ok(Self { key: Arc::new(key), named: kid.is_some() })
     }
 
-    /// An assertion by which the client says who it is (RFC 7523 section 3). Its audience is the issuer identifier
-    /// alone, so that no other server can use it.
+    /// A client assertion (RFC 7523 section 3). Its only audience is the issuer identifier, so that no other server
+    /// accepts it.
     pub(crate) fn assertion(&self, client_id: &str, audience: &Issuer, now: UnixTime) -> Result<Secret, ClientError> {
         let mut header = json!({ "alg": self.key.algorithm().as_str(), "typ": "JWT" });
         if self.named {
@@ -73,7 +73,7 @@ impl ClientKey {
     }
 }
 
-/// The same key, not one that is equal to it.
+/// Compares identities: two keys from the same text differ.
 impl PartialEq for ClientKey {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.key, &other.key)
@@ -95,7 +95,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A key that signs nothing but tests.
+    /// A key that is used only in tests.
     pub(crate) const PEM: &str = "-----BEGIN PRIVATE KEY-----\n\
         MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgbgk34AL9MUDhUkNd\n\
         pa/ivDGwB7P3W9IXOki8jD8eVUyhRANCAAQlz8y72RT3UnLqqlzuHYmRLsAHnHHT\n\
@@ -107,7 +107,7 @@ pub(crate) mod tests {
         serde_json::from_slice(&URL_SAFE_NO_PAD.decode(text).unwrap()).unwrap()
     }
 
-    /// I4: an assertion names the client twice, the issuer alone as its audience, and ends soon.
+    /// I4: an assertion has the client as issuer and subject, one audience, and a short lifetime.
     #[test]
     fn an_assertion_is_for_one_issuer() {
         let issuer = Issuer::parse("https://auth.example.com/a").unwrap();
@@ -124,9 +124,9 @@ pub(crate) mod tests {
         assert_eq!(part(&named.assertion("me", &issuer, UnixTime::default()).unwrap(), 0)["kid"], "k1");
     }
 
-    /// Two keys are told apart although they are of the same text.
+    /// Two keys from the same text differ.
     #[test]
-    fn a_key_is_equal_to_itself_alone() {
+    fn a_key_equals_only_itself() {
         let [one, other] = [(); 2].map(|()| ClientKey::from_pem("ES256", PEM, None).unwrap());
         assert_eq!(one.clone(), one);
         assert_ne!(one, other);
@@ -134,7 +134,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_refused() {
+    fn invalid_keys_are_rejected() {
         assert_eq!(ClientKey::from_pem("HS256", PEM, None).unwrap_err().code(), "client_key.algorithm");
         assert_eq!(ClientKey::from_pem("RS256", PEM, None).unwrap_err().code(), "client_key.key");
         assert_eq!(ClientKey::from_pem("ES256", "no key", None).unwrap_err().code(), "client_key.key");

@@ -10,18 +10,18 @@ use crate::{ClientError, ClientKey, TokenAuthMethod};
 /// A client's credentials at one authorization server, and at no other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientCredentials {
-    /// The authorization server that gave them.
+    /// The authorization server that issued them.
     pub issuer: Issuer,
-    /// The client's name there.
+    /// The client identifier.
     pub client_id: String,
     /// How the client authenticates at the token endpoint.
     pub authentication: ClientAuthentication,
 }
 
-/// A client that was registered by hand, without the name of the authorization server that it is registered at.
+/// A manually registered client, without its authorization server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientInformation {
-    /// The client's name.
+    /// The client identifier.
     pub client_id: String,
     /// How the client authenticates at the token endpoint.
     pub authentication: ClientAuthentication,
@@ -44,20 +44,20 @@ pub enum ClientAuthentication {
     PrivateKey(ClientKey),
 }
 
-/// What a registration gave, and for how long.
+/// A stored registration.
 #[derive(Clone, Debug)]
 pub(crate) struct Registered {
     pub(crate) issuer: Issuer,
-    /// The redirect URI that was registered, and that alone. A client registered by hand has none here.
+    /// The redirect URI that was registered. None for a client that was registered manually.
     pub(crate) redirect_uri: Option<String>,
-    /// The scopes that were named in the registration, to which a server may hold the client. Empty when none were.
+    /// The scopes of the registration request, to which a server may limit the client. Empty if there were none.
     pub(crate) asked: Scopes,
-    /// All that the server answered.
+    /// The registration response.
     pub(crate) response: ClientRegistrationResponse,
 }
 
 impl ClientAuthentication {
-    /// The method to use at a server that lists these.
+    /// Selects the method for a server that lists these.
     pub(crate) fn resolved(&self, listed: Option<&[String]>) -> Self {
         match self {
             Self::Secret(secret) if TokenAuthMethod::ClientSecretPost.is_listed(listed) => {
@@ -68,8 +68,8 @@ impl ClientAuthentication {
         }
     }
 
-    /// The same credentials by the method that the user chose. A client without a secret stays public, and a key stays
-    /// a key.
+    /// The same credentials with the method that the user chose. A client without a secret stays public, and a key
+    /// stays a key.
     pub(crate) fn by_method(&self, method: TokenAuthMethod) -> Self {
         match (self, method) {
             (Self::None | Self::PrivateKey(_), _) => self.clone(),
@@ -81,7 +81,7 @@ impl ClientAuthentication {
         }
     }
 
-    /// The other way to send the secret, if the server lists it.
+    /// The other method for the secret, if the server lists it.
     pub(crate) fn alternative(&self, listed: Option<&[String]>) -> Option<Self> {
         let (other, secret) = match self {
             Self::SecretBasic(secret) => (TokenAuthMethod::ClientSecretPost, secret),
@@ -105,7 +105,7 @@ impl ClientInformation {
 }
 
 impl Registered {
-    /// What a person said, in the form of a registration. A key is not kept this way.
+    /// The client that the user entered, as a registration. None for a key, which is not stored.
     pub(crate) fn by_hand(issuer: Issuer, details: &ClientInformation) -> Option<Self> {
         let (method, secret) = match &details.authentication {
             ClientAuthentication::None => (Some("none"), None),
@@ -129,8 +129,7 @@ impl Registered {
         Some(Self { issuer, redirect_uri: None, asked: Scopes::empty(), response })
     }
 
-    /// The credentials. A method that the answer does not name follows from whether there is a secret, and then from
-    /// what the server lists.
+    /// The credentials. If the response names no method, a client with a secret uses the one that the server lists.
     pub(crate) fn credentials(&self) -> Result<ClientCredentials, ClientError> {
         let method = self.response.metadata.token_endpoint_auth_method.as_deref();
         let authentication = match (method, self.response.client_secret.clone()) {
@@ -147,25 +146,25 @@ impl Registered {
         })
     }
 
-    /// Whether it can still be used for an answer to `redirect_uri`.
+    /// Whether it can be used for `redirect_uri` and its secret has not expired.
     pub(crate) fn serves(&self, redirect_uri: &str, now: UnixTime) -> bool {
         self.redirect_uri.as_deref().is_none_or(|registered| registered == redirect_uri) && self.lives(now)
     }
 
-    /// Whether it can authenticate by the method that the user chose.
+    /// Whether it can authenticate with the method that the user chose.
     pub(crate) fn authenticates_by(&self, chosen: Option<TokenAuthMethod>) -> bool {
         chosen.is_none_or(|method| (method == TokenAuthMethod::None) != self.response.client_secret.is_some())
     }
 
-    /// Whether it may ask for these scopes, as far as that is known: a server may hold a client to those that its
-    /// registration named (RFC 7591 section 2).
+    /// Whether the client can request these scopes: a server may limit it to those of its registration (RFC 7591
+    /// section 2).
     pub(crate) fn may_ask_for(&self, scopes: &Scopes) -> bool {
         let named = self.response.metadata.scope.as_deref().unwrap_or_default();
         self.asked.is_empty()
             || scopes.iter().all(|scope| self.asked.contains(scope) || named.split(' ').any(|named| named == scope))
     }
 
-    /// Whether its secret, where it has one, has not ended.
+    /// Whether its secret, if it has one, has not expired.
     pub(crate) fn lives(&self, now: UnixTime) -> bool {
         self.response.client_secret_expires_at.is_none_or(|end| end > now)
     }
@@ -190,9 +189,9 @@ mod tests {
         registered(answer).credentials().unwrap().authentication
     }
 
-    /// I4: the answer of the registration says how the client authenticates.
+    /// I4: the registration response determines the authentication method.
     #[test]
-    fn the_registration_says_how_to_authenticate() {
+    fn the_registration_determines_the_method() {
         use ClientAuthentication::{None, Secret as Any, SecretBasic, SecretPost};
         let secret = || Secret::new("s");
         assert_eq!(authentication(r#"{"client_id":"c"}"#), None);
@@ -213,9 +212,9 @@ mod tests {
         }
     }
 
-    /// I4: a secret whose method nobody named goes the way that the server lists, in the header by default.
+    /// I4: a secret without a method is sent by the method that the server lists, in the header by default.
     #[test]
-    fn a_secret_goes_the_way_that_the_server_lists() {
+    fn a_secret_is_sent_by_the_listed_method() {
         let secret = ClientAuthentication::Secret(Secret::new("s"));
         let at = |listed: Option<&[&str]>| {
             let listed = listed.map(|listed| listed.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>());
@@ -252,7 +251,7 @@ mod tests {
         assert_eq!(Public.by_method(TokenAuthMethod::ClientSecretBasic), Public);
     }
 
-    /// H3: an expired secret, or another redirect, wants a new registration.
+    /// H3: an expired secret or another redirect URI requires a new registration.
     #[test]
     fn a_registration_serves_until_its_secret_ends() {
         let registered = registered(r#"{"client_id":"c","client_secret":"s","client_secret_expires_at":100}"#);
@@ -261,7 +260,7 @@ mod tests {
         assert!(!registered.serves("http://127.0.0.1:2/callback", UnixTime::from_secs(99)));
     }
 
-    /// H2: a registration that named scopes serves those, and what the server added to them; one without serves all.
+    /// H2: a registration with scopes allows these and those that the server added; one without scopes allows all.
     #[test]
     fn a_registration_serves_its_scopes() {
         let mut registered = registered(r#"{"client_id":"c","scope":"b c"}"#);
@@ -272,7 +271,7 @@ mod tests {
         assert!(may(&registered, "d"));
     }
 
-    /// What a person said is what comes back.
+    /// The entered client is stored without change.
     #[test]
     fn details_keep_their_method() {
         let issuer = Issuer::parse("https://auth.example.com").unwrap();
@@ -289,7 +288,7 @@ mod tests {
         }
     }
 
-    /// J2: a secret shows neither in Debug nor in a header's Debug.
+    /// J2: neither Debug nor a header's Debug shows a secret.
     #[test]
     fn secrets_are_redacted() {
         let basic = ClientAuthentication::SecretBasic(Secret::new("hu sh"));

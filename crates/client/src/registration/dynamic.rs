@@ -10,13 +10,13 @@ use url::Url;
 
 use crate::{ClientError, TokenAuthMethod, authorization::server::Server, registration::credentials::Registered};
 
-/// What a client says about itself when it registers.
+/// The parameters of a registration.
 pub(crate) struct Registration<'a> {
     pub(crate) client_name: &'a str,
     pub(crate) redirect_uri: &'a Url,
-    /// What the client is going to ask for now.
+    /// The scopes that the client requests now.
     pub(crate) needed: &'a Scopes,
-    /// What the client may ask for, this time or another.
+    /// The scopes that the client may request, now or later.
     pub(crate) scopes: &'a Scopes,
     /// The only start URL that the registration is used for. None if it is used for every resource of its issuer.
     pub(crate) only_for: Option<&'a Url>,
@@ -56,11 +56,11 @@ pub(crate) async fn register(
     })
 }
 
-/// The document to serve at `client_id`, an https URL, so that authorization servers know this client without a
+/// Creates the document to serve at `client_id`, an https URL, so that authorization servers know this client without a
 /// registration (client ID metadata document). It describes a public client with these redirect URIs; one on loopback
-/// stands for every port (RFC 8252 section 7.3).
+/// matches every port (RFC 8252 section 7.3).
 ///
-/// Nothing is fetched or compared: whether the document is served there is not checked.
+/// It does not check that the document is served at that URL.
 pub fn client_id_metadata_document<'a>(
     client_id: ClientIdUrl,
     client_name: &str,
@@ -73,11 +73,11 @@ pub fn client_id_metadata_document<'a>(
 
 const ENDPOINT: &str = "registration";
 
-/// Whether a registration response, which has been parsed, allows this redirect URI, compared as text.
+/// Whether a registration response, which has been parsed, allows this redirect URI. URIs are compared as strings.
 ///
-/// RFC 7591 section 3.2.1 requires the server to return what it registered. A response without the member is accepted
-/// all the same: servers exist that return the client identifier alone, it claims nothing else, and the server refuses
-/// the authorization request if it registered another URI. An empty list claims that none is registered.
+/// RFC 7591 section 3.2.1 requires the server to return what it registered. A response without the member is accepted,
+/// because some servers return only the client identifier, and reject the authorization request if they registered
+/// another URI. An empty list means that none is registered.
 fn serves_redirect(response: &[u8], redirect_uri: &str) -> bool {
     #[derive(Deserialize)]
     struct Registered {
@@ -89,7 +89,7 @@ fn serves_redirect(response: &[u8], redirect_uri: &str) -> bool {
 
 fn metadata<'a>(client_name: &str, redirect_uris: impl IntoIterator<Item = &'a Url>) -> ClientMetadata {
     let redirect_uris: Vec<_> = redirect_uris.into_iter().map(|uri| uri.as_str().to_owned()).collect();
-    // A page on the web gets its answer by https, an application on this machine by loopback or a scheme of its own.
+    // A web client is redirected to https, a native one to loopback or a private-use scheme.
     let is_web = !redirect_uris.is_empty() && redirect_uris.iter().all(|uri| uri.starts_with("https:"));
     ClientMetadata {
         client_name: Some(client_name.to_owned()),
@@ -111,8 +111,8 @@ fn body(server: &Server, registration: &Registration<'_>) -> Vec<u8> {
     ClientRegistrationRequest { metadata, software_statement: None }.to_json()
 }
 
-/// The chosen method, otherwise the first that the server lists: `none`, post, basic. `none` if it lists none of them, or
-/// has no list, because servers that do not list `none` may accept it.
+/// The chosen method, otherwise the first that the server lists: `none`, post, basic. `none` if it lists none of them
+/// or has no list, because servers that do not list `none` may accept it.
 fn authentication_method(server: &Server, chosen: Option<TokenAuthMethod>) -> TokenAuthMethod {
     let listed = server.authentication_methods.as_deref().unwrap_or_default();
     let first = || TokenAuthMethod::ALL.into_iter().find(|method| method.is_listed(Some(listed)));
@@ -123,9 +123,9 @@ fn authentication_method(server: &Server, chosen: Option<TokenAuthMethod>) -> To
 mod tests {
     use super::*;
 
-    /// H4: the redirect URI that was asked for is compared as text; a response that does not tell is accepted.
+    /// H4: the requested redirect URI is compared as a string; a response without the member is accepted.
     #[test]
-    fn a_registration_has_the_redirect_uri_that_was_asked_for() {
+    fn a_registration_has_the_requested_redirect_uri() {
         const ASKED: &str = "http://127.0.0.1:7777/callback";
         for (list, expected) in [
             (r#"["http://127.0.0.1:7777/callback"]"#, true),

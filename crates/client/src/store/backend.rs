@@ -11,7 +11,7 @@ use super::{Directory, Memory, Name, Persistent, StoreError};
 pub(super) enum Backend {
     Memory(Memory),
     Persistent(Persistent),
-    /// Registrations in the directory where it can be written, and everything else in memory.
+    /// Registrations in the directory if it is writable, and everything else in memory.
     ClientsInDirectory {
         directory: Directory,
         memory: Memory,
@@ -44,7 +44,7 @@ impl Backend {
         }
     }
 
-    /// Writes an entry whose lock the caller holds. What cannot be written to a directory is kept in memory.
+    /// Writes an entry whose lock the caller holds. If the directory is not writable, the entry is kept in memory.
     pub(super) fn write(&self, name: &Name, bytes: &[u8]) {
         match self {
             Self::Memory(memory) => memory.write(name, bytes),
@@ -57,7 +57,7 @@ impl Backend {
         }
     }
 
-    /// Checks that an entry can be written, whose lock the caller holds.
+    /// Checks that an entry whose lock the caller holds can be written.
     pub(super) fn check_writable(&self, name: &Name) -> Result<(), StoreError> {
         match self {
             // The latter needs no directory: its tokens are in memory anyway.
@@ -68,7 +68,7 @@ impl Backend {
         }
     }
 
-    /// Whether an entry is in memory although it belongs into a directory.
+    /// Whether an entry is in memory although it belongs in a directory.
     pub(super) fn is_unsaved(&self, name: &Name) -> bool {
         matches!(self, Self::Persistent(persistent) if persistent.is_unsaved(name))
     }
@@ -87,20 +87,20 @@ impl Backend {
         }
     }
 
-    /// Renames what cannot be understood, and says so.
-    pub(super) fn put_aside(&self, name: &Name) -> StoreError {
+    /// Quarantines a corrupted entry and returns the error.
+    pub(super) fn quarantine(&self, name: &Name) -> StoreError {
         match self {
-            // Nothing but this crate writes there.
+            // Only this crate writes to memory.
             Self::Memory(memory) => {
                 memory.remove(name);
                 StoreError::Corrupted { path: name.0.as_str().into(), kept: "nowhere".into() }
             }
-            Self::Persistent(persistent) => persistent.put_aside(name),
-            Self::ClientsInDirectory { directory, .. } => directory.put_aside(name),
+            Self::Persistent(persistent) => persistent.quarantine(name),
+            Self::ClientsInDirectory { directory, .. } => directory.quarantine(name),
         }
     }
 
-    /// The lock of an entry, and why it is for this process alone, where it should not be.
+    /// Locks an entry. The error, if any, is why the lock does not protect against other processes.
     pub(super) async fn lock(
         &self,
         name: &Name,

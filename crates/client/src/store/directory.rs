@@ -16,18 +16,18 @@ use super::{Name, StoreError};
 #[derive(Debug)]
 pub(super) struct Directory {
     path: PathBuf,
-    /// With what every write fails.
+    /// The error with which every write fails.
     #[cfg(test)]
     pub(super) refusal: std::sync::Mutex<Option<io::ErrorKind>>,
 }
 
 const MAX_ENTRY: usize = 256 * 1024;
 const MAX_ENTRIES: usize = 1000;
-/// By how much the entry that replaces another one may be larger.
+/// By how much the replacement of an entry can be larger.
 const MARGIN: usize = 32 * 1024;
 const ENTRY: &str = ".json";
-/// The system wakes nobody when a file lock becomes free, so that it is tried again and again.
-const LOCK_AGAIN: Duration = Duration::from_millis(25);
+/// The interval between attempts to lock a file. The operating system does not notify waiting processes.
+const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(25);
 
 impl Directory {
     pub(super) fn new(path: PathBuf) -> Self {
@@ -61,7 +61,7 @@ impl Directory {
         if is_exposed(&file).map_err(|error| failed(&path, &error))? {
             return Err(StoreError::Exposed { path });
         }
-        // All of it at once: a buffer that grows leaves copies of secrets behind.
+        // Allocate once: a buffer that grows leaves copies of secrets behind.
         let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_ENTRY));
         let limit = u64::try_from(MAX_ENTRY).unwrap_or(u64::MAX);
         file.take(limit).read_to_end(&mut bytes).map_err(|error| failed(&path, &error))?;
@@ -76,14 +76,14 @@ impl Directory {
         let replace = || {
             self.write_beside(&beside, bytes)?;
             fs::rename(&beside, &path)?;
-            // Without this a power failure may undo the renaming.
+            // Without this, a power failure can undo the renaming.
             File::open(&self.path).and_then(|directory| directory.sync_all()).or_else(unless_unsupported)
         };
         replace().map_err(|error| not_writable(&path, &error))
     }
 
-    /// Checks that there is space and permission for an entry: writes a file of its size and some more beside it, and
-    /// removes that file.
+    /// Checks that there is space and permission for an entry: writes a somewhat larger file beside it, and removes
+    /// that file.
     pub(super) fn check_writable(&self, name: &Name) -> Result<(), StoreError> {
         let (path, beside) = (self.entry(name), self.file(name, ".tmp"));
         let current = fs::metadata(&path).map_or(0, |metadata| metadata.len());
@@ -94,10 +94,10 @@ impl Directory {
             .map_err(|error| not_writable(&path, &error))
     }
 
-    /// Writes a file that is then renamed. One that is incomplete is removed, since it takes up space.
+    /// Writes a temporary file. An incomplete file is removed to free its space.
     fn write_beside(&self, beside: &Path, bytes: &[u8]) -> io::Result<()> {
-        // What a writer that was killed has left: nobody else writes under this lock. What cannot be removed is in the way
-        // of the next line, which says so.
+        // A writer that was killed may have left the file; the lock excludes other writers. If it cannot be removed,
+        // the next line fails.
         let _ = fs::remove_file(beside);
         let mut file = private(OpenOptions::new().write(true).create_new(true)).open(beside)?;
         let written = self.refusal().and_then(|()| file.write_all(bytes)).and_then(|()| file.sync_all());
@@ -106,7 +106,7 @@ impl Directory {
         })
     }
 
-    /// The failure that a test injects.
+    /// The error that a test injects.
     #[cfg(test)]
     fn refusal(&self) -> io::Result<()> {
         let refusal = *self.refusal.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -126,7 +126,7 @@ impl Directory {
         }
     }
 
-    pub(super) fn put_aside(&self, name: &Name) -> StoreError {
+    pub(super) fn quarantine(&self, name: &Name) -> StoreError {
         let path = self.entry(name);
         for number in 1..=MAX_ENTRIES {
             let kept = self.file(name, &format!(".corrupted-{number}"));
@@ -141,7 +141,7 @@ impl Directory {
         failed(&path, &io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Locks a file beside the entry, which stays there: one that is removed could be locked by two at once.
+    /// Locks a file beside the entry. It is never removed: two processes could lock a removed file at once.
     pub(super) async fn lock(&self, name: &Name, limit: Duration) -> Result<Box<dyn Send>, StoreError> {
         make(&self.path).map_err(|error| not_writable(&self.path, &error))?;
         let path = self.file(name, ".lock");
@@ -151,7 +151,7 @@ impl Directory {
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(Box::new(file)),
-                Err(TryLockError::WouldBlock) if Instant::now() < end => sleep(LOCK_AGAIN).await,
+                Err(TryLockError::WouldBlock) if Instant::now() < end => sleep(LOCK_RETRY_INTERVAL).await,
                 Err(TryLockError::WouldBlock) => return Err(StoreError::Busy { path }),
                 Err(TryLockError::Error(error)) => return Err(failed(&path, &error)),
             }
@@ -189,7 +189,7 @@ fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options.mode(0o600)
 }
 
-/// Elsewhere the user's own directories are closed to others.
+/// On other systems, the user's own directories are closed to others.
 #[cfg(not(unix))]
 fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
@@ -221,9 +221,9 @@ fn is_exposed(_: &File) -> io::Result<bool> {
 mod tests {
     use super::*;
 
-    /// A directory that cannot be synced does not stop a write; one that fails does.
+    /// An unsupported sync of the directory does not fail a write; another error does.
     #[test]
-    fn what_cannot_be_synced_is_written_all_the_same() {
+    fn an_unsupported_sync_is_ignored() {
         for kind in [io::ErrorKind::Unsupported, io::ErrorKind::PermissionDenied, io::ErrorKind::InvalidInput] {
             assert!(unless_unsupported(kind.into()).is_ok(), "{kind}");
         }

@@ -1,8 +1,8 @@
-//! [`StoreError`].
+//! [`StoreError`]: why the credential store cannot be used.
 
 use std::{io, path::PathBuf};
 
-/// Why the credential store cannot be used. No variant holds anything of an entry.
+/// Why the credential store cannot be used. No variant contains credentials.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -11,10 +11,10 @@ pub enum StoreError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         kind: io::ErrorKind,
     },
-    /// A file cannot be written, for want of space or permission for instance.
+    /// A file cannot be written, for example because of a full disk or missing permissions.
     #[error(
         "cannot write the credential file {path}: {kind}; free space or correct the permissions, or name another \
          directory with --store"
@@ -22,31 +22,31 @@ pub enum StoreError {
     NotWritable {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         kind: io::ErrorKind,
     },
-    /// A file is no entry, and was renamed. The next look finds no entry in its place.
-    #[error("the credential file {path} cannot be understood; it is kept as {kept}, and you have to sign in again")]
+    /// A file is not a valid entry, and was renamed. The next read finds no entry.
+    #[error("the credential file {path} is corrupted; it was renamed to {kept}, and you have to sign in again")]
     Corrupted {
         /// Where the file was.
         path: PathBuf,
-        /// What it is called now.
+        /// Its new name.
         kept: PathBuf,
     },
-    /// Others than the owner can read or write a file. It was left alone.
-    #[error("others on this machine can reach the credential file {path}; set its mode to 0600 if you trust it")]
+    /// Users other than the owner can read or write a file. The file was not changed.
+    #[error("other users of this machine can access the credential file {path}; set its mode to 0600 if you trust it")]
     Exposed {
         /// The file.
         path: PathBuf,
     },
-    /// Another process holds the entry and does not let go.
-    #[error("another process holds the credential file {path}")]
+    /// Another process holds the lock of the entry.
+    #[error("another process holds the lock of the credential file {path}")]
     Busy {
         /// The file.
         path: PathBuf,
     },
     /// An entry is larger than 256 KiB, and was not written.
-    #[error("the credentials are too large to keep")]
+    #[error("the credentials are too large to store")]
     TooLarge,
 }
 

@@ -1,4 +1,4 @@
-//! [`ImportedToken`]: a token that another program obtained, for this store.
+//! [`ImportedToken`]: a token that another program obtained, and its import into the store.
 
 use portcullis_metadata::{AccessToken, ClientRegistrationResponse, Issuer, ResourceUri, Scopes, Secret, UnixTime};
 use url::Url;
@@ -12,8 +12,8 @@ use crate::{
 
 /// A bearer token that another program obtained, and the authorization server that issued it.
 ///
-/// The issuer must come from the other program's own record of the token. An issuer that is discovered now may be another
-/// one, and would receive the refresh token.
+/// The issuer must come from the other program's own record of the token. Discovery could return another issuer now,
+/// which would then receive the refresh token.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ImportedToken {
@@ -37,12 +37,12 @@ pub struct ImportedToken {
     pub obtained: UnixTime,
     /// When it expires. Default: unknown.
     pub expires: Option<UnixTime>,
-    /// The redirect URI and the registration of the client. Default: none, for a client that the settings name.
+    /// The redirect URI and the registration of the client. Default: none, for a client of the settings.
     pub registration: Option<(Url, ClientRegistrationResponse)>,
 }
 
 impl ImportedToken {
-    /// A token without a refresh token, with unknown scopes and an unknown end.
+    /// Creates a token without a refresh token, with unknown scopes and an unknown expiry.
     pub fn new(
         start: StartUrl,
         resource: ResourceUri,
@@ -70,7 +70,7 @@ impl CredentialStore {
     /// Stores a token of another program, unless this store already has one for the same URL. Returns whether the token
     /// was stored. The caller must delete the other program's copy: a refresh token that rotates works for one owner.
     ///
-    /// It sends nothing, and does not check that the token is valid.
+    /// No request is sent. The token is not validated.
     ///
     /// # Errors
     /// Fails when the store cannot be read or written.
@@ -84,7 +84,7 @@ impl CredentialStore {
             start: Some(start.clone()),
             issuer: issuer.clone(),
             resource: imported.resource,
-            // It was requested with `resource`; nobody accepted one without it.
+            // It was requested with `resource`; the user did not accept a token without it.
             is_unbound: false,
             client_id: Some(client_id),
             asked: imported.requested.clone(),
@@ -128,7 +128,7 @@ mod tests {
         token
     }
 
-    /// I7, H3: an imported token is stored with its issuer and its client, and replaces no token of the store.
+    /// I7, H3: an imported token is stored with its issuer and its client, and replaces no stored token.
     #[tokio::test]
     async fn an_imported_token_replaces_none() {
         let scratch = ScratchDirectory::new();

@@ -15,7 +15,7 @@ use super::{Name, StoreError};
 /// Entries in this process.
 #[derive(Default)]
 pub(super) struct Memory {
-    /// In the order of writing.
+    /// In the order of their first writing.
     entries: Mutex<Vec<(Name, Zeroizing<Vec<u8>>)>>,
     locks: Mutex<HashMap<Name, Arc<AsyncMutex<()>>>>,
 }
@@ -48,7 +48,7 @@ impl Memory {
         let lock = {
             let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
             if locks.len() >= MAX_ENTRIES {
-                // Whoever holds or waits for a lock has a share of it.
+                // The holder and the waiters of a lock share it.
                 locks.retain(|_, lock| Arc::strong_count(lock) > 1);
             }
             locks.entry(name.clone()).or_default().clone()
@@ -80,10 +80,9 @@ mod tests {
         Name(number.to_string())
     }
 
-    /// Of more entries than there is room for, the one that was written first goes; one that is written again does not
-    /// count twice.
+    /// When the store is full, the entry written first is removed; rewriting an entry does not add one.
     #[test]
-    fn the_first_written_goes_first() {
+    fn the_first_written_is_removed_first() {
         let memory = Memory::default();
         for number in (0..MAX_ENTRIES).chain([0, MAX_ENTRIES]) {
             memory.write(&name(number), b"entry");
@@ -93,8 +92,7 @@ mod tests {
         assert!([0, 2, MAX_ENTRIES].iter().all(|number| memory.read(&name(*number)).is_some()));
     }
 
-    /// Locks that nobody has any more do not pile up, not even after more than there is room for; one that somebody has
-    /// stays locked, however many come after it.
+    /// Unused locks are removed, even after more than the maximum were in use; a held lock is kept.
     #[tokio::test(start_paused = true)]
     async fn only_locks_in_use_are_kept() {
         let memory = Memory::default();

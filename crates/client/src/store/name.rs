@@ -8,13 +8,13 @@ use url::Url;
 
 use crate::{ResourceToken, token::resource_token::is_resource};
 
-/// The name of an entry: its kind and hashes, so that no URL becomes part of a path.
+/// The name of an entry: its type and hashes, so that no URL becomes part of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Name(pub(super) String);
 
 impl Name {
-    /// Tokens for one resource share an entry, except those that were obtained for another URL than the resource's: each
-    /// of these URLs has its own.
+    /// Tokens for one resource share an entry, except tokens that were obtained for another URL than the resource's:
+    /// each of these URLs has its own entry.
     pub(super) fn token(token: &ResourceToken) -> Self {
         let (issuer, resource) = (token.issuer().as_str(), token.resource());
         let own = match token.start_url().filter(|start| !is_resource(resource, start)) {
@@ -24,28 +24,28 @@ impl Name {
         Self(format!("{}{own}", Self::tokens_of(resource.url())))
     }
 
-    /// What the names of all tokens begin with.
+    /// The prefix of the names of all tokens.
     pub(super) const TOKENS: &str = "token-";
 
-    /// What the names of all tokens for an origin begin with.
+    /// The prefix of the names of all tokens for an origin.
     pub(super) fn tokens_of(url: &Url) -> String {
         format!("token-{}-", hash(&[&url.origin().ascii_serialization()]))
     }
 
-    /// A registration has the redirect URI for which it was made, or none if a person entered it. One that is used for a
-    /// single start URL has an entry of its own.
+    /// A registration is stored by its redirect URI, or without one if the user entered it. One that is used for a
+    /// single start URL has a separate entry.
     pub(super) fn client(issuer: &Issuer, redirect: Option<&Url>, only_for: Option<&Url>) -> Self {
         let own = redirect.map_or_else(|| "by-hand".to_owned(), |redirect| hash(&[redirect.as_str()]));
         let only_for = only_for.map_or_else(String::new, |start| format!("-{}", hash(&[start.as_str()])));
         Self(format!("{}{own}{only_for}", Self::clients_of(issuer)))
     }
 
-    /// What the names of all registrations at an issuer begin with.
+    /// The prefix of the names of all registrations at an issuer.
     pub(super) fn clients_of(issuer: &Issuer) -> String {
         format!("client-{}-", hash(&[issuer.as_str()]))
     }
 
-    /// Whether a name, or the beginning of one, is that of a registration.
+    /// Whether a name or prefix is that of a registration.
     pub(super) fn is_client(name: &str) -> bool {
         name.starts_with("client-")
     }
@@ -60,7 +60,7 @@ impl Name {
     }
 }
 
-/// 96 bits are enough to keep entries apart; what an entry says of itself decides.
+/// 96 bits are enough to tell entries apart; the content of an entry is checked after it is read.
 fn hash(parts: &[&str]) -> String {
     let mut digest = Sha256::new();
     for part in parts {

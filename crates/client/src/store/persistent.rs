@@ -1,4 +1,4 @@
-//! [`Persistent`]: a directory, and the memory of this process for what cannot be written there.
+//! [`Persistent`]: a directory, with a fallback in memory for entries that cannot be written.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -10,8 +10,8 @@ use zeroize::Zeroizing;
 
 use super::{Directory, Memory, Name, StoreError};
 
-/// Entries in a directory. An entry that cannot be written is kept in memory until it can, so that what a server issued
-/// once is not lost.
+/// Entries in a directory. An entry that cannot be written is kept in memory until it can, so that no issued credential
+/// is lost.
 #[derive(Debug)]
 pub(super) struct Persistent {
     pub(super) directory: Directory,
@@ -21,13 +21,13 @@ pub(super) struct Persistent {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Why the directory could not be written the last time. It is logged when it begins.
+    /// Why the last write to the directory failed. It is logged when writes begin to fail.
     failure: Option<StoreError>,
     next_attempt: Option<Instant>,
 }
 
-/// How long after an attempt to save the unsaved entries the next one follows.
-const SAVE_AGAIN: Duration = Duration::from_secs(30);
+/// The interval between attempts to write the unsaved entries.
+const SAVE_INTERVAL: Duration = Duration::from_secs(30);
 
 impl Persistent {
     pub(super) fn new(directory: Directory) -> Self {
@@ -64,13 +64,13 @@ impl Persistent {
         self.directory.remove(name)
     }
 
-    /// Removes an entry that cannot be understood from where it was read.
-    pub(super) fn put_aside(&self, name: &Name) -> StoreError {
+    /// Quarantines a corrupted entry, in the directory or in memory.
+    pub(super) fn quarantine(&self, name: &Name) -> StoreError {
         self.unsaved.remove(name);
-        self.directory.put_aside(name)
+        self.directory.quarantine(name)
     }
 
-    /// The lock of an entry, and why it is for this process alone, where it is.
+    /// Locks an entry. The error, if any, is why the lock does not protect against other processes.
     pub(super) async fn lock(
         &self,
         name: &Name,
@@ -86,18 +86,18 @@ impl Persistent {
         }
     }
 
-    /// Whether an entry is in memory alone.
+    /// Whether an entry is only in memory.
     pub(super) fn is_unsaved(&self, name: &Name) -> bool {
         self.unsaved.read(name).is_some()
     }
 
-    /// Why there are entries in memory alone, where there are.
+    /// Why there are entries only in memory, if there are any.
     pub(super) fn failure(&self) -> Option<StoreError> {
         self.state().failure.clone()
     }
 
-    /// Tries to write the entries that are in memory alone, at most every 30 s. An entry that another process has replaced
-    /// by a newer one is dropped.
+    /// Tries to write the entries that are only in memory, at most every 30 s. An entry that another process has
+    /// replaced by a newer one is dropped.
     pub(super) async fn save(&self, is_newer: fn(&[u8], &[u8]) -> bool) {
         {
             let mut state = self.state();
@@ -105,7 +105,7 @@ impl Persistent {
             if state.failure.is_none() || state.next_attempt.is_some_and(|next| now < next) {
                 return;
             }
-            state.next_attempt = Some(now + SAVE_AGAIN);
+            state.next_attempt = Some(now + SAVE_INTERVAL);
         }
         for name in self.unsaved.names("") {
             let Ok(_guard) = self.directory.lock(&name, Duration::ZERO).await else { return };
@@ -120,10 +120,10 @@ impl Persistent {
             }
         }
         self.state().failure = None;
-        tracing::info!("the credential store can be written again; everything is saved");
+        tracing::info!("the credential store can be written again; all credentials are saved");
     }
 
-    /// Logs that the directory cannot be written, once until it can be written again.
+    /// Logs that the directory cannot be written, once until a write succeeds.
     pub(super) fn note(&self, error: StoreError) {
         let mut state = self.state();
         if state.failure.is_none() {
@@ -131,7 +131,7 @@ impl Persistent {
                 reason = error.code(),
                 "{error}; until then, new credentials are kept in memory and are lost when this process ends"
             );
-            state.next_attempt = Some(Instant::now() + SAVE_AGAIN);
+            state.next_attempt = Some(Instant::now() + SAVE_INTERVAL);
         }
         state.failure = Some(error);
     }

@@ -1,4 +1,4 @@
-//! How entries are written: JSON with a version, every secret in it.
+//! The serialization of entries: versioned JSON.
 
 use std::borrow::Cow;
 
@@ -24,11 +24,11 @@ const VERSION: u32 = 1;
 struct TokenRecord<'a> {
     version: u32,
     origin: Cow<'a, str>,
-    /// The URL that the token was obtained for. Missing in what was written before it was kept.
+    /// The start URL. Missing in entries of earlier versions.
     start: Option<Cow<'a, str>>,
     issuer: Cow<'a, str>,
     resource: Cow<'a, str>,
-    /// Missing in what was written before it was kept.
+    /// Missing in entries of earlier versions.
     #[serde(default)]
     unbound: bool,
     client_id: Option<Cow<'a, str>>,
@@ -50,7 +50,7 @@ struct ClientRecord<'a> {
     version: u32,
     issuer: Cow<'a, str>,
     redirect_uri: Option<Cow<'a, str>>,
-    /// Missing in what was written before it was kept.
+    /// Missing in entries of earlier versions.
     #[serde(default)]
     asked: String,
     #[serde(borrow)]
@@ -81,7 +81,7 @@ pub(super) fn of_token(token: &ResourceToken) -> Result<Zeroizing<Vec<u8>>, Stor
     })
 }
 
-/// Whether the first entry is a token that was obtained after the second one.
+/// Whether the first entry is a token that was obtained later than the second one.
 pub(super) fn is_newer(one: &[u8], other: &[u8]) -> bool {
     match (token(one), token(other)) {
         (Some(one), Some(other)) => one.obtained_at() > other.obtained_at(),
@@ -104,7 +104,7 @@ pub(super) fn token(bytes: &[u8]) -> Option<ResourceToken> {
     let resource = ResourceUri::parse(&record.resource).ok()?;
     let origin = Url::parse(&record.origin).ok()?.origin();
     let start = record.start.as_deref().map(StartUrl::parse).transpose().ok()?;
-    // A token goes to its resource's origin alone, whatever a file says.
+    // The token is sent only to its resource's origin, so an entry with another start URL is invalid.
     let is_elsewhere = start.as_ref().is_some_and(|start| start.url().origin() != origin);
     if is_elsewhere || origin != resource.url().origin() || record.access_token.is_empty() {
         return None;
@@ -151,7 +151,7 @@ pub(super) fn client(bytes: &[u8]) -> Option<Registered> {
     })
 }
 
-/// Into a buffer that does not grow, so that no copy of a secret is left behind.
+/// Serializes into a buffer that does not grow, because growing leaves copies of secrets behind.
 fn written(record: &impl Serialize) -> Result<Zeroizing<Vec<u8>>, StoreError> {
     let mut bytes = Zeroizing::new(Vec::with_capacity(512 * 1024));
     serde_json::to_writer(&mut *bytes, record).map_err(|_| StoreError::TooLarge)?;

@@ -251,7 +251,7 @@ async fn one_holds_an_entry_at_a_time() {
     }
 }
 
-/// I7: who waits for another process's sign-in waits for as long as a person has.
+/// I7: who waits for another process's sign-in waits for as long as a user has.
 #[tokio::test(start_paused = true)]
 async fn a_sign_in_is_waited_for() {
     let scratch = ScratchDirectory::new();

@@ -12,23 +12,23 @@ use url::Url;
 
 use crate::{ClientError, random};
 
-/// A key that tokens are bound to (RFC 9449), and the nonces that servers asked for with it.
+/// A key that tokens are bound to (RFC 9449), and the servers' nonces.
 pub(crate) struct DpopBinding {
     key: DpopKey,
     /// The latest nonce of each origin, the oldest first.
     nonces: Mutex<Vec<(String, String)>>,
 }
 
-/// The header that carries a proof.
+/// The request header that contains a proof.
 pub(crate) const PROOF: HeaderName = HeaderName::from_static("dpop");
-/// The header that carries the nonce to use next.
+/// The response header that contains the next nonce.
 const NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
-/// The error by which a server asks for a nonce.
+/// The error code that requires a nonce.
 pub(crate) const USE_DPOP_NONCE: &str = "use_dpop_nonce";
 
-/// How many origins' nonces are kept: there are two, the authorization server's and the resource's.
+/// The maximum number of nonces: one for each origin. In practice there are the authorization server and the resource.
 const MAX_NONCES: usize = 4;
-/// A longer nonce is passed over.
+/// The maximum length of a nonce. Longer ones are ignored.
 const MAX_NONCE: usize = 512;
 
 impl DpopBinding {
@@ -44,7 +44,7 @@ impl DpopBinding {
         &self.key
     }
 
-    /// Takes the nonce of an answer. Says whether it is another one than before.
+    /// Stores the nonce of a response. Returns whether it differs from the previous one.
     pub(crate) fn learn(&self, url: &Url, headers: &HeaderMap) -> bool {
         let Some(nonce) = headers.get(NONCE).and_then(|nonce| nonce.to_str().ok()) else { return false };
         if nonce.is_empty() || nonce.len() > MAX_NONCE || !nonce.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -64,7 +64,7 @@ impl DpopBinding {
         true
     }
 
-    /// A proof for one request, and no other.
+    /// Creates a proof for one request.
     pub(crate) fn proof(
         &self,
         method: &Method,
@@ -105,7 +105,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// What a proof says.
+    /// The claims of a proof.
     pub(crate) fn claims(proof: &HeaderValue) -> Value {
         let text = proof.to_str().unwrap().split('.').nth(1).unwrap();
         serde_json::from_slice(&URL_SAFE_NO_PAD.decode(text).unwrap()).unwrap()
@@ -115,7 +115,7 @@ pub(crate) mod tests {
         HeaderMap::from_iter([(NONCE, HeaderValue::from_str(value).unwrap())])
     }
 
-    /// I8: a proof is for one method and one URL without its query, and carries the nonce of that server alone.
+    /// I8: a proof is for one method and one URL without its query, and contains the nonce of that server only.
     #[test]
     fn a_proof_is_for_one_request() {
         let binding = DpopBinding::generate().unwrap();
@@ -134,7 +134,7 @@ pub(crate) mod tests {
         assert_ne!(said["jti"], claims(&made(&url))["jti"]);
     }
 
-    /// Nonces that no header should carry are passed over, and few are kept.
+    /// Nonces that are not valid header values are ignored, and their number is limited.
     #[test]
     fn nonces_are_bounded() {
         let binding = DpopBinding::generate().unwrap();

@@ -11,7 +11,8 @@ use crate::{
     token::dpop::{self, DpopBinding},
 };
 
-/// One endpoint of an authorization server that a client authenticates at: the token or the revocation endpoint.
+/// An endpoint of an authorization server at which a client authenticates, such as the token or the revocation
+/// endpoint.
 pub(crate) struct TokenEndpoint<'a> {
     pub(crate) fetch: &'a dyn Fetch,
     pub(crate) clock: &'a dyn Clock,
@@ -27,14 +28,14 @@ pub(crate) struct TokenEndpoint<'a> {
 /// The fields of a request, in order.
 pub(crate) type Fields<'a> = Vec<(&'a str, &'a str)>;
 
-/// The fields by which a client says who it is.
+/// The parameters that authenticate a client.
 type Proven = Vec<(&'static str, Secret)>;
 
 /// A client and one way to authenticate it.
 struct Attempt {
     client: ClientCredentials,
-    /// Whether `client_id` is in the body. Some servers read it only there, even with `client_secret_basic`; others reject
-    /// it beside `client_secret_basic`.
+    /// Whether `client_id` is in the body. Some servers read it only there, even with `client_secret_basic`; others
+    /// reject it together with `client_secret_basic`.
     names_client: bool,
 }
 
@@ -59,8 +60,8 @@ impl<'a> TokenEndpoint<'a> {
         }
     }
 
-    /// Asks for a token (OAuth 2.1 section 3.2). With a binding it asks for one that is bound to its key; a nonce that
-    /// the server then wants is sent in one more request.
+    /// Requests a token (OAuth 2.1 section 3.2). With a binding, the token is DPoP-bound; if the server requires a
+    /// nonce, the request is repeated once.
     pub(crate) async fn token(
         &self,
         client: Option<&ClientCredentials>,
@@ -82,8 +83,8 @@ impl<'a> TokenEndpoint<'a> {
         TokenResponse::parse(&answer.body).map_err(|error| ClientError::InvalidResponse { endpoint: self.name, error })
     }
 
-    /// Sends one request with the client's authentication. If the server rejects the client, the request has had no effect,
-    /// and each further way to authenticate is tried once. If the server rejects all, the first response is returned.
+    /// Sends one request with the client's authentication. If the server rejects the client, the request has had no
+    /// effect, and each alternative method is tried once. If the server rejects all, the first response is returned.
     pub(crate) async fn send(
         &self,
         client: Option<&ClientCredentials>,
@@ -115,8 +116,8 @@ impl<'a> TokenEndpoint<'a> {
         self.fetch.fetch(request).await.map_err(|error| ClientError::Endpoint { endpoint: self.name, error })
     }
 
-    /// How to authenticate first, and how after each rejection: by the other method that the server lists, unless the user
-    /// chose one, and by `client_secret_basic` without `client_id` in the body.
+    /// The first way to authenticate, and the alternatives: the other method that the server lists, unless the user
+    /// chose one, and `client_secret_basic` without `client_id` in the body.
     fn attempts(&self, client: &ClientCredentials) -> (Attempt, Vec<Attempt>) {
         let with = |authentication, names_client| {
             let client = ClientCredentials { authentication, ..client.clone() };
@@ -134,7 +135,7 @@ impl<'a> TokenEndpoint<'a> {
         (with(first, true), further)
     }
 
-    /// What the endpoint says when it refuses.
+    /// Parses an error response.
     pub(crate) fn refusal(&self, answer: &FetchResponse) -> ClientError {
         match OAuthError::parse(&answer.body) {
             Ok(error) => ClientError::TokenRequest(error),
@@ -166,7 +167,7 @@ impl<'a> TokenEndpoint<'a> {
         Ok(request)
     }
 
-    /// The fields and the header by which the client says who it is.
+    /// The parameters and the header that authenticate the client.
     fn authenticate(&self, attempt: &Attempt) -> Result<(Proven, Option<HeaderValue>), ClientError> {
         let Attempt { client, names_client } = attempt;
         let mut fields = Vec::new();
@@ -186,8 +187,8 @@ impl<'a> TokenEndpoint<'a> {
     }
 }
 
-/// Whether the server rejects the client's authentication (RFC 6749 section 5.2). Servers exist that name another error
-/// in a 401.
+/// Whether the server rejects the client's authentication (RFC 6749 section 5.2). Some servers return another error
+/// code with 401.
 fn rejects_client(answer: &FetchResponse) -> bool {
     let error = OAuthError::parse(&answer.body).ok().map(|error| error.error);
     match error.as_deref() {

@@ -13,42 +13,42 @@ use crate::{
     token::dpop::{self, DpopBinding},
 };
 
-/// An access token and the one resource it may be sent to. Redacted in Debug, wiped when dropped.
+/// An access token and the URLs to which it can be sent. Redacted in Debug, zeroized when dropped.
 pub struct ResourceToken(Parts);
 
-/// What a token is made of.
+/// The fields of a token, which are stored.
 #[derive(Clone)]
 pub(crate) struct Parts {
     pub(crate) access_token: AccessToken,
     pub(crate) scheme: Scheme,
     pub(crate) refresh_token: Option<Secret>,
     pub(crate) origin: Origin,
-    /// The URL that it was obtained for. Missing in what was stored before that was written down.
+    /// The URL for which it was obtained. None in entries of earlier versions.
     pub(crate) start: Option<StartUrl>,
     pub(crate) issuer: Issuer,
     pub(crate) resource: ResourceUri,
     /// Whether it was requested without `resource`, and is refreshed without it.
     pub(crate) is_unbound: bool,
-    /// The client that it was given to, which alone can refresh it.
+    /// The client to which it was issued. Only that client can refresh it.
     pub(crate) client_id: Option<String>,
-    /// What was asked for.
+    /// The requested scopes.
     pub(crate) asked: Scopes,
-    /// What was granted, where the answer or the request named anything.
+    /// The granted scopes. None if neither the response nor the request has scopes.
     pub(crate) granted: Option<Scopes>,
     pub(crate) obtained: UnixTime,
     pub(crate) expires: Option<UnixTime>,
 }
 
-/// How a token is sent.
+/// The authentication scheme of a token.
 #[derive(Clone)]
 pub(crate) enum Scheme {
-    /// RFC 6750: whoever has it may use it.
+    /// RFC 6750: every holder can use the token.
     Bearer,
-    /// RFC 9449: with a proof by the key that it is bound to.
+    /// RFC 9449: a request needs a proof by the key to which the token is bound.
     Dpop(Arc<DpopBinding>),
 }
 
-/// What a token is for.
+/// The context of a token request.
 pub(crate) struct Purpose<'a> {
     pub(crate) start: &'a StartUrl,
     pub(crate) issuer: &'a Issuer,
@@ -56,14 +56,14 @@ pub(crate) struct Purpose<'a> {
     /// Whether the requests had no `resource`.
     pub(crate) is_unbound: bool,
     pub(crate) client_id: Option<&'a str>,
-    /// What was asked for, which is what was granted unless the answer says otherwise (RFC 6749 section 5.1).
+    /// The requested scopes. They are granted unless the response has others (RFC 6749 section 5.1).
     pub(crate) asked: &'a Scopes,
-    /// The key that the token was asked to be bound to.
+    /// The key to which the token must be bound.
     pub(crate) binding: Option<Arc<DpopBinding>>,
 }
 
-/// A token is refreshed this long before its end, or when a fifth of its life is left, whichever is later.
-const AHEAD: Duration = Duration::from_secs(60);
+/// A token is refreshed this long before it expires, or when a fifth of its lifetime is left, whichever is later.
+const REFRESH_MARGIN: Duration = Duration::from_secs(60);
 
 impl ResourceToken {
     pub(crate) fn new(response: TokenResponse, purpose: Purpose<'_>, now: UnixTime) -> Result<Self, ClientError> {
@@ -86,7 +86,7 @@ impl ResourceToken {
         }))
     }
 
-    /// The token that took this one's place: what the answer does not name stays as it was (RFC 6749 section 6).
+    /// The token that replaces this one. Members that the response lacks are unchanged (RFC 6749 section 6).
     pub(crate) fn refreshed(&self, response: TokenResponse, now: UnixTime) -> Result<Self, ClientError> {
         let scheme = scheme(&response, self.binding())?;
         let held = self.0.clone();
@@ -101,7 +101,7 @@ impl ResourceToken {
         }))
     }
 
-    /// The same token, once its refresh token is worth nothing.
+    /// The same token without its refresh token, which has become invalid.
     pub(crate) fn without_refresh(&self) -> Self {
         Self(Parts { refresh_token: None, ..self.0.clone() })
     }
@@ -114,15 +114,16 @@ impl ResourceToken {
         &self.0
     }
 
-    /// The `Authorization` header for a request to `url`, or none when `url` is not of the resource's origin: the
-    /// token goes nowhere else.
+    /// The `Authorization` header for a request to `url`, or None if the token must not be sent there
+    /// ([`is_for`](Self::is_for)).
     ///
-    /// A token that is bound to a key ([`is_dpop_bound`](Self::is_dpop_bound)) is of no use without a proof, which
+    /// A DPoP-bound token ([`is_dpop_bound`](Self::is_dpop_bound)) also needs a proof, which
     /// [`RequestAuthorization::authorize`](crate::RequestAuthorization::authorize) adds.
     pub fn authorization_for(&self, url: &Url) -> Option<HeaderValue> {
-        if url.origin() != self.0.origin || StartUrl::new(url.clone()).is_err() {
-            return None;
-        }
+        StartUrl::new(url.clone()).is_ok_and(|url| self.is_for(&url)).then(|| self.authorization()).flatten()
+    }
+
+    fn authorization(&self) -> Option<HeaderValue> {
         let scheme = match self.0.scheme {
             Scheme::Bearer => "Bearer",
             Scheme::Dpop(_) => "DPoP",
@@ -130,7 +131,8 @@ impl ResourceToken {
         authorization(scheme, &self.0.access_token)
     }
 
-    /// Sets what a request to `url` needs, or nothing when `url` is not of the resource's origin.
+    /// Sets the headers of a request to `url`. Removes them if `url` does not have the resource's origin: the caller
+    /// checks its path.
     pub(crate) fn authorize(
         &self,
         method: &Method,
@@ -139,7 +141,8 @@ impl ResourceToken {
         headers: &mut HeaderMap,
     ) -> Result<(), ClientError> {
         headers.remove(dpop::PROOF);
-        let Some(value) = self.authorization_for(url) else {
+        let is_same_origin = url.origin() == self.0.origin && StartUrl::new(url.clone()).is_ok();
+        let Some(value) = self.authorization().filter(|_| is_same_origin) else {
             headers.remove(header::AUTHORIZATION);
             return Ok(());
         };
@@ -151,59 +154,59 @@ impl ResourceToken {
         Ok(())
     }
 
-    /// The token itself, for a caller that sends it on its own. It is for the resource alone.
+    /// The access token, for a caller that sends it itself. It must be sent only to its resource.
     pub fn access_token(&self) -> &AccessToken {
         &self.0.access_token
     }
 
-    /// What gets the next token, where the server gave it.
+    /// The refresh token, if the server issued one.
     pub fn refresh_token(&self) -> Option<&Secret> {
         self.0.refresh_token.as_ref()
     }
 
-    /// Who issued it.
+    /// The authorization server that issued it.
     pub fn issuer(&self) -> &Issuer {
         &self.0.issuer
     }
 
-    /// What it was asked for: the `resource` of both requests.
+    /// The resource for which it was requested.
     pub fn resource(&self) -> &ResourceUri {
         &self.0.resource
     }
 
-    /// The URL that it was obtained for. None for a token that was stored before that was written down.
+    /// The URL for which it was obtained. None for a token that an earlier version stored.
     pub fn start_url(&self) -> Option<&StartUrl> {
         self.0.start.as_ref()
     }
 
-    /// Whether it may be used for what starts from `start`: the URL that it was obtained for, or its resource's own URL,
-    /// one trailing slash aside. Another path of the same origin may belong to somebody else and needs its own sign-in.
+    /// Whether it can be used for `start`: the URL for which it was obtained, or its resource's own URL (one trailing
+    /// slash aside). Another path of the same origin can belong to another party and needs its own sign-in.
     pub fn is_for(&self, start: &StartUrl) -> bool {
         let is_own = self.start_url() == Some(start);
         self.0.origin == start.url().origin() && (is_own || is_resource(self.resource(), start))
     }
 
-    /// The client that it was given to, where the client has a name.
+    /// The client to which it was issued, if the client has an identifier.
     pub fn client_id(&self) -> Option<&str> {
         self.0.client_id.as_deref()
     }
 
-    /// The scopes granted, where the answer or the request named any.
+    /// The granted scopes. None if neither the response nor the request has scopes.
     pub fn scopes(&self) -> Option<&Scopes> {
         self.0.granted.as_ref()
     }
 
-    /// When it was got.
+    /// When it was obtained.
     pub fn obtained_at(&self) -> UnixTime {
         self.0.obtained
     }
 
-    /// When it ends, where the server said so.
+    /// When it expires, if the server returned that.
     pub fn expires_at(&self) -> Option<UnixTime> {
         self.0.expires
     }
 
-    /// Whether it has ended by what the server said.
+    /// Whether it has expired. False if its expiry is unknown.
     pub fn is_expired(&self, now: UnixTime) -> bool {
         self.0.expires.is_some_and(|end| end <= now)
     }
@@ -213,18 +216,18 @@ impl ResourceToken {
         matches!(self.0.scheme, Scheme::Dpop(_))
     }
 
-    /// Whether it should be refreshed before it is used again. Without a known end it never is.
+    /// Whether it should be refreshed before it is used again. False if its expiry is unknown.
     pub(crate) fn is_due(&self, now: UnixTime) -> bool {
-        self.0
-            .expires
-            .is_some_and(|end| now >= end.saturating_sub(AHEAD.min(end.saturating_duration_since(self.0.obtained) / 5)))
+        self.0.expires.is_some_and(|end| {
+            now >= end.saturating_sub(REFRESH_MARGIN.min(end.saturating_duration_since(self.0.obtained) / 5))
+        })
     }
 
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.0.access_token == other.0.access_token
     }
 
-    /// Returns whether it was requested without `resource`.
+    /// Whether it was requested without `resource`.
     pub(crate) fn is_unbound(&self) -> bool {
         self.0.is_unbound
     }
@@ -241,12 +244,12 @@ impl ResourceToken {
     }
 }
 
-/// Whether the resource is the very thing at `start`.
+/// Whether the resource is the start URL.
 pub(crate) fn is_resource(resource: &ResourceUri, start: &StartUrl) -> bool {
     ResourceMatch::of(resource, start.url()) == Some(ResourceMatch::Same)
 }
 
-/// The header for a token, marked so that no HTTP library shows it.
+/// The `Authorization` header for a token. It is marked as sensitive, so that HTTP libraries do not show it.
 pub(crate) fn authorization(scheme: &str, token: &AccessToken) -> Option<HeaderValue> {
     let text = Zeroizing::new(format!("{scheme} {}", token.secret()));
     let mut value = HeaderValue::from_str(&text).ok()?;
@@ -254,7 +257,7 @@ pub(crate) fn authorization(scheme: &str, token: &AccessToken) -> Option<HeaderV
     Some(value)
 }
 
-/// A token that was asked to be bound is refused when it is not, and the other way round.
+/// Checks the type of a token: a token that was requested as bound must be bound, and no other.
 fn scheme(response: &TokenResponse, binding: Option<Arc<DpopBinding>>) -> Result<Scheme, ClientError> {
     match binding {
         None if response.is_bearer() => Ok(Scheme::Bearer),
@@ -295,14 +298,17 @@ mod tests {
         ResourceToken::new(TokenResponse::parse(answer.as_bytes()).unwrap(), purpose, UnixTime::from_secs(1000))
     }
 
-    /// I9: the token goes to the resource's origin and nowhere else.
+    /// I9, H4: the header is only for the start URL and the resource.
     #[test]
-    fn the_token_stays_with_its_origin() {
+    fn the_header_is_for_the_resource_only() {
         let token = token(r#"{"access_token":"hush","token_type":"bearer"}"#).unwrap();
         let sent = |url: &str| token.authorization_for(&Url::parse(url).unwrap());
         assert_eq!(sent("https://mcp.example.com/mcp").unwrap(), "Bearer hush");
-        assert!(sent("https://mcp.example.com:443/other?a=b").is_some());
+        assert_eq!(sent("https://mcp.example.com:443/mcp/#a").unwrap(), "Bearer hush");
         for url in [
+            "https://mcp.example.com/other",
+            "https://mcp.example.com/mcp/other",
+            "https://mcp.example.com/mcp?a=b",
             "https://mcp.example.com:444/mcp",
             "http://mcp.example.com/mcp",
             "https://evil.example/mcp",
@@ -342,18 +348,18 @@ mod tests {
         }
     }
 
-    /// I4: a token of another type than Bearer is refused.
+    /// I4: a token of another type than Bearer is rejected.
     #[test]
-    fn only_bearer_tokens_are_taken() {
+    fn only_bearer_tokens_are_accepted() {
         for kind in ["DPoP", "N_A", "mac"] {
             let answer = format!(r#"{{"access_token":"hush","token_type":"{kind}"}}"#);
             assert_eq!(token(&answer).unwrap_err().code(), "client.token_type");
         }
     }
 
-    /// I4: every field of the answer is read.
+    /// I4: every member of the response is read.
     #[test]
-    fn every_field_of_the_answer_is_read() {
+    fn every_member_of_the_response_is_read() {
         let full = token(
             r#"{"access_token":"hush","token_type":"Bearer","expires_in":300,"refresh_token":"quiet","scope":"a"}"#,
         )
@@ -365,10 +371,10 @@ mod tests {
         assert_eq!((bare.expires_at(), bare.scopes().unwrap().to_string()), (None, "a b".into()));
     }
 
-    /// I5: a token is due a minute before its end, a short one when a fifth of its life is left; what a refresh does not
-    /// name stays.
+    /// I5: a token is refreshed a minute before it expires, or when a fifth of its lifetime is left; members that a
+    /// refresh response lacks are unchanged.
     #[test]
-    fn a_token_is_refreshed_ahead_of_its_end() {
+    fn a_token_is_refreshed_before_it_expires() {
         let secs = UnixTime::from_secs;
         let due = |lifetime: u64| {
             let token = token(&format!(r#"{{"access_token":"a","token_type":"Bearer","expires_in":{lifetime}}}"#));
@@ -389,12 +395,12 @@ mod tests {
         assert_eq!((next.scopes().unwrap().to_string(), next.expires_at()), ("a".into(), Some(secs(2001))));
     }
 
-    /// J3: neither token shows in Debug.
+    /// J3: Debug shows neither token.
     #[test]
     fn debug_is_redacted() {
         let token = token(r#"{"access_token":"hush","token_type":"Bearer","refresh_token":"quiet"}"#).unwrap();
         let shown =
-            format!("{token:?} {:?}", token.authorization_for(&Url::parse("https://mcp.example.com/").unwrap()));
+            format!("{token:?} {:?}", token.authorization_for(&Url::parse("https://mcp.example.com/mcp").unwrap()));
         assert!(!shown.contains("hush") && !shown.contains("quiet"), "{shown}");
         assert!(shown.starts_with("ResourceToken { issuer: "), "{shown}");
     }

@@ -8,17 +8,17 @@ use tokio::sync::Mutex;
 
 use crate::ClientError;
 
-/// Where access tokens come from that this crate does not obtain.
+/// A source of access tokens that this crate does not obtain.
 pub trait AccessTokenSource: Send + Sync + 'static {
-    /// Gets a bearer token now. It is called for the first request, shortly before the token expires, and once after the
+    /// Obtains a bearer token. It is called for the first request, shortly before the token expires, and once after the
     /// resource rejects the token.
     ///
     /// # Errors
-    /// When there is no token; the text names the cause without the token.
+    /// When there is no token; the message has the cause without the token.
     fn access_token(&self) -> BoxFuture<'_, Result<TokenResponse, AccessTokenSourceError>>;
 }
 
-/// Why a source gives no token.
+/// Why a source provides no token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct AccessTokenSourceError(String);
@@ -31,7 +31,7 @@ impl AccessTokenSourceError {
 }
 
 /// A source and its latest token.
-pub(super) struct Sourced {
+pub(super) struct ExternalTokens {
     source: Arc<dyn AccessTokenSource>,
     held: Mutex<Option<Held>>,
 }
@@ -39,16 +39,16 @@ pub(super) struct Sourced {
 #[derive(Clone)]
 struct Held {
     token: AccessToken,
-    /// When the next token is obtained. None if the source does not say how long the token is valid.
+    /// When the next token is obtained. None if the source does not return the lifetime.
     renew_at: Option<UnixTime>,
 }
 
-impl Sourced {
+impl ExternalTokens {
     pub(super) fn new(source: Arc<dyn AccessTokenSource>) -> Self {
         Self { source, held: Mutex::default() }
     }
 
-    /// The held token, or a new one when it expires soon.
+    /// The held token, or a new one if it expires soon.
     pub(super) async fn token(&self) -> Result<AccessToken, ClientError> {
         let mut held = self.held.lock().await;
         let now = SystemClock::new().now();
@@ -58,7 +58,7 @@ impl Sourced {
         self.obtain(&mut held).await
     }
 
-    /// A token in place of one that the resource rejected. False if the source gives the same again.
+    /// Replaces a token that the resource rejected. Returns false if the source returns the same token again.
     pub(super) async fn replace(&self, rejected: &AccessToken) -> Result<bool, ClientError> {
         let mut held = self.held.lock().await;
         if held.as_ref().is_some_and(|held| held.token.secret() != rejected.secret()) {
@@ -75,7 +75,7 @@ impl Sourced {
         }
         let now = SystemClock::new().now().as_millis();
         let renew_at = response.expires_in.map(|life| {
-            // As for other tokens: 60 s ahead, or a fifth of a short life.
+            // As for other tokens: 60 s before expiry, or when a fifth of the lifetime is left.
             let life = life.saturating_mul(1000);
             UnixTime::from_millis(now.saturating_add(life.saturating_sub((life / 5).min(60_000))))
         });
@@ -84,8 +84,8 @@ impl Sourced {
     }
 }
 
-impl fmt::Debug for Sourced {
+impl fmt::Debug for ExternalTokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Sourced")
+        f.write_str("ExternalTokens")
     }
 }

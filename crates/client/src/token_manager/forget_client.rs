@@ -1,13 +1,13 @@
 //! Sign-out that also forgets the client's registration.
 
 use super::{SignOut, Source, TokenManager};
-use crate::{ClientError, store::noticed};
+use crate::{ClientError, store::ignore_corrupted};
 
 impl TokenManager {
     /// Signs out as [`sign_out`](Self::sign_out), then removes every registration that is stored for the authorization
     /// servers of the tokens, so that the next sign-in registers again. Without a token, these are the servers that the
-    /// resource lists. Returns what became of the tokens, and the number of registrations. The authorization servers are not
-    /// told.
+    /// resource lists. Returns the result of the sign-out and the number of registrations. The authorization servers
+    /// are not notified.
     ///
     /// # Errors
     /// As [`sign_out`](Self::sign_out), after the registrations are removed; without a token, as the discovery of the
@@ -15,8 +15,8 @@ impl TokenManager {
     pub async fn sign_out_and_forget_client(&self) -> Result<(SignOut, usize), ClientError> {
         let Source::Authorizer(authorizer) = &self.source else { return Ok((SignOut::NotSignedIn, 0)) };
         let tokens = loop {
-            // Each entry that cannot be read is put aside, so that this ends.
-            if let Some(tokens) = noticed(authorizer.store().tokens(&self.start).map(Some))? {
+            // Each corrupted entry is quarantined, so the loop ends.
+            if let Some(tokens) = ignore_corrupted(authorizer.store().tokens(&self.start).map(Some))? {
                 break tokens;
             }
         };
@@ -24,7 +24,7 @@ impl TokenManager {
         if issuers.is_empty() {
             issuers = authorizer.listed_issuers(&self.start).await?;
         }
-        // A revocation needs the registration.
+        // The revocation needs the registration.
         let signed_out = self.sign_out().await;
         let mut removed = 0;
         for issuer in issuers {

@@ -45,7 +45,7 @@ pub struct RequestAuthorization {
     token_manager: Arc<TokenManager>,
     used: Option<Arc<ResourceToken>>,
     /// The token of the caller's source.
-    sourced: Option<AccessToken>,
+    external: Option<AccessToken>,
     /// The URL of the latest attempt.
     url: Option<Url>,
     /// Whether the token must not be sent to that URL.
@@ -63,7 +63,7 @@ impl RequestAuthorization {
         Self {
             token_manager,
             used: None,
-            sourced: None,
+            external: None,
             url: None,
             is_excluded: false,
             renewed: false,
@@ -107,8 +107,8 @@ impl RequestAuthorization {
 
     async fn select_token(&mut self) -> Result<(), ClientError> {
         self.used = self.token_manager.token().await?;
-        if let Source::Sourced(source) = &self.token_manager.source {
-            self.sourced = Some(source.token().await?);
+        if let Source::External(source) = &self.token_manager.source {
+            self.external = Some(source.token().await?);
         }
         Ok(())
     }
@@ -129,7 +129,7 @@ impl RequestAuthorization {
         }
         let given = match &self.token_manager.source {
             Source::Given(token) => Some(token),
-            _ => self.sourced.as_ref(),
+            _ => self.external.as_ref(),
         };
         if let Some(token) = given {
             headers.extend(authorization("Bearer", token).map(|value| (header::AUTHORIZATION, value)));
@@ -171,7 +171,7 @@ impl RequestAuthorization {
                     return Ok(false);
                 }
                 self.renewed = true;
-                if let (Source::Sourced(source), Some(token)) = (&self.token_manager.source, &self.sourced) {
+                if let (Source::External(source), Some(token)) = (&self.token_manager.source, &self.external) {
                     return source.replace(token).await;
                 }
                 self.token_manager.renew(self.used.as_ref(), &challenge).await

@@ -163,7 +163,7 @@ async fn a_replaced_token_is_not_replaced_again() {
     assert_eq!(scene.network.to(PRM_URL).len(), 3);
 }
 
-/// Of several that start at once without a token, one asks the person.
+/// Of several that start at once without a token, one asks the user.
 #[tokio::test]
 async fn one_asks_for_all_processes() {
     let (scene, scratch) = (Scene::new(), ScratchDirectory::new());

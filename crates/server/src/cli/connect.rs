@@ -11,7 +11,7 @@ pub(crate) struct Connect {
     /// Sign in on another device: print a page and a code to enter there (RFC 8628). No browser is opened.
     #[arg(long, conflicts_with_all = ["auto_consent", "no_browser", "client_credentials", "token_command"])]
     pub(crate) device: bool,
-    /// Sign in as the client itself, without a person (RFC 6749 section 4.4). Requires `--client-id` and
+    /// Sign in as the client itself, without a user (RFC 6749 section 4.4). Requires `--client-id` and
     /// `--client-secret-file`. Give `--authorization-server` too: otherwise the server's metadata decides where the secret is
     /// sent.
     #[arg(long, requires = "client_id", conflicts_with_all = ["auto_consent", "no_browser", "token_command"])]
@@ -56,14 +56,14 @@ mod tests {
 
     const GUIDE: &str = include_str!("../../../../docs/use/connect.md");
 
-    /// The servers of a client's configuration, by whatever name the client has for them.
+    /// The servers of a client's configuration, in whichever member the client lists them.
     fn servers(configuration: &Value) -> impl Iterator<Item = &Value> {
         let members = configuration.as_object().unwrap();
         assert_eq!(members.len(), 1, "{configuration}");
         members.values().flat_map(|servers| servers.as_object().unwrap().values())
     }
 
-    /// The configurations in the guide start this program with arguments that it takes.
+    /// The guide's configurations start this program with valid arguments.
     #[test]
     fn the_guides_configurations_start_the_bridge() {
         let blocks: Vec<_> = GUIDE.split("```json\n").skip(1).map(|rest| rest.split_once("```").unwrap().0).collect();

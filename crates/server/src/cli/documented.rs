@@ -1,4 +1,4 @@
-//! Every option of the client commands and of the development server is in the guide.
+//! A test that the guide documents every option of the client commands and of the development server.
 
 use clap::CommandFactory as _;
 
@@ -8,7 +8,7 @@ const CONNECT: &str = include_str!("../../../../docs/use/connect.md");
 const DEVELOPMENT_SERVER: &str = include_str!("../../../../docs/use/development-server.md");
 const MIGRATION: &str = include_str!("../../../../docs/use/migrate-from-mcp-remote.md");
 
-/// Whether the page names the option, and not only one whose name begins with it.
+/// Whether the page contains the option itself, not only a longer one with the same beginning.
 fn names(page: &str, option: &str) -> bool {
     let continues = |rest: &str| rest.starts_with(|next: char| next == '-' || next.is_ascii_alphanumeric());
     page.match_indices(option).any(|(at, _)| page.get(at + option.len()..).is_some_and(|rest| !continues(rest)))

@@ -33,7 +33,7 @@ pub(crate) struct Idp {
     /// The lifetime of an access token, 1s to 1h.
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = humantime::parse_duration)]
     pub(crate) token_lifetime: Duration,
-    /// Imitate what a provider refuses, omits and renames. The server prints the differences when it starts.
+    /// Imitate what a provider rejects, omits and renames. The server prints the differences when it starts.
     #[arg(long, value_enum, value_name = "PROVIDER")]
     pub(crate) like: Option<Like>,
     /// Add a claim to access tokens, such as `groups='["admins"]'`: JSON, or else a string. May be repeated.
@@ -103,7 +103,7 @@ pub(crate) enum Algorithm {
     Es256,
 }
 
-/// What `--help` says after the options.
+/// The text of `--help` after the options.
 pub(crate) const MORE: &str = r#"The file of --clients:
   [[client]]                                 # a protected resource that introspects
   id = "portcullis"

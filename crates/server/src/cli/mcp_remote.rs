@@ -16,7 +16,7 @@ pub(crate) struct ImportMcpRemote {
     /// The configuration file of a client. Default: the configurations of all known clients.
     #[arg(value_name = "CONFIG")]
     pub(crate) config: Option<PathBuf>,
-    /// Write the changes without a question. The original is kept in a backup that only you can read.
+    /// Write the changes without confirmation. The original is kept in a backup that only you can read.
     #[arg(long)]
     pub(crate) write: bool,
     /// The program to enter in the configurations. The default is the full path of this program, because clients that are

@@ -26,14 +26,14 @@ pub(crate) fn run(arguments: &cli::Call) -> anyhow::Result<ExitCode> {
     super::control_runtime()?.block_on(call(arguments, start, params))
 }
 
-/// The parameters are an object or they are nothing (JSON-RPC 2.0 as MCP narrows it).
+/// Parses the parameters, which must be an object (JSON-RPC 2.0 as MCP narrows it).
 fn object(text: &str) -> anyhow::Result<Value> {
     let value: Value = serde_json::from_str(text).with_context(|| format!("PARAMS is not JSON: {text}"))?;
     anyhow::ensure!(value.is_object(), "PARAMS is not a JSON object, such as '{{\"name\":\"add\"}}': {text}");
     Ok(value)
 }
 
-/// The parameters of a tool call with a progress token, without which servers send no progress.
+/// Adds a progress token to the parameters of a tool call, without which servers send no progress.
 fn with_progress_token(method: &str, params: Option<Value>) -> Option<Value> {
     if method != "tools/call" {
         return params;
@@ -74,8 +74,8 @@ async fn call(arguments: &cli::Call, start: StartUrl, params: Option<Value>) -> 
     })
 }
 
-/// The store if it has a token for the resource. Otherwise only the registration is kept, so that the next call uses it
-/// again.
+/// The user's store if it has a token for the resource. Otherwise a store that keeps only the registration, which the
+/// next call reuses.
 fn store(arguments: &cli::Call, start: &StartUrl) -> anyhow::Result<CredentialStore> {
     let Some(directory) = arguments.sign_in.store.clone().or_else(CredentialStore::user_directory) else {
         return Ok(CredentialStore::in_memory());
@@ -85,7 +85,8 @@ fn store(arguments: &cli::Call, start: &StartUrl) -> anyhow::Result<CredentialSt
     Ok(if is_signed_in { store } else { CredentialStore::clients_in_directory(directory) })
 }
 
-/// Shows what the server sends before the answer on standard error, so that standard output has only the answer.
+/// Prints a message that the server sends before the result to standard error, so that standard output has only the
+/// result.
 fn show(message: Value) {
     let text = progress(&message).unwrap_or_else(|| escaped_json(&message.to_string()));
     super::tell(text.if_supports_color(Stream::Stderr, |text| text.dimmed()));

@@ -75,7 +75,7 @@ fn settings(arguments: &cli::Connect) -> anyhow::Result<BridgeSettings> {
     Ok(settings)
 }
 
-/// Reads `Name: value`. Errors do not repeat the value, which may be a secret.
+/// Parses `Name: value`. Errors do not contain the value, which can be a secret.
 fn header_of(text: &str, variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<(HeaderName, HeaderValue)> {
     let Some((name, value)) = text.split_once(':') else { bail!("--header is not of the form `Name: value`") };
     let name: HeaderName = name.trim().parse().ok().context("--header has an invalid name")?;
@@ -90,7 +90,7 @@ fn header_of(text: &str, variable: impl Fn(&str) -> Option<String>) -> anyhow::R
     Ok((name, value))
 }
 
-/// A text with `${NAME}` replaced by the variable of this name.
+/// Replaces `${NAME}` in a text by environment variables.
 fn expanded(text: &str, variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<String> {
     let mut whole = String::new();
     let mut rest = text;
@@ -122,7 +122,7 @@ fn token_manager(
     let sign_in = &arguments.sign_in;
     let store = match sign_in.store.is_some() || CredentialStore::user_directory().is_some() {
         true => sign_in::store(sign_in)?,
-        // Some clients start programs in an empty environment.
+        // Some clients start programs with an empty environment.
         false => CredentialStore::in_memory(),
     };
     if arguments.client_credentials {
@@ -147,8 +147,8 @@ fn token_manager(
     Ok(TokenManager::new(start, Arc::new(authorizer)))
 }
 
-/// A person with a browser. The port that it comes back to is taken for as long as a sign-in lasts, since many instances
-/// may live side by side for days, and one of them signs in.
+/// Opens the user's browser. The redirect's port is bound only during a sign-in, because many instances run at the same
+/// time for days, and only one of them signs in.
 struct Browser {
     wanted: RedirectAddress,
     wanted_uri: Url,
@@ -168,7 +168,7 @@ impl Browser {
         Ok(Self { wanted, wanted_uri, is_fixed, chosen: OnceLock::new(), start, open })
     }
 
-    /// With the wanted port, or with a free one where another program has that.
+    /// The preferred port, or a free one if another program uses it.
     fn chosen(&self) -> &(RedirectAddress, Url) {
         self.chosen.get_or_init(|| {
             let is_wanted = self.is_fixed || self.wanted.is_free();
@@ -220,9 +220,9 @@ mod tests {
         assert_eq!(header("a:").unwrap(), "a=");
     }
 
-    /// J2: what a header is refused for names no value.
+    /// J2: the error for an invalid header does not contain its value.
     #[test]
-    fn a_header_is_refused_without_its_value() {
+    fn a_header_is_rejected_without_its_value() {
         for text in ["secret", "a b: secret", "a: secret\r\nb: c", "Mcp-Session-Id: secret", "Content-Length: secret"] {
             let error = header(text).unwrap_err();
             assert!(!error.contains("secret"), "{error}");

@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &cli::Demo, format: LogFormat) -> anyhow::Result<()
 
         let mut stop = shutdown.clone();
         let idp = tokio::spawn(idp.serve(async move {
-            // An error means that nobody can ask for the end any more, which is one.
+            // An error means that the sender is gone, which also ends the server.
             let _ = stop.wait_for(|shutdown| *shutdown).await;
         }));
         serve::serve(plan, None, listener, AccessLog::start(format)?, None, shutdown).await?;
@@ -94,7 +94,7 @@ impl fmt::Display for Welcome<'_> {
     }
 }
 
-/// How this program was started, as a person would type it again.
+/// How to start this program again, for the printed commands.
 fn program() -> String {
     std::env::args().next().unwrap_or_else(|| "portcullis".to_owned())
 }

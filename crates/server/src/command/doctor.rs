@@ -16,11 +16,11 @@ use zeroize::Zeroizing;
 
 use crate::cli;
 
-/// With problems, or when it could not run.
+/// The exit code with problems.
 const PROBLEMS: u8 = 1;
 const NOT_RUN: u8 = 2;
 
-/// More is no token; the examination refuses it long before.
+/// The maximum length of standard input. The examination rejects shorter tokens already.
 const MAX_TOKEN_BYTES: u64 = 64 * 1024;
 
 pub(crate) fn run(arguments: &cli::Doctor) -> ExitCode {
@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &cli::Doctor) -> ExitCode {
     )
 }
 
-/// `portcullis explain-token URL`: the same walk, of which only what breaks it and the token's steps are shown.
+/// `portcullis explain-token URL`: examines the chain, but shows only failed steps and those of the token.
 pub(crate) fn explain_token(arguments: &cli::Examination) -> ExitCode {
     exit_code(
         read_token()
@@ -141,7 +141,7 @@ fn print_summary(report: &Report) -> io::Result<()> {
         counted(problems, "problem", "")
     ))?;
     match report.first_problem() {
-        Some(first) => super::print(format_args!("mend first: {} ({})", first.text, first.rule.source)),
+        Some(first) => super::print(format_args!("fix first: {} ({})", first.text, first.rule.source)),
         None => Ok(()),
     }
 }

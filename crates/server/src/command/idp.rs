@@ -1,4 +1,4 @@
-//! `portcullis idp`: the development authorization server alone.
+//! `portcullis idp`: starts only the development authorization server.
 
 mod claim;
 mod clients;
@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: cli::Idp) -> anyhow::Result<()> {
             let _ = super::print(format_args!("{}", lines.join("\n")));
         }
         idp.serve(async move {
-            // An error means that nobody can ask for the end any more, which is one.
+            // An error means that the sender is gone, which also ends the server.
             let _ = shutdown.wait_for(|shutdown| *shutdown).await;
         })
         .await;
@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: cli::Idp) -> anyhow::Result<()> {
     })
 }
 
-/// Returns the lines that say how the server differs and what a client needs.
+/// The lines that explain how the server differs and what a client needs.
 fn introduction(provider: Provider, settings: &DevIdpSettings) -> Vec<String> {
     let mut lines = vec![format!("It imitates {}, which", provider.as_str())];
     lines.extend(provider.differences().iter().map(|difference| format!("  - {}", difference.summary)));

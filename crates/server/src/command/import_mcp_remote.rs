@@ -43,7 +43,7 @@ struct Change {
     servers: Vec<Server>,
 }
 
-/// Prints the changes, and writes them if that is wanted. Fails when a configuration could not be read or written.
+/// Prints the changes, and writes them after confirmation. Fails when a configuration could not be read or written.
 pub(crate) fn run(arguments: &ImportMcpRemote) -> anyhow::Result<ExitCode> {
     let store = arguments.store.clone().map(std::path::absolute).transpose()?.or_else(CredentialStore::user_directory);
     let program = program(arguments)?;
@@ -123,7 +123,7 @@ fn print_line(line: &str) -> io::Result<()> {
     }
 }
 
-/// Prints what happens to each server besides the text.
+/// Prints the changes to each server outside the configuration.
 fn show(client: &str, change: &Change) -> io::Result<()> {
     for Server { name, notices, result } in &change.servers {
         let name = format!("{client}, server {:?}", EscapedText(name).to_string());
@@ -165,7 +165,7 @@ fn is_confirmed() -> bool {
     read.is_ok() && ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str())
 }
 
-/// Writes the secrets, then the configuration, and moves the tokens last: a failure loses nothing.
+/// Writes the secrets, then the configuration, and moves the tokens last, so that a failure loses nothing.
 fn write(change: &Change) -> anyhow::Result<()> {
     let migrations: Vec<&Migration> = change.servers.iter().filter_map(|server| server.result.as_ref().ok()).collect();
     for migration in &migrations {
@@ -175,7 +175,7 @@ fn write(change: &Change) -> anyhow::Result<()> {
     super::tell(format_args!("{} is written; the original is {}", change.path.display(), backup.display()));
     let runtime = super::control_runtime()?;
     for migration in migrations {
-        // Why a token stays was said before.
+        // The reason was printed before.
         let Ok(Some(token)) = StoredToken::find(migration) else { continue };
         let store = token.store().to_owned();
         if !runtime.block_on(token.take())? {

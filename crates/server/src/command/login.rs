@@ -7,7 +7,7 @@ use portcullis_metadata::{Clock as _, EscapedText, SystemClock};
 use super::sign_in::{self, LoginOptions, SignIn, TOKEN_VARIABLE};
 use crate::cli;
 
-/// Signs in, whatever token there is.
+/// Signs in, even if there is a valid token.
 pub(crate) fn login(login: &cli::Login) -> anyhow::Result<()> {
     let arguments = &login.sign_in;
     let options = LoginOptions { device: login.device, fresh: login.fresh };
@@ -17,7 +17,7 @@ pub(crate) fn login(login: &cli::Login) -> anyhow::Result<()> {
     super::control_runtime()?.block_on(async {
         let (start, store) = (StartUrl::parse(&arguments.url)?, sign_in::store(arguments)?);
         let SignIn { token_manager, .. } = sign_in::prepare_login(arguments, start, store.clone(), options).await?;
-        // A token that ends with this command is of no use.
+        // A token that is only in memory would be lost with this process.
         store.check_writable().await?;
         let token = token_manager.sign_in().await?;
         if let Some(failure) = store.write_failure() {
@@ -28,7 +28,7 @@ pub(crate) fn login(login: &cli::Login) -> anyhow::Result<()> {
     })
 }
 
-/// Forgets a token, and has it revoked where that is possible.
+/// Deletes a token, and revokes it if the authorization server supports that.
 pub(crate) fn logout(logout: &cli::Logout) -> anyhow::Result<()> {
     let arguments = &logout.sign_in;
     match (logout.all, arguments.url.is_empty()) {
@@ -48,7 +48,7 @@ pub(crate) fn logout(logout: &cli::Logout) -> anyhow::Result<()> {
         let mut failed = 0;
         for start in starts {
             super::tell(&start);
-            // One server that cannot be reached must not keep the other tokens here.
+            // If one server cannot be reached, the other tokens are deleted all the same.
             if let Err(error) = sign_out(logout, start, store.clone()).await {
                 super::report(&error);
                 failed += 1;
@@ -105,7 +105,7 @@ async fn prepare(arguments: &cli::SignIn) -> anyhow::Result<SignIn> {
     sign_in::prepare(arguments, StartUrl::parse(&arguments.url)?, sign_in::store(arguments)?).await
 }
 
-/// Who granted what.
+/// Describes what was granted.
 fn granted(token: &ResourceToken) -> String {
     let scopes = token.scopes().map(|scopes| scopes.iter().collect::<Vec<_>>().join(" "));
     let life = match token.expires_at() {

@@ -48,7 +48,7 @@ pub(crate) fn run(McpRemote { arguments: texts }: &McpRemote) -> anyhow::Result<
     Ok(ExitCode::SUCCESS)
 }
 
-/// The file with further trusted certificates, for Node.js and thus for mcp-remote.
+/// Node.js's variable for a file with additional trusted certificates, which mcp-remote thus uses.
 const NODE_CERTIFICATES: &str = "NODE_EXTRA_CA_CERTS";
 
 /// The level of log messages that a command's arguments choose.
@@ -67,7 +67,7 @@ fn translated(texts: &[String]) -> anyhow::Result<(crate::cli::Connect, Vec<Stri
     let context = Context { environment: Some(&|name| std::env::var(name).ok()), store: store.as_deref() };
     let Translation { arguments, client_secret, notices, .. } = Translation::of(&arguments, &context)?;
     let cli = Cli::try_parse_from(["portcullis".to_owned()].into_iter().chain(arguments));
-    // The text of this error names options of `connect` and may repeat values.
+    // This error's text has options of `connect` and can contain values.
     let Ok(Cli { command: Command::Connect(mut connect), .. }) = cli else {
         anyhow::bail!("the arguments have no equivalent for `portcullis connect`; see `portcullis connect --help`")
     };

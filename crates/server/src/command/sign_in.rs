@@ -22,13 +22,13 @@ use crate::{cli, config::SecretSource};
 /// The environment variable with a token that replaces the sign-in.
 pub(crate) const TOKEN_VARIABLE: &str = "PORTCULLIS_TOKEN";
 
-/// What a command needs to send authorized requests.
+/// The token manager and fetcher of a client command.
 pub(crate) struct SignIn {
     pub(crate) token_manager: Arc<TokenManager>,
     pub(crate) fetch: Arc<HttpFetch>,
 }
 
-/// The store of this user, or the one that was named.
+/// The store of this user, or the one that `--store` names.
 pub(crate) fn store(arguments: &cli::SignIn) -> anyhow::Result<CredentialStore> {
     let directory = arguments.store.clone().or_else(CredentialStore::user_directory);
     directory
@@ -36,7 +36,7 @@ pub(crate) fn store(arguments: &cli::SignIn) -> anyhow::Result<CredentialStore> 
         .context("no directory for credentials: HOME is not set; name one with --store")
 }
 
-/// How a login differs from other sign-ins.
+/// The options of a login that other sign-ins lack.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct LoginOptions {
     /// Whether to use the device flow.
@@ -99,10 +99,10 @@ async fn prepare_with(
     Ok(SignIn { token_manager: Arc::new(TokenManager::new(start, Arc::new(authorizer))), fetch })
 }
 
-/// An authorizer that prints a page and a code for another device.
+/// Creates an authorizer that prints a page and a code for another device.
 pub(super) fn device_authorizer(fetch: Arc<dyn Fetch>, settings: AuthorizerSettings) -> anyhow::Result<Authorizer> {
-    let person = Person { redirect: None, redirect_uri: Url::parse(DEVICE_REDIRECT)? };
-    Ok(Authorizer::device(fetch, Arc::new(person), Arc::new(SystemClock::new()), settings))
+    let user = TerminalUser { redirect: None, redirect_uri: Url::parse(DEVICE_REDIRECT)? };
+    Ok(Authorizer::device(fetch, Arc::new(user), Arc::new(SystemClock::new()), settings))
 }
 
 /// The token of the environment, if any, that replaces the sign-in.
@@ -113,7 +113,7 @@ pub(crate) fn token_of_the_environment() -> anyhow::Result<Option<AccessToken>> 
         }
         Ok(token) => Ok(Some(AccessToken::new(token.trim()))),
         Err(std::env::VarError::NotPresent) => Ok(None),
-        // The error would repeat it.
+        // The error's text would contain the token.
         Err(std::env::VarError::NotUnicode(_)) => anyhow::bail!("{TOKEN_VARIABLE} is not UTF-8"),
     }
 }
@@ -186,7 +186,7 @@ async fn interaction(
         redirect = redirect.with_pasted_input(|wrong| Box::pin(pasted(wrong)));
     }
     let redirect_uri = redirect.redirect_uri().clone();
-    Ok(Arc::new(Person { redirect: Some(redirect), redirect_uri }))
+    Ok(Arc::new(TerminalUser { redirect: Some(redirect), redirect_uri }))
 }
 
 /// The host and the path of the redirect, on a free port.
@@ -201,7 +201,7 @@ pub(super) fn redirect_address(arguments: &cli::SignIn) -> anyhow::Result<Redire
     Ok(address)
 }
 
-/// What a person can do who sees an error in the browser. The wait continues.
+/// Prints advice in case the browser shows an error. The wait continues.
 pub(super) fn delayed(start: &StartUrl) {
     super::tell(format_args!(
         "no answer from the browser yet. If it shows an error, such as an unknown client, stop this and run\n\
@@ -209,17 +209,17 @@ pub(super) fn delayed(start: &StartUrl) {
     ));
 }
 
-/// The redirect URI in the registration of a client that uses the device flow. Nothing is sent there.
+/// The redirect URI in the registration of a client for the device flow. Nothing is sent there.
 const DEVICE_REDIRECT: &str = "http://127.0.0.1/device";
 
-/// A person at a terminal, with a browser here or on another device.
-struct Person {
+/// A user at a terminal, with a browser here or on another device.
+struct TerminalUser {
     /// None in the device flow.
     redirect: Option<LoopbackRedirect>,
     redirect_uri: Url,
 }
 
-impl Interaction for Person {
+impl Interaction for TerminalUser {
     fn redirect_uri(&self) -> &Url {
         &self.redirect_uri
     }
@@ -295,7 +295,7 @@ impl Interaction for Person {
     }
 }
 
-/// What a person needs to know before a sign-in without `resource`.
+/// The question before a sign-in without `resource`.
 fn unbound_question(sign_in: &UnboundSignIn) -> String {
     let scopes = match sign_in.scopes.is_empty() {
         true => "none; the authorization server decides".to_owned(),
@@ -314,7 +314,7 @@ fn is_yes(answer: &str) -> bool {
     matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }
 
-/// Nothing when the person gives no name, or goes away.
+/// Asks for a client. None if the user enters no identifier or closes the input.
 fn ask_for_client() -> Option<ClientInformation> {
     super::tell("client id:");
     let mut client_id = String::new();
@@ -332,7 +332,7 @@ fn ask_for_client() -> Option<ClientInformation> {
     Some(ClientInformation { client_id, authentication })
 }
 
-/// The address that the person pastes.
+/// Reads the pasted address.
 async fn pasted(wrong: Option<RedirectError>) -> Option<String> {
     match wrong {
         None => super::tell("or paste the address that the browser ends at:"),
@@ -341,7 +341,7 @@ async fn pasted(wrong: Option<RedirectError>) -> Option<String> {
     line().await
 }
 
-/// A line that the person types. It is read on a thread of its own, so that the process can end before it.
+/// Reads a line that the user types, on a separate thread, so that the process can end before it.
 async fn line() -> Option<String> {
     let (sender, received) = oneshot::channel();
     thread::spawn(move || {

@@ -8,14 +8,14 @@ use std::{
 use portcullis_metadata::EscapedText;
 use serde::Serialize;
 
-/// Writes a line to standard output: what the command was asked for.
+/// Writes a line of the command's result to standard output.
 pub(super) fn print(line: impl Display) -> io::Result<()> {
     writeln!(io::stdout().lock(), "{line}")
 }
 
-/// Writes a line to standard error: what a person wants to know beside it.
+/// Writes a line for the user to standard error.
 pub(super) fn tell(line: impl Display) {
-    // Standard error that is gone leaves nowhere to say so.
+    // If standard error is closed, the failure cannot be reported.
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
@@ -24,9 +24,9 @@ pub(super) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     Ok(print(escaped_json(&serde_json::to_string_pretty(value)?))?)
 }
 
-/// The same JSON, with every character that [`EscapedText`] escapes written as a `\u` escape, or two beyond the Basic
-/// Multilingual Plane (RFC 8259 section 7). `json` is what serde_json writes, in which such characters are in strings
-/// alone, except line feeds, which are in none.
+/// Escapes JSON: every character that [`EscapedText`] escapes becomes a `\u` escape, or two beyond the Basic
+/// Multilingual Plane (RFC 8259 section 7). `json` is the output of serde_json, where such characters occur only in
+/// strings, except line feeds, which occur only outside strings.
 pub(super) fn escaped_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for character in json.chars() {
@@ -49,7 +49,7 @@ mod tests {
 
     use super::*;
 
-    /// J8: JSON for machines has the same value, and nothing in it deceives a person.
+    /// J8: escaped JSON has the same value and no deceptive characters.
     #[test]
     fn json_is_escaped() {
         let value = json!({ "a\u{202e}": "\u{1b}[2J\u{9b}\u{7f}\u{2028}\u{e0041}\n", "b": "Zoë 🦀" });
@@ -60,7 +60,7 @@ mod tests {
     }
 
     proptest! {
-        /// J8: every value survives.
+        /// J8: escaping preserves every value.
         #[test]
         fn the_value_survives(text in any::<String>(), name in any::<String>()) {
             let value = json!({ name: [text] });

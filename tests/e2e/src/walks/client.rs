@@ -1,5 +1,7 @@
 //! The shipped program as a client, with a store of its own and a person beside it.
 
+mod bridge;
+
 use std::{
     cell::Cell,
     fs,
@@ -31,6 +33,8 @@ const PERIOD: Duration = Duration::from_millis(20);
 pub(super) struct Client {
     program: PathBuf,
     folder: PathBuf,
+    store: PathBuf,
+    environment: Vec<(&'static str, String)>,
     person: Person,
     runs: Cell<u32>,
 }
@@ -75,7 +79,18 @@ impl Client {
         let browser = folder.join("browser");
         fs::write(&browser, "#!/bin/sh\nprintf '%s' \"$1\" > \"$0.part\" && mv \"$0.part\" \"$0.url\"\n")?;
         fs::set_permissions(&browser, fs::Permissions::from_mode(0o700))?;
-        Ok(Self { program: program.to_owned(), folder, person, runs: Cell::default() })
+        let store = folder.join("store");
+        Ok(Self { program: program.to_owned(), folder, store, environment: Vec::new(), person, runs: Cell::default() })
+    }
+
+    /// Sets variables of all runs.
+    pub(super) fn with_environment(self, environment: &[(&'static str, String)]) -> Self {
+        Self { environment: environment.to_vec(), ..self }
+    }
+
+    /// Keeps credentials in another directory.
+    pub(super) fn with_store(self, store: &Path) -> Self {
+        Self { store: store.to_owned(), ..self }
     }
 
     /// Runs `portcullis <command> <url> <more>`, with a person who consents.
@@ -91,27 +106,41 @@ impl Client {
         url: &Url,
         more: &[&str],
     ) -> anyhow::Result<Run> {
-        self.runs.set(self.runs.get() + 1);
-        let name = format!("{:02}-{command}", self.runs.get());
-        let browser = self.folder.join("browser");
-        let opened = self.folder.join("browser.url");
-        if opened.exists() {
-            fs::remove_file(&opened)?;
-        }
-        let mut process = Command::new(&self.program);
-        process.arg(command).arg(url.as_str()).args(more).arg("--store").arg(self.folder.join("store"));
-        process.env("BROWSER", &browser).env_remove("PORTCULLIS_TOKEN").env("PORTCULLIS_LOG", "trace");
+        let (name, mut process) = self.command(command, url, more)?;
         let mut process = Program::start(&name, &mut process, &self.folder)?;
         let mut visited = None;
         while process.is_running()? {
-            if visited.is_none() && opened.exists() {
-                visited = Some(self.answer(&name, asked, &Url::parse(&fs::read_to_string(&opened)?)?).await?);
+            if visited.is_none() {
+                visited = self.answer_if_asked(&name, asked).await?;
             }
             sleep(PERIOD).await;
         }
         let (status, written) = (process.wait().await?, process.output());
         ensure!(!written.contains(PANIC), "portcullis {command}: a panic: {written}");
         Ok(Run { code: status.code(), written, asked: visited })
+    }
+
+    /// Returns a name for the next run, and its command.
+    fn command(&self, command: &str, url: &Url, more: &[&str]) -> anyhow::Result<(String, Command)> {
+        self.runs.set(self.runs.get() + 1);
+        let opened = self.folder.join("browser.url");
+        if opened.exists() {
+            fs::remove_file(&opened)?;
+        }
+        let mut process = portcullis_scenarios::command(&self.program);
+        process.arg(command).arg(url.as_str()).args(more).arg("--store").arg(&self.store);
+        process.env("BROWSER", self.folder.join("browser")).env("PORTCULLIS_LOG", "trace");
+        process.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        Ok((format!("{:02}-{command}", self.runs.get()), process))
+    }
+
+    /// Does what the person does when asked, if the current run has opened the browser.
+    async fn answer_if_asked(&self, name: &str, asked: Asked<'_>) -> anyhow::Result<Option<(Url, Visit)>> {
+        let opened = self.folder.join("browser.url");
+        if !opened.exists() {
+            return Ok(None);
+        }
+        self.answer(name, asked, &Url::parse(&fs::read_to_string(&opened)?)?).await.map(Some)
     }
 
     async fn answer(&self, name: &str, asked: Asked<'_>, url: &Url) -> anyhow::Result<(Url, Visit)> {
@@ -157,11 +186,10 @@ impl Client {
 
     fn records(&self) -> anyhow::Result<Vec<Value>> {
         let mut records = Vec::new();
-        let store = self.folder.join("store");
-        if !store.exists() {
+        if !self.store.exists() {
             return Ok(records);
         }
-        for entry in fs::read_dir(store)? {
+        for entry in fs::read_dir(&self.store)? {
             let entry = entry?.path();
             if entry.extension().is_some_and(|extension| extension == "json") {
                 records.push(serde_json::from_slice(&fs::read(entry)?)?);

@@ -96,7 +96,7 @@ impl Ground<'_> {
             ["signed in to", "mcp:tools", "it is refreshed by itself"].iter().all(|text| run.written.contains(text));
         expect::that(told, "what login says", "who granted what, with a refresh token", &run.written)?;
         let (request, visit) = run.asked()?;
-        let forged = visit.before.iter().all(|page| page.contains("does not belong to the sign-in"));
+        let forged = visit.before.iter().all(|page| page.contains("does not belong to the current sign-in"));
         expect::that(forged, "the page of the forged answer", "that it does not belong here", &visit.before)?;
         if self.consent_for.is_empty() {
             expect::that(visit.pages.contains(&Page::Consent), "pages", "one for consent", &visit.pages)?;

@@ -22,7 +22,8 @@ const ADMIN_SCOPE: &str = "mcp:admin";
 const ENDPOINT: &str = "/mcp";
 /// The path of a second resource of the same server.
 pub(super) const OTHER: &str = "/other";
-const ANNOUNCEMENT: &str = "development authorization server: ";
+/// What stands before the issuer in the first line of `portcullis idp`.
+pub(super) const ANNOUNCEMENT: &str = "development authorization server: ";
 /// A running authorization server and resource server.
 pub(super) struct DevDeployment {
     idp: Program,

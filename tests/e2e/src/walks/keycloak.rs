@@ -3,6 +3,7 @@
 mod admin;
 mod distribution;
 mod guide;
+mod installed;
 mod instance;
 mod load;
 mod places;
@@ -19,6 +20,7 @@ use super::{canary, output, person::Person, progress::Progress, wire::Wire};
 use clap::ValueEnum as _;
 use stage::{Ready, Stage};
 
+pub(super) use installed::Installed;
 pub(super) use scenarios::Scenario;
 
 /// How long one step may take. Keycloak's password hash alone takes seconds on a busy machine.

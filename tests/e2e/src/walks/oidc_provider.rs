@@ -19,8 +19,9 @@ use super::{
     wire::Wire,
 };
 use anyhow::Context as _;
-use deployment::{CLIENT_DOCUMENT_URL, OidcProviderDeployment};
-use package::Package;
+use deployment::CLIENT_DOCUMENT_URL;
+pub(super) use deployment::OidcProviderDeployment;
+pub(super) use package::Package;
 
 /// How long one step may take, but for those that say otherwise.
 pub(super) const LIMIT: Duration = Duration::from_secs(30);

@@ -107,12 +107,17 @@ fn answered(here: &Url, page: &str, pages: &mut Vec<Page>, answers: &Answers<'_>
     bail!("expected a page to sign in or to consent, after {pages:?}: {}", shown(page))
 }
 
-/// Keycloak's pages, those of oidc-provider, and the development server's.
+/// The pages of Keycloak, of oidc-provider, of FastMCP's OAuthProxy, of the Python SDK's example and of the development
+/// server.
 fn kind_of(form: &Form) -> Option<Page> {
     let has = |name| form.fields.contains_key(name);
     if has("password") {
         Some(Page::Login)
-    } else if has("accept") || has("decision") || form.fields.get("prompt").is_some_and(|prompt| prompt == "consent") {
+    } else if has("accept")
+        || has("decision")
+        || (has("action") && has("csrf_token"))
+        || form.fields.get("prompt").is_some_and(|prompt| prompt == "consent")
+    {
         Some(Page::Consent)
     } else {
         None
@@ -126,6 +131,7 @@ fn fill_in(form: &mut Form, answers: &Answers<'_>) {
         ("user", answers.user),
         ("password", answers.password),
         ("decision", if answers.consents { "allow" } else { "deny" }),
+        ("action", if answers.consents { "approve" } else { "deny" }),
     ] {
         form.fields.entry(name.to_owned()).and_modify(|field| value.clone_into(field));
     }

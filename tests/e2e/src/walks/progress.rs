@@ -14,12 +14,18 @@ use xtask::checklist::{Checklist, Outcome, Unit};
 pub(super) struct Progress {
     list: Checklist,
     limit: Duration,
+    on_standard_error: bool,
 }
 
 impl Progress {
     /// Steps that may each take this long.
     pub(super) fn new(unit: Unit, limit: Duration) -> Self {
-        Self { list: Checklist::new(unit), limit }
+        Self { list: Checklist::new(unit), limit, on_standard_error: false }
+    }
+
+    /// As [`new`](Self::new), printed to standard error.
+    pub(super) fn on_standard_error(unit: Unit, limit: Duration) -> Self {
+        Self { on_standard_error: true, ..Self::new(unit, limit) }
     }
 
     /// Runs a step, and prints how it went.
@@ -42,16 +48,26 @@ impl Progress {
         let result = timeout(limit, step).await;
         let result = result.unwrap_or_else(|_| Err(anyhow!("expected an end within {limit:?}, got none")));
         let outcome = if result.is_ok() { Outcome::Passed } else { Outcome::Failed };
-        println!("{}", self.list.add(name, outcome, started.elapsed()));
+        let line = self.list.add(name, outcome, started.elapsed());
+        self.print(&line);
         if let Err(error) = &result {
-            println!("        {error:#}");
+            self.print(&format!("        {error:#}"));
         }
         result.with_context(|| format!("step `{name}`"))
     }
 
     /// Tells that something is left out, and why.
     pub(super) fn skip(&mut self, name: &'static str, why: &str) {
-        println!("{}\n        {why}", self.list.add(name, Outcome::NotRun, Duration::ZERO));
+        let line = self.list.add(name, Outcome::NotRun, Duration::ZERO);
+        self.print(&format!("{line}\n        {why}"));
+    }
+
+    fn print(&self, text: &str) {
+        if self.on_standard_error {
+            eprintln!("{text}");
+        } else {
+            println!("{text}");
+        }
     }
 
     /// All steps below each other.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Holds requests back while a handshake is under way. It is open as long as nobody keeps it closed.
+/// Makes requests wait during a handshake. It is open while no guard exists.
 #[derive(Clone)]
 pub(crate) struct Latch(Arc<watch::Sender<usize>>);
 

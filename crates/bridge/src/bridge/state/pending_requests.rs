@@ -1,4 +1,4 @@
-//! [`PendingRequests`]: the requests that have no answer yet.
+//! [`PendingRequests`]: the requests without a response.
 
 use std::{
     collections::HashMap,
@@ -16,45 +16,45 @@ use crate::bridge::{
     state::{sse_connection::SseConnection, subscriptions::SubscriptionChange},
 };
 
-/// The requests that are under way, by their identifiers. What is not here is answered, refused or cancelled, and
-/// nothing more is said about it.
+/// The requests in progress, by identifier. A request that is not here has been answered, rejected or cancelled; later
+/// messages about it are dropped.
 #[derive(Default)]
 pub(crate) struct PendingRequests(Mutex<HashMap<RequestId, PendingRequest>>);
 
-/// A request that is under way.
+/// A request in progress.
 pub(crate) struct PendingRequest {
     pub(crate) requester: Requester,
     pub(crate) purpose: Purpose,
     /// Whether it was sent to the server. Until then, the server needs no cancellation.
     pub(crate) is_sent: bool,
-    /// What stops it.
+    /// Aborts its task.
     pub(crate) stop: Option<AbortHandle>,
-    /// Dropped with the entry: whoever watches it learns that there is nothing left to wait for.
+    /// Dropped with the entry, which ends the watchers' wait.
     _over: watch::Sender<()>,
 }
 
-/// Who waits for the answer.
+/// The receiver of the response.
 pub(crate) enum Requester {
     Client,
     Bridge(oneshot::Sender<Message>),
 }
 
-/// What the answer means to the bridge itself.
+/// What the response means to the bridge.
 pub(crate) enum Purpose {
     /// Nothing.
     Plain,
-    /// It changes what the session keeps up.
+    /// It changes the session's subscriptions or log level.
     ChangeSubscriptions(SubscriptionChange),
     /// It opens a session, under this identifier or over this connection.
     Initialize { identifier: Option<HeaderValue>, connection: Option<Arc<SseConnection>> },
-    /// It tells which arguments travel as headers.
+    /// It defines which arguments are also sent as headers.
     ModernToolsList,
-    /// Nothing, and the server speaks 2026-07-28.
+    /// Nothing, in 2026-07-28.
     Modern,
 }
 
 impl PendingRequests {
-    /// Begins a request. None when one with this identifier is under way, or `max` are.
+    /// Adds a request. None if the identifier is in use, or there are `max` requests.
     pub(crate) fn begin(
         &self,
         id: RequestId,
@@ -71,21 +71,21 @@ impl PendingRequests {
         Some(watched)
     }
 
-    /// Records that a request is sent now.
+    /// Records that a request is being sent.
     pub(crate) fn sent(&self, id: &RequestId) {
         if let Some(entry) = self.entries().get_mut(id) {
             entry.is_sent = true;
         }
     }
 
-    /// Makes a request one that can be stopped.
+    /// Sets the handle that aborts a request.
     pub(crate) fn stoppable(&self, id: &RequestId, stop: AbortHandle) {
         if let Some(entry) = self.entries().get_mut(id) {
             entry.stop = Some(stop);
         }
     }
 
-    /// Takes note of how the session is reached that a request is going to open.
+    /// Stores how to reach the session that a request opens.
     pub(crate) fn opens(
         &self,
         id: &RequestId,
@@ -99,12 +99,12 @@ impl PendingRequests {
         }
     }
 
-    /// Ends a request.
+    /// Removes a request.
     pub(crate) fn take(&self, id: &RequestId) -> Option<PendingRequest> {
         self.entries().remove(id)
     }
 
-    /// Ends all requests of the client.
+    /// Removes all requests of the client.
     pub(crate) fn take_all(&self) -> Vec<(RequestId, PendingRequest)> {
         self.entries().drain().filter(|(_, entry)| matches!(entry.requester, Requester::Client)).collect()
     }

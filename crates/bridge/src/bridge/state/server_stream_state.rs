@@ -7,26 +7,26 @@ use std::sync::{
 
 use crate::bridge::state::session::Session;
 
-/// How the server's messages of its own accord are heard in a legacy session.
+/// The state of the stream for the server's own messages in a legacy session.
 #[derive(Default)]
 pub(crate) struct ServerStreamState {
     state: Mutex<Option<(u64, State)>>,
-    /// How often in a row a session was to be opened although the client did not ask anything.
+    /// The number of sessions in a row that were opened without a request of the client.
     unsolicited: AtomicU32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     Open,
-    /// It ended for a reason that may pass: a token that was refused.
+    /// It ended because the token was rejected. It can be opened again.
     Stopped,
-    /// The server has none.
+    /// The server does not offer it.
     NotOffered,
-    /// The server does not know the session any more.
+    /// The server has lost the session.
     Lost,
 }
 
-/// How often a session is opened for a client that does not ask anything, one time after the other.
+/// The maximum number of sessions in a row that are opened without a request of the client.
 pub(crate) const MAX_UNSOLICITED_RENEWALS: u32 = 8;
 
 impl ServerStreamState {
@@ -35,12 +35,12 @@ impl ServerStreamState {
         self.unsolicited.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The client asks, and gets answers.
+    /// Resets the count, because the client has sent a request.
     pub(crate) fn reset_unsolicited_renewals(&self) {
         self.unsolicited.store(0, Ordering::Relaxed);
     }
 
-    /// Takes note of how it is in a session, where that is not known. False when it is.
+    /// Marks the stream as open in a session. Returns false if its state in this session is already known.
     pub(crate) fn begins(&self, session: &Session) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let stands =

@@ -8,13 +8,13 @@ use tokio::sync::watch;
 
 use crate::bridge::{endpoint::ErrorResponse, state::sse_connection::SseConnection};
 
-/// The legacy session, and what it takes to open it once more.
+/// The legacy session, and the handshake to reopen it.
 pub(crate) struct Sessions {
     header: HeaderName,
     state: Mutex<State>,
-    /// Held by the one who opens the session once more.
+    /// Held while the session is reopened.
     pub(crate) renewing: tokio::sync::Mutex<()>,
-    /// Counts sessions; told to those who listen for as long as a session lives.
+    /// Counts sessions, for tasks that end with a session.
     generation: watch::Sender<u64>,
     ended: watch::Sender<bool>,
 }
@@ -26,11 +26,11 @@ struct State {
     handshake: Option<String>,
 }
 
-/// A session as it is now.
+/// The current session.
 #[derive(Clone)]
 pub(crate) struct Session {
     pub(crate) generation: u64,
-    /// Absent when the server keeps no sessions.
+    /// None if the server has no sessions.
     pub(crate) identifier: Option<HeaderValue>,
     version: Option<HeaderValue>,
     /// The connection of a server of 2024-11-05.
@@ -51,19 +51,19 @@ impl Sessions {
         self.generation.subscribe()
     }
 
-    /// Takes note of a handshake that begins. Whatever session there was is forgotten.
+    /// Stores the handshake that begins, and forgets the previous session.
     pub(crate) fn begin(&self, params: Option<&str>) {
         let mut state = self.state();
         state.session = None;
         state.handshake = Some(params.unwrap_or("{}").to_owned());
     }
 
-    /// The parameters to open the session with once more.
+    /// The handshake parameters to reopen the session with.
     pub(crate) fn handshake(&self) -> Option<String> {
         self.state().handshake.clone()
     }
 
-    /// A handshake has succeeded.
+    /// Stores the session of a successful handshake.
     pub(crate) fn open(
         &self,
         identifier: Option<HeaderValue>,
@@ -80,7 +80,7 @@ impl Sessions {
         state.session = Some(Session { generation, identifier, version, connection });
     }
 
-    /// An answer may carry a new identifier for the session that it was asked in.
+    /// Replaces the identifier of a session if a response in it has another one.
     pub(crate) fn update_identifier(&self, asked_in: Option<&Session>, answer: &HeaderMap) {
         let Some(identifier) = answer.get(&self.header) else { return };
         let mut state = self.state();
@@ -92,18 +92,18 @@ impl Sessions {
         }
     }
 
-    /// The identifier that an answer gives a session that is being opened.
+    /// The identifier in the response to a handshake.
     pub(crate) fn identifier(&self, answer: &HeaderMap) -> Option<HeaderValue> {
         answer.get(&self.header).cloned()
     }
 
-    /// Waits until there is going to be no session any more.
+    /// Waits until no further session can be opened.
     pub(crate) async fn ended(&self) {
         // The sender lives as long as this value.
         let _ = self.ended.subscribe().wait_for(|ended| *ended).await;
     }
 
-    /// Forgets the session and how to open it, and gives it back.
+    /// Removes and returns the session and its handshake.
     pub(crate) fn end(&self) -> Option<Session> {
         self.ended.send_replace(true);
         let mut state = self.state();
@@ -128,12 +128,12 @@ impl Sessions {
 }
 
 impl Session {
-    /// Whether a refusal says that the server does not know it (any more).
+    /// Whether an error response means that the server does not know the session.
     pub(crate) fn is_refused_by(&self, refusal: &ErrorResponse) -> bool {
         (self.identifier.is_some() || self.connection.is_some()) && refusal.is_unknown_session()
     }
 
-    /// The revision that was agreed on.
+    /// The negotiated protocol version.
     pub(crate) fn version(&self) -> Option<&HeaderValue> {
         self.version.as_ref()
     }

@@ -6,19 +6,19 @@ use serde_json::json;
 
 use crate::bridge::message::Params;
 
-/// What the client has asked its session to keep up, as far as the session did: subscriptions to resources, and the
-/// level of log messages. A session that takes the place of a lost one is asked for the same.
+/// The resource subscriptions and the log level that the client's session has accepted. A replacement session gets the
+/// same.
 #[derive(Default)]
 pub(crate) struct Subscriptions(Mutex<State>);
 
 #[derive(Default)]
 struct State {
     level: Option<String>,
-    /// The oldest first.
+    /// In the order of subscription.
     uris: Vec<String>,
 }
 
-/// What a request of the client changes of it, once it has succeeded.
+/// A change that a successful request of the client makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SubscriptionChange {
     Level(String),
@@ -26,13 +26,13 @@ pub(crate) enum SubscriptionChange {
     Unsubscribe(String),
 }
 
-/// How many subscriptions are remembered, and how long the address of one may be. Others are made, and end with their
+/// The maximum number of stored subscriptions, and the maximum length of a URI. Others are forwarded but end with their
 /// session.
 const MAX_SUBSCRIPTIONS: usize = 256;
 const MAX_LENGTH: usize = 4096;
 
 impl Subscriptions {
-    /// Takes note of a change.
+    /// Stores a change.
     pub(crate) fn change(&self, change: SubscriptionChange) {
         let mut state = self.state();
         match change {
@@ -43,12 +43,14 @@ impl Subscriptions {
                 state.uris.push(uri);
             }
             SubscriptionChange::Subscribe(_) => {
-                tracing::warn!("a subscription is not remembered: it is one too many, or too long");
+                tracing::warn!(
+                    "a subscription is not stored for session renewal: there are too many, or its URI is too long"
+                );
             }
         }
     }
 
-    /// What a session has to be asked for that knows nothing of it yet.
+    /// The requests that restore the state in a new session.
     pub(crate) fn all(&self) -> Vec<SubscriptionChange> {
         let state = self.state();
         let level = state.level.iter().cloned().map(SubscriptionChange::Level);
@@ -60,7 +62,7 @@ impl Subscriptions {
         state.level.is_none() && state.uris.is_empty()
     }
 
-    /// A session refused what one before it took.
+    /// Removes what a new session rejected.
     pub(crate) fn forget(&self, change: &SubscriptionChange) {
         let mut state = self.state();
         match change {
@@ -71,7 +73,7 @@ impl Subscriptions {
         }
     }
 
-    /// The client begins anew.
+    /// Removes everything, for a new handshake of the client.
     pub(crate) fn clear(&self) {
         *self.state() = State::default();
     }
@@ -82,7 +84,7 @@ impl Subscriptions {
 }
 
 impl SubscriptionChange {
-    /// What a request of the revisions with sessions changes.
+    /// The change that a request makes.
     pub(crate) fn of(method: &str, params: Params<'_>) -> Option<Self> {
         match method {
             "logging/setLevel" => params.level().filter(|level| level.len() <= MAX_LENGTH).map(Self::Level),
@@ -100,7 +102,7 @@ impl SubscriptionChange {
         }
     }
 
-    /// The parameters to ask for it with. Nobody waits for their progress, so that there is no `_meta`.
+    /// The parameters of the request, without `_meta`, because progress notifications have no receiver.
     pub(crate) fn params(&self) -> String {
         match self {
             Self::Level(level) => json!({ "level": level }),

@@ -6,28 +6,28 @@ use tokio::io::{self, AsyncRead, AsyncReadExt as _};
 
 use super::oversized_line::{OversizedLine, OversizedMessage};
 
-/// LineReader of a stream, each held in memory only up to a limit.
+/// Reads the lines of a stream, each up to a maximum length.
 pub(crate) struct LineReader<R> {
     input: R,
     buffer: BytesMut,
-    /// How much of the buffer is known to have no line break.
+    /// The length of the buffer's prefix without a line break.
     searched: usize,
     max: usize,
-    /// The line that is passing, if it is too long to hold.
+    /// The state of the current line, if it is too long to hold.
     oversized: Option<OversizedLine>,
     ended: bool,
 }
 
-/// What was read.
+/// A line that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
-    /// A line without its break, not empty.
+    /// A line without its line break, not empty.
     Text(Bytes),
-    /// A line that is longer than the limit; its text is gone.
+    /// A line that is longer than the limit. Its text is discarded.
     TooLong(OversizedMessage),
 }
 
-/// How much is read at once.
+/// The number of bytes to read at once.
 const PIECE: usize = 16 * 1024;
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
@@ -35,8 +35,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         Self { input, buffer: BytesMut::new(), searched: 0, max, oversized: None, ended: false }
     }
 
-    /// The next line that is not blank, or none at the end. A last line needs no break. It may be dropped before it is
-    /// ready and called again.
+    /// Reads the next line that is not blank. None at the end. The last line needs no line break. Cancel safe.
     pub(crate) async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
             if let Some(line) = self.take() {
@@ -50,7 +49,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
-    /// Empties the buffer, and gives back the memory of a large one.
+    /// Empties the buffer, and frees a large one.
     fn release(&mut self) {
         if self.buffer.capacity() > 4 * PIECE {
             self.buffer = BytesMut::new();
@@ -59,7 +58,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
-    /// A line of what is there already.
+    /// Takes a line from the buffer.
     fn take(&mut self) -> Option<Line> {
         loop {
             let end = memchr(b'\n', &self.buffer[self.searched..]).map(|at| self.searched + at);

@@ -8,7 +8,7 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, mpsc},
 };
 
-/// The way to the client: lines in the order in which they were given, as many bytes waiting as there is capacity for.
+/// Sends lines to the client, in order. The queue is limited in bytes.
 #[derive(Clone)]
 pub(crate) struct LineSender {
     lines: mpsc::UnboundedSender<Waiting>,
@@ -16,22 +16,22 @@ pub(crate) struct LineSender {
     size: u32,
 }
 
-/// What a line that waits takes beside its text, so that a flood of short ones is bounded too.
+/// The overhead of a waiting line, so that many short lines are limited too.
 const OVERHEAD: usize = 128;
 
-/// A line, and the capacity that it takes until it is written.
+/// A line and its share of the capacity, held until it is written.
 type Waiting = (Bytes, OwnedSemaphorePermit);
 
-/// The client does not read any more.
+/// The client has closed the output.
 #[derive(Debug)]
 pub(crate) struct Closed;
 
-/// Small lines are written together, up to this much.
-const TOGETHER: usize = 64 * 1024;
+/// Small lines are written together, up to this size.
+const MAX_BATCH: usize = 64 * 1024;
 
 impl LineSender {
-    /// Room for lines of `size` bytes together, each with what holding it takes; a larger one waits until it has all of
-    /// it.
+    /// Creates a queue for `size` bytes, including the overhead of each line. A larger line waits until the queue is
+    /// empty.
     pub(crate) fn new(size: usize) -> (Self, LineWriter) {
         let size = u32::try_from(size).unwrap_or(u32::MAX).max(1);
         let (lines, waiting) = mpsc::unbounded_channel();
@@ -39,12 +39,12 @@ impl LineSender {
         (Self { lines, capacity, size }, LineWriter(waiting))
     }
 
-    /// Waits until everything that was given is written.
+    /// Waits until all lines are written.
     pub(crate) async fn flushed(&self) {
         let _ = self.capacity.acquire_many(self.size).await;
     }
 
-    /// Gives a line, once there is capacity for it.
+    /// Sends a line when there is capacity for it.
     pub(crate) async fn send(&self, line: Bytes) -> Result<(), Closed> {
         let takes = u32::try_from(line.len().saturating_add(OVERHEAD)).unwrap_or(u32::MAX).min(self.size);
         let capacity = self.capacity.clone().acquire_many_owned(takes).await.map_err(|_| Closed)?;
@@ -52,16 +52,16 @@ impl LineSender {
     }
 }
 
-/// Where lines are written from.
+/// The receiving end of the queue.
 pub(crate) struct LineWriter(mpsc::UnboundedReceiver<Waiting>);
 
 impl LineWriter {
-    /// Writes lines until nobody can give one any more.
+    /// Writes lines until all senders are dropped.
     pub(crate) async fn write(mut self, mut to: impl AsyncWrite + Unpin) -> io::Result<()> {
         let mut together = Vec::new();
         let mut next = self.0.recv().await;
         while let Some((line, capacity)) = next.take() {
-            if line.len() >= TOGETHER {
+            if line.len() >= MAX_BATCH {
                 // A large line is not copied.
                 to.write_all(&line).await?;
                 to.write_all(b"\n").await?;
@@ -72,10 +72,10 @@ impl LineWriter {
                 together.clear();
                 together.extend_from_slice(&line);
                 together.push(b'\n');
-                while together.len() < TOGETHER
+                while together.len() < MAX_BATCH
                     && let Ok((line, capacity)) = self.0.try_recv()
                 {
-                    if line.len() >= TOGETHER {
+                    if line.len() >= MAX_BATCH {
                         next = Some((line, capacity));
                         break;
                     }
@@ -124,9 +124,9 @@ mod tests {
         writer.await.unwrap().unwrap();
     }
 
-    /// A flood of lines without content waits as one of long lines does.
+    /// Many empty lines wait as long lines do.
     #[tokio::test(start_paused = true)]
-    async fn short_lines_take_room_too() {
+    async fn short_lines_count_their_overhead() {
         let (output, _lines) = LineSender::new(OVERHEAD * 100);
         let flood = async {
             let mut given = 0;
@@ -141,8 +141,8 @@ mod tests {
     /// Small and large lines keep their order.
     #[tokio::test]
     async fn large_lines_are_written_in_turn() {
-        let (output, lines) = LineSender::new(10 * TOGETHER);
-        let large = Bytes::from(vec![b'x'; 2 * TOGETHER]);
+        let (output, lines) = LineSender::new(10 * MAX_BATCH);
+        let large = Bytes::from(vec![b'x'; 2 * MAX_BATCH]);
         let given =
             [Bytes::from_static(b"a"), large.clone(), large, Bytes::from_static(b"b"), Bytes::from_static(b"c")];
         for line in &given {

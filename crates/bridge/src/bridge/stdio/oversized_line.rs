@@ -2,7 +2,8 @@
 
 use crate::bridge::message::RequestId;
 
-/// Reads the identifier of a JSON-RPC message while the message passes. Only the members of the outermost object count.
+/// Finds the identifier of a JSON-RPC message while its bytes are discarded. Only the members of the outermost object
+/// count.
 ///
 /// It does not check that the text is JSON, because the text is not used for anything else.
 #[derive(Debug, Default)]
@@ -12,7 +13,7 @@ pub(crate) struct OversizedLine {
     is_escaped: bool,
     /// Whether the next string of the outermost object is a member's name.
     expects_name: bool,
-    /// What is kept of the text at the moment.
+    /// The part of the text that is currently kept.
     keeps: Keeps,
     name: Vec<u8>,
     id: Vec<u8>,

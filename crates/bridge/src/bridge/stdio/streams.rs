@@ -4,13 +4,13 @@ use std::{fs::File, io};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// Where the client's messages come from.
+/// The stream of the client's messages.
 pub(crate) type Input = Box<dyn AsyncRead + Send + Unpin>;
-/// Where the server's go.
+/// The stream of the server's messages.
 pub(crate) type Output = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// The two ends, for the runtime to wait for: sockets and pipes, which clients start programs with, by itself; a
-/// terminal or a file on a thread.
+/// Opens both streams. Sockets and pipes, which clients usually use, are registered with the runtime; terminals and
+/// files are read on a thread.
 #[cfg(unix)]
 pub(crate) fn open(input: File, output: File) -> io::Result<(Input, Output)> {
     use std::os::{
@@ -44,7 +44,7 @@ pub(crate) fn open(input: File, output: File) -> io::Result<(Input, Output)> {
     Ok((input, output))
 }
 
-/// The two ends, waited for on threads.
+/// Opens both streams, to be read and written on threads.
 #[cfg(not(unix))]
 pub(crate) fn open(input: File, output: File) -> io::Result<(Input, Output)> {
     Ok((Box::new(tokio::fs::File::from_std(input)), Box::new(tokio::fs::File::from_std(output))))

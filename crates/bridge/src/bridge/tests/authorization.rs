@@ -77,7 +77,7 @@ fn grants(network: &FetchFn) -> Vec<String> {
     network.to(TOKEN_URL).iter().map(|request| form(request)["grant_type"].clone()).collect()
 }
 
-/// I5: instances that start at once ask the person once, and all of them get their answers.
+/// I5: instances that start at once ask the user once, and all of them get their answers.
 #[tokio::test(start_paused = true)]
 async fn instances_that_start_at_once_sign_in_once() {
     let (network, person, scratch) = (network(|_, _| None), ScriptedUser::consents(), ScratchDirectory::new());
@@ -140,7 +140,7 @@ async fn requests_step_up() {
     assert_eq!(scope, "mcp:admin mcp:tools");
 }
 
-/// I6: scopes that the person does not want to grant are a clear error, for the request that needs them alone.
+/// I6: scopes that the user does not want to grant are a clear error, for the request that needs them alone.
 #[tokio::test(start_paused = true)]
 async fn a_refused_step_up_is_an_error_of_its_request() {
     let network = network(|_, body| {
@@ -259,7 +259,7 @@ async fn a_loop_of_403_ends() {
     assert!(client.next().await["result"].is_object());
 }
 
-/// A person who never comes to an end.
+/// A user who never comes to an end.
 struct Ponders(Url);
 
 impl Interaction for Ponders {
@@ -275,7 +275,7 @@ impl Interaction for Ponders {
     }
 }
 
-/// A client that closes its input while a person signs in gets its answer, and the bridge ends.
+/// A client that closes its input while a user signs in gets its answer, and the bridge ends.
 #[tokio::test(start_paused = true)]
 async fn the_end_of_the_input_does_not_wait_for_a_person() {
     let network = network(|_, _| None);

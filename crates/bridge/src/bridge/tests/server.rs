@@ -230,7 +230,7 @@ impl Client {
         let until = Box::pin(async {
             let _ = stopped.await;
         });
-        let bridge = tokio::spawn(bridge.carry(Box::new(far_input), Box::new(far_output), until));
+        let bridge = tokio::spawn(bridge.forward(Box::new(far_input), Box::new(far_output), until));
         Self { input: Some(input), output: BufReader::new(output).lines(), stop: Some(stop), bridge }
     }
 

@@ -78,7 +78,7 @@ async fn an_old_server_is_spoken_to_as_it_wants() {
     );
 }
 
-/// The token goes to the origin that the person named, and nowhere else.
+/// The token goes to the origin that the user named, and nowhere else.
 #[tokio::test(start_paused = true)]
 async fn an_address_elsewhere_is_refused() {
     let old = Old::start("https://evil.example/messages?session=1");
@@ -121,7 +121,7 @@ async fn subscriptions_outlive_their_stream() {
     assert!(client.close().await.is_empty());
 }
 
-/// Where the person wants one transport, the other is not tried.
+/// Where the user wants one transport, the other is not tried.
 #[tokio::test(start_paused = true)]
 async fn a_transport_can_be_chosen() {
     let old = Old::start("/messages?session=1");

@@ -19,25 +19,24 @@ use crate::{
     response::Content,
 };
 
-/// How often a stream is resumed on which nothing came.
+/// The maximum number of resumptions without an event.
 const MAX_RESUMES: u32 = 8;
-/// How long to wait before that, where the server does not say.
+/// The delay before a resumption, unless the server sets one.
 const RESUME_AFTER: Duration = Duration::from_secs(1);
 const MAX_RESUME_AFTER: Duration = Duration::from_secs(30);
-/// A server may want more time than that, and gets up to this.
+/// The maximum of the server's `retry` field.
 const MAX_RETRY: Duration = Duration::from_secs(60 * 60);
-/// A server may want none, and has to wait this long; twice as long after each stream that brought no message, up to the
-/// other.
+/// The minimum of the server's `retry` field. It doubles after each stream without a message, up to the second value.
 const MIN_RETRY: Duration = Duration::from_millis(20);
-const MIN_RETRY_AT_LAST: Duration = Duration::from_secs(1);
-/// How long the identifier of an event may be to resume behind: it has to fit into a header.
+const MAX_MIN_RETRY: Duration = Duration::from_secs(1);
+/// The maximum length of an event identifier to resume after: it is sent in a header.
 const MAX_EVENT_ID: usize = 4096;
-/// How long the end of a stream is waited for that has brought its answer, so that its connection can be used again.
+/// How long to wait for the end of a stream after its response, so that the connection can be reused.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// Passes on the answer to a request, and what comes before it.
+/// Forwards the response to a request, and the messages before it.
 ///
-/// A stream that breaks off is resumed, where it is one of a legacy session and has an event to resume behind.
+/// An interrupted stream is resumed if it belongs to a legacy session and had an event identifier.
 pub(crate) async fn forward_response(
     context: &Arc<Context>,
     request: &Request,
@@ -84,7 +83,7 @@ async fn read(
     }
 }
 
-/// The rest of a legacy stream, after the time that its server wants to pass.
+/// Resumes a legacy stream after the delay that its server requires.
 async fn resume(
     context: &Arc<Context>,
     request: &Request,
@@ -118,17 +117,17 @@ async fn resume(
     }
 }
 
-/// How often a stream was asked for again.
+/// Counts the resumptions of a stream.
 #[derive(Default)]
 pub(crate) struct ResumeAttempts {
-    /// Since an event came, one without a message included: a server may let its client come back for as long as it works.
+    /// Since the last event, including events without a message: a server can let its client poll while it works.
     without_event: u32,
-    /// Since a message came.
+    /// Since the last message.
     without_message: u32,
 }
 
 impl ResumeAttempts {
-    /// Takes note of what came.
+    /// Resets the counters according to the events received.
     pub(crate) fn record(&mut self, events: &mut EventReader, messages: &[Bytes]) {
         if std::mem::take(&mut events.received_event) {
             self.without_event = 0;
@@ -138,23 +137,23 @@ impl ResumeAttempts {
         }
     }
 
-    /// Counts another try, and gives the time to wait before it.
+    /// Counts a resumption and returns the delay before it.
     pub(crate) fn next_delay(&mut self, position: &ResumePosition) -> Duration {
         self.without_event = self.without_event.saturating_add(1);
-        let least = MIN_RETRY.saturating_mul(1 << self.without_message.min(6)).min(MIN_RETRY_AT_LAST);
+        let least = MIN_RETRY.saturating_mul(1 << self.without_message.min(6)).min(MAX_MIN_RETRY);
         self.without_message = self.without_message.saturating_add(1);
         position.wait(self.without_event).max(least)
     }
 }
 
-/// The messages of a stream, and where it can be resumed.
+/// Reads the messages of a stream, and tracks where it can be resumed.
 pub(crate) struct EventReader {
     body: Box<dyn BodyStream>,
     decoder: Decoder,
-    /// What the event that arrives, and the messages that were returned last, hold of the budget.
+    /// The share of the budget of the arriving event and of the messages returned last.
     reservation: Reservation,
     pub(crate) position: ResumePosition,
-    /// Whether any event came, one without a message included.
+    /// Whether an event arrived, including events without a message.
     pub(crate) received_event: bool,
 }
 
@@ -170,14 +169,14 @@ impl EventReader {
         Self::with_decoder(context, body, Decoder::new(context.settings.max_message))
     }
 
-    /// A stream of which the decoder has read something.
+    /// Continues a stream whose beginning the decoder has read.
     pub(crate) fn with_decoder(context: &Context, body: Box<dyn BodyStream>, decoder: Decoder) -> Self {
         let reservation = context.budget.reservation();
         Self { body, decoder, reservation, position: ResumePosition::default(), received_event: false }
     }
 
-    /// The messages that came together, or none when the stream has ended or broken off. They are processed before the
-    /// next call, which gives back what they hold of the budget.
+    /// The next messages. None if the stream has ended or was interrupted. They must be processed before the next call,
+    /// which releases their share of the budget.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<Bytes>>, McpError> {
         self.reservation.shrink_to(self.decoder.held());
         let Some(Ok(piece)) = self.body.next().await else { return Ok(None) };
@@ -186,7 +185,7 @@ impl EventReader {
         let mut messages = Vec::with_capacity(events.len());
         for event in events {
             self.received_event = true;
-            // An empty identifier takes back the one before (HTML section 9.2.6).
+            // An empty identifier clears the previous one (HTML section 9.2.6).
             self.position.last_event = event.id.or(self.position.last_event.take());
             self.position.last_event.take_if(|id| id.is_empty() || id.len() > MAX_EVENT_ID);
             self.position.retry = event.retry.or(self.position.retry);
@@ -206,7 +205,7 @@ impl EventReader {
 }
 
 impl ResumePosition {
-    /// Forgets where the stream can be resumed. False when that was not known.
+    /// Forgets where the stream can be resumed. Returns false if that was unknown.
     pub(crate) fn clear(&mut self) -> bool {
         self.last_event.take().is_some()
     }
@@ -215,7 +214,7 @@ impl ResumePosition {
         HeaderValue::from_str(self.last_event.as_deref()?).ok()
     }
 
-    /// How long to wait before the stream is asked for again, for the `without_event`th time.
+    /// The delay before the `without_event`th resumption without an event.
     pub(crate) fn wait(&self, without_event: u32) -> Duration {
         let backoff = RESUME_AFTER.saturating_mul(1 << without_event.saturating_sub(1).min(5)).min(MAX_RESUME_AFTER);
         match self.retry.map(|retry| Duration::from_millis(retry).clamp(MIN_RETRY, MAX_RETRY)) {

@@ -1,4 +1,4 @@
-//! HTTP with SSE, the transport of 2024-11-05.
+//! HTTP with SSE, the transport of 2024-11-05, for the bridge.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,13 +16,14 @@ use crate::{
     response::Content,
 };
 
-/// How long the server may take to name its address.
-const ENDPOINT_WITHIN: Duration = Duration::from_secs(10);
+/// The time limit for the server to send its message URL.
+const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Opens the stream, and waits for the address.
+/// Opens the stream and waits for the message URL.
 ///
 /// # Errors
-/// [`McpError::Status`] when the server fails for now, and [`McpError::NoSseEndpoint`] when the server does not speak this transport, or names an address of another origin.
+/// [`McpError::Status`] for a temporary failure of the server; [`McpError::NoSseEndpoint`] when the server does not
+/// support this transport, or its message URL has another origin.
 pub(crate) async fn connect(
     context: &Arc<Context>,
     token_renewal: TokenRenewal,
@@ -35,20 +36,20 @@ pub(crate) async fn connect(
         return Err(McpError::NoSseEndpoint);
     }
     let (mut body, mut decoder) = (response.body, Decoder::new(context.settings.max_message));
-    let first = timeout(ENDPOINT_WITHIN, first_event(&mut *body, &mut decoder)).await.ok().flatten();
+    let first = timeout(ENDPOINT_TIMEOUT, first_event(&mut *body, &mut decoder)).await.ok().flatten();
     let Some((endpoint, after)) =
         first.and_then(|(event, after)| Some((message_endpoint(&event, context.endpoint.url())?, after)))
     else {
         return Err(McpError::NoSseEndpoint);
     };
-    tracing::info!("the server speaks HTTP with SSE (2024-11-05)");
+    tracing::info!("the server uses HTTP with SSE (2024-11-05)");
     let (sender, lost) = watch::channel(false);
     let reader =
         tokio::spawn(read(Arc::clone(context), EventReader::with_decoder(context, body, decoder), after, sender));
     Ok(Arc::new(SseConnection::new(endpoint, lost, reader)))
 }
 
-/// The first event, and those that came with it.
+/// The first event, and those that arrived with it.
 async fn first_event(body: &mut dyn BodyStream, decoder: &mut Decoder) -> Option<(Event, Vec<Event>)> {
     loop {
         let mut events = decoder.push(&body.next().await?.ok()?).ok()?;
@@ -59,7 +60,7 @@ async fn first_event(body: &mut dyn BodyStream, decoder: &mut Decoder) -> Option
     }
 }
 
-/// Passes on what comes until the stream ends.
+/// Forwards messages until the stream ends.
 async fn read(context: Arc<Context>, mut events: EventReader, after: Vec<Event>, lost: watch::Sender<bool>) {
     for event in after {
         forward(&context, event.data.into()).await;
@@ -81,11 +82,11 @@ async fn read(context: Arc<Context>, mut events: EventReader, after: Vec<Event>,
     lost.send_replace(true);
 }
 
-/// One bad message of a stream that all share ends only itself.
+/// Forwards one message. An invalid one is dropped and does not end the shared stream.
 async fn forward(context: &Context, data: bytes::Bytes) {
     if !data.is_empty()
         && let Err(error) = context.forward(data, None).await
     {
-        tracing::warn!(reason = error.code(), "the server sent what is no message");
+        tracing::warn!(reason = error.code(), "the server sent an invalid message");
     }
 }

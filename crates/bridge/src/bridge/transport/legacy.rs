@@ -17,7 +17,7 @@ use crate::{
     error::McpError,
 };
 
-/// The handshake: by Streamable HTTP, or by HTTP with SSE where the server refuses it as those of 2024-11-05 do.
+/// Performs the handshake by Streamable HTTP, or by HTTP with SSE if the server rejects it as servers of 2024-11-05 do.
 pub(crate) async fn initialize(context: &Arc<Context>, request: &Request) -> Result<(), McpError> {
     if context.settings.transport == BridgeTransport::HttpSse {
         let connection = http_sse::connect(context, request.token_renewal).await?;
@@ -29,7 +29,7 @@ pub(crate) async fn initialize(context: &Arc<Context>, request: &Request) -> Res
         .await?;
     if response.status.is_success() {
         context.pending.opens(&request.id, context.sessions.identifier(&response.headers), None);
-        // There is no session yet in which a stream could be resumed.
+        // There is no session yet in which the stream could be resumed.
         return event_stream::forward_response(context, request, response, None).await;
     }
     let refusal = ErrorResponse::read(&context.endpoint, response).await;
@@ -55,7 +55,7 @@ async fn initialize_over_sse(
     }
 }
 
-/// A request in the session as it is. Nothing is opened for it.
+/// Sends a request in the current session, without renewing the session.
 pub(crate) async fn ask_once(context: &Arc<Context>, request: &Request) -> Result<(), McpError> {
     match send(context, request, context.sessions.current().as_ref()).await? {
         Sent::Answered => Ok(()),
@@ -65,7 +65,7 @@ pub(crate) async fn ask_once(context: &Arc<Context>, request: &Request) -> Resul
     }
 }
 
-/// Sends a message that has no answer, in this session.
+/// Sends a notification or a response in this session.
 pub(crate) async fn tell(
     context: &Arc<Context>,
     session: &Session,
@@ -76,7 +76,7 @@ pub(crate) async fn tell(
     refusal.map_or(Ok(()), |refusal| Err(refusal.into_error()))
 }
 
-/// The same; gives what it is refused with.
+/// As [`tell`], but returns the error response.
 pub(crate) async fn deliver(
     context: &Arc<Context>,
     session: Option<&Session>,
@@ -96,10 +96,10 @@ pub(crate) async fn deliver(
     Ok(Some(ErrorResponse::read(&context.endpoint, response).await))
 }
 
-/// What became of a request that was sent.
+/// The result of sending a request.
 pub(crate) enum Sent {
     Answered,
-    /// The server does not know the session (any more); it has done nothing.
+    /// The server does not know the session and has not processed the request.
     Lost(Option<ErrorResponse>),
     Refused(Option<ErrorResponse>),
 }
@@ -129,7 +129,7 @@ pub(crate) async fn send(
     })
 }
 
-/// Sends to a server of 2024-11-05, whose answer comes on the stream that is open.
+/// Sends a request to a server of 2024-11-05, which responds on the open stream.
 async fn send_over_sse(
     context: &Arc<Context>,
     request: &Request,
@@ -149,7 +149,7 @@ async fn send_over_sse(
     drop(response);
     let mut over = request.over.clone();
     tokio::select! {
-        // The sender goes with the request: this never brings a change, only the end.
+        // The sender is dropped with the request and never sends a value.
         _ = over.changed() => Ok(Sent::Answered),
         () = connection.lost() => Err(McpError::StreamEnded),
     }

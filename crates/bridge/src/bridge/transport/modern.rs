@@ -19,11 +19,11 @@ use crate::{
     error::McpError,
 };
 
-/// How many pages of tools are looked through for one.
+/// The maximum number of pages of tools that are searched for one tool.
 const MAX_PAGES: u32 = 32;
 
-/// A request of 2026-07-28, until it is answered. When the server says that its headers do not fit, the tool's definition
-/// is read and the request sent again, once.
+/// Sends a request of 2026-07-28 and forwards the response. If the server reports a header mismatch, the tool's
+/// definition is read and the request is sent again, once.
 pub(crate) async fn ask(context: &Arc<Context>, request: &Request, version: &str) -> Result<(), McpError> {
     if context.settings.transport == BridgeTransport::HttpSse {
         return Err(McpError::UnavailableInRevision);
@@ -58,7 +58,7 @@ pub(crate) async fn notify(
     Err(ErrorResponse::read(&context.endpoint, response).await.into_error())
 }
 
-/// Posts a message with the headers that mirror it.
+/// Posts a message with the headers that repeat parts of it.
 async fn send(
     context: &Context,
     message: &Message,
@@ -71,7 +71,7 @@ async fn send(
     context.endpoint.send(request, token_renewal).await
 }
 
-/// The headers that mirror a message.
+/// The headers that repeat parts of a message.
 fn headers(context: &Context, message: &Message, method: &str, version: &str) -> Result<HeaderMap, McpError> {
     let params = message.params();
     let mut headers = HeaderMap::new();
@@ -88,12 +88,12 @@ fn headers(context: &Context, message: &Message, method: &str, version: &str) ->
     Ok(headers)
 }
 
-/// Reads the definitions of tools up to the one that is called.
+/// Reads tool definitions up to the one that is called.
 async fn read_tools(context: &Arc<Context>, call: &Message, version: &str) -> Result<(), McpError> {
     let called = call.params().mirrored("name");
     let meta = call.params().meta().and_then(|meta| serde_json::from_str(meta.get()).ok());
     let mut meta: Map<String, Value> = meta.unwrap_or_default();
-    // Progress of this is not the client's business.
+    // The client must not get progress notifications of this request.
     meta.remove("progressToken");
     let mut params = json!({ "_meta": meta });
     for _ in 0..MAX_PAGES {

@@ -12,14 +12,14 @@ use crate::{
 
 const ROOT: &str = "https://mcp.example.com";
 
-/// A person who answers the question, and consents like [`ScriptedUser`].
-struct Asked {
+/// A user who answers the question, and consents like [`ScriptedUser`].
+struct AnsweringUser {
     person: Arc<ScriptedUser>,
     accepts: bool,
     questions: AtomicUsize,
 }
 
-impl Asked {
+impl AnsweringUser {
     fn new(accepts: bool) -> Arc<Self> {
         Arc::new(Self { person: ScriptedUser::consents(), accepts, questions: AtomicUsize::new(0) })
     }
@@ -29,7 +29,7 @@ impl Asked {
     }
 }
 
-impl Interaction for Asked {
+impl Interaction for AnsweringUser {
     fn redirect_uri(&self) -> &Url {
         self.person.redirect_uri()
     }
@@ -74,7 +74,7 @@ async fn it_is_refused_by_default() {
     assert!(network.to(REGISTRATION_URL).is_empty() && network.to(TOKEN_URL).is_empty());
     assert_eq!(person.visits(), 0);
 
-    let asked = Asked::new(false);
+    let asked = AnsweringUser::new(false);
     let authorizer = Authorizer::new(network.clone(), asked.clone(), clock(), AuthorizerSettings::default());
     assert_eq!(authorizer.authorize(&start()).await.unwrap_err().code(), "client.broader_resource");
     assert_eq!((asked.questions(), asked.person.visits()), (1, 0));
@@ -88,11 +88,11 @@ async fn it_is_refused_by_default() {
     assert_eq!(machine.authorize(&start()).await.unwrap_err().code(), "client.broader_resource");
 }
 
-/// H4, G2: once it is accepted, by the person or by the setting, the metadata's value is the one that is sent.
+/// H4, G2: once it is accepted, by the user or by the setting, the metadata's value is the one that is sent.
 #[tokio::test]
 async fn it_is_used_when_it_is_accepted() {
     for (by_setting, questions) in [(true, 0), (false, 1)] {
-        let (network, asked) = (broader(), Asked::new(true));
+        let (network, asked) = (broader(), AnsweringUser::new(true));
         let settings = AuthorizerSettings { accept_broader_resource: by_setting, ..AuthorizerSettings::default() };
         let authorizer = Authorizer::new(network.clone(), asked.clone(), clock(), settings);
         let token = authorizer.authorize(&start()).await.unwrap();
@@ -126,7 +126,7 @@ async fn what_is_not_broader_is_not_asked_for() {
 /// H4: a token_manager asks once: the token that it replaces shows that the resource was accepted. A sign-out ends that.
 #[tokio::test]
 async fn it_is_asked_once_until_the_sign_out() {
-    let (asked, store) = (Asked::new(true), CredentialStore::in_memory());
+    let (asked, store) = (AnsweringUser::new(true), CredentialStore::in_memory());
     let settings = AuthorizerSettings { store: store.clone(), ..AuthorizerSettings::default() };
     let authorizer = Authorizer::new(broader(), asked.clone(), clock(), settings);
     let token_manager = TokenManager::new(start(), Arc::new(authorizer));

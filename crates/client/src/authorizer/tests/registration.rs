@@ -1,4 +1,4 @@
-//! Which client the person's program is to a server.
+//! Which client the user's program is to a server.
 
 use http::HeaderValue;
 use portcullis_metadata::Secret;
@@ -187,8 +187,8 @@ async fn a_token_belongs_to_its_client() {
     let (network, person) = (FetchFn::new(well_behaved), ScriptedUser::consents());
     for (settings, named) in [(with_document(), DOCUMENT), (held(ISSUER, ClientAuthentication::None), "mine")] {
         let authorizer = authorizer(&network, &person, settings);
-        assert_eq!(authorizer.client_named(&issuer, named).unwrap().client_id, named);
-        assert_eq!(authorizer.client_named(&issuer, "other").unwrap_err().code(), "client.no_registration");
+        assert_eq!(authorizer.client_by_id(&issuer, named).unwrap().client_id, named);
+        assert_eq!(authorizer.client_by_id(&issuer, "other").unwrap_err().code(), "client.no_registration");
     }
 }
 
@@ -214,7 +214,7 @@ fn a_client_document_describes_a_public_client() {
     assert_eq!(web.metadata.application_type.as_deref(), Some("web"));
 }
 
-/// A person who is asked for the client, and answers with one or with nothing.
+/// A user who is asked for the client, and answers with one or with nothing.
 struct Knows(Arc<ScriptedUser>, Option<crate::ClientInformation>, std::sync::atomic::AtomicUsize);
 
 impl Interaction for Knows {
@@ -239,7 +239,7 @@ impl Interaction for Knows {
     }
 }
 
-/// H1, H3: with no way to register, the person is asked, once for each server; without an answer the error says so.
+/// H1, H3: with no way to register, the user is asked, once for each server; without an answer the error says so.
 #[tokio::test]
 async fn a_person_is_asked_for_the_client() {
     let start = StartUrl::parse(RESOURCE).unwrap();

@@ -14,8 +14,8 @@ const ENTRA: &str = "https://login.microsoftonline.com/aaaabbbb-0000-cccc-1111-d
 const ENTRA_TOKEN: &str = "https://login.microsoftonline.com/aaaabbbb-0000-cccc-1111-dddd2222eeee/oauth2/v2.0/token";
 const OWN_SCOPE: &str = "api://11112222-bbbb-3333-cccc-4444dddd5555/tools";
 
-/// A person who answers the question before a sign-in without `resource`, and knows a client.
-struct Asked {
+/// A user who answers the question before a sign-in without `resource`, and knows a client.
+struct AnsweringUser {
     user: Arc<ScriptedUser>,
     accepts: bool,
     questions: Mutex<Vec<String>>,
@@ -23,7 +23,7 @@ struct Asked {
     recognized: Mutex<Vec<&'static str>>,
 }
 
-impl Asked {
+impl AnsweringUser {
     fn new(accepts: bool) -> Arc<Self> {
         let user = ScriptedUser::answers(|state| format!("code=the-code&state={state}"));
         Arc::new(Self {
@@ -40,7 +40,7 @@ impl Asked {
     }
 }
 
-impl Interaction for Asked {
+impl Interaction for AnsweringUser {
     fn redirect_uri(&self) -> &Url {
         self.user.redirect_uri()
     }
@@ -116,22 +116,22 @@ fn at_entra(scope: &'static str, token: Value) -> Arc<FetchFn> {
     })
 }
 
-fn at(network: &Arc<FetchFn>, person: &Arc<Asked>, settings: AuthorizerSettings) -> Authorizer {
+fn at(network: &Arc<FetchFn>, person: &Arc<AnsweringUser>, settings: AuthorizerSettings) -> Authorizer {
     Authorizer::new(network.clone(), person.clone(), clock(), settings)
 }
 
 async fn signed_in(
     network: &Arc<FetchFn>,
-    person: &Arc<Asked>,
+    person: &Arc<AnsweringUser>,
     settings: AuthorizerSettings,
 ) -> Result<ResourceToken, ClientError> {
     at(network, person, settings).authorize(&StartUrl::parse(RESOURCE).unwrap()).await
 }
 
-/// I1, G7: Entra ID gets no `resource`, PKCE all the same, and `scope` in refresh requests; the person was asked before.
+/// I1, G7: Entra ID gets no `resource`, PKCE all the same, and `scope` in refresh requests; the user was asked before.
 #[tokio::test]
 async fn entra_gets_what_it_needs() {
-    let (network, person) = (at_entra(OWN_SCOPE, entra_token("11112222", OWN_SCOPE)), Asked::new(true));
+    let (network, person) = (at_entra(OWN_SCOPE, entra_token("11112222", OWN_SCOPE)), AnsweringUser::new(true));
     let authorizer = at(&network, &person, AuthorizerSettings::default());
     let start = StartUrl::parse(RESOURCE).unwrap();
     let token = authorizer.authorize(&start).await.unwrap();
@@ -161,7 +161,7 @@ async fn scopes_of_other_apis_are_refused() {
         "api://11112222-bbbb-3333-cccc-4444dddd5555/tools https://graph.microsoft.com/Files.ReadWrite.All",
         "https://management.azure.com/user_impersonation",
     ] {
-        let (network, person) = (at_entra(scope, entra_token("x", "")), Asked::new(true));
+        let (network, person) = (at_entra(scope, entra_token("x", "")), AnsweringUser::new(true));
         let mut settings = AuthorizerSettings::default();
         settings.provider.accept_unbound_token = true;
         let error = signed_in(&network, &person, settings).await.unwrap_err();
@@ -179,7 +179,7 @@ async fn tokens_of_other_apis_are_refused() {
         entra_token("https://graph.microsoft.com", OWN_SCOPE),
         entra_token("11112222", "profile openid https://graph.microsoft.com/User.Read"),
     ] {
-        let (network, person) = (at_entra("openid", token.clone()), Asked::new(true));
+        let (network, person) = (at_entra("openid", token.clone()), AnsweringUser::new(true));
         let error = signed_in(&network, &person, AuthorizerSettings::default()).await.unwrap_err();
         assert_eq!(error.code(), "client.other_api");
         let shown = format!("{error} {error:?}");
@@ -187,10 +187,10 @@ async fn tokens_of_other_apis_are_refused() {
     }
 }
 
-/// I1: without a yes, and without a person, nobody is sent anywhere.
+/// I1: without a yes, and without a user, nobody is sent anywhere.
 #[tokio::test]
 async fn a_sign_in_is_accepted_first() {
-    let (network, person) = (at_entra(OWN_SCOPE, entra_token("x", OWN_SCOPE)), Asked::new(false));
+    let (network, person) = (at_entra(OWN_SCOPE, entra_token("x", OWN_SCOPE)), AnsweringUser::new(false));
     let error = signed_in(&network, &person, AuthorizerSettings::default()).await.unwrap_err();
     assert_eq!((error.code(), person.questions(), person.user.visits()), ("client.unbound_token", 1, 0));
     assert!(error.to_string().contains(OWN_SCOPE) && error.to_string().contains(ENTRA), "{error}");
@@ -205,7 +205,7 @@ async fn a_sign_in_is_accepted_first() {
 /// I1, I6: a token in place of an earlier one is accepted with it, but not further scopes.
 #[tokio::test]
 async fn further_scopes_are_asked_about() {
-    let (network, person) = (at_entra(OWN_SCOPE, entra_token("x", OWN_SCOPE)), Asked::new(true));
+    let (network, person) = (at_entra(OWN_SCOPE, entra_token("x", OWN_SCOPE)), AnsweringUser::new(true));
     let authorizer = at(&network, &person, AuthorizerSettings::default());
     let start = StartUrl::parse(RESOURCE).unwrap();
     let challenge = authorizer.probe(&start).await.unwrap();
@@ -223,7 +223,7 @@ async fn further_scopes_are_asked_about() {
 /// H3: a client for a sign-in without `resource` is used for its start URL only.
 #[tokio::test]
 async fn clients_are_bound_to_the_start_url() {
-    let (network, person) = (at_entra(OWN_SCOPE, entra_token("x", OWN_SCOPE)), Asked::new(true));
+    let (network, person) = (at_entra(OWN_SCOPE, entra_token("x", OWN_SCOPE)), AnsweringUser::new(true));
     let settings = AuthorizerSettings { store: CredentialStore::in_memory(), ..AuthorizerSettings::default() };
     for expected in [1, 1] {
         signed_in(&network, &person, settings.clone()).await.unwrap();
@@ -262,16 +262,16 @@ async fn it_works_on_request() {
     assert!(!form(&network.to(TOKEN_URL)[0]).contains_key("resource"));
 }
 
-/// I1, I8: the device flow omits `resource` as the browser flow does, asks the person first, has a client of its own URL, and
+/// I1, I8: the device flow omits `resource` as the browser flow does, asks the user first, has a client of its own URL, and
 /// rejects scopes and tokens of other APIs.
 #[tokio::test(start_paused = true)]
 async fn the_device_flow_is_checked_too() {
     let start = StartUrl::parse(RESOURCE).unwrap();
-    let by_device = |network: &Arc<FetchFn>, person: &Arc<Asked>, settings: AuthorizerSettings| {
+    let by_device = |network: &Arc<FetchFn>, person: &Arc<AnsweringUser>, settings: AuthorizerSettings| {
         Authorizer::device(network.clone(), person.clone(), clock(), settings)
     };
     let device_url = ENTRA_TOKEN.replace("/token", "/devicecode");
-    let (network, person) = (at_entra(OWN_SCOPE, entra_token("11112222", OWN_SCOPE)), Asked::new(true));
+    let (network, person) = (at_entra(OWN_SCOPE, entra_token("11112222", OWN_SCOPE)), AnsweringUser::new(true));
     let mut settings = AuthorizerSettings { store: CredentialStore::in_memory(), ..AuthorizerSettings::default() };
     settings.provider.parameters = vec![crate::AuthorizeParameter::parse("audience=own").unwrap()];
     let token = by_device(&network, &person, settings.clone()).authorize(&start).await.unwrap();
@@ -292,7 +292,7 @@ async fn the_device_flow_is_checked_too() {
         (true, "User.Read", "11112222", "client.other_api", 0),
         (true, OWN_SCOPE, "https://graph.microsoft.com", "client.other_api", 1),
     ] {
-        let (network, person) = (at_entra(scope, entra_token(audience, OWN_SCOPE)), Asked::new(accepts));
+        let (network, person) = (at_entra(scope, entra_token(audience, OWN_SCOPE)), AnsweringUser::new(accepts));
         let outcome = by_device(&network, &person, AuthorizerSettings::default()).authorize(&start).await;
         assert_eq!(outcome.unwrap_err().code(), expected);
         assert_eq!(network.to(&device_url).len(), requests, "{expected}");

@@ -204,7 +204,7 @@ async fn a_registered_redirect_is_served() {
     assert!(given.is_ok());
 }
 
-/// H3: after a minute without an answer the person is told what to do, once, and the wait continues.
+/// H3: after a minute without an answer the user is told what to do, once, and the wait continues.
 #[tokio::test(start_paused = true)]
 async fn a_long_wait_is_explained() {
     let (told, heard) = mpsc::channel();

@@ -133,7 +133,7 @@ async fn what_the_file_system_refuses_is_told() {
 async fn the_largest_entry_comes_back_whole() {
     let scratch = ScratchDirectory::new();
     let (directory, name) = (Directory::new(scratch.path().to_owned()), Name("largest".into()));
-    let _lock = directory.lock(&name, SHORT).await.unwrap();
+    let _lock = directory.lock(&name, REQUEST_LOCK_TIMEOUT).await.unwrap();
     let largest = vec![b'x'; 256 * 1024];
     directory.write(&name, &largest).unwrap();
     assert_eq!(*directory.read(&name).unwrap().unwrap(), largest);

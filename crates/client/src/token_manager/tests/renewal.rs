@@ -47,7 +47,7 @@ async fn one_refreshes_for_all() {
     }
 }
 
-/// I5: a token of a client that is registered no more cannot be refreshed, and the person is asked anew.
+/// I5: a token of a client that is registered no more cannot be refreshed, and the user is asked anew.
 #[tokio::test]
 async fn a_token_ends_with_its_client() {
     let scene = Scene::new();
@@ -64,7 +64,7 @@ async fn a_token_ends_with_its_client() {
     assert_eq!((scene.server.counts(), scene.person.visits()), ((2, 0), 2));
 }
 
-/// I5: while somebody renews the token, which may take as long as a person does, the one that lives is used without a
+/// I5: while somebody renews the token, which may take as long as a user does, the one that lives is used without a
 /// wait; one that has ended is not.
 #[tokio::test]
 async fn a_token_that_lives_is_not_waited_for() {
@@ -140,7 +140,7 @@ async fn an_early_refresh_may_fail() {
     assert_eq!(text(&token_manager).await.as_deref(), Some("t2"));
 }
 
-/// I5: a refresh token that the server does not take any more is forgotten, and the person is asked anew.
+/// I5: a refresh token that the server does not take any more is forgotten, and the user is asked anew.
 #[tokio::test]
 async fn a_dead_refresh_token_leads_to_a_new_authorization() {
     let (scene, scratch) = (Scene::new(), ScratchDirectory::new());

@@ -40,7 +40,7 @@ async fn a_step_up_asks_for_all_scopes() {
     }
 }
 
-/// I6: a token that was refreshed meanwhile has no more scopes than the one before it: the person is asked.
+/// I6: a token that was refreshed meanwhile has no more scopes than the one before it: the user is asked.
 #[tokio::test]
 async fn a_newer_token_may_lack_them_too() {
     let scene = Scene::new();
@@ -55,7 +55,7 @@ async fn a_newer_token_may_lack_them_too() {
     assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer t3"));
 }
 
-/// I6: another process's token that has the scopes is taken, and the person is not asked again; one that has ended is
+/// I6: another process's token that has the scopes is taken, and the user is not asked again; one that has ended is
 /// not taken.
 #[tokio::test]
 async fn one_steps_up_for_all_processes() {
@@ -119,7 +119,7 @@ async fn refused_scopes_are_remembered() {
     assert_eq!(asked(&scene.person), "files:read mcp:tools");
 }
 
-/// I6: a person who says no is told so once; the token that there is stays in use.
+/// I6: a user who says no is told so once; the token that there is stays in use.
 #[tokio::test]
 async fn a_denied_step_up_keeps_the_token() {
     let mut scene = Scene::new();

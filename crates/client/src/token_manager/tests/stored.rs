@@ -39,7 +39,7 @@ fn token_manager(
     Arc::new(TokenManager::new(StartUrl::parse(start).unwrap(), Arc::new(authorizer)))
 }
 
-/// H4: a token of the whole origin is not sent to another path; that path gets none of its own unless the person
+/// H4: a token of the whole origin is not sent to another path; that path gets none of its own unless the user
 /// accepts what it would open.
 #[tokio::test]
 async fn another_path_does_not_get_the_token() {

@@ -2,15 +2,15 @@
 
 use std::{fs::File, io, os::fd::AsFd as _};
 
-/// What carries the protocol.
+/// The streams that carry the protocol.
 pub(super) struct Streams {
     pub(super) input: File,
     pub(super) output: File,
 }
 
 impl Streams {
-    /// Takes standard input and output away from everything else in this process: whatever reads or prints from here on,
-    /// a browser that was started for instance, meets nothing and standard error in their places.
+    /// Takes standard input and output. Later reads and prints in this process, and by programs that it starts, such as
+    /// a browser, get an empty input and standard error instead.
     pub(super) fn take() -> io::Result<Self> {
         let input = io::stdin().as_fd().try_clone_to_owned()?.into();
         let output = io::stdout().as_fd().try_clone_to_owned()?.into();

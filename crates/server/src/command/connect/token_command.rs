@@ -14,7 +14,7 @@ use portcullis_discovery::BoxFuture;
 use portcullis_metadata::{AccessToken, TokenResponse};
 use zeroize::Zeroizing;
 
-/// How long the program may take.
+/// The time limit of the program.
 const LIMIT: Duration = Duration::from_secs(10);
 const MAX_OUTPUT: usize = 16 * 1024;
 const POLL: Duration = Duration::from_millis(10);
@@ -55,7 +55,7 @@ impl TokenCommand {
         let mut child = command.spawn().with_context(|| format!("{program} does not start"))?;
         let output = output(&mut child, limit);
         if output.is_err() {
-            // One that has ended already cannot be stopped; its status is read all the same.
+            // A program that has ended cannot be killed; its status is read all the same.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -68,7 +68,7 @@ fn output(child: &mut Child, limit: Duration) -> anyhow::Result<Zeroizing<Vec<u8
     let deadline = Instant::now() + limit;
     let stdout = child.stdout.take().context("no standard output")?;
     let (sender, received) = mpsc::sync_channel(1);
-    // A thread of its own, because a program that the command leaves behind may keep the pipe open.
+    // A separate thread, because a descendant of the program can keep the pipe open.
     thread::spawn(move || {
         let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_OUTPUT + 1));
         let read = stdout.take(MAX_OUTPUT as u64 + 1).read_to_end(&mut bytes);
@@ -91,7 +91,7 @@ fn output(child: &mut Child, limit: Duration) -> anyhow::Result<Zeroizing<Vec<u8
     }
 }
 
-/// Reads a token alone, or a token response (RFC 6749 section 5.1). Errors do not repeat the output.
+/// Parses a token alone, or a token response (RFC 6749 section 5.1). Errors do not contain the output.
 fn parse(output: &[u8]) -> anyhow::Result<TokenResponse> {
     let text = std::str::from_utf8(output).ok().context("it did not print text")?.trim();
     if text.starts_with('{') {
@@ -126,7 +126,7 @@ mod tests {
         ran.map(|response| response.access_token.secret().to_owned()).map_err(|error| format!("{error:#}"))
     }
 
-    /// I10: a token alone or a token response; no shell expands anything.
+    /// I10: a token alone or a token response; nothing is expanded by a shell.
     #[test]
     fn a_program_prints_a_token() {
         assert_eq!(run("printf hush").unwrap(), "hush");
@@ -134,9 +134,9 @@ mod tests {
         assert_eq!(run(r#"echo '{"access_token":"hush","token_type":"bearer","expires_in":60}'"#).unwrap(), "hush");
     }
 
-    /// I10, J2: each failure is named, and no output is repeated.
+    /// I10, J2: each failure has its message, which does not contain the output.
     #[test]
-    fn failures_are_named_without_the_output() {
+    fn failures_do_not_show_the_output() {
         for (command, cause) in [
             ("", "empty"),
             ("'a", "quote"),

@@ -3,7 +3,7 @@
 use anyhow::bail;
 use serde_json::{Map, Value};
 
-/// Parses the values of `--claim`: `NAME=VALUE`, where the value is JSON or else a string.
+/// Parses the values of `--claim`: `NAME=VALUE`, where the value is JSON, otherwise a string.
 ///
 /// # Errors
 /// Fails if a value has no `=` or a name occurs twice.
@@ -27,7 +27,7 @@ mod tests {
 
     use super::*;
 
-    /// K1: a value is JSON if it can be, else a string.
+    /// K1: a value that is not JSON is a string.
     #[test]
     fn values_are_json_or_strings() {
         let claims = ["groups=[\"a\",\"b\"]", "level=3", "team=core", "text=\"3\"", "url=a=b", "open=[", "empty="];

@@ -12,7 +12,7 @@ use crate::config::SecretSource;
 /// Reads the file of `--clients`.
 ///
 /// # Errors
-/// In one line that names the file, where in it the fault is, and what to write instead.
+/// The error is one line with the file, the line or the client, and what to write instead.
 pub(super) fn read(path: &Path) -> anyhow::Result<Vec<ClientSettings>> {
     let shown = path.display();
     let text = fs::read_to_string(path).with_context(|| format!("--clients: the file {shown} cannot be read"))?;
@@ -116,7 +116,7 @@ mod tests {
         file.client.remove(0).settings()
     }
 
-    /// K1: what is left out follows from what is there.
+    /// K1: defaults follow from the other members.
     #[test]
     fn defaults_follow_from_what_is_there() {
         let desktop = entry("[[client]]\nid = \"a\"\nredirect_uris = [\"http://127.0.0.1/callback\"]").unwrap();
@@ -126,9 +126,9 @@ mod tests {
         assert!(bare.grant_types.is_empty() && !bare.may_introspect && bare.scopes.is_none());
     }
 
-    /// J6: a literal secret is refused and not repeated, and so is whatever does not fit together.
+    /// J6: a literal secret is rejected without repeating it, and so are members that contradict each other.
     #[test]
-    fn what_does_not_fit_is_refused_with_the_fix() {
+    fn contradictions_are_rejected_with_the_fix() {
         for (text, says) in [
             ("secret = \"hunter2\"", "{ env = \"NAME\" }"),
             ("secret = { env = \"NO_SUCH_SECRET_AT_ALL\" }", "NO_SUCH_SECRET_AT_ALL is not set"),

@@ -1,10 +1,10 @@
-//! Edits of a text: replaced spans, and arrays of strings that get other elements.
+//! Edits of a text: replaced spans, and arrays of strings with new elements.
 
 use std::ops::Range;
 
 use super::jsonc::Item;
 
-/// A replaced span, with what a person is shown in its place.
+/// A replaced span, with the text that is displayed for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Edit {
     pub(super) span: Range<usize>,
@@ -39,8 +39,8 @@ pub(super) fn applied<'a>(
     whole
 }
 
-/// The edits that give an array these elements. Elements that stay keep their spelling, and every comment stays.
-/// `old` has an element, and so has `new`. `shown` masks the secrets of an element at an index of `new`.
+/// The edits that give an array the elements `new`. Kept elements keep their spelling, and every comment is kept. `old`
+/// and `new` are not empty. `shown` masks the secrets of an element at an index of `new`.
 pub(super) fn array(text: &str, old: &[Item], new: &[String], shown: impl Fn(usize) -> String) -> Vec<Edit> {
     let kept = kept(old, new);
     let mut edits = Vec::new();
@@ -75,7 +75,7 @@ pub(super) fn array(text: &str, old: &[Item], new: &[String], shown: impl Fn(usi
         }
         (from_old, from_new) = (at_old + 1, at_new + 1);
     }
-    // A strict parser accepts no comma behind the last element.
+    // Strict parsers reject a comma after the last element.
     let had_trailing = old.last().is_some_and(|item| item.comma.is_some());
     if let Some(comma) = last.and_then(|item| item.comma).filter(|_| !had_trailing) {
         let is_last = last.map(|item| &item.node.span) == old.last().map(|item| &item.node.span);
@@ -122,7 +122,7 @@ fn kept(old: &[Item], new: &[String]) -> Vec<(usize, usize)> {
     pairs
 }
 
-/// Removes adjacent elements with their commas, and the lines on which nothing else is.
+/// Removes adjacent elements with their commas, and the lines that become empty.
 fn removal(text: &str, items: &[Item]) -> Vec<Edit> {
     let mut spans: Vec<Range<usize>> = Vec::new();
     let mut add = |span: Range<usize>| match spans.last_mut() {
@@ -140,7 +140,7 @@ fn removal(text: &str, items: &[Item]) -> Vec<Edit> {
     edits.collect()
 }
 
-/// The span with the whole lines it is on if nothing else is on them, else with the blanks behind or before it.
+/// Widens a span to whole lines if nothing else is on them, otherwise by the blanks after or before it.
 fn widened(text: &str, span: Range<usize>) -> Range<usize> {
     let before = text.get(..span.start).unwrap_or_default();
     let after = text.get(span.end..).unwrap_or_default();
@@ -162,7 +162,7 @@ fn is_blank(text: &str, span: Range<usize>) -> bool {
     text.get(span).is_some_and(|between| between.bytes().all(|byte| b" \t\r\n".contains(&byte)))
 }
 
-/// What stands between the elements: a line break with its indentation, or a blank.
+/// The text between the elements: a line break with its indentation, or a space.
 fn separator(text: &str, item: &Item) -> String {
     let before = text.get(..item.node.span.start).unwrap_or_default();
     let blank = before.trim_end_matches([' ', '\t', '\r', '\n']).len();
@@ -210,9 +210,9 @@ mod tests {
     }
 
     proptest! {
-        /// Every edit gives the wanted elements, in strict JSON where there were no comments and trailing commas.
+        /// Every edit yields the new elements, in strict JSON if there were no comments and trailing commas.
         #[test]
-        fn edits_give_the_wanted_elements(
+        fn edits_yield_the_new_elements(
             old in prop::collection::vec("[a-d]", 1..8),
             new in prop::collection::vec("[a-f]", 1..8),
             lines in any::<bool>(),

@@ -1,4 +1,4 @@
-//! Reads a configuration with care and replaces it atomically.
+//! Reads a configuration file safely and replaces it atomically.
 
 use std::{
     fs::{self, File, OpenOptions, Permissions},
@@ -19,14 +19,14 @@ pub(super) struct ConfigFile {
 
 const MAX_SIZE: u64 = 4 * 1024 * 1024;
 const MAX_BACKUPS: usize = 100;
-/// What only the owner may read and write.
+/// The mode of files that only the owner can read and write.
 const PRIVATE: u32 = 0o600;
 
 impl ConfigFile {
-    /// Reads a regular file of this user; none if there is no file.
+    /// Reads a regular file of this user. None if there is no file.
     ///
     /// # Errors
-    /// Fails for symbolic links, other things than files, files of other users, files over 4 MiB, and text that is not UTF-8.
+    /// Fails for symbolic links, special files, files of other users, files over 4 MiB, and text that is not UTF-8.
     pub(super) fn read(path: &Path) -> anyhow::Result<Option<Self>> {
         let metadata = match fs::symlink_metadata(path) {
             Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) => {
@@ -56,15 +56,15 @@ impl ConfigFile {
         Ok(Some(Self { path: path.to_owned(), text, mode: metadata.mode() & 0o777 }))
     }
 
-    /// Whether others than the owner may write the file.
+    /// Whether users other than the owner can write the file.
     pub(super) fn is_writable_by_others(&self) -> bool {
         self.mode & 0o022 != 0
     }
 
-    /// Replaces the text in one step, and keeps the original in a file beside it, which is returned.
+    /// Replaces the file atomically, and returns the path of a backup of the original.
     ///
     /// # Errors
-    /// Fails when the file has changed since it was read, or cannot be written. It is then as it was.
+    /// Fails when the file has changed since it was read, or cannot be written. It is then unchanged.
     pub(super) fn replace(&self, text: &str) -> anyhow::Result<PathBuf> {
         let now = Self::read(&self.path)?.context("it was removed meanwhile")?;
         ensure!(*now.text == *self.text, "it has changed meanwhile; run the command again");
@@ -76,7 +76,7 @@ impl ConfigFile {
             sync_directory(&self.path)
         };
         if let Err(error) = replace() {
-            // Nothing may be left to remove.
+            // The files may not exist.
             let _ = fs::remove_file(&beside);
             let _ = fs::remove_file(&backup);
             return Err(error).context("it cannot be written");
@@ -115,7 +115,7 @@ fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     written
 }
 
-/// Makes a rename or a new file durable, where the file system can.
+/// Makes a rename or a new file durable, if the file system supports that.
 pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     match File::open(parent).and_then(|directory| directory.sync_all()) {

@@ -1,4 +1,4 @@
-//! JSON with comments and trailing commas, parsed into spans of the text, so that edits leave everything else as it is.
+//! JSON with comments and trailing commas, parsed into spans of the text, so that edits preserve everything else.
 
 use std::ops::Range;
 
@@ -28,7 +28,7 @@ pub(super) struct Member {
     pub(super) node: Node,
 }
 
-/// An element of an array, and the comma behind it.
+/// An element of an array, and the comma after it.
 #[derive(Debug)]
 pub(super) struct Item {
     pub(super) node: Node,
@@ -43,14 +43,14 @@ pub(super) struct Document {
     pub(super) comments: Vec<Range<usize>>,
 }
 
-/// Values may be nested this deep.
+/// The maximum nesting depth.
 const MAX_DEPTH: usize = 100;
 
 impl Document {
-    /// Parses a text. A byte order mark before it is skipped.
+    /// Parses a text. A byte order mark is skipped.
     ///
     /// # Errors
-    /// Names the line and the column, and repeats nothing of the text.
+    /// The error has the line and the column, and nothing of the text.
     pub(super) fn parse(text: &str) -> anyhow::Result<Self> {
         let mut parser = Parser { text, at: if text.starts_with('\u{feff}') { 3 } else { 0 }, comments: Vec::new() };
         let document = parser.document();
@@ -76,7 +76,7 @@ impl Node {
         if let Value::String(text) = &self.value { Some(text) } else { None }
     }
 
-    /// The member of this name. Parsers differ in which of two members of the same name they use, so that two are none.
+    /// The member with this name. None if the name occurs twice, because parsers differ in which one they use.
     pub(super) fn get(&self, name: &str) -> Option<&Self> {
         let mut found = self.as_object()?.iter().filter(|member| member.name == name);
         let first = found.next()?;
@@ -171,7 +171,7 @@ impl Parser<'_> {
         }
         self.at += 1;
         let literal = self.text.get(start..self.at).unwrap_or_default();
-        // Its error would repeat the text.
+        // serde_json's error would contain the text.
         serde_json::from_str(literal).map_err(|_| anyhow!("a string is invalid"))
     }
 
@@ -264,7 +264,7 @@ mod tests {
     }
 
     proptest! {
-        /// No text makes it panic, and what a strict parser accepts is accepted.
+        /// No text causes a panic, and texts that a strict parser accepts are accepted.
         #[test]
         fn no_text_panics(text in "[\\[\\]{}\",:/*\\\\a1 \n\u{e9}]{0,40}") {
             let parsed = Document::parse(&text);

@@ -1,23 +1,23 @@
-//! How a configuration starts mcp-remote: directly, or through npx and its like.
+//! How a configuration starts mcp-remote: directly, or through npx or a similar program.
 
 /// Whether a server's command starts mcp-remote.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Launch {
     /// It starts something else.
     Other,
-    /// It does, in a way that is not understood.
+    /// It starts mcp-remote, in an unknown way.
     Unknown,
-    /// It does, with the arguments from this index on.
+    /// It starts mcp-remote, with the arguments from this index on.
     McpRemote(usize),
 }
 
 /// This program, whose command `mcp-remote` needs no replacement.
 const PORTCULLIS: &str = "portcullis";
 
-/// Programs that start a package, or a program that does.
+/// Programs that start a package, or that start such a program.
 const LAUNCHERS: [&str; 10] = ["npx", "npm", "pnpm", "pnpx", "yarn", "bun", "bunx", "deno", "node", "cmd"];
 
-/// What may stand before the package besides options.
+/// What can precede the package besides options.
 const SUBCOMMANDS: [&str; 6] = ["exec", "dlx", "x", "run", "/c", "/C"];
 
 impl Launch {
@@ -44,7 +44,7 @@ impl Launch {
     }
 }
 
-/// Whether an argument belongs to the start of mcp-remote and is no secret.
+/// Whether an argument is part of starting mcp-remote and not a secret.
 pub(super) fn is_start(text: &str) -> bool {
     SUBCOMMANDS.contains(&text) || is_launcher(text) || is_package(text)
 }
@@ -61,13 +61,13 @@ fn is_launcher(text: &str) -> bool {
     LAUNCHERS.contains(&program_name(text))
 }
 
-/// The name of a program without its folder and the endings of Windows.
+/// The name of a program without its folder and the file extensions of Windows.
 fn program_name(path: &str) -> &str {
     let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
     [".cmd", ".exe", ".ps1"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name)
 }
 
-/// Whether it is `mcp-remote`, with or without a version, or its main script.
+/// Whether the argument is `mcp-remote`, with or without a version, or its main script.
 fn is_package(text: &str) -> bool {
     let path = text.replace('\\', "/");
     let name = text.strip_prefix("npm:").unwrap_or(text).split('@').next().unwrap_or_default();

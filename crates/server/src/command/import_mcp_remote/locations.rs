@@ -1,4 +1,4 @@
-//! Where MCP clients have their configurations.
+//! The default locations of the configurations of MCP clients.
 
 use std::path::PathBuf;
 
@@ -8,12 +8,12 @@ pub(super) struct Location {
     pub(super) path: PathBuf,
 }
 
-/// The folders of the user that configurations are in.
+/// The user's folders that contain configurations.
 struct Folders {
     home: PathBuf,
-    /// Where programs have their configuration.
+    /// The folder for the configurations of programs.
     configuration: PathBuf,
-    /// Where Zed has it, which is another folder on macOS.
+    /// The folder of Zed's configuration, which differs on macOS.
     zed: PathBuf,
 }
 

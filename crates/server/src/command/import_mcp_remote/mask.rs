@@ -1,4 +1,4 @@
-//! What a person is shown of arguments: everything that may be a secret is hidden.
+//! The arguments as they are displayed: possible secrets are hidden.
 
 use url::Url;
 
@@ -33,7 +33,7 @@ const PUBLIC: [&str; 22] = [
     "-p",
 ];
 
-/// The arguments as they are shown, one for each.
+/// The displayed text of each argument.
 pub(super) fn shown_arguments(arguments: &[&str]) -> Vec<String> {
     let mut previous = "";
     let mut shown = Vec::with_capacity(arguments.len());
@@ -72,7 +72,7 @@ fn shown_argument(option: &str, text: &str) -> String {
     }
 }
 
-/// A URL without the parts that may have a secret.
+/// A URL without the parts that can contain a secret.
 fn shown_url(mut url: Url) -> String {
     let has_user = !url.username().is_empty() || url.password().is_some();
     if has_user && (url.set_username("").is_err() || url.set_password(None).is_err()) {
@@ -89,7 +89,7 @@ fn shown_url(mut url: Url) -> String {
 mod tests {
     use super::*;
 
-    /// J2: no value that may be a secret is shown.
+    /// J2: no possible secret is shown.
     #[test]
     fn secrets_are_hidden() {
         let arguments = [

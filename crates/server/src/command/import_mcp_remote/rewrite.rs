@@ -17,18 +17,18 @@ use crate::command::mcp_remote::{
     translation::{Context, Translation},
 };
 
-/// The names under which clients list their servers: Claude Desktop, Cursor and Windsurf; VS Code; Zed.
+/// The members in which clients list their servers: Claude Desktop, Cursor and Windsurf; VS Code; Zed.
 const LISTS: [&str; 3] = ["mcpServers", "servers", "context_servers"];
-/// A server with more arguments is left alone.
+/// The maximum number of arguments. A server with more is not changed.
 const MAX_ARGUMENTS: usize = 256;
 
-/// What is written instead of mcp-remote.
+/// The replacement of mcp-remote.
 pub(super) struct Replacement<'a> {
     /// The program.
     pub(super) program: &'a str,
     /// Where tokens and secrets are stored.
     pub(super) store: Option<&'a Path>,
-    /// Whether the store was chosen with an option, which the configuration must repeat.
+    /// Whether the user chose the store, so that the configuration must name it.
     pub(super) is_store_chosen: bool,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Replacement<'a> {
 pub(super) struct Rewrite {
     pub(super) servers: Vec<Server>,
     pub(super) edits: Vec<Edit>,
-    /// Every string and comment that is not shown as it is.
+    /// The masks of all strings and comments that are not displayed unchanged.
     pub(super) masks: Vec<Edit>,
 }
 
@@ -45,20 +45,20 @@ pub(super) struct Rewrite {
 pub(super) struct Server {
     pub(super) name: String,
     pub(super) notices: Vec<String>,
-    /// What to take over, or why the server stays as it is.
+    /// What to migrate, or why the server is not changed.
     pub(super) result: Result<Migration, String>,
 }
 
-/// What belongs to a server besides its configuration.
+/// The data of a server outside the configuration.
 pub(super) struct Migration {
     pub(super) arguments: Arguments,
     pub(super) session: SessionId,
-    /// The client of the arguments.
+    /// The client identifier in the arguments.
     pub(super) client_id: Option<String>,
     pub(super) client_secret: Option<SecretFile>,
     /// The value of `MCP_REMOTE_CONFIG_DIR`.
     pub(super) mcp_remote_directory: Option<PathBuf>,
-    /// Where its token goes.
+    /// The store that receives its token.
     pub(super) store: Option<PathBuf>,
 }
 
@@ -76,7 +76,7 @@ impl Rewrite {
         rewrite
     }
 
-    /// Masks all strings that are values. What is shown is unmasked later.
+    /// Masks all string values. Those that can be displayed are unmasked later.
     fn mask(&mut self, node: &Node) {
         match &node.value {
             Value::Object(members) => members.iter().for_each(|member| self.mask(&member.node)),
@@ -103,7 +103,7 @@ impl Rewrite {
     }
 
     fn server(&mut self, text: &str, name: &str, node: &Node, replacement: &Replacement<'_>) {
-        // Zed's former configuration has an object with `path` and `args` as the command.
+        // An older configuration format of Zed has an object with `path` and `args` as the command.
         let (holder, program) = match node.get("command") {
             Some(command) if command.as_object().is_some() => (command, command.get("path")),
             command => (node, command),
@@ -137,7 +137,7 @@ impl Rewrite {
     }
 }
 
-/// The arguments of this program, and what else belongs to the server.
+/// Returns the arguments of this program, and what to migrate.
 fn plan(
     texts: &[&str],
     environment: Option<&Node>,
@@ -192,7 +192,7 @@ fn plan(
     Ok((new, migration))
 }
 
-/// The store that `portcullis mcp-remote` uses, which takes no option for it.
+/// The store of `portcullis mcp-remote`, which has no option for it.
 fn started_store(separate: Option<&Path>) -> Option<PathBuf> {
     let user = CredentialStore::user_directory()?;
     Some(separate.and_then(Path::file_name).map_or_else(|| user.clone(), |name| user.join(name)))
@@ -205,7 +205,7 @@ fn value_of(arguments: &[String], option: &str) -> Option<String> {
     separate.or_else(|| arguments.iter().find_map(|argument| argument.strip_prefix(&joined).map(str::to_owned)))
 }
 
-/// A comment of which only the place and the lines are shown.
+/// A mask for a comment with the same number of lines.
 fn comment_mask(text: &str, span: std::ops::Range<usize>) -> String {
     let comment = text.get(span).unwrap_or_default();
     match comment.starts_with("//") {

@@ -1,4 +1,4 @@
-//! The file that a client secret moves to, out of a configuration.
+//! The file to which a client secret moves from a configuration.
 
 use std::{
     fs::DirBuilder,
@@ -20,10 +20,10 @@ pub(super) struct SecretFile {
     is_there: bool,
 }
 
-/// More clients of one server are not expected.
+/// The maximum number of clients of one server.
 const MAX_FILES: usize = 16;
 
-/// Chooses a file of the store: the one that has this secret, or a new one.
+/// Chooses a file in the store: the one with this secret, or a new one.
 pub(super) fn choose(store: &Path, session: &SessionId, secret: Secret) -> anyhow::Result<SecretFile> {
     for number in 1..=MAX_FILES {
         let path = store.join(format!("client-secret-{}-{number}", session.as_str()));
@@ -46,7 +46,7 @@ impl SecretFile {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
         made.with_context(|| format!("{} cannot be created", directory.display()))?;
         match write_private(&self.path, self.secret.secret().as_bytes()) {
-            // Another server of the same configuration has it.
+            // Another server of the same configuration uses the same secret.
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
                 let found = ConfigFile::read(&self.path)?;
                 match found.is_some_and(|file| file.text.trim_end() == self.secret.secret()) {

@@ -1,4 +1,4 @@
-//! The tokens that mcp-remote stored: found by the identifier of a sign-in, and moved to this program's store.
+//! The tokens that mcp-remote stored, and their migration to this program's store.
 
 use std::{
     fs,
@@ -25,9 +25,9 @@ const FOLDER: &str = "mcp-remote-v1";
 
 /// A stored token that can be moved.
 pub(super) struct StoredToken {
-    /// The file as mcp-remote knows it.
+    /// The file that mcp-remote reads.
     path: PathBuf,
-    /// The file while it is being moved: mcp-remote does not find it, and the next run continues with it.
+    /// The file during the move: mcp-remote does not find it, and the next run continues with it.
     claimed: PathBuf,
     client: Option<PathBuf>,
     store: PathBuf,
@@ -48,15 +48,15 @@ struct Tokens {
 }
 
 impl StoredToken {
-    /// Finds the token of a server; none if mcp-remote stored none, or one that has expired.
+    /// Finds the token of a server. None if mcp-remote stored none, or it has expired.
     ///
     /// # Errors
-    /// Says why a token is not taken over.
+    /// The error explains why a token is not migrated.
     pub(super) fn find(migration: &Migration) -> anyhow::Result<Option<Self>> {
         let Some(directory) = directory(migration) else { return Ok(None) };
         let file = |name: &str| directory.join(format!("{}_{name}", migration.session.as_str()));
         let (path, claimed) = (file("tokens.json"), file("tokens.json.moving"));
-        // A new sign-in by mcp-remote replaces what an interrupted run has left.
+        // A new sign-in by mcp-remote takes precedence over the file of an interrupted run.
         let Some(tokens) = read(&path)?.map_or_else(|| read(&claimed), |text| Ok(Some(text)))? else { return Ok(None) };
         let tokens: Tokens = serde_json::from_str(&tokens.text).ok().context("the file of its token is invalid")?;
         ensure!(
@@ -102,8 +102,8 @@ impl StoredToken {
         &self.store
     }
 
-    /// Moves the token. mcp-remote has none afterwards, since two programs with one rotating refresh token would end each
-    /// other's sign-in. Returns whether the token was moved: a token that the store already has stays.
+    /// Moves the token. It is deleted from mcp-remote's files, because two programs that use one rotating refresh token
+    /// end each other's sign-in. Returns whether the token was moved: a token in the store is not replaced.
     ///
     /// # Errors
     /// Fails when a file cannot be written. mcp-remote then still has the token.
@@ -136,7 +136,7 @@ impl StoredToken {
     }
 }
 
-/// The client that registered itself, and its redirect URI.
+/// The identifier of a dynamically registered client, with its redirect URI and registration.
 type Registration = (String, Option<(Url, ClientRegistrationResponse)>);
 
 fn registered(path: &Path, issuer: &Issuer) -> anyhow::Result<Registration> {
@@ -151,7 +151,7 @@ fn registered(path: &Path, issuer: &Issuer) -> anyhow::Result<Registration> {
     Ok((response.client_id.clone(), Some((redirect, response))))
 }
 
-/// Reads a file that nobody else can have changed. Errors do not repeat it.
+/// Reads a file that other users cannot change. Errors do not contain its text.
 fn read(path: &Path) -> anyhow::Result<Option<ConfigFile>> {
     let Some(file) = ConfigFile::read(path).with_context(|| path.display().to_string())? else { return Ok(None) };
     ensure!(!file.is_writable_by_others(), "{}: others can write it", path.display());

@@ -1,4 +1,4 @@
-//! The argument list of mcp-remote 0.15.1, as data.
+//! [`Arguments`]: the parsed argument list of mcp-remote 0.15.1.
 
 use anyhow::{Context as _, bail};
 
@@ -51,19 +51,19 @@ pub(crate) enum Argument {
     Switch(&'static str),
     /// An option with its value.
     Option(&'static str, String),
-    /// An option that has no value although it needs one.
+    /// An option without its value.
     MissingValue(&'static str),
-    /// Anything that mcp-remote does not know, which it ignores. A value behind `=` is not part of it.
+    /// An argument that mcp-remote ignores as unknown, without a value after `=`.
     Unknown(String),
 }
 
-/// The arguments in their order.
+/// The arguments in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Arguments(pub(super) Vec<Argument>);
 
 impl Arguments {
-    /// Parses an argument list. The first argument that is no option is the URL, and a number behind it the port. Where an
-    /// option that is not a list occurs again, the first one counts.
+    /// Parses an argument list. The first argument that is not an option is the URL, and a number after it the port. If
+    /// an option that is not a list is repeated, the first value applies.
     ///
     /// # Errors
     /// Fails when there is no URL.
@@ -84,7 +84,7 @@ impl Arguments {
                 has_port = true;
                 Argument::Port(port)
             } else {
-                // It may be a secret that a shell has split off.
+                // It can be a part of a secret that a shell has split.
                 Argument::Unknown("an argument behind the URL".to_owned())
             };
             parsed.push(argument);
@@ -110,7 +110,7 @@ impl Arguments {
         self.0.iter().any(|argument| matches!(argument, Argument::Switch(switch) if *switch == name))
     }
 
-    /// The value of an option that counts.
+    /// The value of an option that applies.
     pub(crate) fn option(&self, name: &'static str) -> Option<&str> {
         self.options(name).next()
     }
@@ -135,7 +135,7 @@ fn named(names: &[&'static str], text: &str) -> Option<&'static str> {
     names.iter().copied().find(|name| *name == text)
 }
 
-/// A port, or none for 0, which stands for the default.
+/// Parses a port. None for 0, which means the default.
 fn port(text: &str) -> anyhow::Result<Option<u16>> {
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! The files and JSON values that the arguments of mcp-remote name.
+//! The files and JSON values in the arguments of mcp-remote.
 
 use std::{fs::File, io::Read as _, path::Path};
 
@@ -13,7 +13,7 @@ pub(crate) type Variables<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
 const MAX_FILE: u64 = 256 * 1024;
 
-/// The lines of a header file. Empty lines and comments are none.
+/// The lines of a header file, without empty lines and comments.
 pub(super) fn header_lines(path: &Path) -> anyhow::Result<Vec<String>> {
     let text = read("--header-file", path)?;
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -26,8 +26,8 @@ pub(super) fn header_lines(path: &Path) -> anyhow::Result<Vec<String>> {
     Ok(lines)
 }
 
-/// A JSON object, or `@` and the file that has it, with `${NAME}` replaced by variables. None if there are variables and
-/// they are not known yet. A variable that is not set stays as it is. Errors do not repeat the text, which may have a secret.
+/// Parses a JSON object, or the file after `@`, and replaces `${NAME}` by variables. None if it contains variables and
+/// they are not known yet. An unset variable is not replaced. Errors do not contain the text, which can have a secret.
 pub(super) fn json_argument(
     option: &str,
     value: &str,

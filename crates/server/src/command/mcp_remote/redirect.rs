@@ -1,4 +1,4 @@
-//! The redirect URI that mcp-remote would use, for clients that are registered with it.
+//! The redirect URI of mcp-remote, for clients that are registered with it.
 
 use anyhow::bail;
 
@@ -7,7 +7,8 @@ use super::{arguments::Arguments, session::client_metadata_url, translation::Tra
 const HOST: &str = "localhost";
 const PATH: &str = "/oauth/callback";
 
-/// Adds the arguments for the redirect URI. A client that registers itself takes any, so that only a given port counts.
+/// Adds the arguments for the redirect URI. A dynamically registered client accepts any, so for it only a given port
+/// matters.
 ///
 /// # Errors
 /// Fails when the code would be sent to another machine.
@@ -22,7 +23,7 @@ pub(super) fn redirect(translation: &mut Translation, arguments: &Arguments) -> 
     };
     let path = match arguments.option("--callback-path") {
         Some(path) if !path.starts_with('/') || ["/wait-for-auth", "/.mcp-remote/id"].contains(&path) => {
-            translation.refuse("--callback-path", "it does not begin with / or is reserved");
+            translation.ignore("--callback-path", "it does not begin with / or is reserved");
             PATH
         }
         given => given.unwrap_or(PATH),

@@ -1,4 +1,5 @@
-//! The identifier under which mcp-remote stores the credentials of a server, and the port that follows from it.
+//! [`SessionId`]: the identifier under which mcp-remote stores the credentials of a server, and the port derived from
+//! it.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -6,12 +7,12 @@ use md5::{Digest as _, Md5};
 
 use super::arguments::{Arguments, header};
 
-/// The identifier: MD5 over everything that separates two sign-ins in mcp-remote 0.15.1. It names files and is no secret.
+/// MD5 of everything that distinguishes two sign-ins in mcp-remote 0.15.1. It is part of file names and not a secret.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SessionId(String);
 
 impl SessionId {
-    /// The identifier for arguments, and the lines of their header files. Variables in headers are not replaced.
+    /// The identifier for arguments and the lines of their header files. Variables in headers are not replaced.
     pub(crate) fn of(arguments: &Arguments, headers: &[(String, String)]) -> Self {
         let mut parts = vec![arguments.url().to_owned()];
         parts.extend(resource(arguments).map(str::to_owned));
@@ -33,20 +34,20 @@ impl SessionId {
         &self.0
     }
 
-    /// The callback port of mcp-remote without a port argument: a client may be registered with it.
+    /// The callback port of mcp-remote if the arguments have none: a client may be registered with it.
     pub(crate) fn port(&self) -> u16 {
         let offset = self.0.get(..4).and_then(|start| u32::from_str_radix(start, 16).ok()).unwrap_or_default();
         u16::try_from(3335 + offset % 45816).unwrap_or(3335)
     }
 }
 
-/// The `resource` parameter that is requested instead of the server's own.
+/// The `resource` parameter that replaces the server's own.
 pub(crate) fn resource(arguments: &Arguments) -> Option<&str> {
     let resource = arguments.option("--resource").map(str::trim).filter(|resource| !resource.is_empty());
     resource.filter(|_| !arguments.has("--disable-resource-parameter"))
 }
 
-/// A further parameter of the authorization request.
+/// An additional parameter of the authorization request.
 pub(crate) fn authorize_parameter(text: &str) -> Option<(&str, &str)> {
     text.split_once('=').map(|(name, value)| (name.trim(), value)).filter(|(name, _)| !name.is_empty())
 }
@@ -58,7 +59,7 @@ pub(crate) fn client_metadata_url(arguments: &Arguments) -> Option<&str> {
     (url.scheme() == "https" && url.path() != "/").then_some(text)
 }
 
-/// The headers of the arguments and of the lines of header files; the last one of a name counts.
+/// The headers of the arguments and of header files. If a name is repeated, the last value applies.
 pub(crate) fn headers(texts: impl IntoIterator<Item = String>) -> Vec<(String, String)> {
     let mut headers: Vec<(String, String)> = Vec::new();
     for text in texts {
@@ -71,7 +72,7 @@ pub(crate) fn headers(texts: impl IntoIterator<Item = String>) -> Vec<(String, S
     headers
 }
 
-/// A JSON object with sorted members; none if it is empty.
+/// A JSON object with sorted members. None if it is empty.
 fn object<'a>(members: impl Iterator<Item = (&'a str, &'a str)>) -> Option<String> {
     let members: BTreeMap<_, _> = members.collect();
     if members.is_empty() { None } else { serde_json::to_string(&members).ok() }

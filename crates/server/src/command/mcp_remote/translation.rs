@@ -1,4 +1,4 @@
-//! From the arguments of mcp-remote to those of `portcullis connect`.
+//! [`Translation`]: the arguments of `portcullis connect` for those of mcp-remote.
 
 use std::path::{Path, PathBuf};
 
@@ -15,16 +15,16 @@ use super::{
     session::{SessionId, authorize_parameter, client_metadata_url, headers, resource},
 };
 
-/// What `portcullis connect` is started with instead.
+/// The equivalent start of `portcullis connect`.
 #[derive(Debug)]
 pub(crate) struct Translation {
     /// The arguments of `portcullis connect`.
     pub(crate) arguments: Vec<String>,
-    /// The client secret, which is in no argument.
+    /// The client secret, which is not in the arguments.
     pub(crate) client_secret: Option<Secret>,
-    /// Why an option is not honoured, one line each.
+    /// Why options have no effect, one line each.
     pub(crate) notices: Vec<String>,
-    /// Whether a value is known only at the start, from the environment or a file. A configuration then needs
+    /// Whether a value is known only at the start, from the environment or a file. The configuration must then use
     /// `portcullis mcp-remote` with the same arguments.
     pub(crate) depends_on_start: bool,
     /// The identifier of the sign-in in mcp-remote.
@@ -33,11 +33,11 @@ pub(crate) struct Translation {
     headers: Vec<String>,
 }
 
-/// What is known besides the arguments.
+/// The environment of a translation.
 pub(crate) struct Context<'a> {
     /// The variables of the environment, if the server is started now.
     pub(crate) environment: Option<&'a Variables<'a>>,
-    /// Where tokens are stored.
+    /// The directory of the store.
     pub(crate) store: Option<&'a Path>,
 }
 
@@ -45,14 +45,14 @@ pub(crate) struct Context<'a> {
 const DERIVED: [&str; 6] =
     ["client_id", "redirect_uri", "response_type", "state", "code_challenge", "code_challenge_method"];
 
-/// The methods of client authentication with a secret, or without.
+/// The client authentication methods that can be chosen.
 const METHODS: [&str; 3] = ["none", "client_secret_post", "client_secret_basic"];
 
-/// The options that may be repeated. Of every other one, the first counts.
+/// The options that can be repeated. For every other one, the first value applies.
 const LISTS: [&str; 4] = ["--authorize-param", "--header", "--header-file", "--ignore-tool"];
 
 impl Translation {
-    /// Translates arguments. It reads the files that they name and sends nothing.
+    /// Translates arguments. It reads the files in them and sends nothing.
     ///
     /// # Errors
     /// Fails when a value is invalid, a file cannot be read, or an option would weaken security. Errors contain no values of
@@ -78,20 +78,20 @@ impl Translation {
                 Argument::Port(port) => translation.push(["--callback-port", &port.to_string()]),
                 Argument::Switch(name) => translation.switch(name, context),
                 Argument::Option(name, _) if seen.contains(name) && !LISTS.contains(name) => {
-                    translation.refuse(name, "it was given before, and the first value counts");
+                    translation.ignore(name, "it is repeated, and the first value applies");
                 }
                 Argument::Option("--header", text) => translation.header(text, &sent)?,
                 Argument::Option(name, value) => {
                     seen.push(name);
                     translation.option(name, value, arguments, context)?;
                 }
-                Argument::MissingValue(name) => translation.refuse(name, "it has no value"),
+                Argument::MissingValue(name) => translation.ignore(name, "it has no value"),
                 Argument::Unknown(text) => {
                     translation.notices.push(format!("{text} is ignored: mcp-remote does not know it"))
                 }
             }
         }
-        // What is left comes from header files.
+        // The remaining headers come from header files.
         for (name, value) in &sent {
             translation.header(&format!("{name}: {value}"), &sent)?;
         }
@@ -102,13 +102,13 @@ impl Translation {
 
     pub(super) fn push<const N: usize>(&mut self, arguments: [&str; N]) {
         match arguments.as_slice() {
-            // A value that looks like an option must be joined to its own.
+            // A value that looks like an option must be joined to its option.
             [option, value] if value.starts_with('-') => self.arguments.push(format!("{option}={value}")),
             _ => self.arguments.extend(arguments.map(str::to_owned)),
         }
     }
 
-    pub(super) fn refuse(&mut self, name: &str, reason: &str) {
+    pub(super) fn ignore(&mut self, name: &str, reason: &str) {
         self.notices.push(format!("{name} is ignored: {reason}"));
     }
 
@@ -117,18 +117,18 @@ impl Translation {
             "--client-credentials" => self.push(["--client-credentials"]),
             "--device-code" => self.push(["--device"]),
             "--disable-resource-parameter" => self.push(["--no-resource"]),
-            "--disable-cookies" => self.refuse(name, "cookies are kept in memory only and sent to no other origin"),
+            "--disable-cookies" => self.ignore(name, "cookies are kept in memory only and sent to no other origin"),
             "--debug" if context.environment.is_none() => {
-                self.refuse(name, "set PORTCULLIS_LOG=debug in `env` instead")
+                self.ignore(name, "set PORTCULLIS_LOG=debug in `env` instead")
             }
-            "--silent" if context.environment.is_none() => self.refuse(name, "set PORTCULLIS_LOG=off in `env` instead"),
-            "--allow-http" => self.refuse(name, "the URL is https or on this machine, which needs no permission"),
-            "--ipv4" => self.refuse(name, "connections that fail over IPv6 are tried over IPv4 anyway"),
-            "--keep-alive" => self.refuse(name, KEEP_ALIVE),
+            "--silent" if context.environment.is_none() => self.ignore(name, "set PORTCULLIS_LOG=off in `env` instead"),
+            "--allow-http" => self.ignore(name, "the URL is https or on this machine, which is always allowed"),
+            "--ipv4" => self.ignore(name, "connections that fail over IPv6 are tried over IPv4 anyway"),
+            "--keep-alive" => self.ignore(name, KEEP_ALIVE),
             "--use-id-token" => {
-                self.refuse(name, "an ID token is for the client and not for servers; the access token is sent")
+                self.ignore(name, "an ID token is for the client and not for servers; the access token is sent")
             }
-            // The proxy of the environment is always used, and the others have an effect before the arguments are translated.
+            // The proxy of the environment is always used; the others take effect before the translation.
             _ => {}
         }
     }
@@ -142,23 +142,23 @@ impl Translation {
                 self.push(["--authorize-param", value]);
             }
             "--body-timeout" if value.trim() == "0" => {}
-            "--body-timeout" => self.refuse(name, "silent streams stay open"),
-            "--connect-timeout" => self.refuse(name, "the timeout of connections is fixed"),
+            "--body-timeout" => self.ignore(name, "silent streams stay open"),
+            "--connect-timeout" => self.ignore(name, "the timeout of connections is fixed"),
             "--headers-timeout" => match seconds(value) {
                 Some(seconds) => self.push(["--timeout", &seconds.to_string()]),
-                None => self.refuse(name, "it is not a number of seconds"),
+                None => self.ignore(name, "it is not a number of seconds"),
             },
-            "--auth-timeout" => self.refuse(name, "a sign-in may take 5 min"),
-            "--auth-success-url" => self.refuse(name, "the browser shows the page of this program"),
-            "--ping-interval" => self.refuse(name, KEEP_ALIVE),
+            "--auth-timeout" => self.ignore(name, "a sign-in may take 5 min"),
+            "--auth-success-url" => self.ignore(name, "the browser shows the page of this program"),
+            "--ping-interval" => self.ignore(name, KEEP_ALIVE),
             "--protocol" if value == "legacy" => {}
-            "--protocol" => self.refuse(name, "messages are forwarded unchanged, in the revision of the client"),
+            "--protocol" => self.ignore(name, "messages are forwarded unchanged, in the revision of the client"),
             "--transport" => match value {
                 "http-only" => self.push(["--transport", "http"]),
                 "sse-only" => self.push(["--transport", "sse"]),
                 "http-first" => {}
-                "sse-first" => self.refuse(name, "HTTP is tried first, then SSE"),
-                _ => self.refuse(name, "it is none of http-first, http-only, sse-first, sse-only"),
+                "sse-first" => self.ignore(name, "HTTP is tried first, then SSE"),
+                _ => self.ignore(name, "it is none of http-first, http-only, sse-first, sse-only"),
             },
             "--ignore-tool" => bail!(
                 "--ignore-tool is not supported, and without it the client could call the tools; deny them in the client, \
@@ -169,31 +169,31 @@ impl Translation {
             "--resource" => {
                 let parsed = url::Url::parse(value.trim());
                 ensure!(parsed.is_ok(), "--resource is not an absolute URI (RFC 8707)");
-                self.refuse(
+                self.ignore(
                     name,
                     "the resource in the server's metadata is requested; the sign-in is stored separately",
                 );
             }
             "--token-endpoint" => {
                 ensure!(arguments.has("--client-credentials"), "--token-endpoint requires --client-credentials");
-                self.refuse(name, "the token endpoint comes from the metadata of the authorization server");
+                self.ignore(name, "the token endpoint comes from the metadata of the authorization server");
             }
             "--client-metadata-url" => match client_metadata_url(arguments) {
-                None => self.refuse(name, "it is not an https URL with a path"),
+                None => self.ignore(name, "it is not an https URL with a path"),
                 Some(_) if arguments.option("--static-oauth-client-info").is_some() => {
-                    self.refuse(name, "--static-oauth-client-info names the client");
+                    self.ignore(name, "--static-oauth-client-info names the client");
                 }
                 Some(url) => self.push(["--client-metadata-url", url]),
             },
             "--static-oauth-client-info" => self.client(value, context)?,
             "--static-oauth-client-metadata" => self.client_metadata(value)?,
-            // The headers, their files, and the parts of the redirect URI follow together.
+            // The headers, their files, and the parts of the redirect URI are translated elsewhere.
             _ => {}
         }
         Ok(())
     }
 
-    /// A client that was registered by hand. A secret from the environment is known only at the start.
+    /// Translates a manually registered client. A secret from the environment is known only at the start.
     fn client(&mut self, value: &str, context: &Context<'_>) -> anyhow::Result<()> {
         const NAME: &str = "--static-oauth-client-info";
         let client = json_argument(NAME, value, context.environment)?;
@@ -209,7 +209,7 @@ impl Translation {
 
     fn client_metadata(&mut self, value: &str) -> anyhow::Result<()> {
         const NAME: &str = "--static-oauth-client-metadata";
-        // Nothing is replaced in it.
+        // mcp-remote replaces no variables in it.
         let Some(metadata) = json_argument(NAME, value, Some(&|_| None))? else { return Ok(()) };
         for (member, value) in &metadata {
             match (member.as_str(), value.as_str()) {
@@ -225,10 +225,10 @@ impl Translation {
         Ok(())
     }
 
-    /// Adds a header as it was written, unless a later one of the same name counts or it is there already.
+    /// Adds a header as written, unless a later one of the same name applies or it has been added.
     fn header(&mut self, text: &str, sent: &[(String, String)]) -> anyhow::Result<()> {
         let Some((name, value)) = header(text) else {
-            self.refuse("--header", "it is not of the form `Name: value`");
+            self.ignore("--header", "it is not of the form `Name: value`");
             return Ok(());
         };
         let parsed: HeaderName = name.parse().ok().with_context(|| format!("--header {name}: the name is invalid"))?;
@@ -245,7 +245,8 @@ impl Translation {
         Ok(())
     }
 
-    /// mcp-remote keeps sign-ins apart by resource, parameters and headers, so that one server can serve several accounts.
+    /// Selects a separate store, because mcp-remote separates sign-ins by resource, parameters and headers, so that one
+    /// server can be used with several accounts.
     fn separate_store(&mut self, sent: &[(String, String)], arguments: &Arguments, store: Option<&Path>) {
         let is_signed_in_otherwise = sent.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
         let is_separate = !sent.is_empty()
@@ -257,7 +258,7 @@ impl Translation {
     }
 }
 
-/// The headers and the lines of header files, in their order.
+/// The headers and the lines of header files, in order.
 fn header_texts(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
     let mut texts = Vec::new();
     for argument in &arguments.0 {
@@ -270,20 +271,22 @@ fn header_texts(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
     Ok(texts)
 }
 
-const KEEP_ALIVE: &str = "no pings are sent; a session that the server ends is opened again";
+const KEEP_ALIVE: &str = "no pings are sent; a session that the server ends is reopened";
 
-/// Fails for a URL to which a token would travel in the clear.
+/// Fails for a URL to which a token would be sent unencrypted.
 fn check_url(arguments: &Arguments) -> anyhow::Result<()> {
     match StartUrl::parse(arguments.url()) {
         Ok(_) => Ok(()),
         Err(StartUrlError::Insecure) if arguments.has("--allow-http") => {
-            bail!("--allow-http is refused beyond this machine: tokens would travel in the clear; use an https URL")
+            bail!(
+                "--allow-http is rejected except for this machine: tokens would be sent unencrypted; use an https URL"
+            )
         }
         Err(error) => Err(error.into()),
     }
 }
 
-/// Seconds for `--timeout`, rounded up. 0 means no timeout, which is a day here.
+/// Seconds for `--timeout`, rounded up. 0 means no timeout, which is translated to one day.
 fn seconds(text: &str) -> Option<u32> {
     let seconds: f64 = text.trim().parse().ok().filter(|seconds| (0.0..=86_400.0).contains(seconds))?;
     (0..=86_400_u32).find(|whole| f64::from(*whole) >= seconds).map(|whole| if whole == 0 { 86_400 } else { whole })

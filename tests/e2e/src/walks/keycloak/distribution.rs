@@ -96,7 +96,7 @@ async fn download(archive: &Path) -> anyhow::Result<()> {
         file.write_all(&piece)?;
         if size >= told + STEP || size == SIZE {
             told = size;
-            println!("        {:>4} of {} MB", size / 1_000_000, SIZE / 1_000_000);
+            eprintln!("        {:>4} of {} MB", size / 1_000_000, SIZE / 1_000_000);
         }
     }
     let hash: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();

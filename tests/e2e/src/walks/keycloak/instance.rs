@@ -49,7 +49,7 @@ impl Instance {
             self.running()?.expect_running()?;
             if started.elapsed() >= told + TELL {
                 told = started.elapsed();
-                println!("        Keycloak starts: {:>3} s", told.as_secs());
+                eprintln!("        Keycloak starts: {:>3} s", told.as_secs());
             }
             sleep(PERIOD).await;
         }

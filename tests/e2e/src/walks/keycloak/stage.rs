@@ -67,6 +67,11 @@ impl Ready {
         Ok(Self { home, places, keycloak, admin })
     }
 
+    /// Returns where everything listens.
+    pub(super) fn places(&self) -> Places {
+        self.places
+    }
+
     /// Makes the realms of `tests/idp/keycloak`.
     pub(super) async fn make_realms(&self) -> anyhow::Result<()> {
         for realm in ["realm.json", "other-realm.json"] {

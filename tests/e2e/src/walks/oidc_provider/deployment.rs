@@ -25,7 +25,7 @@ pub(super) const CLIENT_DOCUMENT_URL: &str = "https://client.example/portcullis.
 const ANNOUNCEMENT: &str = "oidc-provider listens: ";
 const SECRET: &str = "portcullis-secret-of-tests";
 /// The three running programs.
-pub(super) struct OidcProviderDeployment {
+pub(in crate::walks) struct OidcProviderDeployment {
     idp: Program,
     pub(super) issuer: Issuer,
     pub(super) server: Server,
@@ -35,7 +35,7 @@ pub(super) struct OidcProviderDeployment {
 
 impl OidcProviderDeployment {
     /// Starts all programs and waits until they are ready.
-    pub(super) async fn start(package: &Package, program: &Path, folder: &Path) -> anyhow::Result<Self> {
+    pub(in crate::walks) async fn start(package: &Package, program: &Path, folder: &Path) -> anyhow::Result<Self> {
         let document = folder.join("client-document.json");
         let mut idp = package.command();
         idp.env("CLIENT_DOCUMENT_URL", CLIENT_DOCUMENT_URL).env("CLIENT_DOCUMENT", &document);
@@ -49,7 +49,7 @@ impl OidcProviderDeployment {
     }
 
     /// Returns the URL of a resource of the server that verifies JWTs.
-    pub(super) fn resource(&self, path: &str) -> anyhow::Result<Url> {
+    pub(in crate::walks) fn resource(&self, path: &str) -> anyhow::Result<Url> {
         Ok(Url::parse(&format!("http://{}{path}", self.server.address))?)
     }
 

@@ -12,11 +12,11 @@ const MANIFEST: &str = r#"{ "private": true, "dependencies": { "oidc-provider": 
 const SCRIPT: &str = "tests/idp/oidc-provider/server.mjs";
 
 /// An installed `oidc-provider`.
-pub(super) struct Package(PathBuf);
+pub(in crate::walks) struct Package(PathBuf);
 
 impl Package {
     /// Installs it into the target folder, unless that was done before.
-    pub(super) async fn install(target: &Path) -> anyhow::Result<Self> {
+    pub(in crate::walks) async fn install(target: &Path) -> anyhow::Result<Self> {
         let folder = target.join("oidc-provider");
         npm_install(&folder, MANIFEST).await?;
         Ok(Self(folder))

@@ -6,13 +6,13 @@ use std::{
     process::Command,
 };
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
 
 use super::reader::Start;
 use portcullis_scenarios::npm_install;
 use xtask::workspace;
 
-use crate::walks::program::Program;
+use crate::walks::install;
 
 /// Whether a reader can be started here.
 pub(super) enum Installed {
@@ -57,7 +57,7 @@ impl Installer<'_> {
     /// The script is copied beside the packages, since Node.js looks for them from where the script is.
     async fn typescript(&self) -> anyhow::Result<PathBuf> {
         let (source, folder) = (self.sources.join("typescript"), self.target.join("typescript"));
-        self.run("node", command(Path::new("node"), &[Path::new("--version")])).await?;
+        install::run("node", command(Path::new("node"), &[Path::new("--version")]), self.logs).await?;
         npm_install(&folder, &fs::read_to_string(source.join("package.json"))?).await?;
         let script = folder.join("server.mjs");
         fs::copy(source.join("server.mjs"), &script)?;
@@ -66,20 +66,7 @@ impl Installer<'_> {
 
     /// An interpreter that has the packages.
     async fn python(&self) -> anyhow::Result<PathBuf> {
-        let folder = self.target.join("python");
-        let (interpreter, requirements) = (folder.join("bin/python"), self.sources.join("requirements.txt"));
-        let wanted = fs::read_to_string(&requirements)?;
-        let installed = folder.join("installed");
-        if fs::read_to_string(&installed).is_ok_and(|found| found == wanted) {
-            return Ok(interpreter);
-        }
-        self.run("venv", command(Path::new("python3"), &[Path::new("-m"), Path::new("venv"), &folder])).await?;
-        let mut pip = Command::new(&interpreter);
-        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
-        pip.arg(&requirements);
-        self.run("pip", pip).await?;
-        fs::write(installed, wanted)?;
-        Ok(interpreter)
+        install::python(&self.target.join("python"), &self.sources.join("requirements.txt"), self.logs).await
     }
 
     /// Go's own cache tells what has to be built again.
@@ -92,22 +79,13 @@ impl Installer<'_> {
             go.env("GOMODCACHE", self.target.join("go-modules"));
             go
         };
-        if let Err(why) = self.run(&format!("{name}-download"), go(&["mod", "download"])).await {
+        if let Err(why) = install::run(&format!("{name}-download"), go(&["mod", "download"]), self.logs).await {
             return Ok(Installed::Missing(format!("{why:#}")));
         }
         let mut build = go(&["build", "-o"]);
         build.arg(&program).arg(".");
-        self.run(&format!("{name}-build"), build).await?;
+        install::run(&format!("{name}-build"), build, self.logs).await?;
         Ok(Installed::Ready(Start::Program(Command::new(program))))
-    }
-
-    async fn run(&self, name: &str, mut command: Command) -> anyhow::Result<()> {
-        let program = command.get_program().to_string_lossy().into_owned();
-        let mut running = Program::start(format!("install-{name}"), &mut command, self.logs)
-            .with_context(|| format!("{program} is not here"))?;
-        let status = running.wait().await?;
-        ensure!(status.success(), "{program} ended with {status}: {}", running.last_lines());
-        Ok(())
     }
 }
 

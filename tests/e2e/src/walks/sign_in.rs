@@ -1,0 +1,94 @@
+//! `cargo xtask e2e --sign-in`: `login` and `connect` against authorization servers of many makers, and in difficult
+//! networks.
+
+mod cells;
+mod circumstances;
+mod keycloak;
+mod networks;
+mod oidc_provider;
+mod peer;
+mod providers;
+mod python;
+mod report;
+mod site;
+mod typescript;
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use anyhow::anyhow;
+use clap::{Args, ValueEnum as _};
+use tokio::time::timeout;
+
+use self::{
+    cells::{Cells, Trial},
+    peer::Peer,
+    report::{Cell, Report, Row},
+    site::Start,
+};
+use super::wire::Wire;
+
+/// The time limit of one cell.
+const CELL_LIMIT: Duration = Duration::from_secs(60);
+
+/// What to sign in at.
+#[derive(Args, Clone)]
+#[group(skip)]
+pub(super) struct Options {
+    /// Sign in at this peer only; may be given several times.
+    #[arg(long, value_enum, value_name = "PEER", requires = "sign_in")]
+    peer: Vec<Peer>,
+    /// Print the table as JSON. Progress goes to standard error.
+    #[arg(long, requires = "sign_in")]
+    json: bool,
+}
+
+/// What all peers need.
+#[derive(Clone, Copy)]
+pub(super) struct Ground<'a> {
+    pub(super) program: &'a Path,
+    pub(super) target: &'a Path,
+    /// The folder of logs.
+    pub(super) folder: &'a Path,
+    /// How long Keycloak may take until it is ready.
+    pub(super) ready_within: Duration,
+}
+
+/// Signs in at each peer, one after the other, and prints the table.
+///
+/// # Errors
+/// Fails when a cell fails. A peer that cannot be installed here is skipped, with the reason.
+pub(super) async fn whole(ground: &Ground<'_>, options: &Options) -> anyhow::Result<()> {
+    let mut report = Report::default();
+    for peer in Peer::value_variants().iter().filter(|peer| options.peer.is_empty() || options.peer.contains(peer)) {
+        eprintln!("{}", peer.title());
+        let folder = ground.folder.join(peer.name());
+        std::fs::create_dir_all(&folder)?;
+        let row = row(*peer, &Ground { folder: &folder, ..*ground }).await;
+        eprintln!("{row}");
+        report.add(row);
+    }
+    if options.json {
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        println!("\n{report}");
+    }
+    report.result()
+}
+
+async fn row(peer: Peer, ground: &Ground<'_>) -> Row {
+    let start = timeout(peer.start_limit(ground), peer.start(ground)).await;
+    let site = match start.unwrap_or_else(|_| Err(anyhow!("it did not start in time"))) {
+        Ok(Start::Ready(site)) => site,
+        Ok(Start::Missing(why)) => return Row::same(peer, Cell::Skipped { reason: why }),
+        Err(error) => return Row::same(peer, Cell::failed(&error.context("the peer does not start"))),
+    };
+    let wire = match Wire::new(CELL_LIMIT) {
+        Ok(wire) => Arc::new(wire),
+        Err(error) => return Row::same(peer, Cell::failed(&error.into())),
+    };
+    let trial = Trial { program: ground.program, folder: ground.folder, site: &site, wire };
+    let cells: Cells = peer.cells();
+    let login = Cell::of(timeout(CELL_LIMIT, trial.login(cells))).await;
+    let connect = Cell::of(timeout(CELL_LIMIT, trial.connect(cells))).await;
+    Row { peer, login, connect }
+}
