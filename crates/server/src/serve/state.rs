@@ -4,6 +4,8 @@ mod builder;
 mod former;
 mod limits;
 mod process;
+#[cfg(test)]
+mod tests;
 mod upstream;
 
 use std::{
