@@ -4,9 +4,10 @@ use std::{fmt, sync::Arc, task::Waker};
 
 use bytes::Bytes;
 use http_body::Frame;
+use serde_json::value::RawValue;
 
 use super::{
-    StreamRegistry,
+    StreamRegistry, StreamPurpose,
     boundary::Boundary,
     open_stream::{OpenStream, State},
     registry::SlotIndex,
@@ -19,9 +20,14 @@ pub(crate) struct StreamGuard {
     stream: Arc<OpenStream>,
     /// `None` for encoded streams, whose events are not visible.
     boundary: Option<Boundary>,
+    /// Whether events can be added to those of the inner service.
+    is_extensible: bool,
 }
 
-/// The position at which a stream without authorization stops.
+/// The comment that shows clients and proxies that a silent stream is alive.
+const COMMENT: &[u8] = b":\n\n";
+
+/// The position at which a stream that must end stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StreamStop {
     /// After a complete event.
@@ -36,8 +42,9 @@ impl StreamGuard {
         slot: SlotIndex,
         stream: Arc<OpenStream>,
         boundary: Option<Boundary>,
+        is_extensible: bool,
     ) -> Self {
-        Self { registry, slot, stream, boundary }
+        Self { registry, slot, stream, boundary, is_extensible }
     }
 
     /// Returns whether and how the stream must stop now.
@@ -58,8 +65,27 @@ impl StreamGuard {
         self.stream.set_waker(waker);
     }
 
+    /// Returns the comment that is due because nothing was sent for 15 s, between two events.
+    pub(crate) fn due_comment(&mut self) -> Option<Bytes> {
+        let boundary = self.boundary.as_mut().filter(|boundary| self.is_extensible && boundary.is_reached())?;
+        self.stream.silence.take_due().then(|| {
+            boundary.pass(COMMENT);
+            Bytes::from_static(COMMENT)
+        })
+    }
+
+    /// Returns the last event of a stream that stops after an event: the result of `subscriptions/listen`, or nothing for
+    /// other streams (MCP 2026-07-28, Subscriptions, Graceful Closure).
+    pub(crate) fn completion(&self) -> Bytes {
+        match &self.stream.purpose {
+            StreamPurpose::Listen { id: Some(id) } if self.is_extensible => listen_result(id).into(),
+            _ => Bytes::new(),
+        }
+    }
+
     /// Returns the part of a frame that may be sent: the whole frame, or the rest of the last event.
     pub(crate) fn pass(&mut self, frame: Frame<Bytes>) -> Frame<Bytes> {
+        self.stream.silence.interrupt();
         let (Some(boundary), Some(data)) = (&mut self.boundary, frame.data_ref()) else { return frame };
         if self.stream.state() == State::Open {
             boundary.pass(data);
@@ -68,6 +94,14 @@ impl StreamGuard {
         let length = boundary.pass_event(data);
         frame.map_data(|data| data.slice(..length))
     }
+}
+
+/// Returns the event with the result of `subscriptions/listen`. An id is a number or a string, on one line.
+fn listen_result(id: &RawValue) -> String {
+    format!(
+        "event: message\ndata: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"resultType\":\"complete\",\
+         \"_meta\":{{\"io.modelcontextprotocol/subscriptionId\":{id}}}}}}}\n\n"
+    )
 }
 
 impl Drop for StreamGuard {

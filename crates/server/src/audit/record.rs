@@ -86,7 +86,7 @@ fn add_session(record: &mut JsonObject<'_>, session: &Session) {
     }
 }
 
-/// An event stream whose authorization has ended.
+/// An event stream that the endpoint ends.
 pub(super) fn stream_ended(out: &mut Vec<u8>, stream: &EndedStream<'_>) {
     write_record(out, stream.time, "stream.ended", |record| {
         record.text("request.id", stream.request_id.as_str());
@@ -94,7 +94,9 @@ pub(super) fn stream_ended(out: &mut Vec<u8>, stream: &EndedStream<'_>) {
             record.display("session", session);
         }
         record.text("resource", &resource(stream.resource.as_str()));
-        PrincipalMembers::of(stream.principal).add_to(record);
+        if let Some(principal) = stream.principal {
+            PrincipalMembers::of(principal).add_to(record);
+        }
         record.text("stream.code", stream.reason.code());
     });
 }
