@@ -7,7 +7,7 @@ use http_body::Frame;
 use serde_json::value::RawValue;
 
 use super::{
-    StreamRegistry, StreamPurpose,
+    StreamPurpose, StreamRegistry,
     boundary::Boundary,
     open_stream::{OpenStream, State},
     registry::SlotIndex,

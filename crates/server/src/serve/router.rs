@@ -102,7 +102,7 @@ fn own_answer<B>(state: &ServerState, request: &Request<B>) -> Response<Full<Byt
         (Some(refused), _) => (refused.status(), Some(refused.code()), REFUSED.into(), TEXT),
         (None, HEALTH) => (StatusCode::OK, None, "ok\n".into(), TEXT),
         (None, READY) => {
-            let (status, report) = health::ready(state.readiness());
+            let (status, report) = health::ready(state.is_draining(), state.readiness());
             (status, None, format!("{report:#}\n"), JSON)
         }
         (None, _) => (StatusCode::NOT_FOUND, Some("path.unknown"), "not found\n".into(), TEXT),

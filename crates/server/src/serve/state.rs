@@ -1,6 +1,9 @@
 //! The state of the server: issuers, sessions and the service stack of each resource, built from a plan.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use anyhow::Context as _;
 use portcullis_discovery::HttpFetch;
@@ -50,6 +53,7 @@ pub(super) struct ServerState {
     origins: OriginPolicy,
     clock: Arc<dyn Clock>,
     access: Arc<AccessLog>,
+    is_draining: AtomicBool,
 }
 
 /// One protected endpoint.
@@ -105,7 +109,8 @@ impl ServerState {
         }
         let origins = plan.origins.clone();
         let access = Arc::clone(&observers.access);
-        let state = Self { resources, issuers, sessions, streams, origins, clock, access };
+        let is_draining = AtomicBool::new(false);
+        let state = Self { resources, issuers, sessions, streams, origins, clock, access, is_draining };
         Ok((state, UpstreamEnder { over, upstreams }))
     }
 
@@ -120,6 +125,23 @@ impl ServerState {
     pub(super) fn stack(&self, path: &str, worker: usize) -> Option<Stack> {
         let mount = self.resources.iter().find(|mount| mount.answers(path))?;
         mount.stacks.get(worker).cloned()
+    }
+
+    /// Reports from now on that the server is not ready.
+    pub(super) fn set_draining(&self) {
+        self.is_draining.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_draining(&self) -> bool {
+        self.is_draining.load(Ordering::Relaxed)
+    }
+
+    /// Ends the event streams on which clients only listen, now and from now on.
+    pub(super) fn end_listeners(&self) {
+        let ended = self.streams.drain();
+        if ended > 0 {
+            tracing::info!(streams = ended, "event streams without a request end with the shutdown");
+        }
     }
 
     pub(super) fn readiness(&self) -> impl Iterator<Item = Readiness<'_>> {

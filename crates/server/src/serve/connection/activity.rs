@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::Response;
+use http::{HeaderValue, Response, header::CONNECTION};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
@@ -34,6 +34,7 @@ struct State {
     /// When a request last ended, or the transport last took a part of a response.
     progress: Instant,
     is_closed: bool,
+    is_draining: bool,
 }
 
 /// Since when a connection rests, and why. Idle ones come first in the order, then the longest rest.
@@ -54,16 +55,30 @@ pub(crate) struct RestLimits {
 
 impl Activity {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self(Mutex::new(State { in_flight: 0, blocked: 0, progress: Instant::now(), is_closed: false })))
+        Arc::new(Self(Mutex::new(State {
+            in_flight: 0,
+            blocked: 0,
+            progress: Instant::now(),
+            is_closed: false,
+            is_draining: false,
+        })))
     }
 
     /// Counts a request until the returned guard is dropped. `None` when the connection is being closed.
     pub(crate) fn begin(self: &Arc<Self>) -> Option<InFlight> {
-        let is_open = self.state(|state| {
+        let (is_open, is_last) = self.state(|state| {
             state.in_flight += usize::from(!state.is_closed);
-            !state.is_closed
+            (!state.is_closed, state.is_draining)
         });
-        is_open.then(|| InFlight { activity: Arc::clone(self), is_blocked: false })
+        is_open.then(|| InFlight { activity: Arc::clone(self), is_blocked: false, is_last })
+    }
+
+    /// Marks the next request as the last one. Returns whether the connection has no request.
+    pub(crate) fn drain(&self) -> bool {
+        self.state(|state| {
+            state.is_draining = true;
+            state.in_flight == 0
+        })
     }
 
     /// The connection's rest; `None` while a request is neither ended nor blocked, or when the connection is being closed.
@@ -111,9 +126,15 @@ impl State {
 pub(crate) struct InFlight {
     activity: Arc<Activity>,
     is_blocked: bool,
+    /// Whether the connection closes after the response.
+    is_last: bool,
 }
 
 impl InFlight {
+    pub(crate) fn is_last(&self) -> bool {
+        self.is_last
+    }
+
     /// A part of the response is ready. The request is blocked until the next part is asked for.
     fn block(&mut self) {
         let new = usize::from(!self.is_blocked);
@@ -149,16 +170,18 @@ pin_project! {
         #[pin]
         answer: Option<F>,
         in_flight: Option<InFlight>,
+        asks_to_close: bool,
     }
 }
 
 impl<F> CountedResponse<F> {
-    pub(crate) fn new(answer: F, in_flight: InFlight) -> Self {
-        Self { answer: Some(answer), in_flight: Some(in_flight) }
+    /// `asks_to_close` adds `Connection: close` to the response, which is for HTTP/1.1 only.
+    pub(crate) fn new(answer: F, in_flight: InFlight, asks_to_close: bool) -> Self {
+        Self { answer: Some(answer), in_flight: Some(in_flight), asks_to_close }
     }
 
     pub(crate) fn never() -> Self {
-        Self { answer: None, in_flight: None }
+        Self { answer: None, in_flight: None, asks_to_close: false }
     }
 }
 
@@ -171,7 +194,10 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let Some(answer) = this.answer.as_pin_mut() else { return Poll::Pending };
-        let response = ready!(answer.poll(cx));
+        let mut response = ready!(answer.poll(cx));
+        if *this.asks_to_close {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         let in_flight = this.in_flight.take();
         Poll::Ready(Ok(response.map(|body| CountedBody::new(body, in_flight))))
     }

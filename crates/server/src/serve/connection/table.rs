@@ -182,8 +182,11 @@ mod tests {
     async fn a_blocked_connection_is_closed_after_idle_ones() {
         let mut served = Served::new();
         let blocked = served.open();
-        let _response =
-            blocked.begin().map(|request| CountedResponse::new(ready(Response::new(())), request)).unwrap().await;
+        let _response = blocked
+            .begin()
+            .map(|request| CountedResponse::new(ready(Response::new(())), request, false))
+            .unwrap()
+            .await;
         advance(IDLE_GRACE).await;
         assert!(!served.closes_one().await, "its network may be slow");
         let idle = served.open();
