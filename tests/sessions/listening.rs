@@ -43,8 +43,7 @@ async fn until_the_session_is_deleted() {
 #[tokio::test]
 async fn until_the_token_expires() {
     let streams = EventStreams::default();
-    let deployment =
-        Deployment::builder().issuer("leeway = \"0s\"").upstream(streams.upstream().await).start().await;
+    let deployment = Deployment::builder().issuer("leeway = \"0s\"").upstream(streams.upstream().await).start().await;
     let mut listener = streams.open(&deployment, listen(&deployment.token().expires_in(3).sign())).await;
     let result = String::from_utf8(listener.connection.chunk().await.unwrap()).unwrap();
     let data = result.strip_prefix("event: message\ndata: ").unwrap().strip_suffix("\n\n").unwrap();
