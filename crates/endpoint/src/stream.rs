@@ -11,6 +11,7 @@ mod open_stream;
 mod registry;
 mod session_streams;
 mod silence;
+mod stopped;
 
 use std::fmt;
 
@@ -20,12 +21,12 @@ use portcullis_session::LogHash;
 use portcullis_verifier::{Principal, RecheckFailure};
 use serde_json::value::RawValue;
 
-pub use self::registry::StreamRegistry;
 pub(crate) use self::{
     guard::{StreamGuard, StreamStop},
     registry::StreamOrigin,
     session_streams::SessionStreams,
 };
+pub use self::{registry::StreamRegistry, stopped::StreamStopped};
 
 /// Observes event streams that the endpoint ends.
 pub trait StreamObserver: Send + Sync + 'static {

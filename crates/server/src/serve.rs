@@ -7,6 +7,7 @@ mod connection;
 mod drain;
 mod file_limit;
 mod health;
+mod legacy_calls;
 mod listener;
 mod observers;
 mod router;

@@ -84,7 +84,7 @@ impl SessionUse {
                 let share = || BudgetShare::empty(&endpoint.budget);
                 let revisions = &endpoint.upstream_revisions;
                 let reader = RevisionsReader::new(is_discover, status, response.headers(), revisions, share);
-                let stream = open_stream(endpoint, caller, None, purpose, response.headers());
+                let stream = open_stream(endpoint, caller, None, purpose, &response);
                 return response.map(|body| EndpointBody::with_reader(body, reader, stream));
             }
             Self::Existing(session, purpose) => {
@@ -97,7 +97,7 @@ impl SessionUse {
                 } else if is_same {
                     sessions.set_client_identifier(&session.identifier(), response.headers_mut());
                 }
-                stream = open_stream(endpoint, caller, Some(session.session()), purpose, response.headers());
+                stream = open_stream(endpoint, caller, Some(session.session()), purpose, &response);
                 in_use = Some(session);
             }
             Self::Delete(deletion) => {
@@ -112,7 +112,7 @@ impl SessionUse {
                 if !status.is_success() {
                     return session_ended();
                 }
-                stream = open_stream(endpoint, caller, None, StreamPurpose::Answer, response.headers());
+                stream = open_stream(endpoint, caller, None, StreamPurpose::Answer, &response);
             }
         }
         response.map(|body| EndpointBody::inner(body, in_use, stream))
@@ -141,20 +141,21 @@ pub(crate) fn record_session<B>(
     }
     tracing::debug!(session = %session.log_hash(), "session opened");
     sessions.set_client_identifier(&session.identifier(), response.headers_mut());
-    let stream = open_stream(endpoint, caller, Some(session.session()), StreamPurpose::Answer, response.headers());
+    let stream = open_stream(endpoint, caller, Some(session.session()), StreamPurpose::Answer, &response);
     response.body_mut().attach(session, stream);
     response
 }
 
 /// Registers a response that is an event stream, so that it ends with its authorization or session.
-fn open_stream(
+fn open_stream<B>(
     endpoint: &EndpointState,
     caller: &Caller,
     session: Option<&Arc<Session>>,
     purpose: StreamPurpose,
-    headers: &HeaderMap,
+    response: &Response<B>,
 ) -> Option<StreamGuard> {
-    endpoint.streams.open(StreamOrigin { caller, resource: &endpoint.resource, session, purpose }, headers)
+    let origin = StreamOrigin { caller, resource: &endpoint.resource, session, purpose };
+    endpoint.streams.open(origin, response.headers(), response.extensions())
 }
 
 /// Adds the request's id to log lines about its session.

@@ -151,13 +151,13 @@ impl<B: Body<Data = Bytes>> Body for EndpointBody<B> {
             Polled::Pending => return Poll::Pending,
             Polled::Stop(stop) => stop,
         };
-        let completion = source.as_mut().project().completion();
+        let last = source.as_mut().project().finish_stream(stop);
         // Dropping the inner body also ends the upstream's stream.
         source.set(Source::Own { data: Bytes::new() });
         Poll::Ready(match stop {
             StreamStop::WithinEvent => Some(Err(EndpointBodyError::IncompleteEvent)),
-            StreamStop::AfterEvent if completion.is_empty() => None,
-            StreamStop::AfterEvent => Some(Ok(Frame::data(completion))),
+            StreamStop::AfterEvent if last.is_empty() => None,
+            StreamStop::AfterEvent => Some(Ok(Frame::data(last))),
         })
     }
 
@@ -190,11 +190,11 @@ impl<B: Body<Data = Bytes>> Body for EndpointBody<B> {
 }
 
 impl<B> SourceProj<'_, B> {
-    /// Returns the last event of a stream that stops after an event.
-    fn completion(self) -> Bytes {
+    /// Stops the stream. Returns its last event.
+    fn finish_stream(self, stop: StreamStop) -> Bytes {
         match self {
             Self::Inner { stream: Some(stream), .. } | Self::Initialize { stream: Some(stream), .. } => {
-                stream.completion()
+                stream.finish(stop)
             }
             _ => Bytes::new(),
         }

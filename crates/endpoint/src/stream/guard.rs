@@ -7,7 +7,7 @@ use http_body::Frame;
 use serde_json::value::RawValue;
 
 use super::{
-    StreamPurpose, StreamRegistry,
+    StreamPurpose, StreamRegistry, StreamStopped,
     boundary::Boundary,
     open_stream::{OpenStream, State},
     registry::SlotIndex,
@@ -15,13 +15,15 @@ use super::{
 
 /// Keeps a stream registered and tracks its events.
 pub(crate) struct StreamGuard {
-    registry: StreamRegistry,
-    slot: SlotIndex,
-    stream: Arc<OpenStream>,
+    pub(super) registry: StreamRegistry,
+    pub(super) slot: SlotIndex,
+    pub(super) stream: Arc<OpenStream>,
     /// `None` for encoded streams, whose events are not visible.
-    boundary: Option<Boundary>,
+    pub(super) boundary: Option<Boundary>,
     /// Whether events can be added to those of the inner service.
-    is_extensible: bool,
+    pub(super) is_extensible: bool,
+    /// What the inner service is told when the stream stops.
+    pub(super) stopped: Option<StreamStopped>,
 }
 
 /// The comment that shows clients and proxies that a silent stream is alive.
@@ -37,16 +39,6 @@ pub(crate) enum StreamStop {
 }
 
 impl StreamGuard {
-    pub(super) fn new(
-        registry: StreamRegistry,
-        slot: SlotIndex,
-        stream: Arc<OpenStream>,
-        boundary: Option<Boundary>,
-        is_extensible: bool,
-    ) -> Self {
-        Self { registry, slot, stream, boundary, is_extensible }
-    }
-
     /// Returns whether and how the stream must stop now.
     pub(crate) fn stop(&self) -> Option<StreamStop> {
         let state = self.stream.state();
@@ -74,11 +66,16 @@ impl StreamGuard {
         })
     }
 
-    /// Returns the last event of a stream that stops after an event: the result of `subscriptions/listen`, or nothing for
-    /// other streams (MCP 2026-07-28, Subscriptions, Graceful Closure).
-    pub(crate) fn completion(&self) -> Bytes {
+    /// Stops the stream. Returns its last event: the result of `subscriptions/listen`, or nothing for other streams and within
+    /// an event (MCP 2026-07-28, Subscriptions, Graceful Closure).
+    pub(crate) fn finish(&self, stop: StreamStop) -> Bytes {
+        if let Some(stopped) = &self.stopped {
+            stopped.set();
+        }
         match &self.stream.purpose {
-            StreamPurpose::Listen { id: Some(id) } if self.is_extensible => listen_result(id).into(),
+            StreamPurpose::Listen { id: Some(id) } if self.is_extensible && stop == StreamStop::AfterEvent => {
+                listen_result(id).into()
+            }
             _ => Bytes::new(),
         }
     }

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use http::{HeaderMap, header::CONTENT_LENGTH};
+use http::{Extensions, HeaderMap, header::CONTENT_LENGTH};
 use portcullis_guard::{Caller, ProtectedResource};
 use portcullis_metadata::{Clock, is_event_stream};
 use portcullis_session::Session;
@@ -112,7 +112,12 @@ impl StreamRegistry {
     }
 
     /// Registers a response, if it is an event stream.
-    pub(crate) fn open(&self, origin: StreamOrigin<'_>, headers: &HeaderMap) -> Option<StreamGuard> {
+    pub(crate) fn open(
+        &self,
+        origin: StreamOrigin<'_>,
+        headers: &HeaderMap,
+        extensions: &Extensions,
+    ) -> Option<StreamGuard> {
         let StreamOrigin { caller, resource, session, purpose } = origin;
         if !is_event_stream(headers) {
             return None;
@@ -134,7 +139,8 @@ impl StreamRegistry {
         let boundary = (!is_encoded(headers)).then(Boundary::at_start);
         // A stream of a known length has no space for more events.
         let is_extensible = boundary.is_some() && !headers.contains_key(CONTENT_LENGTH);
-        Some(StreamGuard::new(self.clone(), slot, stream, boundary, is_extensible))
+        let stopped = extensions.get().cloned();
+        Some(StreamGuard { registry: self.clone(), slot, stream, boundary, is_extensible, stopped })
     }
 
     fn now(&self) -> Now {

@@ -23,6 +23,7 @@ use tower_layer::Layer as _;
 use super::{
     backend::{Backend, BackendBody, BackendService},
     health::Readiness,
+    legacy_calls::LegacyCalls,
     observers::Observers,
     sessions::{
         initialize::InitializeCalls,
@@ -254,6 +255,7 @@ impl StateBuilder<'_> {
             header: plan.session_header.clone(),
             upstream_ends: self.upstream_ends.clone(),
         });
+        let legacy_calls = LegacyCalls::new(plan.session_header.clone());
         let stacks = (0..self.workers)
             .map(|_| {
                 let service = match &plan.upstream {
@@ -262,7 +264,11 @@ impl StateBuilder<'_> {
                         BackendService::Demo(Box::new(Plain::new(demo.context("the demo server")?.clone())))
                     }
                 };
-                Ok(guard.layer(endpoint.layer(Backend::new(service, Arc::clone(&initialize_calls)))))
+                Ok(guard.layer(endpoint.layer(Backend::new(
+                    service,
+                    Arc::clone(&initialize_calls),
+                    Arc::clone(&legacy_calls),
+                ))))
             })
             .collect::<anyhow::Result<_>>()?;
         Ok(Resource {
