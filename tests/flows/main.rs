@@ -7,6 +7,7 @@ mod claims;
 mod client_revisions;
 mod connect;
 mod cors;
+mod disconnecting;
 mod doctor;
 mod http2;
 mod identity;

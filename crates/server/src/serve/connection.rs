@@ -21,7 +21,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use activity::{Activity, CountedResponse, RestLimits};
+use activity::{Activity, CountedResponse, Rest, RestLimits};
 use lingering_close::{LingeringClose, UnreadBytes};
 use request_body::{BodyTimeouts, RequestBody};
 
@@ -109,7 +109,7 @@ pub(super) async fn serve<S, H>(
     let io = TokioIo::new(LingeringClose::new(stream, unread.clone()));
 
     let service = service_fn({
-        let activity = Arc::clone(&activity);
+        let (activity, last_requests) = (Arc::clone(&activity), draining.clone());
         move |request: Request<Incoming>| {
             let Some(in_flight) = activity.begin() else { return CountedResponse::never() };
             let is_http1 = request.version() < Version::HTTP_2;
@@ -119,7 +119,7 @@ pub(super) async fn serve<S, H>(
                 unread.ignore();
                 None
             };
-            let asks_to_close = is_http1 && in_flight.is_last();
+            let asks_to_close = is_http1 && *last_requests.borrow();
             let request = request.map(|body| RequestBody::new(body, unread, limits.body));
             CountedResponse::new(handler.handle(request, peer), in_flight, asks_to_close)
         }
@@ -140,7 +140,7 @@ pub(super) async fn serve<S, H>(
             }
             _ = draining.wait_for(|draining| *draining), if !is_draining => {
                 is_draining = true;
-                if activity.drain() && !protocol_flags.is_multiplexed() {
+                if matches!(activity.rest(), Some(Rest::Idle(_))) && !protocol_flags.is_multiplexed() {
                     timer.as_mut().reset(Instant::now() + LAST_REQUEST_TIMEOUT);
                 } else {
                     is_closing = true;

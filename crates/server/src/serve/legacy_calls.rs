@@ -13,6 +13,7 @@ use http::{HeaderName, HeaderValue, Method};
 use portcullis_endpoint::Admitted;
 use portcullis_gateway::UpstreamFuture;
 use portcullis_mcp::Era;
+use portcullis_session::CapacityPermit;
 use tokio::{runtime::Handle, sync::oneshot, task::AbortHandle, time::timeout};
 
 pub(super) use response::{LegacyBody, LegacyFuture};
@@ -60,13 +61,16 @@ impl LegacyCalls {
         Arc::new(Self { header, continued: Mutex::default() })
     }
 
-    /// Forwards a request. A POST of a legacy revision continues if the client disconnects.
+    /// Forwards a request. A POST of a legacy revision continues if the client disconnects, except those that open a session,
+    /// for which [`InitializeCalls`](super::sessions::initialize::InitializeCalls) exists.
     pub(super) fn start(
         self: &Arc<Self>,
         admitted: Admitted,
         forward: impl FnOnce(Admitted) -> UpstreamFuture,
     ) -> LegacyFuture {
-        let may_continue = admitted.method() == Method::POST && matches!(admitted.era(), Era::Legacy { .. });
+        let may_continue = admitted.method() == Method::POST
+            && matches!(admitted.era(), Era::Legacy { .. })
+            && admitted.extensions().get::<CapacityPermit>().is_none();
         let continuation = may_continue.then(|| {
             let session = admitted.headers().get(&self.header).cloned();
             // Without a session of the upstream, no other request belongs to the same one.

@@ -34,7 +34,6 @@ struct State {
     /// When a request last ended, or the transport last took a part of a response.
     progress: Instant,
     is_closed: bool,
-    is_draining: bool,
 }
 
 /// Since when a connection rests, and why. Idle ones come first in the order, then the longest rest.
@@ -55,30 +54,16 @@ pub(crate) struct RestLimits {
 
 impl Activity {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self(Mutex::new(State {
-            in_flight: 0,
-            blocked: 0,
-            progress: Instant::now(),
-            is_closed: false,
-            is_draining: false,
-        })))
+        Arc::new(Self(Mutex::new(State { in_flight: 0, blocked: 0, progress: Instant::now(), is_closed: false })))
     }
 
     /// Counts a request until the returned guard is dropped. `None` when the connection is being closed.
     pub(crate) fn begin(self: &Arc<Self>) -> Option<InFlight> {
-        let (is_open, is_last) = self.state(|state| {
+        let is_open = self.state(|state| {
             state.in_flight += usize::from(!state.is_closed);
-            (!state.is_closed, state.is_draining)
+            !state.is_closed
         });
-        is_open.then(|| InFlight { activity: Arc::clone(self), is_blocked: false, is_last })
-    }
-
-    /// Marks the next request as the last one. Returns whether the connection has no request.
-    pub(crate) fn drain(&self) -> bool {
-        self.state(|state| {
-            state.is_draining = true;
-            state.in_flight == 0
-        })
+        is_open.then(|| InFlight { activity: Arc::clone(self), is_blocked: false })
     }
 
     /// The connection's rest; `None` while a request is neither ended nor blocked, or when the connection is being closed.
@@ -126,15 +111,9 @@ impl State {
 pub(crate) struct InFlight {
     activity: Arc<Activity>,
     is_blocked: bool,
-    /// Whether the connection closes after the response.
-    is_last: bool,
 }
 
 impl InFlight {
-    pub(crate) fn is_last(&self) -> bool {
-        self.is_last
-    }
-
     /// A part of the response is ready. The request is blocked until the next part is asked for.
     fn block(&mut self) {
         let new = usize::from(!self.is_blocked);
