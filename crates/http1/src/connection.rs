@@ -209,7 +209,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> State<S> {
             if self.body.is_complete() {
                 return Poll::Ready(None);
             }
-            if ready!(self.poll_read(cx))? == 0 {
+            let Poll::Ready(read) = self.poll_read(cx) else {
+                self.free_empty_buffer();
+                return Poll::Pending;
+            };
+            if read? == 0 {
                 self.keep_alive = false;
                 self.body.close()?;
             }
@@ -239,6 +243,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> State<S> {
             self.request = None;
         }
         Poll::Ready(written)
+    }
+
+    /// Frees the buffer if it is empty: the rest of the body may take long, as with a stream of events.
+    fn free_empty_buffer(&mut self) {
+        if self.read_buffer.is_empty() {
+            self.read_buffer = BytesMut::new();
+        }
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {

@@ -20,6 +20,7 @@ mod proxy;
 mod report;
 mod rig;
 mod sessions;
+mod streams;
 mod upstream;
 mod varied;
 
@@ -64,8 +65,12 @@ struct Options {
 enum Part {
     /// Only sessions: their memory and the cost of finding one, from a thousand to a million.
     Sessions,
+    /// Only event streams: the memory of an idle one, and what stays when they have closed.
+    Streams(streams::Options),
     /// Only the stdio bridge, beside `mcp-remote`. Needs Node.js and npm.
     Connect(connect::Options),
+    #[command(hide = true)]
+    StreamsUpstream,
     #[command(hide = true)]
     Upstream,
     #[command(hide = true)]
@@ -80,6 +85,8 @@ fn main() -> anyhow::Result<()> {
         None => measure::run(&options),
         Some(Part::Sessions) => sessions::run(),
         Some(Part::Connect(options)) => connect::run(&options),
+        Some(Part::Streams(options)) => streams::run(&options),
+        Some(Part::StreamsUpstream) => streams::run_upstream(),
         Some(Part::Upstream) => upstream::run(),
         Some(Part::Introspection { audience }) => introspection::run(&audience),
         Some(Part::Proxy { upstream }) => proxy::run(upstream),

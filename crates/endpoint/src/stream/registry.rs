@@ -170,6 +170,10 @@ impl StreamRegistry {
         // The body holds another reference, so nothing is dropped under the lock.
         slots[index.slot] = None;
         free.push(index.slot);
+        if free.len() == slots.len() {
+            // The memory of many streams is not kept.
+            (*slots, *free) = (Vec::new(), Vec::new());
+        }
     }
 }
 

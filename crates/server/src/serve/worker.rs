@@ -110,9 +110,14 @@ async fn run<H: Handler>(
                         let stream = tokio::net::TcpStream::from_std(stream)?;
                         match tls {
                             None => connection::serve(stream, peer, &protocol, limits, handler, activity, draining).await,
+                            // Boxed, so that a connection without TLS does not take the memory of one with it.
                             Some(tls) => {
-                                let stream = tls.accept(stream).await?;
-                                connection::serve(stream, peer, &protocol, limits, handler, activity, draining).await;
+                                let served = async {
+                                    let stream = tls.accept(stream).await?;
+                                    connection::serve(stream, peer, &protocol, limits, handler, activity, draining).await;
+                                    io::Result::Ok(())
+                                };
+                                Box::pin(served).await?;
                             }
                         }
                         io::Result::Ok(())
