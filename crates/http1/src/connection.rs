@@ -264,3 +264,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin> State<S> {
         Poll::Ready(Ok(read))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use http::{Method, uri::PathAndQuery};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+
+    use super::*;
+    use crate::RequestBuilder;
+
+    /// L1: a body that pauses, as a stream of events does, holds no buffer, and continues.
+    #[tokio::test]
+    async fn a_pausing_body_holds_no_buffer() {
+        let (client, mut server) = duplex(4096);
+        let request = RequestBuilder::new(&Method::GET, &PathAndQuery::from_static("/")).body(Bytes::new());
+        let sending = tokio::spawn(Connection::new(client).send(request));
+        server.read_buf(&mut Vec::new()).await.unwrap();
+        server.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await.unwrap();
+        let (_, mut connection) = sending.await.unwrap().unwrap();
+        for text in ["one", "two"] {
+            assert!(connection.poll_data(&mut Context::from_waker(Waker::noop())).is_pending());
+            assert_eq!(connection.0.read_buffer.capacity(), 0);
+            server.write_all(format!("3\r\n{text}\r\n").as_bytes()).await.unwrap();
+            assert_eq!(connection.next_data().await.unwrap().unwrap(), text);
+        }
+    }
+}

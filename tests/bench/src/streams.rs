@@ -13,8 +13,9 @@ use std::{
 use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use portcullis_metadata::SystemClock;
-use portcullis_scenarios::{Scratch, block_on, free_address};
+use portcullis_scenarios::{Scratch, block_on, command, free_address};
 use portcullis_testkit::TestIssuer;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::Serialize;
 use tokio::time::sleep;
 
@@ -50,6 +51,8 @@ const STREAMS_PER_OWNER: u32 = 100;
 /// Goals: resident bytes of one stream, and the part of the memory at the start by which it may have grown at the end.
 const STREAM_GOAL: f64 = 20.0 * 1024.0;
 const GROWTH_GOAL: f64 = 0.10;
+/// Descriptors for everything but streams.
+const RESERVED_FILES: u64 = 600;
 /// How long the server has to return memory after the streams have closed.
 const SETTLE: Duration = Duration::from_secs(15);
 
@@ -83,8 +86,13 @@ struct Round {
 }
 
 async fn measure(options: &Options, portcullis: &Path) -> anyhow::Result<Report> {
+    let streams = options.streams.min(possible_streams());
+    if streams < options.streams {
+        eprintln!("the hard limit of open files permits {streams} streams; raise it with `ulimit -Hn`");
+    }
     let folder = Scratch::folder("streams");
-    let mut upstream = limited(&std::env::current_exe()?, &["streams-upstream"]);
+    let mut upstream = Command::new(std::env::current_exe()?);
+    upstream.arg("streams-upstream");
     let upstream = MeasuredProcess::announcing(&mut upstream)?;
     let test_issuer =
         TestIssuer::new(ISSUER).with_resource(&format!("{BASE_URL}{PATH}")).with_clock(SystemClock::new());
@@ -102,8 +110,8 @@ async fn measure(options: &Options, portcullis: &Path) -> anyhow::Result<Report>
             upstream = upstream.address,
         ),
     )?;
-    let mut server = limited(portcullis, &["serve", "--config"]);
-    server.arg(&configuration).stdout(Stdio::null());
+    let mut server = command(portcullis);
+    server.args(["serve", "--config"]).arg(&configuration).stdout(Stdio::null());
     server.stderr(fs::File::create(folder.path().join("server.log"))?);
     let mut server = MeasuredProcess::start(&mut server, listen)?;
     drop(
@@ -113,7 +121,7 @@ async fn measure(options: &Options, portcullis: &Path) -> anyhow::Result<Report>
             .with_context(|| fs::read_to_string(folder.path().join("server.log")).unwrap_or_default())?,
     );
 
-    let owners = options.streams.div_ceil(STREAMS_PER_OWNER);
+    let owners = streams.div_ceil(STREAMS_PER_OWNER);
     let tokens: Vec<_> = (0..owners)
         .map(|owner| test_issuer.token().expires_in(3_600).scope("mcp:tools").subject(&format!("user-{owner}")).sign())
         .collect();
@@ -125,7 +133,7 @@ async fn measure(options: &Options, portcullis: &Path) -> anyhow::Result<Report>
         eprintln!("round {} of {}", round + 1, options.rounds);
         let mut open = Vec::new();
         for client in &clients {
-            for _ in 0..STREAMS_PER_OWNER.min(options.streams - u32::try_from(open.len())?) {
+            for _ in 0..STREAMS_PER_OWNER.min(streams - u32::try_from(open.len())?) {
                 open.push(client.open_stream().await?);
             }
         }
@@ -135,14 +143,16 @@ async fn measure(options: &Options, portcullis: &Path) -> anyhow::Result<Report>
         sleep(SETTLE).await;
         rounds.push(Round { open: while_open, closed: server.memory()? });
     }
-    Ok(Report { streams: options.streams, start, rounds })
+    Ok(Report { streams, start, rounds })
 }
 
-/// A command with a limit of open files that is high enough for two descriptors a stream, if that is permitted.
-fn limited(program: &Path, arguments: &[&str]) -> Command {
-    let mut command = portcullis_scenarios::command(Path::new("sh"));
-    command.args(["-c", "ulimit -n 65536 2>/dev/null; exec \"$0\" \"$@\""]).arg(program).args(arguments);
-    command
+/// The streams that the hard limit of open files permits. The server has two descriptors for each. Raises the soft limit of this
+/// process and of those that it starts.
+fn possible_streams() -> u32 {
+    let hard = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX).min(1 << 20);
+    // Without the permission, the soft limit is enough for fewer streams, and one fails to open.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(hard), maximum: Some(hard) });
+    u32::try_from(hard.saturating_sub(RESERVED_FILES) / 2).unwrap_or(u32::MAX)
 }
 
 impl Report {
